@@ -1,0 +1,35 @@
+//! Decides where the objects of a parallel program should live.
+//!
+//! The crate knows nothing of chares, threads or processes: it takes a [`Database`] (what each object
+//! costs and whom it talks to) and a [`Topology`] (the machine), and a [`Strategy`] answers with an
+//! [`Assignment`] (the PE of every object). The runtime calls it at load-balancing steps, the command
+//! `equipoise` calls it on recorded databases and on plain task graphs; it is the same code.
+//!
+//! The rooms:
+//! - [`database`]: what was recorded, and its files;
+//! - [`topology`]: machines: distances, links and routes;
+//! - [`graph`]: the weighted task graph;
+//! - [`assignment`]: the answer, and the check that it is possible;
+//! - [`cost`]: what an answer costs;
+//! - [`partition`]: grouping objects;
+//! - [`balance`]: strategies that look at load;
+//! - [`mapping`]: strategies that look at the machine;
+//! - [`registry`]: every strategy by name, its parameters and its help;
+//! - [`schedule`]: which strategy runs at which load-balancing step.
+
+pub mod assignment;
+pub mod balance;
+pub mod cost;
+pub mod database;
+pub mod graph;
+pub mod mapping;
+pub mod partition;
+pub mod registry;
+pub mod schedule;
+pub mod strategy;
+pub mod topology;
+
+pub use assignment::Assignment;
+pub use database::Database;
+pub use strategy::{Strategy, StrategyError};
+pub use topology::Topology;
