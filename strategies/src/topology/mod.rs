@@ -1,5 +1,11 @@
 //! Machines: how far apart PEs are, and over which links their messages go.
 
+use std::sync::Arc;
+
+mod flat;
+
+pub use flat::Flat;
+
 /// A machine as the strategies see it.
 ///
 /// PEs are numbered from 0, first dimension fastest (`id = x0 + X0*(x1 + X1*x2)`). Distances are
@@ -45,4 +51,29 @@ pub struct Link {
     pub latency_seconds: f64,
     /// How much of the distance it is (1 for a hop).
     pub length: u32,
+}
+
+/// A spec that describes no machine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{spec}` is not a topology: {reason}")]
+pub struct TopologyError {
+    /// The spec as written.
+    pub spec: String,
+    /// What is wrong with it and what was expected.
+    pub reason: String,
+}
+
+/// The most PEs a machine may have.
+pub const MAX_PES: usize = 1 << 24;
+
+/// The machine of a spec such as `flat:8`.
+///
+/// # Errors
+/// When the kind of machine is unknown, or its sizes are missing, zero or too large.
+pub fn parse(spec: &str) -> Result<Arc<dyn Topology>, TopologyError> {
+    let error = |reason: String| TopologyError { spec: spec.to_string(), reason };
+    match spec.split_once(':') {
+        Some(("flat", pes)) => Ok(Arc::new(Flat::parse(pes).map_err(error)?)),
+        _ => Err(error("known are flat:N".into())),
+    }
 }

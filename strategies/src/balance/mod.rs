@@ -1,0 +1,3 @@
+//! Strategies that look at load: every PE gets its fair share of seconds.
+
+pub mod dummy;

@@ -1,0 +1,1 @@
+//! The weighted task graph in CSR form, its generators and its readers.

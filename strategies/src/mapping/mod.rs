@@ -1,0 +1,1 @@
+//! Strategies that look at the machine: who communicates much is put close together.

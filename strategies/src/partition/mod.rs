@@ -1,0 +1,1 @@
+//! Grouping objects: which objects belong together, before any machine is looked at.

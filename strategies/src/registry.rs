@@ -1,0 +1,317 @@
+//! Every strategy by name: what `--balancer` understands, and the help and tables made from it.
+//!
+//! A spec is `NAME`, `NAME:key=value,key=value`, or a pipeline `A+B` whose strategies run one after
+//! the other in one step, each on the placement the one before left. `+` and `,` are separators, so
+//! no value can contain them.
+
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::balance;
+use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+
+/// Every strategy, in the order help lists them.
+pub const ALL: &[&Named] = &[&balance::dummy::NAMED];
+
+/// A strategy as the command line knows it.
+pub struct Named {
+    /// Its name in a spec, as in Charm++.
+    pub name: &'static str,
+    /// Other names it is found by.
+    pub aliases: &'static [&'static str],
+    /// What it does and when to use it.
+    pub help: &'static str,
+    /// The keys it takes.
+    pub params: &'static [Param],
+    /// Whether it reads [`Database::edges`]; without such a strategy nobody need record them.
+    pub needs_communication: bool,
+    /// Makes it from its parameters; whatever `make` does not take is rejected afterwards.
+    pub make: fn(&mut Params) -> Result<Box<dyn Strategy>, ParamError>,
+}
+
+/// A key a strategy takes.
+pub struct Param {
+    /// Its name in a spec.
+    pub key: &'static str,
+    /// Its value if none is given; empty if one must be given.
+    pub default: &'static str,
+    /// What it means, its unit and its values.
+    pub help: &'static str,
+}
+
+/// The parameters somebody gave to a strategy, taken out one by one.
+#[derive(Debug)]
+pub struct Params {
+    strategy: &'static str,
+    defaults: Vec<(&'static str, &'static str)>,
+    given: Vec<(String, String)>,
+}
+
+/// A spec that names no strategy, or gives one what it does not take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParamError {
+    /// No strategy has that name.
+    #[error("there is no strategy `{name}`{}; known are {known}", suggestion(.nearest))]
+    UnknownStrategy {
+        /// The name as written.
+        name: String,
+        /// The known name that is closest to it, if any is close.
+        nearest: Option<String>,
+        /// Every known name.
+        known: String,
+    },
+    /// The strategy takes no such key.
+    #[error("{strategy} takes no `{key}`{}; {known}", suggestion(.nearest))]
+    UnknownKey {
+        /// The strategy.
+        strategy: String,
+        /// The key as written.
+        key: String,
+        /// The known key that is closest to it, if any is close.
+        nearest: Option<String>,
+        /// A phrase that names every key it takes.
+        known: String,
+    },
+    /// A value that is not of the kind the key wants.
+    #[error("{strategy}:{key}={value} is not understood: {expected}")]
+    BadValue {
+        /// The strategy.
+        strategy: String,
+        /// The key.
+        key: String,
+        /// The value as written.
+        value: String,
+        /// What was expected, or what went wrong.
+        expected: String,
+    },
+    /// A spec that does not have the form of one.
+    #[error("`{spec}` is not a strategy: {reason}")]
+    Malformed {
+        /// The spec as written.
+        spec: String,
+        /// What is wrong with it and what was expected.
+        reason: String,
+    },
+}
+
+fn suggestion(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
+}
+
+/// A strategy somebody chose.
+#[derive(Clone)]
+pub struct Choice {
+    /// The spec as written; for a user's own strategy, its name.
+    pub spec: String,
+    /// The strategy.
+    pub strategy: Arc<dyn Strategy>,
+    /// Whether it reads [`Database::edges`].
+    pub needs_communication: bool,
+}
+
+impl fmt::Debug for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Choice")
+            .field("spec", &self.spec)
+            .field("needs_communication", &self.needs_communication)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Params {
+    /// The value of `key`, or its default, as a `T`.
+    ///
+    /// # Errors
+    /// If the value is not a `T`, or none is given for a key without a default.
+    pub fn take<T>(&mut self, key: &str) -> Result<T, ParamError>
+    where
+        T: FromStr,
+        T::Err: fmt::Display,
+    {
+        let default =
+            self.defaults.iter().find(|(known, _)| *known == key).map_or("", |(_, default)| *default);
+        let value = match self.given.iter().position(|(given, _)| given == key) {
+            Some(position) => self.given.remove(position).1,
+            None => default.to_string(),
+        };
+        if value.is_empty() {
+            return Err(self.bad(key, "", "a value must be given"));
+        }
+        value.parse().map_err(|error: T::Err| self.bad(key, &value, error))
+    }
+
+    /// The error for a value of `key` that is understood and cannot be used.
+    pub fn bad(&self, key: &str, value: &str, expected: impl fmt::Display) -> ParamError {
+        ParamError::BadValue {
+            strategy: self.strategy.to_string(),
+            key: key.to_string(),
+            value: value.to_string(),
+            expected: expected.to_string(),
+        }
+    }
+}
+
+/// The strategy of a spec.
+///
+/// `own` are a user's own strategies; they are found by their [`Choice::spec`], before the others.
+///
+/// # Errors
+/// When the spec names an unknown strategy or key, or a value is not understood.
+pub fn parse(spec: &str, own: &[Choice]) -> Result<Choice, ParamError> {
+    let mut stages = Vec::new();
+    for stage in spec.split('+') {
+        stages.push(parse_one(stage.trim(), own)?);
+    }
+    let needs_communication = stages.iter().any(|stage| stage.needs_communication);
+    let strategy: Arc<dyn Strategy> = match stages.as_slice() {
+        [only] => only.strategy.clone(),
+        _ => Arc::new(Pipeline { stages }),
+    };
+    Ok(Choice { spec: spec.trim().to_string(), strategy, needs_communication })
+}
+
+fn parse_one(spec: &str, own: &[Choice]) -> Result<Choice, ParamError> {
+    if let Some(choice) = own.iter().find(|choice| choice.spec == spec) {
+        return Ok(choice.clone());
+    }
+    let malformed = |reason: String| ParamError::Malformed { spec: spec.to_string(), reason };
+    let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    if name.is_empty() {
+        return Err(malformed("expected NAME or NAME:key=value,key=value".into()));
+    }
+    let Some(named) = ALL.iter().find(|named| named.name == name || named.aliases.contains(&name)) else {
+        let own_names = own.iter().map(|choice| choice.spec.as_str());
+        let known: Vec<&str> = ALL.iter().map(|named| named.name).chain(own_names).collect();
+        return Err(ParamError::UnknownStrategy {
+            name: name.to_string(),
+            nearest: nearest(name, &known),
+            known: known.join(", "),
+        });
+    };
+    let mut given: Vec<(String, String)> = Vec::new();
+    for pair in rest.split(',').filter(|_| !rest.is_empty()) {
+        let Some((key, value)) = pair.split_once('=') else {
+            return Err(malformed(format!("expected key=value, found `{pair}`")));
+        };
+        if given.iter().any(|(earlier, _)| earlier == key) {
+            return Err(malformed(format!("`{key}` is given twice")));
+        }
+        given.push((key.to_string(), value.to_string()));
+    }
+    let defaults = named.params.iter().map(|param| (param.key, param.default)).collect();
+    let mut params = Params { strategy: named.name, defaults, given };
+    let strategy = (named.make)(&mut params);
+    // A key nobody knows is the likelier cause of trouble, so it is named before a bad value.
+    let keys: Vec<&str> = named.params.iter().map(|param| param.key).collect();
+    if let Some((key, _)) = params.given.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
+        let known = if keys.is_empty() {
+            "it has no parameters".into()
+        } else {
+            format!("known are {}", keys.join(", "))
+        };
+        return Err(ParamError::UnknownKey {
+            strategy: named.name.to_string(),
+            key: key.clone(),
+            nearest: nearest(key, &keys),
+            known,
+        });
+    }
+    Ok(Choice {
+        spec: spec.to_string(),
+        strategy: strategy?.into(),
+        needs_communication: named.needs_communication,
+    })
+}
+
+/// Strategies that run one after the other in one step.
+struct Pipeline {
+    stages: Vec<Choice>,
+}
+
+impl Strategy for Pipeline {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let mut current = database.clone();
+        let mut notes = Vec::new();
+        for Choice { spec, strategy, .. } in &self.stages {
+            let answer = strategy
+                .assign(&current, topology, seed)
+                .map_err(|error| StrategyError(format!("{spec}: {error}")))?;
+            // A later stage must be able to trust the placement it is given.
+            answer.check(&current).map_err(|error| StrategyError(format!("{spec}: {error}")))?;
+            for (object, pe) in current.objects.iter_mut().zip(&answer.pe_of) {
+                object.pe = *pe;
+            }
+            notes.extend(answer.notes.into_iter().map(|(name, value)| (format!("{spec} {name}"), value)));
+        }
+        Ok(Assignment { pe_of: current.placement(), notes })
+    }
+}
+
+/// The known name closest to `name`, if it is close enough to be a slip of the finger.
+pub(crate) fn nearest(name: &str, known: &[&str]) -> Option<String> {
+    let lower = name.to_lowercase();
+    known
+        .iter()
+        .map(|candidate| (edit_distance(&lower, &candidate.to_lowercase()), *candidate))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, candidate)| *distance <= candidate.len().div_ceil(3))
+        .map(|(_, candidate)| candidate.to_string())
+}
+
+/// Insertions, deletions and replacements that make `b` of `a` (Levenshtein).
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// What `--balancer help` prints: every strategy, its parameters with defaults, when to use which.
+pub fn help() -> String {
+    let mut text = String::from(
+        "A strategy is NAME or NAME:key=value,key=value; A+B runs B on what A left, in one step.\n",
+    );
+    for named in ALL {
+        let _ = write!(text, "\n{}", named.name);
+        for alias in named.aliases {
+            let _ = write!(text, " (or {alias})");
+        }
+        let communication = if named.needs_communication { " Reads communication." } else { "" };
+        let _ = writeln!(text, "\n    {}{communication}", named.help);
+        for param in named.params {
+            let default = if param.default.is_empty() { "required" } else { param.default };
+            let _ = writeln!(text, "    {}={default}: {}", param.key, param.help);
+        }
+    }
+    text
+}
+
+/// The Markdown table of the strategies.
+pub fn table() -> String {
+    let mut text =
+        String::from("| strategy | what it does | parameters | reads communication |\n|---|---|---|---|\n");
+    for named in ALL {
+        let params: Vec<String> = named
+            .params
+            .iter()
+            .map(|param| format!("`{}={}` {}", param.key, param.default, param.help))
+            .collect();
+        let reads = if named.needs_communication { "yes" } else { "no" };
+        let _ = writeln!(text, "| `{}` | {} | {} | {reads} |", named.name, named.help, params.join("; "));
+    }
+    text
+}

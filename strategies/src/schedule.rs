@@ -1,0 +1,114 @@
+//! Which strategy runs at which load-balancing step.
+//!
+//! Either `--balancer A --then B` (A at the first step, B at all later ones), or a file with a line
+//! per rule, `[%]STEP NAME [key=value ..]`, as vt reads it: `120 GreedyLB` is for step 120,
+//! `%10 RefineLB imbalance=0.03` for every tenth. An exact step beats a `%`, an earlier line beats a
+//! later one, `NoLB` means that nothing runs, and `#` begins a comment.
+
+use crate::registry::{self, Choice, ParamError};
+
+/// Which strategy runs at which load-balancing step.
+#[derive(Clone, Debug, Default)]
+pub struct Schedule {
+    rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    steps: Steps,
+    /// `None` for `NoLB`.
+    choice: Option<Choice>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Steps {
+    At(u64),
+    Every(u64),
+}
+
+/// A schedule file that is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct ScheduleError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Schedule {
+    /// No strategy at any step.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// `first` at step 0 and `then` at every later one; without a `then`, `first` at every step.
+    pub fn first_then(first: Choice, then: Option<Choice>) -> Self {
+        let later = then.unwrap_or_else(|| first.clone());
+        Schedule {
+            rules: vec![
+                Rule { steps: Steps::At(0), choice: Some(first) },
+                Rule { steps: Steps::Every(1), choice: Some(later) },
+            ],
+        }
+    }
+
+    /// The schedule of a file; `own` are a user's own strategies, as in [`registry::parse`].
+    ///
+    /// # Errors
+    /// The first line that is not understood.
+    pub fn parse_file(text: &str, own: &[Choice]) -> Result<Self, ScheduleError> {
+        let mut rules = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if !line.is_empty() {
+                rules.push(
+                    parse_line(line, own).map_err(|reason| ScheduleError { line: number + 1, reason })?,
+                );
+            }
+        }
+        Ok(Schedule { rules })
+    }
+
+    /// The strategy of a load-balancing step, counted from 0; `None` if nothing runs.
+    pub fn at(&self, step: u64) -> Option<&Choice> {
+        let exact = self.rules.iter().find(|rule| rule.steps == Steps::At(step));
+        let every = |rule: &&Rule| matches!(rule.steps, Steps::Every(n) if step.is_multiple_of(n));
+        exact.or_else(|| self.rules.iter().find(every))?.choice.as_ref()
+    }
+
+    /// Whether any of its strategies reads communication.
+    pub fn needs_communication(&self) -> bool {
+        self.rules.iter().filter_map(|rule| rule.choice.as_ref()).any(|choice| choice.needs_communication)
+    }
+
+    /// Whether no strategy ever runs.
+    pub fn is_empty(&self) -> bool {
+        self.rules.iter().all(|rule| rule.choice.is_none())
+    }
+}
+
+fn parse_line(line: &str, own: &[Choice]) -> Result<Rule, String> {
+    let mut words = line.split_whitespace();
+    let step = words.next().unwrap_or_default();
+    let (every, digits) = match step.strip_prefix('%') {
+        Some(digits) => (true, digits),
+        None => (false, step),
+    };
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| format!("expected a step such as `12`, or `%12` for every twelfth, found `{step}`"))?;
+    let steps = match (every, number) {
+        (true, 0) => return Err("`%0` names no step; write `%1` for every step".into()),
+        (true, n) => Steps::Every(n),
+        (false, n) => Steps::At(n),
+    };
+    let name = words.next().ok_or_else(|| format!("expected the name of a strategy after `{step}`"))?;
+    let params: Vec<&str> = words.collect();
+    if name == "NoLB" && params.is_empty() {
+        return Ok(Rule { steps, choice: None });
+    }
+    let spec = if params.is_empty() { name.to_string() } else { format!("{name}:{}", params.join(",")) };
+    let choice = registry::parse(&spec, own).map_err(|error: ParamError| error.to_string())?;
+    Ok(Rule { steps, choice: Some(choice) })
+}
