@@ -24,9 +24,12 @@ pub mod database;
 pub mod graph;
 pub mod mapping;
 pub mod partition;
+mod random;
 pub mod registry;
 pub mod schedule;
 pub mod strategy;
+#[cfg(test)]
+mod testing;
 pub mod topology;
 
 pub use assignment::Assignment;

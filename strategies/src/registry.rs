@@ -8,11 +8,19 @@ use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::balance;
+use crate::balance::{dummy, file, greedy, greedy_refine, random, refine, rotate};
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 /// Every strategy, in the order help lists them.
-pub const ALL: &[&Named] = &[&balance::dummy::NAMED];
+pub const ALL: &[&Named] = &[
+    &dummy::NAMED,
+    &random::NAMED,
+    &rotate::NAMED,
+    &file::NAMED,
+    &greedy::NAMED,
+    &greedy_refine::NAMED,
+    &refine::NAMED,
+];
 
 /// A strategy as the command line knows it.
 pub struct Named {
@@ -140,6 +148,19 @@ impl Params {
             return Err(self.bad(key, "", "a value must be given"));
         }
         value.parse().map_err(|error: T::Err| self.bad(key, &value, error))
+    }
+
+    /// The allowed imbalance, max/avg - 1: the value of the key `imbalance`.
+    ///
+    /// # Errors
+    /// If it is not a finite number of at least 0.
+    pub fn take_imbalance(&mut self) -> Result<f64, ParamError> {
+        let imbalance: f64 = self.take("imbalance")?;
+        if imbalance.is_finite() && imbalance >= 0.0 {
+            return Ok(imbalance);
+        }
+        let expected = "the allowed max/avg - 1 is a number of at least 0, as in 0.05";
+        Err(self.bad("imbalance", &imbalance.to_string(), expected))
     }
 
     /// The error for a value of `key` that is understood and cannot be used.
@@ -314,4 +335,105 @@ pub fn table() -> String {
         let _ = writeln!(text, "| `{}` | {} | {} | {reads} |", named.name, named.help, params.join("; "));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assign, database};
+
+    #[track_caller]
+    fn check_error(spec: &str, expected: &str) {
+        let error = parse(spec, &[]).expect_err(expected).to_string();
+        assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_spec_is_said_with_what_is_known() {
+        check_error(
+            "GreedyLb2",
+            "there is no strategy `GreedyLb2` (did you mean `GreedyLB`?); known are DummyLB, ",
+        );
+        check_error("Quantum", "there is no strategy `Quantum`; known are DummyLB, ");
+        check_error("", "expected NAME or NAME:key=value");
+        check_error("GreedyLB+", "expected NAME or NAME:key=value");
+        check_error("GreedyLB:imbalance=1", "GreedyLB takes no `imbalance`; it has no parameters");
+        check_error(
+            "RefineLB:balance=1",
+            "RefineLB takes no `balance` (did you mean `imbalance`?); known are imbalance",
+        );
+        check_error("RefineLB:imbalance", "expected key=value, found `imbalance`");
+        check_error("RefineLB:imbalance=1,imbalance=2", "`imbalance` is given twice");
+        check_error("RefineLB:imbalance=much", "RefineLB:imbalance=much is not understood: invalid float");
+        check_error("RefineLB:imbalance=-0.1", "RefineLB:imbalance=-0.1 is not understood: the allowed");
+        check_error("RefineLB:imbalance=NaN", "is a number of at least 0");
+        check_error("RefineLB:imbalance=", "a value must be given");
+    }
+
+    #[test]
+    fn a_pipeline_shows_each_strategy_what_the_one_before_left() {
+        let database = database(4, &[(1.0, 0), (1.0, 1), (1.0, 2), (1.0, 3)]);
+        let answer = assign("RotateLB+RotateLB + RotateLB", &database);
+        assert_eq!(answer.map(|answer| answer.pe_of), Ok(vec![3, 0, 1, 2]));
+    }
+
+    /// Puts every object on a PE that does not exist.
+    struct Wild;
+
+    impl Strategy for Wild {
+        fn assign(&self, database: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
+            Ok(Assignment { pe_of: vec![99; database.objects.len()], notes: vec![("luck".into(), 7.0)] })
+        }
+    }
+
+    #[test]
+    fn a_users_own_strategy_is_found_by_its_name() {
+        let wild = Choice { spec: "WildLB".into(), strategy: Arc::new(Wild), needs_communication: true };
+        let own = [wild];
+        let choice = parse("WildLB", &own).expect("it was handed over");
+        assert!(choice.needs_communication && choice.spec == "WildLB");
+        let error = parse("WildLD", &own).expect_err("a typing error").to_string();
+        assert!(error.contains("did you mean `WildLB`?"), "{error}");
+
+        let database = database(2, &[(1.0, 0)]);
+        let flat = crate::topology::parse("flat:2").expect("a flat machine");
+        let pipeline = parse("WildLB+GreedyLB", &own).expect("a pipeline");
+        assert!(pipeline.needs_communication);
+        let error = pipeline.strategy.assign(&database, &*flat, 0).expect_err("PE 99 does not exist");
+        assert_eq!(error.to_string(), "WildLB: it put object 0 on PE 99, and there are only 2");
+    }
+
+    #[test]
+    fn a_database_of_another_size_or_without_a_place_is_refused() {
+        let mut database = database(2, &[(1.0, 0)]);
+        let flat = crate::topology::parse("flat:3").expect("a flat machine");
+        let strategy = parse("GreedyLB", &[]).expect("a strategy").strategy;
+        let error = strategy.assign(&database, &*flat, 0).expect_err("2 is not 3").to_string();
+        assert!(error.contains("the database has 2 PEs and `flat:3` has 3"), "{error}");
+        database.pes.iter_mut().for_each(|pe| pe.available = false);
+        let error = assign("GreedyLB", &database).expect_err("nobody takes objects").to_string();
+        assert!(error.contains("no PE is available"), "{error}");
+    }
+
+    #[test]
+    fn help_and_table_name_every_strategy_and_parameter() {
+        for named in ALL {
+            assert!(help().contains(&format!("\n{}", named.name)), "{}", named.name);
+            assert!(table().contains(&format!("| `{}`", named.name)), "{}", named.name);
+            for param in named.params {
+                let (key, default) = (param.key, param.default);
+                assert!(table().contains(&format!("`{key}={default}`")) && help().contains(key), "{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<&str> =
+            ALL.iter().flat_map(|n| n.aliases.iter().chain([&n.name])).copied().collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
 }

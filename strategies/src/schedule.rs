@@ -112,3 +112,53 @@ fn parse_line(line: &str, own: &[Choice]) -> Result<Rule, String> {
     let choice = registry::parse(&spec, own).map_err(|error: ParamError| error.to_string())?;
     Ok(Rule { steps, choice: Some(choice) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(schedule: &Schedule, steps: impl IntoIterator<Item = u64>) -> Vec<&str> {
+        steps.into_iter().map(|step| schedule.at(step).map_or("-", |choice| &choice.spec)).collect()
+    }
+
+    fn choice(spec: &str) -> Choice {
+        registry::parse(spec, &[]).expect("a test names a strategy that exists")
+    }
+
+    #[track_caller]
+    fn check_error(text: &str, line: usize, expected: &str) {
+        let error = Schedule::parse_file(text, &[]).expect_err(expected);
+        assert_eq!(error.line, line, "{error}");
+        assert!(error.to_string().contains(expected), "`{error}` does not contain `{expected}`");
+    }
+
+    #[test]
+    fn the_first_strategy_is_followed_by_the_second() {
+        let schedule = Schedule::first_then(choice("GreedyLB"), Some(choice("RefineLB")));
+        assert_eq!(at(&schedule, [0, 1, 2, 99]), ["GreedyLB", "RefineLB", "RefineLB", "RefineLB"]);
+        let alone = Schedule::first_then(choice("GreedyLB"), None);
+        assert_eq!(at(&alone, [0, 1]), ["GreedyLB", "GreedyLB"]);
+        assert_eq!(at(&Schedule::none(), [0, 1]), ["-", "-"]);
+        assert!(Schedule::none().is_empty() && !alone.is_empty());
+    }
+
+    #[test]
+    fn an_exact_step_beats_a_multiple_and_an_earlier_line_a_later_one() {
+        let text = "# phase 1\n%4 RotateLB\n  %2 RefineLB imbalance=0.1  # every other\n%3 NoLB\n4 GreedyLB\n4 DummyLB\n";
+        let schedule = Schedule::parse_file(text, &[]).expect("a schedule");
+        let refine = "RefineLB:imbalance=0.1";
+        let expected = ["RotateLB", "-", refine, "-", "GreedyLB", "-", refine, "-", "RotateLB", "-"];
+        assert_eq!(at(&schedule, 0..10), expected);
+        assert!(!schedule.needs_communication());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        check_error("0 GreedyLB\nten GreedyLB", 2, "expected a step such as `12`, or `%12`");
+        check_error("\n%0 GreedyLB", 2, "`%0` names no step");
+        check_error("7", 1, "expected the name of a strategy after `7`");
+        check_error("7 GredyLB", 1, "did you mean `GreedyLB`?");
+        check_error("7 RefineLB 0.05", 1, "expected key=value, found `0.05`");
+        check_error("7 RefineLB imblance=0.05", 1, "did you mean `imbalance`?");
+    }
+}

@@ -15,10 +15,38 @@ pub trait Strategy: Send + Sync {
     /// # Errors
     /// When the database or the topology is one this strategy cannot serve; the message says what
     /// was wrong and the remedy.
-    fn assign(&self, database: &Database, topology: &dyn Topology, seed: u64) -> Result<Assignment, StrategyError>;
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError>;
 }
 
 /// Why a strategy gave no answer: a sentence that names what was wrong and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StrategyError(pub String);
+
+/// Whether a strategy can work on these at all; gives the PEs that take objects, ascending.
+///
+/// # Errors
+/// When the database is not whole, belongs to a machine of another size, or has no PE left.
+pub(crate) fn check(database: &Database, topology: &dyn Topology) -> Result<Vec<u32>, StrategyError> {
+    database.check().map_err(|error| StrategyError(format!("the database cannot be used: {error}")))?;
+    let (recorded, pes) = (database.pes.len(), topology.pes());
+    if recorded != pes {
+        let spec = topology.spec();
+        return Err(StrategyError(format!(
+            "the database has {recorded} PEs and `{spec}` has {pes}; choose a topology of {recorded} PEs, \
+             or remap the database to {pes}"
+        )));
+    }
+    let available: Vec<u32> = (0..pes as u32).filter(|&pe| database.pes[pe as usize].available).collect();
+    if available.is_empty() {
+        return Err(StrategyError(
+            "no PE is available, so objects have nowhere to go; free at least one".into(),
+        ));
+    }
+    Ok(available)
+}

@@ -1,0 +1,113 @@
+//! `GreedyRefineLB`: greedy, but an object stays at home as long as its PE is light enough.
+//!
+//! Charm++'s strategy of that name: one pass of `GreedyLB` tells which maximum can be reached; then the
+//! objects are placed again, heaviest first, each on its own PE if that stays within the limit and on
+//! the lightest otherwise. Charm++'s tolerance multiplies the maximum that greedy reached; here, as
+//! everywhere, the allowed imbalance is over the average, and what greedy reached is allowed in any
+//! case, so that one object larger than the average does not send all others away.
+
+use super::greedy::fill;
+use super::load::Work;
+use crate::registry::{Named, Param, Params};
+use crate::strategy::check;
+use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+
+/// `GreedyRefineLB` for the registry.
+pub const NAMED: Named = Named {
+    name: "GreedyRefineLB",
+    aliases: &[],
+    help: "As balanced as GreedyLB, but an object stays where it is if its PE remains within the limit: \
+           few migrations. The one to begin with.",
+    params: &[Param { key: "imbalance", default: "0.03", help: "allowed max/avg - 1" }],
+    needs_communication: false,
+    make: |params: &mut Params| Ok(Box::new(GreedyRefine { imbalance: params.take_imbalance()? })),
+};
+
+/// The strategy that keeps objects at home where the balance allows it.
+#[derive(Clone, Copy, Debug)]
+pub struct GreedyRefine {
+    /// How far above the average a PE may be: max/avg - 1.
+    pub imbalance: f64,
+}
+
+impl Strategy for GreedyRefine {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        _: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let work = Work::new(database, check(database, topology)?);
+        Ok(refine(database, &work, self.imbalance))
+    }
+}
+
+/// Places the objects anew, at home where that is within the limit. O(n log n).
+fn refine(database: &Database, work: &Work, imbalance: f64) -> Assignment {
+    let mut answer = Assignment::unchanged(database);
+    let limit_seconds = fill(work, |_, _| ()).max((1.0 + imbalance) * work.average_seconds());
+    let mut pes = work.pes();
+    let mut seconds_before = work.fixed_seconds.clone();
+    let mut everybody_may_stay = true;
+    for &object in &work.movable {
+        let home = work.home(object);
+        let seconds_at_home = work.seconds(object, home);
+        seconds_before[home as usize] += seconds_at_home;
+        everybody_may_stay &= work.is_available(home);
+        let stays = work.is_available(home) && pes.seconds[home as usize] + seconds_at_home <= limit_seconds;
+        let pe = if stays { home } else { pes.lightest().unwrap_or(home) };
+        pes.add(pe, work.seconds(object, pe));
+        answer.pe_of[object as usize] = pe;
+    }
+    // Large objects may now be packed worse than they were; then nothing is gained by moving.
+    let max_before = work.available.iter().map(|&pe| seconds_before[pe as usize]).fold(0.0, f64::max);
+    if everybody_may_stay && pes.max_seconds(&work.available) > max_before {
+        return Assignment::unchanged(database);
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{assign, database};
+
+    #[track_caller]
+    fn check(spec: &str, pes: usize, objects: &[(f64, u32)], expected: &[u32]) {
+        let answer = assign(spec, &database(pes, objects)).map(|answer| answer.pe_of);
+        assert_eq!(answer, Ok(expected.to_vec()), "{spec} {objects:?}");
+    }
+
+    #[test]
+    fn a_balanced_placement_is_left_alone() {
+        check("GreedyRefineLB", 2, &[(2.0, 1), (1.0, 0), (1.0, 0), (1.0, 1), (1.0, 0)], &[1, 0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn as_few_objects_leave_as_the_limit_allows() {
+        // PE 0 has 6 of 8 seconds: two objects leave it, and nothing else moves.
+        let objects = [(1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 1), (1.0, 1)];
+        check("GreedyRefineLB", 2, &objects, &[0, 0, 0, 0, 1, 1, 1, 1]);
+        check("GreedyRefineLB:imbalance=0.5", 2, &objects, &[0, 0, 0, 0, 0, 0, 1, 1]);
+        check("GreedyRefineLB:imbalance=0.25", 2, &objects, &[0, 0, 0, 0, 0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn one_object_larger_than_the_average_does_not_send_the_others_away() {
+        let objects = [(9.0, 0), (2.0, 1), (2.0, 1), (2.0, 1), (1.0, 2)];
+        check("GreedyRefineLB", 3, &objects, &[0, 1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn a_placement_that_greedy_cannot_match_is_kept() {
+        // Both PEs have 6 seconds, which greedy packs as 7 and 5.
+        let objects = [(3.0, 0), (3.0, 0), (2.0, 1), (2.0, 1), (2.0, 1)];
+        check("GreedyRefineLB:imbalance=0", 2, &objects, &[0, 0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn objects_leave_a_pe_that_is_not_available() {
+        let mut database = database(3, &[(1.0, 0), (1.0, 0), (1.0, 1), (1.0, 2)]);
+        database.pes[0].available = false;
+        assert_eq!(assign("GreedyRefineLB", &database).map(|a| a.pe_of), Ok(vec![1, 2, 1, 2]));
+    }
+}

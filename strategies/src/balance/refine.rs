@@ -1,0 +1,161 @@
+//! `RefineLB`: PEs above the limit give objects to the lightest PEs until they are below it.
+//!
+//! Charm++'s strategy of that name. The heaviest PE above the limit gives away the largest of its
+//! objects with which the lightest PE stays within the limit; a PE that has no such object is left as
+//! it is. Nothing else moves, so a load that is nearly balanced costs nearly nothing.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use super::load::{Pes, Work};
+use crate::registry::{Named, Param, Params};
+use crate::strategy::check;
+use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+
+/// `RefineLB` for the registry.
+pub const NAMED: Named = Named {
+    name: "RefineLB",
+    aliases: &[],
+    help: "Moves objects from PEs above the limit to the lightest ones until they are below it: fewest \
+           migrations, keeps locality. For later steps, when load drifts slowly.",
+    params: &[Param { key: "imbalance", default: "0.05", help: "allowed max/avg - 1" }],
+    needs_communication: false,
+    make: |params: &mut Params| Ok(Box::new(Refine { imbalance: params.take_imbalance()? })),
+};
+
+/// The strategy that relieves the PEs above the limit.
+#[derive(Clone, Copy, Debug)]
+pub struct Refine {
+    /// How far above the average a PE may be: max/avg - 1.
+    pub imbalance: f64,
+}
+
+impl Strategy for Refine {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        _: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let work = Work::new(database, check(database, topology)?);
+        Ok(relieve(database, &work, self.imbalance))
+    }
+}
+
+/// Moves objects off the PEs above the limit. O(n log n).
+fn relieve(database: &Database, work: &Work, imbalance: f64) -> Assignment {
+    let mut answer = Assignment::unchanged(database);
+    let mut seconds = work.fixed_seconds.clone();
+    for &object in work.movable.iter().filter(|&&object| work.is_available(work.home(object))) {
+        let home = work.home(object);
+        seconds[home as usize] += work.seconds(object, home);
+    }
+    // Objects on PEs that are not available have to leave them, whatever the balance.
+    let mut all = Pes::new(seconds, &work.available);
+    for &object in work.movable.iter().filter(|&&object| !work.is_available(work.home(object))) {
+        let Some(pe) = all.lightest() else { break };
+        all.add(pe, work.seconds(object, pe));
+        answer.pe_of[object as usize] = pe;
+    }
+
+    let limit = (1.0 + imbalance) * work.average_seconds();
+    let (heavy, light): (Vec<u32>, Vec<u32>) =
+        work.available.iter().partition(|&&pe| all.seconds[pe as usize] > limit);
+    let mut donors: BinaryHeap<(u64, Reverse<u32>)> =
+        heavy.iter().map(|&pe| (all.seconds[pe as usize].to_bits(), Reverse(pe))).collect();
+    let mut objects: Vec<BTreeSet<Key>> = vec![BTreeSet::new(); database.pes.len()];
+    for &object in &work.movable {
+        let pe = answer.pe_of[object as usize] as usize;
+        if all.seconds[pe] > limit {
+            objects[pe].insert(key(database, object));
+        }
+    }
+    let mut receivers = Pes::new(all.seconds, &light);
+    while let Some((_, Reverse(donor))) = donors.pop() {
+        let Some(receiver) = receivers.lightest() else { break };
+        let room = limit - receivers.seconds[receiver as usize];
+        let speed = database.pes[receiver as usize].speed;
+        let own = &mut objects[donor as usize];
+        // No object fits: this PE stays as it is, and another may have smaller objects.
+        let Some(largest) = largest_within(own, room, speed) else { continue };
+        own.remove(&largest);
+        let (_, Reverse(object)) = largest;
+        answer.pe_of[object as usize] = receiver;
+        receivers.add(receiver, work.seconds(object, receiver));
+        let left = (receivers.seconds[donor as usize] - work.seconds(object, donor)).max(0.0);
+        receivers.seconds[donor as usize] = left;
+        if left > limit {
+            donors.push((left.to_bits(), Reverse(donor)));
+        } else {
+            receivers.open(donor);
+        }
+    }
+    answer
+}
+
+/// Orders objects by load (its bits order as the number does), then the highest index first.
+type Key = (u64, Reverse<u32>);
+
+fn key(database: &Database, object: u32) -> Key {
+    (database.objects[object as usize].load_seconds.to_bits(), Reverse(object))
+}
+
+/// The largest object with any load that takes at most `room` seconds at `speed`, the lowest index
+/// among equals.
+fn largest_within(objects: &BTreeSet<Key>, room: f64, speed: f64) -> Option<Key> {
+    let mut load = room.max(0.0) * speed;
+    // Rounding may have made the product too large by a hair; then the next lower number is tried.
+    while load / speed > room && load > 0.0 {
+        load = load.next_down();
+    }
+    objects.range(..=(load.to_bits(), Reverse(0))).next_back().copied().filter(|&(bits, _)| bits > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::database::Database;
+    use crate::testing::{assign, database};
+
+    #[track_caller]
+    fn check(pes: usize, objects: &[(f64, u32)], change: impl FnOnce(&mut Database), expected: &[u32]) {
+        let mut database = database(pes, objects);
+        change(&mut database);
+        let answer = assign("RefineLB:imbalance=0.1", &database).map(|answer| answer.pe_of);
+        assert_eq!(answer, Ok(expected.to_vec()), "{objects:?}");
+    }
+
+    #[test]
+    fn the_largest_object_that_fits_leaves_the_heaviest_pe() {
+        check(2, &[(4.0, 0), (3.0, 0), (2.0, 0), (1.0, 0)], |_| (), &[1, 0, 0, 1]);
+        check(2, &[(3.0, 0), (3.0, 0), (3.0, 1), (3.0, 1)], |_| (), &[0, 0, 1, 1]);
+        check(3, &[(1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0)], |_| (), &[1, 2, 1, 2, 0, 0]);
+    }
+
+    #[test]
+    fn a_pe_within_the_limit_gives_nothing_away() {
+        check(2, &[(1.0, 0), (10.0, 0), (10.0, 1)], |_| (), &[0, 0, 1]);
+    }
+
+    #[test]
+    fn a_pe_that_cannot_be_relieved_does_not_keep_the_next_from_it() {
+        check(3, &[(10.0, 0), (3.0, 1), (3.0, 1), (2.0, 2)], |_| (), &[0, 1, 1, 2]);
+        check(3, &[(9.0, 0), (4.0, 1), (4.0, 1), (1.0, 1)], |_| (), &[0, 2, 1, 1]);
+    }
+
+    #[test]
+    fn only_migratable_objects_move_and_all_leave_a_pe_that_is_not_available() {
+        check(
+            2,
+            &[(4.0, 0), (3.0, 0), (2.0, 0), (1.0, 0)],
+            |d| d.objects[0].migratable = false,
+            &[0, 1, 1, 0],
+        );
+        check(3, &[(1.0, 0), (1.0, 1), (1.0, 2)], |d| d.pes[2].available = false, &[0, 1, 0]);
+    }
+
+    #[test]
+    fn a_fast_pe_takes_more() {
+        let objects = [(1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0)];
+        check(2, &objects, |d| d.pes[1].speed = 3.0, &[1, 1, 1, 1, 1, 1, 0, 0]);
+    }
+}

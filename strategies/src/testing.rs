@@ -1,0 +1,50 @@
+//! What the tests of this crate share: small databases, and the reference data beside the project.
+
+use std::path::Path;
+
+use crate::database::{Database, Object, ObjectIndex, PeRecord};
+use crate::{Assignment, Strategy, StrategyError, registry, topology};
+
+/// A database with normal PEs and an object per entry of `objects`: its load in seconds and its PE.
+pub(crate) fn database(pes: usize, objects: &[(f64, u32)]) -> Database {
+    let object = |(id, &(load_seconds, pe)): (usize, &(f64, u32))| Object {
+        id: id as u64,
+        array: 0,
+        index: ObjectIndex::new(&[id as i32]),
+        load_seconds,
+        bytes: None,
+        pe,
+        migratable: true,
+    };
+    Database {
+        pes: vec![PeRecord::default(); pes],
+        objects: objects.iter().enumerate().map(object).collect(),
+        ..Database::default()
+    }
+}
+
+/// What the strategy of `spec` answers on a flat machine, with seed 0.
+pub(crate) fn assign(spec: &str, database: &Database) -> Result<Assignment, StrategyError> {
+    assign_on(spec, database, &format!("flat:{}", database.pes.len()))
+}
+
+/// What the strategy of `spec` answers on the machine `topology`, with seed 0; the answer is possible.
+pub(crate) fn assign_on(spec: &str, database: &Database, topology: &str) -> Result<Assignment, StrategyError> {
+    let strategy = registry::parse(spec, &[]).expect("a test names a strategy that exists").strategy;
+    let topology = topology::parse(topology).expect("a test names a topology that exists");
+    let answer = strategy.assign(database, &*topology, 0)?;
+    assert_eq!(answer.check(database), Ok(()), "{spec}");
+    Ok(answer)
+}
+
+/// The text of a reference file, or `None`, said aloud, where the reference data is not at hand.
+pub(crate) fn reference(path: &str) -> Option<String> {
+    let full = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/reference")).join(path);
+    match std::fs::read_to_string(&full) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            eprintln!("skipped: the reference data {path} is not at hand ({error})");
+            None
+        }
+    }
+}
