@@ -1,0 +1,90 @@
+//! What a database would be on another number of PEs.
+
+use super::{Database, End, PeRecord};
+
+impl Database {
+    /// The same objects and edges on `pes` PEs, as Charm++'s `+LBSimProcs` asks for.
+    ///
+    /// When the number differs, nothing is known about the new PEs: they are of normal speed, without
+    /// background and available. Objects are placed by a block map in object order (object `i` of `n`
+    /// on PE `i * pes / n`, rounded down), and so are edge ends that are PEs, in PE order. When it is
+    /// the same, the database is unchanged.
+    ///
+    /// # Panics
+    /// With 0 PEs.
+    pub fn remap(&self, pes: u32) -> Database {
+        assert!(pes > 0, "objects need at least one PE");
+        if pes as usize == self.pes.len() {
+            return self.clone();
+        }
+        let block = |i: usize, n: usize| (i as u64 * u64::from(pes) / n as u64) as u32;
+        let end = |end| match end {
+            End::Pe(pe) => End::Pe(block(pe as usize, self.pes.len())),
+            object => object,
+        };
+        let mut database = self.clone();
+        database.pes = vec![PeRecord::default(); pes as usize];
+        let objects = database.objects.len();
+        for (i, object) in database.objects.iter_mut().enumerate() {
+            object.pe = block(i, objects);
+        }
+        for edge in &mut database.edges {
+            (edge.from, edge.to) = (end(edge.from), end(edge.to));
+        }
+        database
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::{Edge, Object, ObjectIndex};
+
+    fn database(objects: u64, pes: usize) -> Database {
+        let object = |id| Object {
+            id,
+            array: 0,
+            index: ObjectIndex::default(),
+            load_seconds: 0.1 * id as f64,
+            bytes: None,
+            pe: 0,
+            migratable: id % 2 == 0,
+        };
+        let from_pe = |pe| Edge { from: End::Pe(pe as u32), to: End::Pe(0), messages: 1, bytes: 8 };
+        Database {
+            pes: vec![PeRecord { background_seconds: 1.0, ..PeRecord::default() }; pes],
+            objects: (0..objects).map(object).collect(),
+            edges: (0..pes).map(from_pe).collect(),
+            ..Database::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(objects: u64, from_pes: usize, to_pes: u32, placement: &[u32], ends: &[u32]) {
+        let before = database(objects, from_pes);
+        let after = before.remap(to_pes);
+        assert_eq!(after.check(), Ok(()));
+        assert_eq!(after.pes.len(), to_pes as usize);
+        assert_eq!(after.placement(), placement);
+        let expected: Vec<End> = ends.iter().map(|&pe| End::Pe(pe)).collect();
+        assert_eq!(after.edges.iter().map(|e| e.from).collect::<Vec<_>>(), expected);
+        assert_eq!(after.load_seconds(), before.load_seconds());
+        assert_eq!((after.bytes(), after.messages()), (before.bytes(), before.messages()));
+        let background: f64 = after.pes.iter().map(|pe| pe.background_seconds).sum();
+        assert_eq!(background, if to_pes as usize == from_pes { from_pes as f64 } else { 0.0 });
+    }
+
+    #[test]
+    fn objects_and_pe_ends_are_spread_in_blocks() {
+        check(7, 2, 3, &[0, 0, 0, 1, 1, 2, 2], &[0, 1]);
+        check(2, 2, 8, &[0, 4], &[0, 4]);
+        check(4, 4, 2, &[0, 0, 1, 1], &[0, 0, 1, 1]);
+        check(3, 2, 1, &[0, 0, 0], &[0, 0]);
+        check(0, 2, 3, &[], &[0, 1]);
+    }
+
+    #[test]
+    fn the_same_number_of_pes_changes_nothing() {
+        check(3, 2, 2, &[0, 0, 0], &[0, 1]);
+    }
+}
