@@ -27,6 +27,7 @@ pub mod partition;
 mod random;
 pub mod registry;
 pub mod schedule;
+mod spelling;
 pub mod strategy;
 #[cfg(test)]
 mod testing;

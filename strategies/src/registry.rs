@@ -9,6 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::balance::{dummy, file, greedy, greedy_refine, random, refine, rotate};
+use crate::spelling::{nearest, suggestion};
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 /// Every strategy, in the order help lists them.
@@ -102,10 +103,6 @@ pub enum ParamError {
         /// What is wrong with it and what was expected.
         reason: String,
     },
-}
-
-fn suggestion(nearest: &Option<String>) -> String {
-    nearest.as_ref().map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
 /// A strategy somebody chose.
@@ -273,32 +270,6 @@ impl Strategy for Pipeline {
         }
         Ok(Assignment { pe_of: current.placement(), notes })
     }
-}
-
-/// The known name closest to `name`, if it is close enough to be a slip of the finger.
-pub(crate) fn nearest(name: &str, known: &[&str]) -> Option<String> {
-    let lower = name.to_lowercase();
-    known
-        .iter()
-        .map(|candidate| (edit_distance(&lower, &candidate.to_lowercase()), *candidate))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, candidate)| *distance <= candidate.len().div_ceil(3))
-        .map(|(_, candidate)| candidate.to_string())
-}
-
-/// Insertions, deletions and replacements that make `b` of `a` (Levenshtein).
-fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// What `--balancer help` prints: every strategy, its parameters with defaults, when to use which.

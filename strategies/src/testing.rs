@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::database::{Database, Object, ObjectIndex, PeRecord};
-use crate::{Assignment, Strategy, StrategyError, registry, topology};
+use crate::{Assignment, StrategyError, registry, topology};
 
 /// A database with normal PEs and an object per entry of `objects`: its load in seconds and its PE.
 pub(crate) fn database(pes: usize, objects: &[(f64, u32)]) -> Database {

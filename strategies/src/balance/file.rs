@@ -126,7 +126,6 @@ impl FromFile {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::registry;
     use crate::testing::{assign, database};
 

@@ -1,30 +1,37 @@
 //! `flat:N`: every PE is one hop from every other.
+//!
+//! The links are those of a switch that never blocks inside: each PE has a link into it, which is the
+//! hop (length 1), and one out of it (length 0). So contention is seen where a PE sends or receives
+//! too much and nowhere else, and loads times lengths add up to hop-bytes.
 
-use super::{Link, MAX_PES, Topology};
+use std::sync::Arc;
 
-/// A machine without a shape: `pes` PEs, each one hop from every other.
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, Topology, count_pes};
+
+/// `flat:N` for the table of machines.
+pub const KIND: Kind = Kind {
+    name: "flat",
+    form: "flat:N",
+    help: "N PEs, each one hop from every other: a machine whose shape does not matter.",
+    parse: |text| {
+        let pes = text.parse().map_err(|_| format!("expected a number of PEs, found `{text}`"))?;
+        Ok(Arc::new(Flat::new(pes)?))
+    },
+};
+
+/// A machine without a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flat {
     pes: usize,
 }
 
 impl Flat {
-    /// The machine with `pes` PEs, from 1 to [`MAX_PES`].
+    /// The machine with `pes` PEs, from 1 to [`super::MAX_PES`].
     ///
     /// # Errors
     /// With another number of PEs.
     pub fn new(pes: usize) -> Result<Self, String> {
-        if (1..=MAX_PES).contains(&pes) {
-            Ok(Flat { pes })
-        } else {
-            Err(format!("expected 1 to {MAX_PES} PEs, found {pes}"))
-        }
-    }
-
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let pes =
-            text.parse().map_err(|_| format!("expected a number of PEs after `flat:`, found `{text}`"))?;
-        Self::new(pes)
+        Ok(Flat { pes: count_pes([pes])? })
     }
 }
 
@@ -46,18 +53,22 @@ impl Topology for Flat {
         row[a] = 0;
     }
 
-    /// Each PE has one link into the network: a message uses its sender's.
     fn links(&self) -> usize {
-        self.pes
+        2 * self.pes
     }
 
     fn link(&self, id: usize) -> Link {
-        Link { name: format!("{id} -> network"), bandwidth: 1e9, latency_seconds: 1e-6, length: 1 }
+        let (name, length) = if id < self.pes {
+            (format!("{id} -> switch"), 1)
+        } else {
+            (format!("switch -> {}", id - self.pes), 0)
+        };
+        Link { name, bandwidth: DEFAULT_BANDWIDTH, latency_seconds: DEFAULT_LATENCY_SECONDS, length }
     }
 
     fn route(&self, a: usize, b: usize, links: &mut Vec<usize>) {
         if a != b {
-            links.push(a);
+            links.extend([a, self.pes + b]);
         }
     }
 }
