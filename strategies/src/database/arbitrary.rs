@@ -38,15 +38,14 @@ pub(crate) fn database(pes: usize, bytes: u64, extreme: bool) -> BoxedStrategy<D
     (1..=pes, 0..20usize, 0..3usize)
         .prop_flat_map(move |(pes, objects, arrays)| {
             let pe = 0..pes as u32;
-            let object = (
-                any::<u32>(),
-                0..arrays.max(1) as u32,
-                vec(any::<i32>(), 0..=ObjectIndex::MAX_DIMENSIONS),
-                time.clone(),
-                proptest::option::of(0..1u64 << 40),
-                pe.clone(),
-                any::<bool>(),
-            );
+            let index = vec(any::<i32>(), 0..=ObjectIndex::MAX_DIMENSIONS);
+            let size = proptest::option::of(0..1u64 << 40);
+            let array = 0..arrays.max(1) as u32;
+            let object = (any::<u32>(), array, index, time.clone(), size, pe.clone(), any::<bool>())
+                .prop_map(|(id, array, index, load_seconds, bytes, pe, migratable)| {
+                    let index = ObjectIndex::new(&index);
+                    Object { id: u64::from(id) << 32, array, index, load_seconds, bytes, pe, migratable }
+                });
             let end = if objects == 0 {
                 pe.prop_map(End::Pe).boxed()
             } else {
@@ -63,13 +62,8 @@ pub(crate) fn database(pes: usize, bytes: u64, extreme: bool) -> BoxedStrategy<D
             )
         })
         .prop_map(|(step, arrays, pes, objects, edges, dangling_edges)| {
-            let object = |(position, fields): (usize, (u32, u32, Vec<i32>, f64, Option<u64>, u32, bool))| {
-                let (id, array, index, load_seconds, bytes, pe, migratable) = fields;
-                let index = ObjectIndex::new(&index);
-                // The position makes ids different without making them ascend.
-                let id = u64::from(id) << 32 | position as u64;
-                Object { id, array, index, load_seconds, bytes, pe, migratable }
-            };
+            // The position makes ids different without making them ascend.
+            let object = |(position, o): (usize, Object)| Object { id: o.id | position as u64, ..o };
             let edge = |(from, to, messages, bytes)| Edge { from, to, messages, bytes };
             Database {
                 step,

@@ -16,7 +16,10 @@ use super::{Dump, binary, charm, json};
 #[non_exhaustive]
 pub enum DatabaseError {
     /// The file system does not give it.
-    #[error("cannot read the database `{}`: {source}; check its name and that it may be read", .path.display())]
+    #[error(
+        "cannot read the database `{}`: {source}; check its name and that it may be read",
+        .path.display()
+    )]
     Read {
         /// The file.
         path: PathBuf,
@@ -24,7 +27,10 @@ pub enum DatabaseError {
         source: io::Error,
     },
     /// The file system does not take it; what stood there before still stands.
-    #[error("cannot write the database `{}`: {source}; name a place that exists, is writable and has room", .path.display())]
+    #[error(
+        "cannot write the database `{}`: {source}; name a place that exists, is writable and has room",
+        .path.display()
+    )]
     Write {
         /// The file.
         path: PathBuf,

@@ -1,0 +1,170 @@
+//! How far the bytes of a placement travel, and how far they must at least.
+
+use rayon::prelude::*;
+
+use crate::database::{Edge, End};
+use crate::{Database, Topology};
+
+/// A row of distances costs about as much per entry as one distance asked for alone does divided by this.
+const ROW_ADVANTAGE: usize = 8;
+
+/// The most PEs for which [`hop_bytes_bound`] looks at the distances between all pairs.
+pub const MAX_BOUND_PES: usize = 1 << 14;
+
+/// The volumes of a placement.
+#[derive(Default)]
+pub(super) struct Travel {
+    pub(super) messages: u64,
+    pub(super) remote_messages: u64,
+    pub(super) bytes: u64,
+    pub(super) remote_bytes: u64,
+    pub(super) hop_bytes: u128,
+    pub(super) max_dilation: u32,
+}
+
+/// The volumes of `placement`.
+pub(super) fn travel(database: &Database, topology: &dyn Topology, placement: &[u32]) -> Travel {
+    let mut sums = Travel::default();
+    let remote = Remote::of(database, topology.pes(), placement, |edge, is_remote| {
+        sums.messages = sums.messages.saturating_add(edge.messages);
+        sums.bytes = sums.bytes.saturating_add(edge.bytes);
+        if is_remote {
+            sums.remote_messages = sums.remote_messages.saturating_add(edge.messages);
+            sums.remote_bytes = sums.remote_bytes.saturating_add(edge.bytes);
+        }
+    });
+    let mut row = Vec::new();
+    for from in 0..topology.pes() {
+        let receivers = remote.receivers(from);
+        let mut add = |bytes: u64, distance: u32| {
+            sums.hop_bytes += u128::from(bytes) * u128::from(distance);
+            sums.max_dilation = sums.max_dilation.max(distance);
+        };
+        if receivers.len() * ROW_ADVANTAGE >= topology.pes() {
+            row.resize(topology.pes(), 0);
+            topology.distances_from(from, &mut row);
+            receivers.iter().for_each(|&(to, bytes)| add(bytes, row[to as usize]));
+        } else {
+            receivers.iter().for_each(|&(to, bytes)| add(bytes, topology.distance(from, to as usize)));
+        }
+    }
+    sums
+}
+
+/// The bytes between different PEs, grouped by the PE they leave.
+pub(super) struct Remote {
+    /// Where the group of each PE begins in `to`, and where the last one ends.
+    first: Vec<usize>,
+    /// (PE they go to, bytes), in the order of the edges within a group.
+    to: Vec<(u32, u64)>,
+}
+
+impl Remote {
+    /// Groups the edges of `database`; `see` is told of each edge whether it is remote.
+    pub(super) fn of(
+        database: &Database,
+        pes: usize,
+        placement: &[u32],
+        mut see: impl FnMut(&Edge, bool),
+    ) -> Remote {
+        let mut first = vec![0; pes + 1];
+        let mut remote = Vec::with_capacity(database.edges.len());
+        for edge in &database.edges {
+            let (from, to) = (edge.from.pe(placement), edge.to.pe(placement));
+            see(edge, from != to);
+            if from != to {
+                first[from as usize + 1] += 1;
+                remote.push((from, to, edge.bytes));
+            }
+        }
+        for pe in 0..pes {
+            first[pe + 1] += first[pe];
+        }
+        let mut next = first.clone();
+        let mut to = vec![(0, 0); remote.len()];
+        for (from, receiver, bytes) in remote {
+            let place = &mut next[from as usize];
+            to[*place] = (receiver, bytes);
+            *place += 1;
+        }
+        Remote { first, to }
+    }
+
+    /// What leaves PE `from`: (PE it goes to, bytes), one entry per edge.
+    pub(super) fn receivers(&self, from: usize) -> &[(u32, u64)] {
+        &self.to[self.first[from]..self.first[from + 1]]
+    }
+}
+
+/// Hop-bytes that no placement with at most `objects_per_pe` objects on a PE can go below, whichever PEs
+/// it uses; `None` if there is no such placement, or on more than [`MAX_BOUND_PES`] PEs.
+///
+/// Each object has its heaviest partners as near as any PE of the machine has room (the rearrangement
+/// inequality); half of the sum over all objects is a bound, because an edge is seen from both of its
+/// ends. What goes between ends that cannot move is exact, and what goes between a PE and an object that
+/// can move is left out, since the two might meet.
+pub fn hop_bytes_bound(database: &Database, topology: &dyn Topology, objects_per_pe: usize) -> Option<u128> {
+    let pes = topology.pes();
+    if pes > MAX_BOUND_PES || objects_per_pe.saturating_mul(pes) < database.objects.len() {
+        return None;
+    }
+    let home = |end: End| match end {
+        End::Pe(pe) => Some(pe as usize),
+        End::Object(object) => {
+            let o = &database.objects[object as usize];
+            (!o.migratable).then_some(o.pe as usize)
+        }
+    };
+    let mut fixed = 0;
+    let mut partners = Vec::new();
+    for edge in database.edges.iter().filter(|edge| edge.from != edge.to) {
+        match (home(edge.from), home(edge.to), edge.from, edge.to) {
+            (Some(a), Some(b), ..) => fixed += u128::from(edge.bytes) * u128::from(topology.distance(a, b)),
+            (_, _, End::Object(a), End::Object(b)) => {
+                partners.extend([(a, b, edge.bytes), (b, a, edge.bytes)]);
+            }
+            _ => {}
+        }
+    }
+    partners.sort_unstable();
+    let volumes: Vec<Vec<u64>> = partners.chunk_by(|a, b| a.0 == b.0).map(heaviest_first).collect();
+    let most = volumes.iter().map(Vec::len).max().unwrap_or(0);
+    // The object itself takes one of the places.
+    let nearest = nearest(topology, most / objects_per_pe.max(1) + 1);
+    let both_ends: u128 = volumes
+        .iter()
+        .flat_map(|volumes| volumes.iter().enumerate())
+        .map(|(rank, &bytes)| u128::from(bytes) * u128::from(nearest[(rank + 1) / objects_per_pe]))
+        .sum();
+    Some(fixed + both_ends.div_ceil(2))
+}
+
+/// The volumes between one object and each of its partners, of sorted (object, partner, bytes).
+fn heaviest_first(partners: &[(u32, u32, u64)]) -> Vec<u64> {
+    let sum = |edges: &[(u32, u32, u64)]| edges.iter().fold(0u64, |sum, edge| sum.saturating_add(edge.2));
+    let mut volumes: Vec<u64> = partners.chunk_by(|a, b| a.1 == b.1).map(sum).collect();
+    volumes.sort_unstable_by(|a, b| b.cmp(a));
+    volumes
+}
+
+/// The distance of the `k`-th nearest PE (a PE itself being the 0-th), wherever that is least, for
+/// `k < count`.
+fn nearest(topology: &dyn Topology, count: usize) -> Vec<u32> {
+    let pes = topology.pes();
+    let count = count.min(pes);
+    let of_one = |row: &mut Vec<u32>, pe: usize| {
+        row.resize(pes, 0);
+        topology.distances_from(pe, row);
+        if count < pes {
+            row.select_nth_unstable(count);
+        }
+        let mut nearest = row[..count].to_vec();
+        nearest.sort_unstable();
+        nearest
+    };
+    let least = |mut a: Vec<u32>, b: Vec<u32>| {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a = b.min(*a));
+        a
+    };
+    (0..pes).into_par_iter().map_init(Vec::new, of_one).reduce(|| vec![u32::MAX; count], least)
+}
