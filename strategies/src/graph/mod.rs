@@ -1,1 +1,268 @@
 //! The weighted task graph in CSR form, its generators and its readers.
+//!
+//! A task graph comes into the program as a [`Database`], whatever it was written in, so that every
+//! strategy can be used on it: object `i` is vertex `i`, all on PE 0 of one, to be spread over a machine
+//! with [`Database::remap`]. The algorithms see its [`Graph`]: who talks to whom, whichever way.
+
+use std::path::{Path, PathBuf};
+
+use crate::database::{Database, DatabaseError, Dump, Edge, End, Object, ObjectIndex, PeRecord};
+use crate::spelling::{nearest, suggestion};
+
+mod csv;
+pub mod generate;
+mod matrix_market;
+mod metis_format;
+#[cfg(test)]
+mod tests;
+
+/// An undirected weighted graph in compressed sparse rows.
+///
+/// The weight of an edge is all bytes its ends exchange, both ways. There are no loops, and no edges
+/// without weight. The neighbors of a vertex are in ascending order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    /// The neighbors of `v` are `targets[offsets[v]..offsets[v + 1]]`.
+    offsets: Vec<usize>,
+    targets: Vec<u32>,
+    /// In the order of `targets`; both directions of an edge have its weight.
+    weights: Vec<u64>,
+}
+
+impl Graph {
+    /// The graph with these `(vertex, vertex, weight)`; the weights of equal pairs, whichever way round,
+    /// add up (to at most 2^64-1).
+    ///
+    /// # Panics
+    /// When an edge names a vertex that there is not.
+    pub fn new(vertices: usize, edges: impl IntoIterator<Item = (u32, u32, u64)>) -> Graph {
+        let edges: Vec<_> = edges.into_iter().filter(|&(a, b, weight)| a != b && weight > 0).collect();
+        let mut starts = vec![0usize; vertices + 1];
+        for &(a, b, _) in &edges {
+            starts[a as usize + 1] += 1;
+            starts[b as usize + 1] += 1;
+        }
+        for v in 0..vertices {
+            starts[v + 1] += starts[v];
+        }
+        let mut next = starts.clone();
+        let mut ends = vec![(0u32, 0u64); 2 * edges.len()];
+        for (a, b, weight) in edges {
+            for (from, to) in [(a, b), (b, a)] {
+                ends[next[from as usize]] = (to, weight);
+                next[from as usize] += 1;
+            }
+        }
+        let mut graph = Graph { offsets: Vec::with_capacity(vertices + 1), targets: vec![], weights: vec![] };
+        graph.offsets.push(0);
+        for v in 0..vertices {
+            let row = &mut ends[starts[v]..starts[v + 1]];
+            row.sort_unstable_by_key(|&(target, _)| target);
+            for pairs in row.chunk_by(|a, b| a.0 == b.0) {
+                graph.targets.push(pairs[0].0);
+                graph.weights.push(pairs.iter().fold(0, |sum, pair| pair.1.saturating_add(sum)));
+            }
+            graph.offsets.push(graph.targets.len());
+        }
+        graph
+    }
+
+    /// Who talks to whom in a checked database: a vertex per object. Ends that are PEs do not count.
+    pub fn of(database: &Database) -> Graph {
+        let pair = |edge: &Edge| match (edge.from, edge.to) {
+            (End::Object(a), End::Object(b)) => Some((a, b, edge.bytes)),
+            _ => None,
+        };
+        Graph::new(database.objects.len(), database.edges.iter().filter_map(pair))
+    }
+
+    /// How many vertices there are.
+    pub fn vertices(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// How many edges there are, each counted once.
+    pub fn edges(&self) -> usize {
+        self.targets.len() / 2
+    }
+
+    /// The neighbors of `v`, and the weight of the edge to each.
+    pub fn neighbors(&self, v: usize) -> impl Iterator<Item = (usize, u64)> {
+        let range = self.offsets[v]..self.offsets[v + 1];
+        self.targets[range.clone()]
+            .iter()
+            .map(|&target| target as usize)
+            .zip(self.weights[range].iter().copied())
+    }
+
+    /// How many neighbors `v` has.
+    pub fn degree(&self, v: usize) -> usize {
+        self.offsets[v + 1] - self.offsets[v]
+    }
+
+    /// The weight of all edges of `v`.
+    pub fn weight(&self, v: usize) -> u64 {
+        self.neighbors(v).fold(0, |sum, (_, weight)| weight.saturating_add(sum))
+    }
+
+    /// Its rows: offsets, targets and weights (see the fields of the same names).
+    pub fn rows(&self) -> (&[usize], &[u32], &[u64]) {
+        (&self.offsets, &self.targets, &self.weights)
+    }
+
+    /// Every edge once, as `(lower vertex, higher vertex, weight)`, in ascending order.
+    pub fn pairs(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        (0..self.vertices()).flat_map(move |v| {
+            let higher = move |&(u, _): &(usize, u64)| u > v;
+            self.neighbors(v).filter(higher).map(move |(u, weight)| (v as u32, u as u32, weight))
+        })
+    }
+
+    /// The graph of the parts when vertex `v` belongs to `part_of[v]`: what they exchange.
+    ///
+    /// # Panics
+    /// When a vertex belongs to none of the `parts` parts.
+    pub fn quotient(&self, part_of: &[u32], parts: usize) -> Graph {
+        Graph::new(
+            parts,
+            self.pairs().map(|(a, b, weight)| (part_of[a as usize], part_of[b as usize], weight)),
+        )
+    }
+}
+
+/// Why there is no task graph: a sentence that names what was wrong and the remedy.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// A generator that was asked for something it cannot make.
+    #[error("`{spec}` is not a task graph: {reason}")]
+    Spec {
+        /// The spec as written.
+        spec: String,
+        /// What is wrong with it and what was expected.
+        reason: String,
+    },
+    /// A file that cannot be read.
+    #[error("cannot read the task graph `{}`: {source}; check its name and that it may be read", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file whose content is not what it should be.
+    #[error("{}:{line}: {reason}", .path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// The line at fault, from 1.
+        line: usize,
+        /// What is wrong with it and what was expected.
+        reason: String,
+    },
+    /// A database file that cannot be used.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+}
+
+/// What is wrong with a line of a file: its number, from 1, and a sentence.
+type Fault = (usize, String);
+
+/// A kind of file that holds a task graph.
+struct Format {
+    /// What the name of such a file ends in.
+    extension: &'static str,
+    read: fn(&str) -> Result<Database, Fault>,
+}
+
+const FORMATS: &[Format] = &[
+    Format { extension: "graph", read: metis_format::read },
+    Format { extension: "mtx", read: matrix_market::read },
+    Format { extension: "csv", read: csv::read },
+];
+
+/// The task graph of a spec: a generator such as `mesh:16x16`, or a file.
+///
+/// Files are told apart by their names: METIS (`.graph`), Matrix Market (`.mtx`), edge lists (`.csv`),
+/// and any other is a database, of which the first step is taken.
+///
+/// # Errors
+/// When the spec names no generator and no file, or the file is not what its name says.
+pub fn load(spec: &str) -> Result<Database, GraphError> {
+    if let Some((name, rest)) = spec.split_once(':') {
+        let error = |reason| GraphError::Spec { spec: spec.to_string(), reason };
+        if let Some(generator) = generate::ALL.iter().find(|generator| generator.name == name) {
+            return generate::make(generator, rest).map_err(error);
+        }
+        if !Path::new(spec).exists() {
+            let names: Vec<&str> = generate::ALL.iter().map(|generator| generator.name).collect();
+            let forms: Vec<&str> = generate::ALL.iter().map(|generator| generator.form).collect();
+            let meant = suggestion(&nearest(name, &names));
+            let known = forms.join(", ");
+            return Err(error(format!(
+                "there is no generator and no file of that name{meant}; known are {known}"
+            )));
+        }
+    }
+    read(Path::new(spec))
+}
+
+fn read(path: &Path) -> Result<Database, GraphError> {
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    let Some(format) = FORMATS.iter().find(|format| format.extension == extension) else {
+        let dump = Dump::read(path)?;
+        return Ok(dump.steps.into_iter().next().unwrap_or_default());
+    };
+    let text =
+        std::fs::read_to_string(path).map_err(|source| GraphError::Read { path: path.into(), source })?;
+    let content = |(line, reason)| GraphError::Content { path: path.into(), line, reason };
+    (format.read)(&text).map_err(content)
+}
+
+/// The most vertices and edges of a graph that is made here, so that a slip in a number is an error and
+/// not the end of the memory.
+const MAX_VERTICES: usize = 1 << 24;
+const MAX_EDGES: usize = 1 << 26;
+
+/// A database of `vertices` objects without edges, each of one second, on one PE.
+fn tasks(vertices: usize) -> Database {
+    let object = |id: usize| Object {
+        id: id as u64,
+        array: 0,
+        index: ObjectIndex::new(&[id as i32]),
+        load_seconds: 1.0,
+        bytes: None,
+        pe: 0,
+        migratable: true,
+    };
+    Database {
+        arrays: vec!["task".into()],
+        pes: vec![PeRecord::default()],
+        objects: (0..vertices).map(object).collect(),
+        ..Database::default()
+    }
+}
+
+/// An edge between vertices of a graph.
+fn edge(from: u32, to: u32, messages: u64, bytes: u64) -> Edge {
+    Edge { from: End::Object(from), to: End::Object(to), messages, bytes }
+}
+
+/// The same edges with one entry per sender and receiver, in ascending order, or what is wrong with
+/// their sums.
+fn merge(mut edges: Vec<Edge>) -> Result<Vec<Edge>, String> {
+    let too_many =
+        || "the edges have more than 2^64 bytes or messages in all; divide them by a number".to_string();
+    let sum = |f: fn(&Edge) -> u64| edges.iter().try_fold(0u64, |sum, edge| sum.checked_add(f(edge)));
+    sum(|edge| edge.bytes).and(sum(|edge| edge.messages)).ok_or_else(too_many)?;
+    edges.sort_unstable_by_key(|edge| (edge.from, edge.to));
+    edges.dedup_by(|later, first| {
+        let same = (later.from, later.to) == (first.from, first.to);
+        if same {
+            first.messages += later.messages;
+            first.bytes += later.bytes;
+        }
+        same
+    });
+    Ok(edges)
+}

@@ -129,7 +129,7 @@ fn count_pes(sizes: impl IntoIterator<Item = usize>) -> Result<usize, String> {
         pes = pes
             .checked_mul(size)
             .filter(|&pes| pes <= MAX_PES)
-            .ok_or_else(|| format!("a machine has at most {MAX_PES} PEs"))?;
+            .ok_or_else(|| format!("sizes multiply to at most {MAX_PES}"))?;
     }
     Ok(pes)
 }
@@ -285,9 +285,9 @@ mod tests {
             ("torus:8x0", "a size is at least 1"),
             ("flat:0", "a size is at least 1"),
             ("flat:many", "expected a number of PEs, found `many`"),
-            ("torus:100000x100000x100000", "a machine has at most 16777216 PEs"),
+            ("torus:100000x100000x100000", "sizes multiply to at most 16777216"),
             ("torus:99999999999999999999999", "expected sizes"),
-            ("tree:65536:65536/2:1", "a machine has at most 16777216 PEs"),
+            ("tree:65536:65536/2:1", "sizes multiply to at most 16777216"),
             ("tree:4:4/10", "there are 2 arities and 1 distances"),
             ("tree:4:4/1:10", "do not grow towards the leaves; found 1 above 10"),
             ("tree:4:4/1:0", "distances are at least 1"),

@@ -1,0 +1,46 @@
+//! Edge lists, `src,dst,bytes[,messages]` per line.
+//!
+//! Vertices count from 0 and there are as many as the highest number asks for. An edge is from a sender
+//! to a receiver; equal pairs add up, and what a vertex sends to itself is left out. Messages are 1 if
+//! not given. Empty lines, lines that begin with `#` and a first line of names do not count.
+
+use super::{Fault, MAX_VERTICES, edge, merge, tasks};
+use crate::database::Database;
+
+/// The task graph of a file with this text.
+pub(super) fn read(text: &str) -> Result<Database, Fault> {
+    let (mut edges, mut vertices, mut seen) = (Vec::new(), 0, false);
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let is_first = !std::mem::replace(&mut seen, true);
+        if is_first && line.starts_with(|first: char| first.is_alphabetic() || first == '"') {
+            continue;
+        }
+        let (from, to, bytes, messages) = parse_line(line).map_err(|reason| (number + 1, reason))?;
+        vertices = vertices.max(from as usize + 1).max(to as usize + 1);
+        if from != to {
+            edges.push(edge(from, to, messages, bytes));
+        }
+    }
+    let mut database = tasks(vertices);
+    database.edges = merge(edges).map_err(|reason| (1, reason))?;
+    Ok(database)
+}
+
+fn parse_line(line: &str) -> Result<(u32, u32, u64, u64), String> {
+    let expected = || format!("expected `src,dst,bytes` or `src,dst,bytes,messages`, found `{line}`");
+    let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+    if !(3..=4).contains(&fields.len()) {
+        return Err(expected());
+    }
+    let number = |text: &str| text.parse::<u64>().map_err(|_| expected());
+    let vertex = |text: &str| match number(text)? {
+        vertex if vertex < MAX_VERTICES as u64 => Ok(vertex as u32),
+        vertex => Err(format!("vertex {vertex} is beyond the {MAX_VERTICES} that fit; number them from 0")),
+    };
+    let messages = fields.get(3).map_or(Ok(1), |text| number(text))?;
+    Ok((vertex(fields[0])?, vertex(fields[1])?, number(fields[2])?, messages))
+}

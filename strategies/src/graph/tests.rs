@@ -1,0 +1,301 @@
+//! Tests of the task graph, its generators and its readers.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::reference;
+
+/// The task graph of a file with that extension and text.
+fn parse(extension: &str, text: &str) -> Result<Database, GraphError> {
+    let file =
+        tempfile::Builder::new().suffix(&format!(".{extension}")).tempfile().expect("a temporary file");
+    std::fs::write(file.path(), text).expect("a temporary file can be written");
+    let database = load(&file.path().display().to_string())?;
+    assert_eq!(database.check().err(), None, "{text}");
+    Ok(database)
+}
+
+/// The edges of a database as `sender>receiver:bytes`.
+fn edges(database: &Database) -> String {
+    let name = |end| match end {
+        End::Object(vertex) => vertex,
+        End::Pe(pe) => panic!("a task graph has no PE such as {pe}"),
+    };
+    let edge = |edge: &Edge| format!("{}>{}:{}", name(edge.from), name(edge.to), edge.bytes);
+    database.edges.iter().map(edge).collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn check_pairs(spec: &str, vertices: usize, expected: &[(u32, u32)]) {
+    let database = load(spec).expect(spec);
+    assert_eq!(database.check(), Ok(()), "{spec}");
+    let graph = Graph::of(&database);
+    assert_eq!(graph.vertices(), vertices, "{spec}");
+    assert_eq!(graph.pairs().map(|(a, b, _)| (a, b)).collect::<Vec<_>>(), expected, "{spec}");
+    assert!(graph.pairs().all(|(_, _, weight)| weight == 2), "{spec}");
+    assert_eq!(database.edges.len(), 2 * expected.len(), "{spec}");
+}
+
+#[test]
+fn generators_make_the_edges_their_names_say() {
+    check_pairs("mesh:3x2", 6, &[(0, 1), (0, 3), (1, 2), (1, 4), (2, 5), (3, 4), (4, 5)]);
+    check_pairs("torus:3x2", 6, &[(0, 1), (0, 2), (0, 3), (1, 2), (1, 4), (2, 5), (3, 4), (3, 5), (4, 5)]);
+    check_pairs("torus:3mx2", 6, &[(0, 1), (0, 3), (1, 2), (1, 4), (2, 5), (3, 4), (4, 5)]);
+    check_pairs("ring:4", 4, &[(0, 1), (0, 3), (1, 2), (2, 3)]);
+    check_pairs("ring:2", 2, &[(0, 1)]);
+    check_pairs("ring:1", 1, &[]);
+    check_pairs("kneighbor:5,2", 5, &[(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)]);
+    check_pairs(
+        "kneighbor:6,3",
+        6,
+        &[(0, 1), (0, 2), (0, 4), (0, 5), (1, 2), (1, 3), (1, 5), (2, 3), (2, 4), (3, 4), (3, 5), (4, 5)],
+    );
+    check_pairs("kneighbor:4,3", 4, &[(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]);
+    check_pairs("random:n=4,degree=3", 4, &[(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]);
+    check_pairs("random:n=4,degree=0", 4, &[]);
+}
+
+#[test]
+fn bytes_go_each_way_and_tasks_know_their_coordinates() {
+    let database = load("mesh:2x1x2,bytes=5").expect("a mesh");
+    assert_eq!(edges(&database), "0>1:5 0>2:5 1>0:5 1>3:5 2>0:5 2>3:5 3>1:5 3>2:5");
+    assert_eq!(database.objects[3].index.coordinates(), [1, 0, 1]);
+    assert_eq!(load("ring:9").expect("a ring").objects[7].index.coordinates(), [7]);
+}
+
+#[test]
+fn random_graphs_have_the_mean_degree_and_depend_on_the_seed() {
+    let graph = |spec| Graph::of(&load(spec).expect(spec));
+    for (spec, edges) in [
+        ("random:n=200,degree=7", 700),
+        ("random:degree=5.5,n=100", 275),
+        ("random:n=60,degree=50", 1500),
+        ("random:n=60,degree=59", 1770),
+    ] {
+        assert_eq!(graph(spec).edges(), edges, "{spec}");
+        assert_eq!(graph(spec), graph(spec), "{spec}");
+    }
+    assert_ne!(graph("random:n=200,degree=7,seed=1"), graph("random:n=200,degree=7"));
+}
+
+#[test]
+fn a_graph_of_a_database_sums_both_ways_and_ignores_pe_ends() {
+    let mut database = tasks(3);
+    database.edges = vec![
+        edge(0, 1, 1, 1 << 40),
+        edge(1, 0, 1, 5),
+        edge(1, 1, 1, 9),
+        edge(2, 1, 1, 0),
+        Edge { from: End::Pe(0), to: End::Object(2), messages: 1, bytes: 7 },
+    ];
+    let graph = Graph::of(&database);
+    assert_eq!(graph.pairs().collect::<Vec<_>>(), [(0, 1, (1 << 40) + 5)]);
+    assert_eq!((graph.edges(), graph.degree(1), graph.weight(1), graph.degree(2)), (1, 1, (1 << 40) + 5, 0));
+}
+
+#[test]
+fn metis_files_give_loads_sizes_and_half_of_each_edge_each_way() {
+    let check = |text: &str, loads: &[f64], expected: &str| {
+        let database = parse("graph", text).expect(text);
+        assert_eq!(database.objects.iter().map(|o| o.load_seconds).collect::<Vec<_>>(), loads, "{text}");
+        assert_eq!(edges(&database), expected, "{text}");
+        database
+    };
+    check("3 2\n2\n1 3\n2\n", &[1.0; 3], "0>1:1 1>2:1");
+    check("% a comment\n4 2 1\n2 7\n% between\n1 7 3 4\n2 4\n\n", &[1.0; 4], "0>1:4 1>0:3 1>2:2 2>1:2");
+    check("\n2 1 010\n5 2\n0 1\n\n", &[5.0, 0.0], "0>1:1");
+    check("2 1 11 2\n5 9 2 4\n3 9 1 4", &[5.0, 3.0], "0>1:2 1>0:2");
+    let sized = check("2 1 111\n10 5 2 4\n20 3 1 4\n", &[5.0, 3.0], "0>1:2 1>0:2");
+    assert_eq!(sized.objects.iter().map(|o| o.bytes).collect::<Vec<_>>(), [Some(10), Some(20)]);
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_line() {
+    for (extension, text, expected) in [
+        ("graph", "", ":1: the file is empty"),
+        ("graph", "three 2\n", ":1: expected a header `vertices edges [fmt [ncon]]`, found `three 2`"),
+        ("graph", "2 1 002\n2\n1\n", ":1: the format is up to three digits 0 or 1, found `002`"),
+        ("graph", "3 2\n2\n1 3\n", ":1: the header says 3 vertices, and there are lines for 2"),
+        ("graph", "2 1\n2\n1\n\n3\n", ":5: the header says 2 vertices, and there are more lines"),
+        ("graph", "2 1\n2\n3\n", ":3: there is no vertex 3; they are 1 to 2"),
+        ("graph", "2 1\n0\n1\n", ":2: there is no vertex 0; they are 1 to 2"),
+        ("graph", "2 1\n1\n1\n", ":2: vertex 1 is its own neighbor"),
+        ("graph", "2 1\n2\n\n", ":2: the edge 1-2 stands in only one of its lines"),
+        ("graph", "2 1\n2 2\n1\n", ":2: the edge 1-2 stands there twice"),
+        ("graph", "2 1 1\n2 5\n1 6\n", ":3: the edge 1-2 has two weights"),
+        ("graph", "2 1 1\n2 5\n1\n", ":3: expected the weight of an edge, found the end of the line"),
+        ("graph", "2 1 11\n1 2 5\nx 1 5\n", ":3: expected a vertex weight, found `x`"),
+        ("graph", "2 3\n2\n1\n", ":1: the header says 3 edges, and there are 1"),
+        ("graph", "99999999999 1\n", ":1: 99999999999 vertices are more than"),
+        (
+            "csv",
+            "src,dst,bytes\n0,1,5\n1,0\n",
+            ":3: expected `src,dst,bytes` or `src,dst,bytes,messages`, found `1,0`",
+        ),
+        ("csv", "0,1,-5\n", ":1: expected `src,dst,bytes`"),
+        ("csv", "0,1,5\nsrc,dst,bytes\n", ":2: expected `src,dst,bytes`"),
+        ("csv", "0,99999999,5\n", ":1: vertex 99999999 is beyond"),
+        ("csv", "0,1,18446744073709551615\n1,0,1\n", ":1: the edges have more than 2^64 bytes"),
+        ("mtx", "", ":1: expected a first line such as"),
+        (
+            "mtx",
+            "%%MatrixMarket matrix coordinate complex general\n",
+            ":1: bytes are `integer`, `real` or `pattern`",
+        ),
+        (
+            "mtx",
+            "%%MatrixMarket matrix coordinate real hermitian\n",
+            ":1: communication is `general` or `symmetric`",
+        ),
+        ("mtx", "%%MatrixMarket matrix coordinate real general\n% x\n", ":1: expected a line of sizes"),
+        (
+            "mtx",
+            "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n",
+            ":2: a matrix of 2 rows and 3 columns",
+        ),
+        (
+            "mtx",
+            "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 3 1\n",
+            ":3: expected a row or column from 1 to 2, found `3`",
+        ),
+        (
+            "mtx",
+            "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 0.5\n",
+            ":3: expected a whole number of bytes",
+        ),
+        (
+            "mtx",
+            "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 1\n",
+            ":2: the sizes promise 2 entries, and there are 1",
+        ),
+        (
+            "mtx",
+            "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n2 1 1\n",
+            ":4: there are more than the 1 entries",
+        ),
+        ("json", "{\"steps\"", "the database `"),
+    ] {
+        let error = parse(extension, text).expect_err(text).to_string();
+        assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_spec_is_said() {
+    for (spec, expected) in [
+        (
+            "mash:4x4",
+            "`mash:4x4` is not a task graph: there is no generator and no file of that name (did you mean `mesh`?)",
+        ),
+        ("mesh:4x", "expected sizes such as"),
+        ("mesh:4x4,byte=3", "it takes no `byte` (did you mean `bytes`?); known are bytes"),
+        ("mesh:4x4,bytes=3,bytes=4", "`bytes` is given twice"),
+        ("mesh:4x4,4", "expected sizes such as 16x16; found 2"),
+        ("mesh:4x4,bytes=many", "bytes=many is not understood"),
+        ("mesh:4x4,bytes=18446744073709551615", "more than 2^64 bytes"),
+        ("mesh:100000x100000", "sizes multiply to at most"),
+        ("kneighbor:64", "expected the number of tasks, then the number of neighbors; found 1"),
+        ("kneighbor:4,4", "a ring of 4 tasks has no 4 neighbors for each"),
+        ("kneighbor:1000000,1000", "it has more than"),
+        ("random:n=5", "`degree=` must be given"),
+        ("random:n=5,degree=5", "the mean degree of 5 tasks is 0 to 4, not 5"),
+        ("random:n=5,degree=-1", "the mean degree of 5 tasks is 0 to 4, not -1"),
+        ("random:n=5,degree=NaN", "not NaN"),
+        ("random:7,n=5,degree=2", "it takes named arguments only"),
+        ("ring:99999999999", "it has more than"),
+        ("/nowhere/at/all.graph", "cannot read the task graph `/nowhere/at/all.graph`"),
+        ("/nowhere/at/all.db", "cannot read the database `/nowhere/at/all.db`"),
+    ] {
+        let error = load(spec).expect_err(spec).to_string();
+        assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+    }
+}
+
+#[test]
+fn reference_graphs_are_read_whole() {
+    for (name, vertices, edges) in [
+        ("graphs/4elt.graph", 15606, 45878),
+        ("graphs/lulesh_size_64.graph", 64, 468),
+        ("graphs/delaunay_n15.graph", 32768, 98274),
+        ("qaplib/sko64_flow.graph", 64, 1386),
+    ] {
+        let Some(text) = reference(name) else { return };
+        let graph = Graph::of(&parse("graph", &text).expect(name));
+        assert_eq!((graph.vertices(), graph.edges()), (vertices, edges), "{name}");
+    }
+}
+
+/// Weights of edges by (sender, receiver), loops among them.
+fn traffic() -> impl Strategy<Value = (usize, BTreeMap<(u32, u32), u64>)> {
+    (1..12usize).prop_flat_map(|n| {
+        let end = 0..n as u32;
+        (Just(n), prop::collection::btree_map((end.clone(), end), 0..1u64 << 50, 0..40))
+    })
+}
+
+proptest! {
+    #[test]
+    fn all_formats_mean_the_same((n, traffic) in traffic()) {
+        let graph = Graph::new(n, traffic.iter().map(|(&(a, b), &bytes)| (a, b, bytes)));
+        let mut sums: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        for (&(a, b), bytes) in traffic.iter().filter(|((a, b), bytes)| a != b && **bytes > 0) {
+            *sums.entry((a.min(b), a.max(b))).or_default() += bytes;
+        }
+        let expected: Vec<_> = sums.iter().map(|(&(a, b), &bytes)| (a, b, bytes)).collect();
+        prop_assert_eq!(graph.pairs().collect::<Vec<_>>(), expected);
+
+        let mut csv = format!("src,dst,bytes\n{0},{0},1\n", n - 1);
+        let mut mtx = format!("%%MatrixMarket matrix coordinate integer general\n{n} {n} {}\n", traffic.len());
+        let mut dense = "%%MatrixMarket matrix array real general\n".to_string() + &format!("{n} {n}\n");
+        for ((a, b), bytes) in &traffic {
+            csv += &format!("{a},{b},{bytes}\n");
+            mtx += &format!("{} {} {bytes}\n", a + 1, b + 1);
+        }
+        for (row, column) in (0..n as u32).flat_map(|column| (0..n as u32).map(move |row| (row, column))) {
+            dense += &format!("{}\n", traffic.get(&(row, column)).unwrap_or(&0));
+        }
+        let mut metis = format!("{n} {} 1\n", sums.len());
+        for v in 0..n {
+            let row: Vec<String> = graph.neighbors(v).map(|(u, weight)| format!("{} {weight}", u + 1)).collect();
+            metis += &format!("{}\n", row.join(" "));
+        }
+        for (extension, text) in [("csv", &csv), ("mtx", &mtx), ("mtx", &dense), ("graph", &metis)] {
+            let read = Graph::of(&parse(extension, text).expect(text));
+            prop_assert_eq!(&read, &graph, "{}", text);
+        }
+        for spelling in ["coordinate pattern symmetric", "coordinate integer symmetric"] {
+            let value = if spelling.contains("integer") { " 3" } else { "" };
+            let rows: Vec<String> = sums.keys().map(|(a, b)| format!("{} {}{value}\n", b + 1, a + 1)).collect();
+            let text = format!("%%MatrixMarket matrix {spelling}\n{n} {n} {}\n{}", sums.len(), rows.concat());
+            let weight = if value.is_empty() { 2 } else { 6 };
+            let expected: Vec<_> = sums.keys().map(|&(a, b)| (a, b, weight)).collect();
+            prop_assert_eq!(Graph::of(&parse("mtx", &text).expect(&text)).pairs().collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn a_quotient_keeps_what_crosses(((n, traffic), parts) in (traffic(), 1..4usize)) {
+        let graph = Graph::new(n, traffic.iter().map(|(&(a, b), &bytes)| (a, b, bytes)));
+        let part_of: Vec<u32> = (0..n).map(|v| (v * v % parts) as u32).collect();
+        let quotient = graph.quotient(&part_of, parts);
+        prop_assert_eq!(quotient.vertices(), parts);
+        let across = |a: u32, b: u32| part_of[a as usize] != part_of[b as usize];
+        let cut: u64 = graph.pairs().filter(|&(a, b, _)| across(a, b)).map(|edge| edge.2).sum();
+        prop_assert_eq!(quotient.pairs().map(|edge| edge.2).sum::<u64>(), cut);
+    }
+
+    #[test]
+    fn no_text_panics(text in "[0-9 %\n.,x-]{0,60}", extension in "graph|csv|mtx") {
+        let banner = "%%MatrixMarket matrix coordinate real general\n";
+        let _ = parse(&extension, &if extension == "mtx" { format!("{banner}{text}") } else { text });
+    }
+
+    #[test]
+    fn no_spec_panics(rest in "[0-9x,=a-z]{0,12}") {
+        for generator in generate::ALL {
+            let _ = generate::make(generator, &rest);
+        }
+    }
+}
