@@ -1,0 +1,168 @@
+//! The keys of `#[chare(..)]` and `#[entry(..)]`.
+
+use crate::errors::Errors;
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, Error, Expr, Meta, Token, Type};
+
+/// What `#[chare(..)]` says.
+pub struct ChareOptions {
+    /// The type of the index. Where it is missing or wrong, it is a `compile_error!`, which rustc takes
+    /// for any type, so that nobody who uses the index is blamed.
+    pub index: Type,
+    /// Whether load-balancing steps wait for the array.
+    pub sync: bool,
+    /// Whether its elements never migrate.
+    pub pinned: bool,
+}
+
+/// What `#[entry(..)]` says.
+#[derive(Default)]
+pub struct EntryOptions {
+    /// The condition that lets a message in.
+    pub when: Option<Value>,
+    /// The function that combines two contributions.
+    pub reduce: Option<Value>,
+}
+
+/// The value of a key.
+pub struct Value {
+    /// The key itself: the place to say what type the value is expected to have.
+    pub key: Ident,
+    /// The value.
+    pub value: Expr,
+}
+
+impl ChareOptions {
+    /// Reads what stands in the parentheses of `#[chare(..)]`.
+    pub fn read(tokens: TokenStream, errors: &mut Errors) -> Self {
+        let mut index = None;
+        let (mut sync, mut pinned) = (false, false);
+        keys(tokens.clone(), "`index = TYPE`, `sync` and `pinned`", errors, |key, input| {
+            if key == "index" {
+                let example = "`index = [i32; 2]`";
+                let ty = equals(key, input, example).and_then(|()| {
+                    let sentence = format!("expected the type of the index, as in {example}");
+                    input.parse().map_err(|e: Error| Error::new(e.span(), sentence))
+                });
+                if ty.is_err() {
+                    skip_to_comma(input)?;
+                }
+                index = Some(ty);
+            } else if key == "sync" {
+                no_value(key, input)?;
+                sync = true;
+            } else if key == "pinned" {
+                no_value(key, input)?;
+                pinned = true;
+            } else {
+                return Ok(false);
+            }
+            Ok(true)
+        });
+        let missing = || {
+            let sentence = "say how the elements are numbered, as in `#[chare(index = [i32; 2])]`: `[i32; N]` with N \
+                from 1 to 6, `()` for a singleton, or `Pe` for one element on every PE";
+            Err(if tokens.is_empty() {
+                Error::new(Span::call_site(), sentence)
+            } else {
+                Error::new_spanned(&tokens, sentence)
+            })
+        };
+        let index = index.unwrap_or_else(missing).unwrap_or_else(|e| Type::Verbatim(e.into_compile_error()));
+        Self { index, sync, pinned }
+    }
+}
+
+impl EntryOptions {
+    /// Reads an `#[entry]` or `#[entry(..)]`.
+    pub fn read(attribute: &Attribute, errors: &mut Errors) -> Self {
+        let mut options = Self::default();
+        let tokens = match &attribute.meta {
+            Meta::Path(_) => TokenStream::new(),
+            Meta::List(list) => list.tokens.clone(),
+            Meta::NameValue(pair) => {
+                let sentence = "the keys of an entry go in parentheses, as in `#[entry(reduce = f64::max)]`";
+                errors.say(pair, sentence);
+                TokenStream::new()
+            }
+        };
+        keys(tokens, "`when = CONDITION` and `reduce = FUNCTION`", errors, |key, input| {
+            if key == "when" {
+                equals(key, input, "`when = iter == self.iter`")?;
+                options.when = Some(Value { key: key.clone(), value: input.parse()? });
+            } else if key == "reduce" {
+                equals(key, input, "`reduce = f64::max`")?;
+                options.reduce = Some(Value { key: key.clone(), value: input.parse()? });
+            } else {
+                return Ok(false);
+            }
+            Ok(true)
+        });
+        options
+    }
+}
+
+/// Reads keys separated by commas. `read` takes the value of a key that it knows, and says `false` to
+/// one that it does not. After a mistake, reading goes on at the next comma.
+fn keys(
+    tokens: TokenStream,
+    known: &str,
+    errors: &mut Errors,
+    mut read: impl FnMut(&Ident, ParseStream) -> syn::Result<bool>,
+) {
+    let mut seen: Vec<Ident> = Vec::new();
+    let mut one = |input: ParseStream| -> syn::Result<()> {
+        let key = input
+            .call(Ident::parse_any)
+            .map_err(|e| Error::new(e.span(), format!("expected a key: the keys are {known}")))?;
+        if seen.contains(&key) {
+            return Err(Error::new(key.span(), format!("`{key}` is given twice")));
+        }
+        seen.push(key.clone());
+        if !read(&key, input)? {
+            return Err(Error::new(key.span(), format!("unknown key `{key}`: the keys are {known}")));
+        }
+        if !input.is_empty() && !input.peek(Token![,]) {
+            return Err(input.error("expected `,` before the next key"));
+        }
+        Ok(())
+    };
+    let all = |input: ParseStream| -> syn::Result<()> {
+        while !input.is_empty() {
+            if let Err(error) = one(input) {
+                errors.add(error);
+                skip_to_comma(input)?;
+            }
+            input.parse::<Option<Token![,]>>()?;
+        }
+        Ok(())
+    };
+    if let Err(error) = all.parse2(tokens) {
+        errors.add(error);
+    }
+}
+
+fn skip_to_comma(input: ParseStream) -> syn::Result<()> {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        input.parse::<TokenTree>()?;
+    }
+    Ok(())
+}
+
+/// Reads the `=` of `key = value` and sees that something follows; `example` shows the whole.
+fn equals(key: &Ident, input: ParseStream, example: &str) -> syn::Result<()> {
+    if input.parse::<Token![=]>().is_err() || input.is_empty() || input.peek(Token![,]) {
+        return Err(Error::new(key.span(), format!("`{key}` needs a value, as in {example}")));
+    }
+    Ok(())
+}
+
+/// Refuses a value.
+fn no_value(key: &Ident, input: ParseStream) -> syn::Result<()> {
+    if input.is_empty() || input.peek(Token![,]) {
+        return Ok(());
+    }
+    Err(Error::new(key.span(), format!("`{key}` takes no value: write `{key}` or leave it out")))
+}

@@ -1,0 +1,229 @@
+//! Questions about types and guards, answered from their tokens alone.
+
+use proc_macro2::{Group, Ident, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::visit::{self, Visit};
+use syn::{Error, Expr, ExprPath, GenericArgument, Lifetime, Macro, PathArguments, Type};
+use syn::{TypeBareFn, TypeImplTrait, TypeReference};
+
+/// Why an entry method has no type parameters, hidden or not.
+pub const NOT_GENERIC: &str = "an entry method cannot be generic: its arguments are the fields of a message, \
+    which has one type; write an entry per type, or take an enum";
+
+/// Number types that lie in memory as they go over the wire. `usize` and `isize` do not: their width is
+/// the machine's.
+const NUMBERS: [&str; 12] =
+    ["u8", "u16", "u32", "u64", "u128", "i8", "i16", "i32", "i64", "i128", "f32", "f64"];
+
+/// Why a message cannot own a field of this type.
+pub fn not_owned(ty: &Type) -> Option<Error> {
+    struct Search(Option<Error>);
+    impl Search {
+        fn found(&mut self, at: impl ToTokens, sentence: &str) {
+            self.0.get_or_insert_with(|| Error::new_spanned(at, sentence));
+        }
+    }
+    impl<'a> Visit<'a> for Search {
+        fn visit_type_reference(&mut self, reference: &'a TypeReference) {
+            let owned = match &*reference.elem {
+                Type::Path(path) if path.path.is_ident("str") => "String".to_owned(),
+                Type::Slice(slice) => format!("Vec<{}>", plain(&slice.elem)),
+                other => plain(other),
+            };
+            self.found(reference, &format!("a message owns its arguments: take `{owned}`, by value"));
+        }
+        fn visit_lifetime(&mut self, lifetime: &'a Lifetime) {
+            if lifetime.ident != "static" {
+                self.found(lifetime, "a message owns its arguments: this one borrows");
+            }
+        }
+        fn visit_type_impl_trait(&mut self, hidden: &'a TypeImplTrait) {
+            self.found(hidden, NOT_GENERIC);
+        }
+        // What a function takes or gives is not part of the message.
+        fn visit_type_bare_fn(&mut self, _: &'a TypeBareFn) {}
+    }
+    let mut search = Search(None);
+    search.visit_type(ty);
+    search.0
+}
+
+/// The first lifetime named in a type, other than `'static`.
+pub fn lifetime_in(ty: &Type) -> Option<Lifetime> {
+    struct First(Option<Lifetime>);
+    impl<'a> Visit<'a> for First {
+        fn visit_lifetime(&mut self, lifetime: &'a Lifetime) {
+            if lifetime.ident != "static" {
+                self.0.get_or_insert_with(|| lifetime.clone());
+            }
+        }
+    }
+    let mut first = First(None);
+    first.visit_type(ty);
+    first.0
+}
+
+/// Whether the type is written as a `Vec` of numbers that can be copied as one block of bytes.
+pub fn is_numbers(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let Some(last) = path.path.segments.last() else { return false };
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
+    last.ident == "Vec"
+        && arguments.args.len() == 1
+        && matches!(arguments.args.first(), Some(GenericArgument::Type(Type::Path(of)))
+            if of.path.get_ident().is_some_and(|of| NUMBERS.iter().any(|number| of == number)))
+}
+
+/// The type with `Self` replaced by the chare's: among the fields of a message, `Self` would be the
+/// message.
+pub fn without_self(ty: &Type, chare: &Type) -> Type {
+    fn replace(tokens: TokenStream, chare: &Type) -> TokenStream {
+        let mut tokens = tokens.into_iter().peekable();
+        let mut replaced = TokenStream::new();
+        while let Some(token) = tokens.next() {
+            replaced.extend(match token {
+                TokenTree::Ident(ident) if ident == "Self" => {
+                    let written = match tokens.peek() {
+                        Some(TokenTree::Punct(colon)) if colon.as_char() == ':' => quote!(<#chare>),
+                        _ => quote!(#chare),
+                    };
+                    let at_self = |mut token: TokenTree| {
+                        token.set_span(ident.span());
+                        token
+                    };
+                    written.into_iter().map(at_self).collect::<TokenStream>()
+                }
+                TokenTree::Group(group) => {
+                    let mut inner = Group::new(group.delimiter(), replace(group.stream(), chare));
+                    inner.set_span(group.span());
+                    TokenTree::Group(inner).into()
+                }
+                other => other.into(),
+            });
+        }
+        replaced
+    }
+    syn::parse2(replace(ty.to_token_stream(), chare)).unwrap_or_else(|_| ty.clone())
+}
+
+/// Those of the arguments that a guard names, each at the place where the guard first does.
+pub fn named_in<'a>(guard: &Expr, arguments: impl Iterator<Item = &'a Ident>) -> Vec<Ident> {
+    struct Names(Vec<Ident>);
+    impl<'a> Visit<'a> for Names {
+        fn visit_expr_path(&mut self, path: &'a ExprPath) {
+            self.0.extend(path.path.get_ident().cloned());
+            visit::visit_expr_path(self, path);
+        }
+        // What a macro makes of its tokens is not known here: a name in them may be an argument, unless
+        // it is that of a field or part of a path.
+        fn visit_macro(&mut self, call: &'a Macro) {
+            self.tokens(call.tokens.clone());
+        }
+    }
+    impl Names {
+        fn tokens(&mut self, tokens: TokenStream) {
+            let mut before = String::new();
+            for token in tokens {
+                match token {
+                    TokenTree::Punct(punct) => {
+                        before.push(punct.as_char());
+                        continue;
+                    }
+                    TokenTree::Ident(ident) => {
+                        let is_field = before.ends_with('.') && !before.ends_with("..");
+                        if !is_field && !before.ends_with("::") {
+                            self.0.push(ident);
+                        }
+                    }
+                    TokenTree::Group(group) => self.tokens(group.stream()),
+                    TokenTree::Literal(_) => {}
+                }
+                before.clear();
+            }
+        }
+    }
+    let mut names = Names(Vec::new());
+    names.visit_expr(guard);
+    arguments.filter_map(|argument| names.0.iter().find(|name| *name == argument).cloned()).collect()
+}
+
+/// Tokens as a person would write them, as far as types need it.
+pub fn plain(tokens: &impl ToTokens) -> String {
+    let spaces =
+        [(" :: ", "::"), (":: ", "::"), (" <", "<"), ("< ", "<"), (" >", ">"), (" ,", ","), (" ;", ";")];
+    let spaced = tokens.to_token_stream().to_string();
+    spaces.iter().fold(spaced, |text, (from, to)| text.replace(from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::parse_str;
+
+    fn ty(text: &str) -> Type {
+        parse_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_message_owns_its_arguments() {
+        let check = |text: &str, expected: Option<&str>| {
+            let error = not_owned(&ty(text)).map(|error| error.to_string());
+            match expected {
+                None => assert_eq!(error, None, "{text}"),
+                Some(part) => assert!(error.as_ref().is_some_and(|e| e.contains(part)), "{text}: {error:?}"),
+            }
+        };
+        check("&[f64]", Some("take `Vec<f64>`"));
+        check("&'static str", Some("take `String`"));
+        check("&std::collections::HashMap<u32, f64>", Some("take `std::collections::HashMap<u32, f64>`"));
+        check("Option<&mut Grid>", Some("take `Grid`"));
+        check("Cow<'_, str>", Some("borrows"));
+        check("Vec<impl Copy>", Some("cannot be generic"));
+        check("Cow<'static, str>", None);
+        check("fn(&str) -> &str", None);
+        check("(u32, Vec<[f64; 3]>)", None);
+    }
+
+    #[test]
+    fn only_plain_vectors_of_fixed_width_numbers_take_the_bulk_path() {
+        for text in ["Vec<f64>", "std::vec::Vec<u8>", "Vec<i128>"] {
+            assert!(is_numbers(&ty(text)), "{text}");
+        }
+        for text in
+            ["Vec<usize>", "Vec<bool>", "Vec<[f64; 3]>", "Vec<Vec<f64>>", "f64", "[f64; 3]", "Map<u32, f64>"]
+        {
+            assert!(!is_numbers(&ty(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn self_becomes_the_chare() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(plain(&without_self(&ty(text), &ty("Block<f64>"))), plain(&ty(expected)), "{text}");
+        };
+        check("Self", "Block<f64>");
+        check("Option<(Self, u32)>", "Option<(Block<f64>, u32)>");
+        check("[f64; Self::N]", "[f64; <Block<f64>>::N]");
+        check("<Self as Solver>::Edge", "<Block<f64> as Solver>::Edge");
+        check("Vec<f64>", "Vec<f64>");
+    }
+
+    #[test]
+    fn a_guard_names_arguments_but_not_fields_or_paths_of_the_same_name() {
+        let check = |guard: &str, expected: &[&str]| {
+            let arguments: Vec<Ident> =
+                ["iter", "side", "row"].iter().map(|name| parse_str(name).unwrap()).collect();
+            let named: Vec<String> =
+                named_in(&parse_str(guard).unwrap(), arguments.iter()).iter().map(Ident::to_string).collect();
+            assert_eq!(named, expected, "{guard}");
+        };
+        check("iter == self.iter", &["iter"]);
+        check("self.iter > 0", &[]);
+        check("self.side.row() && side == Side::Left", &["side"]);
+        check("matches!(side, Side::Left)", &["side"]);
+        check("matches!(self.n, 0..iter)", &["iter"]);
+        check("self.expects(|n| n == iter, (side,))", &["iter", "side"]);
+        check("{ let row = 1; row > 0 }", &["row"]);
+        check("true", &[]);
+    }
+}

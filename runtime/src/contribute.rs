@@ -1,0 +1,191 @@
+//! The way of a contribution: from the element to its PE's part of the reduction, to PE 0, and from
+//! there as a message to the target. [`reduction`](crate::reduction) has the arithmetic.
+
+use crate::array::{AnyPort, Port};
+use crate::chare::Chare;
+use crate::context::PeCx;
+use crate::order::{Order, Partial, Receivers};
+use crate::reduction::{Pieces, Tally};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+/// Reductions under way whose target is one array, on one PE.
+pub(crate) struct Contributions<M> {
+    /// What the element that runs offers, until its manager knows it for whom.
+    offered: RefCell<VecDeque<(Receivers, M)>>,
+    /// What elements of this PE contributed.
+    partials: RefCell<Vec<Box<Partial<M>>>>,
+    /// On PE 0: what came from all PEs.
+    totals: RefCell<Vec<Box<Partial<M>>>>,
+}
+
+impl<M> Default for Contributions<M> {
+    fn default() -> Self {
+        Contributions { offered: RefCell::default(), partials: RefCell::default(), totals: RefCell::default() }
+    }
+}
+
+impl<M> Contributions<M> {
+    pub(crate) fn offer(&self, to: Receivers, msg: M) {
+        self.offered.borrow_mut().push_back((to, msg));
+    }
+}
+
+/// The element that contributes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contributor {
+    /// Its array.
+    pub source: u16,
+    /// Its rank there.
+    pub rank: u32,
+    /// Which reduction of its array this is.
+    pub round: u32,
+    /// What it says of elements it created.
+    pub tally: Tally,
+    /// How many elements of its array its PE has.
+    pub here: u32,
+}
+
+impl<T: Chare> Port<T> {
+    /// Files a contribution of the element that ran.
+    #[inline]
+    pub(crate) fn file(&self, pe: &PeCx, by: Contributor) {
+        let (to, msg) = self.contributions.offered.borrow_mut().pop_front().expect("offered when it was sent");
+        let mut partials = self.contributions.partials.borrow_mut();
+        let found = partials.iter().position(|p| p.source == by.source && p.round == by.round);
+        let at = found.unwrap_or_else(|| {
+            let (tally, pieces) = (Tally::default(), Pieces::default());
+            partials.push(Box::new(Partial { source: by.source, round: by.round, to: to.clone(), tally, pieces }));
+            partials.len() - 1
+        });
+        let partial = &mut partials[at];
+        let entry = T::entry(&msg);
+        if partial.to != to || partial.pieces.first().is_some_and(|first| T::entry(first) != entry) {
+            self.mixed(pe, by.source, by.round);
+        }
+        partial.pieces.add(by.rank, msg, T::combine);
+        partial.tally.add(by.tally);
+        if partial.tally.count == by.here {
+            let partial = partials.swap_remove(at);
+            drop(partials);
+            self.forward(pe, partial);
+        }
+    }
+
+    #[cold]
+    fn mixed(&self, pe: &PeCx, source: u16, round: u32) -> ! {
+        panic!(
+            "the elements of {} do not agree on their reduction number {}: some contribute to another entry \
+             or other receivers than the rest",
+            pe.name(source),
+            round + 1
+        )
+    }
+
+    fn forward(&self, pe: &PeCx, mut partial: Box<Partial<T::Msg>>) {
+        partial.pieces.settle(T::combine);
+        if pe.rank == 0 {
+            self.total(pe, partial);
+        } else {
+            self.post(pe, 0, Order::Partial(partial));
+        }
+    }
+
+    /// Takes in a part of a reduction on PE 0.
+    pub(crate) fn total(&self, pe: &PeCx, partial: Box<Partial<T::Msg>>) {
+        let (source, round, tally) = (partial.source, partial.round, partial.tally);
+        {
+            let mut totals = self.contributions.totals.borrow_mut();
+            match totals.iter_mut().find(|total| total.source == source && total.round == round) {
+                Some(total) => {
+                    let entries = [&total.pieces, &partial.pieces].map(|p| p.first().map(T::entry));
+                    if total.to != partial.to || entries[0] != entries[1] {
+                        return pe.fail(format!(
+                            "the elements of {} do not agree on their reduction number {}: some contribute to \
+                             another entry or other receivers than the rest",
+                            pe.name(source),
+                            round + 1
+                        ));
+                    }
+                    total.tally.add(partial.tally);
+                    total.pieces.append(partial.pieces);
+                }
+                None => totals.push(partial),
+            }
+        }
+        pe.rolls.borrow_mut()[usize::from(source)].reductions.note(round, tally);
+        pe.complete_reductions(source);
+    }
+}
+
+impl<T: Chare> AnyPort for Port<T> {
+    fn contributed(&self, pe: &PeCx, by: Contributor) {
+        self.file(pe, by);
+    }
+
+    fn complete(&self, pe: &PeCx, source: u16) -> bool {
+        let (round, everybody) = {
+            let rolls = pe.rolls.borrow();
+            let ledger = &rolls[usize::from(source)].reductions;
+            (ledger.next(), ledger.arrived())
+        };
+        let total = {
+            let mut totals = self.contributions.totals.borrow_mut();
+            let found = totals.iter().position(|total| total.source == source && total.round == round);
+            found.map(|at| totals.swap_remove(at))
+        };
+        let Some(total) = total else { return false };
+        if total.tally.count != everybody {
+            pe.fail(format!(
+                "the elements of {} do not agree on their reduction number {}: only {} of {everybody} contribute \
+                 to {}",
+                pe.name(source),
+                round + 1,
+                total.tally.count,
+                T::NAME
+            ));
+            return false;
+        }
+        if let Some(msg) = total.pieces.fold(T::combine) {
+            self.send_to(pe, &total.to, msg);
+        }
+        true
+    }
+
+    fn flush(&self, pe: &PeCx) {
+        if self.contributions.partials.borrow().is_empty() {
+            return;
+        }
+        for partial in self.contributions.partials.take() {
+            self.forward(pe, partial);
+        }
+    }
+
+    fn waiting(&self) -> Vec<String> {
+        let totals = self.contributions.totals.borrow();
+        let told = totals.iter().map(|total| {
+            let entry = total.pieces.first().map_or("", |msg| T::ENTRIES[T::entry(msg)]);
+            format!("a reduction to `{entry}` of {} has {} contributions", T::NAME, total.tally.count)
+        });
+        told.collect()
+    }
+}
+
+impl PeCx {
+    /// Finishes, on PE 0, the reductions of an array that have everything they wait for, in order.
+    pub(crate) fn complete_reductions(&self, source: u16) {
+        loop {
+            {
+                let rolls = self.rolls.borrow();
+                let ledger = &rolls[usize::from(source)].reductions;
+                if ledger.arrived() == 0 || !ledger.complete() {
+                    return;
+                }
+            }
+            if !self.ports.iter().any(|port| port.complete(self, source)) {
+                return;
+            }
+            self.rolls.borrow_mut()[usize::from(source)].reductions.advance();
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Where an element lives in its array: 1 to 6 coordinates, nothing (a singleton), or a PE.
+
+use equipoise_strategies::database::ObjectIndex;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::fmt::Debug;
+
+/// The index of a chare array: `[i32; 1]` to `[i32; 6]`, `()` for a singleton, [`Pe`] for one
+/// element on every PE.
+///
+/// Inside the runtime an index is its *rank*: its position in the box of indices from 0 to the
+/// array's shape, first dimension fastest.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an index of chare arrays",
+    label = "not an index",
+    note = "an index is `[i32; N]` with N from 1 to 6, `()` for a singleton, or `Pe` for one element per PE"
+)]
+pub trait Index: Copy + Eq + Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
+    /// Whether the element's place is its index: one element per PE, which never migrates.
+    const PER_PE: bool = false;
+
+    /// How many indices there are below `shape`; `None` if the shape is negative or beyond 2^32 - 1.
+    fn count(shape: Self) -> Option<u32>;
+
+    /// The position of the index in a box of this shape; `None` outside it.
+    fn rank(self, shape: Self) -> Option<u32>;
+
+    /// The index at a position below the count of `shape`.
+    fn unrank(rank: u32, shape: Self) -> Self;
+
+    /// Its coordinates, for databases and messages to people.
+    fn coordinates(self) -> ObjectIndex;
+}
+
+/// The number of a PE (processing element: one scheduler, one thread).
+///
+/// As the index of an array it means one element on every PE, which never migrates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Pe(pub u32);
+
+impl Index for () {
+    fn count((): ()) -> Option<u32> {
+        Some(1)
+    }
+    #[inline(always)]
+    fn rank(self, (): ()) -> Option<u32> {
+        Some(0)
+    }
+    #[inline(always)]
+    fn unrank(_: u32, (): ()) {}
+    fn coordinates(self) -> ObjectIndex {
+        ObjectIndex::new(&[])
+    }
+}
+
+impl Index for Pe {
+    const PER_PE: bool = true;
+
+    fn count(shape: Pe) -> Option<u32> {
+        Some(shape.0)
+    }
+    #[inline(always)]
+    fn rank(self, shape: Pe) -> Option<u32> {
+        (self.0 < shape.0).then_some(self.0)
+    }
+    #[inline(always)]
+    fn unrank(rank: u32, _: Pe) -> Pe {
+        Pe(rank)
+    }
+    fn coordinates(self) -> ObjectIndex {
+        ObjectIndex::new(&[self.0 as i32])
+    }
+}
+
+/// One impl per dimension, so that a wrong dimension is answered by [`Index`]'s own sentence.
+macro_rules! grid_index {
+    ($($dimensions:literal)*) => {$(
+        impl Index for [i32; $dimensions] {
+            fn count(shape: Self) -> Option<u32> {
+                shape.iter().try_fold(1u32, |count, &n| count.checked_mul(u32::try_from(n).ok()?))
+            }
+            #[inline(always)]
+            fn rank(self, shape: Self) -> Option<u32> {
+                let mut rank = 0u32;
+                for d in (0..$dimensions).rev() {
+                    // A negative coordinate is a huge one.
+                    if self[d] as u32 >= shape[d] as u32 {
+                        return None;
+                    }
+                    rank = rank * shape[d] as u32 + self[d] as u32;
+                }
+                Some(rank)
+            }
+            #[inline(always)]
+            fn unrank(mut rank: u32, shape: Self) -> Self {
+                let mut index = [0; $dimensions];
+                for d in 0..$dimensions - 1 {
+                    index[d] = (rank % shape[d] as u32) as i32;
+                    rank /= shape[d] as u32;
+                }
+                index[$dimensions - 1] = rank as i32;
+                index
+            }
+            fn coordinates(self) -> ObjectIndex {
+                ObjectIndex::new(&self)
+            }
+        }
+    )*};
+}
+grid_index!(1 2 3 4 5 6);
+
+/// How an index is written in messages to people: `[1, 3]`, and nothing for a singleton.
+pub(crate) fn show<I: Index>(index: I) -> String {
+    match index.coordinates().coordinates() {
+        [] => String::new(),
+        coordinates => format!("{coordinates:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_first_dimension_is_the_fastest() {
+        assert_eq!([1, 0, 0].rank([4, 3, 2]), Some(1));
+        assert_eq!([0, 1, 0].rank([4, 3, 2]), Some(4));
+        assert_eq!([0, 0, 1].rank([4, 3, 2]), Some(12));
+        assert_eq!(<[i32; 3]>::count([4, 3, 2]), Some(24));
+    }
+
+    #[test]
+    fn an_index_outside_the_shape_has_no_rank() {
+        assert_eq!([4, 0].rank([4, 3]), None);
+        assert_eq!([0, -1].rank([4, 3]), None);
+        assert_eq!(Pe(2).rank(Pe(2)), None);
+        assert_eq!(<[i32; 2]>::count([1 << 16, 1 << 16]), None);
+        assert_eq!(<[i32; 2]>::count([-1, 2]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn rank_and_unrank_are_inverse(shape in prop::array::uniform6(1i32..6), seed: u32) {
+            let rank = seed % Index::count(shape).unwrap();
+            prop_assert_eq!(<[i32; 6]>::unrank(rank, shape).rank(shape), Some(rank));
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Recording: what every element costs, and whom it sends how much.
+//!
+//! Load is measured in one place, around [`deliver`](crate::elements), with one reading of the TSC per
+//! delivery: the end of one is the start of the next. Communication is recorded at the send, in a
+//! list that belongs to the sender and migrates with it. Both are off unless a strategy or a dump
+//! needs them.
+
+use quanta::Clock;
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// Reads the TSC (or the operating system's clock where there is no constant TSC).
+#[derive(Clone, Debug)]
+pub(crate) struct Ticker {
+    clock: Clock,
+}
+
+impl Ticker {
+    pub(crate) fn new() -> Self {
+        Ticker { clock: Clock::new() }
+    }
+
+    /// A point in time, in ticks.
+    #[inline(always)]
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.raw()
+    }
+
+    /// How long a number of ticks is.
+    pub(crate) fn seconds(&self, ticks: u64) -> f64 {
+        self.clock.delta_as_nanos(0, ticks) as f64 * 1e-9
+    }
+}
+
+/// Where recorded messages went: an element, as array and rank in one word.
+pub(crate) fn element_key(array: u16, rank: u32) -> u64 {
+    u64::from(array) << 32 | u64::from(rank)
+}
+
+/// Messages from one sender to one element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sent {
+    /// [`element_key`] of the receiver.
+    pub to: u64,
+    /// How many messages.
+    pub messages: u64,
+    /// Their encoded size.
+    pub bytes: u64,
+}
+
+/// Longer lists than this are searched through an index.
+const SCAN: usize = 32;
+
+/// Whom one sender sent how much.
+///
+/// Programs repeat themselves: after neighbour i usually comes neighbour i + 1, so the next entry is
+/// guessed before the list is searched.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Edges {
+    next: u32,
+    list: Vec<Sent>,
+    /// Position by receiver; made when the list grows beyond [`SCAN`].
+    index: Option<Box<FxHashMap<u64, u32>>>,
+}
+
+impl Edges {
+    /// Adds a message of `bytes` bytes to `to`.
+    #[inline]
+    pub(crate) fn add(&mut self, to: u64, bytes: u64) {
+        let mut at = self.next as usize;
+        if self.list.get(at).is_none_or(|sent| sent.to != to) {
+            at = self.find(to);
+        }
+        let sent = &mut self.list[at];
+        sent.messages += 1;
+        sent.bytes += bytes;
+        self.next = if at + 1 == self.list.len() { 0 } else { at as u32 + 1 };
+    }
+
+    fn find(&mut self, to: u64) -> usize {
+        let at = match &self.index {
+            Some(index) => index.get(&to).map(|&at| at as usize),
+            None => self.list.iter().position(|sent| sent.to == to),
+        };
+        if let Some(at) = at {
+            return at;
+        }
+        let at = self.list.len();
+        self.list.push(Sent { to, messages: 0, bytes: 0 });
+        if let Some(index) = &mut self.index {
+            index.insert(to, at as u32);
+        } else if at >= SCAN {
+            let all = self.list.iter().enumerate().map(|(at, sent)| (sent.to, at as u32));
+            self.index = Some(Box::new(all.collect()));
+        }
+        at
+    }
+
+    /// What was recorded so far; the list keeps its receivers (a program sends to the same ones in
+    /// the next period) unless it did not use them in this one.
+    pub(crate) fn take(&mut self) -> Vec<Sent> {
+        let recorded: Vec<Sent> = self.list.iter().copied().filter(|sent| sent.messages > 0).collect();
+        if recorded.len() < self.list.len() {
+            *self = Edges::default();
+        } else {
+            for sent in &mut self.list {
+                (sent.messages, sent.bytes) = (0, 0);
+            }
+            self.next = 0;
+        }
+        recorded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn the_list_counts_what_a_map_counts(sends in prop::collection::vec((0u64..80, 0u64..1000), 0..400)) {
+            let mut edges = Edges::default();
+            for half in sends.chunks(sends.len() / 2 + 1) {
+                let mut expected = BTreeMap::<u64, (u64, u64)>::new();
+                for &(to, bytes) in half {
+                    edges.add(to, bytes);
+                    let sent = expected.entry(to).or_default();
+                    sent.0 += 1;
+                    sent.1 += bytes;
+                }
+                let recorded: BTreeMap<_, _> =
+                    edges.take().into_iter().map(|sent| (sent.to, (sent.messages, sent.bytes))).collect();
+                prop_assert_eq!(recorded, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_tick_is_some_part_of_a_second() {
+        let ticker = Ticker::new();
+        let start = ticker.now();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let seconds = ticker.seconds(ticker.now() - start);
+        assert!((0.01..2.0).contains(&seconds), "{seconds} s");
+    }
+}

@@ -1,0 +1,334 @@
+//! Where elements are.
+//!
+//! Inside one process a dense table answers: `PE << 32 | slot` per rank, written only by the PE that
+//! holds (or is being sent) the element, read by every sender. A stale reader sends to a PE the
+//! element has left, which looks again and forwards.
+//!
+//! Where PEs do not share memory, or the array is sparse, every PE has a [`Directory`]. Each element
+//! has a *home*, the PE where it was (or would have been) created. Every move of an element raises
+//! its *epoch*; what a PE knows is (PE, epoch), and the fact "it was sent to this PE as its n-th
+//! move" is always true, only perhaps no longer the latest. Two rules make sure that no message is
+//! lost or goes round in circles:
+//!
+//! 1. a message carries the epoch its sender acted upon, and is forwarded only on the strength of a
+//!    higher one, so it is forwarded at most as often as the element moved;
+//! 2. a PE that receives a message for an element it does not have, and knows of no later move,
+//!    keeps it: the element is on its way here, or this is its home and it does not exist yet.
+//!
+//! Whoever leaves a PE leaves its next address there; whoever arrives tells its home; whoever
+//! forwards a message tells its sender.
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+/// The slot of an element that is on its way to the PE.
+pub(crate) const IN_TRANSIT: u32 = u32::MAX;
+
+/// A place: PE and slot in one word.
+#[inline(always)]
+pub(crate) fn place(pe: u32, slot: u32) -> u64 {
+    u64::from(pe) << 32 | u64::from(slot)
+}
+
+/// The PE of a place.
+#[inline(always)]
+pub(crate) fn pe_of(place: u64) -> u32 {
+    (place >> 32) as u32
+}
+
+/// Which PE elements are created on, by rank; also their home.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Placement {
+    /// Equal runs in rank order.
+    Blocks,
+    /// Rank by rank in turn.
+    RoundRobin,
+    /// By a hash of the rank and this seed.
+    Random(u64),
+    /// As listed, by rank; the list starts again where it ends.
+    Listed(std::sync::Arc<[u32]>),
+    /// The rank is the PE.
+    PerPe,
+}
+
+impl Placement {
+    /// The PE of `rank` among `count` ranks.
+    #[inline]
+    pub(crate) fn pe(&self, rank: u32, count: u32, pes: u32) -> u32 {
+        match self {
+            Placement::Blocks => (u64::from(rank) * u64::from(pes) / u64::from(count.max(1))) as u32,
+            Placement::RoundRobin => rank % pes,
+            Placement::Random(seed) => (splitmix(seed ^ u64::from(rank)) % u64::from(pes)) as u32,
+            Placement::Listed(list) => list[rank as usize % list.len()],
+            Placement::PerPe => rank,
+        }
+    }
+
+    /// Calls `make` for the ranks of one PE, in order.
+    pub(crate) fn each(&self, pe: u32, count: u32, pes: u32, make: impl FnMut(u32)) {
+        match self {
+            // The two regular ones are not searched: thousands of simulated PEs would look at every rank.
+            Placement::Blocks => {
+                let first = |pe: u32| (u64::from(pe) * u64::from(count)).div_ceil(u64::from(pes)) as u32;
+                (first(pe)..first(pe + 1)).for_each(make);
+            }
+            Placement::RoundRobin => (pe..count).step_by(pes as usize).for_each(make),
+            _ => (0..count).filter(|&rank| self.pe(rank, count, pes) == pe).for_each(make),
+        }
+    }
+}
+
+/// One step of the SplitMix64 generator: a good hash of 64 bits.
+pub(crate) fn splitmix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// What is known of an element that is not here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Known {
+    /// The PE it was sent to.
+    pub pe: u32,
+    /// As its how-manieth move.
+    pub epoch: u32,
+}
+
+/// Where a message should go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// The element is here, in this slot.
+    Here(u32),
+    /// To that PE.
+    There(Known),
+    /// Nowhere: the element will come here.
+    Hold,
+}
+
+/// What one PE knows of the elements of one array.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    me: u32,
+    here: FxHashMap<u32, (u32, u32)>,
+    known: FxHashMap<u32, Known>,
+}
+
+impl Directory {
+    /// The directory of PE `me`, which knows nothing yet.
+    pub(crate) fn new(me: u32) -> Self {
+        Directory { me, here: FxHashMap::default(), known: FxHashMap::default() }
+    }
+
+    /// Where to send a new message; `home` is the element's home.
+    pub(crate) fn find(&self, rank: u32, home: u32) -> Route {
+        if let Some(&(slot, _)) = self.here.get(&rank) {
+            return Route::Here(slot);
+        }
+        match self.known.get(&rank).copied().unwrap_or(Known { pe: home, epoch: 0 }) {
+            known if known.pe == self.me => Route::Hold,
+            known => Route::There(known),
+        }
+    }
+
+    /// What to do with a message that was sent here on the strength of `epoch`.
+    pub(crate) fn meet(&self, rank: u32, epoch: u32) -> Route {
+        if let Some(&(slot, _)) = self.here.get(&rank) {
+            return Route::Here(slot);
+        }
+        match self.known.get(&rank) {
+            Some(&known) if known.epoch > epoch && known.pe != self.me => Route::There(known),
+            _ => Route::Hold,
+        }
+    }
+
+    /// The element has come to this slot, as its `epoch`-th move; 0 where it was created.
+    pub(crate) fn arrived(&mut self, rank: u32, slot: u32, epoch: u32) {
+        self.known.remove(&rank);
+        self.here.insert(rank, (slot, epoch));
+    }
+
+    /// The element here has another slot now.
+    pub(crate) fn shifted(&mut self, rank: u32, slot: u32) {
+        if let Some(here) = self.here.get_mut(&rank) {
+            here.0 = slot;
+        }
+    }
+
+    /// The element leaves for `to`; returns the epoch of that move.
+    pub(crate) fn left(&mut self, rank: u32, to: u32) -> u32 {
+        let (_, epoch) = self.here.remove(&rank).expect("only who has an element sends it away");
+        self.known.insert(rank, Known { pe: to, epoch: epoch + 1 });
+        epoch + 1
+    }
+
+    /// News of an element from elsewhere; older news than what is known is ignored.
+    pub(crate) fn located(&mut self, rank: u32, news: Known) {
+        if self.here.contains_key(&rank) {
+            return;
+        }
+        let known = self.known.entry(rank).or_insert(news);
+        if news.epoch > known.epoch {
+            *known = news;
+        }
+    }
+
+    /// Whether an element may be created here, its home, and if so as which epoch; `None` while the
+    /// one that was there before is not known to be gone.
+    pub(crate) fn vacant(&self, rank: u32) -> Option<u32> {
+        if self.here.contains_key(&rank) {
+            return None;
+        }
+        match self.known.get(&rank) {
+            None => Some(0),
+            Some(known) => (known.pe == self.me).then_some(known.epoch),
+        }
+    }
+
+    /// Whether the element is here.
+    pub(crate) fn holds(&self, rank: u32) -> bool {
+        self.here.contains_key(&rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_chacha::ChaCha8Rng;
+    use rand_core::{RngCore, SeedableRng};
+
+    /// A world of directories, one element, and messages in any order.
+    struct World {
+        pes: Vec<Directory>,
+        held: Vec<Vec<u32>>,
+        flying: Vec<Parcel>,
+        element: Option<u32>,
+        delivered: Vec<u32>,
+        home: u32,
+    }
+
+    enum Parcel {
+        Message { id: u32, to: u32, epoch: u32, origin: u32, hops: u32 },
+        Element { to: u32, epoch: u32 },
+        News { to: u32, news: Known },
+    }
+
+    impl World {
+        fn send(&mut self, id: u32, from: u32) {
+            match self.pes[from as usize].find(0, self.home) {
+                Route::Here(_) => self.delivered.push(id),
+                Route::There(Known { pe, epoch }) => {
+                    self.flying.push(Parcel::Message { id, to: pe, epoch, origin: from, hops: 1 })
+                }
+                Route::Hold => self.held[from as usize].push(id),
+            }
+        }
+
+        fn step(&mut self, parcel: Parcel) {
+            match parcel {
+                Parcel::Message { id, to, epoch, origin, hops } => match self.pes[to as usize].meet(0, epoch) {
+                    Route::Here(_) => self.delivered.push(id),
+                    Route::Hold => self.held[to as usize].push(id),
+                    Route::There(known) => {
+                        assert!(known.epoch > epoch, "each hop acts on later news");
+                        self.flying.push(Parcel::News { to: origin, news: known });
+                        self.flying.push(Parcel::Message {
+                            id,
+                            to: known.pe,
+                            epoch: known.epoch,
+                            origin,
+                            hops: hops + 1,
+                        });
+                    }
+                },
+                Parcel::Element { to, epoch } => {
+                    self.pes[to as usize].arrived(0, 0, epoch);
+                    self.element = Some(to);
+                    let home = self.home;
+                    self.flying.push(Parcel::News { to: home, news: Known { pe: to, epoch } });
+                    let held = std::mem::take(&mut self.held[to as usize]);
+                    self.delivered.extend(held);
+                }
+                Parcel::News { to, news } => self.pes[to as usize].located(0, news),
+            }
+        }
+    }
+
+    #[test]
+    fn every_message_finds_the_element_once_whatever_moves_meanwhile() {
+        for seed in 0..500 {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let mut draw = |n: usize| (rng.next_u64() % n as u64) as usize;
+            let count = 2 + draw(6);
+            let home = draw(count) as u32;
+            let mut world = World {
+                pes: (0..count).map(|pe| Directory::new(pe as u32)).collect(),
+                held: vec![Vec::new(); count],
+                flying: Vec::new(),
+                element: Some(home),
+                delivered: Vec::new(),
+                home,
+            };
+            world.pes[home as usize].arrived(0, 0, 0);
+            let (mut sent, mut moves) = (0, 0);
+            while sent < 60 || moves < 40 || !world.flying.is_empty() {
+                match draw(3) {
+                    0 if sent < 60 => {
+                        world.send(sent, draw(count) as u32);
+                        sent += 1;
+                    }
+                    1 if moves < 40 => {
+                        let to = draw(count) as u32;
+                        if let Some(at) = world.element.filter(|&at| at != to) {
+                            moves += 1;
+                            world.element = None;
+                            let epoch = world.pes[at as usize].left(0, to);
+                            world.flying.push(Parcel::Element { to, epoch });
+                        }
+                    }
+                    _ if !world.flying.is_empty() => {
+                        let next = draw(world.flying.len());
+                        let parcel = world.flying.swap_remove(next);
+                        world.step(parcel);
+                    }
+                    _ => {}
+                }
+            }
+            world.delivered.sort_unstable();
+            assert_eq!(world.delivered, (0..sent).collect::<Vec<_>>(), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_contiguous_and_even() {
+        let pes: Vec<u32> = (0..10).map(|rank| Placement::Blocks.pe(rank, 10, 4)).collect();
+        assert_eq!(pes, [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]);
+    }
+
+    #[test]
+    fn every_rank_is_made_on_the_pe_it_is_placed_on() {
+        let listed = Placement::Listed([2, 0, 1].into());
+        for placement in [Placement::Blocks, Placement::RoundRobin, Placement::Random(3), listed] {
+            for (count, pes) in [(0, 3), (1, 3), (10, 4), (64, 3), (7, 7), (5, 9)] {
+                let mut made = Vec::new();
+                for pe in 0..pes {
+                    placement.each(pe, count, pes, |rank| made.push((rank, pe)));
+                }
+                made.sort_unstable();
+                let expected: Vec<_> = (0..count).map(|rank| (rank, placement.pe(rank, count, pes))).collect();
+                assert_eq!(made, expected, "{placement:?} {count} {pes}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_destroyed_element_can_be_created_again_at_its_home_only_once_it_is_known_gone() {
+        let mut home = Directory::new(0);
+        home.arrived(7, 0, 0);
+        assert_eq!(home.vacant(7), None);
+        let epoch = home.left(7, 1);
+        assert_eq!(home.vacant(7), None, "it is on its way to PE 1");
+        home.located(7, Known { pe: 0, epoch: epoch + 1 });
+        assert_eq!(home.vacant(7), Some(epoch + 1), "PE 1 reported its end");
+    }
+}

@@ -1,0 +1,498 @@
+//! How to run: the flags every program has, Charm++'s spellings of them, and what they resolve to.
+
+use crate::context::after;
+use crate::location::Placement;
+use clap::ValueEnum;
+use equipoise_strategies::database::Dump;
+use equipoise_strategies::registry::{self, Choice};
+use equipoise_strategies::schedule::Schedule;
+use equipoise_strategies::{Strategy, Topology, topology};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How a program runs. From the command line (flatten it into your own clap parser and call
+/// [`parse`]), or in code:
+///
+/// ```
+/// use equipoise::Config;
+/// let config = Config { balancer: vec!["GreedyRefineLB".into()], ..Config::threads(4) };
+/// ```
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Runtime options")]
+pub struct Config {
+    /// Number of PEs; by default one per core [Charm++: +pN]
+    #[arg(long, value_name = "N")]
+    pub pes: Option<usize>,
+
+    /// Who carries messages between PEs
+    #[arg(long, value_enum, default_value_t)]
+    pub transport: Transport,
+
+    /// Where elements start: blocks, roundrobin, random, or a file with a PE per line
+    #[arg(long, value_name = "blocks|roundrobin|random|FILE", default_value = "blocks")]
+    pub initial: String,
+
+    /// How an element moves between threads: through its encoding, or as it is
+    #[arg(long, value_enum, default_value_t)]
+    pub migration: Migration,
+
+    /// The machine the balancers see, as in torus:4x4x4 [default: flat]
+    #[arg(long, value_name = "SPEC")]
+    pub topology: Option<String>,
+
+    /// Load balancer of the first step, and of all later ones without --then; `help` lists them all.
+    /// Given twice, the second is --then [Charm++: +balancer]
+    #[arg(long, value_name = "SPEC", allow_hyphen_values = false)]
+    pub balancer: Vec<String>,
+
+    /// Load balancer of all steps but the first
+    #[arg(long, value_name = "SPEC", requires = "balancer")]
+    pub then: Option<String>,
+
+    /// A balancer per step: lines `[%]STEP NAME [key=value ..]`
+    #[arg(long, value_name = "FILE", conflicts_with = "balancer")]
+    pub lb_schedule: Option<PathBuf>,
+
+    /// No load-balancing steps [Charm++: +LBOff]
+    #[arg(long)]
+    pub lb_off: bool,
+
+    /// Ignore the time PEs spend outside elements [Charm++: +LBNoBackground]
+    #[arg(long)]
+    pub lb_no_background: bool,
+
+    /// Show what every load-balancing step did [Charm++: +LBDebug 1]
+    #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "text")]
+    pub lb_report: Option<Report>,
+
+    /// Record who sends whom how much: auto does so if a balancer or the dump needs it
+    /// [Charm++: +LBCommOn]
+    #[arg(long, value_enum, default_value_t)]
+    pub lb_comm: Comm,
+
+    /// Write the LB databases to this file (.json: as JSON) [Charm++: +LBDumpFile]
+    #[arg(long, value_name = "FILE")]
+    pub lb_dump: Option<PathBuf>,
+
+    /// The first step whose database is written [Charm++: +LBDump]
+    #[arg(long, value_name = "STEP", default_value_t = 0, requires = "lb_dump")]
+    pub lb_dump_start: u64,
+
+    /// How many steps' databases are written [Charm++: +LBDumpSteps]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "lb_dump")]
+    pub lb_dump_steps: u64,
+
+    /// Instead of running, replay this step of the database --lb-sim-file with each --balancer
+    /// [Charm++: +LBSim]
+    #[arg(long, value_name = "STEP", requires = "lb_sim_file", hide_short_help = true)]
+    pub lb_sim: Option<u64>,
+
+    /// How many steps --lb-sim replays [Charm++: +LBSimSteps]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
+    pub lb_sim_steps: u64,
+
+    /// The number of PEs --lb-sim replays for [Charm++: +LBSimProcs]
+    #[arg(long, value_name = "P", hide_short_help = true)]
+    pub lb_sim_pes: Option<usize>,
+
+    /// The database --lb-sim replays [Charm++: +LBDumpFile]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub lb_sim_file: Option<PathBuf>,
+
+    /// Bind every PE to a core [Charm++: +setcpuaffinity]
+    #[arg(long)]
+    pub bind: bool,
+
+    /// Everything random comes from this
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Balancers of your own, found by name like the rest; see [`Config::strategy`].
+    #[arg(skip)]
+    pub own: Vec<Choice>,
+
+    /// Whether this is a program with a command line: a failed run then ends the process with a
+    /// sentence and an exit code, where [`run`](crate::run) otherwise panics with the sentence.
+    #[arg(skip = true)]
+    pub program: bool,
+}
+
+/// Who carries messages between PEs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// PEs are threads of this process.
+    #[default]
+    Threads,
+    /// All PEs take turns in one thread, in an order drawn from the seed; whatever crosses PEs is
+    /// encoded.
+    Simulated,
+}
+
+/// How an element moves between threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Migration {
+    /// Through its encoding, so that a field that serde skips shows.
+    #[default]
+    Encode,
+    /// As it is.
+    Move,
+}
+
+/// Whether communication is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Comm {
+    /// If a balancer or the dump needs it.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+/// How load-balancing steps are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Report {
+    /// For people.
+    Text,
+    /// A line of JSON each.
+    Json,
+}
+
+impl Default for Config {
+    /// One thread per core, no balancer.
+    fn default() -> Self {
+        Config {
+            pes: None,
+            transport: Transport::Threads,
+            initial: "blocks".into(),
+            migration: Migration::Encode,
+            topology: None,
+            balancer: Vec::new(),
+            then: None,
+            lb_schedule: None,
+            lb_off: false,
+            lb_no_background: false,
+            lb_report: None,
+            lb_comm: Comm::Auto,
+            lb_dump: None,
+            lb_dump_start: 0,
+            lb_dump_steps: 1,
+            lb_sim: None,
+            lb_sim_steps: 1,
+            lb_sim_pes: None,
+            lb_sim_file: None,
+            bind: false,
+            seed: 0,
+            own: Vec::new(),
+            program: false,
+        }
+    }
+}
+
+impl Config {
+    /// So many PEs as threads.
+    pub fn threads(pes: usize) -> Self {
+        Config { pes: Some(pes), ..Config::default() }
+    }
+
+    /// So many PEs in one thread, in an order drawn from `seed`.
+    pub fn simulated(pes: usize, seed: u64) -> Self {
+        Config { transport: Transport::Simulated, seed, ..Config::threads(pes) }
+    }
+
+    /// Adds a balancer of your own under a name that `--balancer` then knows. It is shown what was
+    /// sent if `needs_communication`.
+    pub fn strategy(mut self, name: &str, strategy: Arc<dyn Strategy>, needs_communication: bool) -> Self {
+        self.own.push(Choice { spec: name.to_owned(), strategy, needs_communication });
+        self
+    }
+
+    /// What the flags mean.
+    pub(crate) fn resolve(&self) -> Result<Settings, ConfigError> {
+        let pes = match self.pes {
+            Some(pes) => pes,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let most = if self.transport == Transport::Threads { MOST_THREADS } else { MOST_PES };
+        if !(1..=most).contains(&pes) {
+            return Err(ConfigError(format!("--pes is {pes}; give a number from 1 to {most}")));
+        }
+        let topology = match &self.topology {
+            None => topology::parse(&format!("flat:{pes}")),
+            Some(spec) => topology::parse(spec),
+        };
+        let topology = topology.map_err(|error| ConfigError(format!("--topology: {error}")))?;
+        if topology.pes() != pes {
+            return Err(ConfigError(format!(
+                "--topology {} has {} PEs and --pes is {pes}; make them equal",
+                topology.spec(),
+                topology.pes()
+            )));
+        }
+        let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
+        Ok(Settings {
+            pes,
+            transport: self.transport,
+            migration: self.migration,
+            initial: self.initial(pes)?,
+            schedule,
+            topology,
+            lb_off: self.lb_off,
+            background: !self.lb_no_background,
+            lb_report: self.lb_report,
+            lb_comm: self.lb_comm,
+            dump: self.lb_dump.clone(),
+            dump_start: self.lb_dump_start,
+            dump_steps: self.lb_dump_steps,
+            bind: self.bind,
+            seed: self.seed,
+        })
+    }
+
+    fn schedule(&self) -> Result<Schedule, ConfigError> {
+        if let Some(path) = &self.lb_schedule {
+            let text = read(path)?;
+            return Schedule::parse_file(&text, &self.own)
+                .map_err(|error| ConfigError(format!("--lb-schedule {}: {error}", path.display())));
+        }
+        let choices = self.choices()?;
+        let mut choices = choices.into_iter();
+        let Some(first) = choices.next() else { return Ok(Schedule::none()) };
+        let then = match &self.then {
+            Some(spec) => Some(self.choice(spec)?),
+            None => choices.next(),
+        };
+        if choices.next().is_some() || self.then.is_some() && self.balancer.len() > 1 {
+            return Err(ConfigError(
+                "more than two balancers: give the first step's with --balancer, the later ones' with --then, \
+                 and a balancer per step with --lb-schedule"
+                    .into(),
+            ));
+        }
+        Ok(Schedule::first_then(first, then))
+    }
+
+    /// The balancers named.
+    pub(crate) fn choices(&self) -> Result<Vec<Choice>, ConfigError> {
+        self.balancer.iter().map(|spec| self.choice(spec)).collect()
+    }
+
+    fn choice(&self, spec: &str) -> Result<Choice, ConfigError> {
+        registry::parse(spec, &self.own).map_err(|error| ConfigError(format!("--balancer {spec}: {error}")))
+    }
+
+    fn initial(&self, pes: usize) -> Result<Placement, ConfigError> {
+        let path = match self.initial.as_str() {
+            "blocks" => return Ok(Placement::Blocks),
+            "roundrobin" => return Ok(Placement::RoundRobin),
+            "random" => return Ok(Placement::Random(self.seed)),
+            path => Path::new(path),
+        };
+        let mut list = Vec::new();
+        for (line, text) in read(path)?.lines().enumerate() {
+            match text.trim().parse::<u32>() {
+                Ok(pe) if (pe as usize) < pes => list.push(pe),
+                _ => {
+                    return Err(ConfigError(format!(
+                        "--initial {}: line {}: `{}` is not a PE; write a number below {pes} per line",
+                        path.display(),
+                        line + 1,
+                        text.trim()
+                    )));
+                }
+            }
+        }
+        if list.is_empty() {
+            return Err(ConfigError(format!("--initial {}: the file lists no PE", path.display())));
+        }
+        Ok(Placement::Listed(list.into()))
+    }
+}
+
+/// More threads than this are a slip of the finger.
+const MOST_THREADS: usize = 4096;
+/// More simulated PEs than this are, too.
+const MOST_PES: usize = 1 << 20;
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|error| ConfigError(format!("cannot read {}: {error}", path.display())))
+}
+
+/// Flags that cannot be followed: a sentence with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ConfigError(pub(crate) String);
+
+/// What the flags mean.
+pub(crate) struct Settings {
+    pub(crate) pes: usize,
+    transport: Transport,
+    migration: Migration,
+    pub(crate) initial: Placement,
+    pub(crate) schedule: Schedule,
+    pub(crate) topology: Arc<dyn Topology>,
+    lb_off: bool,
+    pub(crate) background: bool,
+    pub(crate) lb_report: Option<Report>,
+    lb_comm: Comm,
+    pub(crate) dump: Option<PathBuf>,
+    dump_start: u64,
+    dump_steps: u64,
+    pub(crate) bind: bool,
+    pub(crate) seed: u64,
+}
+
+impl Settings {
+    /// Whether there are load-balancing steps.
+    pub(crate) fn balances(&self) -> bool {
+        !self.lb_off && (!self.schedule.is_empty() || self.dump.is_some())
+    }
+
+    /// What is recorded, as bits of [`after`].
+    pub(crate) fn recording(&self) -> u16 {
+        if !self.balances() {
+            return 0;
+        }
+        let comm = match self.lb_comm {
+            Comm::On => true,
+            Comm::Off => false,
+            Comm::Auto => self.schedule.needs_communication() || self.dump.is_some(),
+        };
+        after::LOAD | if comm { after::COMM } else { 0 }
+    }
+
+    /// Whether the database of this step is to be written.
+    pub(crate) fn dumps(&self, step: u64) -> bool {
+        self.dump.is_some() && step >= self.dump_start && step - self.dump_start < self.dump_steps
+    }
+
+    /// Whether PEs take turns in one thread.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.transport == Transport::Simulated
+    }
+
+    /// Whether an element that moves between threads is encoded; in the simulated transport
+    /// everything is, by the carrier.
+    pub(crate) fn encodes_migrations(&self) -> bool {
+        self.migration == Migration::Encode && !self.is_simulated()
+    }
+}
+
+/// Reads the command line, Charm++'s spellings included, with your own clap parser, into which you
+/// have flattened a [`Config`]. A bad flag ends the process with a sentence and exit code 2.
+pub fn parse<C: clap::Parser>() -> C {
+    C::parse_from(translated(std::env::args()))
+}
+
+/// The command line with Charm++'s spellings replaced by ours.
+///
+/// `+p4` is `--pes 4`, `+balancer X` is `--balancer X`, `+LBDump S` is `--lb-dump-start S`, and so on;
+/// `+LBDumpFile` is `--lb-sim-file` where `+LBSim` stands beside it. A `+` flag that is not known is
+/// left as it is, and clap refuses it by name.
+pub fn translated(args: impl IntoIterator<Item = String>) -> Vec<String> {
+    let args: Vec<String> = args.into_iter().collect();
+    let simulates = args.iter().any(|arg| arg == "+LBSim" || arg == "--lb-sim");
+    let mut out = Vec::with_capacity(args.len());
+    let mut dumps = None;
+    let mut args = args.into_iter().peekable();
+    while let Some(arg) = args.next() {
+        let flag = match arg.as_str() {
+            "+balancer" => "--balancer",
+            "+LBOff" => "--lb-off",
+            "+LBNoBackground" => "--lb-no-background",
+            "+LBCommOn" => {
+                out.push("--lb-comm=on".into());
+                continue;
+            }
+            "+LBDebug" => {
+                // Charm++'s level; there is one here, and 0 is silence.
+                let level = args.next_if(|level| level.parse::<u32>().is_ok());
+                if level.as_deref() != Some("0") {
+                    out.push("--lb-report=text".into());
+                }
+                continue;
+            }
+            "+LBDump" => {
+                dumps.get_or_insert(false);
+                "--lb-dump-start"
+            }
+            "+LBDumpSteps" => "--lb-dump-steps",
+            "+LBDumpFile" if simulates => "--lb-sim-file",
+            "+LBDumpFile" => {
+                dumps = Some(true);
+                "--lb-dump"
+            }
+            "+LBSim" => "--lb-sim",
+            "+LBSimSteps" => "--lb-sim-steps",
+            "+LBSimProcs" => "--lb-sim-pes",
+            "+setcpuaffinity" => "--bind",
+            "+p" => "--pes",
+            other => match other.strip_prefix("+p").filter(|n| n.parse::<usize>().is_ok()) {
+                Some(n) => {
+                    out.extend(["--pes".into(), n.into()]);
+                    continue;
+                }
+                None => other,
+            },
+        };
+        out.push(flag.to_owned());
+    }
+    if dumps == Some(false) && !out.iter().any(|arg| arg.starts_with("--lb-dump=") || arg == "--lb-dump") {
+        // Charm++'s default name.
+        out.extend(["--lb-dump".into(), "lbdata.dat".into()]);
+    }
+    out
+}
+
+/// Writes the databases a run left behind.
+pub(crate) fn write_dump(path: &Path, dump: &Dump) -> Result<(), String> {
+    dump.write(path).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(charm: &str, ours: &str) {
+        let split = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(translated(split(charm)), split(ours));
+    }
+
+    #[test]
+    fn charm_spellings_are_understood() {
+        check("app +p4 10", "app --pes 4 10");
+        check("app +p 4", "app --pes 4");
+        check("app +balancer A +balancer B", "app --balancer A --balancer B");
+        check("app +LBOff +LBNoBackground +LBCommOn", "app --lb-off --lb-no-background --lb-comm=on");
+        check("app +LBDebug 1 +LBDebug", "app --lb-report=text --lb-report=text");
+        check("app +LBDebug 0", "app");
+        check(
+            "app +LBDump 3 +LBDumpSteps 2 +LBDumpFile f",
+            "app --lb-dump-start 3 --lb-dump-steps 2 --lb-dump f",
+        );
+        check("app +LBDump 3", "app --lb-dump-start 3 --lb-dump lbdata.dat");
+        check(
+            "app +LBSim 0 +LBSimSteps 2 +LBSimProcs 64 +LBDumpFile f",
+            "app --lb-sim 0 --lb-sim-steps 2 --lb-sim-pes 64 --lb-sim-file f",
+        );
+        check("app +unknown", "app +unknown");
+    }
+
+    #[track_caller]
+    fn refused(config: Config, sentence: &str) {
+        let error = config.resolve().err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(sentence), "{error:?} does not say {sentence:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_refused_with_the_remedy() {
+        refused(Config::threads(0), "give a number from 1 to");
+        refused(Config { topology: Some("torus:2x2".into()), ..Config::threads(3) }, "make them equal");
+        refused(Config { topology: Some("thorus:2x2".into()), ..Config::threads(4) }, "--topology");
+        refused(Config { balancer: vec!["GredyLB".into()], ..Config::threads(2) }, "GreedyLB");
+        refused(Config { balancer: vec!["GreedyLB".into(); 3], ..Config::threads(2) }, "--lb-schedule");
+        refused(Config { initial: "/nowhere/at/all".into(), ..Config::threads(2) }, "cannot read");
+    }
+}

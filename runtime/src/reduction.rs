@@ -1,0 +1,344 @@
+//! Reductions: one value from all elements of an array, combined by the target entry's function.
+//!
+//! The n-th contribution of every element belongs to the n-th reduction of its array, so several may
+//! be under way, and an element may migrate between two contributions. PEs combine what they have
+//! and send it to PE 0, which knows how many elements there are ([`Ledger`]).
+//!
+//! Floating-point sums depend on the order of their terms, so contributions are combined in one
+//! order whatever arrives first and wherever the elements live: by the binary tree over the ranks
+//! of the array whose inner nodes are the aligned runs of 2^k ranks ([`Pieces`]).
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Built-in reduction functions, beside those of the standard library (`f64::max`, `i32::min`,
+/// `u64::wrapping_add` ..).
+pub mod reduce {
+    use std::ops::{Add, Mul};
+
+    /// The sum.
+    pub fn sum<V: Add<Output = V>>(a: V, b: V) -> V {
+        a + b
+    }
+
+    /// The product.
+    pub fn product<V: Mul<Output = V>>(a: V, b: V) -> V {
+        a * b
+    }
+
+    /// The smaller of two values.
+    pub fn min<V: PartialOrd>(a: V, b: V) -> V {
+        if b < a { b } else { a }
+    }
+
+    /// The larger of two values.
+    pub fn max<V: PartialOrd>(a: V, b: V) -> V {
+        if b > a { b } else { a }
+    }
+
+    /// Whether all are true.
+    pub fn all(a: bool, b: bool) -> bool {
+        a && b
+    }
+
+    /// Whether some are true.
+    pub fn any(a: bool, b: bool) -> bool {
+        a || b
+    }
+
+    /// Nothing but the fact that everybody has arrived: a barrier.
+    pub fn nothing((): (), (): ()) {}
+
+    /// Element by element with `f`; the shorter vector counts as absent beyond its end.
+    pub fn each<V>(mut a: Vec<V>, b: Vec<V>, f: impl Fn(&V, &V) -> V) -> Vec<V> {
+        let common = a.len().min(b.len());
+        for (a, b) in a.iter_mut().zip(&b) {
+            *a = f(a, b);
+        }
+        a.extend(b.into_iter().skip(common));
+        a
+    }
+
+    /// The sums, element by element.
+    pub fn sums<V: Add<Output = V> + Copy>(a: Vec<V>, b: Vec<V>) -> Vec<V> {
+        each(a, b, |&a, &b| a + b)
+    }
+
+    /// The smaller values, element by element.
+    pub fn mins<V: PartialOrd + Copy>(a: Vec<V>, b: Vec<V>) -> Vec<V> {
+        each(a, b, |&a, &b| min(a, b))
+    }
+
+    /// The larger values, element by element.
+    pub fn maxs<V: PartialOrd + Copy>(a: Vec<V>, b: Vec<V>) -> Vec<V> {
+        each(a, b, |&a, &b| max(a, b))
+    }
+
+    /// All vectors after one another, in the order of the elements.
+    pub fn concat<V>(mut a: Vec<V>, mut b: Vec<V>) -> Vec<V> {
+        a.append(&mut b);
+        a
+    }
+}
+
+/// A run of 2^level ranks from `start`, combined.
+#[derive(Debug, Serialize, Deserialize)]
+struct Piece<M> {
+    start: u32,
+    level: u8,
+    msg: M,
+}
+
+/// Contributions of some ranks, combined as far as the tree allows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Pieces<M>(Vec<Piece<M>>);
+
+impl<M> Default for Pieces<M> {
+    fn default() -> Self {
+        Pieces(Vec::new())
+    }
+}
+
+impl<M> Pieces<M> {
+    /// Any of the messages, to see what they are for.
+    pub(crate) fn first(&self) -> Option<&M> {
+        self.0.first().map(|piece| &piece.msg)
+    }
+
+    /// Adds the contribution of one rank.
+    #[inline]
+    pub(crate) fn add(&mut self, rank: u32, msg: M, combine: impl Fn(M, M) -> M) {
+        self.push(Piece { start: rank, level: 0, msg }, combine);
+    }
+
+    /// Adds a run, and joins it with the one before as long as the two are the halves of a run.
+    #[inline]
+    fn push(&mut self, mut piece: Piece<M>, combine: impl Fn(M, M) -> M) {
+        while let Some(last) = self.0.last() {
+            let halves = last.level == piece.level
+                && piece.level < 32
+                && u64::from(last.start) + (1 << piece.level) == u64::from(piece.start)
+                && u64::from(last.start) % (2 << piece.level) == 0;
+            if !halves {
+                break;
+            }
+            let Some(left) = self.0.pop() else { break };
+            piece = Piece { start: left.start, level: left.level + 1, msg: combine(left.msg, piece.msg) };
+        }
+        self.0.push(piece);
+    }
+
+    /// Joins what arrived out of order.
+    pub(crate) fn settle(&mut self, combine: impl Fn(M, M) -> M) {
+        if self.0.len() > 1 {
+            self.0.sort_unstable_by_key(|piece| piece.start);
+            let pieces = std::mem::take(&mut self.0);
+            for piece in pieces {
+                self.push(piece, &combine);
+            }
+        }
+    }
+
+    /// Adds all of `other`.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
+    /// The value of the whole tree; ranks that are missing leave their place to their sibling.
+    pub(crate) fn fold(mut self, combine: impl Fn(M, M) -> M) -> Option<M> {
+        self.0.sort_unstable_by_key(|piece| piece.start);
+        // On the stack, each value with the level of the run it shares with the value below it.
+        let mut stack: Vec<(u32, u32, M)> = Vec::new();
+        for piece in self.0 {
+            let shared = stack.last().map_or(0, |&(start, ..)| 32 - (start ^ piece.start).leading_zeros());
+            while stack.len() > 1 && stack[stack.len() - 1].1 < shared {
+                Self::join(&mut stack, &combine);
+            }
+            stack.push((piece.start, shared, piece.msg));
+        }
+        while stack.len() > 1 {
+            Self::join(&mut stack, &combine);
+        }
+        stack.pop().map(|(_, _, msg)| msg)
+    }
+
+    fn join(stack: &mut Vec<(u32, u32, M)>, combine: impl Fn(M, M) -> M) {
+        if let (Some((_, _, right)), Some((start, shared, left))) = (stack.pop(), stack.pop()) {
+            stack.push((start, shared, combine(left, right)));
+        }
+    }
+}
+
+/// How many elements took part in something, and what they know of new ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tally {
+    /// Elements that took part.
+    pub count: u32,
+    /// Elements they created, which take part from here on.
+    pub created: u32,
+    /// How many of those that took part did so for the first time, having been created by others.
+    pub appeared: u32,
+    /// Elements that ended before they took part.
+    pub ended: u32,
+}
+
+impl Tally {
+    /// Adds another.
+    pub(crate) fn add(&mut self, other: Tally) {
+        self.count += other.count;
+        self.created += other.created;
+        self.appeared += other.appeared;
+        self.ended += other.ended;
+    }
+}
+
+/// Who has to take part in the rounds of a collective (reductions, or load-balancing barriers) of one
+/// array; kept on PE 0.
+///
+/// Elements are created and destroyed while rounds are under way. Whoever creates an element says so
+/// when it next takes part itself, so no round is complete before its creations are known; the new
+/// element says so too, and the round waits until the two numbers agree.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    next: u32,
+    population: i64,
+    rounds: BTreeMap<u32, Tally>,
+}
+
+impl Ledger {
+    /// A ledger of `population` elements, none of which has taken part in anything.
+    pub(crate) fn new(population: u32) -> Self {
+        Ledger { next: 0, population: i64::from(population), rounds: BTreeMap::new() }
+    }
+
+    /// The oldest round that is not complete.
+    pub(crate) fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// How many elements take part in the oldest round, as far as is known.
+    pub(crate) fn population(&self) -> i64 {
+        let round = self.rounds.get(&self.next).copied().unwrap_or_default();
+        self.population + i64::from(round.appeared) - i64::from(round.ended)
+    }
+
+    /// How many have taken part in the oldest round.
+    pub(crate) fn arrived(&self) -> u32 {
+        self.rounds.get(&self.next).map_or(0, |round| round.count)
+    }
+
+    /// Notes who took part in a round.
+    pub(crate) fn note(&mut self, round: u32, tally: Tally) {
+        debug_assert!(round >= self.next, "round {round} is over, the ledger is at {}", self.next);
+        self.rounds.entry(round).or_default().add(tally);
+    }
+
+    /// Takes in an element from outside: it takes part from the oldest round on, which is returned.
+    pub(crate) fn admit(&mut self) -> u32 {
+        self.population += 1;
+        self.next
+    }
+
+    /// Whether everybody took part in the oldest round (also when there is nobody).
+    pub(crate) fn complete(&self) -> bool {
+        let round = self.rounds.get(&self.next).copied().unwrap_or_default();
+        round.created == round.appeared && i64::from(round.count) == self.population()
+    }
+
+    /// Goes on to the next round.
+    pub(crate) fn advance(&mut self) {
+        self.population = self.population();
+        self.rounds.remove(&self.next);
+        self.next += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Writes the order of combination down.
+    fn trace(a: String, b: String) -> String {
+        format!("({a}{b})")
+    }
+
+    fn direct(ranks: &[u32]) -> Option<String> {
+        let mut sorted = ranks.to_vec();
+        sorted.sort_unstable();
+        fn tree(ranks: &[u32], level: u32) -> Option<String> {
+            match ranks {
+                [] => None,
+                [one] => Some(format!("{one} ")),
+                many => {
+                    let middle = many.partition_point(|rank| rank >> (level - 1) & 1 == 0);
+                    match (tree(&many[..middle], level - 1), tree(&many[middle..], level - 1)) {
+                        (Some(a), Some(b)) => Some(trace(a, b)),
+                        (a, b) => a.or(b),
+                    }
+                }
+            }
+        }
+        tree(&sorted, 32)
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_combination_depends_on_nothing_but_who_takes_part(
+            ranks in prop::collection::hash_set(0u32..70, 0..50),
+            pes in 1usize..5,
+            places: Vec<u8>,
+        ) {
+            let ranks: Vec<u32> = ranks.into_iter().collect();
+            let mut parts: Vec<Pieces<String>> = (0..pes).map(|_| Pieces::default()).collect();
+            for (at, &rank) in ranks.iter().enumerate() {
+                let pe = places.get(at).map_or(0, |&place| usize::from(place)) % pes;
+                parts[pe].add(rank, format!("{rank} "), trace);
+            }
+            let mut whole = Pieces::default();
+            for (pe, mut part) in parts.into_iter().enumerate() {
+                if pe % 2 == 0 { part.settle(trace) }
+                whole.append(part);
+            }
+            prop_assert_eq!(whole.fold(trace), direct(&ranks));
+        }
+    }
+
+    #[test]
+    fn runs_in_order_need_no_more_room_than_the_tree_is_high() {
+        let mut pieces = Pieces::default();
+        for rank in 0..100_000 {
+            pieces.add(rank, u64::from(rank), |a, b| a + b);
+            assert!(pieces.0.len() <= 17);
+        }
+        assert_eq!(pieces.fold(|a, b| a + b), Some(99_999 * 100_000 / 2));
+    }
+
+    #[test]
+    fn a_round_waits_for_elements_created_meanwhile() {
+        let one = Tally { count: 1, ..Tally::default() };
+        let mut ledger = Ledger::new(2);
+        // The first element created a third, which contributes before its creator does.
+        ledger.note(0, Tally { appeared: 1, ..one });
+        ledger.note(0, one);
+        assert!(!ledger.complete(), "the creator has not spoken");
+        ledger.note(0, Tally { created: 1, ..one });
+        assert!(ledger.complete());
+        ledger.advance();
+        assert_eq!((ledger.next(), ledger.population()), (1, 3));
+        // The third ends without contributing again.
+        ledger.note(1, one);
+        ledger.note(1, one);
+        assert!(!ledger.complete());
+        ledger.note(1, Tally { ended: 1, ..Tally::default() });
+        assert!(ledger.complete());
+    }
+
+    #[test]
+    fn vectors_reduce_element_by_element() {
+        assert_eq!(reduce::sums(vec![1, 2], vec![10, 20, 30]), [11, 22, 30]);
+        assert_eq!(reduce::maxs(vec![1.0, 5.0], vec![2.0, 4.0]), [2.0, 5.0]);
+        assert_eq!(reduce::mins(vec![1, 5], vec![2, 4]), [1, 4]);
+        assert_eq!(reduce::concat(vec![1], vec![2, 3]), [1, 2, 3]);
+    }
+}

@@ -1,0 +1,41 @@
+//! Big read-only values that all elements of a process share.
+
+use crate::context::PeCx;
+use serde::{Deserialize, Serialize};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// A handle to a value made by [`Setup::shared`](crate::Setup::shared): a number on the wire, a
+/// counted pointer inside a process.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Shared<V> {
+    pub(crate) id: u32,
+    #[serde(skip)]
+    pub(crate) of: PhantomData<fn() -> V>,
+}
+
+impl<V> Clone for Shared<V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<V> Copy for Shared<V> {}
+
+impl<V> std::fmt::Debug for Shared<V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Shared({})", self.id)
+    }
+}
+
+impl<V: Send + Sync + 'static> Shared<V> {
+    /// The value.
+    ///
+    /// # Panics
+    /// If the handle comes from another run.
+    pub fn get(&self, pe: &PeCx) -> Arc<V> {
+        let value = pe.node.shared.lock().get(self.id as usize).cloned();
+        value.and_then(|value| value.downcast().ok()).expect("a shared value is read in the run that made it")
+    }
+}

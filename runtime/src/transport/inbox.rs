@@ -1,0 +1,308 @@
+//! Mail between threads: one mailbox per (array, sender, receiver), emptied whole, and one bell per PE.
+//!
+//! A message is in the receiver's mailbox when the send returns. The lock of a mailbox is shared by
+//! exactly two threads, and only who fills an empty mailbox rings the receiver's bell, so a busy
+//! receiver costs its senders no further cache line: batches form by themselves. The first message
+//! lies beside the lock, so a lone one moves a single cache line.
+//!
+//! # Why nothing is lost
+//! A bell is a word with a bit per mailbox (modulo 64) and a flag for a sleeping owner.
+//! 1. The sender fills the mailbox, then sets the bit, then reads the flag.
+//! 2. The receiver clears the word, then empties the mailboxes of the bits it found: what is put in
+//!    an emptied mailbox rings again.
+//! 3. To sleep it sets the flag, then reads the word. All four accesses are sequentially consistent,
+//!    so either the sender sees the flag and wakes it, or it sees the bit and does not sleep.
+//!
+//! The tests below check this protocol exhaustively under loom (`RUSTFLAGS="--cfg loom"`).
+
+#[cfg(not(loom))]
+mod primitives {
+    pub(super) use parking_lot::Mutex;
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64};
+    pub(super) use std::thread::{Thread, current, park};
+}
+
+#[cfg(loom)]
+mod primitives {
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64};
+    pub(super) use loom::thread::{Thread, current, park};
+
+    /// loom's lock with the signature of the one it stands for.
+    #[derive(Default)]
+    pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(super) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+            self.0.lock().expect("no panic under this lock")
+        }
+    }
+}
+
+use crossbeam_utils::CachePadded;
+use primitives::{AtomicBool, AtomicU64, Mutex, Thread, current, park};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// The bells of all PEs of a process.
+pub(crate) struct Bells(Box<[Bell]>);
+
+#[derive(Default)]
+struct Bell {
+    word: CachePadded<AtomicU64>,
+    asleep: CachePadded<AtomicBool>,
+    owner: OnceLock<Thread>,
+}
+
+impl Bells {
+    /// The bells of `pes` PEs.
+    pub(crate) fn new(pes: u32) -> Self {
+        Bells((0..pes).map(|_| Bell::default()).collect())
+    }
+
+    /// Makes this thread the owner of the bell of `pe`.
+    pub(crate) fn own(&self, pe: u32) {
+        let _ = self.0[pe as usize].owner.set(current());
+    }
+
+    /// Whether the bell is silent, at a glance.
+    #[inline(always)]
+    pub(crate) fn quiet(&self, pe: u32) -> bool {
+        self.0[pe as usize].word.load(Relaxed) == 0
+    }
+
+    /// Whether the bell is silent, for who must not be wrong.
+    pub(crate) fn surely_quiet(&self, pe: u32) -> bool {
+        self.0[pe as usize].word.load(SeqCst) == 0
+    }
+
+    /// Silences the bell; returns which mailboxes to look into.
+    #[inline(always)]
+    pub(crate) fn take(&self, pe: u32) -> u64 {
+        if self.quiet(pe) { 0 } else { self.0[pe as usize].word.swap(0, SeqCst) }
+    }
+
+    #[inline]
+    fn ring(&self, pe: u32, bits: u64) {
+        let bell = &self.0[pe as usize];
+        bell.word.fetch_or(bits, SeqCst);
+        if bell.asleep.load(SeqCst) {
+            Self::wake(bell);
+        }
+    }
+
+    #[cold]
+    fn wake(bell: &Bell) {
+        if bell.asleep.swap(false, SeqCst)
+            && let Some(owner) = bell.owner.get()
+        {
+            owner.unpark();
+        }
+    }
+
+    /// Rings every bell, for something that is in no mailbox.
+    pub(crate) fn ring_all(&self) {
+        for pe in 0..self.0.len() {
+            self.ring(pe as u32, 1);
+        }
+    }
+
+    /// Sleeps until the bell rings.
+    #[cold]
+    pub(crate) fn sleep(&self, pe: u32) {
+        let bell = &self.0[pe as usize];
+        bell.asleep.store(true, SeqCst);
+        if bell.word.load(SeqCst) == 0 {
+            park();
+        }
+        bell.asleep.store(false, SeqCst);
+    }
+}
+
+/// What lies in a mailbox: messages for elements and orders for managers, taken out together.
+pub(crate) struct Bag<M, O> {
+    /// The first message.
+    pub(crate) one: Option<M>,
+    /// The others.
+    pub(crate) items: Vec<M>,
+    pub(crate) orders: Vec<O>,
+}
+
+impl<M, O> Default for Bag<M, O> {
+    fn default() -> Self {
+        Bag { one: None, items: Vec::new(), orders: Vec::new() }
+    }
+}
+
+impl<M, O> Bag<M, O> {
+    /// Adds a message.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, msg: M) {
+        if self.one.is_none() && self.items.is_empty() {
+            self.one = Some(msg);
+        } else {
+            self.items.push(msg);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.one.is_none() && self.items.is_empty() && self.orders.is_empty()
+    }
+}
+
+struct Mailbox<M, O> {
+    /// Whether there is something in it, so that who shares a bit with others need not lock.
+    full: AtomicBool,
+    bag: Mutex<Bag<M, O>>,
+}
+
+/// The mailboxes of one array (or of the run itself) between all pairs of PEs.
+pub(crate) struct Mail<M, O> {
+    id: u32,
+    pes: u32,
+    boxes: Box<[CachePadded<Mailbox<M, O>>]>,
+}
+
+impl<M, O> Mail<M, O> {
+    /// Mailboxes number `id` between `pes` PEs.
+    pub(crate) fn new(id: u32, pes: u32) -> Self {
+        let mailbox =
+            |_| CachePadded::new(Mailbox { full: AtomicBool::new(false), bag: Mutex::default() });
+        let count = pes as usize * pes as usize;
+        Mail { id, pes, boxes: (0..count).map(mailbox).collect() }
+    }
+
+    #[inline(always)]
+    fn mailbox(&self, from: u32, to: u32) -> &Mailbox<M, O> {
+        &self.boxes[to as usize * self.pes as usize + from as usize]
+    }
+
+    /// Whatever `put` adds to the mailbox is there for the receiver when this returns.
+    #[inline(always)]
+    pub(crate) fn push(&self, from: u32, to: u32, bells: &Bells, put: impl FnOnce(&mut Bag<M, O>)) {
+        let mailbox = self.mailbox(from, to);
+        let mut bag = mailbox.bag.lock();
+        let first = bag.is_empty();
+        put(&mut bag);
+        if first {
+            mailbox.full.store(true, Relaxed);
+        }
+        drop(bag);
+        if first {
+            bells.ring(to, 1 << ((self.id * self.pes + from) % 64));
+        }
+    }
+
+    /// Swaps the mailbox for an empty bag, whose room the sender then uses; false if it was empty.
+    #[inline]
+    pub(crate) fn take(&self, from: u32, to: u32, empty: &mut Bag<M, O>) -> bool {
+        let mailbox = self.mailbox(from, to);
+        // Stale only if the sender has not rung yet; it will.
+        if !mailbox.full.load(Relaxed) {
+            return false;
+        }
+        let mut bag = mailbox.bag.lock();
+        std::mem::swap(&mut *bag, empty);
+        mailbox.full.store(false, Relaxed);
+        true
+    }
+}
+
+#[cfg(all(test, loom))]
+mod exhaustive {
+    use super::*;
+    use loom::sync::Arc;
+
+    /// One receiver sleeps when it finds nothing; each sender sends `messages`. If a wake-up could be
+    /// lost, loom would find the execution in which the receiver sleeps for ever.
+    fn check(senders: u32, messages: u32, shared_bit: bool) {
+        loom::model(move || {
+            // Mail 64 / pes apart shares its bit of the bell with mail 0.
+            let pes = senders + 1;
+            let other = if shared_bit { 64 } else { 1 };
+            let world = Arc::new((Bells::new(pes), Mail::<u32, u32>::new(0, pes), Mail::<u32, u32>::new(other, pes)));
+            let threads: Vec<_> = (1..=senders)
+                .map(|from| {
+                    let world = world.clone();
+                    loom::thread::spawn(move || {
+                        for message in 0..messages {
+                            let mail = if message % 2 == 0 { &world.1 } else { &world.2 };
+                            mail.push(from, 0, &world.0, |bag| bag.add(message));
+                        }
+                    })
+                })
+                .collect();
+            let (bells, one, two) = (&world.0, &world.1, &world.2);
+            bells.own(0);
+            let mut got = 0;
+            while got < senders * messages {
+                if bells.take(0) == 0 {
+                    bells.sleep(0);
+                    continue;
+                }
+                for mail in [one, two] {
+                    for from in 1..=senders {
+                        let mut bag = Bag::default();
+                        if mail.take(from, 0, &mut bag) {
+                            got += bag.one.iter().count() as u32 + bag.items.len() as u32;
+                        }
+                    }
+                }
+            }
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        });
+    }
+
+    #[test]
+    fn no_message_and_no_wake_up_is_lost_between_two_threads() {
+        check(1, 2, false);
+    }
+
+    #[test]
+    fn mailboxes_that_share_a_bit_of_the_bell_lose_nothing() {
+        check(1, 2, true);
+    }
+
+    #[test]
+    fn no_message_and_no_wake_up_is_lost_between_three_threads() {
+        check(2, 1, false);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_arrives_once_and_in_order_though_the_receiver_sleeps() {
+        const MESSAGES: u64 = 200_000;
+        let (bells, mail) = (Bells::new(3), Mail::<u64, ()>::new(5, 3));
+        std::thread::scope(|scope| {
+            for from in [1, 2] {
+                let (bells, mail) = (&bells, &mail);
+                scope.spawn(move || {
+                    for message in 0..MESSAGES {
+                        mail.push(from, 0, bells, |bag| bag.add(message));
+                    }
+                });
+            }
+            bells.own(0);
+            let mut next = [0, 0];
+            while next != [MESSAGES; 2] {
+                if bells.take(0) == 0 {
+                    bells.sleep(0);
+                    continue;
+                }
+                for from in [1, 2] {
+                    let mut bag = Bag::default();
+                    mail.take(from, 0, &mut bag);
+                    for message in bag.one.into_iter().chain(bag.items) {
+                        assert_eq!(message, next[from as usize - 1]);
+                        next[from as usize - 1] += 1;
+                    }
+                }
+            }
+        });
+    }
+}

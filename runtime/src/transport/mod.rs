@@ -1,0 +1,32 @@
+//! How messages travel between PEs: the only room that knows channels, threads and networks.
+//!
+//! Everything above it says *to which PE*; a carrier takes values (between threads of one process,
+//! [`inbox`]) or bytes (where memory is not shared; [`simulated`] is such a place inside one thread).
+
+mod inbox;
+pub(crate) mod simulated;
+pub(crate) mod threads;
+
+pub(crate) use inbox::{Bag, Bells, Mail};
+
+use crate::context::PeCx;
+use std::rc::Rc;
+
+/// Who carries what one PE sends to others.
+pub(crate) enum Carrier {
+    /// Mailboxes in shared memory.
+    Threads,
+    /// The simulated network of one thread.
+    Simulated(Rc<simulated::Network>),
+}
+
+impl PeCx {
+    /// Whether nobody but this PE itself has work for it, as far as can be seen at a glance.
+    #[inline(always)]
+    pub(crate) fn quiet_outside(&self) -> bool {
+        match &self.carrier {
+            Carrier::Threads => self.node.bells.quiet(self.rank) && !self.node.stopped(),
+            Carrier::Simulated(network) => network.coin() && !self.node.stopped(),
+        }
+    }
+}

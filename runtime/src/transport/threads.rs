@@ -1,0 +1,159 @@
+//! PEs as threads of one process, each with its own scheduler.
+
+use crate::context::{PE_ORDERS, PeCx, after};
+use crate::elements::Manager;
+use crate::node::{Failure, Node};
+use crate::order::PeOrder;
+use crate::run::{Built, build};
+use crate::transport::{Bag, Carrier};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Barrier};
+
+/// Runs the PEs of a process until the run is over.
+pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
+    let barrier = Barrier::new(node.pes as usize);
+    std::thread::scope(|scope| {
+        for rank in 0..node.pes {
+            let (node, barrier) = (Arc::clone(node), &barrier);
+            let body = move || pe(&node, rank, barrier, setup);
+            let spawned = std::thread::Builder::new().name(format!("PE {rank}")).spawn_scoped(scope, body);
+            if let Err(error) = spawned {
+                // The PEs that did start wait for those that did not; none may begin.
+                eprintln!("error: cannot start PE {rank}: {error}; use fewer PEs");
+                std::process::exit(1);
+            }
+        }
+    });
+}
+
+fn pe(node: &Arc<Node>, rank: u32, barrier: &Barrier, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
+    if node.settings.bind {
+        core_affinity::set_for_current(core_affinity::CoreId { id: rank as usize });
+    }
+    node.bells.own(rank);
+    let built = build(node, PeCx::new(rank, Arc::clone(node), Carrier::Threads), setup);
+    barrier.wait();
+    let Some(mut built) = built.filter(|_| !node.stopped()) else { return };
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        built.begin();
+        schedule(&built.pe, &mut built.managers);
+    }));
+    if let Err(payload) = ran {
+        node.fail(built.blame(&*payload));
+    }
+    built.leave();
+}
+
+/// How often an idle PE looks at its bell before it passes on what it collected.
+const PASS_ON: u32 = 8;
+/// How often it looks, if it has a core of its own, before it says that it rests and lets others run;
+/// without a core of its own, at once.
+const SPIN: u32 = 4_000;
+/// How often it lets others run before it sleeps.
+const YIELD: u32 = 16;
+
+fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
+    let (node, me, pes) = (&*pe.node, pe.rank, pe.pes as usize);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let rest = if pes <= cores { SPIN } else { PASS_ON + 1 };
+    let mail = (managers.len() + 1) * pes;
+    let mut orders = Bag::default();
+    let (mut idle, mut resting, mut idle_since) = (0u32, false, 0);
+    while !node.stopped() {
+        let queued = pe.queued.take();
+        if queued == 0 && node.bells.quiet(me) {
+            idle += 1;
+            match idle {
+                1 if pe.after.get() & after::LOAD != 0 => idle_since = pe.ticker.now(),
+                PASS_ON => pass_on(pe, managers),
+                _ if idle < rest => std::hint::spin_loop(),
+                _ if idle == rest => {
+                    node.quiescence.rest(me);
+                    resting = true;
+                    if node.quiescence.found(&node.bells) {
+                        node.quiescence.go_on(me);
+                        resting = false;
+                        quiet(pe);
+                    }
+                }
+                _ if idle < rest + YIELD => std::thread::yield_now(),
+                _ => {
+                    node.bells.sleep(me);
+                    idle = rest + 1;
+                }
+            }
+            continue;
+        }
+        if idle != 0 {
+            if pe.after.get() & after::LOAD != 0 {
+                pe.was_idle(idle_since);
+            }
+            if resting {
+                node.quiescence.go_on(me);
+                resting = false;
+            }
+            idle = 0;
+        }
+        for bit in bits(node.bells.take(me)) {
+            for mailbox in (bit..mail).step_by(64) {
+                let from = (mailbox % pes) as u32;
+                match mailbox / pes {
+                    0 => {
+                        if node.mail.take(from, me, &mut orders) {
+                            for order in orders.orders.drain(..) {
+                                pe.obey(order, managers);
+                            }
+                        }
+                    }
+                    array => managers[array - 1].mail(pe, from),
+                }
+            }
+        }
+        run_queued(pe, managers, queued);
+    }
+}
+
+/// Runs what a PE has for itself.
+pub(super) fn run_queued(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64) {
+    for bit in bits(queued & !PE_ORDERS) {
+        for at in (bit..managers.len()).step_by(63) {
+            managers[at].local(pe);
+        }
+    }
+    if queued & PE_ORDERS != 0 {
+        loop {
+            let order = pe.orders.borrow_mut().pop_front();
+            let Some(order) = order else { break };
+            pe.obey(order, managers);
+        }
+    }
+}
+
+/// Sends on what was collected for others, which must not wait for elements that may be elsewhere.
+pub(super) fn pass_on(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
+    for manager in managers {
+        manager.idle(pe);
+    }
+    for port in &pe.ports {
+        port.flush(pe);
+    }
+}
+
+/// Nothing is in flight: sends what waited for that; if nothing did, the run will never end.
+fn quiet(pe: &PeCx) {
+    if pe.node.quiescence.release() == 0 {
+        return pe.node.fail(Failure::Quiet);
+    }
+    for to in 0..pe.pes {
+        pe.tell(to, PeOrder::Quiet);
+    }
+}
+
+/// The positions of the bits that are set.
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    })
+}
