@@ -2,6 +2,17 @@
 
 use crate::Database;
 
+/// An object that changes its PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Position of the object in the database.
+    pub object: usize,
+    /// Where it lives.
+    pub from: u32,
+    /// Where it should live.
+    pub to: u32,
+}
+
 /// Where every object of a database should live.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assignment {
@@ -64,7 +75,15 @@ impl Assignment {
         Self::new(database.objects.iter().map(|o| o.pe).collect())
     }
 
+    /// The objects of `database` that it moves, in object order.
+    pub fn moves<'a>(&'a self, database: &'a Database) -> impl Iterator<Item = Move> + 'a {
+        let places = database.objects.iter().zip(&self.pe_of).enumerate();
+        places.filter(|(_, (o, to))| o.pe != **to).map(|(object, (o, &to))| Move { object, from: o.pe, to })
+    }
+
     /// Whether the answer can be carried out on `database`.
+    ///
+    /// An object may stay where it is, even if its PE takes no others.
     ///
     /// # Errors
     /// The first thing that is impossible about it, in object order.
@@ -88,5 +107,45 @@ impl Assignment {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    /// Objects on PEs 0, 1 and 2 of 4; the second must stay, and PE 2 is not available.
+    fn database() -> Database {
+        let mut database = testing::database(4, &[(1.0, 0), (1.0, 1), (1.0, 2)]);
+        database.objects[1].migratable = false;
+        database.pes[2].available = false;
+        database
+    }
+
+    #[track_caller]
+    fn check(pe_of: &[u32], expected: Result<(), Impossible>) {
+        assert_eq!(Assignment::new(pe_of.to_vec()).check(&database()), expected);
+    }
+
+    #[test]
+    fn an_answer_is_possible_or_the_reason_is_named() {
+        check(&[0, 1, 2], Ok(()));
+        check(&[3, 1, 0], Ok(()));
+        check(&[0, 1], Err(Impossible::Length { placed: 2, objects: 3 }));
+        check(&[4, 1, 2], Err(Impossible::UnknownPe { object: 0, pe: 4, pes: 4 }));
+        check(&[0, 9, 2], Err(Impossible::UnknownPe { object: 1, pe: 9, pes: 4 }));
+        check(&[2, 1, 2], Err(Impossible::Unavailable { object: 0, pe: 2 }));
+        check(&[0, 0, 2], Err(Impossible::Pinned { object: 1, from: 1, to: 0 }));
+    }
+
+    #[test]
+    fn moves_are_the_objects_that_change_their_pe() {
+        let moves = |pe_of: &[u32]| Assignment::new(pe_of.to_vec()).moves(&database()).collect::<Vec<_>>();
+        assert_eq!(
+            moves(&[3, 1, 0]),
+            [Move { object: 0, from: 0, to: 3 }, Move { object: 2, from: 2, to: 0 }]
+        );
+        assert_eq!(Assignment::unchanged(&database()).moves(&database()).count(), 0);
     }
 }

@@ -14,6 +14,7 @@
 //! - [`partition`]: grouping objects;
 //! - [`balance`]: strategies that look at load;
 //! - [`mapping`]: strategies that look at the machine;
+//! - [`replay`]: what other strategies would have done at a recorded step;
 //! - [`registry`]: every strategy by name, its parameters and its help;
 //! - [`schedule`]: which strategy runs at which load-balancing step.
 
@@ -26,6 +27,7 @@ pub mod mapping;
 pub mod partition;
 mod random;
 pub mod registry;
+pub mod replay;
 pub mod schedule;
 mod spelling;
 pub mod strategy;

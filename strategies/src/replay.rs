@@ -1,0 +1,274 @@
+//! What other strategies would have done at a recorded load-balancing step.
+//!
+//! Each strategy starts from the recorded placement, and its answer is checked before it is believed.
+//! Of a dump with several steps each is replayed by itself: what a strategy would have done at one step
+//! changes nothing about the record of the next.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::assignment::Impossible;
+use crate::cost::Metrics;
+use crate::database::{Inconsistent, Summary};
+use crate::registry::Choice;
+use crate::{Assignment, Database, StrategyError, Topology};
+
+/// One step, and what each strategy would have made of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Replay {
+    /// What was recorded.
+    pub database: Summary,
+    /// What the recorded placement costs.
+    pub before: Metrics,
+    /// The strategies, in the order they were asked.
+    pub strategies: Vec<Row>,
+}
+
+/// What one strategy would have done.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Its spec.
+    pub name: String,
+    /// How long it thought.
+    pub seconds: f64,
+    /// Objects it moved.
+    pub migrations: u64,
+    /// Their encoded sizes in all; `None` when one of them was never measured.
+    pub migrated_bytes: Option<u64>,
+    /// What its placement costs.
+    pub after: Metrics,
+    /// Its answer.
+    #[serde(skip)]
+    pub assignment: Assignment,
+}
+
+/// Why a step was not replayed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The database is not whole.
+    #[error("step {step} of the database is inconsistent: {inconsistent}")]
+    Inconsistent {
+        /// The step.
+        step: u64,
+        /// What is wrong with it.
+        inconsistent: Inconsistent,
+    },
+    /// The machine is of another size.
+    #[error(
+        "the database was recorded on {recorded} PEs and the topology `{topology}` has {pes}; \
+         give a topology of {recorded} PEs, or ask what would be on {pes} PEs with --pes {pes}"
+    )]
+    Pes {
+        /// PEs of the database.
+        recorded: usize,
+        /// The spec of the machine.
+        topology: String,
+        /// PEs of the machine.
+        pes: usize,
+    },
+    /// A strategy cannot serve this database on this machine.
+    #[error("{name} gave no answer for step {step}: {error}")]
+    Strategy {
+        /// The strategy.
+        name: String,
+        /// The step.
+        step: u64,
+        /// Its reason.
+        error: StrategyError,
+    },
+    /// A strategy gave an answer that cannot be carried out.
+    #[error(
+        "{name} gave an impossible answer for step {step}: {impossible}; this is a mistake in the strategy"
+    )]
+    Impossible {
+        /// The strategy.
+        name: String,
+        /// The step.
+        step: u64,
+        /// What is impossible about it.
+        impossible: Impossible,
+    },
+}
+
+/// Asks each of `strategies` where the objects of `database` should have gone on `topology`.
+///
+/// `now` is the time since any fixed moment; it is read before and after a strategy runs, because this
+/// crate has no clock.
+///
+/// # Errors
+/// When the database is not whole or not of the machine's size, or a strategy gives no answer or an
+/// impossible one.
+pub fn replay(
+    database: &Database,
+    topology: &dyn Topology,
+    strategies: &[Choice],
+    seed: u64,
+    mut now: impl FnMut() -> Duration,
+) -> Result<Replay, ReplayError> {
+    let step = database.step;
+    database.check().map_err(|inconsistent| ReplayError::Inconsistent { step, inconsistent })?;
+    let (recorded, pes) = (database.pes.len(), topology.pes());
+    if recorded != pes {
+        return Err(ReplayError::Pes { recorded, topology: topology.spec(), pes });
+    }
+    let mut rows = Vec::with_capacity(strategies.len());
+    for choice in strategies {
+        let name = choice.spec.clone();
+        let begin = now();
+        let answer = choice.strategy.assign(database, topology, seed);
+        let seconds = now().saturating_sub(begin).as_secs_f64();
+        let assignment = match answer {
+            Ok(assignment) => assignment,
+            Err(error) => return Err(ReplayError::Strategy { name, step, error }),
+        };
+        if let Err(impossible) = assignment.check(database) {
+            return Err(ReplayError::Impossible { name, step, impossible });
+        }
+        let after = Metrics::full(database, topology, &assignment.pe_of);
+        let (migrations, migrated_bytes) = (after.migrations, after.migrated_bytes);
+        rows.push(Row { name, seconds, migrations, migrated_bytes, after, assignment });
+    }
+    let before = Metrics::full(database, topology, &database.placement());
+    Ok(Replay { database: database.summary(), before, strategies: rows })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::database::{Dump, Edge, End};
+    use crate::{Strategy, registry, testing, topology};
+
+    /// A strategy that always gives the same answer.
+    struct Fixed(Result<Vec<u32>, StrategyError>);
+
+    impl Strategy for Fixed {
+        fn assign(&self, _: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
+            self.0.clone().map(Assignment::new)
+        }
+    }
+
+    fn fixed(name: &str, answer: Result<Vec<u32>, &str>) -> Choice {
+        let strategy = Arc::new(Fixed(answer.map_err(|e| StrategyError(e.into()))));
+        Choice { spec: name.into(), strategy, needs_communication: false }
+    }
+
+    /// A clock that advances by half a second each time it is read.
+    fn clock() -> impl FnMut() -> Duration {
+        let mut time = Duration::ZERO;
+        move || {
+            time += Duration::from_millis(500);
+            time
+        }
+    }
+
+    /// 4 objects on PE 0 of 2, in a row, the last of which must stay.
+    fn row_of_four() -> Database {
+        let mut database = testing::database(2, &[(1.0, 0), (2.0, 0), (3.0, 0), (4.0, 0)]);
+        database.objects[3].migratable = false;
+        database.objects[0].bytes = Some(100);
+        let edge = |i| Edge { from: End::Object(i), to: End::Object(i + 1), messages: 1, bytes: 10 };
+        database.edges = (0..3).map(edge).collect();
+        database
+    }
+
+    #[test]
+    fn each_strategy_gets_a_row_and_starts_from_the_record() {
+        let strategies = [fixed("first", Ok(vec![1, 0, 0, 0])), fixed("second", Ok(vec![0, 1, 1, 0]))];
+        let machine = topology::parse("flat:2").unwrap();
+        let replay = replay(&row_of_four(), &*machine, &strategies, 0, clock()).unwrap();
+        assert_eq!((replay.before.max_load_seconds, replay.before.hop_bytes), (10.0, 0));
+        let rows = replay.strategies.iter().map(|row| {
+            let after = &row.after;
+            (
+                row.name.as_str(),
+                row.seconds,
+                row.migrations,
+                row.migrated_bytes,
+                after.max_load_seconds,
+                after.hop_bytes,
+            )
+        });
+        let expected = [("first", 0.5, 1, Some(100), 9.0, 10), ("second", 0.5, 2, None, 5.0, 20)];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
+        let json = serde_json::to_value(&replay).unwrap();
+        assert_eq!(json["strategies"][0]["migrated_bytes"], 100);
+        assert_eq!(json["strategies"][1]["after"]["hop_bytes"], 20);
+        assert_eq!(json["before"]["imbalance"], 1.0);
+        assert_eq!(json["database"]["objects"], 4);
+    }
+
+    #[track_caller]
+    fn check_error(database: &Database, spec: &str, answer: Result<Vec<u32>, &str>, expected: &str) {
+        let machine = topology::parse(spec).unwrap();
+        let error =
+            replay(database, &*machine, &[fixed("MyLB", answer)], 0, clock()).unwrap_err().to_string();
+        assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+    }
+
+    #[test]
+    fn whatever_cannot_be_believed_is_an_error_that_names_it() {
+        let good = row_of_four();
+        let stay = || Ok(vec![0; 4]);
+        check_error(&good, "flat:3", stay(), "recorded on 2 PEs and the topology `flat:3` has 3");
+        check_error(&good, "flat:2", Err("no square"), "MyLB gave no answer for step 0: no square");
+        check_error(
+            &good,
+            "flat:2",
+            Ok(vec![0, 0, 2, 0]),
+            "MyLB gave an impossible answer for step 0: it put object 2 on PE 2",
+        );
+        check_error(&good, "flat:2", Ok(vec![0, 0, 0, 1]), "it moved object 3, which is not migratable");
+        check_error(&good, "flat:2", Ok(vec![0; 5]), "it placed 5 objects");
+        let mut lost = row_of_four();
+        lost.objects[1].pe = 7;
+        check_error(&lost, "flat:2", stay(), "step 0 of the database is inconsistent: object 1 is on PE 7");
+        let mut shut = row_of_four();
+        shut.pes[1].available = false;
+        check_error(&shut, "flat:2", Ok(vec![0, 1, 0, 0]), "PE 1, which is not available");
+    }
+
+    /// Databases to replay: a small one, and the dumps of real programs where they are.
+    fn databases() -> Vec<(String, Database)> {
+        let mut all = vec![("a row of four".to_string(), row_of_four())];
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/reference/charm_dumps");
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        for path in entries.filter(|path| path.extension().is_some_and(|e| e == "0")) {
+            let database = Dump::read(&path).unwrap().steps.remove(0);
+            all.push((path.display().to_string(), database));
+        }
+        if all.len() == 1 {
+            eprintln!("skipped: there are no Charm++ dumps in {folder}");
+        }
+        all
+    }
+
+    #[test]
+    fn no_strategy_creates_or_loses_load_or_bytes() {
+        let takes_no_file =
+            |named: &&&registry::Named| named.params.iter().all(|param| !param.default.is_empty());
+        let names = registry::ALL.iter().filter(takes_no_file).map(|named| named.name);
+        let strategies: Vec<Choice> = names.map(|name| registry::parse(name, &[]).unwrap()).collect();
+        assert!(!strategies.is_empty());
+        for (name, database) in databases() {
+            let database = database.remap(8);
+            let machine = topology::parse("torus:2x2x2").unwrap();
+            let replay = replay(&database, &*machine, &strategies, 1, clock()).unwrap();
+            for row in &replay.strategies {
+                let (before, after) = (&replay.before, &row.after);
+                let name = format!("{} on {name}", row.name);
+                assert_eq!(after.total_bytes, before.total_bytes, "{name}");
+                assert_eq!(after.total_messages, before.total_messages, "{name}");
+                assert_eq!(after.average_load_seconds, before.average_load_seconds, "{name}");
+                let loads = |placement: &[u32]| database.pe_loads(placement).iter().sum::<f64>();
+                let (before, after) = (loads(&database.placement()), loads(&row.assignment.pe_of));
+                assert!((before - after).abs() <= 1e-12 * before, "{name}: {before} s became {after} s");
+                assert_eq!(database.placed(&row.assignment.pe_of).summary(), replay.database, "{name}");
+            }
+        }
+    }
+}
