@@ -6,8 +6,8 @@ use crate::types::{NOT_GENERIC, lifetime_in, named_in, not_owned, without_self};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, FnArg, GenericArgument, GenericParam, ImplItem, ImplItemFn, ItemImpl, Pat,
-    PathArguments, ReturnType, Signature, Type, Visibility, parse_quote,
+    Attribute, FnArg, GenericArgument, GenericParam, ImplItem, ImplItemFn, ItemImpl, Pat, PathArguments,
+    ReturnType, Signature, Type, Visibility, parse_quote,
 };
 
 /// Names of methods that every proxy has.

@@ -9,9 +9,11 @@
 //! mistaken entry still gets proxy methods, so that its callers are not blamed for it.
 
 mod block;
+mod dispatch;
 mod errors;
 mod expand;
 mod options;
+mod proxies;
 mod types;
 
 use proc_macro::TokenStream;

@@ -1,0 +1,160 @@
+//! Writes the implementation of `Chare`: what the runtime asks of messages and does with them.
+
+use crate::block::{Argument, Block, Entry, Guard};
+use crate::expand::Names;
+use crate::options::{ChareOptions, Value};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+
+/// The implementations of `Chare` and, for `sync` chares, of `Synced`.
+pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStream {
+    let Block { ty, entries, .. } = block;
+    let Names { message, proxy, proxies, .. } = names;
+    let ChareOptions { index, sync, pinned } = options;
+    let name = block.name.unraw().to_string();
+    let entry_names = entries.iter().map(|entry| entry.name.unraw().to_string());
+    let guarded = entries.iter().any(|entry| entry.when.is_some());
+    let [entry, ready, deliver, combine, copy] =
+        [entry, ready, deliver, combine, copy].map(|write| write(entries, message));
+    let synced = sync.then(|| quote!(impl ::equipoise::Synced for #ty {}));
+    // What is wrong with the type itself is said at its name.
+    quote_spanned! {ty.span()=>
+        #[allow(unreachable_code, unreachable_patterns, unused_qualifications, unused_variables, clippy::all)]
+        impl ::equipoise::Chare for #ty {
+            type Index = #index;
+            type Msg = #message;
+            type Proxy<'a> = #proxy<'a>;
+            type Proxies<'a> = #proxies<'a>;
+            const NAME: &'static str = #name;
+            const ENTRIES: &'static [&'static str] = &[#(#entry_names),*];
+            const GUARDED: bool = #guarded;
+            const SYNC: bool = #sync;
+            const PINNED: bool = #pinned;
+            #entry
+            #ready
+            #deliver
+            #combine
+            #copy
+        }
+        #synced
+    }
+}
+
+/// Which entry a message is for.
+fn entry(entries: &[Entry], message: &Ident) -> TokenStream {
+    let msg = local("msg");
+    let arms = entries.iter().enumerate().map(|(id, Entry { name, .. })| quote!(#message::#name(..) => #id,));
+    let none = none(entries);
+    quote! {
+        #[inline]
+        fn entry(#msg: &#message) -> usize {
+            match #msg { #(#arms)* #none }
+        }
+    }
+}
+
+/// The guards.
+fn ready(entries: &[Entry], message: &Ident) -> TokenStream {
+    let (msg, ready) = (local("msg"), local("ready"));
+    let arms: Vec<_> = entries
+        .iter()
+        .filter_map(|Entry { name, arguments, when, .. }| {
+            let Guard { condition: Value { key, value }, named } = when.as_ref()?;
+            let fields = arguments.iter().map(|Argument { name, .. }| match named.contains(name) {
+                true => quote!(#name),
+                false => quote!(_),
+            });
+            let copies = named.iter().map(|argument| {
+                let copy = quote_spanned!(argument.span()=> ::equipoise::__private::guard_arg);
+                quote!(let #argument = #copy(#argument);)
+            });
+            // A guard of another type is told at `when` what is expected.
+            let expected = quote_spanned!(key.span()=> bool);
+            Some(quote!(#message::#name(#(#fields),*) => { #(#copies)* let #ready: #expected = #value; #ready }))
+        })
+        .collect();
+    let body = if arms.is_empty() { quote!(true) } else { quote!(match #msg { #(#arms)* _ => true }) };
+    quote! {
+        #[inline]
+        fn ready(&self, #msg: &#message) -> bool { #body }
+    }
+}
+
+/// The calls of the entry methods.
+fn deliver(entries: &[Entry], message: &Ident) -> TokenStream {
+    let (msg, cx) = (local("msg"), local("cx"));
+    let arms = entries.iter().map(|Entry { name, arguments, .. }| {
+        let values = values(arguments);
+        quote!(#message::#name(#(#values),*) => Self::#name(self, #cx, #(#values),*),)
+    });
+    let none = none(entries);
+    quote! {
+        #[inline]
+        fn deliver(&mut self, #cx: &::equipoise::Cx<'_, Self>, #msg: #message) {
+            match #msg { #(#arms)* #none }
+        }
+    }
+}
+
+/// The calls of the functions that combine contributions.
+fn combine(entries: &[Entry], message: &Ident) -> TokenStream {
+    let (a, b, combine) = (local("a"), local("b"), local("combine"));
+    let arms = entries.iter().filter_map(|Entry { name, arguments, reduce, .. }| {
+        let (Value { key, value }, Argument { ty, .. }) = (reduce.as_ref()?, arguments.first()?);
+        // As a function pointer a closure knows the types of its arguments, and a wrong function is told
+        // at `reduce` what is expected.
+        let expected = quote!(fn(#ty, #ty) -> #ty).into_iter().map(|mut token| {
+            token.set_span(key.span());
+            token
+        });
+        let expected: TokenStream = expected.collect();
+        Some(quote! {
+            (#message::#name(#a), #message::#name(#b)) => {
+                let #combine: #expected = #value;
+                #message::#name(#combine(#a, #b))
+            }
+        })
+    });
+    quote! {
+        fn combine(#a: #message, #b: #message) -> #message {
+            match (#a, #b) {
+                #(#arms)*
+                _ => ::core::unreachable!("contributions to different entries are parts of different reductions"),
+            }
+        }
+    }
+}
+
+/// The copy of a message whose arguments can be cloned.
+fn copy(entries: &[Entry], message: &Ident) -> TokenStream {
+    let msg = local("msg");
+    let arms = entries.iter().map(|Entry { name, arguments, .. }| {
+        let values = values(arguments);
+        let copies = values.iter().map(|value| quote!(::equipoise::__private::CopyArg(#value).copy()));
+        quote!(#message::#name(#(#values),*) => #message::#name(#(#copies),*),)
+    });
+    let none = none(entries);
+    quote! {
+        fn copy(#msg: &#message) -> #message {
+            #[allow(unused_imports)]
+            use ::equipoise::__private::ViaNothing as _;
+            match #msg { #(#arms)* #none }
+        }
+    }
+}
+
+/// The arm of a match over a message that cannot exist, because all entries have mistakes.
+fn none(entries: &[Entry]) -> Option<TokenStream> {
+    entries.is_empty().then(|| quote!(_ => ::core::unreachable!()))
+}
+
+/// A variable that the user's guards and functions cannot see.
+fn local(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
+
+fn values(arguments: &[Argument]) -> Vec<Ident> {
+    (0..arguments.len()).map(|i| local(&format!("value{i}"))).collect()
+}
