@@ -1,0 +1,250 @@
+//! The groups of movable objects that a mapping strategy places as wholes, one on a PE.
+//!
+//! The first phase of the mapping papers: there are at most as many groups as PEs that take objects,
+//! and what they exchange is the graph that the second phase maps. Objects that stay where they are
+//! appear in it as anchors, one for each PE that holds such objects.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::str::FromStr;
+
+use super::{greedy, metis, renumber, weights};
+use crate::database::Database;
+use crate::graph::Graph;
+use crate::strategy::StrategyError;
+
+/// How objects are grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grouping {
+    /// By METIS: few bytes between groups, balanced.
+    Metis,
+    /// By load alone: heaviest object to the lightest group.
+    Greedy,
+    /// As they are: the objects of a PE are a group, and whole groups change places.
+    Keep,
+}
+
+impl FromStr for Grouping {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "metis" => Ok(Grouping::Metis),
+            "greedy" => Ok(Grouping::Greedy),
+            "keep" => Ok(Grouping::Keep),
+            _ => Err("groups are `metis`, `greedy` or `keep`".into()),
+        }
+    }
+}
+
+/// Groups of objects, and what they exchange.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Groups {
+    /// The group of each object of the database; `None` for those that are not migratable.
+    pub group_of: Vec<Option<u32>>,
+    /// How many groups there are; none is empty.
+    pub count: usize,
+    /// The PEs whose objects stay, one per anchor.
+    pub anchors: Vec<u32>,
+    /// Vertices `0..count` are the groups, those after them the anchors.
+    pub graph: Graph,
+}
+
+impl Groups {
+    /// Groups the objects of a checked database for the PEs `available`.
+    ///
+    /// When there are at most as many movable objects as PEs, each is a group, in their order, unless
+    /// groups are to be kept. Otherwise groups are numbered by their lowest object, and kept ones by
+    /// their PE. With [`Grouping::Metis`] a group's load is at most (1 + `imbalance`) times the average
+    /// where the objects allow.
+    ///
+    /// # Errors
+    /// When METIS fails.
+    pub fn of(
+        database: &Database,
+        available: &[u32],
+        grouping: Grouping,
+        imbalance: f64,
+        seed: u64,
+    ) -> Result<Groups, StrategyError> {
+        let graph = Graph::of(database);
+        let movable: Vec<u32> =
+            (0..database.objects.len() as u32).filter(|&o| database.objects[o as usize].migratable).collect();
+        let loads = movable.iter().map(|&o| database.objects[o as usize].load_seconds);
+        let weights = weights(loads);
+        let mut part_of = match grouping {
+            Grouping::Keep => keep(database, &movable, available, &weights),
+            _ if movable.len() <= available.len() => (0..movable.len() as u32).collect(),
+            Grouping::Greedy => greedy::partition(&weights, available.len()),
+            Grouping::Metis => {
+                let inner = among(&graph, &movable);
+                let method = metis::Method::Recursive;
+                metis::partition(&inner, &weights, available.len(), imbalance, method, seed)?
+            }
+        };
+        let count = match grouping {
+            Grouping::Keep => part_of.iter().max().map_or(0, |&part| part as usize + 1),
+            _ => renumber(&mut part_of),
+        };
+        let mut group_of = vec![None; database.objects.len()];
+        for (&object, &part) in movable.iter().zip(&part_of) {
+            group_of[object as usize] = Some(part);
+        }
+        let stay = |&(group, _): &(&Option<u32>, &_)| group.is_none();
+        let mut anchors: Vec<u32> =
+            group_of.iter().zip(&database.objects).filter(stay).map(|(_, object)| object.pe).collect();
+        anchors.sort_unstable();
+        anchors.dedup();
+        let anchor_of = |pe: u32| (count + anchors.partition_point(|&anchor| anchor < pe)) as u32;
+        let vertex_of: Vec<u32> = group_of
+            .iter()
+            .zip(&database.objects)
+            .map(|(group, object)| group.unwrap_or_else(|| anchor_of(object.pe)))
+            .collect();
+        let graph = graph.quotient(&vertex_of, count + anchors.len());
+        Ok(Groups { group_of, count, anchors, graph })
+    }
+
+    /// The PE of every object when group `i` is on `pe_of_group[i]`.
+    pub fn placement(&self, database: &Database, pe_of_group: &[u32]) -> Vec<u32> {
+        let pe_of = |(group, pe): (&Option<u32>, u32)| group.map_or(pe, |group| pe_of_group[group as usize]);
+        self.group_of.iter().zip(database.objects.iter().map(|object| object.pe)).map(pe_of).collect()
+    }
+}
+
+/// The part of `graph` between `chosen` vertices, which are ascending; vertex `i` is `chosen[i]`.
+fn among(graph: &Graph, chosen: &[u32]) -> Graph {
+    if chosen.len() == graph.vertices() {
+        return graph.clone();
+    }
+    let mut position = vec![None; graph.vertices()];
+    for (&v, new) in chosen.iter().zip(0u32..) {
+        position[v as usize] = Some(new);
+    }
+    let inner = |(a, b, weight)| Some((position[a as usize]?, position[b as usize]?, weight));
+    Graph::new(chosen.len(), graph.pairs().filter_map(inner))
+}
+
+/// The groups that objects form where they are, numbered by PE.
+///
+/// The objects of a PE that is not available are a group of their own as long as a PE is left for it;
+/// otherwise each goes to the lightest group, heaviest first.
+fn keep(database: &Database, movable: &[u32], available: &[u32], weights: &[u32]) -> Vec<u32> {
+    const NONE: u32 = u32::MAX;
+    let home = |object: u32| database.objects[object as usize].pe as usize;
+    let mut is_used = vec![false; database.pes.len()];
+    movable.iter().for_each(|&object| is_used[home(object)] = true);
+    let used = |available: bool| {
+        let is_used = &is_used;
+        (0..database.pes.len()).filter(move |&pe| is_used[pe] && database.pes[pe].available == available)
+    };
+    let spare = available.len() - used(true).count();
+    let mut kept: Vec<usize> = used(true).chain(used(false).take(spare)).collect();
+    kept.sort_unstable();
+    let mut group_of_pe = vec![NONE; database.pes.len()];
+    for (&pe, group) in kept.iter().zip(0..) {
+        group_of_pe[pe] = group;
+    }
+    let mut part_of: Vec<u32> = movable.iter().map(|&object| group_of_pe[home(object)]).collect();
+    let mut group_weights = vec![0u64; kept.len()];
+    let mut homeless = Vec::new();
+    for (at, &group) in part_of.iter().enumerate() {
+        match group_weights.get_mut(group as usize) {
+            Some(weight) => *weight += u64::from(weights[at]),
+            None => homeless.push(at),
+        }
+    }
+    homeless.sort_by_key(|&at| Reverse(weights[at]));
+    let mut lightest: BinaryHeap<Reverse<(u64, u32)>> =
+        group_weights.into_iter().zip(0..).map(Reverse).collect();
+    for at in homeless {
+        let Some(mut top) = lightest.peek_mut() else { break };
+        let Reverse((weight, group)) = *top;
+        part_of[at] = group;
+        *top = Reverse((weight + u64::from(weights[at]), group));
+    }
+    part_of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::{Edge, End};
+    use crate::graph::load;
+    use crate::testing::database;
+
+    fn edge(a: u32, b: u32, bytes: u64) -> Edge {
+        Edge { from: End::Object(a), to: End::Object(b), messages: 1, bytes }
+    }
+
+    fn available(database: &Database) -> Vec<u32> {
+        (0..database.pes.len() as u32).filter(|&pe| database.pes[pe as usize].available).collect()
+    }
+
+    fn groups(database: &Database, grouping: Grouping) -> Groups {
+        Groups::of(database, &available(database), grouping, 0.0, 0).expect("no failure")
+    }
+
+    #[test]
+    fn few_objects_are_their_own_groups() {
+        let mut database = database(4, &[(1.0, 3), (2.0, 3), (3.0, 0)]);
+        database.edges = vec![edge(0, 1, 5), edge(1, 2, 7)];
+        for grouping in [Grouping::Metis, Grouping::Greedy] {
+            let groups = groups(&database, grouping);
+            assert_eq!(groups.group_of, [Some(0), Some(1), Some(2)]);
+            assert_eq!((groups.count, groups.graph), (3, Graph::new(3, [(0, 1, 5), (1, 2, 7)])));
+        }
+        let kept = groups(&database, Grouping::Keep);
+        assert_eq!(kept.group_of, [Some(1), Some(1), Some(0)]);
+        assert_eq!((kept.count, kept.graph), (2, Graph::new(2, [(0, 1, 7)])));
+    }
+
+    #[test]
+    fn objects_that_stay_become_anchors() {
+        let mut database = database(3, &[(1.0, 2), (1.0, 0), (1.0, 2), (1.0, 1)]);
+        database.objects[0].migratable = false;
+        database.objects[2].migratable = false;
+        database.edges = vec![edge(0, 1, 5), edge(2, 1, 3), edge(0, 2, 9), edge(1, 3, 1)];
+        let groups = groups(&database, Grouping::Metis);
+        assert_eq!(groups.group_of, [None, Some(0), None, Some(1)]);
+        assert_eq!((groups.count, groups.anchors.clone()), (2, vec![2]));
+        assert_eq!(groups.graph, Graph::new(3, [(0, 2, 8), (0, 1, 1)]));
+        assert_eq!(groups.placement(&database, &[1, 0]), [2, 1, 2, 0]);
+    }
+
+    #[test]
+    fn metis_groups_are_balanced_and_numbered_by_their_lowest_object() {
+        let database = load("mesh:12x12").expect("a mesh").remap(9);
+        let groups = groups(&database, Grouping::Metis);
+        assert_eq!((groups.count, groups.group_of[0]), (9, Some(0)));
+        let mut seen = 0;
+        for group in groups.group_of.iter().flatten() {
+            assert!(*group <= seen, "group {group} comes before {seen}");
+            seen = seen.max(group + 1);
+        }
+        let size = |g| groups.group_of.iter().filter(|&&group| group == Some(g)).count();
+        assert!((0..9).all(|g| size(g) == 16));
+    }
+
+    #[test]
+    fn kept_groups_of_lost_pes_move_as_wholes_while_there_is_room() {
+        let mut database = database(4, &[(1.0, 0), (1.0, 1), (4.0, 1), (1.0, 2), (2.0, 2), (1.0, 3)]);
+        database.pes[1].available = false;
+        database.objects[0].pe = 2;
+        let kept = groups(&database, Grouping::Keep);
+        // PE 0 is empty, so the group of PE 1 may take it whole.
+        assert_eq!(kept.group_of.into_iter().flatten().collect::<Vec<_>>(), [1, 0, 0, 1, 1, 2]);
+        database.objects[0].pe = 0;
+        let dealt = groups(&database, Grouping::Keep);
+        // The 4 seconds go to the group of PE 0 (1 second), the other second to that of PE 3.
+        assert_eq!(dealt.group_of.into_iter().flatten().collect::<Vec<_>>(), [0, 2, 0, 1, 1, 2]);
+    }
+
+    #[test]
+    fn nothing_to_group_is_no_group() {
+        for grouping in [Grouping::Metis, Grouping::Greedy, Grouping::Keep] {
+            let groups = groups(&database(2, &[]), grouping);
+            assert_eq!((groups.count, groups.graph.vertices()), (0, 0));
+        }
+    }
+}
