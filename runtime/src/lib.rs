@@ -82,7 +82,7 @@ pub use balancer::LbStep;
 pub use chare::{Chare, Synced};
 pub use codec::numbers;
 pub use context::{Cx, PeCx};
-pub use equipoise_macros::chare;
+pub use equipoise_macros::{chare, entry};
 pub use equipoise_strategies as strategies;
 pub use index::{Index, Pe};
 pub use options::{Comm, Config, Migration, Report as ReportForm, Transport, parse, translated};
@@ -94,6 +94,6 @@ pub use shared::Shared;
 
 /// What a chare program needs in scope.
 pub mod prelude {
-    pub use crate::{Array, Config, Cx, Exit, Pe, PeCx, Reply, Setup, Shared, chare};
+    pub use crate::{Array, Config, Cx, Exit, Pe, PeCx, Reply, Setup, Shared, chare, entry};
     pub use serde::{Deserialize, Serialize};
 }
