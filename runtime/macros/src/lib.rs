@@ -14,6 +14,8 @@ mod errors;
 mod expand;
 mod options;
 mod proxies;
+#[cfg(test)]
+mod tests;
 mod types;
 
 use proc_macro::TokenStream;

@@ -42,13 +42,12 @@ impl ChareOptions {
         keys(tokens.clone(), "`index = TYPE`, `sync` and `pinned`", errors, |key, input| {
             if key == "index" {
                 let example = "`index = [i32; 2]`";
-                let ty = equals(key, input, example).and_then(|()| {
+                let found = equals(key, input, example);
+                let value = up_to_comma(input)?;
+                let ty = found.and_then(|()| {
                     let sentence = format!("expected the type of the index, as in {example}");
-                    input.parse().map_err(|e: Error| Error::new(e.span(), sentence))
+                    syn::parse2(value).map_err(|e| Error::new(e.span(), sentence))
                 });
-                if ty.is_err() {
-                    skip_to_comma(input)?;
-                }
                 index = Some(ty);
             } else if key == "sync" {
                 no_value(key, input)?;
@@ -133,7 +132,7 @@ fn keys(
         while !input.is_empty() {
             if let Err(error) = one(input) {
                 errors.add(error);
-                skip_to_comma(input)?;
+                up_to_comma(input)?;
             }
             input.parse::<Option<Token![,]>>()?;
         }
@@ -144,11 +143,13 @@ fn keys(
     }
 }
 
-fn skip_to_comma(input: ParseStream) -> syn::Result<()> {
+/// The tokens before the next comma or the end.
+fn up_to_comma(input: ParseStream) -> syn::Result<TokenStream> {
+    let mut tokens = TokenStream::new();
     while !input.is_empty() && !input.peek(Token![,]) {
-        input.parse::<TokenTree>()?;
+        tokens.extend([input.parse::<TokenTree>()?]);
     }
-    Ok(())
+    Ok(tokens)
 }
 
 /// Reads the `=` of `key = value` and sees that something follows; `example` shows the whole.
