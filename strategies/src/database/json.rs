@@ -283,7 +283,8 @@ mod tests {
         );
         check_refused(
             &document(
-                r#"{"pes": [{}], "objects": [{"id": 1, "load_seconds": 1, "pe": 0, "index": [1,2,3,4,5,6,7]}]}"#,
+                r#"{"pes": [{}], "objects": [{"id": 1, "load_seconds": 1, "pe": 0,
+                    "index": [1,2,3,4,5,6,7]}]}"#,
             ),
             "at most 6 integer coordinates",
         );

@@ -2,7 +2,7 @@
 //!
 //! All loads are `f64` seconds, all volumes `u64` bytes (totals exceed 2^32 in real programs).
 //!
-//! A [`Dump`] is what a file holds: every step a program dumped. [`file`] reads and writes them, and
+//! A [`Dump`] is what a file holds: every step a program dumped. [`mod@file`] reads and writes them, and
 //! each layout has its own file: [`binary`] and [`json`] are ours, [`charm`] is Charm++'s.
 //! [`Database::check`] says whether a database is whole, and [`Database::remap`] what it would be on
 //! another number of PEs.

@@ -10,7 +10,8 @@
 //! like numbers side by side compress by a third better and decode four times faster.
 //!
 //! A reader trusts nothing: the checksum finds damage, lengths are compared with what is there before
-//! anything is allocated, and a decoded database must pass [`Database::check`].
+//! anything is allocated, and a decoded database must pass
+//! [`Database::check`](super::Database::check).
 
 use bincode::config;
 use serde::de::DeserializeOwned;
