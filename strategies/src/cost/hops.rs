@@ -11,6 +11,9 @@ const ROW_ADVANTAGE: usize = 8;
 /// The most PEs for which [`hop_bytes_bound`] looks at the distances between all pairs.
 pub const MAX_BOUND_PES: usize = 1 << 14;
 
+/// The most edges [`hop_bytes_bound`] sorts, at 32 bytes each.
+pub const MAX_BOUND_EDGES: usize = 1 << 24;
+
 /// The volumes of a placement.
 #[derive(Default)]
 pub(super) struct Travel {
@@ -97,7 +100,8 @@ impl Remote {
 }
 
 /// Hop-bytes that no placement with at most `objects_per_pe` objects on a PE can go below, whichever PEs
-/// it uses; `None` if there is no such placement, or on more than [`MAX_BOUND_PES`] PEs.
+/// it uses; `None` if there is no such placement, on more than [`MAX_BOUND_PES`] PEs, and with more than
+/// [`MAX_BOUND_EDGES`] edges.
 ///
 /// Each object has its heaviest partners as near as any PE of the machine has room (the rearrangement
 /// inequality); half of the sum over all objects is a bound, because an edge is seen from both of its
@@ -105,7 +109,8 @@ impl Remote {
 /// can move is left out, since the two might meet.
 pub fn hop_bytes_bound(database: &Database, topology: &dyn Topology, objects_per_pe: usize) -> Option<u128> {
     let pes = topology.pes();
-    if pes > MAX_BOUND_PES || objects_per_pe.saturating_mul(pes) < database.objects.len() {
+    let too_large = pes > MAX_BOUND_PES || database.edges.len() > MAX_BOUND_EDGES;
+    if too_large || objects_per_pe.saturating_mul(pes) < database.objects.len() {
         return None;
     }
     let home = |end: End| match end {
@@ -126,25 +131,27 @@ pub fn hop_bytes_bound(database: &Database, topology: &dyn Topology, objects_per
             _ => {}
         }
     }
-    partners.sort_unstable();
-    let volumes: Vec<Vec<u64>> = partners.chunk_by(|a, b| a.0 == b.0).map(heaviest_first).collect();
-    let most = volumes.iter().map(Vec::len).max().unwrap_or(0);
+    partners.par_sort_unstable();
+    let same_object = |a: &(u32, u32, u64), b: &(u32, u32, u64)| a.0 == b.0;
+    let most = partners.chunk_by(same_object).map(|own| volumes(own).count()).max().unwrap_or(0);
     // The object itself takes one of the places.
     let nearest = nearest(topology, most / objects_per_pe.max(1) + 1);
-    let both_ends: u128 = volumes
-        .iter()
-        .flat_map(|volumes| volumes.iter().enumerate())
-        .map(|(rank, &bytes)| u128::from(bytes) * u128::from(nearest[(rank + 1) / objects_per_pe]))
-        .sum();
+    let (mut both_ends, mut heaviest_first) = (0, Vec::new());
+    for own in partners.chunk_by(same_object) {
+        heaviest_first.clear();
+        heaviest_first.extend(volumes(own));
+        heaviest_first.sort_unstable_by(|a, b| b.cmp(a));
+        for (rank, &bytes) in heaviest_first.iter().enumerate() {
+            both_ends += u128::from(bytes) * u128::from(nearest[(rank + 1) / objects_per_pe]);
+        }
+    }
     Some(fixed + both_ends.div_ceil(2))
 }
 
-/// The volumes between one object and each of its partners, of sorted (object, partner, bytes).
-fn heaviest_first(partners: &[(u32, u32, u64)]) -> Vec<u64> {
+/// The volumes between one object and each of its partners, of its sorted (object, partner, bytes).
+fn volumes(own: &[(u32, u32, u64)]) -> impl Iterator<Item = u64> {
     let sum = |edges: &[(u32, u32, u64)]| edges.iter().fold(0u64, |sum, edge| sum.saturating_add(edge.2));
-    let mut volumes: Vec<u64> = partners.chunk_by(|a, b| a.1 == b.1).map(sum).collect();
-    volumes.sort_unstable_by(|a, b| b.cmp(a));
-    volumes
+    own.chunk_by(|a, b| a.1 == b.1).map(sum)
 }
 
 /// The distance of the `k`-th nearest PE (a PE itself being the 0-th), wherever that is least, for

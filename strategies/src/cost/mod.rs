@@ -17,7 +17,7 @@ mod sentence;
 #[cfg(test)]
 mod tests;
 
-pub use hops::{MAX_BOUND_PES, hop_bytes_bound};
+pub use hops::{MAX_BOUND_EDGES, MAX_BOUND_PES, hop_bytes_bound};
 pub use links::link_loads;
 pub use load::LoadBound;
 pub use sentence::sentence;
@@ -70,7 +70,7 @@ pub struct Metrics {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_link_bytes: Option<f64>,
     /// Hop-bytes that no placement with as many objects on the fullest PE can go below; only in
-    /// [`Metrics::full`], and up to [`MAX_BOUND_PES`] PEs.
+    /// [`Metrics::full`], up to [`MAX_BOUND_PES`] PEs and [`MAX_BOUND_EDGES`] edges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hop_bytes_lower_bound: Option<u128>,
 }
