@@ -9,6 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::balance::{dummy, file, greedy, greedy_refine, random, refine, rotate};
+use crate::mapping::topolb;
 use crate::spelling::{nearest, suggestion};
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
@@ -21,6 +22,7 @@ pub const ALL: &[&Named] = &[
     &greedy::NAMED,
     &greedy_refine::NAMED,
     &refine::NAMED,
+    &topolb::NAMED,
 ];
 
 /// A strategy as the command line knows it.
@@ -241,6 +243,12 @@ fn parse_one(spec: &str, own: &[Choice]) -> Result<Choice, ParamError> {
         strategy: strategy?.into(),
         needs_communication: named.needs_communication,
     })
+}
+
+/// Every strategy that can be used without being given anything, in the order of [`ALL`].
+pub fn every() -> Vec<Choice> {
+    let needs_nothing = |named: &&&Named| named.params.iter().all(|param| !param.default.is_empty());
+    ALL.iter().filter(needs_nothing).filter_map(|named| parse(named.name, &[]).ok()).collect()
 }
 
 /// Strategies that run one after the other in one step.
