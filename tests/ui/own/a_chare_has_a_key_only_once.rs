@@ -1,0 +1,20 @@
+//! Once is enough.
+
+use equipoise::{Cx, chare};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Block {
+    iter: u32,
+}
+
+#[chare(index = [i32; 2], sync, sync)]
+impl Block {
+    #[entry]
+    fn step(&mut self, cx: &Cx<Self>) {
+        self.iter += 1;
+        cx.peers().step();
+    }
+}
+
+fn main() {}

@@ -1,0 +1,20 @@
+//! The number of an entry is on the wire.
+
+use equipoise::{Cx, chare};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Block {
+    iter: u32,
+}
+
+#[chare(index = [i32; 2])]
+impl Block {
+    #[cfg(debug_assertions)]
+    #[entry]
+    fn step(&mut self, _cx: &Cx<Self>) {
+        self.iter += 1;
+    }
+}
+
+fn main() {}

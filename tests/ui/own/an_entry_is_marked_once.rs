@@ -1,0 +1,20 @@
+//! All keys go in one attribute.
+
+use equipoise::{Cx, chare};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Block {
+    iter: u32,
+}
+
+#[chare(index = [i32; 2])]
+impl Block {
+    #[entry(when = iter == self.iter)]
+    #[entry(reduce = u32::max)]
+    fn ghost(&mut self, _cx: &Cx<Self>, iter: u32) {
+        self.iter = iter;
+    }
+}
+
+fn main() {}

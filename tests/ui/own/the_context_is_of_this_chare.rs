@@ -1,0 +1,19 @@
+//! A context knows which chare it is for.
+
+use equipoise::{Cx, chare};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Block {
+    iter: u32,
+}
+
+#[chare(index = [i32; 2])]
+impl Block {
+    #[entry]
+    fn step(&mut self, _cx: &Cx<Other>) {
+        self.iter += 1;
+    }
+}
+
+fn main() {}

@@ -1,0 +1,19 @@
+//! An entry is no name-value pair.
+
+use equipoise::{Cx, chare};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Block {
+    iter: u32,
+}
+
+#[chare(index = [i32; 2])]
+impl Block {
+    #[entry = "ghost"]
+    fn ghost(&mut self, _cx: &Cx<Self>, iter: u32) {
+        self.iter = iter;
+    }
+}
+
+fn main() {}

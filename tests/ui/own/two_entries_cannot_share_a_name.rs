@@ -1,0 +1,24 @@
+//! The name of a message says which entry it is for.
+
+use equipoise::{Cx, chare};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Block {
+    iter: u32,
+}
+
+#[chare(index = [i32; 2])]
+impl Block {
+    #[entry]
+    fn step(&mut self, _cx: &Cx<Self>) {
+        self.iter += 1;
+    }
+
+    #[entry]
+    fn step(&mut self, _cx: &Cx<Self>, by: u32) {
+        self.iter += by;
+    }
+}
+
+fn main() {}
