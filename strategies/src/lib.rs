@@ -16,7 +16,8 @@
 //! - [`mapping`]: strategies that look at the machine;
 //! - [`replay`]: what other strategies would have done at a recorded step;
 //! - [`registry`]: every strategy by name, its parameters and its help;
-//! - [`schedule`]: which strategy runs at which load-balancing step.
+//! - [`schedule`]: which strategy runs at which load-balancing step;
+//! - [`table`]: aligned tables, and numbers as a person reads them.
 
 pub mod assignment;
 pub mod balance;
@@ -31,6 +32,7 @@ pub mod replay;
 pub mod schedule;
 mod spelling;
 pub mod strategy;
+pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod topology;

@@ -3,6 +3,9 @@
 //! Each strategy starts from the recorded placement, and its answer is checked before it is believed.
 //! Of a dump with several steps each is replayed by itself: what a strategy would have done at one step
 //! changes nothing about the record of the next.
+//!
+//! [`replay()`] does one step; a [`Request`] is what a command line asks for, and a [`Comparison`] what it
+//! shows.
 
 use std::time::Duration;
 
@@ -10,9 +13,17 @@ use serde::Serialize;
 
 use crate::assignment::Impossible;
 use crate::cost::Metrics;
-use crate::database::{Inconsistent, Summary};
+use crate::database::{DatabaseError, Inconsistent, Summary};
 use crate::registry::Choice;
+use crate::topology::MAX_PES;
 use crate::{Assignment, Database, StrategyError, Topology};
+
+mod comparison;
+mod request;
+mod total;
+
+pub use comparison::Comparison;
+pub use request::Request;
 
 /// One step, and what each strategy would have made of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,6 +58,23 @@ pub struct Row {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
+    /// The file cannot be read or does not hold the step.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// A number of PEs that no machine has.
+    #[error("the step cannot be replayed on {pes} PEs; give a number from 1 to {MAX_PES}")]
+    NumberOfPes {
+        /// PEs asked for.
+        pes: usize,
+    },
+    /// The recorded machine is unknown here.
+    #[error("the database was recorded on `{spec}`, which is not known here: {reason}; give a topology")]
+    Topology {
+        /// The spec in the database.
+        spec: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The database is not whole.
     #[error("step {step} of the database is inconsistent: {inconsistent}")]
     Inconsistent {
@@ -249,10 +277,7 @@ mod tests {
 
     #[test]
     fn no_strategy_creates_or_loses_load_or_bytes() {
-        let takes_no_file =
-            |named: &&&registry::Named| named.params.iter().all(|param| !param.default.is_empty());
-        let names = registry::ALL.iter().filter(takes_no_file).map(|named| named.name);
-        let strategies: Vec<Choice> = names.map(|name| registry::parse(name, &[]).unwrap()).collect();
+        let strategies = registry::every();
         assert!(!strategies.is_empty());
         for (name, database) in databases() {
             let database = database.remap(8);

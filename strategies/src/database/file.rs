@@ -37,6 +37,14 @@ pub enum DatabaseError {
         /// What the system says.
         source: io::Error,
     },
+    /// It is whole, and does not hold the steps that were asked for.
+    #[error("the database `{}` {refused}", .path.display())]
+    Steps {
+        /// The file.
+        path: PathBuf,
+        /// Which steps there are.
+        refused: Refused,
+    },
     /// Its content is not what it should be.
     #[error("the database `{}` {refused}", .path.display())]
     Refused {
@@ -87,7 +95,7 @@ impl Dump {
             None => steps_of_base(path)?,
         };
         let wanted = choose(&there, first, count)
-            .map_err(|refused| DatabaseError::Refused { path: path.into(), refused })?;
+            .map_err(|refused| DatabaseError::Steps { path: path.into(), refused })?;
         if let Some(mut dump) = whole {
             dump.steps.retain(|database| wanted.contains(&database.step));
             return Ok(dump);

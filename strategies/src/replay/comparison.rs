@@ -1,0 +1,303 @@
+//! What a replay shows: a table from which a person can choose, and the same as one JSON document.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use super::{Replay, Row, total::total};
+use crate::cost::{Metrics, sentence};
+use crate::table::{aligned, bytes, count, percent, seconds};
+
+/// What each strategy would have done at each of the steps that were replayed.
+///
+/// It displays as a table per step, and one over all where there are several. As a document it is, for
+/// one step, `{"program", "topology", "database", "before", "strategies"}` with the fields of [`Replay`];
+/// for several, `{"program", "topology", "steps": [{"database", "before", "strategies"}, ..],
+/// "total": {"before", "strategies"}}`, where loads, volumes and counts are the sums over the steps,
+/// ratios are of sums, and the longest dilation is that of any step.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// The program that was recorded; empty if unknown.
+    pub program: String,
+    /// The spec of the machine it was replayed on.
+    pub topology: String,
+    /// The steps, in order; the same strategies in each.
+    pub replays: Vec<Replay>,
+}
+
+/// Balances that differ by less than this part are equal to a person, who then looks at the rest.
+const INDIFFERENT: f64 = 0.01;
+
+impl Serialize for Comparison {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Document<'a, T> {
+            program: &'a str,
+            topology: &'a str,
+            #[serde(flatten)]
+            rest: T,
+        }
+        #[derive(Serialize)]
+        struct Several<'a> {
+            steps: &'a [Replay],
+            total: Sums<'a>,
+        }
+        #[derive(Serialize)]
+        struct Sums<'a> {
+            before: &'a Metrics,
+            strategies: &'a [Row],
+        }
+        let (program, topology) = (self.program.as_str(), self.topology.as_str());
+        match self.replays.as_slice() {
+            [only] => Document { program, topology, rest: only }.serialize(serializer),
+            steps => {
+                let (before, strategies) = &total(steps);
+                let rest = Several { steps, total: Sums { before, strategies } };
+                Document { program, topology, rest }.serialize(serializer)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, replay) in self.replays.iter().enumerate() {
+            if number > 0 {
+                writeln!(f)?;
+            }
+            self.show_step(f, replay)?;
+        }
+        if self.replays.len() > 1 {
+            self.show_total(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl Comparison {
+    fn show_step(&self, f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
+        let (database, before) = (&replay.database, &replay.before);
+        let of = if self.program.is_empty() { String::new() } else { format!(" of {}", self.program) };
+        writeln!(
+            f,
+            "Step {}{of} on {}: {} of {} in all, {} in {} over {}.",
+            database.step,
+            self.topology,
+            count(database.objects as u128, "object"),
+            seconds(database.load_seconds),
+            bytes(database.bytes),
+            count(database.messages, "message"),
+            count(database.edges as u128, "edge"),
+        )?;
+        write!(f, "\n{}", rows(before, &replay.strategies))?;
+        let Some(best) = best(&replay.strategies) else { return Ok(()) };
+        writeln!(f, "\nBest balance: {}. {}", best.name, sentence(before, &best.after))?;
+        show_nearest(f, best, &replay.strategies)
+    }
+
+    fn show_total(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (before, strategies) = total(&self.replays);
+        writeln!(f, "\nAll {} steps together, each replayed by itself.", self.replays.len())?;
+        write!(f, "\n{}", rows(&before, &strategies))?;
+        let Some(best) = best(&strategies) else { return Ok(()) };
+        writeln!(
+            f,
+            "\nBest balance: {}. The most loaded PEs work for {} in all instead of {}; an ideal balance \
+             would be {}.",
+            best.name,
+            seconds(best.after.max_load_seconds),
+            seconds(before.max_load_seconds),
+            seconds(before.average_load_seconds),
+        )?;
+        show_nearest(f, best, &strategies)
+    }
+}
+
+/// The table of what was recorded and what each strategy makes of it.
+fn rows(before: &Metrics, strategies: &[Row]) -> String {
+    let talks = before.total_bytes > 0;
+    let mut header = vec!["strategy", "ms", "max/avg", "above bound"];
+    if talks {
+        header.extend(["hops/byte", "busiest link"]);
+    }
+    header.extend(["moves", "moved"]);
+    let mut table: Vec<Vec<String>> = vec![header.into_iter().map(String::from).collect()];
+    let nothing = || "-".to_string();
+    let mut add = |name: &str, [ms, moves, moved]: [String; 3], metrics: &Metrics| {
+        let mut row =
+            vec![name.to_string(), ms, format!("{:.3}", metrics.imbalance + 1.0), above_bound(metrics)];
+        if talks {
+            row.push(format!("{:.3}", metrics.hops_per_byte));
+            row.push(metrics.max_link_bytes.map_or_else(nothing, bytes));
+        }
+        row.extend([moves, moved]);
+        table.push(row);
+    };
+    add("(as recorded)", [nothing(), nothing(), nothing()], before);
+    for row in strategies {
+        let moved = row.migrated_bytes.map_or_else(|| "unknown".into(), bytes);
+        let cells = [format!("{:.3}", 1e3 * row.seconds), row.migrations.to_string(), moved];
+        add(&row.name, cells, &row.after);
+    }
+    aligned(&table)
+}
+
+/// How far the load of the most loaded PE is above what no placement can go below.
+fn above_bound(metrics: &Metrics) -> String {
+    if metrics.lower_bound_seconds > 0.0 {
+        percent((metrics.max_load_seconds / metrics.lower_bound_seconds - 1.0).max(0.0))
+    } else {
+        "-".into()
+    }
+}
+
+/// The row to recommend: of those with the least maximal load, give or take [`INDIFFERENT`], the one
+/// whose bytes travel least, then the one that moves fewest objects, then the first.
+fn best(strategies: &[Row]) -> Option<&Row> {
+    let least = strategies.iter().map(|row| row.after.max_load_seconds).fold(f64::INFINITY, f64::min);
+    let equal = |row: &&Row| row.after.max_load_seconds <= least * (1.0 + INDIFFERENT);
+    strategies.iter().filter(equal).min_by_key(|row| (row.after.hop_bytes, row.migrations))
+}
+
+/// Names the row whose bytes travel least, where that is another one.
+fn show_nearest(f: &mut fmt::Formatter<'_>, best: &Row, strategies: &[Row]) -> fmt::Result {
+    let Some(nearest) = strategies.iter().min_by_key(|row| row.after.hop_bytes) else { return Ok(()) };
+    let (near, far) = (&nearest.after, &best.after);
+    if near.hop_bytes as f64 >= far.hop_bytes as f64 * (1.0 - INDIFFERENT) {
+        return Ok(());
+    }
+    writeln!(
+        f,
+        "Nearest communication: {}, with {:.3} hops per byte where {} has {:.3}, at max/avg {:.3} instead of \
+         {:.3}.",
+        nearest.name,
+        near.hops_per_byte,
+        best.name,
+        far.hops_per_byte,
+        near.imbalance + 1.0,
+        far.imbalance + 1.0,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Assignment;
+    use crate::database::Summary;
+
+    fn metrics(max: f64, hop_bytes: u128, migrations: u64) -> Metrics {
+        Metrics {
+            pes: 2,
+            objects: 4,
+            max_load_seconds: max,
+            average_load_seconds: 2.0,
+            imbalance: max / 2.0 - 1.0,
+            lower_bound_seconds: 2.0,
+            heaviest_object_seconds: 1.0,
+            total_bytes: 100,
+            hop_bytes,
+            hops_per_byte: hop_bytes as f64 / 100.0,
+            max_link_bytes: Some(50),
+            migrations,
+            migrated_bytes: Some(1500 * migrations),
+            ..Metrics::default()
+        }
+    }
+
+    fn row(name: &str, after: Metrics) -> Row {
+        let (migrations, migrated_bytes) = (after.migrations, after.migrated_bytes);
+        Row {
+            name: name.into(),
+            seconds: 0.0125,
+            migrations,
+            migrated_bytes,
+            after,
+            assignment: Assignment::default(),
+        }
+    }
+
+    fn comparison(steps: &[u64]) -> Comparison {
+        let database = |step| Summary {
+            step,
+            pes: 2,
+            arrays: 1,
+            objects: 4,
+            migratable_objects: 4,
+            load_seconds: 4.0,
+            background_seconds: 0.0,
+            edges: 1,
+            dangling_edges: 0,
+            messages: 10,
+            bytes: 100,
+        };
+        let replay = |&step| Replay {
+            database: database(step),
+            before: metrics(4.0, 20, 0),
+            strategies: vec![
+                row("FarLB", metrics(2.0, 100, 2)),
+                row("BestLB", metrics(2.01, 90, 3)),
+                row("BusyLB", metrics(2.0, 90, 4)),
+                row("NearLB", metrics(3.0, 10, 1)),
+            ],
+        };
+        Comparison {
+            program: "pairs".into(),
+            topology: "flat:2".into(),
+            replays: steps.iter().map(replay).collect(),
+        }
+    }
+
+    const STEP: &str = "\
+Step 7 of pairs on flat:2: 4 objects of 4.00 s in all, 100 B in 10 messages over 1 edge.
+
+strategy           ms  max/avg  above bound  hops/byte  busiest link  moves    moved
+(as recorded)       -    2.000      100.0 %      0.200          50 B      -        -
+FarLB          12.500    1.000        0.0 %      1.000          50 B      2  3.00 kB
+BestLB         12.500    1.005        0.5 %      0.900          50 B      3  4.50 kB
+BusyLB         12.500    1.000        0.0 %      0.900          50 B      4  6.00 kB
+NearLB         12.500    1.500       50.0 %      0.100          50 B      1  1.50 kB
+
+Best balance: BestLB. An ideal balance would run in 50 % less time; after this step less than 1 % remains.
+Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, at max/avg 1.500 instead of 1.005.
+";
+
+    #[test]
+    fn the_table_has_a_row_per_strategy_and_names_the_best() {
+        assert_eq!(comparison(&[7]).to_string(), STEP);
+    }
+
+    #[test]
+    fn several_steps_are_shown_one_by_one_and_together() {
+        let text = comparison(&[7, 8]).to_string();
+        assert!(text.starts_with(STEP), "{text}");
+        let second = STEP.replace("Step 7", "Step 8");
+        let rest = text.strip_prefix(&format!("{STEP}\n{second}")).expect("a table per step");
+        assert!(rest.starts_with("\nAll 2 steps together, each replayed by itself.\n"), "{rest}");
+        let expected =
+            "BestLB         25.000    1.005        0.5 %      0.900         100 B      6  9.00 kB\n";
+        assert!(rest.contains(expected), "{rest}");
+        assert!(rest.contains("work for 4.02 s in all instead of 8.00 s; an ideal balance would be 4.00 s."));
+    }
+
+    #[test]
+    fn where_nobody_talks_there_is_no_column_for_it() {
+        let mut comparison = comparison(&[0]);
+        let replay = &mut comparison.replays[0];
+        let all = replay.strategies.iter_mut().map(|row| &mut row.after).chain([&mut replay.before]);
+        all.for_each(|metrics| *metrics = Metrics { total_bytes: 0, hop_bytes: 0, ..metrics.clone() });
+        let text = comparison.to_string();
+        assert!(!text.contains("hops") && !text.contains("Nearest") && text.contains("FarLB. "), "{text}");
+    }
+
+    #[test]
+    fn one_step_is_a_document_of_its_own_and_several_are_a_list_with_sums() {
+        let one = serde_json::to_value(comparison(&[7])).expect("a document");
+        assert_eq!((&one["database"]["step"], &one["topology"]), (&7.into(), &"flat:2".into()));
+        assert_eq!(one["strategies"][1]["after"]["hop_bytes"], 90);
+        assert_eq!((&one["before"]["max_load_seconds"], one.get("steps")), (&4.0.into(), None));
+        let two = serde_json::to_value(comparison(&[7, 8])).expect("a document");
+        assert_eq!(two["steps"][1]["database"]["step"], 8);
+        assert_eq!(two["total"]["strategies"][0]["after"]["max_load_seconds"], 4.0);
+        assert_eq!((&two["total"]["before"]["imbalance"], two.get("database")), (&1.0.into(), None));
+    }
+}

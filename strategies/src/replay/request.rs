@@ -1,0 +1,143 @@
+//! A replay as a command line asks for it: which steps of which file, on which machine, with what.
+//!
+//! `equipoise replay` and a program run with Charm++'s `+LBSim` both come here, so that they say the same.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Comparison, ReplayError, replay};
+use crate::database::Dump;
+use crate::registry::{self, Choice};
+use crate::topology::{self, Flat, MAX_PES};
+use crate::{Database, Topology};
+
+/// What to replay.
+#[derive(Clone, Default)]
+pub struct Request {
+    /// A database file, or the base name of Charm++ dumps, as in [`Dump::read_steps`].
+    pub path: PathBuf,
+    /// The first step; the earliest there is if `None`.
+    pub step: Option<u64>,
+    /// How many steps; if `None`, one where `step` is given, else all.
+    pub steps: Option<u64>,
+    /// The number of PEs to replay for, as in [`Database::remap`]; those of the record if `None`.
+    pub pes: Option<usize>,
+    /// The machine; if `None`, the recorded one where it is known and has these PEs, else a flat one.
+    pub topology: Option<Arc<dyn Topology>>,
+    /// The strategies to compare; all that can be used without being given anything if empty.
+    pub strategies: Vec<Choice>,
+    /// Everything random comes from this.
+    pub seed: u64,
+}
+
+impl Request {
+    /// Replays every step that is asked for; `now` is the time since any fixed moment, as in [`replay`].
+    ///
+    /// # Errors
+    /// When the file cannot be read or holds no such step, the machine is not of the database's size, or
+    /// a strategy gives no answer or an impossible one.
+    pub fn run(&self, mut now: impl FnMut() -> Duration) -> Result<Comparison, ReplayError> {
+        let count = self.steps.or(self.step.map(|_| 1));
+        let dump = Dump::read_steps(&self.path, self.step, count)?;
+        let every = if self.strategies.is_empty() { registry::every() } else { Vec::new() };
+        let strategies = if self.strategies.is_empty() { &every } else { &self.strategies };
+        let mut comparison = Comparison { program: dump.program, ..Comparison::default() };
+        for database in dump.steps {
+            let database = self.remapped(database)?;
+            let machine = self.machine(&dump.topology, database.pes.len())?;
+            comparison.topology = machine.spec();
+            comparison.replays.push(replay(&database, &*machine, strategies, self.seed, &mut now)?);
+        }
+        Ok(comparison)
+    }
+
+    fn remapped(&self, database: Database) -> Result<Database, ReplayError> {
+        match self.pes {
+            None => Ok(database),
+            Some(pes) if (1..=MAX_PES).contains(&pes) => Ok(database.remap(pes as u32)),
+            Some(pes) => Err(ReplayError::NumberOfPes { pes }),
+        }
+    }
+
+    fn machine(&self, recorded: &str, pes: usize) -> Result<Arc<dyn Topology>, ReplayError> {
+        if let Some(machine) = &self.topology {
+            return Ok(machine.clone());
+        }
+        let unknown = |reason: String| ReplayError::Topology { spec: recorded.to_string(), reason };
+        if !recorded.is_empty() {
+            let machine = topology::parse(recorded).map_err(|error| unknown(error.reason))?;
+            if machine.pes() == pes {
+                return Ok(machine);
+            }
+        }
+        Ok(Arc::new(Flat::new(pes).map_err(|_| ReplayError::NumberOfPes { pes })?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::testing;
+
+    /// A file with steps 3, 4 and 5 of two objects on two PEs of `topology`.
+    fn file(folder: &Path, topology: &str) -> PathBuf {
+        let step = |step| Database { step, ..testing::database(2, &[(1.0, 0), (3.0, 0)]) };
+        let path = folder.join("lb.db");
+        let dump =
+            Dump { program: "pairs".into(), topology: topology.into(), steps: [3, 4, 5].map(step).into() };
+        dump.write(&path).expect("a temporary file can be written");
+        path
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Request), expected: Result<(&str, &[u64]), &str>) {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let mut request = Request { path: file(folder.path(), "torus:2"), ..Request::default() };
+        change(&mut request);
+        match (request.run(|| Duration::ZERO), expected) {
+            (Ok(found), Ok((topology, steps))) => {
+                assert_eq!(found.topology, topology);
+                assert_eq!(
+                    found.replays.iter().map(|replay| replay.database.step).collect::<Vec<_>>(),
+                    steps
+                );
+                assert!(found.replays.iter().all(|replay| !replay.strategies.is_empty()));
+                assert_eq!(found.program, "pairs");
+            }
+            (Err(error), Err(sentence)) => {
+                assert!(error.to_string().contains(sentence), "`{error}` does not contain `{sentence}`");
+            }
+            (found, _) => panic!("expected {expected:?}, found {found:?}"),
+        }
+    }
+
+    #[test]
+    fn the_steps_asked_for_are_replayed() {
+        check(|_| (), Ok(("torus:2", &[3, 4, 5])));
+        check(|request| request.step = Some(4), Ok(("torus:2", &[4])));
+        check(|request| (request.step, request.steps) = (Some(4), Some(2)), Ok(("torus:2", &[4, 5])));
+        check(|request| request.steps = Some(2), Ok(("torus:2", &[3, 4])));
+        check(|request| request.step = Some(6), Err("has no step 6"));
+        check(|request| request.path = "no/such/file".into(), Err("cannot read the database `no/such/file`"));
+    }
+
+    #[test]
+    fn the_machine_is_the_recorded_one_unless_another_is_asked_for() {
+        let mesh = topology::parse("mesh:2").expect("a machine");
+        check(|request| request.topology = Some(mesh.clone()), Ok(("mesh:2", &[3, 4, 5])));
+        check(|request| request.pes = Some(5), Ok(("flat:5", &[3, 4, 5])));
+        check(
+            |request| (request.pes, request.topology) = (Some(3), Some(mesh.clone())),
+            Err("`mesh:2` has 2"),
+        );
+        check(|request| request.pes = Some(0), Err("give a number from 1 to"));
+        check(|request| request.pes = Some(usize::MAX), Err("give a number from 1 to"));
+        let lost = |request: &mut Request| {
+            request.path = file(request.path.parent().expect("it is in a folder"), "moebius:7");
+        };
+        check(lost, Err("was recorded on `moebius:7`"));
+    }
+}

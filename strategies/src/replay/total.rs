@@ -1,0 +1,94 @@
+//! Several replayed steps as one: sums, and ratios of sums.
+
+use super::{Replay, Row};
+use crate::Assignment;
+use crate::cost::Metrics;
+
+/// What was recorded in all steps, and what each strategy would have made of it.
+///
+/// The steps are taken to follow each other, so the load of the most loaded PE is the sum of those of the
+/// steps, and so are the bytes over the busiest link and the bounds.
+pub(super) fn total(steps: &[Replay]) -> (Metrics, Vec<Row>) {
+    let before = sum(steps.iter().map(|step| &step.before));
+    let first = steps.first().map_or(&[][..], |step| step.strategies.as_slice());
+    let of_strategy = |(at, first): (usize, &Row)| {
+        let rows = || steps.iter().filter_map(move |step| step.strategies.get(at));
+        let after = sum(rows().map(|row| &row.after));
+        Row {
+            name: first.name.clone(),
+            seconds: rows().map(|row| row.seconds).sum(),
+            migrations: after.migrations,
+            migrated_bytes: after.migrated_bytes,
+            after,
+            assignment: Assignment::default(),
+        }
+    };
+    (before, first.iter().enumerate().map(of_strategy).collect())
+}
+
+fn sum<'a>(all: impl Iterator<Item = &'a Metrics>) -> Metrics {
+    let Some(mut sum) = all.map(Metrics::clone).reduce(add) else { return Metrics::default() };
+    let ratio = |part: f64, whole: f64, otherwise| if whole > 0.0 { part / whole } else { otherwise };
+    sum.imbalance = (ratio(sum.max_load_seconds, sum.average_load_seconds, 1.0) - 1.0).max(0.0);
+    sum.hops_per_byte = ratio(sum.hop_bytes as f64, sum.total_bytes as f64, 0.0);
+    sum.hops_per_remote_byte = ratio(sum.hop_bytes as f64, sum.remote_bytes as f64, 0.0);
+    sum
+}
+
+/// The sums of two; the ratios are left to [`sum`].
+fn add(a: Metrics, b: Metrics) -> Metrics {
+    fn both<T>(a: Option<T>, b: Option<T>, add: fn(T, T) -> T) -> Option<T> {
+        a.zip(b).map(|(a, b)| add(a, b))
+    }
+    Metrics {
+        pes: a.pes.max(b.pes),
+        objects: a.objects.max(b.objects),
+        max_load_seconds: a.max_load_seconds + b.max_load_seconds,
+        average_load_seconds: a.average_load_seconds + b.average_load_seconds,
+        lower_bound_seconds: a.lower_bound_seconds + b.lower_bound_seconds,
+        heaviest_object_seconds: a.heaviest_object_seconds + b.heaviest_object_seconds,
+        total_messages: a.total_messages.saturating_add(b.total_messages),
+        remote_messages: a.remote_messages.saturating_add(b.remote_messages),
+        total_bytes: a.total_bytes.saturating_add(b.total_bytes),
+        remote_bytes: a.remote_bytes.saturating_add(b.remote_bytes),
+        hop_bytes: a.hop_bytes.saturating_add(b.hop_bytes),
+        max_dilation: a.max_dilation.max(b.max_dilation),
+        migrations: a.migrations + b.migrations,
+        migrated_bytes: both(a.migrated_bytes, b.migrated_bytes, u64::saturating_add),
+        max_link_bytes: both(a.max_link_bytes, b.max_link_bytes, u64::saturating_add),
+        mean_link_bytes: both(a.mean_link_bytes, b.mean_link_bytes, |a, b| a + b),
+        hop_bytes_lower_bound: both(a.hop_bytes_lower_bound, b.hop_bytes_lower_bound, u128::saturating_add),
+        imbalance: a.imbalance,
+        hops_per_byte: a.hops_per_byte,
+        hops_per_remote_byte: a.hops_per_remote_byte,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_of_sums() {
+        let one = Metrics {
+            max_load_seconds: 3.0,
+            average_load_seconds: 1.0,
+            total_bytes: 10,
+            hop_bytes: 10,
+            remote_bytes: 5,
+            max_dilation: 4,
+            migrations: 2,
+            migrated_bytes: Some(7),
+            max_link_bytes: Some(5),
+            ..Metrics::default()
+        };
+        let other = Metrics { max_load_seconds: 1.0, hop_bytes: 30, max_dilation: 3, ..one.clone() };
+        let both = sum([&one, &other].into_iter());
+        assert_eq!((both.max_load_seconds, both.imbalance), (4.0, 1.0));
+        assert_eq!((both.hops_per_byte, both.hops_per_remote_byte, both.max_dilation), (2.0, 4.0, 4));
+        assert_eq!((both.migrations, both.migrated_bytes, both.max_link_bytes), (4, Some(14), Some(10)));
+        let unmeasured = Metrics { migrated_bytes: None, ..one.clone() };
+        assert_eq!(sum([&one, &unmeasured].into_iter()).migrated_bytes, None);
+        assert_eq!(sum([].into_iter()), Metrics::default());
+    }
+}
