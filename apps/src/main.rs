@@ -1,7 +1,14 @@
 //! The command `equipoise`: runs the sample programs, and works on databases, graphs and machines.
 
 use clap::{Parser, Subcommand};
+use equipoise_apps::Program;
 use equipoise_apps::tools::{self, Tool};
+use std::io;
+use std::process::ExitCode;
+
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 #[command(name = "equipoise", version, about, arg_required_else_help = true)]
@@ -12,12 +19,27 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Runs a sample program
+    #[command(subcommand)]
+    Run(Program),
     #[command(flatten)]
     Tool(Tool),
 }
 
-fn main() -> anyhow::Result<()> {
-    match equipoise::parse::<Cli>().command {
+fn main() -> ExitCode {
+    let told = match equipoise::parse::<Cli>().command {
+        Command::Run(program) => program.run().map_err(anyhow::Error::from),
         Command::Tool(tool) => tools::run(tool),
+    };
+    let Err(error) = told else { return ExitCode::SUCCESS };
+    if let Some(usage) = error.downcast_ref::<clap::Error>() {
+        usage.exit();
     }
+    // Whoever reads stdout may stop early, as `head` does.
+    let broken = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    if error.downcast_ref::<io::Error>().is_some_and(broken) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("error: {error:#}");
+    ExitCode::FAILURE
 }

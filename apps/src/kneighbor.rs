@@ -1,0 +1,215 @@
+//! Elements on a ring exchange messages: in every iteration an element does its work, sends each of its k
+//! neighbors a message, answers those it gets, and goes on when all elements have all their answers.
+//!
+//! The neighbors of element i are i±1 .. i±⌊k/2⌋, and i+⌈k/2⌉ when k is odd.
+
+use crate::command::Outcome;
+use equipoise::Report;
+use equipoise::prelude::*;
+use equipoise::reduce;
+use std::fmt;
+use std::hint::black_box;
+
+/// The flags of this program.
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
+pub struct Options {
+    /// Elements on the ring
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(i32).range(1..))]
+    pub elements: i32,
+
+    /// Neighbors each element sends to
+    #[arg(long, short = 'k', value_name = "K", default_value_t = 6, alias = "neighbours")]
+    pub neighbors: u32,
+
+    /// Bytes in each message, and in each answer
+    #[arg(long, value_name = "B", default_value_t = 1024)]
+    pub bytes: u32,
+
+    /// Stop after so many iterations
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub iterations: u32,
+
+    /// Floating-point operations of the last element in an iteration; element i of n does (i / (n - 1))^2
+    /// times as many
+    #[arg(long, value_name = "OPERATIONS", default_value_t = 0)]
+    pub work: u32,
+
+    /// Iterations between load-balancing steps; 0: no steps
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub lb_every: u32,
+
+    /// Seconds of load that an operation counts for, in place of what is measured
+    #[arg(long, value_name = "SECONDS")]
+    pub charge: Option<f64>,
+}
+
+impl Default for Options {
+    /// 64 elements with 6 neighbors each, and 100 iterations of no work and messages of 64 bytes, with a
+    /// load-balancing step after every 10th.
+    fn default() -> Self {
+        Options {
+            elements: 64,
+            neighbors: 6,
+            bytes: 64,
+            iterations: 100,
+            work: 0,
+            lb_every: 10,
+            charge: None,
+        }
+    }
+}
+
+/// What comes out: the same on any number of PEs, whatever moved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// How many iterations there were.
+    pub iterations: u32,
+    /// Messages and answers that arrived.
+    pub messages: u64,
+    /// The bytes in them.
+    pub bytes: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Element {
+    options: Options,
+    iteration: u32,
+    /// Answers that have yet to come in this iteration.
+    missing: u32,
+    /// What arrived since the beginning: messages and bytes.
+    arrived: [u64; 2],
+    /// Answers, whose buffers the next messages use.
+    #[serde(skip)]
+    buffers: Vec<Vec<u8>>,
+    done: Exit<Exchange>,
+}
+
+#[chare(index = [i32; 1], sync)]
+impl Element {
+    /// Starts an iteration: works, and sends to every neighbor.
+    #[entry]
+    fn step(&mut self, cx: &Cx<Self>) {
+        let ([me], [elements]) = (cx.index(), cx.shape());
+        let operations = operations(self.options.work, me, elements);
+        compute(operations);
+        self.charge(cx, operations);
+        self.iteration += 1;
+        for distance in distances(self.options.neighbors) {
+            self.missing += 1;
+            let to = (i64::from(me) + distance).rem_euclid(i64::from(elements)) as i32;
+            let data = self.buffers.pop().unwrap_or_else(|| vec![0; self.options.bytes as usize]);
+            cx.peer([to]).message(me, data);
+        }
+        // With no neighbor there is nobody to wait for, and no answer that would go on.
+        if self.missing == 0 {
+            cx.peers().contribute().answered(());
+        }
+    }
+
+    /// Answers a message. It may be of the iteration this element has yet to begin; the answer is the
+    /// same.
+    #[entry]
+    fn message(&mut self, cx: &Cx<Self>, from: i32, data: Vec<u8>) {
+        self.charge(cx, 0);
+        self.count(&data);
+        cx.peer([from]).answer(data);
+    }
+
+    /// Takes an answer. It is of this iteration, as the next one begins when all answers have come.
+    #[entry]
+    fn answer(&mut self, cx: &Cx<Self>, data: Vec<u8>) {
+        self.charge(cx, 0);
+        self.count(&data);
+        self.buffers.push(data);
+        self.missing -= 1;
+        if self.missing == 0 {
+            cx.peers().contribute().answered(());
+        }
+    }
+
+    /// Learns that every element has all its answers.
+    #[entry(reduce = reduce::nothing)]
+    fn answered(&mut self, cx: &Cx<Self>, _all: ()) {
+        self.charge(cx, 0);
+        let Options { iterations, lb_every, .. } = self.options;
+        if self.iteration == iterations {
+            cx.peer([0]).contribute().finished(self.arrived.to_vec());
+        } else if lb_every > 0 && self.iteration % lb_every == 0 {
+            cx.at_sync().step(); // balance, maybe migrate, then step
+        } else {
+            self.step(cx);
+        }
+    }
+
+    /// Learns how many messages and bytes arrived everywhere.
+    #[entry(reduce = reduce::sums)]
+    fn finished(&mut self, cx: &Cx<Self>, arrived: Vec<u64>) {
+        let exchange = Exchange { iterations: self.iteration, messages: arrived[0], bytes: arrived[1] };
+        self.done.exit(cx, exchange);
+    }
+}
+
+impl Element {
+    fn count(&mut self, data: &[u8]) {
+        self.arrived[0] += 1;
+        self.arrived[1] += data.len() as u64;
+    }
+
+    /// Says what an entry costs, if the loads are to be these and not what is measured.
+    fn charge(&self, cx: &Cx<Self>, operations: u64) {
+        if let Some(seconds) = self.options.charge {
+            cx.charge(seconds * operations as f64);
+        }
+    }
+}
+
+/// How far along the ring each of `k` neighbors is.
+fn distances(k: u32) -> impl Iterator<Item = i64> {
+    let half = i64::from(k / 2);
+    let both = (1..=half).flat_map(|distance| [distance, -distance]);
+    both.chain((k % 2 == 1).then_some(half + 1))
+}
+
+/// The work of one element, in floating-point operations.
+fn operations(work: u32, index: i32, elements: i32) -> u64 {
+    let (part, whole) = (index as u128, (elements - 1).max(1) as u128);
+    (u128::from(work) * part * part / (whole * whole)) as u64
+}
+
+/// Does some floating-point operations, each of which needs the result of the one before.
+fn compute(operations: u64) {
+    let mut x = 1.0f64;
+    for _ in 0..operations {
+        x = black_box(x) * 0.999;
+    }
+    black_box(x);
+}
+
+/// Runs the program.
+pub fn exchange(config: Config, options: &Options) -> Report<Exchange> {
+    equipoise::run(config, |pe, done| {
+        let ring = pe.array([options.elements], |_| Element {
+            options: options.clone(),
+            iteration: 0,
+            missing: 0,
+            arrived: [0; 2],
+            buffers: Vec::new(),
+            done,
+        });
+        pe.main(move |pe| ring.all(pe).step());
+    })
+}
+
+impl Outcome for Exchange {
+    fn iterations(&self) -> u32 {
+        self.iterations
+    }
+}
+
+impl fmt::Display for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "iterations    {}", self.iterations)?;
+        writeln!(f, "messages      {}, answers included", self.messages)?;
+        write!(f, "bytes         {}", self.bytes)
+    }
+}
