@@ -304,7 +304,7 @@ impl<'a> Table<'a> {
             let cell = row.cells[column];
             row.sum -= i128::from(cell);
             if cell == row.min {
-                row.find_min(&self.taken);
+                row.find_min(column / BLOCK, &self.taken);
             }
         }
     }
@@ -376,17 +376,22 @@ impl Row {
         self.min = self.minima.iter().copied().min().unwrap_or(i64::MAX);
     }
 
-    /// Finds the minimum again after a cell that had it was taken.
-    fn find_min(&mut self, taken: &[i64]) {
-        while let Some((block, &bound)) = self.minima.iter().enumerate().min_by_key(|(_, bound)| **bound) {
-            let range = block * BLOCK..((block + 1) * BLOCK).min(self.cells.len());
+    /// Finds the minimum again after a cell of `block` that had it was taken.
+    fn find_min(&mut self, block: usize, taken: &[i64]) {
+        let mut next = block;
+        loop {
+            let bound = self.minima[next];
+            let range = next * BLOCK..((next + 1) * BLOCK).min(self.cells.len());
             let cells = self.cells[range.clone()].iter().zip(&taken[range]);
             let least = cells.map(|(cell, taken)| *cell.max(taken)).min().unwrap_or(i64::MAX);
-            self.minima[block] = least;
+            self.minima[next] = least;
+            // No cell is below the least bound, so one that reaches it is the minimum.
             if least == bound {
                 self.min = least;
                 return;
             }
+            let least = self.minima.iter().copied().min().unwrap_or(i64::MAX);
+            next = self.minima.iter().position(|&bound| bound == least).unwrap_or(block);
         }
     }
 }

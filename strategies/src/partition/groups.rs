@@ -70,38 +70,37 @@ impl Groups {
         let graph = Graph::of(database);
         let movable: Vec<u32> =
             (0..database.objects.len() as u32).filter(|&o| database.objects[o as usize].migratable).collect();
-        let loads = movable.iter().map(|&o| database.objects[o as usize].load_seconds);
-        let weights = weights(loads);
+        let weights = weights(movable.iter().map(|&o| database.objects[o as usize].load_seconds));
+        let stay = database.objects.iter().filter(|object| !object.migratable);
+        let mut anchors: Vec<u32> = stay.map(|object| object.pe).collect();
+        anchors.sort_unstable();
+        anchors.dedup();
         let mut part_of = match grouping {
             Grouping::Keep => keep(database, &movable, available, &weights),
             _ if movable.len() <= available.len() => (0..movable.len() as u32).collect(),
             Grouping::Greedy => greedy::partition(&weights, available.len()),
             Grouping::Metis => {
-                let inner = among(&graph, &movable);
+                // Objects that stay weigh nothing here, but those that talk to them belong together.
+                let singly: Vec<Option<u32>> = positions(database, &movable);
+                let inner = with_anchors(&graph, database, &singly, movable.len(), &anchors);
+                let mut weights = weights;
+                weights.resize(inner.vertices(), 1);
                 let method = metis::Method::Recursive;
-                metis::partition(&inner, &weights, available.len(), imbalance, method, seed)?
+                let mut part_of =
+                    metis::partition(&inner, &weights, available.len(), imbalance, method, seed)?;
+                part_of.truncate(movable.len());
+                part_of
             }
         };
         let count = match grouping {
             Grouping::Keep => part_of.iter().max().map_or(0, |&part| part as usize + 1),
             _ => renumber(&mut part_of),
         };
-        let mut group_of = vec![None; database.objects.len()];
-        for (&object, &part) in movable.iter().zip(&part_of) {
-            group_of[object as usize] = Some(part);
-        }
-        let stay = |&(group, _): &(&Option<u32>, &_)| group.is_none();
-        let mut anchors: Vec<u32> =
-            group_of.iter().zip(&database.objects).filter(stay).map(|(_, object)| object.pe).collect();
-        anchors.sort_unstable();
-        anchors.dedup();
-        let anchor_of = |pe: u32| (count + anchors.partition_point(|&anchor| anchor < pe)) as u32;
-        let vertex_of: Vec<u32> = group_of
-            .iter()
-            .zip(&database.objects)
-            .map(|(group, object)| group.unwrap_or_else(|| anchor_of(object.pe)))
+        let group_of: Vec<Option<u32>> = positions(database, &movable)
+            .into_iter()
+            .map(|position| position.map(|position| part_of[position as usize]))
             .collect();
-        let graph = graph.quotient(&vertex_of, count + anchors.len());
+        let graph = with_anchors(&graph, database, &group_of, count, &anchors);
         Ok(Groups { group_of, count, anchors, graph })
     }
 
@@ -112,17 +111,29 @@ impl Groups {
     }
 }
 
-/// The part of `graph` between `chosen` vertices, which are ascending; vertex `i` is `chosen[i]`.
-fn among(graph: &Graph, chosen: &[u32]) -> Graph {
-    if chosen.len() == graph.vertices() {
-        return graph.clone();
+/// What `count` groups and, after them, the anchors exchange; objects without a group are part of the
+/// anchor of their PE.
+fn with_anchors(
+    graph: &Graph,
+    database: &Database,
+    group_of: &[Option<u32>],
+    count: usize,
+    anchors: &[u32],
+) -> Graph {
+    let anchor_of = |pe: u32| (count + anchors.partition_point(|&anchor| anchor < pe)) as u32;
+    let vertex = |(group, pe): (&Option<u32>, u32)| group.unwrap_or_else(|| anchor_of(pe));
+    let pes = database.objects.iter().map(|object| object.pe);
+    let vertex_of: Vec<u32> = group_of.iter().zip(pes).map(vertex).collect();
+    graph.quotient(&vertex_of, count + anchors.len())
+}
+
+/// The position of each object in `movable`, if it is there.
+fn positions(database: &Database, movable: &[u32]) -> Vec<Option<u32>> {
+    let mut positions = vec![None; database.objects.len()];
+    for (&object, position) in movable.iter().zip(0..) {
+        positions[object as usize] = Some(position);
     }
-    let mut position = vec![None; graph.vertices()];
-    for (&v, new) in chosen.iter().zip(0u32..) {
-        position[v as usize] = Some(new);
-    }
-    let inner = |(a, b, weight)| Some((position[a as usize]?, position[b as usize]?, weight));
-    Graph::new(chosen.len(), graph.pairs().filter_map(inner))
+    positions
 }
 
 /// The groups that objects form where they are, numbered by PE.

@@ -7,12 +7,14 @@
 //! to return, and then the same seed gives the same partition.
 //!
 //! METIS counts in 32 bits: byte volumes are scaled down when they do not fit. What it calls balanced
-//! may not be, so its answer is corrected ([`super::correct`]).
+//! may not be, so its answer is corrected ([`super::correct`], [`super::exchange`]).
 
 use metis::option::{Seed, UFactor};
 use parking_lot::Mutex;
 
-use super::{capacity, correct, greedy};
+use super::correct::correct;
+use super::exchange::exchange;
+use super::{capacity, greedy};
 use crate::graph::Graph;
 use crate::strategy::StrategyError;
 
@@ -61,7 +63,9 @@ pub fn partition(
     }
     let mut part_of = call(graph, weights, parts, imbalance, method, seed)
         .map_err(|error| StrategyError(format!("METIS cannot partition these objects: {error}")))?;
-    correct::correct(graph, weights, &vec![capacity(weights, parts, imbalance); parts], &mut part_of);
+    let capacities = vec![capacity(weights, parts, imbalance); parts];
+    correct(graph, weights, &capacities, &mut part_of);
+    exchange(graph, weights, &capacities, &mut part_of);
     Ok(part_of)
 }
 

@@ -3,11 +3,13 @@
 //! - [`metis`]: METIS, which cuts few bytes;
 //! - [`greedy`]: by load alone;
 //! - [`correct`]: makes parts of a partition as light, or as large, as they must be;
+//! - [`exchange`]: the same by exchanges, where parts have few vertices;
 //! - [`groups`]: the groups of movable objects that a mapping strategy places as wholes.
 //!
 //! A partition is a `Vec<u32>`: the part of every vertex, from 0.
 
 pub mod correct;
+pub mod exchange;
 pub mod greedy;
 pub mod groups;
 pub mod metis;
