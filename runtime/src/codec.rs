@@ -3,8 +3,7 @@
 //! The layout is bincode's legacy one (fixed-width little-endian integers, `u64` lengths, `u32` variant
 //! numbers), which bincode 1, wincode and bincode-next share, so this module can be re-based on any
 //! of them without changing a byte. A decoder reads borrowed slices: nothing is allocated on the
-//! word of a length prefix alone, only for bytes that are there, and a value that leaves bytes over
-//! is refused.
+//! word of a length prefix alone beyond a small limit, and a value that leaves bytes over is refused.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +12,10 @@ mod size;
 
 pub(crate) use size::size;
 
-/// No single value is longer than this: a length prefix beyond it is refused before it is believed.
-const LIMIT_BYTES: usize = 1 << 40;
+/// What a decoder may allocate on the word of a length prefix: for short inputs ..
+const SHORT_BYTES: usize = 1 << 20;
+/// .. and for long ones.
+const LONG_BYTES: usize = 1 << 36;
 
 /// What was wrong with bytes that should have been a value, or with a value that should become bytes.
 #[derive(Debug, thiserror::Error)]
@@ -40,13 +41,10 @@ pub(crate) enum CodecError {
     },
 }
 
-fn config() -> impl bincode::config::Config {
-    bincode::config::legacy().with_limit::<LIMIT_BYTES>()
-}
 
 /// Appends the encoding of `value` to `bytes`.
 pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), CodecError> {
-    bincode::serde::encode_into_std_write(value, bytes, config())?;
+    bincode::serde::encode_into_std_write(value, bytes, bincode::config::legacy())?;
     Ok(())
 }
 
@@ -60,8 +58,15 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, CodecError> {
 /// The value that `bytes` encode, all of them.
 pub(crate) fn decode<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, CodecError> {
     let length = bytes.len();
-    let (value, used) = bincode::serde::borrow_decode_from_slice(bytes, config())
-        .map_err(|source| CodecError::Decode { length, source })?;
+    let layout = bincode::config::legacy();
+    // bincode makes room for a string before it looks whether the bytes are there; its limit is the
+    // remedy, and has to be a constant.
+    let decoded = if length <= SHORT_BYTES {
+        bincode::serde::borrow_decode_from_slice(bytes, layout.with_limit::<SHORT_BYTES>())
+    } else {
+        bincode::serde::borrow_decode_from_slice(bytes, layout.with_limit::<LONG_BYTES>())
+    };
+    let (value, used) = decoded.map_err(|source| CodecError::Decode { length, source })?;
     if used != length {
         return Err(CodecError::LeftOver { left: length - used, length });
     }

@@ -113,8 +113,7 @@ pub struct PeCx {
     /// A bit per array with messages or orders of this PE for itself.
     pub(crate) queued: Cell<u64>,
     pub(crate) orders: RefCell<VecDeque<PeOrder>>,
-    /// The arrays the element that runs contributed to, in order.
-    pub(crate) contributed: RefCell<Vec<u16>>,
+    pub(crate) contributed: crate::contribute::Targets,
     /// Whom the element that runs sent how much; taken from its slot meanwhile.
     pub(crate) edges: Cell<Option<Box<Edges>>>,
     /// Whom this PE itself sent how much.
@@ -161,13 +160,13 @@ impl PeCx {
             running: RunningCell(Cell::new(NOBODY)),
             queued: Cell::new(0),
             orders: RefCell::default(),
-            contributed: RefCell::default(),
+            contributed: Default::default(),
             edges: Cell::new(None),
             own_edges: RefCell::default(),
             move_to: Cell::new(0),
             pin: Cell::new(false),
             seconds: Cell::new(0.0),
-            ticker: Ticker::new(),
+            ticker: Ticker::new(node.settings.balances()),
             steps: Steps::default(),
             parked: RefCell::default(),
             quiet: RefCell::default(),

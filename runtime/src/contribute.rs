@@ -5,14 +5,16 @@ use crate::array::{AnyPort, Port};
 use crate::chare::Chare;
 use crate::context::PeCx;
 use crate::order::{Order, Partial, Receivers};
-use crate::reduction::{Pieces, Tally};
-use std::cell::RefCell;
+use crate::reduction::Tally;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 /// Reductions under way whose target is one array, on one PE.
 pub(crate) struct Contributions<M> {
-    /// What the element that runs offers, until its manager knows it for whom.
-    offered: RefCell<VecDeque<(Receivers, M)>>,
+    /// What the element that runs offers, until its manager says on whose behalf: the first
+    /// contribution of a delivery, and any others.
+    first: Cell<Option<(Receivers, M)>>,
+    others: RefCell<VecDeque<(Receivers, M)>>,
     /// What elements of this PE contributed.
     partials: RefCell<Vec<Box<Partial<M>>>>,
     /// On PE 0: what came from all PEs.
@@ -21,13 +23,60 @@ pub(crate) struct Contributions<M> {
 
 impl<M> Default for Contributions<M> {
     fn default() -> Self {
-        Contributions { offered: RefCell::default(), partials: RefCell::default(), totals: RefCell::default() }
+        Contributions {
+            first: Cell::new(None),
+            others: RefCell::default(),
+            partials: RefCell::default(),
+            totals: RefCell::default(),
+        }
     }
 }
 
-impl<M> Contributions<M> {
-    pub(crate) fn offer(&self, to: Receivers, msg: M) {
-        self.offered.borrow_mut().push_back((to, msg));
+/// The arrays the element that runs contributes to, in order.
+#[derive(Default)]
+pub(crate) struct Targets {
+    /// The first, or [`NONE`](Self::NONE); [`MORE`](Self::MORE) is set if there are others.
+    first: Cell<u32>,
+    others: RefCell<VecDeque<u16>>,
+}
+
+impl Targets {
+    const NONE: u32 = 0;
+    const MORE: u32 = 1 << 31;
+
+    /// Takes the next one.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<u16> {
+        let first = self.first.get();
+        if first == Self::NONE {
+            return None;
+        }
+        if first == Self::MORE {
+            let mut others = self.others.borrow_mut();
+            let next = others.pop_front();
+            if others.is_empty() {
+                self.first.set(Self::NONE);
+            }
+            return next;
+        }
+        self.first.set(first & Self::MORE);
+        Some((first & !Self::MORE) as u16 - 1)
+    }
+}
+
+impl PeCx {
+    /// Keeps what the element that runs contributes until its manager says on whose behalf.
+    #[inline]
+    pub(crate) fn offer<T: Chare>(&self, port: &Port<T>, to: Receivers, msg: T::Msg) {
+        let first = self.contributed.first.get();
+        if first == Targets::NONE {
+            self.contributed.first.set(u32::from(port.id) + 1);
+            port.contributions.first.set(Some((to, msg)));
+        } else {
+            self.contributed.first.set(first | Targets::MORE);
+            self.contributed.others.borrow_mut().push_back(port.id);
+            port.contributions.others.borrow_mut().push_back((to, msg));
+        }
     }
 }
 
@@ -50,17 +99,18 @@ impl<T: Chare> Port<T> {
     /// Files a contribution of the element that ran.
     #[inline]
     pub(crate) fn file(&self, pe: &PeCx, by: Contributor) {
-        let (to, msg) = self.contributions.offered.borrow_mut().pop_front().expect("offered when it was sent");
+        let offered = self.contributions.first.take();
+        let offered = offered.or_else(|| self.contributions.others.borrow_mut().pop_front());
+        let Some((to, msg)) = offered else { return };
+        let entry = T::entry(&msg) as u16;
         let mut partials = self.contributions.partials.borrow_mut();
-        let found = partials.iter().position(|p| p.source == by.source && p.round == by.round);
-        let at = found.unwrap_or_else(|| {
-            let (tally, pieces) = (Tally::default(), Pieces::default());
-            partials.push(Box::new(Partial { source: by.source, round: by.round, to: to.clone(), tally, pieces }));
+        let known = partials.iter().position(|p| p.source == by.source && p.round == by.round);
+        let at = known.unwrap_or_else(|| {
+            partials.push(Partial::new(by.source, by.round, entry, to.clone()));
             partials.len() - 1
         });
-        let partial = &mut partials[at];
-        let entry = T::entry(&msg);
-        if partial.to != to || partial.pieces.first().is_some_and(|first| T::entry(first) != entry) {
+        let partial = &mut *partials[at];
+        if partial.entry != entry || partial.to != to {
             self.mixed(pe, by.source, by.round);
         }
         partial.pieces.add(by.rank, msg, T::combine);
@@ -98,8 +148,7 @@ impl<T: Chare> Port<T> {
             let mut totals = self.contributions.totals.borrow_mut();
             match totals.iter_mut().find(|total| total.source == source && total.round == round) {
                 Some(total) => {
-                    let entries = [&total.pieces, &partial.pieces].map(|p| p.first().map(T::entry));
-                    if total.to != partial.to || entries[0] != entries[1] {
+                    if total.entry != partial.entry || total.to != partial.to {
                         return pe.fail(format!(
                             "the elements of {} do not agree on their reduction number {}: some contribute to \
                              another entry or other receivers than the rest",
@@ -164,7 +213,7 @@ impl<T: Chare> AnyPort for Port<T> {
     fn waiting(&self) -> Vec<String> {
         let totals = self.contributions.totals.borrow();
         let told = totals.iter().map(|total| {
-            let entry = total.pieces.first().map_or("", |msg| T::ENTRIES[T::entry(msg)]);
+            let entry = T::ENTRIES[usize::from(total.entry)];
             format!("a reduction to `{entry}` of {} has {} contributions", T::NAME, total.tally.count)
         });
         told.collect()

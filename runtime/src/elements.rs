@@ -164,8 +164,10 @@ impl<T: Chare> Elements<T> {
     #[inline(never)]
     fn after(&mut self, pe: &PeCx, at: usize, what: u16) {
         pe.after.set(pe.recording.get());
-        let port = Rc::clone(&self.port);
-        let here = self.slots.len() as u32;
+        if what & after::WORK == after::CONTRIBUTED {
+            // By far the most frequent.
+            return self.contributes(pe, at);
+        }
         let slot = &mut self.slots[at];
         if what & after::CHARGED != 0 && what & after::LOAD != 0 {
             slot.extra().charged += pe.seconds.get();
@@ -181,20 +183,7 @@ impl<T: Chare> Elements<T> {
             self.clock = pe.ticker.now();
         }
         if what & after::CONTRIBUTED != 0 {
-            let mut targets = pe.contributed.take();
-            for target in targets.drain(..) {
-                let tally = slot.takes_part(0);
-                let by =
-                    Contributor { source: port.id, rank: slot.rank, round: slot.contributions, tally, here };
-                slot.contributions += 1;
-                if target == port.id {
-                    port.file(pe, by);
-                } else {
-                    pe.ports[usize::from(target)].contributed(pe, by);
-                }
-            }
-            // The list keeps its room for the next element that contributes.
-            *pe.contributed.borrow_mut() = targets;
+            self.contributes(pe, at);
         }
         if what & after::SYNC != 0 {
             self.comes_to_sync(pe, at);
@@ -206,6 +195,21 @@ impl<T: Chare> Elements<T> {
             self.ends(pe, at);
         } else if what & after::MIGRATES != 0 && pe.move_to.get() != pe.rank {
             self.leave(pe, at, pe.move_to.get(), None);
+        }
+    }
+
+    fn contributes(&mut self, pe: &PeCx, at: usize) {
+        let here = self.slots.len() as u32;
+        let slot = &mut self.slots[at];
+        let (source, rank) = (self.port.id, slot.rank);
+        while let Some(target) = pe.contributed.next() {
+            let by = Contributor { source, rank, round: slot.contributions, tally: slot.takes_part(0), here };
+            slot.contributions = slot.contributions.wrapping_add(1);
+            if target == source {
+                self.port.file(pe, by);
+            } else {
+                pe.ports[usize::from(target)].contributed(pe, by);
+            }
         }
     }
 

@@ -76,12 +76,20 @@ pub(crate) struct Partial<M> {
     pub source: u16,
     /// Which of its reductions.
     pub round: u32,
-    /// Who receives the result.
+    /// The entry that receives the result,
+    pub entry: u16,
+    /// and the elements that do.
     pub to: Receivers,
     /// Who contributed.
     pub tally: Tally,
     /// What they contributed.
     pub pieces: Pieces<M>,
+}
+
+impl<M> Partial<M> {
+    pub(crate) fn new(source: u16, round: u32, entry: u16, to: Receivers) -> Box<Self> {
+        Box::new(Partial { source, round, entry, to, tally: Tally::default(), pieces: Pieces::default() })
+    }
 }
 
 /// An order about the run.

@@ -135,11 +135,11 @@ impl<T: Chare> Contribution<'_, T> {
     ///
     /// # Panics
     /// Outside an entry method: only elements contribute.
+    #[inline]
     pub fn send(self, msg: T::Msg) {
         let Contribution { pe, port, to } = self;
         assert!(pe.running().is_some(), "only an entry method can contribute to a reduction ({})", T::NAME);
-        port.contributions.offer(to, msg);
-        pe.contributed.borrow_mut().push(port.id);
+        pe.offer(port, to, msg);
         pe.after.set(pe.after.get() | after::CONTRIBUTED);
     }
 }

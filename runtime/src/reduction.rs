@@ -100,11 +100,6 @@ impl<M> Default for Pieces<M> {
 }
 
 impl<M> Pieces<M> {
-    /// Any of the messages, to see what they are for.
-    pub(crate) fn first(&self) -> Option<&M> {
-        self.0.first().map(|piece| &piece.msg)
-    }
-
     /// Adds the contribution of one rank.
     #[inline]
     pub(crate) fn add(&mut self, rank: u32, msg: M, combine: impl Fn(M, M) -> M) {
@@ -184,6 +179,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Adds another.
+    #[inline]
     pub(crate) fn add(&mut self, other: Tally) {
         self.count += other.count;
         self.created += other.created;

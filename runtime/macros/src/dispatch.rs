@@ -62,14 +62,17 @@ fn ready(entries: &[Entry], message: &Ident) -> TokenStream {
         .iter()
         .filter_map(|Entry { name, arguments, when, .. }| {
             let Guard { condition: Value { key, value }, named } = when.as_ref()?;
-            let fields = arguments.iter().map(|Argument { name, .. }| match named.contains(name) {
-                true => quote!(#name),
-                false => quote!(_),
-            });
-            let copies = named.iter().map(|argument| {
-                let copy = quote_spanned!(argument.span()=> ::equipoise::__private::guard_arg);
-                quote!(let #argument = #copy(#argument);)
-            });
+            let (mut fields, mut copies) = (Vec::new(), Vec::new());
+            for (argument, mut value) in arguments.iter().zip(values(arguments)) {
+                let Some(mention) = named.iter().find(|mention| **mention == argument.name) else {
+                    fields.push(quote!(_));
+                    continue;
+                };
+                // An argument that is not `Copy` is blamed where the guard mentions it.
+                value.set_span(value.span().located_at(mention.span()));
+                copies.push(quote!(let #mention = ::equipoise::__private::guard_arg(#value);));
+                fields.push(quote!(#value));
+            }
             // A guard of another type is told at `when` what is expected.
             let expected = quote_spanned!(key.span()=> bool);
             Some(quote!(#message::#name(#(#fields),*) => { #(#copies)* let #ready: #expected = #value; #ready }))
