@@ -224,7 +224,7 @@ fn list(steps: &[u64]) -> String {
 }
 
 /// Writes beside the target first, and renames: a crash leaves the old file or the new one.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let (partial, mut file) = create_beside(path, name)?;
     let written =

@@ -4,7 +4,9 @@
 //! to a receiver; equal pairs add up, and what a vertex sends to itself is left out. Messages are 1 if
 //! not given. Empty lines, lines that begin with `#` and a first line of names do not count.
 
-use super::{Fault, MAX_VERTICES, edge, merge, tasks};
+use std::fmt::Write as _;
+
+use super::{Fault, MAX_VERTICES, edge, ends, merge, tasks};
 use crate::database::Database;
 
 /// The task graph of a file with this text.
@@ -28,6 +30,21 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
     let mut database = tasks(vertices);
     database.edges = merge(edges).map_err(|reason| (1, reason))?;
     Ok(database)
+}
+
+/// The text of a file. Where nobody talks to the last object, it talks to itself, so that it is counted.
+pub(super) fn write(database: &Database) -> String {
+    let mut text = String::from("src,dst,bytes,messages\n");
+    let mut last = 0;
+    for (edge, (from, to)) in database.edges.iter().filter_map(|edge| Some((edge, ends(edge)?))) {
+        let _ = writeln!(text, "{from},{to},{},{}", edge.bytes, edge.messages);
+        last = last.max(from + 1).max(to + 1);
+    }
+    let objects = database.objects.len();
+    if (last as usize) < objects {
+        let _ = writeln!(text, "{0},{0},0,0", objects - 1);
+    }
+    text
 }
 
 fn parse_line(line: &str) -> Result<(u32, u32, u64, u64), String> {

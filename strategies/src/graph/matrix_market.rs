@@ -6,7 +6,9 @@
 //! place add up, and the diagonal is left out. Read are `coordinate` and `array`, `general` and
 //! `symmetric`, of whole numbers that are not negative.
 
-use super::{Fault, MAX_EDGES, MAX_VERTICES, edge, merge, tasks};
+use std::fmt::Write as _;
+
+use super::{Fault, MAX_EDGES, MAX_VERTICES, edge, ends, merge, tasks};
 use crate::database::{Database, Edge};
 
 /// What the first line says.
@@ -62,6 +64,18 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
     let mut database = tasks(vertices);
     database.edges = merge(edges).map_err(|reason| (size_line, reason))?;
     Ok(database)
+}
+
+/// The text of a file: sparse, one entry per edge.
+pub(super) fn write(database: &Database) -> String {
+    let mut text = String::from("%%MatrixMarket matrix coordinate integer general\n");
+    text.push_str("% row: sender, column: receiver, value: bytes\n");
+    let (objects, edges) = (database.objects.len(), database.edges.len());
+    let _ = writeln!(text, "{objects} {objects} {edges}");
+    for (edge, (from, to)) in database.edges.iter().filter_map(|edge| Some((edge, ends(edge)?))) {
+        let _ = writeln!(text, "{} {} {}", from + 1, to + 1, edge.bytes);
+    }
+    text
 }
 
 fn parse_banner(line: &str) -> Result<Banner, String> {

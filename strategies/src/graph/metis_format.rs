@@ -7,7 +7,9 @@
 //! with the same weight, which is what both exchange; here half of it goes each way, and the odd byte
 //! from the lower to the higher.
 
-use super::{Fault, MAX_VERTICES, edge, tasks};
+use std::fmt::Write as _;
+
+use super::{Fault, Graph, MAX_VERTICES, edge, tasks};
 use crate::database::Database;
 
 /// The fields of a header.
@@ -112,6 +114,38 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
     }
     database.edges = super::merge(database.edges).map_err(|reason| (header_line, reason))?;
     Ok(database)
+}
+
+/// The text of a file: weights of edges always, sizes where all are known, and loads unless all are equal;
+/// loads that are not whole seconds are in nanoseconds.
+pub(super) fn write(database: &Database) -> String {
+    let graph = Graph::of(database);
+    let objects = &database.objects;
+    let has_sizes = !objects.is_empty() && objects.iter().all(|o| o.bytes.is_some());
+    let has_loads = objects.iter().any(|o| o.load_seconds != 1.0);
+    let is_whole = objects.iter().all(|o| o.load_seconds.fract() == 0.0 && o.load_seconds < 1e15);
+    let mut text = String::new();
+    if has_loads && !is_whole {
+        text.push_str("% vertex weights are loads in nanoseconds\n");
+    }
+    let (sizes, loads) = (u8::from(has_sizes), u8::from(has_loads));
+    let _ = writeln!(text, "{} {} {sizes}{loads}1", graph.vertices(), graph.edges());
+    for (v, object) in objects.iter().enumerate() {
+        let mut words = Vec::with_capacity(2 * graph.degree(v) + 2);
+        if let Some(bytes) = object.bytes.filter(|_| has_sizes) {
+            words.push(bytes.to_string());
+        }
+        if has_loads {
+            let unit = if is_whole { 1.0 } else { 1e9 };
+            words.push(format!("{:.0}", object.load_seconds * unit));
+        }
+        for (neighbor, weight) in graph.neighbors(v) {
+            words.extend([(neighbor + 1).to_string(), weight.to_string()]);
+        }
+        text.push_str(&words.join(" "));
+        text.push('\n');
+    }
+    text
 }
 
 fn parse_header(line: &str) -> Result<Header, String> {

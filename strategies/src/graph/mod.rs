@@ -1,4 +1,4 @@
-//! The weighted task graph in CSR form, its generators and its readers.
+//! The weighted task graph in CSR form, its generators, its readers and its writers.
 //!
 //! A task graph comes into the program as a [`Database`], whatever it was written in, so that every
 //! strategy can be used on it: object `i` is vertex `i`, all on PE 0 of one, to be spread over a machine
@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::database::file::write_whole;
 use crate::database::{Database, DatabaseError, Dump, Edge, End, Object, ObjectIndex, PeRecord};
 use crate::spelling::{nearest, suggestion};
 
@@ -69,10 +70,7 @@ impl Graph {
 
     /// Who talks to whom in a checked database: a vertex per object. Ends that are PEs do not count.
     pub fn of(database: &Database) -> Graph {
-        let pair = |edge: &Edge| match (edge.from, edge.to) {
-            (End::Object(a), End::Object(b)) => Some((a, b, edge.bytes)),
-            _ => None,
-        };
+        let pair = |edge: &Edge| ends(edge).map(|(a, b)| (a, b, edge.bytes));
         Graph::new(database.objects.len(), database.edges.iter().filter_map(pair))
     }
 
@@ -150,6 +148,14 @@ pub enum GraphError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// A file that cannot be written; what stood there before still stands.
+    #[error("cannot write the task graph `{}`: {source}; name a place that exists, is writable and has room", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// A file whose content is not what it should be.
     #[error("{}:{line}: {reason}", .path.display())]
     Content {
@@ -173,12 +179,26 @@ struct Format {
     /// What the name of such a file ends in.
     extension: &'static str,
     read: fn(&str) -> Result<Database, Fault>,
+    /// The text of a file; edges that end at a PE are not in the database.
+    write: fn(&Database) -> String,
+    /// What such a file does not hold.
+    lacks: &'static str,
 }
 
 const FORMATS: &[Format] = &[
-    Format { extension: "graph", read: metis_format::read },
-    Format { extension: "mtx", read: matrix_market::read },
-    Format { extension: "csv", read: csv::read },
+    Format {
+        extension: "graph",
+        read: metis_format::read,
+        write: metis_format::write,
+        lacks: "PEs, numbers of messages, which way bytes go, or loads below a nanosecond",
+    },
+    Format {
+        extension: "mtx",
+        read: matrix_market::read,
+        write: matrix_market::write,
+        lacks: "PEs, loads, sizes of objects, or numbers of messages",
+    },
+    Format { extension: "csv", read: csv::read, write: csv::write, lacks: "PEs, loads or sizes of objects" },
 ];
 
 /// The task graph of a spec: a generator such as `mesh:16x16`, or a file.
@@ -189,10 +209,19 @@ const FORMATS: &[Format] = &[
 /// # Errors
 /// When the spec names no generator and no file, or the file is not what its name says.
 pub fn load(spec: &str) -> Result<Database, GraphError> {
+    Ok(load_steps(spec)?.steps.swap_remove(0))
+}
+
+/// All steps of what [`load`] understands: one, unless it is a database; never none.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_steps(spec: &str) -> Result<Dump, GraphError> {
+    let one = |database| Dump { steps: vec![database], ..Dump::default() };
     if let Some((name, rest)) = spec.split_once(':') {
         let error = |reason| GraphError::Spec { spec: spec.to_string(), reason };
         if let Some(generator) = generate::ALL.iter().find(|generator| generator.name == name) {
-            return generate::make(generator, rest).map_err(error);
+            return generate::make(generator, rest).map(one).map_err(error);
         }
         if !Path::new(spec).exists() {
             let names: Vec<&str> = generate::ALL.iter().map(|generator| generator.name).collect();
@@ -204,19 +233,50 @@ pub fn load(spec: &str) -> Result<Database, GraphError> {
             )));
         }
     }
-    read(Path::new(spec))
-}
-
-fn read(path: &Path) -> Result<Database, GraphError> {
-    let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-    let Some(format) = FORMATS.iter().find(|format| format.extension == extension) else {
-        let dump = Dump::read(path)?;
-        return Ok(dump.steps.into_iter().next().unwrap_or_default());
-    };
+    let path = Path::new(spec);
+    let Some(format) = format(path) else { return Ok(Dump::read_steps(path, None, None)?) };
     let text =
         std::fs::read_to_string(path).map_err(|source| GraphError::Read { path: path.into(), source })?;
     let content = |(line, reason)| GraphError::Content { path: path.into(), line, reason };
-    (format.read)(&text).map_err(content)
+    (format.read)(&text).map(one).map_err(content)
+}
+
+/// The kind of graph file that the name of a file says it is; `None` for a database.
+fn format(path: &Path) -> Option<&'static Format> {
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    FORMATS.iter().find(|format| format.extension == extension)
+}
+
+/// Whether a file of that name holds a task graph: METIS, Matrix Market or an edge list.
+pub fn is_graph_file(path: &Path) -> bool {
+    format(path).is_some()
+}
+
+/// Writes a task graph at `path`, in the form its name says; returns what files of that form do not hold
+/// of a database, as a phrase.
+///
+/// Edges that end at a PE are left out. The file appears whole or not at all.
+///
+/// # Errors
+/// When the name says no form, or the file system refuses.
+pub fn write(path: &Path, database: &Database) -> Result<&'static str, GraphError> {
+    let Some(format) = format(path) else {
+        let reason = "the name of a task graph ends in .graph, .mtx or .csv".into();
+        return Err(GraphError::Spec { spec: path.display().to_string(), reason });
+    };
+    let mut tasks = database.clone();
+    tasks.edges.retain(|edge| ends(edge).is_some());
+    let text = (format.write)(&tasks);
+    write_whole(path, text.as_bytes()).map_err(|source| GraphError::Write { path: path.into(), source })?;
+    Ok(format.lacks)
+}
+
+/// The ends of an edge between objects.
+fn ends(edge: &Edge) -> Option<(u32, u32)> {
+    match (edge.from, edge.to) {
+        (End::Object(from), End::Object(to)) => Some((from, to)),
+        _ => None,
+    }
 }
 
 /// The most vertices and edges of a graph that is made here, so that a slip in a number is an error and

@@ -299,3 +299,57 @@ proptest! {
         }
     }
 }
+
+/// What is written of `database` in a form, read back.
+fn again(database: &Database, extension: &str) -> Database {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join(format!("again.{extension}"));
+    let lacks = write(&path, database).expect(extension);
+    assert!(lacks.starts_with("PEs, "), "{lacks}");
+    load(&path.display().to_string()).expect(extension)
+}
+
+#[test]
+fn what_is_written_reads_back_as_the_same_graph() {
+    let mut database = load("random:n=20,degree=3,bytes=7").expect("a graph");
+    for (i, object) in database.objects.iter_mut().enumerate() {
+        (object.load_seconds, object.bytes) = (i as f64, Some(10 * i as u64));
+    }
+    // Nobody talks to the last object, some talk one way only, and one edge is heavier.
+    let last = End::Object(19);
+    database.edges.retain(|edge| edge.from != last && edge.to != last && edge.from != End::Object(3));
+    database.edges[0].bytes = 1 << 60;
+    for extension in ["graph", "mtx", "csv"] {
+        let read = again(&database, extension);
+        assert_eq!(Graph::of(&read), Graph::of(&database), "{extension}");
+        if extension == "graph" {
+            let facts = |o: &Object| (o.load_seconds, o.bytes);
+            assert!(read.objects.iter().map(facts).eq(database.objects.iter().map(facts)));
+        } else {
+            assert_eq!(read.edges, database.edges, "{extension}");
+        }
+    }
+}
+
+#[test]
+fn metis_files_have_nanoseconds_where_seconds_are_not_whole() {
+    let mut database = load("ring:3").expect("a ring");
+    assert_eq!(again(&database, "graph").objects, database.objects, "without a weight, a load is one second");
+    database.objects[1].load_seconds = 0.25;
+    let loads: Vec<f64> = again(&database, "graph").objects.iter().map(|o| o.load_seconds).collect();
+    assert_eq!(loads, [1e9, 0.25e9, 1e9]);
+}
+
+#[test]
+fn edges_that_end_at_a_pe_are_left_out_and_other_names_are_refused() {
+    let mut database = load("ring:3").expect("a ring");
+    let edges = database.edges.clone();
+    database.edges.push(Edge { from: End::Pe(0), to: End::Object(1), messages: 1, bytes: 9 });
+    for extension in ["mtx", "csv"] {
+        assert_eq!(again(&database, extension).edges, edges);
+    }
+    let error = write(Path::new("x.txt"), &database).expect_err("no form").to_string();
+    assert!(error.contains("ends in .graph, .mtx or .csv"), "{error}");
+    let error = write(Path::new("no/such/place.csv"), &database).expect_err("no place").to_string();
+    assert!(error.contains("cannot write the task graph `no/such/place.csv`"), "{error}");
+}
