@@ -2,7 +2,7 @@
 
 use crate::errors::Errors;
 use crate::options::{EntryOptions, Value};
-use crate::types::{NOT_GENERIC, lifetime_in, named_in, not_owned, without_self};
+use crate::types::{NOT_GENERIC, bare, lifetime_in, named_in, not_owned, without_self};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
@@ -151,7 +151,7 @@ fn chare_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
         errors.say(quote!(#not #of), sentence);
         return None;
     }
-    let name = match &*item.self_ty {
+    let name = match bare(&item.self_ty) {
         Type::Path(path) if path.qself.is_none() => path.path.segments.last()?.ident.clone(),
         other => {
             errors.say(other, "a chare is a struct or an enum of your own");

@@ -63,15 +63,25 @@ pub fn lifetime_in(ty: &Type) -> Option<Lifetime> {
     first.0
 }
 
+/// The type without the invisible brackets that a `macro_rules!` puts around `$t:ty`.
+pub fn bare(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => bare(&group.elem),
+        Type::Paren(paren) => bare(&paren.elem),
+        other => other,
+    }
+}
+
 /// Whether the type is written as a `Vec` of numbers that can be copied as one block of bytes.
 pub fn is_numbers(ty: &Type) -> bool {
-    let Type::Path(path) = ty else { return false };
+    let Type::Path(path) = bare(ty) else { return false };
     let Some(last) = path.path.segments.last() else { return false };
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return false };
-    last.ident == "Vec"
-        && arguments.args.len() == 1
-        && matches!(arguments.args.first(), Some(GenericArgument::Type(Type::Path(of)))
-            if of.path.get_ident().is_some_and(|of| NUMBERS.iter().any(|number| of == number)))
+    let mut types = arguments.args.iter();
+    let (Some(GenericArgument::Type(of)), None) = (types.next(), types.next()) else { return false };
+    let Type::Path(of) = bare(of) else { return false };
+    let is_number = |of: &Ident| NUMBERS.iter().any(|number| of == number);
+    last.ident == "Vec" && of.path.get_ident().is_some_and(is_number)
 }
 
 /// The type with `Self` replaced by the chare's: among the fields of a message, `Self` would be the
