@@ -7,9 +7,9 @@
 use crate::context::PeCx;
 use crate::load::{Sent, element_key};
 use crate::options::Report as ReportForm;
+use equipoise_strategies::Assignment;
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::database::{Database, Edge, End, Object, ObjectIndex, PeRecord};
-use equipoise_strategies::Assignment;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -158,7 +158,8 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
         || collected.iter().any(|statistics| !statistics.edges.is_empty());
     let mut positions = FxHashMap::default();
     if talks {
-        positions = keys.iter().zip(0u32..).map(|(&(array, rank), at)| (element_key(array, rank), at)).collect();
+        positions =
+            keys.iter().zip(0u32..).map(|(&(array, rank), at)| (element_key(array, rank), at)).collect();
     }
     let mut edges = Vec::new();
     let mut dangling = 0;

@@ -1,8 +1,8 @@
 //! What a chare is: the contract between `#[chare]` and the runtime.
 
-use crate::proxy::{Target, Targets};
 use crate::context::Cx;
 use crate::index::Index;
+use crate::proxy::{Target, Targets};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// A migratable object that reacts to messages. Implement it with [`#[chare]`](crate::chare) on an

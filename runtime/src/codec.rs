@@ -32,7 +32,9 @@ pub(crate) enum CodecError {
         source: bincode::error::DecodeError,
     },
     /// The value ended before the bytes did: something was written that is not read back.
-    #[error("{left} of {length} bytes are left over; `Serialize` and `Deserialize` of the value do not agree")]
+    #[error(
+        "{left} of {length} bytes are left over; `Serialize` and `Deserialize` of the value do not agree"
+    )]
     LeftOver {
         /// Bytes not consumed.
         left: usize,
@@ -40,7 +42,6 @@ pub(crate) enum CodecError {
         length: usize,
     },
 }
-
 
 /// Appends the encoding of `value` to `bytes`.
 pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), CodecError> {

@@ -50,6 +50,9 @@
 // The macro's output names this crate by its own name, here too.
 extern crate self as equipoise;
 
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
 mod array;
 mod balancer;
 mod broadcast;
@@ -64,9 +67,6 @@ mod location;
 mod node;
 mod options;
 mod order;
-#[doc(hidden)]
-#[path = "private.rs"]
-pub mod __private;
 mod proxy;
 mod quiescence;
 mod reduction;

@@ -226,7 +226,8 @@ mod tests {
 
         fn step(&mut self, parcel: Parcel) {
             match parcel {
-                Parcel::Message { id, to, epoch, origin, hops } => match self.pes[to as usize].meet(0, epoch) {
+                Parcel::Message { id, to, epoch, origin, hops } => match self.pes[to as usize].meet(0, epoch)
+                {
                     Route::Here(_) => self.delivered.push(id),
                     Route::Hold => self.held[to as usize].push(id),
                     Route::There(known) => {
@@ -315,7 +316,8 @@ mod tests {
                     placement.each(pe, count, pes, |rank| made.push((rank, pe)));
                 }
                 made.sort_unstable();
-                let expected: Vec<_> = (0..count).map(|rank| (rank, placement.pe(rank, count, pes))).collect();
+                let expected: Vec<_> =
+                    (0..count).map(|rank| (rank, placement.pe(rank, count, pes))).collect();
                 assert_eq!(made, expected, "{placement:?} {count} {pes}");
             }
         }

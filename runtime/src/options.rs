@@ -316,7 +316,8 @@ const MOST_THREADS: usize = 4096;
 const MOST_PES: usize = 1 << 20;
 
 fn read(path: &Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path).map_err(|error| ConfigError(format!("cannot read {}: {error}", path.display())))
+    std::fs::read_to_string(path)
+        .map_err(|error| ConfigError(format!("cannot read {}: {error}", path.display())))
 }
 
 /// Flags that cannot be followed: a sentence with the remedy.

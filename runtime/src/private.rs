@@ -26,7 +26,10 @@ pub trait ViaNothing<T> {
 
 impl<T> ViaNothing<T> for CopyArg<'_, T> {
     fn copy(self) -> T {
-        unreachable!("a `{}` is not `Clone`, so its message cannot go to several elements", std::any::type_name::<T>())
+        unreachable!(
+            "a `{}` is not `Clone`, so its message cannot go to several elements",
+            std::any::type_name::<T>()
+        )
     }
 }
 

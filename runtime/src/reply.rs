@@ -41,7 +41,9 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Reply<V> {
     pub fn send(self, pe: &PeCx, value: V) {
         let answer = match &pe.carrier {
             Carrier::Threads => Answer::Value(Box::new(value)),
-            Carrier::Simulated(_) => Answer::Bytes(pe.encoded(&value, || "the answer to a parked closure".into())),
+            Carrier::Simulated(_) => {
+                Answer::Bytes(pe.encoded(&value, || "the answer to a parked closure".into()))
+            }
         };
         pe.tell(self.pe, PeOrder::Reply { parked: self.parked, answer });
     }

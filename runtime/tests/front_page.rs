@@ -82,7 +82,8 @@ fn any_transport_any_number_of_pes_and_any_balancer_give_the_same_answer() {
     for balancer in ["RotateLB", "RandomLB", "GreedyLB", "GreedyRefineLB", "RefineLB", "DummyLB"] {
         for pes in 1..=8 {
             for transport in [Transport::Threads, Transport::Simulated] {
-                let config = Config { balancer: vec![balancer.into()], transport, seed: 7, ..Config::threads(pes) };
+                let config =
+                    Config { balancer: vec![balancer.into()], transport, seed: 7, ..Config::threads(pes) };
                 let report = solve(config, [4, 4], 8);
                 assert_eq!(report.result, expected, "{balancer} on {pes} PEs, {transport:?}");
                 assert_eq!(report.lb_steps.len(), ((expected.0 - 1) / 10) as usize);

@@ -36,7 +36,9 @@ pub fn serialize<N: NoUninit, S: Serializer>(numbers: &[N], serializer: S) -> Re
 ///
 /// # Errors
 /// Those of the deserializer, and a number of bytes that is not a whole number of elements.
-pub fn deserialize<'de, N: AnyBitPattern + NoUninit, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<N>, D::Error> {
+pub fn deserialize<'de, N: AnyBitPattern + NoUninit, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<N>, D::Error> {
     deserializer.deserialize_bytes(Block(PhantomData))
 }
 

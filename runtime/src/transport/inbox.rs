@@ -165,8 +165,7 @@ pub(crate) struct Mail<M, O> {
 impl<M, O> Mail<M, O> {
     /// Mailboxes number `id` between `pes` PEs.
     pub(crate) fn new(id: u32, pes: u32) -> Self {
-        let mailbox =
-            |_| CachePadded::new(Mailbox { full: AtomicBool::new(false), bag: Mutex::default() });
+        let mailbox = |_| CachePadded::new(Mailbox { full: AtomicBool::new(false), bag: Mutex::default() });
         let count = pes as usize * pes as usize;
         Mail { id, pes, boxes: (0..count).map(mailbox).collect() }
     }
@@ -219,7 +218,8 @@ mod exhaustive {
             // Mail 64 / pes apart shares its bit of the bell with mail 0.
             let pes = senders + 1;
             let other = if shared_bit { 64 } else { 1 };
-            let world = Arc::new((Bells::new(pes), Mail::<u32, u32>::new(0, pes), Mail::<u32, u32>::new(other, pes)));
+            let world =
+                Arc::new((Bells::new(pes), Mail::<u32, u32>::new(0, pes), Mail::<u32, u32>::new(other, pes)));
             let threads: Vec<_> = (1..=senders)
                 .map(|from| {
                     let world = world.clone();

@@ -1,0 +1,122 @@
+//! What other PEs, and this one itself, tell the manager of an array.
+
+use super::Elements;
+use crate::array::Slot;
+use crate::chare::Chare;
+use crate::context::{PeCx, after};
+use crate::location::Route;
+use crate::order::Order;
+use std::rc::Rc;
+
+impl<T: Chare> Elements<T> {
+    pub(super) fn run_orders(&mut self, pe: &PeCx) {
+        if self.port.orders.borrow().is_empty() {
+            return;
+        }
+        let mut orders = self.port.orders.take();
+        for order in orders.drain(..) {
+            self.order(pe, order);
+        }
+        // Keeps the room of the queue, unless orders were given meanwhile.
+        let mut now = self.port.orders.borrow_mut();
+        if now.is_empty() {
+            *now = orders;
+        }
+    }
+
+    pub(super) fn order(&mut self, pe: &PeCx, order: Order<T>) {
+        match order {
+            Order::Message { rank, epoch, origin, msg } => self.meet(pe, rank, epoch, origin, msg),
+            Order::Located { rank, news } => {
+                if let Some(directory) = &self.port.directory {
+                    directory.borrow_mut().located(rank, news);
+                    let vacant = !self.unborn.is_empty() && directory.borrow().vacant(rank).is_some();
+                    if vacant && let Some(at) = self.unborn.iter().position(|slot| slot.rank == rank) {
+                        let slot = self.unborn.swap_remove(at);
+                        self.create(pe, slot);
+                    }
+                }
+            }
+            Order::Broadcast { msg } => self.port.broadcast(pe, msg),
+            Order::All { number, msg } => {
+                if number != self.broadcasts {
+                    self.ahead.insert(number, msg);
+                    return;
+                }
+                self.deliver_to_all(pe, msg);
+                while let Some(msg) = self.ahead.remove(&self.broadcasts) {
+                    self.deliver_to_all(pe, msg);
+                }
+            }
+            Order::Partial(partial) => self.port.total(pe, partial),
+            Order::Arrive { journey, slot } => self.arrive(pe, journey, *slot, Vec::new()),
+            Order::ArriveEncoded { journey, bytes } => {
+                if let Some(mut slot) = self.port.decoded::<Slot<T>>(pe, &bytes) {
+                    slot.extra().bytes = Some(bytes.len() as u64);
+                    self.arrive(pe, journey, slot, bytes);
+                }
+            }
+            Order::Landed { flight, broadcasts, buffer } => {
+                pe.return_buffer(buffer);
+                let port = Rc::clone(&self.port);
+                self.departures.landed(flight, broadcasts, self.broadcasts, |rank, msg| {
+                    port.send(pe, rank, T::copy(msg));
+                });
+            }
+            Order::Admit { mut slot } => {
+                {
+                    let roll = &mut pe.rolls.borrow_mut()[usize::from(self.port.id)];
+                    slot.contributions = roll.reductions.admit();
+                    slot.syncs = roll.syncs.admit();
+                }
+                self.port.post(pe, self.port.home(pe, slot.rank), Order::Create { slot });
+            }
+            Order::Create { slot } => self.create(pe, slot),
+        }
+    }
+
+    /// A message that came by directory.
+    pub(super) fn meet(&mut self, pe: &PeCx, rank: u32, epoch: u32, origin: u32, msg: T::Msg) {
+        let Some(directory) = &self.port.directory else { return };
+        let route = directory.borrow().meet(rank, epoch);
+        match route {
+            Route::Here(slot) => self.deliver(pe, slot as usize, msg),
+            Route::Hold => self.early.entry(rank).or_default().push(msg),
+            Route::There(news) => {
+                if origin != pe.rank {
+                    self.port.post(pe, origin, Order::Located { rank, news });
+                }
+                self.port.post(pe, news.pe, Order::Message { rank, epoch: news.epoch, origin, msg });
+            }
+        }
+    }
+
+    /// Delivers the next broadcast to the elements here that have not had it.
+    pub(super) fn deliver_to_all(&mut self, pe: &PeCx, msg: T::Msg) {
+        if pe.after.get() & after::LOAD != 0 {
+            self.clock = pe.ticker.now();
+        }
+        let number = self.broadcasts;
+        let mut at = 0;
+        while at < self.slots.len() {
+            let count = self.slots.len();
+            let slot = &mut self.slots[at];
+            let rank = slot.rank;
+            if slot.broadcasts == number {
+                slot.broadcasts = number.wrapping_add(1);
+                self.deliver(pe, at, T::copy(&msg));
+            }
+            // If it left or ended, another has its slot.
+            if self.slots.len() == count && self.slots[at].rank == rank {
+                at += 1;
+            }
+        }
+        self.broadcasts = number.wrapping_add(1);
+        if self.departures.waiting() {
+            for rank in self.departures.delivered(number, || T::copy(&msg)) {
+                self.port.send(pe, rank, T::copy(&msg));
+            }
+        }
+        pe.counts.executions.set(pe.counts.executions.get() + at as u64);
+    }
+}
