@@ -208,8 +208,8 @@ impl Entry {
             && count != 1
         {
             let sentence = format!(
-                "an entry with `reduce` takes exactly one argument after `cx`, not {count}: several go into a tuple \
-                 or a struct"
+                "an entry with `reduce` takes exactly one argument after `cx`, not {count}: several go into \
+                 a tuple or a struct"
             );
             errors.say(key, sentence);
         }
@@ -244,8 +244,8 @@ fn check_qualifiers(sig: &Signature, errors: &mut Errors) {
         errors.say(name, format!("every proxy has a method `{name}` already: give the entry another name"));
     }
     if let Some(token) = &sig.asyncness {
-        let sentence = "an entry method runs to completion and cannot be `async`: split it where it waits, into \
-            an entry with `when`";
+        let sentence = "an entry method runs to completion and cannot be `async`: split it where it waits, \
+            into an entry with `when`";
         errors.say(token, sentence);
     }
     if let Some(token) = &sig.unsafety {

@@ -63,19 +63,25 @@ fn ready(entries: &[Entry], message: &Ident) -> TokenStream {
         .filter_map(|Entry { name, arguments, when, .. }| {
             let Guard { condition: Value { key, value }, named } = when.as_ref()?;
             let (mut fields, mut copies) = (Vec::new(), Vec::new());
-            for (argument, mut value) in arguments.iter().zip(values(arguments)) {
+            for (argument, mut field) in arguments.iter().zip(values(arguments)) {
                 let Some(mention) = named.iter().find(|mention| **mention == argument.name) else {
                     fields.push(quote!(_));
                     continue;
                 };
                 // An argument that is not `Copy` is blamed where the guard mentions it.
-                value.set_span(value.span().located_at(mention.span()));
-                copies.push(quote!(let #mention = ::equipoise::__private::guard_arg(#value);));
-                fields.push(quote!(#value));
+                field.set_span(field.span().located_at(mention.span()));
+                copies.push(quote!(let #mention = ::equipoise::__private::guard_arg(#field);));
+                fields.push(quote!(#field));
             }
             // A guard of another type is told at `when` what is expected.
             let expected = quote_spanned!(key.span()=> bool);
-            Some(quote!(#message::#name(#(#fields),*) => { #(#copies)* let #ready: #expected = #value; #ready }))
+            Some(quote! {
+                #message::#name(#(#fields),*) => {
+                    #(#copies)*
+                    let #ready: #expected = #value;
+                    #ready
+                }
+            })
         })
         .collect();
     let body = if arms.is_empty() { quote!(true) } else { quote!(match #msg { #(#arms)* _ => true }) };
@@ -124,7 +130,7 @@ fn combine(entries: &[Entry], message: &Ident) -> TokenStream {
         fn combine(#a: #message, #b: #message) -> #message {
             match (#a, #b) {
                 #(#arms)*
-                _ => ::core::unreachable!("contributions to different entries are parts of different reductions"),
+                _ => ::core::unreachable!("contributions to different entries are different reductions"),
             }
         }
     }

@@ -61,8 +61,8 @@ impl ChareOptions {
             Ok(true)
         });
         let missing = || {
-            let sentence = "say how the elements are numbered, as in `#[chare(index = [i32; 2])]`: `[i32; N]` with N \
-                from 1 to 6, `()` for a singleton, or `Pe` for one element on every PE";
+            let sentence = "say how the elements are numbered, as in `#[chare(index = [i32; 2])]`: `[i32; N]` \
+                with N from 1 to 6, `()` for a singleton, or `Pe` for one element on every PE";
             Err(if tokens.is_empty() {
                 Error::new(Span::call_site(), sentence)
             } else {

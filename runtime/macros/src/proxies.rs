@@ -17,7 +17,7 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
     let to_reduction = reduced.map(|entry| method(entry, message, true));
     let to_one_doc = format!("Sends to one element of an array of `{chare}`: a method call is a message.");
     let to_several_doc = format!(
-        "Sends to several elements of an array of `{chare}`: a method call is a message, cloned for each of them."
+        "Sends to several elements of an array of `{chare}`: a method call is a message, cloned for each."
     );
     let to_reduction_doc =
         format!("Contributes to a reduction whose result is sent to an entry of `{chare}`.");

@@ -168,7 +168,8 @@ fn without_a_guard_every_message_is_ready() {
 #[test]
 fn arrays_of_numbers_take_the_bulk_path_unless_told_otherwise() {
     let entries = "
-        #[entry] fn f(&mut self, cx: &Cx<Self>, a: Vec<f64>, #[serde(with = \"mine\")] b: Vec<f64>, c: Vec<bool>) {}
+        #[entry] fn f(&mut self, cx: &Cx<Self>, a: Vec<f64>, #[serde(with = \"mine\")] b: Vec<f64>, c: Vec<bool>)
+        {}
     ";
     let written = items(block(entries)).concat();
     let fields =
