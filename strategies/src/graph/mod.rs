@@ -4,6 +4,7 @@
 //! strategy can be used on it: object `i` is vertex `i`, all on PE 0 of one, to be spread over a machine
 //! with [`Database::remap`]. The algorithms see its [`Graph`]: who talks to whom, whichever way.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::database::file::write_whole;
@@ -114,6 +115,30 @@ impl Graph {
             let higher = move |&(u, _): &(usize, u64)| u > v;
             self.neighbors(v).filter(higher).map(move |(u, weight)| (v as u32, u as u32, weight))
         })
+    }
+
+    /// The graph of some vertices, which are ascending, and the edges between them; vertex `i` of it is
+    /// `vertices[i]`.
+    ///
+    /// # Panics
+    /// When it names a vertex that there is not.
+    pub fn induced(&self, vertices: &[u32]) -> Graph {
+        let mut position = vec![u32::MAX; self.vertices()];
+        for (&v, new) in vertices.iter().zip(0..) {
+            position[v as usize] = new;
+        }
+        let mut graph =
+            Graph { offsets: Vec::with_capacity(vertices.len() + 1), targets: vec![], weights: vec![] };
+        graph.offsets.push(0);
+        for &v in vertices {
+            let inside = self.neighbors(v as usize).filter(|&(u, _)| position[u] != u32::MAX);
+            for (u, weight) in inside {
+                graph.targets.push(position[u]);
+                graph.weights.push(weight);
+            }
+            graph.offsets.push(graph.targets.len());
+        }
+        graph
     }
 
     /// The graph of the parts when vertex `v` belongs to `part_of[v]`: what they exchange.
@@ -239,6 +264,18 @@ pub fn load_steps(spec: &str) -> Result<Dump, GraphError> {
         std::fs::read_to_string(path).map_err(|source| GraphError::Read { path: path.into(), source })?;
     let content = |(line, reason)| GraphError::Content { path: path.into(), line, reason };
     (format.read)(&text).map(one).map_err(content)
+}
+
+/// What a person can write where a task graph is asked for: every generator, and the files.
+pub fn help() -> String {
+    let mut text = String::new();
+    for generator in generate::ALL {
+        let _ = writeln!(text, "{}\n    {}", generator.form, generator.help);
+    }
+    text += "FILE.graph, FILE.mtx, FILE.csv, or any other FILE\n    METIS, Matrix Market, lines of \
+             src,dst,bytes[,messages], or a load-balancing database (its first step).\n\
+             A generator also takes ,bytes=B: what each edge carries each way.\n";
+    text
 }
 
 /// The kind of graph file that the name of a file says it is; `None` for a database.

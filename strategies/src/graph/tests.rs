@@ -287,6 +287,15 @@ proptest! {
     }
 
     #[test]
+    fn an_induced_graph_has_the_edges_inside((n, traffic) in traffic(), chosen in any::<u16>()) {
+        let graph = Graph::new(n, traffic.iter().map(|(&(a, b), &bytes)| (a, b, bytes)));
+        let vertices: Vec<u32> = (0..n as u32).filter(|v| chosen >> v & 1 == 1).collect();
+        let position = |v: u32| vertices.iter().position(|&u| u == v).map(|at| at as u32);
+        let inside = graph.pairs().filter_map(|(a, b, weight)| Some((position(a)?, position(b)?, weight)));
+        prop_assert_eq!(graph.induced(&vertices), Graph::new(vertices.len(), inside));
+    }
+
+    #[test]
     fn no_text_panics(text in "[0-9 %\n.,x-]{0,60}", extension in "graph|csv|mtx") {
         let banner = "%%MatrixMarket matrix coordinate real general\n";
         let _ = parse(&extension, &if extension == "mtx" { format!("{banner}{text}") } else { text });
@@ -352,4 +361,13 @@ fn edges_that_end_at_a_pe_are_left_out_and_other_names_are_refused() {
     assert!(error.contains("ends in .graph, .mtx or .csv"), "{error}");
     let error = write(Path::new("no/such/place.csv"), &database).expect_err("no place").to_string();
     assert!(error.contains("cannot write the task graph `no/such/place.csv`"), "{error}");
+}
+
+#[test]
+fn help_names_every_generator_and_format() {
+    for name in
+        generate::ALL.iter().map(|generator| generator.form).chain(["FILE.graph", "FILE.mtx", "FILE.csv"])
+    {
+        assert!(help().contains(name), "{name}");
+    }
 }

@@ -6,8 +6,10 @@
 //! crate `metis`. It keeps its random numbers in global state, so one call runs at a time, from seeding
 //! to return, and then the same seed gives the same partition.
 //!
-//! METIS counts in 32 bits: byte volumes are scaled down when they do not fit. What it calls balanced
-//! may not be, so its answer is corrected ([`super::correct`], [`super::exchange`]).
+//! METIS prints to the standard output when a bisection leaves a side with fewer vertices than parts,
+//! and its bisections drift from balance level by level. So the recursion is ours: METIS cuts in two,
+//! the cut is corrected ([`super::correct`]), and a vertex as heavy as an average part is one. METIS
+//! counts in 32 bits: byte volumes are scaled down when they do not fit.
 
 use metis::option::{Seed, UFactor};
 use parking_lot::Mutex;
@@ -21,9 +23,10 @@ use crate::strategy::StrategyError;
 /// How METIS cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// In two, and each half in two: better and faster when there are many parts.
+    /// In two, and each half in two: better, and faster when there are many parts.
     Recursive,
-    /// Into all parts at once: faster when there are few.
+    /// Into all parts at once: faster when there are few. Where parts have few vertices or some are
+    /// heavy, it is [`Method::Recursive`] all the same.
     Kway,
 }
 
@@ -34,12 +37,12 @@ static METIS: Mutex<()> = Mutex::new(());
 const TOTAL_EDGE_WEIGHT: u64 = 1 << 29;
 
 /// Cuts `graph` into `parts` parts that weigh at most (1 + `imbalance`) times the average each, where
-/// the weights of its vertices allow.
+/// the weights of its vertices allow. Some parts may be empty.
 ///
 /// A vertex is its own part when there are enough parts; without edges only weights count.
 ///
 /// # Errors
-/// When METIS fails, or the graph has more than 2^31 rows or entries.
+/// When METIS fails, or the graph has more than 2^31 vertices or twice as many edges.
 ///
 /// # Panics
 /// When there are vertices and no parts, or another number of weights than vertices.
@@ -52,36 +55,126 @@ pub fn partition(
     seed: u64,
 ) -> Result<Vec<u32>, StrategyError> {
     assert_eq!(weights.len(), graph.vertices(), "every vertex has a weight");
-    if parts >= graph.vertices() {
-        return Ok((0..graph.vertices() as u32).collect());
+    assert!(parts > 0 || weights.is_empty(), "vertices need at least one part");
+    let limit = capacity(weights, parts.max(1), imbalance);
+    let average = limit as f64 / (1.0 + imbalance);
+    let heaviest = weights.iter().max().map_or(0.0, |&weight| f64::from(weight));
+    // With four vertices or more in every part no bisection inside METIS runs out of vertices.
+    let is_fine = graph.vertices() >= 8 * parts && 4.0 * heaviest <= average;
+    let mut part_of = if method == Method::Kway && is_fine && parts > 1 && graph.edges() > 0 {
+        call(graph, weights, &vec![1.0 / parts as f32; parts], imbalance, method, seed)
+    } else {
+        recurse(graph, weights, parts, limit, imbalance, seed)
     }
-    if parts == 1 {
-        return Ok(vec![0; graph.vertices()]);
-    }
-    if graph.edges() == 0 {
-        return Ok(greedy::partition(weights, parts));
-    }
-    let mut part_of = call(graph, weights, parts, imbalance, method, seed)
-        .map_err(|error| StrategyError(format!("METIS cannot partition these objects: {error}")))?;
-    let capacities = vec![capacity(weights, parts, imbalance); parts];
+    .map_err(|error| StrategyError(format!("METIS cannot partition these objects: {error}")))?;
+    let capacities = vec![limit; parts];
     correct(graph, weights, &capacities, &mut part_of);
     exchange(graph, weights, &capacities, &mut part_of);
     Ok(part_of)
 }
 
-fn call(
+type Failure = Box<dyn std::error::Error>;
+
+/// A part of the graph that is to be cut into the parts `first..first + parts`.
+struct Piece {
+    graph: Graph,
+    /// The vertices of the whole graph that it has, ascending.
+    vertices: Vec<u32>,
+    weights: Vec<u32>,
+    first: u32,
+    parts: usize,
+}
+
+/// Recursive bisection into `parts` parts, each of at most `limit`.
+fn recurse(
     graph: &Graph,
     weights: &[u32],
     parts: usize,
+    limit: u64,
+    imbalance: f64,
+    seed: u64,
+) -> Result<Vec<u32>, Failure> {
+    // The imbalance of bisections multiplies over the levels.
+    let levels = (parts.max(2) as f64).log2().ceil();
+    let allowed = (1.0 + imbalance).powf(1.0 / levels) - 1.0;
+    let mut part_of = vec![0; weights.len()];
+    let vertices = (0..weights.len() as u32).collect();
+    let mut pieces =
+        vec![Piece { graph: graph.clone(), vertices, weights: weights.to_vec(), first: 0, parts }];
+    while let Some(piece) = pieces.pop() {
+        let Piece { graph, vertices, weights, mut first, parts } = split_off_heavy(piece, &mut part_of);
+        if vertices.len() <= parts || parts <= 1 {
+            for (&v, part) in vertices.iter().zip(0..) {
+                part_of[v as usize] = first + if parts <= 1 { 0 } else { part };
+            }
+            continue;
+        }
+        if graph.edges() == 0 {
+            for (&v, part) in vertices.iter().zip(greedy::partition(&weights, parts)) {
+                part_of[v as usize] = first + part;
+            }
+            continue;
+        }
+        let sizes = [parts / 2, parts - parts / 2];
+        let shares = sizes.map(|size| size as f32 / parts as f32);
+        let mut side_of = call(&graph, &weights, &shares, allowed, Method::Recursive, seed)?;
+        correct(&graph, &weights, &sizes.map(|size| size as u64 * limit), &mut side_of);
+        for (side, size) in sizes.into_iter().enumerate() {
+            let inside: Vec<u32> =
+                (0..side_of.len() as u32).filter(|&v| side_of[v as usize] == side as u32).collect();
+            pieces.push(Piece {
+                graph: graph.induced(&inside),
+                vertices: inside.iter().map(|&v| vertices[v as usize]).collect(),
+                weights: inside.iter().map(|&v| weights[v as usize]).collect(),
+                first,
+                parts: size,
+            });
+            first += size as u32;
+        }
+    }
+    Ok(part_of)
+}
+
+/// Gives parts of their own to vertices as heavy as the average part of a piece, and returns the rest.
+fn split_off_heavy(mut piece: Piece, part_of: &mut [u32]) -> Piece {
+    let mut total: u64 = piece.weights.iter().map(|&weight| u64::from(weight)).sum();
+    let mut order: Vec<usize> = (0..piece.vertices.len()).collect();
+    order.sort_by_key(|&v| std::cmp::Reverse(piece.weights[v]));
+    let mut is_heavy = vec![false; order.len()];
+    let mut any = false;
+    for v in order {
+        let weight = u64::from(piece.weights[v]);
+        if piece.parts <= 1 || weight * (piece.parts as u64) < total {
+            break;
+        }
+        (is_heavy[v], any) = (true, true);
+        part_of[piece.vertices[v] as usize] = piece.first;
+        piece.first += 1;
+        piece.parts -= 1;
+        total -= weight;
+    }
+    if any {
+        let rest: Vec<u32> = (0..is_heavy.len() as u32).filter(|&v| !is_heavy[v as usize]).collect();
+        piece.graph = piece.graph.induced(&rest);
+        piece.vertices = rest.iter().map(|&v| piece.vertices[v as usize]).collect();
+        piece.weights = rest.iter().map(|&v| piece.weights[v as usize]).collect();
+    }
+    piece
+}
+
+/// One call of METIS: into as many parts as there are `shares` of the weight.
+fn call(
+    graph: &Graph,
+    weights: &[u32],
+    shares: &[f32],
     imbalance: f64,
     method: Method,
     seed: u64,
-) -> Result<Vec<u32>, Box<dyn std::error::Error>> {
+) -> Result<Vec<u32>, Failure> {
     let (offsets, targets, bytes) = graph.rows();
     let rows: Vec<i32> = offsets.iter().map(|&offset| i32::try_from(offset)).collect::<Result<_, _>>()?;
     let targets: Vec<i32> = targets.iter().map(|&target| i32::try_from(target)).collect::<Result<_, _>>()?;
     let weights: Vec<i32> = weights.iter().map(|&weight| i32::try_from(weight)).collect::<Result<_, _>>()?;
-    let parts = i32::try_from(parts)?;
     // Each edge stands in `bytes` twice.
     let total = bytes.iter().map(|&bytes| u128::from(bytes)).sum::<u128>() / 2;
     let scale = |bytes: u64| {
@@ -92,17 +185,12 @@ fn call(
         }
     };
     let edge_weights: Vec<i32> = bytes.iter().map(|&bytes| scale(bytes)).collect();
-    // The imbalance of bisections multiplies over the levels.
-    let levels = match method {
-        Method::Recursive => f64::from(parts).log2().ceil(),
-        Method::Kway => 1.0,
-    };
-    let allowed = (1.0 + imbalance.min(1.0)).powf(1.0 / levels) - 1.0;
     let mut part_of = vec![0; weights.len()];
-    let problem = metis::Graph::new(1, parts, &rows, &targets)?
+    let problem = metis::Graph::new(1, i32::try_from(shares.len())?, &rows, &targets)?
         .set_vwgt(&weights)
         .set_adjwgt(&edge_weights)
-        .set_option(UFactor(((allowed * 1000.0) as i32).max(1)))
+        .set_tpwgts(shares)
+        .set_option(UFactor(((imbalance.min(1.0) * 1000.0) as i32).max(1)))
         .set_option(Seed((seed % i32::MAX as u64) as i32));
     {
         let _global = METIS.lock();

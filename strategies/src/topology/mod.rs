@@ -154,9 +154,9 @@ mod tests {
         let (mut loads, mut hop_bytes) = (vec![0u64; links.len()], 0u64);
         for a in 0..pes {
             machine.distances_from(a, &mut row);
-            for b in 0..pes {
+            for (b, &in_row) in row.iter().enumerate() {
                 let distance = machine.distance(a, b);
-                assert_eq!(row[b], distance, "{spec}: the row of {a} at {b}");
+                assert_eq!(in_row, distance, "{spec}: the row of {a} at {b}");
                 assert_eq!(machine.distance(b, a), distance, "{spec}: {a} and {b}");
                 assert_eq!(distance == 0, a == b, "{spec}: {a} and {b}");
                 route.clear();

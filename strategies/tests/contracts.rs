@@ -1,0 +1,224 @@
+//! What every strategy promises, whatever it is given: tested over the whole registry.
+
+use std::fmt::Write as _;
+
+use equipoise_strategies::database::{Database, Edge, End, Object, ObjectIndex, PeRecord};
+use equipoise_strategies::registry::{self, Choice};
+use equipoise_strategies::topology::{self, Topology};
+use equipoise_strategies::{Assignment, StrategyError};
+use proptest::prelude::*;
+
+/// Specs beyond the bare names: parameters and pipelines.
+const MORE: &[&str] = &[
+    "GreedyRefineLB:imbalance=0",
+    "RefineLB:imbalance=0",
+    "RefineLB:imbalance=0.5",
+    "TopoLB:groups=greedy",
+    "TopoLB:groups=keep",
+    "TopoLB:imbalance=0",
+    "GreedyLB+RefineLB",
+    "RandomLB+TopoLB:groups=keep+GreedyRefineLB",
+];
+
+/// Strategies that never make the most loaded PE heavier.
+const REFINERS: &[&str] = &[
+    "GreedyRefineLB",
+    "GreedyRefineLB:imbalance=0",
+    "RefineLB",
+    "RefineLB:imbalance=0",
+    "RefineLB:imbalance=0.5",
+];
+
+/// Every strategy of the registry, and [`MORE`]. A parameter that must be given is the path of a
+/// mapping file, and there the file is `mapping`.
+fn choices(mapping: &std::path::Path) -> Vec<Choice> {
+    let bare = registry::ALL.iter().map(|named| {
+        let required: Vec<String> = named
+            .params
+            .iter()
+            .filter(|param| param.default.is_empty())
+            .map(|param| format!("{}={}", param.key, mapping.display()))
+            .collect();
+        if required.is_empty() {
+            named.name.to_string()
+        } else {
+            format!("{}:{}", named.name, required.join(","))
+        }
+    });
+    let specs: Vec<String> = bare.chain(MORE.iter().map(|spec| spec.to_string())).collect();
+    specs.iter().map(|spec| registry::parse(spec, &[]).expect(spec)).collect()
+}
+
+/// A mapping file that moves every movable object of `database` to some available PE.
+fn mapping_file(database: &Database) -> tempfile::NamedTempFile {
+    let available: Vec<usize> = (0..database.pes.len()).filter(|&pe| database.pes[pe].available).collect();
+    let mut text = String::from("# one PE per line\n");
+    for (i, object) in database.objects.iter().enumerate() {
+        let pe = if object.migratable { available[i * 7 % available.len()] } else { object.pe as usize };
+        writeln!(text, "{pe}").expect("a string takes everything");
+    }
+    let file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
+    std::fs::write(file.path(), text).expect("a temporary file can be written");
+    file
+}
+
+/// Databases of all kinds: with PEs that are slow, busy or not available (but the first always is),
+/// objects that stay, have no load or a large one, and edges between objects and PEs.
+fn databases() -> impl Strategy<Value = Database> {
+    let pe =
+        (prop::sample::select(vec![1.0, 1.0, 0.5, 3.0]), prop::sample::select(vec![0.0, 0.0, 2.5]), 0..5u8);
+    let load = prop::sample::select(vec![0.0, 1.0, 1.0, 0.1, 0.3, 7.0, 1e-12, 1e9]);
+    (prop::collection::vec(pe, 1..7), prop::collection::vec((load, any::<u32>(), 0..6u8), 0..40), 0..4u64)
+        .prop_flat_map(|(pes, objects, step)| {
+            let (p, n) = (pes.len() as u32, objects.len() as u32);
+            let end = (any::<u32>(), 0..8u8).prop_map(move |(number, kind)| match kind {
+                1.. if n > 0 => End::Object(number % n),
+                _ => End::Pe(number % p),
+            });
+            let bytes = prop::sample::select(vec![0, 1, 1000, 1000, 5 << 33]);
+            let edges = prop::collection::vec((end.clone(), end, bytes), 0..80);
+            (Just(pes), Just(objects), Just(step), edges)
+        })
+        .prop_map(|(pes, objects, step, edges)| {
+            let count = pes.len() as u32;
+            let pe = |(i, (speed, background_seconds, kind)): (usize, (f64, f64, u8))| PeRecord {
+                speed,
+                background_seconds,
+                available: i == 0 || kind != 0,
+                ..PeRecord::default()
+            };
+            let object = |(i, (load_seconds, pe, kind)): (usize, (f64, u32, u8))| Object {
+                id: i as u64,
+                array: 0,
+                index: ObjectIndex::new(&[i as i32]),
+                load_seconds,
+                bytes: Some(100),
+                pe: pe % count,
+                migratable: kind != 0,
+            };
+            Database {
+                step,
+                pes: pes.into_iter().enumerate().map(pe).collect(),
+                objects: objects.into_iter().enumerate().map(object).collect(),
+                edges: edges
+                    .into_iter()
+                    .map(|(from, to, bytes)| Edge { from, to, messages: 1, bytes })
+                    .collect(),
+                ..Database::default()
+            }
+        })
+}
+
+/// A machine of every kind with `pes` PEs.
+fn machines(pes: usize) -> Vec<std::sync::Arc<dyn Topology>> {
+    let specs = ["flat:P", "torus:P", "mesh:1xP", "tree:P:1/10:1"];
+    specs.map(|spec| topology::parse(&spec.replace('P', &pes.to_string())).expect(spec)).to_vec()
+}
+
+fn assign(
+    choice: &Choice,
+    database: &Database,
+    machine: &dyn Topology,
+    seed: u64,
+) -> Result<Assignment, StrategyError> {
+    choice.strategy.assign(database, machine, seed)
+}
+
+/// Seconds of the most loaded available PE.
+fn max_seconds(database: &Database, placement: &[u32]) -> f64 {
+    let loads = database.pe_loads(placement).into_iter().zip(&database.pes);
+    loads.filter(|(_, pe)| pe.available).map(|(load, _)| load).fold(0.0, f64::max)
+}
+
+/// All that is promised about one database.
+fn check(database: &Database, seed: u64) {
+    let file = mapping_file(database);
+    for choice in choices(file.path()) {
+        let spec = &choice.spec;
+        for machine in machines(database.pes.len()) {
+            let answer = assign(&choice, database, &*machine, seed).expect(spec);
+            assert_eq!(answer.check(database), Ok(()), "{spec} on {}", machine.spec());
+            let leaves = |(object, pe): (&Object, &u32)| {
+                !object.migratable || database.pes[*pe as usize].available || spec == "DummyLB"
+            };
+            assert!(
+                database.objects.iter().zip(&answer.pe_of).all(leaves),
+                "{spec}: an object is left behind"
+            );
+            assert_eq!(assign(&choice, database, &*machine, seed).as_ref(), Ok(&answer), "{spec}: same seed");
+            let all_may_stay =
+                database.objects.iter().all(|o| !o.migratable || database.pes[o.pe as usize].available);
+            if REFINERS.contains(&spec.as_str()) && all_may_stay {
+                let before = max_seconds(database, &database.placement());
+                let after = max_seconds(database, &answer.pe_of);
+                assert!(after <= before * (1.0 + 1e-12), "{spec}: {before} became {after}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_strategy_keeps_its_promises(database in databases(), seed in any::<u64>()) {
+        check(&database, seed);
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_nothing(database in databases(), seed in any::<u64>()) {
+        let file = mapping_file(&database);
+        let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        let machine = topology::parse(&format!("torus:{}", database.pes.len())).expect("a torus");
+        for choice in choices(file.path()) {
+            let run = |threads| pool(threads).install(|| assign(&choice, &database, &*machine, seed));
+            assert_eq!(run(1), run(2), "{}", choice.spec);
+        }
+    }
+}
+
+#[test]
+fn degenerate_databases_are_served() {
+    let object = |i: u64, load_seconds, pe| Object {
+        id: i,
+        array: 0,
+        index: ObjectIndex::default(),
+        load_seconds,
+        bytes: None,
+        pe,
+        migratable: true,
+    };
+    let database =
+        |pes, objects| Database { pes: vec![PeRecord::default(); pes], objects, ..Database::default() };
+    check(&database(1, vec![]), 0);
+    check(&database(64, vec![]), 0);
+    check(&database(1, (0..9).map(|i| object(i, 1.0, 0)).collect()), 0);
+    check(&database(64, (0..3).map(|i| object(i, 1.0, i as u32)).collect()), 0);
+    check(&database(4, (0..100).map(|i| object(i, 0.0, 0)).collect()), 0);
+    check(&database(4, (0..100).map(|i| object(i, 1e300, i as u32 % 3)).collect()), 0);
+    check(&database(2, vec![object(0, f64::MAX, 0), object(1, f64::MIN_POSITIVE, 0)]), 0);
+    let mut loop_only = database(2, (0..6).map(|i| object(i, 1.0, 0)).collect());
+    loop_only.edges = vec![Edge { from: End::Object(1), to: End::Object(1), messages: 1, bytes: 1 << 40 }];
+    check(&loop_only, 0);
+}
+
+#[test]
+fn loads_that_are_no_times_are_refused_by_everybody() {
+    for load_seconds in [f64::NAN, f64::INFINITY, -1.0] {
+        let object = Object {
+            id: 0,
+            array: 0,
+            index: ObjectIndex::default(),
+            load_seconds,
+            bytes: None,
+            pe: 0,
+            migratable: true,
+        };
+        let database =
+            Database { pes: vec![PeRecord::default()], objects: vec![object], ..Database::default() };
+        let file = mapping_file(&database);
+        let machine = topology::parse("flat:1").expect("a machine");
+        for choice in choices(file.path()).iter().filter(|choice| choice.spec != "DummyLB") {
+            let error = assign(choice, &database, &*machine, 0).expect_err(&choice.spec).to_string();
+            assert!(error.contains("load_seconds of object 0"), "{}: {error}", choice.spec);
+        }
+    }
+}
