@@ -15,14 +15,14 @@ use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 /// Every strategy, in the order help lists them.
 pub const ALL: &[&Named] = &[
-    &dummy::NAMED,
-    &random::NAMED,
-    &rotate::NAMED,
-    &file::NAMED,
-    &greedy::NAMED,
     &greedy_refine::NAMED,
     &refine::NAMED,
+    &greedy::NAMED,
     &topolb::NAMED,
+    &file::NAMED,
+    &random::NAMED,
+    &rotate::NAMED,
+    &dummy::NAMED,
 ];
 
 /// A strategy as the command line knows it.
@@ -293,8 +293,9 @@ pub fn help() -> String {
         let communication = if named.needs_communication { " Reads communication." } else { "" };
         let _ = writeln!(text, "\n    {}{communication}", named.help);
         for param in named.params {
-            let default = if param.default.is_empty() { "required" } else { param.default };
-            let _ = writeln!(text, "    {}={default}: {}", param.key, param.help);
+            let (key, default, help) = (param.key, param.default, param.help);
+            let required = if default.is_empty() { " (must be given)" } else { "" };
+            let _ = writeln!(text, "    {key}={default}{required}: {help}");
         }
     }
     text
@@ -331,9 +332,9 @@ mod tests {
     fn what_is_wrong_with_a_spec_is_said_with_what_is_known() {
         check_error(
             "GreedyLb2",
-            "there is no strategy `GreedyLb2` (did you mean `GreedyLB`?); known are DummyLB, ",
+            "there is no strategy `GreedyLb2` (did you mean `GreedyLB`?); known are GreedyRefineLB, ",
         );
-        check_error("Quantum", "there is no strategy `Quantum`; known are DummyLB, ");
+        check_error("Quantum", "there is no strategy `Quantum`; known are GreedyRefineLB, ");
         check_error("", "expected NAME or NAME:key=value");
         check_error("GreedyLB+", "expected NAME or NAME:key=value");
         check_error("GreedyLB:imbalance=1", "GreedyLB takes no `imbalance`; it has no parameters");
