@@ -1,19 +1,40 @@
 //! What a program does with databases besides running: it writes those of its load-balancing steps,
 //! lists the balancers, and replays a database in place of a run, as Charm++'s `+LBSim` does.
 
-use crate::options::{Config, ConfigError, Settings, write_dump};
+use crate::options::{Config, ConfigError, Report, Settings, write_dump};
 use crate::run::RunError;
 use equipoise_strategies::database::Dump;
-use equipoise_strategies::{Database, registry};
+use equipoise_strategies::replay::Request;
+use equipoise_strategies::{Database, registry, topology};
+use std::time::Instant;
 
 /// The text a configuration asks for instead of a run, if it does.
 pub(crate) fn answer(config: &Config) -> Result<Option<String>, RunError> {
     if config.balancer.iter().chain(&config.then).any(|spec| spec == "help") {
         return Ok(Some(registry::help()));
     }
-    let (Some(_step), Some(_file)) = (config.lb_sim, &config.lb_sim_file) else { return Ok(None) };
-    let _ = config.choices().map_err(|ConfigError(sentence)| RunError::Config(sentence))?;
-    Ok(None)
+    let (Some(step), Some(file)) = (config.lb_sim, &config.lb_sim_file) else { return Ok(None) };
+    let topology = config.topology.as_deref().map(topology::parse).transpose();
+    let request = Request {
+        path: file.clone(),
+        step: Some(step),
+        steps: Some(config.lb_sim_steps),
+        pes: config.lb_sim_pes,
+        topology: topology.map_err(|error| RunError::Config(format!("--topology: {error}")))?,
+        strategies: config.choices().map_err(|ConfigError(sentence)| RunError::Config(sentence))?,
+        seed: config.seed,
+    };
+    let begin = Instant::now();
+    let comparison = request.run(|| begin.elapsed()).map_err(|error| {
+        let sentence = error.to_string();
+        if error.is_of_the_request() { RunError::Config(sentence) } else { RunError::Program(sentence) }
+    })?;
+    match config.lb_report {
+        Some(Report::Json) => serde_json::to_string_pretty(&comparison)
+            .map(Some)
+            .map_err(|error| RunError::Program(format!("the replay cannot be shown as JSON: {error}"))),
+        _ => Ok(Some(comparison.to_string())),
+    }
 }
 
 /// Writes the databases of a run.

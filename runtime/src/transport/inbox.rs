@@ -20,12 +20,21 @@ mod primitives {
     pub(super) use parking_lot::Mutex;
     pub(super) use std::sync::atomic::{AtomicBool, AtomicU64};
     pub(super) use std::thread::{Thread, current, park};
+
+    /// Nothing: the accesses around it are sequentially consistent.
+    #[inline(always)]
+    pub(super) fn barrier() {}
 }
 
 #[cfg(loom)]
 mod primitives {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64};
     pub(super) use loom::thread::{Thread, current, park};
+
+    /// loom takes sequentially consistent accesses for weaker ones and knows that order of fences only.
+    pub(super) fn barrier() {
+        loom::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
 
     /// loom's lock with the signature of the one it stands for.
     #[derive(Default)]
@@ -39,7 +48,7 @@ mod primitives {
 }
 
 use crossbeam_utils::CachePadded;
-use primitives::{AtomicBool, AtomicU64, Mutex, Thread, current, park};
+use primitives::{AtomicBool, AtomicU64, Mutex, Thread, barrier, current, park};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -85,6 +94,7 @@ impl Bells {
     fn ring(&self, pe: u32, bits: u64) {
         let bell = &self.0[pe as usize];
         bell.word.fetch_or(bits, SeqCst);
+        barrier();
         if bell.asleep.load(SeqCst) {
             Self::wake(bell);
         }
@@ -92,9 +102,7 @@ impl Bells {
 
     #[cold]
     fn wake(bell: &Bell) {
-        if bell.asleep.swap(false, SeqCst)
-            && let Some(owner) = bell.owner.get()
-        {
+        if let Some(owner) = bell.owner.get() {
             owner.unpark();
         }
     }
@@ -111,6 +119,7 @@ impl Bells {
     pub(crate) fn sleep(&self, pe: u32) {
         let bell = &self.0[pe as usize];
         bell.asleep.store(true, SeqCst);
+        barrier();
         if bell.word.load(SeqCst) == 0 {
             park();
         }
@@ -220,17 +229,16 @@ mod exhaustive {
             let other = if shared_bit { 64 } else { 1 };
             let world =
                 Arc::new((Bells::new(pes), Mail::<u32, u32>::new(0, pes), Mail::<u32, u32>::new(other, pes)));
-            let threads: Vec<_> = (1..=senders)
-                .map(|from| {
-                    let world = world.clone();
-                    loom::thread::spawn(move || {
-                        for message in 0..messages {
-                            let mail = if message % 2 == 0 { &world.1 } else { &world.2 };
-                            mail.push(from, 0, &world.0, |bag| bag.add(message));
-                        }
-                    })
-                })
-                .collect();
+            // Not joined: loom takes a late wake-up for the end of the thread that is joined.
+            for from in 1..=senders {
+                let world = world.clone();
+                loom::thread::spawn(move || {
+                    for message in 0..messages {
+                        let mail = if message % 2 == 0 { &world.1 } else { &world.2 };
+                        mail.push(from, 0, &world.0, |bag| bag.add(message));
+                    }
+                });
+            }
             let (bells, one, two) = (&world.0, &world.1, &world.2);
             bells.own(0);
             let mut got = 0;
@@ -247,9 +255,6 @@ mod exhaustive {
                         }
                     }
                 }
-            }
-            for thread in threads {
-                thread.join().unwrap();
             }
         });
     }
