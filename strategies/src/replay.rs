@@ -120,6 +120,20 @@ pub enum ReplayError {
     },
 }
 
+impl ReplayError {
+    /// Whether it is what was asked for that cannot be, and another request is the remedy; otherwise the
+    /// file is broken, or a strategy cannot serve it.
+    pub fn is_of_the_request(&self) -> bool {
+        match self {
+            ReplayError::Database(error) => error.is_of_the_request(),
+            ReplayError::NumberOfPes { .. } | ReplayError::Topology { .. } | ReplayError::Pes { .. } => true,
+            ReplayError::Inconsistent { .. }
+            | ReplayError::Strategy { .. }
+            | ReplayError::Impossible { .. } => false,
+        }
+    }
+}
+
 /// Asks each of `strategies` where the objects of `database` should have gone on `topology`.
 ///
 /// `now` is the time since any fixed moment; it is read before and after a strategy runs, because this

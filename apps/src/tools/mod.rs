@@ -1,13 +1,101 @@
 //! What the command `equipoise` does with databases, graphs and machines, without running a program.
+//!
+//! One file per subcommand; each is pure but for [`input`] and [`output`], through which all reading and
+//! writing goes. A process ends with exit code 2 when the remedy is another command line (a flag or a
+//! value that is not understood, a file that is not there, flags that do not fit each other), with 1 when
+//! the remedy is elsewhere (a file whose content is broken, a strategy that has no answer, a full disk),
+//! and with 0 otherwise, also when the reader of its output went away.
+
+use std::io;
+
+use clap::error::ErrorKind;
+use equipoise_strategies::database::DatabaseError;
+use equipoise_strategies::graph::GraphError;
+use equipoise_strategies::registry::ParamError;
+use equipoise_strategies::replay::ReplayError;
+use equipoise_strategies::topology::TopologyError;
+
+mod convert;
+mod evaluate;
+mod input;
+mod inspect;
+mod map;
+mod metrics;
+mod output;
+mod replay;
+mod topology;
 
 /// The subcommands beside `run`.
-#[derive(Debug, clap::Subcommand)]
-pub enum Tool {}
+#[derive(clap::Subcommand)]
+pub enum Tool {
+    /// Decides where the tasks of a graph go on a machine
+    Map(map::Args),
+    /// Says what a mapping costs
+    Evaluate(evaluate::Args),
+    /// Compares what balancers would have done at recorded load-balancing steps
+    Replay(replay::Args),
+    /// Shows what is in a database or a task graph
+    Inspect(inspect::Args),
+    /// Writes a database or a task graph in another form
+    Convert(convert::Args),
+    /// Shows the distances and links of a machine
+    Topology(topology::Args),
+}
 
 /// Does what the command line asks for.
 ///
 /// # Errors
-/// If a file or a description cannot be followed; the sentence names the remedy.
+/// If a file or a description cannot be followed; the sentence names the remedy. It is a [`clap::Error`]
+/// when the remedy is another command line.
 pub fn run(tool: Tool) -> anyhow::Result<()> {
-    match tool {}
+    let done = match tool {
+        Tool::Map(args) => args.run(),
+        Tool::Evaluate(args) => args.run(),
+        Tool::Replay(args) => args.run(),
+        Tool::Inspect(args) => args.run(),
+        Tool::Convert(args) => args.run(),
+        Tool::Topology(args) => args.run(),
+    };
+    done.map_err(|error| {
+        if error.is::<clap::Error>() || error.is::<io::Error>() {
+            // Whether it matters that nobody reads stdout any more is for the caller to say.
+            error
+        } else if is_usage(&error) {
+            usage(sentence(&error))
+        } else {
+            anyhow::Error::msg(sentence(&error))
+        }
+    })
+}
+
+/// An error and its causes as one sentence; some errors name their cause themselves.
+fn sentence(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.contains(&cause) {
+        true => said,
+        false if said.is_empty() => cause,
+        false => format!("{said}: {cause}"),
+    })
+}
+
+/// An error whose remedy is another command line.
+fn usage(sentence: String) -> anyhow::Error {
+    clap::Error::raw(ErrorKind::ValueValidation, sentence + "\n").into()
+}
+
+/// Whether the remedy of an error of the strategies is another command line.
+fn is_usage(error: &anyhow::Error) -> bool {
+    if let Some(error) = error.downcast_ref::<DatabaseError>() {
+        return error.is_of_the_request();
+    }
+    if let Some(error) = error.downcast_ref::<GraphError>() {
+        return match error {
+            GraphError::Spec { .. } | GraphError::Read { .. } => true,
+            GraphError::Database(error) => error.is_of_the_request(),
+            _ => false,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<ReplayError>() {
+        return error.is_of_the_request();
+    }
+    error.is::<ParamError>() || error.is::<TopologyError>()
 }

@@ -55,6 +55,13 @@ pub enum DatabaseError {
     },
 }
 
+impl DatabaseError {
+    /// Whether another name or step is the remedy; otherwise the file is broken, or there is no room.
+    pub fn is_of_the_request(&self) -> bool {
+        matches!(self, DatabaseError::Read { .. } | DatabaseError::Steps { .. })
+    }
+}
+
 /// Why content was refused: what follows the name of the file in a sentence, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

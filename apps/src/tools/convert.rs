@@ -1,0 +1,85 @@
+//! `equipoise convert`: a database or a task graph in another form.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{anyhow, bail};
+use equipoise_strategies::Database;
+use equipoise_strategies::database::{Dump, End};
+use equipoise_strategies::graph::{self, Graph};
+use equipoise_strategies::table::count;
+
+use super::{input, output, usage};
+
+/// What is converted into what.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A database (ours, in binary or JSON, or Charm++ dumps), a task graph's file, or its spec
+    #[arg(value_name = "IN")]
+    input: String,
+
+    /// What is written: .json a database in JSON, .graph METIS, .mtx Matrix Market, .csv an edge list, and
+    /// any other name a database in binary
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+
+    /// The step of a database with several that becomes a task graph; of a database, all it shall hold
+    #[arg(long, value_name = "S")]
+    step: Option<u64>,
+
+    /// Read back what was written, and fail if it is not the same
+    #[arg(long)]
+    check: bool,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let dump = input::steps(&self.input, self.step)?;
+        let written = if graph::is_graph_file(&self.output) {
+            write_graph(&self.input, &dump, &self.output, self.check)?
+        } else {
+            dump.write(&self.output)?;
+            if self.check && Dump::read(&self.output)? != dump {
+                bail!(
+                    "what `{}` reads back as is not what was written; this is a mistake",
+                    self.output.display()
+                );
+            }
+            count(dump.steps.len() as u64, "step")
+        };
+        let checked = if self.check { ", which reads back the same" } else { "" };
+        output::print(&format!("{written} in {}{checked}\n", self.output.display()))
+    }
+}
+
+/// Writes the only step of `dump` as a task graph; returns what was written.
+fn write_graph(input: &str, dump: &Dump, path: &Path, check: bool) -> anyhow::Result<String> {
+    let [database] = dump.steps.as_slice() else {
+        let steps: Vec<String> = dump.steps.iter().map(|database| database.step.to_string()).collect();
+        let steps = steps.join(", ");
+        let sentence = format!("`{input}` holds steps {steps}; choose the task graph of one with --step");
+        return Err(usage(sentence));
+    };
+    let lacks = graph::write(path, database)?;
+    let is_pe = |end| matches!(end, End::Pe(_));
+    let of_pes = database.edges.iter().filter(|edge| is_pe(edge.from) || is_pe(edge.to)).count() as u64;
+    if of_pes > 0 {
+        output::warn(&format!("left out: {} that end at a PE", count(of_pes, "edge")));
+    }
+    if !input::is_generated(input) {
+        output::warn(&format!("a file of this form does not hold {lacks}"));
+    }
+    let graph = Graph::of(database);
+    if check {
+        let again = read_again(path)?;
+        if Graph::of(&again) != graph {
+            bail!("what `{}` reads back as is not what was written; this is a mistake", path.display());
+        }
+    }
+    let (tasks, pairs) = (graph.vertices() as u64, graph.edges() as u64);
+    Ok(format!("{} and {} that communicate", count(tasks, "task"), count(pairs, "pair")))
+}
+
+fn read_again(path: &Path) -> anyhow::Result<Database> {
+    let name = path.to_str().ok_or_else(|| anyhow!("`{}` is not a name in UTF-8", path.display()))?;
+    Ok(graph::load(name)?)
+}

@@ -1,0 +1,221 @@
+//! What the subcommands read: graphs for a machine, mappings, balancers.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::builder::TypedValueParser;
+use clap::{Arg, Command};
+use equipoise_strategies::balance::file::{Mapping, MappingError};
+use equipoise_strategies::database::Dump;
+use equipoise_strategies::registry::{self, Choice};
+use equipoise_strategies::{Database, Topology, graph, topology};
+
+use super::usage;
+
+/// Understands a value, or shows what there is to choose from when the value is `help`.
+#[derive(Clone)]
+pub(super) struct OrHelp<P> {
+    parser: P,
+    help: fn() -> String,
+}
+
+/// The parser of a machine.
+pub(super) fn machine() -> impl TypedValueParser<Value = Arc<dyn Topology>> {
+    OrHelp { parser: topology::parse, help: topology::help }
+}
+
+/// The parser of a balancer.
+pub(super) fn balancer() -> impl TypedValueParser<Value = Choice> {
+    OrHelp { parser: |spec: &str| registry::parse(spec, &[]), help: registry::help }
+}
+
+impl<P: TypedValueParser> TypedValueParser for OrHelp<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<P::Value, clap::Error> {
+        if value == "help" {
+            let shown = Command::new("help").override_help((self.help)());
+            if let Err(help) = shown.try_get_matches_from(["help", "--help"]) {
+                return Err(help);
+            }
+        }
+        self.parser.parse_ref(command, arg, value)
+    }
+}
+
+/// The task graph of a spec or file, on the PEs of `machine`.
+///
+/// A database of as many PEs stays as it was recorded; anything else is spread over the machine in
+/// blocks.
+pub(super) fn graph_on(spec: &str, machine: &dyn Topology) -> anyhow::Result<Database> {
+    // No machine has more PEs than fit.
+    Ok(graph::load(spec)?.remap(machine.pes() as u32))
+}
+
+/// The steps of a database, or the one of a task graph; with `step`, only that one.
+pub(super) fn steps(spec: &str, step: Option<u64>) -> anyhow::Result<Dump> {
+    let Some(step) = step else { return Ok(graph::load_steps(spec)?) };
+    if graph::is_graph_file(Path::new(spec)) || is_generated(spec) {
+        return Err(usage(format!("--step {step}: the task graph `{spec}` has no steps; leave it out")));
+    }
+    Ok(Dump::read_steps(spec, Some(step), Some(1))?)
+}
+
+/// Whether a task graph that could be loaded is made by a formula.
+pub(super) fn is_generated(spec: &str) -> bool {
+    spec.contains(':') && !Path::new(spec).exists()
+}
+
+/// The mapping in a file: the PE of every object of `database`, in order.
+pub(super) fn mapping(path: &Path, database: &Database) -> anyhow::Result<Vec<u32>> {
+    let name = path.display();
+    let mapping = Mapping::read(path).map_err(|error| match error {
+        MappingError::Io(error) => missing("mapping", path, &error),
+        error => anyhow!("the mapping `{name}`: {error}"),
+    })?;
+    let (lines, objects, pes) = (mapping.pe_of.len(), database.objects.len(), database.pes.len());
+    if lines != objects {
+        bail!("the mapping `{name}` places {lines} tasks, and the graph has {objects}; give one PE per line");
+    }
+    if let Some(task) = mapping.pe_of.iter().position(|&pe| pe as usize >= pes) {
+        let (line, pe) = (mapping.line_of[task], mapping.pe_of[task]);
+        let last = pes - 1;
+        bail!("the mapping `{name}`: line {line}: there is no PE {pe}; the machine has PEs 0 to {last}");
+    }
+    Ok(mapping.pe_of)
+}
+
+/// Puts the tasks of the lines `task pe` of a file where these say, for good.
+pub(super) fn fix(path: &Path, database: &mut Database) -> anyhow::Result<()> {
+    let text = fs::read_to_string(path).map_err(|error| missing("list of fixed tasks", path, &error))?;
+    let in_file = || format!("the list of fixed tasks `{}`", path.display());
+    fix_lines(&text, database).with_context(in_file)
+}
+
+fn fix_lines(text: &str, database: &mut Database) -> anyhow::Result<()> {
+    let (objects, pes) = (database.objects.len(), database.pes.len());
+    let mut fixed_at = vec![None; objects];
+    for (number, line) in text.lines().enumerate() {
+        let (number, line) = (number + 1, line.trim());
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let numbers: Option<Vec<usize>> = words.iter().map(|word| word.parse().ok()).collect();
+        let Some(&[task, pe]) = numbers.as_deref() else {
+            bail!("line {number}: expected `task pe`, found `{line}`");
+        };
+        let Some(object) = database.objects.get_mut(task) else {
+            bail!("line {number}: there is no task {task}; the graph has {objects}, counted from 0");
+        };
+        if pe >= pes {
+            bail!("line {number}: there is no PE {pe}; the machine has PEs 0 to {}", pes - 1);
+        }
+        if let Some(earlier) = fixed_at[task].replace(number) {
+            bail!("line {number}: task {task} is fixed by line {earlier} already; keep one of them");
+        }
+        (object.pe, object.migratable) = (pe as u32, false);
+    }
+    Ok(())
+}
+
+/// The balancer in which every strategy that knows an allowed imbalance, and was given none, has
+/// `imbalance`.
+pub(super) fn allow_imbalance(choice: &Choice, imbalance: f64) -> anyhow::Result<Choice> {
+    let spec = with_imbalance(&choice.spec, imbalance);
+    let Some(spec) = spec else {
+        let spec = &choice.spec;
+        return Err(usage(format!("--imbalance {imbalance}: {spec} has no allowed imbalance; leave it out")));
+    };
+    registry::parse(&spec, &[]).with_context(|| format!("--imbalance {imbalance}"))
+}
+
+/// The spec with the allowed imbalance, if there is a strategy in it that knows one.
+fn with_imbalance(spec: &str, imbalance: f64) -> Option<String> {
+    let mut takes_it = false;
+    let stage = |stage: &str| {
+        let (name, params) = stage.split_once(':').unwrap_or((stage, ""));
+        let is_named =
+            |named: &&&registry::Named| named.name == name.trim() || named.aliases.contains(&name.trim());
+        let named = registry::ALL.iter().find(is_named);
+        if !named.is_some_and(|named| named.params.iter().any(|param| param.key == "imbalance")) {
+            return stage.to_string();
+        }
+        takes_it = true;
+        match params {
+            "" => format!("{name}:imbalance={imbalance}"),
+            given if given.split(',').any(|pair| pair.starts_with("imbalance=")) => stage.to_string(),
+            given => format!("{name}:{given},imbalance={imbalance}"),
+        }
+    };
+    let spec: Vec<String> = spec.split('+').map(stage).collect();
+    takes_it.then(|| spec.join("+"))
+}
+
+/// The error for a file a flag names and that cannot be opened.
+fn missing(what: &str, path: &Path, error: &std::io::Error) -> anyhow::Error {
+    let name = path.display();
+    usage(format!("cannot read the {what} `{name}`: {error}; check its name and that it may be read"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allowed_imbalance_goes_to_every_strategy_that_knows_one() {
+        for (spec, expected) in [
+            ("RefineLB", "RefineLB:imbalance=0.1"),
+            ("GreedyLB+RefineLB", "GreedyLB+RefineLB:imbalance=0.1"),
+            ("RefineLB:imbalance=0.3+RefineLB", "RefineLB:imbalance=0.3+RefineLB:imbalance=0.1"),
+            ("TopoLB:groups=greedy", "TopoLB:groups=greedy,imbalance=0.1"),
+        ] {
+            let choice = registry::parse(spec, &[]).expect(spec);
+            assert_eq!(allow_imbalance(&choice, 0.1).expect(spec).spec, expected);
+        }
+    }
+
+    #[test]
+    fn an_allowed_imbalance_that_nobody_can_use_is_refused() {
+        let check = |spec, imbalance, expected: &str| {
+            let choice = registry::parse(spec, &[]).expect(spec);
+            let error = format!("{:#}", allow_imbalance(&choice, imbalance).expect_err(expected));
+            assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+        };
+        check("GreedyLB", 0.1, "--imbalance 0.1: GreedyLB has no allowed imbalance");
+        check("RefineLB", -1.0, "--imbalance -1: RefineLB:imbalance=-1 is not understood");
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let mut database = graph::load("ring:4").expect("a ring").remap(2);
+        let error = fix_lines(text, &mut database).expect_err(expected).to_string();
+        assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_list_of_fixed_tasks_is_said_with_its_line() {
+        check("0 1\nx 1", "line 2: expected `task pe`, found `x 1`");
+        check("# none\n\n1 1 1", "line 3: expected `task pe`");
+        check("4 0", "line 1: there is no task 4; the graph has 4, counted from 0");
+        check("0 2", "line 1: there is no PE 2; the machine has PEs 0 to 1");
+        check("0 1\n1 1\n0 0", "line 3: task 0 is fixed by line 1 already");
+    }
+
+    #[test]
+    fn fixed_tasks_are_where_the_list_says_for_good() {
+        let mut database = graph::load("ring:4").expect("a ring").remap(2);
+        fix_lines("# task pe\n3 0\n 0\t1 \n", &mut database).expect("a list");
+        assert_eq!(database.placement(), [1, 0, 1, 0]);
+        let fixed: Vec<bool> = database.objects.iter().map(|object| !object.migratable).collect();
+        assert_eq!(fixed, [true, false, false, true]);
+    }
+}

@@ -1,0 +1,348 @@
+//! `equipoise inspect`: what is in a database or a task graph.
+
+use equipoise_strategies::Database;
+use equipoise_strategies::cost::Metrics;
+use equipoise_strategies::database::{Edge, End, Summary};
+use equipoise_strategies::graph::Graph;
+use equipoise_strategies::table::{aligned, bytes, pairs, percent, seconds};
+use equipoise_strategies::topology::Flat;
+use serde::Serialize;
+
+use super::{input, output};
+use crate::Format;
+
+/// What is looked at.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A database (ours, in binary or JSON, or Charm++ dumps), a task graph's file, or its spec
+    #[arg(value_name = "DATABASE|GRAPH")]
+    what: String,
+
+    /// Only this step, in detail
+    #[arg(long, value_name = "S")]
+    step: Option<u64>,
+
+    /// How many of the heaviest objects and edges are listed
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    heaviest: usize,
+
+    /// How the result is shown
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The one JSON document.
+#[derive(Serialize)]
+struct Inspection {
+    program: String,
+    topology: String,
+    steps: Vec<Step>,
+}
+
+/// What is in a step.
+#[derive(Serialize)]
+struct Step {
+    #[serde(flatten)]
+    summary: Summary,
+    /// The arrays that have objects, in their order.
+    objects_of_arrays: Vec<ArrayObjects>,
+    /// Of the objects whose encoded size is known.
+    sized_objects: usize,
+    sized_bytes: u64,
+    /// Edges with a PE at an end.
+    pe_edges: usize,
+    object_load_seconds: Spread,
+    /// Background included.
+    pe_load_seconds: Spread,
+    imbalance: f64,
+    lower_bound_seconds: f64,
+    remote_messages: u64,
+    remote_bytes: u64,
+    /// How many others each object talks to.
+    partners: Spread,
+    heaviest_objects: Vec<HeavyObject>,
+    heaviest_edges: Vec<HeavyEdge>,
+}
+
+/// The objects of an array.
+#[derive(Serialize)]
+struct ArrayObjects {
+    name: String,
+    objects: usize,
+}
+
+/// How values are spread; zeros if there are none.
+#[derive(Default, Serialize)]
+struct Spread {
+    min: f64,
+    median: f64,
+    mean: f64,
+    /// Nine of ten are not above.
+    percentile_90: f64,
+    max: f64,
+}
+
+/// An object with much to do.
+#[derive(Serialize)]
+struct HeavyObject {
+    name: String,
+    id: u64,
+    pe: u32,
+    load_seconds: f64,
+    bytes: Option<u64>,
+}
+
+/// An edge with much to carry.
+#[derive(Serialize)]
+struct HeavyEdge {
+    from: String,
+    to: String,
+    messages: u64,
+    bytes: u64,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let dump = input::steps(&self.what, self.step)?;
+        let steps = output::watched("counting", || {
+            dump.steps.iter().map(|database| Step::of(database, self.heaviest)).collect::<anyhow::Result<_>>()
+        })?;
+        let inspection = Inspection { program: dump.program, topology: dump.topology, steps };
+        output::show(self.format, || inspection.text(&self.what), &inspection)
+    }
+}
+
+impl Step {
+    fn of(database: &Database, heaviest: usize) -> anyhow::Result<Step> {
+        let placement = database.placement();
+        let flat = Flat::new(database.pes.len()).map_err(anyhow::Error::msg)?;
+        let metrics = Metrics::of(database, &flat, &placement);
+        let graph = Graph::of(database);
+        let is_pe = |end| matches!(end, End::Pe(_));
+        let sizes = database.objects.iter().filter_map(|o| o.bytes);
+        Ok(Step {
+            summary: database.summary(),
+            objects_of_arrays: objects_of_arrays(database),
+            sized_objects: sizes.clone().count(),
+            sized_bytes: sizes.fold(0, u64::saturating_add),
+            pe_edges: database.edges.iter().filter(|edge| is_pe(edge.from) || is_pe(edge.to)).count(),
+            object_load_seconds: Spread::of(database.objects.iter().map(|o| o.load_seconds)),
+            pe_load_seconds: Spread::of(database.pe_loads(&placement)),
+            imbalance: metrics.imbalance,
+            lower_bound_seconds: metrics.lower_bound_seconds,
+            remote_messages: metrics.remote_messages,
+            remote_bytes: metrics.remote_bytes,
+            partners: Spread::of((0..graph.vertices()).map(|v| graph.degree(v) as f64)),
+            heaviest_objects: heaviest_objects(database, heaviest),
+            heaviest_edges: heaviest_edges(database, heaviest),
+        })
+    }
+}
+
+impl Spread {
+    fn of(values: impl IntoIterator<Item = f64>) -> Spread {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let count = values.len();
+        let (Some(&min), Some(&max)) = (values.first(), values.last()) else { return Spread::default() };
+        Spread {
+            min,
+            median: (values[(count - 1) / 2] + values[count / 2]) / 2.0,
+            mean: values.iter().sum::<f64>() / count as f64,
+            percentile_90: values[(9 * count).div_ceil(10) - 1],
+            max,
+        }
+    }
+
+    fn show(&self, show: impl Fn(f64) -> String) -> String {
+        let [min, median, mean, percentile_90, max] =
+            [self.min, self.median, self.mean, self.percentile_90, self.max].map(show);
+        format!("min {min}, median {median}, mean {mean}, 90th percentile {percentile_90}, max {max}")
+    }
+}
+
+fn objects_of_arrays(database: &Database) -> Vec<ArrayObjects> {
+    let mut arrays: Vec<u32> = database.objects.iter().map(|o| o.array).collect();
+    arrays.sort_unstable();
+    let of = |same: &[u32]| ArrayObjects { name: array_name(database, same[0]), objects: same.len() };
+    arrays.chunk_by(|a, b| a == b).map(of).collect()
+}
+
+fn heaviest_objects(database: &Database, count: usize) -> Vec<HeavyObject> {
+    let mut order: Vec<usize> = (0..database.objects.len()).collect();
+    let load = |i: &usize| database.objects[*i].load_seconds;
+    // A stable sort leaves the lowest of equals first.
+    order.sort_by(|a, b| load(b).total_cmp(&load(a)));
+    let heavy = |i: usize| {
+        let o = &database.objects[i];
+        let name = end_name(database, End::Object(i as u32));
+        HeavyObject { name, id: o.id, pe: o.pe, load_seconds: o.load_seconds, bytes: o.bytes }
+    };
+    order.into_iter().take(count).map(heavy).collect()
+}
+
+fn heaviest_edges(database: &Database, count: usize) -> Vec<HeavyEdge> {
+    let mut order: Vec<&Edge> = database.edges.iter().collect();
+    order.sort_by_key(|edge| std::cmp::Reverse(edge.bytes));
+    let heavy = |edge: &Edge| HeavyEdge {
+        from: end_name(database, edge.from),
+        to: end_name(database, edge.to),
+        messages: edge.messages,
+        bytes: edge.bytes,
+    };
+    order.into_iter().take(count).map(heavy).collect()
+}
+
+fn array_name(database: &Database, array: u32) -> String {
+    database.arrays.get(array as usize).cloned().unwrap_or_else(|| format!("array {array}"))
+}
+
+/// `Block[3, 4]`; an object whose index is unknown goes by its id, `array 2#17`.
+fn end_name(database: &Database, end: End) -> String {
+    match end {
+        End::Pe(pe) => format!("PE {pe}"),
+        End::Object(object) => {
+            let o = &database.objects[object as usize];
+            let array = array_name(database, o.array);
+            if o.index.coordinates().is_empty() {
+                format!("{array}#{}", o.id)
+            } else {
+                format!("{array}{:?}", o.index)
+            }
+        }
+    }
+}
+
+impl Inspection {
+    fn text(&self, what: &str) -> String {
+        let known = |text: &str| if text.is_empty() { "unknown".to_string() } else { text.to_string() };
+        let numbers: Vec<String> = self.steps.iter().map(|step| step.summary.step.to_string()).collect();
+        let head = pairs(&[
+            ("database", what.to_string()),
+            ("program", known(&self.program)),
+            ("topology", known(&self.topology)),
+            ("steps", numbers.join(", ")),
+        ]);
+        match self.steps.as_slice() {
+            [only] => format!("{head}\n{}", only.text()),
+            steps => format!("{head}\n{}\nDetails of one: --step S\n", overview(steps)),
+        }
+    }
+}
+
+/// A line per step.
+fn overview(steps: &[Step]) -> String {
+    let header =
+        ["step", "PEs", "objects", "load", "max/avg", "edges", "messages", "bytes", "remote", "dangling"];
+    let row = |step: &Step| {
+        let summary = &step.summary;
+        vec![
+            summary.step.to_string(),
+            summary.pes.to_string(),
+            summary.objects.to_string(),
+            seconds(summary.load_seconds),
+            format!("{:.3}", step.imbalance + 1.0),
+            summary.edges.to_string(),
+            summary.messages.to_string(),
+            bytes(summary.bytes),
+            part(step.remote_bytes, summary.bytes),
+            summary.dangling_edges.to_string(),
+        ]
+    };
+    let header = header.map(String::from).to_vec();
+    aligned(&[header].into_iter().chain(steps.iter().map(row)).collect::<Vec<_>>())
+}
+
+impl Step {
+    fn text(&self) -> String {
+        let summary = &self.summary;
+        let arrays: Vec<String> = self
+            .objects_of_arrays
+            .iter()
+            .map(|array| format!("{} ({})", array.name, array.objects))
+            .collect();
+        let sizes = match self.sized_objects {
+            0 => "sizes unknown".into(),
+            known => format!("{} in the {known} whose size is known", bytes(self.sized_bytes)),
+        };
+        let less = percent(1.0 - self.lower_bound_seconds / self.pe_load_seconds.max.max(f64::MIN_POSITIVE));
+        let mut lines = vec![
+            ("PEs", summary.pes.to_string()),
+            ("arrays", arrays.join(", ")),
+            ("objects", format!("{}, {} may move; {sizes}", summary.objects, summary.migratable_objects)),
+            ("load", seconds(summary.load_seconds)),
+            ("per object", self.object_load_seconds.show(seconds)),
+            ("background", seconds(summary.background_seconds)),
+            ("per PE", self.pe_load_seconds.show(seconds)),
+            (
+                "max/avg",
+                format!("{:.3}; another placement may take up to {less} less time", self.imbalance + 1.0),
+            ),
+            (
+                "edges",
+                format!(
+                    "{}, {} with a PE, {} dangling",
+                    summary.edges, self.pe_edges, summary.dangling_edges
+                ),
+            ),
+            ("partners", self.partners.show(|partners| format!("{partners:.1}"))),
+            ("messages", summary.messages.to_string()),
+            ("bytes", bytes(summary.bytes)),
+        ];
+        if summary.pes == 1 {
+            // A task graph, or a program without a choice.
+            lines.retain(|(name, _)| !matches!(*name, "background" | "per PE" | "max/avg"));
+        } else {
+            let between = [(self.remote_messages, summary.messages), (self.remote_bytes, summary.bytes)];
+            let [messages, bytes] = between.map(|(remote, all)| part(remote, all));
+            lines.push(("between PEs", format!("{messages} of the messages, {bytes} of the bytes")));
+        }
+        let mut text = pairs(&lines);
+        if !self.heaviest_objects.is_empty() {
+            let header =
+                ["heaviest objects", "id", "PE", "load", "of all", "size"].map(String::from).to_vec();
+            let row = |o: &HeavyObject| {
+                let size = o.bytes.map_or_else(|| "unknown".into(), bytes);
+                let share = percent(o.load_seconds / summary.load_seconds.max(f64::MIN_POSITIVE));
+                vec![o.name.clone(), o.id.to_string(), o.pe.to_string(), seconds(o.load_seconds), share, size]
+            };
+            text += "\n";
+            text += &aligned(
+                &[header].into_iter().chain(self.heaviest_objects.iter().map(row)).collect::<Vec<_>>(),
+            );
+        }
+        if !self.heaviest_edges.is_empty() {
+            let header = ["heaviest edges", "messages", "bytes", "of all"].map(String::from).to_vec();
+            let row = |edge: &HeavyEdge| {
+                let (messages, share) = (edge.messages.to_string(), part(edge.bytes, summary.bytes));
+                vec![format!("{} -> {}", edge.from, edge.to), messages, bytes(edge.bytes), share]
+            };
+            text += "\n";
+            text += &aligned(
+                &[header].into_iter().chain(self.heaviest_edges.iter().map(row)).collect::<Vec<_>>(),
+            );
+        }
+        text
+    }
+}
+
+fn part(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".into() } else { percent(part as f64 / whole as f64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_that_of_the_sorted_values() {
+        let five = Spread::of([5.0, 1.0, 4.0, 2.0, 3.0]);
+        assert_eq!(
+            (five.min, five.median, five.mean, five.percentile_90, five.max),
+            (1.0, 3.0, 3.0, 5.0, 5.0)
+        );
+        let twenty = Spread::of((1..=20).map(f64::from));
+        assert_eq!((twenty.median, twenty.percentile_90), (10.5, 18.0));
+        assert_eq!(Spread::of([]).max, 0.0);
+    }
+}

@@ -1,0 +1,113 @@
+//! `equipoise map`: where the tasks of a graph should go on a machine.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, anyhow};
+use equipoise_strategies::cost::Metrics;
+use equipoise_strategies::registry::Choice;
+use equipoise_strategies::table::{count, seconds};
+use equipoise_strategies::{Assignment, Database, Topology};
+use serde::Serialize;
+
+use super::{input, metrics, output};
+use crate::Format;
+
+/// What is mapped, and how.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The task graph: a generator such as mesh:16x16, METIS .graph, Matrix Market .mtx, .csv, or a database
+    #[arg(long, value_name = "SPEC|FILE")]
+    graph: String,
+
+    /// The machine, as in torus:4x4x4; `help` lists all kinds
+    #[arg(long, value_name = "SPEC", value_parser = input::machine())]
+    topology: Arc<dyn Topology>,
+
+    /// The strategy that decides; `help` lists them all
+    #[arg(long, value_name = "SPEC", default_value = "TopoLB", value_parser = input::balancer())]
+    balancer: Choice,
+
+    /// The allowed imbalance, max/avg - 1, of every strategy that knows one and is given none
+    #[arg(long, value_name = "X")]
+    imbalance: Option<f64>,
+
+    /// Where tasks are now: one PE per line, in task order; in blocks if left out
+    #[arg(long, value_name = "FILE")]
+    initial: Option<PathBuf>,
+
+    /// Tasks that have their place: lines `task pe`
+    #[arg(long, value_name = "FILE")]
+    fixed: Option<PathBuf>,
+
+    /// Everything random comes from this
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Where the mapping is written: one PE per line, in task order
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// How the result is shown
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The one JSON document: the metrics of the mapping, flat, and the strategy's own time.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    metrics: &'a Metrics,
+    seconds: f64,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let machine = &*self.topology;
+        let choice = match self.imbalance {
+            Some(imbalance) => input::allow_imbalance(&self.balancer, imbalance)?,
+            None => self.balancer.clone(),
+        };
+        let mut database = input::graph_on(&self.graph, machine)?;
+        if let Some(path) = &self.initial {
+            database = database.placed(&input::mapping(path, &database)?);
+        }
+        if let Some(path) = &self.fixed {
+            input::fix(path, &mut database)?;
+        }
+        let what = format!("{} places {} tasks", choice.spec, database.objects.len());
+        let (answer, took) = output::watched(&what, || self.ask(&choice, &database))?;
+        if let Some(path) = &self.output {
+            let lines: String = answer.pe_of.iter().map(|pe| format!("{pe}\n")).collect();
+            fs::write(path, lines)
+                .with_context(|| format!("cannot write the mapping `{}`", path.display()))?;
+        }
+        let metrics = |placement: &[u32]| Metrics::full(&database, machine, placement);
+        let mapped = output::watched("following every message", || metrics(&answer.pe_of));
+        let text = || {
+            let (tasks, edges) = (database.objects.len() as u64, database.edges.len() as u64);
+            let (tasks, edges) = (count(tasks, "task"), count(edges, "edge"));
+            let heading = format!("{} on {}: {tasks}, {edges}", self.graph, machine.spec());
+            let start = metrics(&database.placement());
+            let table = metrics::table(&[("start", &start), (&choice.spec, &mapped)]);
+            let notes: String =
+                answer.notes.iter().map(|(name, value)| format!(", {name} {value}")).collect();
+            format!("{heading}\n\n{table}\n{} took {}{notes}\n", choice.spec, seconds(took))
+        };
+        output::show(self.format, text, &Document { metrics: &mapped, seconds: took })
+    }
+
+    /// The strategy's answer, if it is possible, and the seconds it took.
+    fn ask(&self, choice: &Choice, database: &Database) -> anyhow::Result<(Assignment, f64)> {
+        let (name, begin) = (&choice.spec, Instant::now());
+        let answer = choice.strategy.assign(database, &*self.topology, self.seed);
+        let took = begin.elapsed().as_secs_f64();
+        let answer = answer.with_context(|| format!("{name} gave no answer"))?;
+        answer.check(database).map_err(|impossible| {
+            anyhow!("{name} gave an impossible answer: {impossible}; this is a mistake in the strategy")
+        })?;
+        Ok((answer, took))
+    }
+}

@@ -1,0 +1,61 @@
+//! How the subcommands answer: a result on stdout, everything else on stderr.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use crate::Format;
+
+/// Work that takes less than this is not worth a sign of life.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Shows a result: its text for a person, or the document.
+pub(super) fn show(
+    format: Format,
+    text: impl FnOnce() -> String,
+    document: &impl Serialize,
+) -> anyhow::Result<()> {
+    let text = match format {
+        Format::Text => text(),
+        Format::Json => serde_json::to_string_pretty(document)? + "\n",
+    };
+    print(&text)
+}
+
+/// Writes a result to stdout; an error, not a panic, if its reader has gone.
+pub(super) fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+/// Tells a person what the result does not hold.
+pub(super) fn warn(sentence: &str) {
+    eprintln!("warning: {sentence}");
+}
+
+/// Does `work`, with a sign of life on a terminal's stderr while it takes long.
+pub(super) fn watched<R>(what: &str, work: impl FnOnce() -> R) -> R {
+    if !io::stderr().is_terminal() {
+        return work();
+    }
+    thread::scope(|scope| {
+        let (done, waiting) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            if waiting.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let spinner = ProgressBar::new_spinner().with_message(what.to_string());
+                spinner.enable_steady_tick(Duration::from_millis(100));
+                // The channel closes when the work is done.
+                let _ = waiting.recv();
+                spinner.finish_and_clear();
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}

@@ -1,0 +1,204 @@
+//! `equipoise topology`: how far apart the PEs of a machine are, and over which links they talk.
+
+use std::sync::Arc;
+
+use equipoise_strategies::Topology;
+use equipoise_strategies::table::{aligned, bytes, pairs, percent, seconds};
+use equipoise_strategies::topology::Link;
+use serde::Serialize;
+
+use super::{input, output, usage};
+use crate::Format;
+
+/// The most PEs whose pairs are all looked at.
+const MAX_PAIRS_PES: usize = 1 << 15;
+
+/// The most PEs whose distances are listed.
+const MAX_LISTED_PES: usize = 1 << 12;
+
+/// Which machine is looked at.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The machine, as in torus:4x4x4; `help` lists all kinds
+    #[arg(value_name = "SPEC", value_parser = input::machine())]
+    machine: Arc<dyn Topology>,
+
+    /// List the distances between all PEs, a line per PE
+    #[arg(long)]
+    distances: bool,
+
+    /// List the links a message from PE A to PE B crosses
+    #[arg(long, value_names = ["A", "B"], num_args = 2)]
+    route: Vec<usize>,
+
+    /// How the result is shown
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The one JSON document.
+#[derive(Serialize)]
+struct Document {
+    topology: String,
+    pes: usize,
+    links: usize,
+    /// Over pairs of different PEs, as the next two are; none on machines with too many pairs to look at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diameter: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    average_distance: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    histogram: Option<Vec<Bar>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distances: Option<Vec<Vec<u32>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    route: Option<Vec<Crossed>>,
+}
+
+/// How many pairs of different PEs are so far apart.
+#[derive(Serialize)]
+struct Bar {
+    distance: u32,
+    pairs: u64,
+}
+
+/// A link of a route.
+#[derive(Serialize)]
+struct Crossed {
+    link: usize,
+    name: String,
+    length: u32,
+    bytes_per_second: f64,
+    latency_seconds: f64,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let machine = &*self.machine;
+        let pes = machine.pes();
+        if self.distances && pes > MAX_LISTED_PES {
+            let sentence =
+                format!("--distances: {pes} PEs are too many to list; ask for at most {MAX_LISTED_PES}");
+            return Err(usage(sentence));
+        }
+        let route = match self.route.as_slice() {
+            &[from, to] => Some(route(machine, from, to)?),
+            _ => None,
+        };
+        let histogram =
+            (pes <= MAX_PAIRS_PES).then(|| output::watched("looking at all pairs", || histogram(machine)));
+        let row = |a: usize| {
+            let mut row = vec![0; pes];
+            machine.distances_from(a, &mut row);
+            row
+        };
+        let document = Document {
+            topology: machine.spec(),
+            pes,
+            links: machine.links(),
+            diameter: histogram.as_deref().map(|bars| bars.last().map_or(0, |bar| bar.distance)),
+            average_distance: histogram.as_deref().map(average),
+            histogram,
+            distances: self.distances.then(|| (0..pes).map(row).collect()),
+            route,
+        };
+        output::show(self.format, || document.text(), &document)
+    }
+}
+
+/// How far apart the PEs are, by distance; pairs are counted once, whichever way round.
+fn histogram(machine: &dyn Topology) -> Vec<Bar> {
+    let pes = machine.pes();
+    let (mut row, mut far): (Vec<u32>, Vec<(u32, u64)>) = (vec![0; pes], Vec::new());
+    for a in 0..pes {
+        machine.distances_from(a, &mut row);
+        let after = &mut row[a + 1..];
+        after.sort_unstable();
+        for same in after.chunk_by(|a, b| a == b) {
+            match far.binary_search_by_key(&same[0], |bar| bar.0) {
+                Ok(at) => far[at].1 += same.len() as u64,
+                Err(at) => far.insert(at, (same[0], same.len() as u64)),
+            }
+        }
+    }
+    far.into_iter().map(|(distance, pairs)| Bar { distance, pairs }).collect()
+}
+
+fn average(bars: &[Bar]) -> f64 {
+    let pairs: u64 = bars.iter().map(|bar| bar.pairs).sum();
+    let sum: u128 = bars.iter().map(|bar| u128::from(bar.distance) * u128::from(bar.pairs)).sum();
+    if pairs > 0 { sum as f64 / pairs as f64 } else { 0.0 }
+}
+
+fn route(machine: &dyn Topology, from: usize, to: usize) -> anyhow::Result<Vec<Crossed>> {
+    let pes = machine.pes();
+    if let Some(pe) = [from, to].into_iter().find(|&pe| pe >= pes) {
+        return Err(usage(format!(
+            "--route: there is no PE {pe}; {} has PEs 0 to {}",
+            machine.spec(),
+            pes - 1
+        )));
+    }
+    let mut links = Vec::new();
+    machine.route(from, to, &mut links);
+    let crossed = |link: usize| {
+        let Link { name, bandwidth, latency_seconds, length } = machine.link(link);
+        Crossed { link, name, length, bytes_per_second: bandwidth, latency_seconds }
+    };
+    Ok(links.into_iter().map(crossed).collect())
+}
+
+impl Document {
+    fn text(&self) -> String {
+        let mut lines = vec![
+            ("machine", self.topology.clone()),
+            ("PEs", self.pes.to_string()),
+            ("links", format!("{}, one way each", self.links)),
+        ];
+        match (self.diameter, self.average_distance) {
+            (Some(diameter), Some(average)) => lines.extend([
+                ("diameter", diameter.to_string()),
+                ("average distance", format!("{average:.3} between different PEs")),
+            ]),
+            _ => lines.push(("diameter", format!("not computed beyond {MAX_PAIRS_PES} PEs"))),
+        }
+        let mut text = pairs(&lines);
+        if let Some(bars) = self.histogram.as_deref().filter(|bars| !bars.is_empty()) {
+            text += &format!("\n{}", bar_chart(bars));
+        }
+        if let Some(route) = &self.route {
+            text += &format!("\n{}", route_text(route));
+        }
+        if let Some(rows) = &self.distances {
+            text += "\n";
+            for row in rows {
+                let row: Vec<String> = row.iter().map(u32::to_string).collect();
+                text += &format!("{}\n", row.join(" "));
+            }
+        }
+        text
+    }
+}
+
+fn bar_chart(bars: &[Bar]) -> String {
+    let all: u64 = bars.iter().map(|bar| bar.pairs).sum();
+    let row = |bar: &Bar| {
+        vec![bar.distance.to_string(), bar.pairs.to_string(), percent(bar.pairs as f64 / all.max(1) as f64)]
+    };
+    let header = ["distance", "pairs", "of all"].map(String::from).to_vec();
+    aligned(&[header].into_iter().chain(bars.iter().map(row)).collect::<Vec<_>>())
+}
+
+fn route_text(route: &[Crossed]) -> String {
+    let row = |crossed: &Crossed| {
+        vec![
+            crossed.name.clone(),
+            crossed.link.to_string(),
+            crossed.length.to_string(),
+            format!("{}/s", bytes(crossed.bytes_per_second as u64)),
+            seconds(crossed.latency_seconds),
+        ]
+    };
+    let header = ["route", "link", "length", "bandwidth", "latency"].map(String::from).to_vec();
+    aligned(&[header].into_iter().chain(route.iter().map(row)).collect::<Vec<_>>())
+}

@@ -1,0 +1,305 @@
+//! What the command says: JSON documents with the fields that are documented, the same numbers in the
+//! tables, and files that read back.
+
+use std::collections::BTreeSet;
+
+use equipoise_tests::Place;
+use serde_json::Value;
+
+/// The fields of metrics, all of which the command gives.
+const METRICS: &[&str] = &[
+    "pes",
+    "objects",
+    "max_load_seconds",
+    "average_load_seconds",
+    "imbalance",
+    "lower_bound_seconds",
+    "heaviest_object_seconds",
+    "total_messages",
+    "remote_messages",
+    "total_bytes",
+    "remote_bytes",
+    "hop_bytes",
+    "hops_per_byte",
+    "hops_per_remote_byte",
+    "max_dilation",
+    "migrations",
+    "migrated_bytes",
+    "max_link_bytes",
+    "mean_link_bytes",
+    "hop_bytes_lower_bound",
+];
+
+#[track_caller]
+fn check_fields(document: &Value, expected: &[&str]) {
+    let fields: BTreeSet<&str> =
+        document.as_object().expect("an object").keys().map(String::as_str).collect();
+    assert_eq!(fields, expected.iter().copied().collect());
+}
+
+/// A folder with a mapping of a ring, and a database of three steps on a torus.
+fn place() -> Place {
+    let place = Place::new();
+    place.put("ring.map", "0\n0\n1\n1\n2\n2\n3\n3\n");
+    let step = |step: u32, load: f64| {
+        format!(
+            r#"{{"step": {step}, "arrays": ["pair"], "pes": [{{}}, {{}}, {{}}, {{}}],
+              "objects": [{{"id": 1, "index": [0], "load_seconds": {load}, "bytes": 100, "pe": 0}},
+                          {{"id": 2, "index": [1], "load_seconds": 2.0, "bytes": 50, "pe": 0}}],
+              "edges": [{{"from": {{"object": 0}}, "to": {{"object": 1}}, "messages": 3, "bytes": 90}},
+                        {{"from": {{"pe": 3}}, "to": {{"object": 0}}, "messages": 1, "bytes": 10}}]}}"#
+        )
+    };
+    place.put(
+        "lb.json",
+        format!(
+            r#"{{"type": "equipoise-lb-database", "version": 1, "program": "pair", "topology": "torus:2x2",
+              "steps": [{}, {}, {}]}}"#,
+            step(4, 1.0),
+            step(5, 3.0),
+            step(6, 2.0)
+        ),
+    );
+    place
+}
+
+#[test]
+fn evaluate_gives_metrics_and_map_adds_seconds() {
+    let place = place();
+    let evaluated =
+        place.run("evaluate --graph ring:8 --topology mesh:4 --mapping ring.map --format json").document();
+    check_fields(&evaluated, METRICS);
+    // Three of four neighboring pairs are a hop apart, the last is three; one byte goes each way.
+    assert_eq!((&evaluated["hop_bytes"], &evaluated["total_bytes"]), (&12.into(), &16.into()));
+    assert_eq!((&evaluated["max_link_bytes"], &evaluated["max_dilation"]), (&2.into(), &3.into()));
+
+    let line = "map --graph ring:8 --topology torus:4 --balancer TopoLB --output best.map --format json";
+    let mapped = place.run(line).document();
+    check_fields(&mapped, &[METRICS, &["seconds"]].concat());
+    let line = "evaluate --graph ring:8 --topology torus:4 --mapping best.map --format json";
+    assert_eq!(place.run(line).document()["hop_bytes"], mapped["hop_bytes"]);
+    assert_eq!(mapped["hop_bytes"], 8, "a ring fits on a ring");
+    let text = place.run("evaluate --graph ring:8 --topology torus:4 --mapping best.map").result();
+    assert!(text.contains("\nhop-bytes                           8\n"), "{text}");
+}
+
+#[test]
+fn map_starts_where_it_is_told_and_leaves_what_is_fixed() {
+    let place = place();
+    place.put("some.fixed", "# task pe\n7 0\n0 3\n");
+    let line = "map --graph ring:8 --topology flat:4 --balancer DummyLB --initial ring.map --output same.map";
+    place.run(line).result();
+    assert_eq!(place.text("same.map"), place.text("ring.map"));
+    for balancer in ["RotateLB", "GreedyLB", "TopoLB", "RefineLB"] {
+        let fixed = format!(
+            "map --graph ring:8 --topology flat:4 --balancer {balancer} --fixed some.fixed --output fixed.map"
+        );
+        place.run(&fixed).result();
+        let mapping = place.text("fixed.map");
+        let lines: Vec<&str> = mapping.lines().collect();
+        assert_eq!((lines.len(), lines[0], lines[7]), (8, "3", "0"), "{balancer}");
+    }
+    let spread = "map --graph ring:8 --topology flat:4 --balancer RandomLB --seed 5 --output";
+    for file in ["a.map", "b.map"] {
+        place.run(&format!("{spread} {file}")).result();
+    }
+    assert_eq!(place.text("a.map"), place.text("b.map"), "the same seed gives the same answer");
+}
+
+#[test]
+fn replay_gives_a_document_per_step_and_sums_over_several() {
+    let place = place();
+    let one = "replay lb.json --step 5 --balancer GreedyLB --balancer RefineLB:imbalance=0.1 --format json";
+    let one = place.run(one).document();
+    check_fields(&one, &["program", "topology", "database", "before", "strategies"]);
+    check_fields(&one["before"], METRICS);
+    check_fields(
+        &one["database"],
+        &[
+            "step",
+            "pes",
+            "arrays",
+            "objects",
+            "migratable_objects",
+            "load_seconds",
+            "background_seconds",
+            "edges",
+            "dangling_edges",
+            "messages",
+            "bytes",
+        ],
+    );
+    assert_eq!((&one["topology"], &one["database"]["step"]), (&"torus:2x2".into(), &5.into()));
+    assert_eq!((&one["before"]["max_load_seconds"], &one["before"]["imbalance"]), (&5.0.into(), &3.0.into()));
+    let rows = one["strategies"].as_array().expect("a list");
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, ["GreedyLB", "RefineLB:imbalance=0.1"]);
+    for row in rows {
+        check_fields(row, &["name", "seconds", "migrations", "migrated_bytes", "after"]);
+        check_fields(&row["after"], METRICS);
+        assert_eq!(row["after"]["total_bytes"], 100);
+    }
+    assert_eq!(rows[0]["after"]["max_load_seconds"], 3.0);
+
+    let all = place.run("replay lb.json --balancer GreedyLB --format json").document();
+    check_fields(&all, &["program", "topology", "steps", "total"]);
+    let steps: Vec<u64> = all["steps"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|step| step["database"]["step"].as_u64())
+        .collect();
+    assert_eq!(steps, [4, 5, 6]);
+    assert_eq!(all["total"]["before"]["max_load_seconds"], 12.0);
+    assert_eq!(all["total"]["strategies"][0]["after"]["max_load_seconds"], 7.0);
+    assert_eq!(
+        place.run("replay lb.json --steps 2 --format json").document()["steps"][1]["database"]["step"],
+        5
+    );
+
+    let elsewhere = "replay lb.json --step 4 --pes 8 --topology torus:2x2x2 --balancer DummyLB --format json";
+    let elsewhere = place.run(elsewhere).document();
+    assert_eq!((&elsewhere["before"]["pes"], &elsewhere["topology"]), (&8.into(), &"torus:2x2x2".into()));
+}
+
+#[test]
+fn replay_shows_a_table_and_names_the_best() {
+    let place = place();
+    let text = place.run("replay lb.json --step 5 --balancer DummyLB --balancer GreedyLB").result();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[0],
+        "Step 5 of pair on torus:2x2: 2 objects of 5.00 s in all, 100 B in 4 messages over 2 edges."
+    );
+    let columns = "strategy       ms max/avg above bound hops/byte busiest link moves moved";
+    let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
+    assert_eq!(words(lines[2]), words(columns));
+    assert_eq!(words(lines[3])[..6], ["(as", "recorded)", "-", "4.000", "66.7", "%"]);
+    assert_eq!(words(lines[5])[0], "GreedyLB");
+    assert_eq!(words(lines[5])[2..5], ["2.400", "0.0", "%"]);
+    let best = "Best balance: GreedyLB. An ideal balance would run in 75 % less time (the heaviest object allows \
+                40 %); after this step 58 % remain.";
+    assert!(text.contains(best), "{text}");
+    let several = place.run("replay lb.json --balancer GreedyLB").result();
+    assert!(several.contains("All 3 steps together"), "{several}");
+    assert!(several.contains("work for 7.00 s in all instead of 12.0 s"), "{several}");
+}
+
+#[test]
+fn a_program_run_with_lb_sim_says_what_replay_says() {
+    let place = place();
+    // What a strategy took is another number each time, and the widths of columns follow it.
+    let timeless = |text: String| -> Vec<String> {
+        let is_time = |word: &&str| word.parse::<f64>().is_ok_and(|ms| ms < 100.0) && word.len() >= 5;
+        let line = |line: &str| {
+            let mut words: Vec<&str> = line.split_whitespace().collect();
+            if words.get(1).is_some_and(is_time) {
+                words.remove(1);
+            }
+            words.join(" ")
+        };
+        text.lines().map(line).collect()
+    };
+    for (charm, ours) in [
+        (
+            "+LBSim 4 +LBSimSteps 2 +LBDumpFile lb.json +balancer GreedyLB +balancer RefineLB",
+            "--step 4 --steps 2 --balancer GreedyLB --balancer RefineLB",
+        ),
+        ("+LBSim 6 +LBSimProcs 9 +LBDumpFile lb.json", "--step 6 --pes 9"),
+        (
+            "--lb-sim 5 --lb-sim-file lb.json --topology mesh:4 --balancer TopoLB",
+            "--step 5 --topology mesh:4 --balancer TopoLB",
+        ),
+    ] {
+        let simulated = place.run(&format!("run kneighbor {charm}")).result();
+        let replayed = place.run(&format!("replay lb.json {ours}")).result();
+        assert!(replayed.contains("strategy"), "{replayed}");
+        assert_eq!(timeless(simulated), timeless(replayed), "{charm}");
+    }
+    place.run("run kneighbor +LBSim 9 +LBDumpFile lb.json").failed(2, &["has no step 9"]);
+    place
+        .run("run kneighbor +LBSim 0 +LBDumpFile nothing")
+        .failed(2, &["cannot read the database `nothing`"]);
+    place.put("foreign", "Dear reader,\n");
+    place.run("run kneighbor +LBSim 0 +LBDumpFile foreign").failed(1, &["is not a database"]);
+}
+
+#[test]
+fn inspect_counts_what_is_in_a_file() {
+    let place = place();
+    let document = place.run("inspect lb.json --format json").document();
+    check_fields(&document, &["program", "topology", "steps"]);
+    let step = &document["steps"][1];
+    assert_eq!((&step["step"], &step["objects"], &step["bytes"]), (&5.into(), &2.into(), &100.into()));
+    assert_eq!((&step["object_load_seconds"]["max"], &step["imbalance"]), (&3.0.into(), &3.0.into()));
+    assert_eq!((&step["pe_edges"], &step["sized_bytes"]), (&1.into(), &150.into()));
+    assert_eq!(step["objects_of_arrays"][0]["name"], "pair");
+    assert_eq!(step["heaviest_objects"][0]["name"], "pair[0]");
+    assert_eq!(step["heaviest_edges"][1]["from"], "PE 3");
+    let text = place.run("inspect lb.json").result();
+    assert!(text.contains("steps     4, 5, 6") && text.contains("Details of one: --step S"), "{text}");
+    let text = place.run("inspect lb.json --step 5 --heaviest 1").result();
+    assert!(text.contains("pair[0] -> pair[1]") && !text.contains("PE 3 ->"), "{text}");
+    let graph = place.run("inspect mesh:3x3 --format json").document();
+    assert_eq!(
+        (&graph["steps"][0]["edges"], &graph["steps"][0]["partners"]["max"]),
+        (&24.into(), &4.0.into())
+    );
+}
+
+#[test]
+fn convert_writes_what_reads_back() {
+    let place = place();
+    let text = place.run("convert lb.json lb.db --check").result();
+    assert_eq!(text, "3 steps in lb.db, which reads back the same\n");
+    place.run("convert lb.db again.json --check").result();
+    let document = |name: &str| place.run(&format!("inspect {name} --format json")).document();
+    assert_eq!(document("again.json"), document("lb.json"));
+    place.run("convert again.json other.json").result();
+    assert_eq!(place.text("other.json"), place.text("again.json"), "the form is canonical");
+    place.run("convert lb.db one.db --step 5 --check").result();
+    assert_eq!(document("one.db")["steps"].as_array().map(Vec::len), Some(1));
+
+    let told = place.run("convert lb.db pair.graph --step 5 --check");
+    assert!(told.stderr.contains("left out: 1 edge that end at a PE"), "{}", told.stderr);
+    assert!(told.stderr.contains("does not hold PEs"), "{}", told.stderr);
+    assert_eq!(place.text("pair.graph"), "2 1 111\n100 3 2 90\n50 2 1 90\n");
+    for name in ["grid.graph", "grid.mtx", "grid.csv"] {
+        place.run(&format!("convert mesh:4x3,bytes=5 {name} --check")).result();
+        assert_eq!(document(name)["steps"][0]["bytes"], 17 * 2 * 5, "{name}");
+        place.run(&format!("convert {name} {name}.db --check")).result();
+        assert_eq!(document(&format!("{name}.db"))["steps"][0]["edges"], 34, "{name}");
+    }
+}
+
+#[test]
+fn topology_gives_distances_and_routes() {
+    let place = place();
+    let document = place.run("topology mesh:3 --distances --route 2 0 --format json").document();
+    check_fields(
+        &document,
+        &["topology", "pes", "links", "diameter", "average_distance", "histogram", "distances", "route"],
+    );
+    assert_eq!(
+        (&document["pes"], &document["links"], &document["diameter"]),
+        (&3.into(), &4.into(), &2.into())
+    );
+    assert_eq!(
+        document["histogram"],
+        serde_json::json!([{"distance": 1, "pairs": 2}, {"distance": 2, "pairs": 1}])
+    );
+    assert_eq!(document["distances"], serde_json::json!([[0, 1, 2], [1, 0, 1], [2, 1, 0]]));
+    let names: Vec<&str> = document["route"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|link| link["name"].as_str())
+        .collect();
+    assert_eq!(names, ["2 -> 1", "1 -> 0"]);
+    let text = place.run("topology mesh:3 --distances").result();
+    assert!(text.ends_with("\n0 1 2\n1 0 1\n2 1 0\n"), "{text}");
+    let alone = place.run("topology flat:1").result();
+    assert!(alone.contains("diameter          0"), "{alone}");
+    let large = place.run("topology torus:64x32x32 --format json").document();
+    assert_eq!((&large["pes"], large.get("diameter")), (&65536.into(), None));
+}
