@@ -43,9 +43,7 @@ impl<P: TypedValueParser> TypedValueParser for OrHelp<P> {
     ) -> Result<P::Value, clap::Error> {
         if value == "help" {
             let shown = Command::new("help").override_help((self.help)());
-            if let Err(help) = shown.try_get_matches_from(["help", "--help"]) {
-                return Err(help);
-            }
+            shown.try_get_matches_from(["help", "--help"])?;
         }
         self.parser.parse_ref(command, arg, value)
     }
