@@ -222,4 +222,5 @@ fn help_is_a_result() {
     help("replay --balancer help", &["GreedyRefineLB", "imbalance=", "TopoLB"]);
     help("topology help", &["torus:8x8x8", "tree:16:8:4/100:10:1"]);
     help("map --topology help", &["torus:8x8x8"]);
+    help("inspect help", &["kneighbor:64,7", "FILE.mtx"]);
 }

@@ -13,8 +13,9 @@ use super::{input, output, usage};
 /// What is converted into what.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A database (ours, in binary or JSON, or Charm++ dumps), a task graph's file, or its spec
-    #[arg(value_name = "IN")]
+    /// A database (ours, in binary or JSON, or Charm++ dumps), a task graph's file, or its spec; `help`
+    /// lists all kinds
+    #[arg(value_name = "IN", value_parser = input::graph())]
     input: String,
 
     /// What is written: .json a database in JSON, .graph METIS, .mtx Matrix Market, .csv an edge list, and

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
-use clap::builder::TypedValueParser;
+use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
 use equipoise_strategies::balance::file::{Mapping, MappingError};
 use equipoise_strategies::database::Dump;
@@ -20,6 +20,11 @@ use super::usage;
 pub(super) struct OrHelp<P> {
     parser: P,
     help: fn() -> String,
+}
+
+/// The parser of a task graph; it is loaded later, because its file may be broken.
+pub(super) fn graph() -> impl TypedValueParser<Value = String> {
+    OrHelp { parser: StringValueParser::new(), help: graph::help }
 }
 
 /// The parser of a machine.

@@ -14,8 +14,9 @@ use crate::Format;
 /// What is looked at.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A database (ours, in binary or JSON, or Charm++ dumps), a task graph's file, or its spec
-    #[arg(value_name = "DATABASE|GRAPH")]
+    /// A database (ours, in binary or JSON, or Charm++ dumps), a task graph's file, or its spec; `help`
+    /// lists all kinds
+    #[arg(value_name = "DATABASE|GRAPH", value_parser = input::graph())]
     what: String,
 
     /// Only this step, in detail

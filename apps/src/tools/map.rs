@@ -18,8 +18,9 @@ use crate::Format;
 /// What is mapped, and how.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The task graph: a generator such as mesh:16x16, METIS .graph, Matrix Market .mtx, .csv, or a database
-    #[arg(long, value_name = "SPEC|FILE")]
+    /// The task graph: a generator such as mesh:16x16, or a file (METIS .graph, Matrix Market .mtx, .csv,
+    /// or a database); `help` lists all kinds
+    #[arg(long, value_name = "SPEC|FILE", value_parser = input::graph())]
     graph: String,
 
     /// The machine, as in torus:4x4x4; `help` lists all kinds
