@@ -20,6 +20,14 @@ pub struct Command<O: clap::Args> {
     config: Config,
 }
 
+/// A time that flags can give.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..f64::INFINITY).contains(&seconds) => Ok(seconds),
+        _ => Err("write seconds, such as 2e-9".into()),
+    }
+}
+
 /// What a program exits with; displayed as lines of a name and a value each.
 pub trait Outcome: Serialize + Display {
     /// How many iterations it took.
@@ -28,11 +36,12 @@ pub trait Outcome: Serialize + Display {
 
 /// The one JSON document of a run.
 #[derive(Serialize)]
-struct Document<'a, R> {
+struct Document<'a, O, R> {
     program: &'a str,
     pes: usize,
     transport: &'a str,
     seed: u64,
+    options: &'a O,
     #[serde(flatten)]
     result: &'a R,
     seconds: f64,
@@ -43,7 +52,7 @@ struct Document<'a, R> {
     lb_steps: &'a [LbStep],
 }
 
-impl<O: clap::Args> Command<O> {
+impl<O: clap::Args + Serialize> Command<O> {
     /// Runs a program and shows its result on stdout.
     ///
     /// # Errors
@@ -77,6 +86,7 @@ impl<O: clap::Args> Command<O> {
                     pes: report.pes,
                     transport,
                     seed: report.seed,
+                    options: &options,
                     result: &report.result,
                     seconds: report.seconds,
                     seconds_per_iteration,

@@ -3,7 +3,7 @@
 //!
 //! The neighbors of element i are i±1 .. i±⌊k/2⌋, and i+⌈k/2⌉ when k is odd.
 
-use crate::command::Outcome;
+use crate::command::{Outcome, seconds};
 use equipoise::Report;
 use equipoise::prelude::*;
 use equipoise::reduce;
@@ -39,13 +39,12 @@ pub struct Options {
     pub lb_every: u32,
 
     /// Seconds of load that an operation counts for, in place of what is measured
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub charge: Option<f64>,
 }
 
 impl Default for Options {
-    /// 64 elements with 6 neighbors each, and 100 iterations of no work and messages of 64 bytes, with a
-    /// load-balancing step after every 10th.
+    /// What the flags are by default.
     fn default() -> Self {
         Options {
             elements: 64,
@@ -134,7 +133,7 @@ impl Element {
         let Options { iterations, lb_every, .. } = self.options;
         if self.iteration == iterations {
             cx.peer([0]).contribute().finished(self.arrived.to_vec());
-        } else if lb_every > 0 && self.iteration % lb_every == 0 {
+        } else if self.iteration.is_multiple_of(lb_every) {
             cx.at_sync().step(); // balance, maybe migrate, then step
         } else {
             self.step(cx);

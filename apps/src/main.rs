@@ -10,8 +10,11 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+const ABOUT: &str =
+    "Runs chare programs that balance themselves, and works on databases, graphs and machines";
+
 #[derive(Parser)]
-#[command(name = "equipoise", version, about, arg_required_else_help = true)]
+#[command(name = "equipoise", version, about = ABOUT, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -21,7 +24,7 @@ struct Cli {
 enum Command {
     /// Runs a sample program
     #[command(subcommand)]
-    Run(Program),
+    Run(Box<Program>),
     #[command(flatten)]
     Tool(Tool),
 }

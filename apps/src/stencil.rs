@@ -1,39 +1,39 @@
 //! What [`stencil2d`](crate::stencil2d) and [`stencil3d`](crate::stencil3d) have in common: their flags,
 //! their world, who is whose neighbor, and what comes out.
 
-use crate::command::Outcome;
+use crate::command::{Outcome, seconds};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// The size of a program's world.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Serialize, clap::Args)]
 pub struct Options<const D: usize> {
     /// Blocks along each dimension; one number stands for all
-    #[arg(long, value_name = if D == 2 { "NxN" } else { "NxNxN" }, default_value = if D == 2 { "8" } else { "4" })]
+    // Not `default_value_t`, which is made only once, for the first `D` that is asked for.
+    #[arg(long, value_name = by_dimension(D, "NxN", "NxNxN"), default_value = by_dimension(D, "8", "4"))]
     pub blocks: Extent<D>,
 
     /// Cells of a block along each dimension
-    #[arg(long, value_name = if D == 2 { "NxN" } else { "NxNxN" }, default_value = if D == 2 { "128" } else { "24" })]
+    #[arg(long, value_name = by_dimension(D, "NxN", "NxNxN"), default_value = by_dimension(D, "128", "24"))]
     pub cells: Extent<D>,
 
     /// What all blocks go by.
     #[command(flatten)]
+    #[serde(flatten)]
     pub rules: Rules,
 }
 
-impl<const D: usize> Default for Options<D> {
-    /// 4 blocks of 8 cells along every dimension, by the default rules.
-    fn default() -> Self {
-        Options { blocks: Extent([4; D]), cells: Extent([8; D]), rules: Rules::default() }
-    }
+fn by_dimension(d: usize, plane: &'static str, space: &'static str) -> &'static str {
+    if d == 2 { plane } else { space }
 }
 
 /// What all blocks go by.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, clap::Args)]
 pub struct Rules {
     /// Stop after so many iterations
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = Self::default().iterations)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: u32,
 
     /// Stop earlier, once no cell changes by as much as this
@@ -45,22 +45,23 @@ pub struct Rules {
     pub periodic: bool,
 
     /// Iterations between load-balancing steps; 0: no steps
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = Self::default().lb_every)]
     pub lb_every: u32,
 
     /// The blocks of the lower corner (a quarter of them in 2D) do their work so many times over
-    #[arg(long, value_name = "FACTOR", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub imbalance: u32,
 
     /// Seconds of load that updating a cell counts for, in place of what is measured
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub charge: Option<f64>,
 }
 
 impl Default for Rules {
-    /// 100 iterations between walls, a load-balancing step after every 10th, and the same work for all.
+    /// What the flags are by default.
     fn default() -> Self {
-        Rules { iterations: 100, tolerance: 0.0, periodic: false, lb_every: 10, imbalance: 1, charge: None }
+        Rules { iterations: 500, tolerance: 0.0, periodic: false, lb_every: 100, imbalance: 1, charge: None }
     }
 }
 
@@ -72,7 +73,8 @@ impl Rules {
 
     /// Whether there is a load-balancing step after this iteration.
     pub fn balances(&self, iteration: u32) -> bool {
-        self.lb_every > 0 && iteration % self.lb_every == 0
+        // No iteration is a multiple of 0.
+        iteration.is_multiple_of(self.lb_every)
     }
 
     /// How many times over a block does its work.

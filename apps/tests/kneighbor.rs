@@ -34,7 +34,8 @@ fn every_message_arrives_once_in_every_way_to_run() {
 #[test]
 fn elements_without_neighbors_go_on() {
     for (elements, neighbors) in [(1, 0), (5, 0), (1, 3), (2, 5)] {
-        let options = Options { elements, neighbors, iterations: 12, lb_every: 3, ..Options::default() };
+        let options =
+            Options { elements, neighbors, bytes: 64, iterations: 12, lb_every: 3, ..Options::default() };
         for config in [Config::threads(2), Config::simulated(3, 1)] {
             let config = Config { balancer: vec!["RotateLB".into()], ..config };
             assert_eq!(exchange(config, &options).result, expected(&options));

@@ -166,7 +166,7 @@ fn a_tolerance_ends_the_iterations_early() {
 #[test]
 fn charged_loads_are_the_same_in_every_simulated_run() {
     let rules = Rules { iterations: 21, lb_every: 5, imbalance: 4, charge: Some(1e-9), ..Rules::default() };
-    let options = Options::<2> { rules, ..Options::default() };
+    let options = Options { blocks: Extent([4, 4]), cells: Extent([8, 8]), rules };
     // Of 16 blocks of 64 cells, 4 do their work 4 times over.
     let seconds = 5.0 * 64.0 * 1e-9 * (4.0 * 4.0 + 12.0);
     for seed in 0..10 {
