@@ -1,10 +1,11 @@
 //! What the command `equipoise` does with databases, graphs and machines, without running a program.
 //!
-//! One file per subcommand; each is pure but for [`input`] and [`output`], through which all reading and
-//! writing goes. A process ends with exit code 2 when the remedy is another command line (a flag or a
-//! value that is not understood, a file that is not there, flags that do not fit each other), with 1 when
-//! the remedy is elsewhere (a file whose content is broken, a strategy that has no answer, a full disk),
-//! and with 0 otherwise, also when the reader of its output went away.
+//! One file per subcommand; what they share of reading and writing is in `input` and `output`.
+//!
+//! A process ends with exit code 2 when the remedy is another command line (a flag or a value that is not
+//! understood, a file that is not there, flags that do not fit each other), with 1 when the remedy is
+//! elsewhere (a file whose content is broken, a strategy that has no answer, a full disk), and with 0
+//! otherwise, also when the reader of its output went away.
 
 use std::io;
 
