@@ -8,7 +8,7 @@ use crate::chare::Chare;
 use crate::context::{Cx, PeCx, after};
 use crate::contribute::Contributor;
 use crate::location::{self, IN_TRANSIT, Route};
-use crate::order::{Order, PeOrder};
+use crate::order::{Journey, Order, PeOrder};
 use crate::reduction::Tally;
 use crate::transport::Bag;
 use rustc_hash::FxHashMap;
@@ -52,6 +52,10 @@ pub(crate) struct Elements<T: Chare> {
     broadcasts: u32,
     ahead: BTreeMap<u32, T::Msg>,
     departures: Departures<T::Msg>,
+    /// Elements that left and are still to be encoded, with where they go, while as many bytes as
+    /// fit a cache are under way: encoding all at once would touch fresh memory for each.
+    leaving: VecDeque<(u32, Journey, Slot<T>)>,
+    flying_bytes: usize,
     /// Elements that came to a load-balancing barrier, by its round, to be told to PE 0.
     at_sync: Vec<(u32, Tally)>,
     /// Elements to be created once their namesakes are known to be gone.
@@ -71,6 +75,8 @@ impl<T: Chare> Elements<T> {
             broadcasts: 0,
             ahead: BTreeMap::new(),
             departures: Departures::default(),
+            leaving: VecDeque::new(),
+            flying_bytes: 0,
             at_sync: Vec::new(),
             unborn: Vec::new(),
             clock: 0,

@@ -9,6 +9,9 @@ use crate::order::{Ended, Journey, Order, PeOrder};
 use crate::reduction::Tally;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// How many bytes of encoded elements of one array may be under way from a PE: about a core's cache.
+const FLYING_BYTES: usize = 1 << 20;
+
 impl<T: Chare> Elements<T> {
     /// Creates what the element in this slot inserted into its own array.
     pub(super) fn creates(&mut self, pe: &PeCx, at: usize) {
@@ -56,18 +59,27 @@ impl<T: Chare> Elements<T> {
         let (mut slot, epoch) = self.remove(pe, at, to);
         let flight = self.departures.leave(slot.rank, slot.broadcasts, self.broadcasts);
         let journey = Journey { from: pe.rank, flight, epoch, step };
-        let order = if pe.node.settings.encodes_migrations() {
+        if !pe.node.settings.encodes_migrations() {
+            if pe.node.settings.balances() {
+                slot.extra().bytes = Some(crate::codec::size(&slot));
+            }
+            return self.port.post(pe, to, Order::Arrive { journey, slot: Box::new(slot) });
+        }
+        self.leaving.push_back((to, journey, slot));
+        self.encode_leaving(pe);
+    }
+
+    /// Encodes and sends elements that left, as many as may be under way at a time.
+    pub(super) fn encode_leaving(&mut self, pe: &PeCx) {
+        while self.flying_bytes < FLYING_BYTES {
+            let Some((to, journey, slot)) = self.leaving.pop_front() else { return };
             let mut bytes = pe.buffer();
             if let Err(error) = crate::codec::encode_into(&slot, &mut bytes) {
                 return pe.fail(format!("{} cannot migrate: {error}", self.port.name(slot.rank)));
             }
-            Order::ArriveEncoded { journey, bytes }
-        } else {
-            let bytes = crate::codec::size(&slot);
-            slot.extra().bytes = Some(bytes);
-            Order::Arrive { journey, slot: Box::new(slot) }
-        };
-        self.port.post(pe, to, order);
+            self.flying_bytes += bytes.len();
+            self.port.post(pe, to, Order::ArriveEncoded { journey, bytes });
+        }
     }
 
     pub(super) fn arrive(&mut self, pe: &PeCx, journey: Journey, mut slot: Slot<T>, buffer: Vec<u8>) {

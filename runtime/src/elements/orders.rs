@@ -52,12 +52,18 @@ impl<T: Chare> Elements<T> {
             Order::Arrive { journey, slot } => self.arrive(pe, journey, *slot, Vec::new()),
             Order::ArriveEncoded { journey, bytes } => {
                 if let Some(mut slot) = self.port.decoded::<Slot<T>>(pe, &bytes) {
-                    slot.extra().bytes = Some(bytes.len() as u64);
+                    // For the database, where there will be one.
+                    if pe.node.settings.balances() {
+                        slot.extra().bytes = Some(bytes.len() as u64);
+                    }
                     self.arrive(pe, journey, slot, bytes);
                 }
             }
             Order::Landed { flight, broadcasts, buffer } => {
+                // What was moved unencoded comes back without a buffer.
+                self.flying_bytes -= buffer.len().min(self.flying_bytes);
                 pe.return_buffer(buffer);
+                self.encode_leaving(pe);
                 let port = Rc::clone(&self.port);
                 self.departures.landed(flight, broadcasts, self.broadcasts, |rank, msg| {
                     port.send(pe, rank, T::copy(msg));

@@ -44,19 +44,21 @@ fn pe(node: &Arc<Node>, rank: u32, barrier: &Barrier, setup: &(dyn Fn(PeCx) -> B
     built.leave();
 }
 
-/// How often an idle PE looks at its bell before it passes on what it collected.
-const PASS_ON: u32 = 8;
-/// How often it looks, if it has a core of its own, before it says that it rests and lets others run;
-/// without a core of its own, at once.
-const SPIN: u32 = 4_000;
+/// How often an idle PE looks at its bell before it passes on what it collected, and before it says
+/// that it rests and lets others run: if it has a core of its own ..
+const PATIENT: (u32, u32) = (64, 4_000);
+/// .. and if it has not.
+const HURRIED: (u32, u32) = (2, 4);
 /// How often it lets others run before it sleeps.
 const YIELD: u32 = 16;
 
 fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
     let (node, me, pes) = (&*pe.node, pe.rank, pe.pes as usize);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let rest = if pes <= cores { SPIN } else { PASS_ON + 1 };
-    let mail = (managers.len() + 1) * pes;
+    let (passes_on, rest) = if pes <= cores { PATIENT } else { HURRIED };
+    // Which mail, and from whom, by the number of the mailbox: divisions would cost as much as a lock.
+    let mailboxes: Vec<(usize, u32)> =
+        (0..(managers.len() + 1) * pes).map(|mailbox| (mailbox / pes, (mailbox % pes) as u32)).collect();
     let mut orders = Bag::default();
     let (mut idle, mut resting, mut idle_since) = (0u32, false, 0);
     while !node.stopped() {
@@ -65,7 +67,7 @@ fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
             idle += 1;
             match idle {
                 1 if pe.after.get() & after::LOAD != 0 => idle_since = pe.ticker.now(),
-                PASS_ON => pass_on(pe, managers),
+                _ if idle == passes_on => pass_on(pe, managers),
                 _ if idle < rest => std::hint::spin_loop(),
                 _ if idle == rest => {
                     node.quiescence.rest(me);
@@ -95,9 +97,8 @@ fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
             idle = 0;
         }
         for bit in bits(node.bells.take(me)) {
-            for mailbox in (bit..mail).step_by(64) {
-                let from = (mailbox % pes) as u32;
-                match mailbox / pes {
+            for &(mail, from) in mailboxes.iter().skip(bit).step_by(64) {
+                match mail {
                     0 => {
                         if node.mail.take(from, me, &mut orders) {
                             for order in orders.orders.drain(..) {
