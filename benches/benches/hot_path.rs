@@ -43,35 +43,125 @@ fn measurements() -> Vec<Measurement> {
     let mut add = |name, unit, target, floor, take: Box<dyn Fn(bool) -> f64>| {
         all.push(Measurement { name, unit, target, floor, take });
     };
-    add("floor: queue and table", "ns", None, None, Box::new(|s| floors::local_queue(if s { 1000 } else { 2_000_000 })));
-    add("floor: cache line", "ns", None, None, Box::new(|s| floors::cache_line(if s { 100 } else { 200_000 })));
+    add(
+        "floor: queue and table",
+        "ns",
+        None,
+        None,
+        Box::new(|s| floors::local_queue(if s { 1000 } else { 2_000_000 })),
+    );
+    add(
+        "floor: cache line",
+        "ns",
+        None,
+        None,
+        Box::new(|s| floors::cache_line(if s { 100 } else { 200_000 })),
+    );
     add("floor: mailbox", "ns", None, None, Box::new(|s| floors::mailbox(if s { 1000 } else { 1_000_000 })));
     add("floor: clock", "ns", None, None, Box::new(|s| floors::clock(if s { 100 } else { 1_000_000 })));
-    add("floor: copy 64 KiB twice", "us", None, None, Box::new(|s| floors::copy_twice(65536, if s { 2 } else { 2000 })));
-    add("floor: plain vector", "ns", None, None, Box::new(|s| floors::plain_creation(if s { 1000 } else { 1_000_000 })));
+    add(
+        "floor: copy 64 KiB twice",
+        "us",
+        None,
+        None,
+        Box::new(|s| floors::copy_twice(65536, if s { 2 } else { 2000 })),
+    );
+    add(
+        "floor: plain vector",
+        "ns",
+        None,
+        None,
+        Box::new(|s| floors::plain_creation(if s { 1000 } else { 1_000_000 })),
+    );
 
     let queue = Some("floor: queue and table");
     let line = Some("floor: cache line");
     let mailbox = Some("floor: mailbox");
     let copy = Some("floor: copy 64 KiB twice");
-    add("local message, 1000 in flight", "ns", Some(14.0), queue, Box::new(|s| tokens(pinned(1), 1000, 1000, 1, 5_000_000, s)));
-    add("local message, one in flight", "ns", Some(18.0), queue, Box::new(|s| tokens(pinned(1), 1, 1000, 1, 3_000_000, s)));
-    add("local message, cold: 1e5 in flight, 1e5 elements", "ns", None, queue, Box::new(|s| tokens(pinned(1), 100_000, 100_000, 1, 3_000_000, s)));
+    add(
+        "local message, 1000 in flight",
+        "ns",
+        Some(14.0),
+        queue,
+        Box::new(|s| tokens(pinned(1), 1000, 1000, 1, 5_000_000, s)),
+    );
+    add(
+        "local message, one in flight",
+        "ns",
+        Some(18.0),
+        queue,
+        Box::new(|s| tokens(pinned(1), 1, 1000, 1, 3_000_000, s)),
+    );
+    add(
+        "local message, cold: 1e5 in flight, 1e5 elements",
+        "ns",
+        None,
+        queue,
+        Box::new(|s| tokens(pinned(1), 100_000, 100_000, 1, 3_000_000, s)),
+    );
     let load = || Config { balancer: vec!["GreedyLB".into()], ..pinned(1) };
-    add("local message + load", "ns", Some(25.0), queue, Box::new(move |s| tokens(load(), 1000, 1000, 1, 3_000_000, s)));
+    add(
+        "local message + load",
+        "ns",
+        Some(25.0),
+        queue,
+        Box::new(move |s| tokens(load(), 1000, 1000, 1, 3_000_000, s)),
+    );
     let comm = || Config { balancer: vec!["TopoLB".into()], ..pinned(1) };
-    add("local message + load + communication", "ns", Some(35.0), queue, Box::new(move |s| tokens(comm(), 1000, 1000, 1, 3_000_000, s)));
-    add("cross-PE message, 1000 in flight", "ns", Some(16.0), mailbox, Box::new(|s| tokens(pinned(2), 1000, 1000, 500, 3_000_000, s)));
-    add("cross-PE message, lone, one way", "ns", Some(140.0), line, Box::new(|s| tokens(pinned(2), 1, 1000, 500, 300_000, s)));
-    add("create an element", "ns", Some(60.0), Some("floor: plain vector"), Box::new(|s| programs::create(if s { 1000 } else { 1_000_000 }).0));
-    add("bytes over the element", "B", Some(48.0), None, Box::new(|s| programs::create(if s { 10_000 } else { 1_000_000 }).1));
+    add(
+        "local message + load + communication",
+        "ns",
+        Some(35.0),
+        queue,
+        Box::new(move |s| tokens(comm(), 1000, 1000, 1, 3_000_000, s)),
+    );
+    add(
+        "cross-PE message, 1000 in flight",
+        "ns",
+        Some(16.0),
+        mailbox,
+        Box::new(|s| tokens(pinned(2), 1000, 1000, 500, 3_000_000, s)),
+    );
+    add(
+        "cross-PE message, lone, one way",
+        "ns",
+        Some(140.0),
+        line,
+        Box::new(|s| tokens(pinned(2), 1, 1000, 500, 300_000, s)),
+    );
+    add(
+        "create an element",
+        "ns",
+        Some(60.0),
+        Some("floor: plain vector"),
+        Box::new(|s| programs::create(if s { 1000 } else { 1_000_000 }).0),
+    );
+    add(
+        "bytes over the element",
+        "B",
+        Some(48.0),
+        None,
+        Box::new(|s| programs::create(if s { 10_000 } else { 1_000_000 }).1),
+    );
     let rounds = |pes, elements: i32, s: bool| {
         let rounds = if s { 2 } else { 2_000_000 / elements };
         let options = Options { elements, bytes: 0, pattern: Pattern::Rounds(rounds as u32) };
         ring::run(pinned(pes), options).result * 1e9 / f64::from(rounds) / f64::from(elements)
     };
-    add("broadcast + reduction, per element of 10,000, 1 PE", "ns", Some(35.0), queue, Box::new(move |s| rounds(1, 10_000, s)));
-    add("broadcast + reduction, per element of 10,000, 2 PEs", "ns", None, queue, Box::new(move |s| rounds(2, 10_000, s)));
+    add(
+        "broadcast + reduction, per element of 10,000, 1 PE",
+        "ns",
+        Some(35.0),
+        queue,
+        Box::new(move |s| rounds(1, 10_000, s)),
+    );
+    add(
+        "broadcast + reduction, per element of 10,000, 2 PEs",
+        "ns",
+        None,
+        queue,
+        Box::new(move |s| rounds(2, 10_000, s)),
+    );
     let hops = |bytes, count: u32, s: bool| {
         let hops = if s { 4 } else { count };
         let options = Options { elements: 2, bytes, pattern: Pattern::Hops(hops) };
@@ -86,18 +176,42 @@ fn measurements() -> Vec<Measurement> {
         ring::run(pinned(2), options).result * 1e6 / f64::from(moves) / f64::from(elements)
     };
     add("migrate 10,000 elements of 8 B, each", "us", None, line, Box::new(move |s| moves(10_000, 8, 20, s)));
-    add("migrate 1000 elements of 64 KiB, each", "us", Some(6.9), copy, Box::new(move |s| moves(1000, 65536, 10, s)));
+    add(
+        "migrate 1000 elements of 64 KiB, each",
+        "us",
+        Some(6.9),
+        copy,
+        Box::new(move |s| moves(1000, 65536, 10, s)),
+    );
     let kneighbor = |pes, s: bool| {
         let iterations = if s { 3 } else { 2000 };
         near::run(pinned(pes), 200, 3, iterations).result * 1e6 / f64::from(iterations)
     };
-    add("kneighbor, 200 elements, 2400 messages, 1 PE", "us", Some(30.0), queue, Box::new(move |s| kneighbor(1, s)));
-    add("kneighbor, 200 elements, 2400 messages, 2 PEs", "us", Some(20.0), queue, Box::new(move |s| kneighbor(2, s)));
-    add("load-balancing step, GreedyRefineLB, 512 elements, 2 PEs", "us", Some(150.0), line, Box::new(|s| {
-        let steps = if s { 2 } else { 200 };
-        let config = Config { balancer: vec!["GreedyRefineLB".into()], ..pinned(2) };
-        programs::balance(config, 512, steps).result * 1e6 / f64::from(steps)
-    }));
+    add(
+        "kneighbor, 200 elements, 2400 messages, 1 PE",
+        "us",
+        Some(30.0),
+        queue,
+        Box::new(move |s| kneighbor(1, s)),
+    );
+    add(
+        "kneighbor, 200 elements, 2400 messages, 2 PEs",
+        "us",
+        Some(20.0),
+        queue,
+        Box::new(move |s| kneighbor(2, s)),
+    );
+    add(
+        "load-balancing step, GreedyRefineLB, 512 elements, 2 PEs",
+        "us",
+        Some(150.0),
+        line,
+        Box::new(|s| {
+            let steps = if s { 2 } else { 200 };
+            let config = Config { balancer: vec!["GreedyRefineLB".into()], ..pinned(2) };
+            programs::balance(config, 512, steps).result * 1e6 / f64::from(steps)
+        }),
+    );
     all
 }
 
@@ -105,7 +219,8 @@ fn main() {
     let cli = Cli::parse();
     let mut all = measurements();
     if let Some(filter) = &cli.filter {
-        let floors: Vec<_> = all.iter().filter(|m| m.name.contains(filter.as_str())).filter_map(|m| m.floor).collect();
+        let floors: Vec<_> =
+            all.iter().filter(|m| m.name.contains(filter.as_str())).filter_map(|m| m.floor).collect();
         all.retain(|m| m.name.contains(filter.as_str()) || floors.contains(&m.name));
     }
     let rows = measure(&all, if cli.small { 1 } else { cli.rounds.max(1) }, cli.small);

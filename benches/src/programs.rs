@@ -74,12 +74,7 @@ impl Balanced {
 pub fn balance(config: Config, elements: i32, steps: u32) -> Report<f64> {
     equipoise::run(config, |pe, done| {
         let epoch = pe.shared(Instant::now);
-        let array = pe.array([elements], |_| Balanced {
-            steps,
-            start: epoch_now(),
-            epoch,
-            done,
-        });
+        let array = pe.array([elements], |_| Balanced { steps, start: epoch_now(), epoch, done });
         pe.main(move |pe| array.all(pe).step());
     })
 }

@@ -186,8 +186,7 @@ pub fn run(config: Config, options: Options) -> Report<f64> {
             start,
             done,
         });
-        let ring =
-            pe.array([elements], |_| Ring { count: elements, counter, data: vec![1; bytes], seen: 0 });
+        let ring = pe.array([elements], |_| Ring { count: elements, counter, data: vec![1; bytes], seen: 0 });
         pe.main(move |pe| {
             *start.get(pe).lock().expect("nobody panics under this lock") = Instant::now();
             match pattern {

@@ -7,6 +7,7 @@
 use crate::context::PeCx;
 use crate::load::{Sent, element_key};
 use crate::options::Report as ReportForm;
+use crate::simulation::show;
 use equipoise_strategies::Assignment;
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::database::{Database, Edge, End, Object, ObjectIndex, PeRecord};
@@ -195,10 +196,10 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
 fn publish(form: Option<ReportForm>, step: &LbStep) {
     match form {
         Some(ReportForm::Json) => match serde_json::to_string(step) {
-            Ok(line) => println!("{line}"),
+            Ok(line) => show(&line),
             Err(error) => eprintln!("warning: a load-balancing step cannot be shown as JSON: {error}"),
         },
-        Some(ReportForm::Text) => println!("{step}"),
+        Some(ReportForm::Text) => show(&step.to_string()),
         None => {}
     }
     if let (Some(error), Some(strategy)) = (&step.error, &step.strategy) {

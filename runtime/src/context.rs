@@ -125,7 +125,7 @@ pub struct PeCx {
     pub(crate) steps: Steps,
     pub(crate) parked: RefCell<Parked>,
     /// Sends that wait for quiescence.
-    pub(crate) quiet: RefCell<Vec<Box<dyn FnOnce(&PeCx)>>>,
+    pub(crate) quiet: RefCell<Vec<Task>>,
     pub(crate) rolls: RefCell<Vec<Roll>>,
     pub(crate) counts: Counts,
     /// Buffers to encode migrating elements in.
@@ -141,6 +141,9 @@ pub(crate) struct ArrayInfo {
     pub(crate) count: u32,
     pub(crate) show: fn(&dyn AnyPort, u32) -> String,
 }
+
+/// Something to be done on a PE later: `main`, or a send that waits for quiescence.
+pub(crate) type Task = Box<dyn FnOnce(&PeCx)>;
 
 /// Buffers beyond this many are not kept.
 const BUFFERS: usize = 64;
@@ -239,7 +242,7 @@ impl PeCx {
     }
 
     /// Keeps a send until nothing is in flight.
-    pub(crate) fn when_quiet(&self, send: Box<dyn FnOnce(&PeCx)>) {
+    pub(crate) fn when_quiet(&self, send: Task) {
         self.quiet.borrow_mut().push(send);
         self.node.quiescence.wait();
     }

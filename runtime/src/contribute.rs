@@ -16,9 +16,9 @@ pub(crate) struct Contributions<M> {
     first: Cell<Option<(Receivers, M)>>,
     others: RefCell<VecDeque<(Receivers, M)>>,
     /// What elements of this PE contributed.
-    partials: RefCell<Vec<Box<Partial<M>>>>,
+    partials: RefCell<Vec<Partial<M>>>,
     /// On PE 0: what came from all PEs.
-    totals: RefCell<Vec<Box<Partial<M>>>>,
+    totals: RefCell<Vec<Partial<M>>>,
 }
 
 impl<M> Default for Contributions<M> {
@@ -109,7 +109,7 @@ impl<T: Chare> Port<T> {
             partials.push(Partial::new(by.source, by.round, entry, to.clone()));
             partials.len() - 1
         });
-        let partial = &mut *partials[at];
+        let partial = &mut partials[at];
         if partial.entry != entry || partial.to != to {
             self.mixed(pe, by.source, by.round);
         }
@@ -132,17 +132,17 @@ impl<T: Chare> Port<T> {
         )
     }
 
-    fn forward(&self, pe: &PeCx, mut partial: Box<Partial<T::Msg>>) {
+    fn forward(&self, pe: &PeCx, mut partial: Partial<T::Msg>) {
         partial.pieces.settle(T::combine);
         if pe.rank == 0 {
             self.total(pe, partial);
         } else {
-            self.post(pe, 0, Order::Partial(partial));
+            self.post(pe, 0, Order::Partial(Box::new(partial)));
         }
     }
 
     /// Takes in a part of a reduction on PE 0.
-    pub(crate) fn total(&self, pe: &PeCx, partial: Box<Partial<T::Msg>>) {
+    pub(crate) fn total(&self, pe: &PeCx, partial: Partial<T::Msg>) {
         let (source, round, tally) = (partial.source, partial.round, partial.tally);
         {
             let mut totals = self.contributions.totals.borrow_mut();

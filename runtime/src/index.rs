@@ -93,11 +93,12 @@ macro_rules! grid_index {
             #[inline(always)]
             fn unrank(mut rank: u32, shape: Self) -> Self {
                 let mut index = [0; $dimensions];
-                for d in 0..$dimensions - 1 {
-                    index[d] = (rank % shape[d] as u32) as i32;
-                    rank /= shape[d] as u32;
+                let (last, others) = index.split_last_mut().expect("an index has a dimension");
+                for (coordinate, &side) in others.iter_mut().zip(&shape) {
+                    *coordinate = (rank % side as u32) as i32;
+                    rank /= side as u32;
                 }
-                index[$dimensions - 1] = rank as i32;
+                *last = rank as i32;
                 index
             }
             fn coordinates(self) -> ObjectIndex {

@@ -33,7 +33,6 @@ pub(crate) struct Outcome {
     pub(crate) failure: Option<Failure>,
     pub(crate) lb_steps: Vec<LbStep>,
     pub(crate) databases: Vec<Database>,
-    pub(crate) array_names: Vec<String>,
     /// What the PEs wait for, where nothing moves any more.
     pub(crate) waiting: Vec<String>,
     pub(crate) executions: u64,

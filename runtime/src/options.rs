@@ -338,7 +338,7 @@ pub(crate) struct Settings {
     pub(crate) lb_report: Option<Report>,
     lb_comm: Comm,
     pub(crate) dump: Option<PathBuf>,
-    dump_start: u64,
+    pub(crate) dump_start: u64,
     dump_steps: u64,
     pub(crate) bind: bool,
     pub(crate) seed: u64,

@@ -87,8 +87,8 @@ pub(crate) struct Partial<M> {
 }
 
 impl<M> Partial<M> {
-    pub(crate) fn new(source: u16, round: u32, entry: u16, to: Receivers) -> Box<Self> {
-        Box::new(Partial { source, round, entry, to, tally: Tally::default(), pieces: Pieces::default() })
+    pub(crate) fn new(source: u16, round: u32, entry: u16, to: Receivers) -> Self {
+        Partial { source, round, entry, to, tally: Tally::default(), pieces: Pieces::default() }
     }
 }
 

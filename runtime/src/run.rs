@@ -3,7 +3,7 @@
 use crate::array::{AnyPort, Array, Port, Shared, Slot};
 use crate::balancer::LbStep;
 use crate::chare::Chare;
-use crate::context::{ArrayInfo, PeCx, Roll, array_bit};
+use crate::context::{ArrayInfo, PeCx, Roll, Task, array_bit};
 use crate::elements::{Elements, Manager};
 use crate::index::{Index, Pe, show};
 use crate::location::{Directory, IN_TRANSIT, Placement, place};
@@ -28,7 +28,7 @@ pub struct Setup {
     managers: RefCell<Vec<Box<dyn Manager>>>,
     infos: RefCell<Vec<ArrayInfo>>,
     shared: Cell<u32>,
-    main: RefCell<Option<Box<dyn FnOnce(&PeCx)>>>,
+    main: RefCell<Option<Task>>,
 }
 
 impl Setup {
@@ -236,7 +236,7 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Exit<R> {
 pub(crate) struct Built {
     pub(crate) pe: PeCx,
     pub(crate) managers: Vec<Box<dyn Manager>>,
-    main: Option<Box<dyn FnOnce(&PeCx)>>,
+    main: Option<Task>,
 }
 
 /// Runs the setup of one PE; none if it panicked, which ends the run.
@@ -269,9 +269,6 @@ impl Built {
             && !pe.infos.iter().any(|info| info.count as usize == list.len())
         {
             pe.fail(format!("--initial lists {} PEs, and no array has so many elements", list.len()));
-        }
-        if pe.rank == 0 {
-            pe.node.outcome.lock().array_names = pe.infos.iter().map(|info| info.name.to_owned()).collect();
         }
         Built { pe, managers: managers.into_inner(), main: main.into_inner() }
     }
@@ -410,7 +407,7 @@ where
         Ok(report) => report,
         Err(error) if program => {
             match &error {
-                RunError::Answer(text) => println!("{}", text.trim_end()),
+                RunError::Answer(text) => crate::simulation::show(text),
                 error => eprintln!("error: {error}"),
             }
             std::process::exit(error.exit_code())
@@ -449,7 +446,7 @@ where
         Some(Failure::Quiet) => return Err(RunError::Quiet { waiting: outcome.waiting }),
         None => {}
     }
-    crate::simulation::dump(&settings, outcome.array_names, outcome.databases)?;
+    crate::simulation::dump(&settings, outcome.databases)?;
     let result = result.and_then(|result| result.downcast().ok());
     let result = result.ok_or_else(|| RunError::Program("the run ended without a result".into()))?;
     Ok(Report {

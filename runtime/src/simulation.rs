@@ -38,14 +38,31 @@ pub(crate) fn answer(config: &Config) -> Result<Option<String>, RunError> {
 }
 
 /// Writes the databases of a run.
-pub(crate) fn dump(
-    settings: &Settings,
-    arrays: Vec<String>,
-    databases: Vec<Database>,
-) -> Result<(), RunError> {
+pub(crate) fn dump(settings: &Settings, databases: Vec<Database>) -> Result<(), RunError> {
     let Some(path) = &settings.dump else { return Ok(()) };
-    let _ = arrays;
-    let program = std::env::args().next().unwrap_or_default();
-    let dump = Dump { program, topology: settings.topology.spec(), steps: databases };
+    if databases.is_empty() {
+        eprintln!(
+            "warning: --lb-dump {}: the run had no load-balancing step {} or later; nothing is written",
+            path.display(),
+            settings.dump_start
+        );
+        return Ok(());
+    }
+    let dump = Dump { program: program(), topology: settings.topology.spec(), steps: databases };
     write_dump(path, &dump).map_err(RunError::Program)
+}
+
+/// The command line, with the program's name for its path.
+fn program() -> String {
+    let mut args = std::env::args();
+    let path = args.next().unwrap_or_default();
+    let name = std::path::Path::new(&path).file_name().map(|name| name.to_string_lossy().into_owned());
+    name.into_iter().chain(args).collect::<Vec<_>>().join(" ")
+}
+
+/// Shows a text to whoever asked for it; that nobody reads it any more is no error.
+pub(crate) fn show(text: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush());
 }

@@ -246,7 +246,7 @@ fn nothing_else_stands_at_the_top() {
         "CHANGELOG.md",
         "LICENSE-MIT",
         "LICENSE-APACHE",
-        "rustfmt.toml",
+        ".rustfmt.toml",
         "deny.toml",
     ];
     let entries = fs::read_dir(WORKSPACE).expect("the workspace");

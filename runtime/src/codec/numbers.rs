@@ -53,7 +53,7 @@ impl<'de, N: AnyBitPattern + NoUninit> Visitor<'de> for Block<N> {
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<N>, E> {
         let width = size_of::<N>();
-        if width == 0 || bytes.len() % width != 0 {
+        if width == 0 || !bytes.len().is_multiple_of(width) {
             return Err(E::invalid_length(bytes.len(), &self));
         }
         // Copies once, into memory aligned for `N`, whatever the alignment of the input.

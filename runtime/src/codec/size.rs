@@ -54,7 +54,7 @@ macro_rules! fixed {
 const VARIANT: u64 = 4;
 const LENGTH: u64 = 8;
 
-impl<'a> ser::Serializer for &'a mut Count {
+impl ser::Serializer for &mut Count {
     type Ok = ();
     type Error = Refused;
     type SerializeSeq = Self;

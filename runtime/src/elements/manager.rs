@@ -4,6 +4,7 @@ use super::{Elements, Manager};
 use crate::array::Item;
 use crate::balancer::{ObjectStatistics, Statistics};
 use crate::chare::Chare;
+use crate::codec;
 use crate::context::PeCx;
 use crate::index::Index;
 use crate::location::{self, IN_TRANSIT, Route};
@@ -71,15 +72,20 @@ impl<T: Chare> Manager for Elements<T> {
                 index: T::Index::unrank(slot.rank, self.port.shared.shape).coordinates(),
                 load_seconds: measured,
                 bytes: None,
-                migratable: movable,
+                migratable: movable && slot.extra.as_ref().is_none_or(|extra| !extra.pinned),
                 edges: Vec::new(),
             };
             if let Some(extra) = &mut slot.extra {
                 let charged = std::mem::take(&mut extra.charged);
                 object.load_seconds = extra.declared.take().unwrap_or(measured + charged);
-                object.bytes = extra.bytes;
-                object.migratable &= !extra.pinned;
                 object.edges = extra.edges.as_mut().map(|edges| edges.take()).unwrap_or_default();
+                object.bytes = extra.bytes;
+            }
+            if object.migratable && object.bytes.is_none() {
+                // What its first move would cost; each move then says what it did cost.
+                let bytes = codec::size(&slot.chare);
+                slot.extra().bytes = Some(bytes);
+                object.bytes = Some(bytes);
             }
             statistics.measured_seconds += measured;
             statistics.objects.push(object);

@@ -48,7 +48,7 @@ impl<T: Chare> Elements<T> {
                     self.deliver_to_all(pe, msg);
                 }
             }
-            Order::Partial(partial) => self.port.total(pe, partial),
+            Order::Partial(partial) => self.port.total(pe, *partial),
             Order::Arrive { journey, slot } => self.arrive(pe, journey, *slot, Vec::new()),
             Order::ArriveEncoded { journey, bytes } => {
                 if let Some(mut slot) = self.port.decoded::<Slot<T>>(pe, &bytes) {
