@@ -1,6 +1,11 @@
 //! What the tests share: the command `equipoise` as a process in a folder of its own, and the reference
 //! data beside the project.
 
+/// The README; its program is compiled and run as a test of this documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
