@@ -1,0 +1,198 @@
+//! Failing well: every mistake of a program ends its run with a sentence that says where, and nothing hangs.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use common::*;
+use equipoise::prelude::*;
+use equipoise::{RunError, try_run};
+
+/// What goes wrong, and how it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+enum Mistake {
+    Panics,
+    PanicsWithNothing,
+    Guard,
+    Outside,
+    Inserts,
+    SyncsAgain,
+    Migrates,
+    MigratesNowhere,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Clumsy {
+    mistake: Mistake,
+    victim: [i32; 2],
+    done: Exit<u32>,
+}
+
+fn careful(mistake: Mistake, left: u32) -> bool {
+    assert!(mistake != Mistake::Guard || left > 0, "the guard trips");
+    true
+}
+
+#[chare(index = [i32; 2], sync)]
+impl Clumsy {
+    /// Wanders about; the last step goes wrong.
+    #[entry(when = careful(self.mistake, left))]
+    fn stumble(&mut self, cx: &Cx<Self>, left: u32) {
+        if left > 0 {
+            let next = if left == 1 { self.victim } else { [left as i32 % 3, left as i32 % 2] };
+            return cx.peer(next).stumble(left - 1);
+        }
+        match self.mistake {
+            Mistake::Panics => panic!("over its own feet"),
+            Mistake::PanicsWithNothing => std::panic::panic_any(7u8),
+            Mistake::Guard => unreachable!("its guard panics"),
+            Mistake::Outside => cx.peer([3, 0]).stumble(1),
+            Mistake::Inserts => {
+                let again = Clumsy { mistake: self.mistake, victim: self.victim, done: self.done };
+                cx.array().insert(cx, [0, 1], again);
+            }
+            Mistake::SyncsAgain => {
+                cx.at_sync().stumble(1);
+                cx.peer(cx.index()).stumble(0);
+            }
+            Mistake::Migrates => cx.migrate(Pe(99)),
+            Mistake::MigratesNowhere => cx.migrate(Pe(u32::MAX)),
+        }
+    }
+}
+
+fn failure(config: Config, mistake: Mistake) -> String {
+    let error = try_run(config, |pe, done: Exit<u32>| {
+        let clumsy = pe.array([3, 2], |_| Clumsy { mistake, victim: [2, 1], done });
+        pe.main(move |pe| clumsy.at(pe, [0, 0]).stumble(9));
+    });
+    error.map(|report| report.result).expect_err("the run fails").to_string()
+}
+
+#[test]
+fn a_panic_names_the_element_the_entry_and_the_pe() {
+    everywhere(14, 8, |config| {
+        let last = config.pes.unwrap_or(1) - 1;
+        let config = Config { initial: "blocks".into(), balancer: vec!["DummyLB".into()], ..config };
+        let here = format!(
+            "Clumsy[2, 1] in entry `stumble` on PE {} panicked: ",
+            if last > 5 { 5 * (last + 1) / 6 } else { last }
+        );
+        let told = |mistake| failure(config.clone(), mistake);
+        assert_eq!(told(Mistake::Panics), format!("{here}over its own feet"));
+        assert_eq!(told(Mistake::PanicsWithNothing), format!("{here}a panic without a message"));
+        let outside = "Clumsy[3, 0] does not exist, its array has the shape [3, 2]";
+        assert!(told(Mistake::Outside).starts_with(&format!("{here}{outside}")));
+        let again = "Clumsy[2, 1] called `at_sync` again before load balancing was over";
+        assert_eq!(told(Mistake::SyncsAgain), format!("{here}{again}"));
+        assert_eq!(told(Mistake::Migrates), format!("{here}there is no PE 99: the run has {}", last + 1));
+        assert!(told(Mistake::MigratesNowhere).starts_with(&here));
+        assert!(told(Mistake::Inserts).contains("Clumsy[0, 1] exists already"));
+    });
+}
+
+/// The error of a run of this setup, on any machine.
+#[track_caller]
+fn check(expected: &'static str, setup: fn(&Setup, Exit<u32>)) {
+    everywhere(7, 8, move |config| {
+        // Some mistakes need several PEs.
+        let config = with_pes(&config, config.pes.unwrap_or(1) + 2);
+        let error = try_run(config, setup).map(|report| report.result).expect_err("the run fails");
+        assert!(error.to_string().contains(expected), "{error}\nis not: {expected}");
+        assert!(!matches!(error, RunError::Quiet { .. }));
+    });
+}
+
+fn clumsy(done: Exit<u32>) -> impl Fn([i32; 2]) -> Clumsy {
+    move |_| Clumsy { mistake: Mistake::Panics, victim: [0, 0], done }
+}
+
+#[test]
+fn a_panic_outside_the_elements_is_told_with_its_place() {
+    check("code outside the elements of PE 0 panicked: in main", |pe, _| pe.main(|_| panic!("in main")));
+    check("the setup of PE 2 panicked: in setup", |pe, _| {
+        assert!(pe.here() != Pe(2), "in setup");
+    });
+    check("the setup of PE 1 panicked: making [2, 1]", |pe, done| {
+        let two = |rank: i32| Pe(u32::from(rank == 5));
+        let make = clumsy(done);
+        pe.array_placed(
+            [3, 2],
+            |[x, y]| two(x + 3 * y),
+            |at| {
+                assert!(at != [2, 1], "making {at:?}");
+                make(at)
+            },
+        );
+    });
+    check("code outside the elements of PE 0 panicked: in a parked closure", |pe, _| {
+        pe.main(|pe| pe.reply(|_, ()| panic!("in a parked closure")).send(pe, ()));
+    });
+    check("code outside the elements of PE 0 panicked: Clumsy[0, 2] does not exist", |pe, done| {
+        let all = pe.array([3, 2], clumsy(done));
+        pe.main(move |pe| all.at(pe, [0, 2]).stumble(0));
+    });
+}
+
+#[test]
+fn a_setup_that_differs_from_pe_to_pe_is_refused() {
+    check("a setup makes the same arrays on every PE", |pe, done| {
+        let shape = if pe.here() == Pe(1) { [3, 3] } else { [3, 2] };
+        pe.array(shape, clumsy(done));
+    });
+    check("a setup makes the same arrays on every PE", |pe, done| {
+        if pe.here() == Pe(1) {
+            pe.array((), |()| Lonely);
+        }
+        pe.array([3, 2], clumsy(done));
+    });
+}
+
+#[derive(Serialize, Deserialize)]
+struct Lonely;
+
+#[chare(index = ())]
+impl Lonely {
+    #[entry]
+    fn nothing(&mut self, _cx: &Cx<Self>) {}
+}
+
+#[test]
+fn a_shape_that_cannot_be_is_refused() {
+    check("the shape [-1, 2] of Clumsy is negative or has more than 2^32 - 1 indices", |pe, done| {
+        pe.array([-1, 2], clumsy(done));
+    });
+    check("the shape [65536, 65536] of Clumsy", |pe, _| {
+        pe.sparse::<_, Clumsy>([1 << 16, 1 << 16]);
+    });
+    check("is placed on PE 77, and there are", |pe, done| {
+        pe.array_placed([3, 2], |_| Pe(77), clumsy(done));
+    });
+}
+
+#[test]
+fn a_configuration_that_cannot_be_followed_is_refused_before_anything_runs() {
+    let refused = |config: Config, expected: &str| {
+        let run = try_run(config, |_, _: Exit<u32>| panic!("nothing runs"));
+        match run.map(|report| report.result) {
+            Err(RunError::Config(sentence)) => assert!(sentence.contains(expected), "{sentence}"),
+            other => panic!("{other:?}"),
+        }
+    };
+    refused(Config::threads(0), "give a number from 1 to");
+    refused(Config { balancer: vec!["GredyLB".into()], ..Config::threads(2) }, "GreedyLB");
+    refused(Config { initial: "/nowhere/at/all".into(), ..Config::simulated(2, 0) }, "cannot read");
+}
+
+#[test]
+fn a_placement_file_of_another_length_is_refused() {
+    let path = std::env::temp_dir().join(format!("placement-{}", std::process::id()));
+    std::fs::write(&path, "0\n1\n0\n").unwrap();
+    let config = Config { initial: path.display().to_string(), ..Config::threads(2) };
+    let error = try_run(config, |pe, done: Exit<u32>| {
+        pe.array([3, 2], clumsy(done));
+    });
+    std::fs::remove_file(path).unwrap();
+    let error = error.map(|report| report.result).expect_err("no array has 3 elements").to_string();
+    assert_eq!(error, "--initial lists 3 PEs, and no array has so many elements");
+}

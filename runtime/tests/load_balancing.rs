@@ -1,0 +1,297 @@
+//! Load-balancing steps: the strategy sees exactly what happened, and what it says is done - or, if it
+//! cannot be done, told.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use common::*;
+use equipoise::prelude::*;
+use equipoise::strategies::database::{Database, End};
+use equipoise::strategies::{Assignment, Strategy, StrategyError, Topology};
+use equipoise::{Comm, Report};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// Keeps every database it is shown, and moves everything that may move one PE on, or two ..
+#[derive(Default)]
+struct Spy {
+    seen: Mutex<Vec<Database>>,
+}
+
+impl Strategy for Spy {
+    fn assign(&self, database: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
+        let pes = database.pes.len() as u32;
+        let on = |by: u32, pe: u32| (pe + 1 + by % 3) % pes;
+        let moved = |(by, o): (u32, &equipoise::strategies::database::Object)| match o.migratable {
+            true => on(by, o.pe),
+            false => o.pe,
+        };
+        let answer = Assignment::new((0..).zip(&database.objects).map(moved).collect());
+        self.seen.lock().unwrap().push(database.clone());
+        Ok(answer)
+    }
+}
+
+/// Which array an element is of, and its index.
+type Name = (u32, i32);
+
+/// Where everybody was in each period.
+type Places = BTreeMap<(Name, u32), u32>;
+
+#[derive(Serialize, Deserialize)]
+struct Judge {
+    places: Places,
+    missing: usize,
+    done: Exit<Places>,
+}
+
+#[chare(index = ())]
+impl Judge {
+    #[entry]
+    fn note(&mut self, cx: &Cx<Self>, places: Places) {
+        self.places.extend(places);
+        self.missing -= 1;
+        if self.missing == 0 {
+            self.done.exit(cx, std::mem::take(&mut self.places));
+        }
+    }
+}
+
+const STEPS: u32 = 6;
+const ELEMENTS: i32 = 11;
+
+/// What element `index` charges in a period: exact in binary.
+fn charge(name: Name, step: u32) -> f64 {
+    f64::from(name.0 * 64 + name.1 as u32 * 8 + step + 1) / 1024.0
+}
+
+/// What it sends to its successor, and to the one after that, whose name it says.
+fn row(name: Name, step: u32) -> Vec<f64> {
+    vec![0.5; (name.1 as u32 * 3 + step) as usize % 17]
+}
+
+/// A worker, who sends two rows per period and waits for two.
+macro_rules! workers {
+    ($($name:ident: $array:literal, ($($option:ident),*);)*) => {$(
+        #[derive(Serialize, Deserialize)]
+        struct $name {
+            step: u32,
+            missing: u32,
+            places: Places,
+            judge: Array<Judge>,
+        }
+
+        impl $name {
+            fn new(judge: Array<Judge>) -> Self {
+                Self { step: 0, missing: 2, places: Places::new(), judge }
+            }
+        }
+
+        #[chare(index = [i32; 1], $($option),*)]
+        impl $name {
+            #[entry]
+            fn go(&mut self, cx: &Cx<Self>) {
+                let [i] = cx.index();
+                let me = ($array, i);
+                self.places.insert((me, self.step), cx.here().0);
+                if self.step == STEPS {
+                    return self.judge.at(cx, ()).note(std::mem::take(&mut self.places));
+                }
+                cx.pin(self.step % 2 == 1 && i % 3 == 0);
+                let half = charge(me, self.step) / 2.0;
+                if i % 4 == 3 {
+                    cx.charge(77.0);
+                    cx.set_load(half * 2.0);
+                } else {
+                    cx.charge(half);
+                    cx.charge(half);
+                }
+                for far in [1, 2] {
+                    let next = [(i + far) % ELEMENTS];
+                    cx.peer(next).take(self.step, row(me, self.step), vec![("row".into(), far as u16)]);
+                }
+                // What an element sends itself is no communication.
+                cx.peer([i]).ready(self.step);
+            }
+
+            #[entry(when = step == self.step)]
+            fn take(&mut self, cx: &Cx<Self>, step: u32, row: Vec<f64>, label: Vec<(String, u16)>) {
+                let i = (cx.index()[0] - i32::from(label[0].1 as i16)).rem_euclid(ELEMENTS);
+                assert_eq!(row, self::row(($array, i), step));
+                cx.charge(0.0);
+                self.missing -= 1;
+            }
+
+            #[entry(when = step == self.step && self.missing == 0)]
+            fn ready(&mut self, cx: &Cx<Self>, step: u32) {
+                cx.charge(0.0);
+                self.step = step + 1;
+                self.missing = 2;
+                cx.at_sync().go();
+            }
+        }
+    )*};
+}
+workers! {
+    Worker: 1, (sync);
+    Fixed: 2, (sync, pinned);
+}
+
+fn spied(config: Config, spy: Arc<Spy>, communication: bool) -> Report<Places> {
+    let config = Config { balancer: vec!["Spy".into()], ..config }.strategy("Spy", spy, communication);
+    equipoise::run(config, |pe, done| {
+        let judge = pe.array((), |()| Judge { places: Places::new(), missing: 2 * ELEMENTS as usize, done });
+        let workers = pe.array([ELEMENTS], |_| Worker::new(judge));
+        let fixed = pe.array([ELEMENTS], |_| Fixed::new(judge));
+        // Nobody waits for arrays without elements.
+        pe.array([0], |_| Worker::new(judge));
+        pe.sparse::<_, Worker>([5]);
+        pe.main(move |pe| {
+            workers.all(pe).go();
+            fixed.all(pe).go();
+        });
+    })
+}
+
+/// Messages and bytes of every edge between objects, by the names of its ends.
+fn edges(database: &Database) -> BTreeMap<(Name, Name), (u64, u64)> {
+    let name = |object: u32| {
+        let object = &database.objects[object as usize];
+        (object.array, object.index.coordinates()[0])
+    };
+    let mut edges = BTreeMap::new();
+    for edge in &database.edges {
+        if let (End::Object(from), End::Object(to)) = (edge.from, edge.to) {
+            let old = edges.insert((name(from), name(to)), (edge.messages, edge.bytes));
+            assert_eq!(old, None, "an edge is recorded twice");
+        }
+    }
+    edges
+}
+
+#[test]
+fn the_strategy_sees_exactly_what_happened_and_what_it_says_is_done() {
+    everywhere(40, 16, |config| {
+        let spy = Arc::new(Spy::default());
+        let report = spied(config.clone(), spy.clone(), true);
+        assert!(report.lb_steps.iter().all(|step| step.error.is_none()));
+        let seen = spy.seen.lock().unwrap();
+        assert_eq!((seen.len(), report.lb_steps.len()), (STEPS as usize, STEPS as usize));
+        for (step, database) in (0..).zip(seen.iter()) {
+            let names: Vec<Name> = (1..=2).flat_map(|array| (0..ELEMENTS).map(move |i| (array, i))).collect();
+            let judge = (0, 0);
+            let found: Vec<Name> = database
+                .objects
+                .iter()
+                .map(|o| (o.array, o.index.coordinates().first().copied().unwrap_or(0)))
+                .collect();
+            assert_eq!(found, [&[judge][..], &names].concat());
+            for (o, &name) in database.objects[1..].iter().zip(&names) {
+                assert_eq!(o.load_seconds, charge(name, step), "the load of {name:?} in step {step}");
+                assert_eq!(o.pe, report.result[&(name, step)], "the place of {name:?} in step {step}");
+                let pinned = name.0 == 2 || step % 2 == 1 && name.1 % 3 == 0;
+                assert_eq!(o.migratable, !pinned, "{name:?} in step {step}");
+                let next = report.result[&(name, step + 1)];
+                let pes = config.pes.unwrap_or(1) as u32;
+                let moved = (o.pe + 1 + (ELEMENTS as u32 * (name.0 - 1) + name.1 as u32 + 1) % 3) % pes;
+                assert_eq!(
+                    next,
+                    if pinned { o.pe } else { moved },
+                    "the new place of {name:?} in step {step}"
+                );
+            }
+            let expected: BTreeMap<_, _> = names
+                .iter()
+                .flat_map(|&(array, i)| {
+                    // The variant, the step, the row as a block of bytes; the label as a list of a text and a u16.
+                    let bytes = 4 + 4 + (8 + 8 * row((array, i), step).len() as u64) + 8 + (8 + 3) + 2;
+                    [1, 2].map(|far| (((array, i), (array, (i + far) % ELEMENTS)), (1, bytes)))
+                })
+                .collect();
+            assert_eq!(edges(database), expected, "the edges of step {step}");
+            assert_eq!(database.dangling_edges, 0);
+        }
+    });
+}
+
+#[test]
+fn communication_is_recorded_if_the_strategy_or_the_user_asks() {
+    for (asks, flag, recorded) in [
+        (false, Comm::Auto, false),
+        (true, Comm::Auto, true),
+        (false, Comm::On, true),
+        (true, Comm::Off, false),
+    ] {
+        everywhere(3, 3, move |config| {
+            let spy = Arc::new(Spy::default());
+            spied(Config { lb_comm: flag, ..config }, spy.clone(), asks);
+            let seen = spy.seen.lock().unwrap();
+            assert!(seen.iter().all(|database| database.edges.is_empty() != recorded), "{asks} {flag:?}");
+        });
+    }
+}
+
+/// A strategy that gives impossible answers.
+struct Bad(u64);
+
+impl Strategy for Bad {
+    fn assign(&self, database: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
+        let pes = database.pes.len() as u32;
+        let mut answer: Vec<u32> = database.objects.iter().map(|o| o.pe).collect();
+        // An answer of which a part could be obeyed: this one is never pinned.
+        answer[2] = (answer[2] + 1) % pes;
+        let last = answer.len() - 1;
+        match self.0 {
+            0 => drop(answer.pop()),
+            1 => answer.push(0),
+            2 => answer[last] = pes,
+            3 => answer[last] = u32::MAX,
+            // Of the last array, which is pinned; the first is no `sync` one.
+            4 => answer[last] = (answer[last] + 1) % pes,
+            5 => answer[0] = (answer[0] + 1) % pes,
+            6 => return Err(StrategyError("it has no idea".into())),
+            _ => panic!("it fell over"),
+        }
+        Ok(Assignment::new(answer))
+    }
+}
+
+#[test]
+fn an_impossible_answer_is_told_and_not_obeyed() {
+    let told = [
+        "placed 22 objects, and the database has 23",
+        "placed 24 objects, and the database has 23",
+        "on PE ",
+        "on PE 4294967295, and there are only",
+        "moved object 22, which is not migratable",
+        "moved object 0, which is not migratable",
+        "it has no idea",
+        "it panicked: it fell over",
+    ];
+    everywhere(16, 8, move |config| {
+        let kind = config.seed % 8;
+        let config = with_pes(&config, 2 + config.seed as usize % 3);
+        let config =
+            Config { balancer: vec!["Bad".into()], ..config }.strategy("Bad", Arc::new(Bad(kind)), false);
+        let report = equipoise::run(config, |pe, done| {
+            let judge =
+                pe.array((), |()| Judge { places: Places::new(), missing: 2 * ELEMENTS as usize, done });
+            let workers = pe.array([ELEMENTS], |_| Worker::new(judge));
+            let fixed = pe.array([ELEMENTS], |_| Fixed::new(judge));
+            pe.main(move |pe| {
+                workers.all(pe).go();
+                fixed.all(pe).go();
+            });
+        });
+        assert_eq!((report.lb_steps.len(), report.migrations), (STEPS as usize, 0));
+        for step in &report.lb_steps {
+            assert_eq!(step.strategy.as_deref(), Some("Bad"));
+            let error = step.error.as_deref().unwrap_or("");
+            assert!(error.contains(told[kind as usize]), "{error}");
+        }
+        for ((name, step), pe) in &report.result {
+            assert_eq!(*pe, report.result[&(*name, 0)], "{name:?} moved in step {step}");
+        }
+    });
+}
