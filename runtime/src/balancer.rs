@@ -21,7 +21,7 @@ pub(crate) struct Statistics {
     pub(crate) pe: u32,
     pub(crate) wall_seconds: f64,
     pub(crate) idle_seconds: f64,
-    /// Of the objects' loads, what was measured by the clock.
+    /// What the objects took by the clock, whatever they charged.
     pub(crate) measured_seconds: f64,
     pub(crate) objects: Vec<ObjectStatistics>,
     /// Whom the PE itself sent how much.
@@ -57,6 +57,8 @@ pub struct LbStep {
     pub step: u64,
     /// The strategy, as it was asked for; none if the step only wrote the database.
     pub strategy: Option<String>,
+    /// Seconds since the step before, or the start.
+    pub period_seconds: f64,
     /// Seconds the strategy took.
     pub strategy_seconds: f64,
     /// Seconds from the moment the last element had come to the decision.
@@ -82,6 +84,7 @@ impl LbStep {
 pub(crate) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics>) -> Vec<Plan> {
     let settings = &pe.node.settings;
     let (database, keys) = database(pe, step, collected);
+    let period_seconds = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
     let placement = database.placement();
     let choice = settings.schedule.at(u64::from(step));
     let asked = pe.ticker.now();
@@ -116,6 +119,7 @@ pub(crate) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     let report = LbStep {
         step: u64::from(step),
         strategy: choice.map(|choice| choice.spec.clone()),
+        period_seconds,
         strategy_seconds,
         decision_seconds: pe.ticker.seconds(pe.ticker.now().wrapping_sub(began)),
         before,

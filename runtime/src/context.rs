@@ -41,9 +41,12 @@ pub(crate) mod after {
 /// The bit of [`PeCx::queued`] that stands for orders about the run; arrays share the others.
 pub(crate) const PE_ORDERS: u64 = 1 << 63;
 
+/// How many arrays have a bit of their own; with more, they share.
+pub(crate) const ARRAY_BITS: usize = 63;
+
 /// The bit of an array.
 pub(crate) fn array_bit(id: u16) -> u64 {
-    1 << (id % 63)
+    1 << (usize::from(id) % ARRAY_BITS)
 }
 
 /// The element that runs.
@@ -124,8 +127,8 @@ pub struct PeCx {
     pub(crate) ticker: Ticker,
     pub(crate) steps: Steps,
     pub(crate) parked: RefCell<Parked>,
-    /// Sends that wait for quiescence.
-    pub(crate) quiet: RefCell<Vec<Task>>,
+    /// Sends that wait for quiescence, with the number of quiescences that had been found before.
+    pub(crate) quiet: RefCell<Vec<(u64, Task)>>,
     pub(crate) rolls: RefCell<Vec<Roll>>,
     pub(crate) counts: Counts,
     /// Buffers to encode migrating elements in.
@@ -213,7 +216,11 @@ impl PeCx {
     /// Has no effect where nothing is measured because no balancer and no dump asks for it.
     pub fn measure(&self, on: bool) {
         self.recording.set(if on { self.node.settings.recording() } else { 0 });
-        self.after.set(self.after.get() | after::MEASURE);
+        if self.running().is_some() {
+            self.after.set(self.after.get() | after::MEASURE);
+        } else {
+            self.after.set(self.recording.get());
+        }
     }
 
     /// The element that runs.
@@ -243,8 +250,21 @@ impl PeCx {
 
     /// Keeps a send until nothing is in flight.
     pub(crate) fn when_quiet(&self, send: Task) {
-        self.quiet.borrow_mut().push(send);
-        self.node.quiescence.wait();
+        let round = self.node.quiescence.wait();
+        self.quiet.borrow_mut().push((round, send));
+    }
+
+    /// Quiescence has been found for the `round`-th time: sends what had been waiting for it.
+    pub(crate) fn found_quiet(&self, round: u64) {
+        let mut quiet = self.quiet.borrow_mut();
+        let (now, later) = quiet.drain(..).partition(|(asked, _)| *asked < round);
+        *quiet = later;
+        drop(quiet);
+        let now: Vec<(u64, Task)> = now;
+        self.node.quiescence.served(now.len());
+        for (_, send) in now {
+            send(self);
+        }
     }
 
     /// Gives an order about the run to a PE.

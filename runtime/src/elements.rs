@@ -5,7 +5,7 @@ use crate::array::{Item, Port, Slot};
 use crate::balancer::Statistics;
 use crate::broadcast::Departures;
 use crate::chare::Chare;
-use crate::context::{Cx, PeCx, after};
+use crate::context::{ARRAY_BITS, Cx, PeCx, after};
 use crate::contribute::Contributor;
 use crate::location::{self, IN_TRANSIT, Route};
 use crate::order::{Journey, Order, PeOrder};
@@ -59,7 +59,7 @@ pub(crate) struct Elements<T: Chare> {
     /// Elements that came to a load-balancing barrier, by its round, to be told to PE 0.
     at_sync: Vec<(u32, Tally)>,
     /// Elements to be created once their namesakes are known to be gone.
-    unborn: Vec<Box<Slot<T>>>,
+    unborn: Vec<(Journey, Box<Slot<T>>)>,
     /// When the delivery in progress began, in ticks.
     clock: u64,
 }
@@ -117,16 +117,16 @@ impl<T: Chare> Elements<T> {
 
     #[inline(always)]
     fn deliver(&mut self, pe: &PeCx, at: usize, msg: T::Msg) {
-        if T::GUARDED {
-            let slot = &mut self.slots[at];
-            if !slot.chare.ready(&msg) {
-                return slot.extra().pending.push_back(msg);
-            }
-            let rank = slot.rank;
+        let slot = &mut self.slots[at];
+        let rank = slot.rank;
+        pe.running.set(self.port.id, T::entry(&msg) as u16, rank);
+        if !T::GUARDED {
+            self.run(pe, at, msg);
+        } else if slot.chare.ready(&msg) {
             self.run(pe, at, msg);
             self.run_pending(pe, at, rank);
         } else {
-            self.run(pe, at, msg);
+            slot.extra().pending.push_back(msg);
         }
     }
 
@@ -135,17 +135,20 @@ impl<T: Chare> Elements<T> {
     fn run_pending(&mut self, pe: &PeCx, at: usize, rank: u32) {
         while let Some(slot) = self.slots.get_mut(at).filter(|slot| slot.rank == rank) {
             let Some(extra) = &mut slot.extra else { return };
-            let Some(next) = extra.pending.iter().position(|msg| slot.chare.ready(msg)) else { return };
+            let ready = |msg: &T::Msg| {
+                pe.running.set(self.port.id, T::entry(msg) as u16, rank);
+                slot.chare.ready(msg)
+            };
+            let Some(next) = extra.pending.iter().position(ready) else { return };
             let Some(msg) = extra.pending.remove(next) else { return };
             self.run(pe, at, msg);
         }
     }
 
-    /// Runs an entry method. A panic in it ends the run; [`PeCx::running`] then says where it was.
+    /// Runs an entry method. A panic in it (or in its guard) ends the run; [`PeCx::running`] says where.
     #[inline(always)]
     fn run(&mut self, pe: &PeCx, at: usize, msg: T::Msg) {
         let slot = &mut self.slots[at];
-        pe.running.set(self.port.id, T::entry(&msg) as u16, slot.rank);
         if pe.after.get() & after::COMM != 0 {
             pe.edges.set(slot.extra.as_mut().and_then(|extra| extra.edges.take()));
         }
@@ -180,7 +183,10 @@ impl<T: Chare> Elements<T> {
         let slot = &mut self.slots[at];
         if what & after::CHARGED != 0 && what & after::LOAD != 0 {
             slot.extra().charged += pe.seconds.get();
-            self.clock = pe.ticker.now();
+            // The time it did take is the element's, too: not background.
+            let now = pe.ticker.now();
+            pe.steps.charged.set(pe.steps.charged.get() + now.wrapping_sub(self.clock));
+            self.clock = now;
         }
         if what & after::DECLARED != 0 {
             slot.extra().declared = Some(pe.steps.declared.get());
@@ -286,7 +292,8 @@ impl<T: Chare> Elements<T> {
             }
             executions += u64::from(burst);
             self.run_orders(pe);
-            if pe.queued.get() != self.port.bit || !pe.quiet_outside() {
+            // Where arrays share bits, this one's bit may stand for another.
+            if pe.queued.get() != self.port.bit || pe.ports.len() > ARRAY_BITS || !pe.quiet_outside() {
                 break;
             }
             pe.queued.set(0);
@@ -294,7 +301,7 @@ impl<T: Chare> Elements<T> {
         pe.counts.executions.set(pe.counts.executions.get() + executions);
     }
 
-    fn begin(&mut self, pe: &PeCx) {
+    pub(super) fn begin(&mut self, pe: &PeCx) {
         if pe.after.get() & after::LOAD != 0 {
             self.clock = pe.ticker.now();
         }

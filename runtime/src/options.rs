@@ -216,7 +216,8 @@ impl Config {
         };
         let most = if self.transport == Transport::Threads { MOST_THREADS } else { MOST_PES };
         if !(1..=most).contains(&pes) {
-            return Err(ConfigError(format!("--pes is {pes}; give a number from 1 to {most}")));
+            let more = if most == MOST_THREADS { ", or more with --transport simulated" } else { "" };
+            return Err(ConfigError(format!("--pes is {pes}; give a number from 1 to {most}{more}")));
         }
         let topology = match &self.topology {
             None => topology::parse(&format!("flat:{pes}")),
@@ -310,8 +311,8 @@ impl Config {
     }
 }
 
-/// More threads than this are a slip of the finger.
-const MOST_THREADS: usize = 4096;
+/// Every pair of threads has mailboxes of its own, so there must not be too many; simulated PEs have none.
+const MOST_THREADS: usize = 512;
 /// More simulated PEs than this are, too.
 const MOST_PES: usize = 1 << 20;
 

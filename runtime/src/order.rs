@@ -42,7 +42,7 @@ pub(crate) enum Order<T: Chare> {
     /// ledgers.
     Admit { slot: Box<Slot<T>> },
     /// An element to be created at its home.
-    Create { slot: Box<Slot<T>> },
+    Create { journey: Journey, slot: Box<Slot<T>> },
 }
 
 /// Where an element comes from, and how the place it left knows it.
@@ -111,8 +111,8 @@ pub(crate) enum PeOrder {
     Look { step: u32 },
     /// The answer to a parked closure.
     Reply { parked: u64, answer: Answer },
-    /// Nothing is in flight: send what waits for that.
-    Quiet,
+    /// Nothing was in flight, for the `round`-th time: send what had been waiting for that.
+    Quiet { round: u64 },
 }
 
 /// What PE 0 has to know of an element that ended.

@@ -55,6 +55,8 @@ impl<'a, T: Chare> Target<'a, T> {
     fn postpone(self, msg: T::Msg) {
         let Target { pe, port, rank, when } = self;
         if when == When::AfterSync {
+            let twice = pe.after.get() & after::SYNC != 0;
+            assert!(!twice, "{} called `at_sync` twice in one entry method", port.name(rank));
             port.resume.set(Some(msg));
             pe.after.set(pe.after.get() | after::SYNC);
         } else {

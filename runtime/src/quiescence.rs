@@ -18,6 +18,8 @@ pub(crate) struct Quiescence {
     found: AtomicU64,
     /// Sends that wait for quiescence, on all PEs.
     waiting: AtomicU64,
+    /// How many times quiescence was found that some of them waited for.
+    rounds: AtomicU64,
 }
 
 impl Quiescence {
@@ -26,17 +28,24 @@ impl Quiescence {
             rests: (0..pes).map(|_| CachePadded::default()).collect(),
             found: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
+            rounds: AtomicU64::new(0),
         }
     }
 
-    /// One more send waits.
-    pub(crate) fn wait(&self) {
+    /// One more send waits; returns how many rounds came before, none of which it waits for.
+    pub(crate) fn wait(&self) -> u64 {
         self.waiting.fetch_add(1, SeqCst);
+        self.rounds.load(SeqCst)
     }
 
-    /// Takes note that the sends that waited are sent; returns how many there were.
-    pub(crate) fn release(&self) -> u64 {
-        self.waiting.swap(0, SeqCst)
+    /// So many of the sends that waited are sent.
+    pub(crate) fn served(&self, sends: usize) {
+        self.waiting.fetch_sub(sends as u64, SeqCst);
+    }
+
+    /// Counts another round and returns its number, if anything waits for one.
+    pub(crate) fn round(&self) -> Option<u64> {
+        (self.waiting.load(SeqCst) > 0).then(|| self.rounds.fetch_add(1, SeqCst) + 1)
     }
 
     /// The PE rests.

@@ -85,9 +85,13 @@ impl Setup {
     }
 
     /// Runs `start` on PE 0, once every PE has finished its setup.
+    ///
+    /// # Panics
+    /// If there is a `main` already.
     pub fn main(&self, start: impl FnOnce(&PeCx) + 'static) {
         if self.pe.rank == 0 {
-            *self.main.borrow_mut() = Some(Box::new(start));
+            let before = self.main.borrow_mut().replace(Box::new(start));
+            assert!(before.is_none(), "a setup says once what `main` is");
         }
     }
 
@@ -271,6 +275,18 @@ impl Built {
             pe.fail(format!("--initial lists {} PEs, and no array has so many elements", list.len()));
         }
         Built { pe, managers: managers.into_inner(), main: main.into_inner() }
+    }
+
+    /// Whether this PE made as many arrays as all PEs together; if not, that ends the run.
+    pub(crate) fn agrees(&self) -> bool {
+        let (mine, all) = (self.managers.len(), self.pe.node.arrays.lock().len());
+        if mine != all {
+            let rank = self.pe.rank;
+            self.pe.fail(format!(
+                "PE {rank} made {mine} arrays and another PE {all}; a setup makes the same arrays on every PE"
+            ));
+        }
+        !self.pe.node.stopped()
     }
 
     /// Starts the clocks, and `main`.

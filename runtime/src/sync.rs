@@ -30,6 +30,8 @@ pub(crate) struct Steps {
     since: Cell<u64>,
     /// Ticks of it without work.
     pub(crate) idle: Cell<u64>,
+    /// Ticks of it in deliveries that charged something else.
+    pub(crate) charged: Cell<u64>,
     /// On PE 0: the step under way or next, when it began, and the statistics that have come.
     number: Cell<u32>,
     began: Cell<u64>,
@@ -82,11 +84,7 @@ impl PeCx {
             }
             PeOrder::Look { step } => self.look(step, managers),
             PeOrder::Reply { parked, answer } => self.answered(parked, answer),
-            PeOrder::Quiet => {
-                for send in self.quiet.take() {
-                    send(self);
-                }
-            }
+            PeOrder::Quiet { round } => self.found_quiet(round),
         }
     }
 
@@ -124,6 +122,7 @@ impl PeCx {
             pe: self.rank,
             wall_seconds: self.ticker.seconds(now.wrapping_sub(self.steps.since.replace(now))),
             idle_seconds: self.ticker.seconds(self.steps.idle.take()),
+            measured_seconds: self.ticker.seconds(self.steps.charged.take()),
             ..Statistics::default()
         };
         for manager in managers {

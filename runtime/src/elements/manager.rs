@@ -147,8 +147,8 @@ impl<T: Chare> Manager for Elements<T> {
             let name = self.port.name(rank);
             told.push(format!("{} messages wait for {name}, which does not exist", messages.len()));
         }
-        for slot in &self.unborn {
-            told.push(format!("{} was inserted and exists already", self.port.name(slot.rank)));
+        for (_, slot) in &self.unborn {
+            told.push(format!("{} was inserted, and exists already", self.port.name(slot.rank)));
         }
         told
     }

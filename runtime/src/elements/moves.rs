@@ -17,7 +17,7 @@ impl<T: Chare> Elements<T> {
     pub(super) fn creates(&mut self, pe: &PeCx, at: usize) {
         let created = self.port.created.take();
         let slot = &mut self.slots[at];
-        let rounds = (slot.contributions, slot.syncs);
+        let (rounds, broadcasts) = ((slot.contributions, slot.syncs), slot.broadcasts);
         let count = created.len() as u32;
         slot.extra().created[0] += count;
         slot.extra().created[1] += count;
@@ -25,8 +25,17 @@ impl<T: Chare> Elements<T> {
             let mut slot = Slot::new(rank, chare);
             (slot.contributions, slot.syncs) = rounds;
             slot.extra().fresh = [true; 2];
-            self.port.post(pe, self.port.home(pe, rank), Order::Create { slot: Box::new(slot) });
+            slot.broadcasts = broadcasts;
+            self.send_home(pe, Box::new(slot));
         }
+    }
+
+    /// Sends a new element to its home, as if it moved there from here: so it hears every broadcast
+    /// that comes after its creation.
+    pub(super) fn send_home(&mut self, pe: &PeCx, slot: Box<Slot<T>>) {
+        let flight = self.departures.leave(slot.rank, slot.broadcasts, self.broadcasts);
+        let journey = Journey { from: pe.rank, flight, epoch: 0, step: None };
+        self.port.post(pe, self.port.home(pe, slot.rank), Order::Create { journey, slot });
     }
 
     /// Takes an element out of its slot.
@@ -43,8 +52,10 @@ impl<T: Chare> Elements<T> {
         let home = self.port.home(pe, self.slots[at].rank);
         let (mut slot, epoch) = self.remove(pe, at, home);
         let rank = slot.rank;
-        if self.port.directory.is_some() {
-            self.port.post(pe, home, Order::Located { rank, news: Known { pe: home, epoch } });
+        self.port.post(pe, home, Order::Located { rank, news: Known { pe: home, epoch } });
+        // What its guards held back is for whoever has its index next.
+        for msg in slot.extra.iter_mut().flat_map(|extra| extra.pending.drain(..)) {
+            self.port.send(pe, rank, msg);
         }
         let ended = Ended {
             array: self.port.id,
@@ -83,13 +94,7 @@ impl<T: Chare> Elements<T> {
     }
 
     pub(super) fn arrive(&mut self, pe: &PeCx, journey: Journey, mut slot: Slot<T>, buffer: Vec<u8>) {
-        // Compared as in a ring, so that the numbers may wrap around.
-        let behind = self.broadcasts.wrapping_sub(slot.broadcasts) as i32 > 0;
-        if behind {
-            slot.broadcasts = self.broadcasts;
-        }
-        let landed = Order::Landed { flight: journey.flight, broadcasts: slot.broadcasts, buffer };
-        self.port.post(pe, journey.from, landed);
+        self.lands(pe, journey, &mut slot, buffer);
         if self.port.directory.is_some() {
             let home = self.port.home(pe, slot.rank);
             if home != pe.rank {
@@ -102,6 +107,17 @@ impl<T: Chare> Elements<T> {
             pe.came(step, 1);
             pe.tell(pe.rank, PeOrder::Look { step });
         }
+    }
+
+    /// Tells the PE an element comes from which broadcasts it missed on its way.
+    fn lands(&self, pe: &PeCx, journey: Journey, slot: &mut Slot<T>, buffer: Vec<u8>) {
+        // Compared as in a ring, so that the numbers may wrap around.
+        let behind = self.broadcasts.wrapping_sub(slot.broadcasts) as i32 > 0;
+        if behind {
+            slot.broadcasts = self.broadcasts;
+        }
+        let landed = Order::Landed { flight: journey.flight, broadcasts: slot.broadcasts, buffer };
+        self.port.post(pe, journey.from, landed);
     }
 
     /// Gives an element a slot, and what came before it.
@@ -122,30 +138,31 @@ impl<T: Chare> Elements<T> {
             self.port.enqueue(pe, Item { rank, slot: at as u32, msg });
         }
         if T::GUARDED {
+            self.begin(pe);
             self.run_pending(pe, at, rank);
         }
     }
 
-    /// Creates an element here, at its home.
-    pub(super) fn create(&mut self, pe: &PeCx, mut slot: Box<Slot<T>>) {
+    /// Creates an element here, at its home, or keeps it until its namesake is known to be gone.
+    pub(super) fn create(&mut self, pe: &PeCx, journey: Journey, mut slot: Box<Slot<T>>) {
         let rank = slot.rank;
-        let epoch = match (&self.port.directory, self.port.shared.places.get(rank as usize)) {
-            (Some(directory), _) => {
-                assert!(!directory.borrow().holds(rank), "{} exists already", self.port.name(rank));
-                match directory.borrow().vacant(rank) {
-                    Some(epoch) => epoch,
-                    None => return self.unborn.push(slot),
-                }
+        let (vacant, holds) = match &self.port.directory {
+            Some(directory) => (directory.borrow().vacant(rank), directory.borrow().holds(rank)),
+            None => {
+                let at = self.port.shared.places[rank as usize].load(Relaxed);
+                let here = location::pe_of(at) == pe.rank;
+                ((here && at as u32 == IN_TRANSIT).then_some(0), here && at as u32 != IN_TRANSIT)
             }
-            (None, Some(at)) => {
-                let vacant = at.load(Relaxed) == location::place(pe.rank, IN_TRANSIT);
-                assert!(vacant, "{} exists already", self.port.name(rank));
-                0
-            }
-            (None, None) => 0,
         };
-        slot.broadcasts = self.broadcasts;
-        self.place(pe, *slot, epoch);
+        // Elsewhere it may have ended without our knowing; here it lives.
+        assert!(!holds, "{} was inserted, and exists already", self.port.name(rank));
+        match vacant {
+            Some(epoch) => {
+                self.lands(pe, journey, &mut slot, Vec::new());
+                self.place(pe, *slot, epoch);
+            }
+            None => self.unborn.push((journey, slot)),
+        }
     }
 }
 

@@ -30,11 +30,10 @@ impl<T: Chare> Elements<T> {
             Order::Located { rank, news } => {
                 if let Some(directory) = &self.port.directory {
                     directory.borrow_mut().located(rank, news);
-                    let vacant = !self.unborn.is_empty() && directory.borrow().vacant(rank).is_some();
-                    if vacant && let Some(at) = self.unborn.iter().position(|slot| slot.rank == rank) {
-                        let slot = self.unborn.swap_remove(at);
-                        self.create(pe, slot);
-                    }
+                }
+                if let Some(at) = self.unborn.iter().position(|(_, slot)| slot.rank == rank) {
+                    let (journey, slot) = self.unborn.swap_remove(at);
+                    self.create(pe, journey, slot);
                 }
             }
             Order::Broadcast { msg } => self.port.broadcast(pe, msg),
@@ -75,9 +74,10 @@ impl<T: Chare> Elements<T> {
                     slot.contributions = roll.reductions.admit();
                     slot.syncs = roll.syncs.admit();
                 }
-                self.port.post(pe, self.port.home(pe, slot.rank), Order::Create { slot });
+                slot.broadcasts = self.port.broadcasts.get();
+                self.send_home(pe, slot);
             }
-            Order::Create { slot } => self.create(pe, slot),
+            Order::Create { journey, slot } => self.create(pe, journey, slot),
         }
     }
 

@@ -60,6 +60,9 @@ pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
         let Some(built) = build(node, PeCx::new(rank, Arc::clone(node), carrier), setup) else { return };
         pes.push(built);
     }
+    if !pes.iter().all(Built::agrees) {
+        return;
+    }
     let running = Cell::new(0);
     let ran = catch_unwind(AssertUnwindSafe(|| {
         pes[0].begin();
@@ -94,14 +97,10 @@ fn schedule(node: &Node, network: &Network, pes: &mut [Built], running: &Cell<us
                 list(pes, at, &mut busy, &mut listed);
             }
             if busy.is_empty() && network.packets.borrow().is_empty() {
-                if node.quiescence.release() == 0 {
-                    return node.fail(Failure::Quiet);
-                }
+                let Some(round) = node.quiescence.round() else { return node.fail(Failure::Quiet) };
                 for at in 0..pes.len() {
                     running.set(at);
-                    for send in pes[at].pe.quiet.take() {
-                        send(&pes[at].pe);
-                    }
+                    pes[at].pe.found_quiet(round);
                     list(pes, at, &mut busy, &mut listed);
                 }
             }

@@ -1,28 +1,40 @@
 //! PEs as threads of one process, each with its own scheduler.
 
-use crate::context::{PE_ORDERS, PeCx, after};
+use crate::context::{ARRAY_BITS, PE_ORDERS, PeCx, after};
 use crate::elements::Manager;
 use crate::node::{Failure, Node};
 use crate::order::PeOrder;
 use crate::run::{Built, build};
 use crate::transport::{Bag, Carrier};
+use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Barrier};
 
 /// Runs the PEs of a process until the run is over.
 pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
     let barrier = Barrier::new(node.pes as usize);
+    // Nobody begins before all are there: the barrier would wait for ever for one that cannot start.
+    let gate = Mutex::new(());
     std::thread::scope(|scope| {
+        let closed = gate.lock();
         for rank in 0..node.pes {
-            let (node, barrier) = (Arc::clone(node), &barrier);
-            let body = move || pe(&node, rank, barrier, setup);
+            let (node, barrier, gate) = (Arc::clone(node), &barrier, &gate);
+            let body = {
+                let node = Arc::clone(&node);
+                move || {
+                    drop(gate.lock());
+                    if !node.stopped() {
+                        pe(&node, rank, barrier, setup);
+                    }
+                }
+            };
             let spawned = std::thread::Builder::new().name(format!("PE {rank}")).spawn_scoped(scope, body);
             if let Err(error) = spawned {
-                // The PEs that did start wait for those that did not; none may begin.
-                eprintln!("error: cannot start PE {rank}: {error}; use fewer PEs");
-                std::process::exit(1);
+                node.fail(Failure::Program(format!("cannot start PE {rank}: {error}; use fewer PEs")));
+                break;
             }
         }
+        drop(closed);
     });
 }
 
@@ -33,7 +45,7 @@ fn pe(node: &Arc<Node>, rank: u32, barrier: &Barrier, setup: &(dyn Fn(PeCx) -> B
     node.bells.own(rank);
     let built = build(node, PeCx::new(rank, Arc::clone(node), Carrier::Threads), setup);
     barrier.wait();
-    let Some(mut built) = built.filter(|_| !node.stopped()) else { return };
+    let Some(mut built) = built.filter(Built::agrees) else { return };
     let ran = catch_unwind(AssertUnwindSafe(|| {
         built.begin();
         schedule(&built.pe, &mut built.managers);
@@ -51,6 +63,8 @@ const PATIENT: (u32, u32) = (64, 4_000);
 const HURRIED: (u32, u32) = (2, 4);
 /// How often it lets others run before it sleeps.
 const YIELD: u32 = 16;
+/// After how many turns with work a PE passes on what it collected, too.
+const BUSY: u32 = 256;
 
 fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
     let (node, me, pes) = (&*pe.node, pe.rank, pe.pes as usize);
@@ -60,7 +74,7 @@ fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
     let mailboxes: Vec<(usize, u32)> =
         (0..(managers.len() + 1) * pes).map(|mailbox| (mailbox / pes, (mailbox % pes) as u32)).collect();
     let mut orders = Bag::default();
-    let (mut idle, mut resting, mut idle_since) = (0u32, false, 0);
+    let (mut idle, mut resting, mut idle_since, mut busy) = (0u32, false, 0, 0u32);
     while !node.stopped() {
         let queued = pe.queued.take();
         if queued == 0 && node.bells.quiet(me) {
@@ -111,13 +125,18 @@ fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
             }
         }
         run_queued(pe, managers, queued);
+        busy += 1;
+        if busy % BUSY == 0 {
+            // Somebody may wait for it though this PE is never idle.
+            pass_on(pe, managers);
+        }
     }
 }
 
 /// Runs what a PE has for itself.
 pub(super) fn run_queued(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64) {
     for bit in bits(queued & !PE_ORDERS) {
-        for at in (bit..managers.len()).step_by(63) {
+        for at in (bit..managers.len()).step_by(ARRAY_BITS) {
             managers[at].local(pe);
         }
     }
@@ -142,11 +161,9 @@ pub(super) fn pass_on(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
 
 /// Nothing is in flight: sends what waited for that; if nothing did, the run will never end.
 fn quiet(pe: &PeCx) {
-    if pe.node.quiescence.release() == 0 {
-        return pe.node.fail(Failure::Quiet);
-    }
+    let Some(round) = pe.node.quiescence.round() else { return pe.node.fail(Failure::Quiet) };
     for to in 0..pe.pes {
-        pe.tell(to, PeOrder::Quiet);
+        pe.tell(to, PeOrder::Quiet { round });
     }
 }
 
