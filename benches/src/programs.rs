@@ -46,7 +46,6 @@ fn resident_bytes() -> f64 {
 #[derive(Serialize, Deserialize)]
 pub struct Balanced {
     steps: u32,
-    start: f64,
     epoch: Shared<Instant>,
     done: Exit<f64>,
 }
@@ -58,7 +57,7 @@ impl Balanced {
         let [me] = cx.index();
         if self.steps == 0 {
             if me == 0 {
-                self.done.exit(cx, self.epoch.get(cx).elapsed().as_secs_f64() - self.start);
+                self.done.exit(cx, self.epoch.get(cx).elapsed().as_secs_f64());
             }
             return;
         }
@@ -74,12 +73,7 @@ impl Balanced {
 pub fn balance(config: Config, elements: i32, steps: u32) -> Report<f64> {
     equipoise::run(config, |pe, done| {
         let epoch = pe.shared(Instant::now);
-        let array = pe.array([elements], |_| Balanced { steps, start: epoch_now(), epoch, done });
+        let array = pe.array([elements], |_| Balanced { steps, epoch, done });
         pe.main(move |pe| array.all(pe).step());
     })
-}
-
-/// The shared epoch is made in the setup; the few microseconds to `main` do not matter over many steps.
-fn epoch_now() -> f64 {
-    0.0
 }

@@ -77,10 +77,14 @@ impl<T: Chare> Array<T> {
     ///
     /// Created by an element of the same array, it takes part in reductions and load-balancing steps
     /// from the ones its creator takes part in next; created by anything else, from the oldest ones
-    /// that are not complete. To start elements that several senders create, wait for quiescence.
+    /// that are not complete. It hears the broadcasts that `main`, or whoever sends on the same PE, sends
+    /// after its creation; where PEs race, send the broadcast that starts new elements `at_quiescence`.
+    ///
+    /// Such an element must not exist; that it has been told to end is enough. If it does and is found
+    /// at its home, the run ends with an error, else the new one waits for its end.
     ///
     /// # Panics
-    /// If the index is outside the array's shape, or such an element exists.
+    /// If the index is outside the array's shape.
     pub fn insert(&self, pe: &PeCx, index: T::Index, chare: T) {
         let port = self.port(pe);
         assert!(!T::Index::PER_PE, "{} has one element on every PE; no other can be inserted", T::NAME);
@@ -125,8 +129,6 @@ pub(crate) struct Extra<M> {
     pub(crate) charged: f64,
     /// Its load this period, if it said so itself.
     pub(crate) declared: Option<f64>,
-    /// Its encoded size when it last migrated.
-    pub(crate) bytes: Option<u64>,
     /// Whether it was pinned by [`Cx::pin`](crate::Cx::pin).
     pub(crate) pinned: bool,
     /// Elements it created since it last contributed, and since it last came to a barrier.
@@ -144,7 +146,6 @@ impl<M> Default for Extra<M> {
             edges: None,
             charged: 0.0,
             declared: None,
-            bytes: None,
             pinned: false,
             created: [0; 2],
             fresh: [false; 2],
@@ -296,12 +297,15 @@ impl<T: Chare> Port<T> {
         }
     }
 
-    /// Sends a message to every element: PE 0 numbers it, every PE delivers it to the elements that
-    /// have not had it.
+    /// Sends a message to every element: PE 0 numbers it, every PE delivers it to its elements that have
+    /// not had it.
     pub(crate) fn broadcast(&self, pe: &PeCx, msg: T::Msg) {
-        if pe.rank != 0 {
-            return self.post(pe, 0, Order::Broadcast { msg });
-        }
+        // PE 0 tells itself, too: elements it admitted before hear it.
+        self.post(pe, 0, Order::Broadcast { msg });
+    }
+
+    /// Numbers a broadcast, on PE 0, and sends it to every PE.
+    pub(crate) fn spread(&self, pe: &PeCx, msg: T::Msg) {
         let number = self.broadcasts.get();
         self.broadcasts.set(number.wrapping_add(1));
         for to in 1..pe.pes {

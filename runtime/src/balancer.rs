@@ -5,9 +5,9 @@
 //! step.
 
 use crate::context::PeCx;
+use crate::databases::show;
 use crate::load::{Sent, element_key};
-use crate::options::Report as ReportForm;
-use crate::simulation::show;
+use crate::options::ReportForm;
 use equipoise_strategies::Assignment;
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::database::{Database, Edge, End, Object, ObjectIndex, PeRecord};
@@ -91,7 +91,7 @@ pub(crate) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     let answer = choice.map(|choice| {
         // A user's strategy may panic; that is its error, not the run's.
         catch_unwind(AssertUnwindSafe(|| {
-            choice.strategy.assign(&database, &*settings.topology, settings.seed ^ u64::from(step))
+            choice.strategy.assign(&database, &*settings.topology, settings.seed)
         }))
         .unwrap_or_else(|payload| {
             let message = crate::node::panic_message(&*payload);
@@ -158,6 +158,15 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
     }
     // In element order, so that a strategy's answer does not depend on who lives where.
     found.sort_unstable_by_key(|(_, object)| (object.array, object.rank));
+    // An element that moved by hand meanwhile was met twice; its recordings are parts of one.
+    found.dedup_by(|(_, later), (_, object)| {
+        let same = (later.array, later.rank) == (object.array, object.rank);
+        if same {
+            object.load_seconds += later.load_seconds;
+            object.edges.append(&mut later.edges);
+        }
+        same
+    });
     let keys: Vec<(u16, u32)> = found.iter().map(|(_, object)| (object.array, object.rank)).collect();
     let talks = found.iter().any(|(_, object)| !object.edges.is_empty())
         || collected.iter().any(|statistics| !statistics.edges.is_empty());
@@ -220,19 +229,20 @@ impl std::fmt::Display for LbStep {
         let (before, after) = (&self.before, &self.after);
         writeln!(
             f,
-            "LB step {}: {} in {:.3} ms, {} of {} objects move",
+            "LB step {}: {} in {:.3} ms, {} of {} objects move{}",
             self.step,
             self.strategy.as_deref().unwrap_or("no strategy"),
             self.strategy_seconds * 1e3,
             after.migrations,
             after.objects,
+            after.migrated_bytes.map_or(String::new(), |bytes| format!(" ({bytes} bytes)")),
         )?;
         writeln!(
             f,
-            "  largest load {:.3} -> {:.3} ms, average {:.3} ms: max/avg {:.3} -> {:.3}",
+            "  largest load {:.3} -> {:.3} ms, at best {:.3} ms: max/avg {:.3} -> {:.3}",
             before.max_load_seconds * 1e3,
             after.max_load_seconds * 1e3,
-            before.average_load_seconds * 1e3,
+            before.lower_bound_seconds * 1e3,
             before.imbalance + 1.0,
             after.imbalance + 1.0,
         )?;
@@ -242,6 +252,9 @@ impl std::fmt::Display for LbStep {
                 "  hops per byte {:.3} -> {:.3}, bytes between PEs {} -> {}",
                 before.hops_per_byte, after.hops_per_byte, before.remote_bytes, after.remote_bytes,
             )?;
+        }
+        for (name, value) in &self.notes {
+            writeln!(f, "  {name}: {value}")?;
         }
         write!(f, "  {}", self.sentence())
     }

@@ -14,8 +14,10 @@ pub(crate) use size::size;
 
 /// What a decoder may allocate on the word of a length prefix: for short inputs ..
 const SHORT_BYTES: usize = 1 << 20;
-/// .. and for long ones.
-const LONG_BYTES: usize = 1 << 36;
+/// .. for longer ones ..
+const LONG_BYTES: usize = 1 << 26;
+/// .. and for those beyond.
+const HUGE_BYTES: usize = 1 << 36;
 
 /// What was wrong with bytes that should have been a value, or with a value that should become bytes.
 #[derive(Debug, thiserror::Error)]
@@ -64,8 +66,10 @@ pub(crate) fn decode<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Co
     // remedy, and has to be a constant.
     let decoded = if length <= SHORT_BYTES {
         bincode::serde::borrow_decode_from_slice(bytes, layout.with_limit::<SHORT_BYTES>())
-    } else {
+    } else if length <= LONG_BYTES {
         bincode::serde::borrow_decode_from_slice(bytes, layout.with_limit::<LONG_BYTES>())
+    } else {
+        bincode::serde::borrow_decode_from_slice(bytes, layout.with_limit::<HUGE_BYTES>())
     };
     let (value, used) = decoded.map_err(|source| CodecError::Decode { length, source })?;
     if used != length {

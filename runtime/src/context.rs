@@ -116,7 +116,7 @@ pub struct PeCx {
     /// A bit per array with messages or orders of this PE for itself.
     pub(crate) queued: Cell<u64>,
     pub(crate) orders: RefCell<VecDeque<PeOrder>>,
-    pub(crate) contributed: crate::contribute::Targets,
+    pub(crate) contributed: crate::contribute::Offers,
     /// Whom the element that runs sent how much; taken from its slot meanwhile.
     pub(crate) edges: Cell<Option<Box<Edges>>>,
     /// Whom this PE itself sent how much.
@@ -215,6 +215,7 @@ impl PeCx {
     ///
     /// Has no effect where nothing is measured because no balancer and no dump asks for it.
     pub fn measure(&self, on: bool) {
+        self.steps.measure(on, self.ticker.now());
         self.recording.set(if on { self.node.settings.recording() } else { 0 });
         if self.running().is_some() {
             self.after.set(self.after.get() | after::MEASURE);

@@ -34,13 +34,13 @@ impl<M> Default for Contributions<M> {
 
 /// The arrays the element that runs contributes to, in order.
 #[derive(Default)]
-pub(crate) struct Targets {
+pub(crate) struct Offers {
     /// The first, or [`NONE`](Self::NONE); [`MORE`](Self::MORE) is set if there are others.
     first: Cell<u32>,
     others: RefCell<VecDeque<u16>>,
 }
 
-impl Targets {
+impl Offers {
     const NONE: u32 = 0;
     const MORE: u32 = 1 << 31;
 
@@ -69,11 +69,11 @@ impl PeCx {
     #[inline]
     pub(crate) fn offer<T: Chare>(&self, port: &Port<T>, to: Receivers, msg: T::Msg) {
         let first = self.contributed.first.get();
-        if first == Targets::NONE {
+        if first == Offers::NONE {
             self.contributed.first.set(u32::from(port.id) + 1);
             port.contributions.first.set(Some((to, msg)));
         } else {
-            self.contributed.first.set(first | Targets::MORE);
+            self.contributed.first.set(first | Offers::MORE);
             self.contributed.others.borrow_mut().push_back(port.id);
             port.contributions.others.borrow_mut().push_back((to, msg));
         }

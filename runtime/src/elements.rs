@@ -194,9 +194,6 @@ impl<T: Chare> Elements<T> {
         if what & after::PIN != 0 {
             slot.extra().pinned = pe.pin.get();
         }
-        if what & after::MEASURE != 0 {
-            self.clock = pe.ticker.now();
-        }
         if what & after::CONTRIBUTED != 0 {
             self.contributes(pe, at);
         }
@@ -211,6 +208,8 @@ impl<T: Chare> Elements<T> {
         } else if what & after::MIGRATES != 0 && pe.move_to.get() != pe.rank {
             self.leave(pe, at, pe.move_to.get(), None);
         }
+        // What all this took is nobody's load.
+        self.begin(pe);
     }
 
     fn contributes(&mut self, pe: &PeCx, at: usize) {

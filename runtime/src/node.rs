@@ -8,8 +8,8 @@ use crate::transport::{Bells, Mail};
 use equipoise_strategies::Database;
 use parking_lot::Mutex;
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 pub(crate) struct Node {
     pub(crate) pes: u32,
@@ -21,10 +21,13 @@ pub(crate) struct Node {
     /// What the PEs' setups share of each array, by id.
     pub(crate) arrays: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
     /// Values of [`Setup::shared`](crate::Setup::shared), by id.
-    pub(crate) shared: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+    pub(crate) shared: Mutex<Vec<Arc<SharedValue>>>,
     stop: AtomicBool,
     pub(crate) outcome: Mutex<Outcome>,
 }
+
+/// A value that the first PE to need it makes.
+pub(crate) type SharedValue = OnceLock<Arc<dyn Any + Send + Sync>>;
 
 /// How a run ended, and what it leaves behind.
 #[derive(Default)]

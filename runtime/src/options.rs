@@ -3,7 +3,6 @@
 use crate::context::after;
 use crate::location::Placement;
 use clap::ValueEnum;
-use equipoise_strategies::database::Dump;
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::schedule::Schedule;
 use equipoise_strategies::{Strategy, Topology, topology};
@@ -20,7 +19,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Runtime options")]
 pub struct Config {
-    /// Number of PEs; by default one per core [Charm++: +pN]
+    /// Number of PEs; by default those of --topology, or one per core [Charm++: +pN]
     #[arg(long, value_name = "N")]
     pub pes: Option<usize>,
 
@@ -63,7 +62,7 @@ pub struct Config {
 
     /// Show what every load-balancing step did [Charm++: +LBDebug 1]
     #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "text")]
-    pub lb_report: Option<Report>,
+    pub lb_report: Option<ReportForm>,
 
     /// Record who sends whom how much: auto does so if a balancer or the dump needs it
     /// [Charm++: +LBCommOn]
@@ -152,7 +151,7 @@ pub enum Comm {
 
 /// How load-balancing steps are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Report {
+pub enum ReportForm {
     /// For people.
     Text,
     /// A line of JSON each.
@@ -210,26 +209,45 @@ impl Config {
 
     /// What the flags mean.
     pub(crate) fn resolve(&self) -> Result<Settings, ConfigError> {
-        let pes = match self.pes {
-            Some(pes) => pes,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
+        let topology = self.topology.as_deref().map(topology::parse).transpose();
+        let topology = topology.map_err(|error| ConfigError(format!("--topology: {error}")))?;
+        let pes = match (self.pes, &topology) {
+            (Some(pes), _) => pes,
+            (None, Some(topology)) => topology.pes(),
+            (None, None) => std::thread::available_parallelism().map_or(1, usize::from),
         };
         let most = if self.transport == Transport::Threads { MOST_THREADS } else { MOST_PES };
         if !(1..=most).contains(&pes) {
             let more = if most == MOST_THREADS { ", or more with --transport simulated" } else { "" };
             return Err(ConfigError(format!("--pes is {pes}; give a number from 1 to {most}{more}")));
         }
-        let topology = match &self.topology {
-            None => topology::parse(&format!("flat:{pes}")),
-            Some(spec) => topology::parse(spec),
+        let topology = match topology {
+            Some(topology) => topology,
+            None => {
+                topology::parse(&format!("flat:{pes}")).map_err(|error| ConfigError(error.to_string()))?
+            }
         };
-        let topology = topology.map_err(|error| ConfigError(format!("--topology: {error}")))?;
         if topology.pes() != pes {
             return Err(ConfigError(format!(
                 "--topology {} has {} PEs and --pes is {pes}; make them equal",
                 topology.spec(),
                 topology.pes()
             )));
+        }
+        if let Some(folder) = self.lb_dump.as_deref().and_then(Path::parent)
+            && !folder.as_os_str().is_empty()
+            && !folder.is_dir()
+        {
+            return Err(ConfigError(format!(
+                "--lb-dump: there is no folder {}; make it first",
+                folder.display()
+            )));
+        }
+        if self.then.is_some() && self.balancer.is_empty() {
+            return Err(ConfigError("--then without --balancer: say what the first step does".into()));
+        }
+        if self.lb_sim.is_some() && self.lb_sim_file.is_none() {
+            return Err(ConfigError("--lb-sim without --lb-sim-file: say which database to replay".into()));
         }
         let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
         Ok(Settings {
@@ -336,7 +354,7 @@ pub(crate) struct Settings {
     pub(crate) topology: Arc<dyn Topology>,
     lb_off: bool,
     pub(crate) background: bool,
-    pub(crate) lb_report: Option<Report>,
+    pub(crate) lb_report: Option<ReportForm>,
     lb_comm: Comm,
     pub(crate) dump: Option<PathBuf>,
     pub(crate) dump_start: u64,
@@ -384,7 +402,7 @@ impl Settings {
 /// Reads the command line, Charm++'s spellings included, with your own clap parser, into which you
 /// have flattened a [`Config`]. A bad flag ends the process with a sentence and exit code 2.
 pub fn parse<C: clap::Parser>() -> C {
-    C::parse_from(translated(std::env::args()))
+    C::parse_from(translated(std::env::args_os().map(|arg| arg.to_string_lossy().into_owned())))
 }
 
 /// The command line with Charm++'s spellings replaced by ours.
@@ -394,7 +412,8 @@ pub fn parse<C: clap::Parser>() -> C {
 /// left as it is, and clap refuses it by name.
 pub fn translated(args: impl IntoIterator<Item = String>) -> Vec<String> {
     let args: Vec<String> = args.into_iter().collect();
-    let simulates = args.iter().any(|arg| arg == "+LBSim" || arg == "--lb-sim");
+    let simulates =
+        args.iter().any(|arg| arg == "+LBSim" || arg == "--lb-sim" || arg.starts_with("--lb-sim="));
     let mut out = Vec::with_capacity(args.len());
     let mut dumps = None;
     let mut args = args.into_iter().peekable();
@@ -445,11 +464,6 @@ pub fn translated(args: impl IntoIterator<Item = String>) -> Vec<String> {
         out.extend(["--lb-dump".into(), "lbdata.dat".into()]);
     }
     out
-}
-
-/// Writes the databases a run left behind.
-pub(crate) fn write_dump(path: &Path, dump: &Dump) -> Result<(), String> {
-    dump.write(path).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

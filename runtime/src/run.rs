@@ -77,11 +77,21 @@ impl Setup {
     pub fn shared<V: Send + Sync + 'static>(&self, make: impl FnOnce() -> V) -> crate::Shared<V> {
         let id = self.shared.get();
         self.shared.set(id + 1);
-        let mut all = self.pe.node.shared.lock();
-        if all.len() == id as usize {
-            all.push(Arc::new(make()));
-        }
+        let value = {
+            let mut all = self.pe.node.shared.lock();
+            if all.len() == id as usize {
+                all.push(Arc::default());
+            }
+            Arc::clone(&all[id as usize])
+        };
+        // Outside the lock: what is made may use other shared values.
+        value.get_or_init(|| Arc::new(make()));
         crate::Shared { id, of: PhantomData }
+    }
+
+    /// Reads a shared value, to make elements from it.
+    pub fn read<V: Send + Sync + 'static>(&self, shared: crate::Shared<V>) -> Arc<V> {
+        shared.get(&self.pe)
     }
 
     /// Runs `start` on PE 0, once every PE has finished its setup.
@@ -423,7 +433,7 @@ where
         Ok(report) => report,
         Err(error) if program => {
             match &error {
-                RunError::Answer(text) => crate::simulation::show(text),
+                RunError::Answer(text) => crate::databases::show(text),
                 error => eprintln!("error: {error}"),
             }
             std::process::exit(error.exit_code())
@@ -441,7 +451,7 @@ pub fn try_run<R>(config: Config, setup: impl Fn(&Setup, Exit<R>) + Sync) -> Res
 where
     R: Serialize + DeserializeOwned + Send + 'static,
 {
-    if let Some(answer) = crate::simulation::answer(&config)? {
+    if let Some(answer) = crate::databases::answer(&config)? {
         return Err(RunError::Answer(answer));
     }
     let settings = Arc::new(config.resolve().map_err(|ConfigError(sentence)| RunError::Config(sentence))?);
@@ -456,13 +466,17 @@ where
     let seconds = start.elapsed().as_secs_f64();
     let outcome = std::mem::take(&mut *node.outcome.lock());
     let Outcome { result, failure, lb_steps, executions, remote_messages, migrations, .. } = outcome;
+    // A run that failed is one whose databases are wanted, too.
+    let written = crate::databases::dump(&settings, outcome.databases);
+    if failure.is_some() && settings.is_simulated() {
+        eprintln!("simulated on {} PEs with seed {}", settings.pes, settings.seed);
+    }
     match failure {
         Some(Failure::Panic { place, message }) => return Err(RunError::Panic { place, message }),
         Some(Failure::Program(sentence)) => return Err(RunError::Program(sentence)),
         Some(Failure::Quiet) => return Err(RunError::Quiet { waiting: outcome.waiting }),
-        None => {}
+        None => written?,
     }
-    crate::simulation::dump(&settings, outcome.databases)?;
     let result = result.and_then(|result| result.downcast().ok());
     let result = result.ok_or_else(|| RunError::Program("the run ended without a result".into()))?;
     Ok(Report {

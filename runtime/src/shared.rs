@@ -35,7 +35,7 @@ impl<V: Send + Sync + 'static> Shared<V> {
     /// # Panics
     /// If the handle comes from another run.
     pub fn get(&self, pe: &PeCx) -> Arc<V> {
-        let value = pe.node.shared.lock().get(self.id as usize).cloned();
+        let value = pe.node.shared.lock().get(self.id as usize).and_then(|value| value.get().cloned());
         value.and_then(|value| value.downcast().ok()).expect("a shared value is read in the run that made it")
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Steps {
     arrivals: RefCell<BTreeMap<u32, Arrivals>>,
     /// When the period began that the next statistics are about, in ticks.
     since: Cell<u64>,
+    /// Since when nothing is measured, if so.
+    off: Cell<Option<u64>>,
     /// Ticks of it without work.
     pub(crate) idle: Cell<u64>,
     /// Ticks of it in deliveries that charged something else.
@@ -42,6 +44,25 @@ pub(crate) struct Steps {
 struct Arrivals {
     came: u32,
     expected: Option<u32>,
+}
+
+impl Steps {
+    /// Leaves so many ticks out of the period.
+    fn skip(&self, ticks: u64) {
+        self.since.set(self.since.get().wrapping_add(ticks));
+    }
+
+    /// Measuring stops or goes on at a point in time; what lies between is in no period.
+    pub(crate) fn measure(&self, on: bool, now: u64) {
+        match (on, self.off.get()) {
+            (false, None) => self.off.set(Some(now)),
+            (true, Some(since)) => {
+                self.off.set(None);
+                self.skip(now.wrapping_sub(since));
+            }
+            _ => {}
+        }
+    }
 }
 
 impl PeCx {
@@ -117,7 +138,7 @@ impl PeCx {
 
     /// What this PE recorded since the last step.
     fn statistics(&self, managers: &mut [Box<dyn Manager>]) -> Statistics {
-        let now = self.ticker.now();
+        let now = self.steps.off.get().unwrap_or_else(|| self.ticker.now());
         let mut statistics = Statistics {
             pe: self.rank,
             wall_seconds: self.ticker.seconds(now.wrapping_sub(self.steps.since.replace(now))),
@@ -141,7 +162,10 @@ impl PeCx {
     fn decide(&self) {
         let collected = self.steps.collected.take();
         let step = self.steps.number.replace(self.steps.number.get() + 1);
+        let start = self.ticker.now();
         let plans = balancer::decide(self, step, self.steps.began.get(), collected);
+        // The balancer's own time is not this PE's background in the next period.
+        self.steps.skip(self.ticker.now().wrapping_sub(start));
         for (to, plan) in plans.into_iter().enumerate() {
             self.tell(to as u32, PeOrder::Carry(Box::new(plan)));
         }

@@ -37,6 +37,9 @@ impl<T: Chare> Manager for Elements<T> {
             for item in bag.items.drain(..) {
                 self.enter(pe, item);
             }
+            if !bag.orders.is_empty() {
+                pe.running.nobody();
+            }
             for order in bag.orders.drain(..) {
                 self.order(pe, order);
             }
@@ -79,13 +82,9 @@ impl<T: Chare> Manager for Elements<T> {
                 let charged = std::mem::take(&mut extra.charged);
                 object.load_seconds = extra.declared.take().unwrap_or(measured + charged);
                 object.edges = extra.edges.as_mut().map(|edges| edges.take()).unwrap_or_default();
-                object.bytes = extra.bytes;
             }
-            if object.migratable && object.bytes.is_none() {
-                // What its first move would cost; each move then says what it did cost.
-                let bytes = codec::size(&slot.chare);
-                slot.extra().bytes = Some(bytes);
-                object.bytes = Some(bytes);
+            if object.migratable {
+                object.bytes = Some(codec::size(&slot.chare));
             }
             statistics.measured_seconds += measured;
             statistics.objects.push(object);

@@ -67,13 +67,10 @@ impl<T: Chare> Elements<T> {
 
     pub(super) fn leave(&mut self, pe: &PeCx, at: usize, to: u32, step: Option<u32>) {
         pe.counts.migrations.set(pe.counts.migrations.get() + 1);
-        let (mut slot, epoch) = self.remove(pe, at, to);
+        let (slot, epoch) = self.remove(pe, at, to);
         let flight = self.departures.leave(slot.rank, slot.broadcasts, self.broadcasts);
         let journey = Journey { from: pe.rank, flight, epoch, step };
         if !pe.node.settings.encodes_migrations() {
-            if pe.node.settings.balances() {
-                slot.extra().bytes = Some(crate::codec::size(&slot));
-            }
             return self.port.post(pe, to, Order::Arrive { journey, slot: Box::new(slot) });
         }
         self.leaving.push_back((to, journey, slot));
@@ -111,11 +108,7 @@ impl<T: Chare> Elements<T> {
 
     /// Tells the PE an element comes from which broadcasts it missed on its way.
     fn lands(&self, pe: &PeCx, journey: Journey, slot: &mut Slot<T>, buffer: Vec<u8>) {
-        // Compared as in a ring, so that the numbers may wrap around.
-        let behind = self.broadcasts.wrapping_sub(slot.broadcasts) as i32 > 0;
-        if behind {
-            slot.broadcasts = self.broadcasts;
-        }
+        slot.broadcasts = slot.broadcasts.max(self.broadcasts);
         let landed = Order::Landed { flight: journey.flight, broadcasts: slot.broadcasts, buffer };
         self.port.post(pe, journey.from, landed);
     }
@@ -155,7 +148,9 @@ impl<T: Chare> Elements<T> {
             }
         };
         // Elsewhere it may have ended without our knowing; here it lives.
-        assert!(!holds, "{} was inserted, and exists already", self.port.name(rank));
+        if holds {
+            return pe.fail(format!("{} exists already, and was inserted again", self.port.name(rank)));
+        }
         match vacant {
             Some(epoch) => {
                 self.lands(pe, journey, &mut slot, Vec::new());

@@ -13,6 +13,7 @@ impl<T: Chare> Elements<T> {
         if self.port.orders.borrow().is_empty() {
             return;
         }
+        pe.running.nobody();
         let mut orders = self.port.orders.take();
         for order in orders.drain(..) {
             self.order(pe, order);
@@ -22,6 +23,9 @@ impl<T: Chare> Elements<T> {
         if now.is_empty() {
             *now = orders;
         }
+        drop(now);
+        // What orders took is nobody's load.
+        self.begin(pe);
     }
 
     pub(super) fn order(&mut self, pe: &PeCx, order: Order<T>) {
@@ -36,7 +40,7 @@ impl<T: Chare> Elements<T> {
                     self.create(pe, journey, slot);
                 }
             }
-            Order::Broadcast { msg } => self.port.broadcast(pe, msg),
+            Order::Broadcast { msg } => self.port.spread(pe, msg),
             Order::All { number, msg } => {
                 if number != self.broadcasts {
                     self.ahead.insert(number, msg);
@@ -50,11 +54,7 @@ impl<T: Chare> Elements<T> {
             Order::Partial(partial) => self.port.total(pe, *partial),
             Order::Arrive { journey, slot } => self.arrive(pe, journey, *slot, Vec::new()),
             Order::ArriveEncoded { journey, bytes } => {
-                if let Some(mut slot) = self.port.decoded::<Slot<T>>(pe, &bytes) {
-                    // For the database, where there will be one.
-                    if pe.node.settings.balances() {
-                        slot.extra().bytes = Some(bytes.len() as u64);
-                    }
+                if let Some(slot) = self.port.decoded::<Slot<T>>(pe, &bytes) {
                     self.arrive(pe, journey, slot, bytes);
                 }
             }

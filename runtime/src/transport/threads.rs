@@ -125,7 +125,7 @@ fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
             }
         }
         run_queued(pe, managers, queued);
-        busy += 1;
+        busy = busy.wrapping_add(1);
         if busy % BUSY == 0 {
             // Somebody may wait for it though this PE is never idle.
             pass_on(pe, managers);

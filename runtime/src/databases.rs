@@ -1,7 +1,7 @@
 //! What a program does with databases besides running: it writes those of its load-balancing steps,
 //! lists the balancers, and replays a database in place of a run, as Charm++'s `+LBSim` does.
 
-use crate::options::{Config, ConfigError, Report, Settings, write_dump};
+use crate::options::{Config, ConfigError, ReportForm, Settings};
 use crate::run::RunError;
 use equipoise_strategies::database::Dump;
 use equipoise_strategies::replay::Request;
@@ -30,7 +30,7 @@ pub(crate) fn answer(config: &Config) -> Result<Option<String>, RunError> {
         if error.is_of_the_request() { RunError::Config(sentence) } else { RunError::Program(sentence) }
     })?;
     match config.lb_report {
-        Some(Report::Json) => serde_json::to_string_pretty(&comparison)
+        Some(ReportForm::Json) => serde_json::to_string_pretty(&comparison)
             .map(Some)
             .map_err(|error| RunError::Program(format!("the replay cannot be shown as JSON: {error}"))),
         _ => Ok(Some(comparison.to_string())),
@@ -49,15 +49,16 @@ pub(crate) fn dump(settings: &Settings, databases: Vec<Database>) -> Result<(), 
         return Ok(());
     }
     let dump = Dump { program: program(), topology: settings.topology.spec(), steps: databases };
-    write_dump(path, &dump).map_err(RunError::Program)
+    dump.write(path).map_err(|error| RunError::Program(error.to_string()))
 }
 
 /// The command line, with the program's name for its path.
 fn program() -> String {
-    let mut args = std::env::args();
-    let path = args.next().unwrap_or_default();
-    let name = std::path::Path::new(&path).file_name().map(|name| name.to_string_lossy().into_owned());
-    name.into_iter().chain(args).collect::<Vec<_>>().join(" ")
+    let mut args = std::env::args_os();
+    let path = std::path::PathBuf::from(args.next().unwrap_or_default());
+    let name = path.file_name().map(ToOwned::to_owned);
+    let words = name.into_iter().chain(args).map(|arg| arg.to_string_lossy().into_owned());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Shows a text to whoever asked for it; that nobody reads it any more is no error.
