@@ -56,6 +56,9 @@ struct Step {
     /// Background included.
     pe_load_seconds: Spread,
     imbalance: f64,
+    /// The time that `imbalance` is of.
+    #[serde(skip)]
+    max_load_seconds: f64,
     lower_bound_seconds: f64,
     remote_messages: u64,
     remote_bytes: u64,
@@ -130,6 +133,7 @@ impl Step {
             object_load_seconds: Spread::of(database.objects.iter().map(|o| o.load_seconds)),
             pe_load_seconds: Spread::of(database.pe_loads(&placement)),
             imbalance: metrics.imbalance,
+            max_load_seconds: metrics.max_load_seconds,
             lower_bound_seconds: metrics.lower_bound_seconds,
             remote_messages: metrics.remote_messages,
             remote_bytes: metrics.remote_bytes,
@@ -255,6 +259,12 @@ fn overview(steps: &[Step]) -> String {
 }
 
 impl Step {
+    /// The part of its time that another placement may save.
+    fn less_time(&self) -> f64 {
+        let longest = self.max_load_seconds;
+        if longest > 0.0 { (1.0 - self.lower_bound_seconds / longest).max(0.0) } else { 0.0 }
+    }
+
     fn text(&self) -> String {
         let summary = &self.summary;
         let arrays: Vec<String> = self
@@ -266,7 +276,7 @@ impl Step {
             0 => "sizes unknown".into(),
             known => format!("{} in the {known} whose size is known", bytes(self.sized_bytes)),
         };
-        let less = percent(1.0 - self.lower_bound_seconds / self.pe_load_seconds.max.max(f64::MIN_POSITIVE));
+        let less = percent(self.less_time());
         let mut lines = vec![
             ("PEs", summary.pes.to_string()),
             ("arrays", arrays.join(", ")),
@@ -333,7 +343,22 @@ fn part(part: u64, whole: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use equipoise_strategies::graph;
+
     use super::*;
+
+    #[test]
+    fn where_another_placement_saves_nothing_it_says_so() {
+        let check = |loads: [f64; 2], expected: &str| {
+            let mut database = graph::load("mesh:2").expect("a generator").remap(2);
+            database.objects.iter_mut().zip(loads).for_each(|(o, load)| o.load_seconds = load);
+            let text = Step::of(&database, 1).expect("two PEs").text();
+            assert!(text.contains(&format!("may take up to {expected} % less time")), "{text}");
+        };
+        check([0.0, 0.0], "0.0");
+        check([0.1, 0.1], "0.0");
+        check([1.0, 3.0], "0.0");
+    }
 
     #[test]
     fn a_spread_is_that_of_the_sorted_values() {

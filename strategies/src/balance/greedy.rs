@@ -39,12 +39,13 @@ impl Strategy for Greedy {
     }
 }
 
-/// Gives every movable object to the lightest PE, heaviest first, and returns the seconds of the PE
+/// Gives every movable object to the PE that is done with it soonest (the lightest, where speeds are
+/// equal), heaviest first, and returns the seconds of the PE
 /// that is heaviest then. O(n log n).
 pub(super) fn fill(work: &Work, mut place: impl FnMut(u32, u32)) -> f64 {
     let mut pes = work.pes();
     for &object in &work.movable {
-        let Some(pe) = pes.lightest() else { break };
+        let Some(pe) = pes.soonest(work.load_seconds(object)) else { break };
         pes.add(pe, work.seconds(object, pe));
         place(object, pe);
     }
@@ -79,13 +80,17 @@ mod tests {
 
     #[test]
     fn a_fast_pe_gets_more_and_an_unavailable_one_nothing() {
-        check(2, &[1.0; 4], |d| d.pes[1].speed = 3.0, &[0, 1, 1, 1]);
+        check(2, &[1.0; 4], |d| d.pes[1].speed = 3.0, &[1, 1, 0, 1]);
+        // PE 0 is idle, and would still be done later.
+        check(2, &[1.0], |d| d.pes[0].speed = 0.01, &[1]);
+        check(2, &[3.0, 1.0], |d| d.pes[0].speed = 0.1, &[1, 1]);
         check(3, &[1.0; 4], |d| d.pes[0].available = false, &[1, 2, 1, 2]);
     }
 
     #[test]
     fn objects_without_load_are_spread_all_the_same() {
         check(2, &[0.0; 4], |_| (), &[0, 1, 0, 1]);
+        check(2, &[1.0, -0.0, 2.0], |d| d.pes[1].background_seconds = -0.0, &[1, 1, 0]);
     }
 
     /// The least maximum over all placements.

@@ -55,7 +55,7 @@ fn refine(database: &Database, work: &Work, imbalance: f64) -> Assignment {
         seconds_before[home as usize] += seconds_at_home;
         everybody_may_stay &= work.is_available(home);
         let stays = work.is_available(home) && pes.seconds[home as usize] + seconds_at_home <= limit_seconds;
-        let pe = if stays { home } else { pes.lightest().unwrap_or(home) };
+        let pe = if stays { home } else { pes.soonest(work.load_seconds(object)).unwrap_or(home) };
         pes.add(pe, work.seconds(object, pe));
         answer.pe_of[object as usize] = pe;
     }

@@ -1,14 +1,20 @@
-//! What the load balancers share: which objects may move, what stays, and the lightest PE.
+//! What the load balancers share: which objects may move, what stays, and the best place.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::Database;
+
+/// A number that orders finite `seconds` that are not negative as they are; 0 is equal to -0.
+pub(crate) fn order(seconds: f64) -> u64 {
+    // The bits of numbers without a sign order as the numbers do, and the sum has none.
+    (seconds + 0.0).to_bits()
+}
 
 /// What there is to balance.
 ///
 /// Times are seconds on the PE: an object's load over the PE's speed. Loads are finite and not
-/// negative (the database was checked), so their bits order as the numbers do.
+/// negative (the database was checked).
 pub(crate) struct Work<'a> {
     database: &'a Database,
     /// PEs that take objects, ascending.
@@ -26,7 +32,7 @@ impl<'a> Work<'a> {
         let mut keys = Vec::with_capacity(database.objects.len());
         for (index, object) in database.objects.iter().enumerate() {
             if object.migratable {
-                keys.push((Reverse(object.load_seconds.to_bits()), index as u32));
+                keys.push((Reverse(order(object.load_seconds)), index as u32));
             } else {
                 let pe = object.pe as usize;
                 fixed_seconds[pe] += object.load_seconds / database.pes[pe].speed;
@@ -37,9 +43,14 @@ impl<'a> Work<'a> {
         Work { database, available, movable, fixed_seconds }
     }
 
+    /// Seconds that `object` takes at speed 1.
+    pub(crate) fn load_seconds(&self, object: u32) -> f64 {
+        self.database.objects[object as usize].load_seconds
+    }
+
     /// Seconds that `object` takes on `pe`.
     pub(crate) fn seconds(&self, object: u32, pe: u32) -> f64 {
-        self.database.objects[object as usize].load_seconds / self.database.pes[pe as usize].speed
+        self.load_seconds(object) / self.database.pes[pe as usize].speed
     }
 
     /// The PE `object` lives on.
@@ -61,34 +72,41 @@ impl<'a> Work<'a> {
     }
 
     /// The PEs as they stand before any object that may move is placed; the available ones are open.
-    pub(crate) fn pes(&self) -> Pes {
-        Pes::new(self.fixed_seconds.clone(), &self.available)
+    pub(crate) fn pes(&self) -> Pes<'a> {
+        Pes::new(self.database, self.fixed_seconds.clone(), &self.available)
     }
 }
 
-/// Seconds and objects of each PE while they are filled, and the lightest of those that are open.
-pub(crate) struct Pes {
+/// Seconds and objects of each PE while they are filled, and the best place among those that are open.
+///
+/// The open PEs are kept in classes of about the same speed, which differ by less than a sixteenth; in a
+/// class the lightest PE is best. There are few classes, so that a place is found in O(log PEs).
+pub(crate) struct Pes<'a> {
+    database: &'a Database,
     /// Seconds of each PE.
     pub(crate) seconds: Vec<f64>,
     /// Objects put on each PE.
     objects: Vec<u32>,
-    /// One entry per open PE; an entry may be out of date, but never too heavy, because open PEs are
-    /// only filled.
-    heap: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    /// The open PEs of each class of speeds.
+    classes: BTreeMap<u64, Heap>,
 }
 
-impl Pes {
-    /// PEs that have `seconds` already, of which `open` take objects.
-    pub(crate) fn new(seconds: Vec<f64>, open: &[u32]) -> Self {
-        let objects = vec![0; seconds.len()];
-        let mut pes = Pes { seconds, objects, heap: BinaryHeap::new() };
-        pes.heap = open.iter().map(|&pe| Reverse(pes.key(pe))).collect();
-        pes
-    }
+/// The open PEs of a class, lightest first.
+///
+/// One entry per open PE; an entry may be out of date, but never too heavy, because open PEs are only
+/// filled.
+type Heap = BinaryHeap<Reverse<Key>>;
 
-    /// Lighter first, then fewer objects (so that objects without load are spread), then lowest.
-    fn key(&self, pe: u32) -> (u64, u32, u32) {
-        (self.seconds[pe as usize].to_bits(), self.objects[pe as usize], pe)
+/// Orders PEs: lighter first, then fewer objects (so that objects without load are spread), then lowest.
+type Key = (u64, u32, u32);
+
+impl<'a> Pes<'a> {
+    /// PEs of `database` that have `seconds` already, of which `open` take objects.
+    pub(crate) fn new(database: &'a Database, seconds: Vec<f64>, open: &[u32]) -> Self {
+        let objects = vec![0; seconds.len()];
+        let mut pes = Pes { database, seconds, objects, classes: BTreeMap::new() };
+        open.iter().for_each(|&pe| pes.open(pe));
+        pes
     }
 
     /// Puts an object that takes `seconds` there on `pe`.
@@ -97,25 +115,48 @@ impl Pes {
         self.objects[pe as usize] += 1;
     }
 
-    /// The open PE with the fewest seconds; `None` if none is open.
-    pub(crate) fn lightest(&mut self) -> Option<u32> {
-        loop {
-            let Reverse(entry) = *self.heap.peek()?;
-            let current = self.key(entry.2);
-            if entry == current {
-                return Some(entry.2);
+    /// Of the lightest open PEs of all classes, the one whose rank by seconds and speed is least.
+    fn best<R: Ord>(&mut self, rank: impl Fn(f64, f64) -> R) -> Option<u32> {
+        let Pes { database, seconds, objects, classes } = self;
+        let lightest = classes.values_mut().filter_map(|heap| {
+            loop {
+                let Reverse(entry) = *heap.peek()?;
+                let current = key(seconds, objects, entry.2);
+                if entry == current {
+                    return Some(entry);
+                }
+                *heap.peek_mut()? = Reverse(current);
             }
-            *self.heap.peek_mut()? = Reverse(current);
-        }
+        });
+        let rank_of = |&(.., pe): &Key| rank(seconds[pe as usize], database.pes[pe as usize].speed);
+        lightest.min_by_key(|entry| (rank_of(entry), *entry)).map(|(.., pe)| pe)
+    }
+
+    /// The open PE that is done soonest with an object of `load_seconds` at speed 1; `None` if none is
+    /// open.
+    pub(crate) fn soonest(&mut self, load_seconds: f64) -> Option<u32> {
+        self.best(|seconds, speed| order(seconds + load_seconds / speed))
+    }
+
+    /// The open PE that has room for the largest load until `limit_seconds`; `None` if none is open.
+    pub(crate) fn roomiest(&mut self, limit_seconds: f64) -> Option<u32> {
+        self.best(|seconds, speed| Reverse(order((limit_seconds - seconds).max(0.0) * speed)))
     }
 
     /// Opens `pe`, which was not.
     pub(crate) fn open(&mut self, pe: u32) {
-        self.heap.push(Reverse(self.key(pe)));
+        // The exponent and four bits of the fraction.
+        let class = self.database.pes[pe as usize].speed.to_bits() >> 48;
+        let key = key(&self.seconds, &self.objects, pe);
+        self.classes.entry(class).or_default().push(Reverse(key));
     }
 
     /// Seconds of the heaviest of `pes`.
     pub(crate) fn max_seconds(&self, pes: &[u32]) -> f64 {
         pes.iter().map(|&pe| self.seconds[pe as usize]).fold(0.0, f64::max)
     }
+}
+
+fn key(seconds: &[f64], objects: &[u32], pe: u32) -> Key {
+    (order(seconds[pe as usize]), objects[pe as usize], pe)
 }

@@ -1,13 +1,14 @@
 //! `RefineLB`: PEs above the limit give objects to the lightest PEs until they are below it.
 //!
 //! Charm++'s strategy of that name. The heaviest PE above the limit gives away the largest of its
-//! objects with which the lightest PE stays within the limit; a PE that has no such object is left as
-//! it is. Nothing else moves, so a load that is nearly balanced costs nearly nothing.
+//! objects with which the PE with the most room (the lightest, where speeds are equal) stays within the
+//! limit; a PE that has no such object is left as it is. Nothing else moves, so a load that is nearly
+//! balanced costs nearly nothing.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use super::load::{Pes, Work};
+use super::load::{Pes, Work, order};
 use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
@@ -51,9 +52,9 @@ fn relieve(database: &Database, work: &Work, imbalance: f64) -> Assignment {
         seconds[home as usize] += work.seconds(object, home);
     }
     // Objects on PEs that are not available have to leave them, whatever the balance.
-    let mut all = Pes::new(seconds, &work.available);
+    let mut all = Pes::new(database, seconds, &work.available);
     for &object in work.movable.iter().filter(|&&object| !work.is_available(work.home(object))) {
-        let Some(pe) = all.lightest() else { break };
+        let Some(pe) = all.soonest(work.load_seconds(object)) else { break };
         all.add(pe, work.seconds(object, pe));
         answer.pe_of[object as usize] = pe;
     }
@@ -62,7 +63,7 @@ fn relieve(database: &Database, work: &Work, imbalance: f64) -> Assignment {
     let (heavy, light): (Vec<u32>, Vec<u32>) =
         work.available.iter().partition(|&&pe| all.seconds[pe as usize] > limit);
     let mut donors: BinaryHeap<(u64, Reverse<u32>)> =
-        heavy.iter().map(|&pe| (all.seconds[pe as usize].to_bits(), Reverse(pe))).collect();
+        heavy.iter().map(|&pe| (order(all.seconds[pe as usize]), Reverse(pe))).collect();
     let mut objects: Vec<BTreeSet<Key>> = vec![BTreeSet::new(); database.pes.len()];
     for &object in &work.movable {
         let pe = answer.pe_of[object as usize] as usize;
@@ -70,9 +71,9 @@ fn relieve(database: &Database, work: &Work, imbalance: f64) -> Assignment {
             objects[pe].insert(key(database, object));
         }
     }
-    let mut receivers = Pes::new(all.seconds, &light);
+    let mut receivers = Pes::new(database, all.seconds, &light);
     while let Some((_, Reverse(donor))) = donors.pop() {
-        let Some(receiver) = receivers.lightest() else { break };
+        let Some(receiver) = receivers.roomiest(limit) else { break };
         let room = limit - receivers.seconds[receiver as usize];
         let speed = database.pes[receiver as usize].speed;
         let own = &mut objects[donor as usize];
@@ -85,7 +86,7 @@ fn relieve(database: &Database, work: &Work, imbalance: f64) -> Assignment {
         let left = (receivers.seconds[donor as usize] - work.seconds(object, donor)).max(0.0);
         receivers.seconds[donor as usize] = left;
         if left > limit {
-            donors.push((left.to_bits(), Reverse(donor)));
+            donors.push((order(left), Reverse(donor)));
         } else {
             receivers.open(donor);
         }
@@ -93,11 +94,11 @@ fn relieve(database: &Database, work: &Work, imbalance: f64) -> Assignment {
     answer
 }
 
-/// Orders objects by load (its bits order as the number does), then the highest index first.
+/// Orders objects by load, then the highest index first.
 type Key = (u64, Reverse<u32>);
 
 fn key(database: &Database, object: u32) -> Key {
-    (database.objects[object as usize].load_seconds.to_bits(), Reverse(object))
+    (order(database.objects[object as usize].load_seconds), Reverse(object))
 }
 
 /// The largest object with any load that takes at most `room` seconds at `speed`, the lowest index
@@ -108,7 +109,7 @@ fn largest_within(objects: &BTreeSet<Key>, room: f64, speed: f64) -> Option<Key>
     while load / speed > room && load > 0.0 {
         load = load.next_down();
     }
-    objects.range(..=(load.to_bits(), Reverse(0))).next_back().copied().filter(|&(bits, _)| bits > 0)
+    objects.range(..=(order(load), Reverse(0))).next_back().copied().filter(|&(bits, _)| bits > 0)
 }
 
 #[cfg(test)]
@@ -157,5 +158,8 @@ mod tests {
     fn a_fast_pe_takes_more() {
         let objects = [(1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0)];
         check(2, &objects, |d| d.pes[1].speed = 3.0, &[1, 1, 1, 1, 1, 1, 0, 0]);
+        // PE 1 is the lightest, and too slow for any object.
+        let objects = [(1.0, 0), (1.0, 0), (1.0, 0), (1.0, 2)];
+        check(3, &objects, |d| (d.pes[1].speed, d.pes[2].speed) = (0.01, 2.0), &[2, 0, 0, 2]);
     }
 }

@@ -19,7 +19,8 @@ pub fn sentence(before: &Metrics, after: &Metrics) -> String {
     }
     let (gain, remaining) =
         (less_time(before, before.average_load_seconds), less_time(after, after.average_load_seconds));
-    let worse = after.max_load_seconds > before.max_load_seconds && remaining >= NEGLIGIBLE;
+    let grew = after.max_load_seconds > before.max_load_seconds * (1.0 + NEGLIGIBLE);
+    let worse = grew && remaining >= NEGLIGIBLE;
     let remains = match percent(remaining).as_str() {
         "nothing" => "nothing remains".into(),
         one @ ("1 %" | "less than 1 %") => format!("{one} remains"),
@@ -104,6 +105,8 @@ mod tests {
             1.2,
             "An ideal balance would run in 27 % less time; this step made it worse: 39 % remain.",
         );
+        let hardly = "An ideal balance would run in 27 % less time; after this step 27 % remain.";
+        check(before, 1.0 + 1e-7, hardly);
         let balanced = [1.0, 0.999, 0.999, 0.1];
         check(balanced, 1.2, "The load was balanced before this step, which made it worse: 17 % remain.");
     }

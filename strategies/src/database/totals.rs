@@ -35,7 +35,8 @@ pub struct Summary {
 impl Database {
     /// The sum of the objects' loads, in seconds at speed 1; it does not depend on where they are.
     pub fn load_seconds(&self) -> f64 {
-        self.objects.iter().map(|o| o.load_seconds).sum()
+        // From 0, because the sum of nothing is -0.0.
+        self.objects.iter().fold(0.0, |sum, o| sum + o.load_seconds)
     }
 
     /// The bytes of all edges; saturates at 2^64-1, which [`Database::check`] excludes.
@@ -83,7 +84,7 @@ impl Database {
             objects: self.objects.len(),
             migratable_objects: self.objects.iter().filter(|o| o.migratable).count(),
             load_seconds: self.load_seconds(),
-            background_seconds: self.pes.iter().map(|pe| pe.background_seconds).sum(),
+            background_seconds: self.pes.iter().fold(0.0, |sum, pe| sum + pe.background_seconds),
             edges: self.edges.len(),
             dangling_edges: self.dangling_edges,
             messages: self.messages(),
@@ -122,5 +123,11 @@ mod tests {
         assert_eq!((database.find(0, &[9]), database.find(1, &[9])), (Some(1), None));
         let summary = database.summary();
         assert_eq!((summary.pes, summary.objects, summary.background_seconds), (2, 3, 0.25));
+    }
+
+    #[test]
+    fn the_sum_of_nothing_has_no_sign() {
+        let summary = Database::default().summary();
+        assert_eq!(format!("{} {}", summary.load_seconds, summary.background_seconds), "0 0");
     }
 }

@@ -32,11 +32,11 @@ pub fn weights(loads_seconds: impl Iterator<Item = f64> + Clone) -> Vec<u32> {
 }
 
 /// The most a part may weigh when the allowed imbalance is max/avg - 1: never less than the average,
-/// rounded up.
+/// rounded up, and never more than there is.
 pub fn capacity(weights: &[u32], parts: usize, imbalance: f64) -> u64 {
     let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
     let average = total as f64 / parts as f64;
-    ((average * (1.0 + imbalance)) as u64).max(total.div_ceil(parts as u64))
+    ((average * (1.0 + imbalance)) as u64).max(total.div_ceil(parts as u64)).min(total)
 }
 
 /// Renumbers parts by their lowest vertex and returns how many there are; empty parts vanish.
@@ -71,6 +71,7 @@ mod tests {
         assert_eq!(capacity(&[1; 10], 4, 0.0), 3);
         assert_eq!(capacity(&[100; 10], 4, 0.1), 275);
         assert_eq!(capacity(&[], 4, 0.1), 0);
+        assert_eq!(capacity(&[3; 10], 4, 1e300), 30);
     }
 
     #[test]
