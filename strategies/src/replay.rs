@@ -32,8 +32,20 @@ pub struct Replay {
     pub database: Summary,
     /// What the recorded placement costs.
     pub before: Metrics,
-    /// The strategies, in the order they were asked.
+    /// The strategies that gave an answer, in the order they were asked.
     pub strategies: Vec<Row>,
+    /// The strategies that cannot serve this step, in the same order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<Refusal>,
+}
+
+/// A strategy that gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// Its spec.
+    pub name: String,
+    /// Its reason, a sentence with the remedy.
+    pub error: String,
 }
 
 /// What one strategy would have done.
@@ -96,7 +108,7 @@ pub enum ReplayError {
         /// PEs of the machine.
         pes: usize,
     },
-    /// A strategy cannot serve this database on this machine.
+    /// No strategy can serve this database on this machine; the first of them says why.
     #[error("{name} gave no answer for step {step}: {error}")]
     Strategy {
         /// The strategy.
@@ -140,8 +152,8 @@ impl ReplayError {
 /// crate has no clock.
 ///
 /// # Errors
-/// When the database is not whole or not of the machine's size, or a strategy gives no answer or an
-/// impossible one.
+/// When the database is not whole or not of the machine's size, no strategy gives an answer or
+/// one gives an impossible one.
 pub fn replay(
     database: &Database,
     topology: &dyn Topology,
@@ -155,7 +167,7 @@ pub fn replay(
     if recorded != pes {
         return Err(ReplayError::Pes { recorded, topology: topology.spec(), pes });
     }
-    let mut rows = Vec::with_capacity(strategies.len());
+    let (mut rows, mut refusals) = (Vec::with_capacity(strategies.len()), Vec::new());
     for choice in strategies {
         let name = choice.spec.clone();
         let begin = now();
@@ -163,7 +175,10 @@ pub fn replay(
         let seconds = now().saturating_sub(begin).as_secs_f64();
         let assignment = match answer {
             Ok(assignment) => assignment,
-            Err(error) => return Err(ReplayError::Strategy { name, step, error }),
+            Err(StrategyError(error)) => {
+                refusals.push(Refusal { name, error });
+                continue;
+            }
         };
         if let Err(impossible) = assignment.check(database) {
             return Err(ReplayError::Impossible { name, step, impossible });
@@ -172,8 +187,12 @@ pub fn replay(
         let (migrations, migrated_bytes) = (after.migrations, after.migrated_bytes);
         rows.push(Row { name, seconds, migrations, migrated_bytes, after, assignment });
     }
+    if rows.is_empty() && !refusals.is_empty() {
+        let Refusal { name, error } = refusals.swap_remove(0);
+        return Err(ReplayError::Strategy { name, step, error: StrategyError(error) });
+    }
     let before = Metrics::full(database, topology, &database.placement());
-    Ok(Replay { database: database.summary(), before, strategies: rows })
+    Ok(Replay { database: database.summary(), before, strategies: rows, refusals })
 }
 
 #[cfg(test)]
@@ -242,6 +261,20 @@ mod tests {
         assert_eq!(json["strategies"][1]["after"]["hop_bytes"], 20);
         assert_eq!(json["before"]["imbalance"], 1.0);
         assert_eq!(json["database"]["objects"], 4);
+    }
+
+    #[test]
+    fn a_strategy_that_refuses_does_not_take_the_others_with_it() {
+        let strategies = [fixed("Picky", Err("no square; make one")), fixed("Any", Ok(vec![1, 0, 0, 0]))];
+        let machine = topology::parse("flat:2").unwrap();
+        let replay = replay(&row_of_four(), &*machine, &strategies, 0, clock()).unwrap();
+        let names: Vec<&str> = replay.strategies.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["Any"]);
+        let json = serde_json::to_value(&replay).unwrap();
+        assert_eq!(json["refusals"][0]["error"], "no square; make one");
+        let comparison = Comparison { replays: vec![replay], ..Comparison::default() };
+        let text = comparison.to_string();
+        assert!(text.contains("\nNo answer from Picky: no square; make one.\n"), "{text}");
     }
 
     #[track_caller]

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! f(t, p) = sum over placed neighbors j of t:   c(t, j) * d(p, place of j)
-//!         + sum over the other neighbors j:     c(t, j) * mean of d(p, q) over all PEs q
+//!         + sum over the other neighbors j:     c(t, j) * mean of d(p, q) over the available PEs q
 //! ```
 //!
 //! (`c` bytes, `d` distance); the group with the largest gain, mean over free `p` of `f` less its
@@ -72,6 +72,7 @@ impl Strategy for TopoLb {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
+        check_pes(available.len())?;
         let groups = Groups::of(database, &available, self.groups, self.imbalance, seed)?;
         let places = place(&groups.graph, &groups.anchors, &available, topology)?;
         Ok(Assignment {
@@ -79,6 +80,20 @@ impl Strategy for TopoLb {
             notes: vec![("groups".into(), groups.count as f64)],
         })
     }
+}
+
+/// The most PEs: the distances of all pairs of them are added up before the first is chosen.
+const MAX_PES: usize = 1 << 16;
+
+/// Whether so many PEs can be compared in a reasonable time.
+fn check_pes(pes: usize) -> Result<(), StrategyError> {
+    if pes <= MAX_PES {
+        return Ok(());
+    }
+    Err(StrategyError(format!(
+        "TopoLB compares all pairs of PEs, and {pes} PEs are more than the {MAX_PES} it can; use fewer PEs \
+         or a strategy without a table"
+    )))
 }
 
 /// The most memory the table may take.
@@ -90,7 +105,7 @@ const MAX_TABLE_BYTES: usize = 4 << 30;
 /// that is on that PE already, and stays.
 ///
 /// # Errors
-/// When the table would not fit into memory.
+/// When there are more than 2^16 PEs, or the table would not fit into memory.
 ///
 /// # Panics
 /// When there are more tasks than PEs.
@@ -100,6 +115,7 @@ pub fn place(
     pes: &[u32],
     topology: &dyn Topology,
 ) -> Result<Vec<u32>, StrategyError> {
+    check_pes(pes.len())?;
     let tasks = graph.vertices() - anchors.len();
     assert!(tasks <= pes.len(), "every task has a PE of its own");
     let mut table = Table::new(graph, anchors, pes, topology, MAX_TABLE_BYTES);

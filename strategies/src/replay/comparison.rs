@@ -14,14 +14,15 @@ use crate::table::{aligned, bytes, count, percent, seconds};
 /// one step, `{"program", "topology", "database", "before", "strategies"}` with the fields of [`Replay`];
 /// for several, `{"program", "topology", "steps": [{"database", "before", "strategies"}, ..],
 /// "total": {"before", "strategies"}}`, where loads, volumes and counts are the sums over the steps,
-/// ratios are of sums, and the longest dilation is that of any step.
+/// ratios are of sums, and the longest dilation is that of any step. Where strategies gave no answer for a
+/// step, it has `"refusals": [{"name", "error"}, ..]` too, and they are not in the total.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
     /// The program that was recorded; empty if unknown.
     pub program: String,
     /// The spec of the machine it was replayed on.
     pub topology: String,
-    /// The steps, in order; the same strategies in each.
+    /// The steps, in order; the same strategies were asked in each.
     pub replays: Vec<Replay>,
 }
 
@@ -90,6 +91,12 @@ impl Comparison {
             count(database.edges as u128, "edge"),
         )?;
         write!(f, "\n{}", rows(before, &replay.strategies))?;
+        if !replay.refusals.is_empty() {
+            writeln!(f)?;
+        }
+        for refusal in &replay.refusals {
+            writeln!(f, "No answer from {}: {}.", refusal.name, refusal.error)?;
+        }
         let Some(best) = best(&replay.strategies) else { return Ok(()) };
         writeln!(f, "\nBest balance: {}. {}", best.name, sentence(before, &best.after))?;
         show_nearest(f, best, &replay.strategies)
@@ -239,6 +246,7 @@ mod tests {
                 row("BusyLB", metrics(2.0, 90, 4)),
                 row("NearLB", metrics(3.0, 10, 1)),
             ],
+            refusals: vec![],
         };
         Comparison {
             program: "pairs".into(),
@@ -277,6 +285,16 @@ Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, 
             "BestLB         25.000    1.005        0.5 %      0.900         100 B      6  9.00 kB\n";
         assert!(rest.contains(expected), "{rest}");
         assert!(rest.contains("work for 4.02 s in all instead of 8.00 s; an ideal balance would be 4.00 s."));
+    }
+
+    #[test]
+    fn a_strategy_without_an_answer_for_a_step_has_no_total() {
+        let mut comparison = comparison(&[7, 8]);
+        comparison.replays[1].strategies.remove(0);
+        let two = serde_json::to_value(comparison).expect("a document");
+        let names: Vec<_> = (0..3).map(|at| two["total"]["strategies"][at]["name"].clone()).collect();
+        assert_eq!(names, ["BestLB", "BusyLB", "NearLB"]);
+        assert_eq!(two["total"]["strategies"][0]["after"]["max_load_seconds"], 4.02);
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl Request {
     ///
     /// # Errors
     /// When the file cannot be read or holds no such step, the machine is not of the database's size, or
-    /// a strategy gives no answer or an impossible one.
+    /// no strategy gives an answer for a step, or one gives an impossible one.
     pub fn run(&self, mut now: impl FnMut() -> Duration) -> Result<Comparison, ReplayError> {
         let count = self.steps.or(self.step.map(|_| 1));
         let dump = Dump::read_steps(&self.path, self.step, count)?;

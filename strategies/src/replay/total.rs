@@ -7,23 +7,25 @@ use crate::cost::Metrics;
 /// What was recorded in all steps, and what each strategy would have made of it.
 ///
 /// The steps are taken to follow each other, so the load of the most loaded PE is the sum of those of the
-/// steps, and so are the bytes over the busiest link and the bounds.
-pub(super) fn total(steps: &[Replay]) -> (Metrics, Vec<Row>) {
+/// steps, and so are the bytes over the busiest link and the bounds. A strategy that gave no answer for one
+/// of the steps has no sum.
+pub(super) fn total<'a>(steps: &'a [Replay]) -> (Metrics, Vec<Row>) {
     let before = sum(steps.iter().map(|step| &step.before));
     let first = steps.first().map_or(&[][..], |step| step.strategies.as_slice());
-    let of_strategy = |(at, first): (usize, &Row)| {
-        let rows = || steps.iter().filter_map(move |step| step.strategies.get(at));
-        let after = sum(rows().map(|row| &row.after));
-        Row {
+    let of_strategy = |first: &Row| {
+        let of_step = |step: &'a Replay| step.strategies.iter().find(|row| row.name == first.name);
+        let rows: Vec<&Row> = steps.iter().map(of_step).collect::<Option<_>>()?;
+        let after = sum(rows.iter().map(|row| &row.after));
+        Some(Row {
             name: first.name.clone(),
-            seconds: rows().map(|row| row.seconds).sum(),
+            seconds: rows.iter().map(|row| row.seconds).sum(),
             migrations: after.migrations,
             migrated_bytes: after.migrated_bytes,
             after,
             assignment: Assignment::default(),
-        }
+        })
     };
-    (before, first.iter().enumerate().map(of_strategy).collect())
+    (before, first.iter().filter_map(of_strategy).collect())
 }
 
 fn sum<'a>(all: impl Iterator<Item = &'a Metrics>) -> Metrics {

@@ -161,3 +161,10 @@ fn a_table_that_does_not_fit_is_refused() {
     let error = table.settle(55, 0).expect_err("four neighbors need four rows");
     assert!(error.to_string().contains("more than 2 rows of 100 PEs"), "{error}");
 }
+
+#[test]
+fn more_pes_than_can_be_compared_are_refused_at_once() {
+    let database = database(MAX_PES + 1, &[(1.0, 0)]);
+    let error = assign_on("TopoLB", &database, "flat:65537").expect_err("too many pairs").to_string();
+    assert!(error.contains("65537 PEs are more than the 65536"), "{error}");
+}
