@@ -202,6 +202,9 @@ fn parse_one(spec: &str, own: &[Choice]) -> Result<Choice, ParamError> {
         return Err(malformed("expected NAME or NAME:key=value,key=value".into()));
     }
     let Some(named) = ALL.iter().find(|named| named.name == name || named.aliases.contains(&name)) else {
+        if own.iter().any(|choice| choice.spec == name) {
+            return Err(malformed(format!("{name} is the program's own and takes no parameters here")));
+        }
         let own_names = own.iter().map(|choice| choice.spec.as_str());
         let known: Vec<&str> = ALL.iter().map(|named| named.name).chain(own_names).collect();
         return Err(ParamError::UnknownStrategy {
@@ -374,6 +377,9 @@ mod tests {
         assert!(choice.needs_communication && choice.spec == "WildLB");
         let error = parse("WildLD", &own).expect_err("a typing error").to_string();
         assert!(error.contains("did you mean `WildLB`?"), "{error}");
+
+        let error = parse("WildLB:luck=7", &own).expect_err("no parameters").to_string();
+        assert!(error.contains("WildLB is the program's own and takes no parameters"), "{error}");
 
         let database = database(2, &[(1.0, 0)]);
         let flat = crate::topology::parse("flat:2").expect("a flat machine");

@@ -1,7 +1,6 @@
 //! Aligned tables of text, and numbers as a person reads them.
 //!
-//! Columns of one quantity are written in one unit, so that an eye can run down them; what stands alone
-//! chooses its own.
+//! Every number chooses its own unit; what shall be compared down a column is written by the caller in one.
 
 /// Rows as lines: the first column to the left, the others to the right, two spaces between.
 ///

@@ -261,7 +261,7 @@ fn convert_writes_what_reads_back() {
     assert_eq!(document("one.db")["steps"].as_array().map(Vec::len), Some(1));
 
     let told = place.run("convert lb.db pair.graph --step 5 --check");
-    assert!(told.stderr.contains("left out: 1 edge that end at a PE"), "{}", told.stderr);
+    assert!(told.stderr.contains("left out: 1 edge that ends at a PE"), "{}", told.stderr);
     assert!(told.stderr.contains("does not hold PEs"), "{}", told.stderr);
     assert_eq!(place.text("pair.graph"), "2 1 111\n100 3 2 90\n50 2 1 90\n");
     for name in ["grid.graph", "grid.mtx", "grid.csv"] {

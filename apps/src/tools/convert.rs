@@ -64,7 +64,8 @@ fn write_graph(input: &str, dump: &Dump, path: &Path, check: bool) -> anyhow::Re
     let is_pe = |end| matches!(end, End::Pe(_));
     let of_pes = database.edges.iter().filter(|edge| is_pe(edge.from) || is_pe(edge.to)).count() as u64;
     if of_pes > 0 {
-        output::warn(&format!("left out: {} that end at a PE", count(of_pes, "edge")));
+        let end = if of_pes == 1 { "ends" } else { "end" };
+        output::warn(&format!("left out: {} that {end} at a PE", count(of_pes, "edge")));
     }
     if !input::is_generated(input) {
         output::warn(&format!("a file of this form does not hold {lacks}"));
@@ -77,7 +78,8 @@ fn write_graph(input: &str, dump: &Dump, path: &Path, check: bool) -> anyhow::Re
         }
     }
     let (tasks, pairs) = (graph.vertices() as u64, graph.edges() as u64);
-    Ok(format!("{} and {} that communicate", count(tasks, "task"), count(pairs, "pair")))
+    let communicate = if pairs == 1 { "communicates" } else { "communicate" };
+    Ok(format!("{} and {} that {communicate}", count(tasks, "task"), count(pairs, "pair")))
 }
 
 fn read_again(path: &Path) -> anyhow::Result<Database> {

@@ -96,7 +96,8 @@ impl Dump {
         count: Option<u64>,
     ) -> Result<Dump, DatabaseError> {
         let path = path.as_ref();
-        let whole = if path.is_file() { Some(Dump::read(path)?) } else { None };
+        // A pipe is not a regular file, and can be read all the same.
+        let whole = if path.exists() && !path.is_dir() { Some(Dump::read(path)?) } else { None };
         let there = match &whole {
             Some(dump) => dump.steps.iter().map(|database| database.step).collect(),
             None => steps_of_base(path)?,
@@ -123,7 +124,7 @@ impl Dump {
     /// The file appears whole or not at all, and replaces the one that stood there.
     ///
     /// # Errors
-    /// When a step is not consistent, or the file system refuses.
+    /// When a step is not consistent or does not follow the one before, or the file system refuses.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), DatabaseError> {
         let path = path.as_ref();
         let bytes =
@@ -133,6 +134,7 @@ impl Dump {
 
     /// The bytes of a file of that name.
     fn encode(&self, path: &Path) -> Result<Vec<u8>, Refused> {
+        check_order(self)?;
         for database in &self.steps {
             let step = database.step;
             database.check().map_err(|e| Refused(format!("cannot hold step {step}: {e}")))?;
@@ -147,7 +149,7 @@ impl Dump {
 
 /// The dump in `bytes`, of whatever layout; `step` is the number of a Charm++ dump.
 fn decode(bytes: &[u8], step: u64) -> Result<Dump, Refused> {
-    if binary::recognises(bytes) {
+    let dump = if binary::recognises(bytes) {
         binary::decode(bytes)
     } else if charm::recognises(bytes) {
         charm::decode(bytes, step)
@@ -161,7 +163,20 @@ fn decode(bytes: &[u8], step: u64) -> Result<Dump, Refused> {
              Charm++ 8.x and 6.10 (+LBDump)"
                 .into(),
         ))
-    }
+    }?;
+    check_order(&dump)?;
+    Ok(dump)
+}
+
+/// Whether the steps ascend, so that a number names one step and `the next` is the one that follows.
+fn check_order(dump: &Dump) -> Result<(), Refused> {
+    let disorder = dump.steps.windows(2).find(|pair| pair[0].step >= pair[1].step);
+    disorder.map_or(Ok(()), |pair| {
+        let (first, second) = (pair[0].step, pair[1].step);
+        Err(Refused(format!(
+            "has step {second} after step {first}; give every step a number of its own, in ascending order"
+        )))
+    })
 }
 
 /// The numbers of the dumps `base.N` that Charm++ writes beside each other, in ascending order.
@@ -353,6 +368,21 @@ mod tests {
         fs::write(&path, "").unwrap();
         check_error(Dump::read(&path), &["mesh.graph", "is empty"]);
         check_error(Dump::read(folder.path()), &["cannot read the database"]);
+    }
+
+    #[test]
+    fn steps_out_of_order_or_twice_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lb.db");
+        for (steps, expected) in
+            [(&[1, 5, 3][..], "has step 3 after step 5"), (&[2, 2], "step 2 after step 2")]
+        {
+            check_error(dump(steps).write(&path), &[expected, "in ascending order"]);
+            fs::write(&path, binary::encode(&dump(steps)).unwrap()).unwrap();
+            check_error(Dump::read(&path), &[expected]);
+            fs::write(&path, json::encode(&dump(steps)).unwrap()).unwrap();
+            check_error(Dump::read_steps(&path, None, Some(1)), &[expected]);
+        }
     }
 
     #[test]

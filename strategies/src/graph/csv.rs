@@ -6,12 +6,14 @@
 
 use std::fmt::Write as _;
 
-use super::{Fault, MAX_VERTICES, edge, ends, merge, tasks};
+use super::{Fault, MAX_VERTICES, check_sparsity, edge, ends, merge, tasks};
 use crate::database::Database;
 
 /// The task graph of a file with this text.
 pub(super) fn read(text: &str) -> Result<Database, Fault> {
     let (mut edges, mut vertices, mut seen) = (Vec::new(), 0, false);
+    // The line of the highest vertex.
+    let mut last = 1;
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -22,11 +24,15 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
             continue;
         }
         let (from, to, bytes, messages) = parse_line(line).map_err(|reason| (number + 1, reason))?;
-        vertices = vertices.max(from as usize + 1).max(to as usize + 1);
+        let highest = from.max(to) as usize;
+        if highest >= vertices {
+            (vertices, last) = (highest + 1, number + 1);
+        }
         if from != to {
             edges.push(edge(from, to, messages, bytes));
         }
     }
+    check_sparsity(vertices, text.lines().count()).map_err(|reason| (last, reason))?;
     let mut database = tasks(vertices);
     database.edges = merge(edges).map_err(|reason| (1, reason))?;
     Ok(database)

@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Fault, MAX_EDGES, MAX_VERTICES, edge, ends, merge, tasks};
+use super::{Fault, MAX_EDGES, MAX_VERTICES, check_sparsity, edge, ends, merge, tasks};
 use crate::database::{Database, Edge};
 
 /// What the first line says.
@@ -61,6 +61,7 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
     if found < entries {
         return Err((size_line, format!("the sizes promise {entries} entries, and there are {found}")));
     }
+    check_sparsity(vertices, found).map_err(|reason| (size_line, reason))?;
     let mut database = tasks(vertices);
     database.edges = merge(edges).map_err(|reason| (size_line, reason))?;
     Ok(database)

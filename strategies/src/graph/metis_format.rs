@@ -34,6 +34,15 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
         .find(|(_, line)| !line.trim().is_empty())
         .ok_or((1, "the file is empty; expected a header `vertices edges`".to_string()))?;
     let header = parse_header(header).map_err(|reason| (header_line, reason))?;
+    // Before anything is allocated for them.
+    let there = lines.clone().count();
+    if there < header.vertices {
+        let vertices = header.vertices;
+        return Err((
+            header_line,
+            format!("the header says {vertices} vertices, and there are lines for {there}"),
+        ));
+    }
     let mut database = tasks(header.vertices);
     // (lower end, higher end, whether the line is the lower end's, weight, line)
     let mut halves: Vec<(u32, u32, bool, u64, usize)> = Vec::new();

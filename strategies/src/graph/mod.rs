@@ -263,7 +263,8 @@ pub fn load_steps(spec: &str) -> Result<Dump, GraphError> {
     let text =
         std::fs::read_to_string(path).map_err(|source| GraphError::Read { path: path.into(), source })?;
     let content = |(line, reason)| GraphError::Content { path: path.into(), line, reason };
-    (format.read)(&text).map(one).map_err(content)
+    // Some programs put a byte-order mark before the text.
+    (format.read)(text.strip_prefix('\u{feff}').unwrap_or(&text)).map(one).map_err(content)
 }
 
 /// What a person can write where a task graph is asked for: every generator, and the files.
@@ -320,6 +321,16 @@ fn ends(edge: &Edge) -> Option<(u32, u32)> {
 /// not the end of the memory.
 const MAX_VERTICES: usize = 1 << 24;
 const MAX_EDGES: usize = 1 << 26;
+
+/// Whether a file with so many `lines` may have so many vertices, which it need not list one by one: a
+/// slip in one number must not cost the memory of millions.
+fn check_sparsity(vertices: usize, lines: usize) -> Result<(), String> {
+    let most = (1 << 20).max(lines.saturating_mul(64));
+    if vertices <= most {
+        return Ok(());
+    }
+    Err(format!("{vertices} vertices are too many for {lines} lines; number them without gaps"))
+}
 
 /// A database of `vertices` objects without edges, each of one second, on one PE.
 fn tasks(vertices: usize) -> Database {

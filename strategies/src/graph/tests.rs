@@ -371,3 +371,23 @@ fn help_names_every_generator_and_format() {
         assert!(help().contains(name), "{name}");
     }
 }
+
+#[test]
+fn a_small_file_does_not_cost_much_memory() {
+    let check = |fault: Result<Database, Fault>, expected: &str| {
+        let (_, reason) = fault.expect_err(expected);
+        assert!(reason.contains(expected), "`{reason}` does not contain `{expected}`");
+    };
+    check(metis_format::read("16777216 0\n\n"), "says 16777216 vertices, and there are lines for 1");
+    check(csv::read("0,16777215,1\n"), "16777216 vertices are too many for 1 lines");
+    let matrix = "%%MatrixMarket matrix coordinate integer general\n16777216 16777216 0\n";
+    check(matrix_market::read(matrix), "16777216 vertices are too many for 0 lines");
+}
+
+#[test]
+fn a_byte_order_mark_is_not_part_of_the_text() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("pair.csv");
+    std::fs::write(&path, "\u{feff}0,1,5\n").expect("a temporary file can be written");
+    assert_eq!(load(path.to_str().expect("UTF-8")).expect("an edge list").edges.len(), 1);
+}

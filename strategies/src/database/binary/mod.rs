@@ -30,10 +30,10 @@ pub const MAGIC: [u8; 8] = *b"\x89EQLB\r\n\x1a";
 /// The version of the format that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
 
-/// A frame may always decode to so many bytes, however small it is.
+/// The frames of a file may decode to so many bytes in all, however small they are.
 const DECODED_FLOOR_BYTES: u64 = 16 << 20;
 
-/// Beyond the floor, a frame may decode to so many times its stored bytes; a writer stores what
+/// Beyond that, a frame may decode to so many times its stored bytes; a writer stores what
 /// compresses better as it is. So a small hostile file cannot make a reader allocate much.
 const DECODED_RATIO: u64 = 1024;
 
@@ -62,9 +62,10 @@ pub fn encode(dump: &Dump) -> Result<Vec<u8>, Refused> {
         topology: dump.topology.clone().into_bytes(),
         steps: dump.steps.len() as u64,
     };
-    push_frame(&mut file, &header)?;
+    let mut floor = DECODED_FLOOR_BYTES;
+    push_frame(&mut file, &header, &mut floor)?;
     for database in &dump.steps {
-        push_frame(&mut file, &Columns::from_database(database))?;
+        push_frame(&mut file, &Columns::from_database(database), &mut floor)?;
     }
     Ok(file)
 }
@@ -98,11 +99,12 @@ pub fn decode(bytes: &[u8]) -> Result<Dump, Refused> {
     if version == 0 {
         return Err(damaged("the format version is 0"));
     }
-    let header: Header = take_frame(&mut rest, bytes.len())?;
+    let mut floor = DECODED_FLOOR_BYTES;
+    let header: Header = take_frame(&mut rest, bytes.len(), &mut floor)?;
     let mut dump =
         Dump { program: text(header.program)?, topology: text(header.topology)?, steps: Vec::new() };
     for _ in 0..header.steps {
-        let columns: Columns = take_frame(&mut rest, bytes.len())?;
+        let columns: Columns = take_frame(&mut rest, bytes.len(), &mut floor)?;
         let database = columns.into_database()?;
         database.check().map_err(|e| Refused(format!("is inconsistent: {e}")))?;
         dump.steps.push(database);
@@ -128,9 +130,12 @@ fn text(bytes: Vec<u8>) -> Result<String, Refused> {
     String::from_utf8(bytes).map_err(|_| damaged("a name is not UTF-8"))
 }
 
-/// Whether `stored` bytes may stand for `decoded` ones.
-fn plausible(decoded: u64, stored: u64) -> bool {
-    decoded <= DECODED_FLOOR_BYTES.max(stored.saturating_mul(DECODED_RATIO))
+/// Whether `stored` bytes may stand for `decoded` ones; what is beyond the ratio comes off `floor`.
+fn plausible(decoded: u64, stored: u64, floor: &mut u64) -> bool {
+    let beyond = decoded.saturating_sub(stored.saturating_mul(DECODED_RATIO));
+    let rest = floor.checked_sub(beyond);
+    *floor = rest.unwrap_or(*floor);
+    rest.is_some()
 }
 
 /// The checksum of a frame.
@@ -141,12 +146,13 @@ fn checksum(lengths: [u64; 2], stored: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// Appends a frame that holds `value`.
-fn push_frame(file: &mut Vec<u8>, value: &impl Serialize) -> Result<(), Refused> {
+/// Appends a frame that holds `value`; `floor` is what the file may still decode to beyond the ratio.
+fn push_frame(file: &mut Vec<u8>, value: &impl Serialize, floor: &mut u64) -> Result<(), Refused> {
     let refused = |e: &dyn std::fmt::Display| Refused(format!("cannot be encoded: {e}; free some memory"));
     let decoded = bincode::serde::encode_to_vec(value, config::legacy()).map_err(|e| refused(&e))?;
     let compressed = zstd::bulk::compress(&decoded, COMPRESSION_LEVEL).map_err(|e| refused(&e))?;
-    let useful = compressed.len() < decoded.len() && plausible(decoded.len() as u64, compressed.len() as u64);
+    let useful =
+        compressed.len() < decoded.len() && plausible(decoded.len() as u64, compressed.len() as u64, floor);
     let stored = if useful { &compressed } else { &decoded };
     let lengths = [decoded.len() as u64, stored.len() as u64];
     lengths.iter().for_each(|length| file.extend_from_slice(&length.to_le_bytes()));
@@ -155,8 +161,13 @@ fn push_frame(file: &mut Vec<u8>, value: &impl Serialize) -> Result<(), Refused>
     Ok(())
 }
 
-/// Takes the frame that `rest` begins with; `file_bytes` is the length of the whole file.
-fn take_frame<T: DeserializeOwned>(rest: &mut &[u8], file_bytes: usize) -> Result<T, Refused> {
+/// Takes the frame that `rest` begins with; `file_bytes` is the length of the whole file, and
+/// `floor` what it may still decode to beyond the ratio.
+fn take_frame<T: DeserializeOwned>(
+    rest: &mut &[u8],
+    file_bytes: usize,
+    floor: &mut u64,
+) -> Result<T, Refused> {
     let begin = file_bytes - rest.len();
     let short = |need| truncated(file_bytes, need);
     let (decoded, after) = rest.split_first_chunk::<8>().ok_or_else(|| short(begin + 20))?;
@@ -174,7 +185,7 @@ fn take_frame<T: DeserializeOwned>(rest: &mut &[u8], file_bytes: usize) -> Resul
             file_bytes - after.len()
         )));
     }
-    if decoded_bytes != stored_bytes && !plausible(decoded_bytes, stored_bytes) {
+    if decoded_bytes != stored_bytes && !plausible(decoded_bytes, stored_bytes, floor) {
         return Err(damaged("a frame claims to be larger than it can be"));
     }
     let inflated;
@@ -284,7 +295,10 @@ mod tests {
     #[test]
     fn hostile_lengths_are_refused_before_anything_is_allocated() {
         check_refused(&crafted([u64::MAX, 4], b"abcd"), "claims to be larger than it can be");
-        check_refused(&crafted([DECODED_FLOOR_BYTES + 1, 4], b"abcd"), "claims to be larger than it can be");
+        check_refused(
+            &crafted([DECODED_FLOOR_BYTES + 4 * DECODED_RATIO + 1, 4], b"abcd"),
+            "claims to be larger than it can be",
+        );
         check_refused(&crafted([4, u64::MAX], b"abcd"), "is truncated");
         check_refused(&crafted([40, 4], b"abcd"), "cannot be decompressed");
         // A sequence that claims 2^64-1 elements, inside a frame that is whole.
@@ -308,6 +322,15 @@ mod tests {
     }
 
     #[test]
+    fn all_frames_of_a_file_share_one_floor() {
+        let mut floor = DECODED_FLOOR_BYTES;
+        assert!(plausible(DECODED_FLOOR_BYTES, 1, &mut floor));
+        assert!(!plausible(DECODED_FLOOR_BYTES, 1, &mut floor), "the second is beyond what is left");
+        assert!(plausible(2 * DECODED_RATIO, 1, &mut floor), "a refusal costs nothing");
+        assert_eq!(floor, 0);
+    }
+
+    #[test]
     fn columns_of_different_lengths_and_lost_objects_are_refused() {
         let check = |spoil: fn(&mut Columns), expected: &str| {
             let Dump { program, topology, steps } = sample();
@@ -315,8 +338,9 @@ mod tests {
             spoil(&mut columns);
             let mut file = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
             let header = Header { program: program.into(), topology: topology.into(), steps: 1 };
-            push_frame(&mut file, &header).unwrap();
-            push_frame(&mut file, &columns).unwrap();
+            let mut floor = DECODED_FLOOR_BYTES;
+            push_frame(&mut file, &header, &mut floor).unwrap();
+            push_frame(&mut file, &columns, &mut floor).unwrap();
             check_refused(&file, expected);
         };
         check(|c| c.pe_available.truncate(1), "columns have different lengths");

@@ -122,13 +122,16 @@ fn read_body(reader: &mut Reader, layout: Layout, pes: i32) -> Result<Database, 
 
     let n = reader.count(objects, OBJECT_BYTES)?;
     let mut positions = FxHashMap::default();
-    let mut arrays = Vec::new();
+    let mut arrays = FxHashMap::default();
     for position in 0..n {
         let (key, object) = read_object(reader, layout, &mut arrays)?;
         positions.insert(key, position as u32);
         database.objects.push(object);
     }
-    database.arrays = arrays.iter().map(|array| format!("array {array}")).collect();
+    database.arrays = vec![String::new(); arrays.len()];
+    for (array, position) in arrays {
+        database.arrays[position as usize] = format!("array {array}");
+    }
 
     let placed = reader.count(Some(n as u64).filter(|_| layout == Layout::Six), 4)?;
     if placed != n {
@@ -185,7 +188,12 @@ fn scale_speeds(pes: &mut [PeRecord]) {
 /// What names an object in a dump: its array and its id there.
 type Key = (i32, u64);
 
-fn read_object(reader: &mut Reader, layout: Layout, arrays: &mut Vec<i32>) -> Result<(Key, Object), Refused> {
+/// Reads an object; `arrays` are the positions of the arrays that were seen, by their numbers.
+fn read_object(
+    reader: &mut Reader,
+    layout: Layout,
+    arrays: &mut FxHashMap<i32, u32>,
+) -> Result<(Key, Object), Refused> {
     if layout == Layout::Six {
         let pointer_bytes = reader.i32()?;
         if pointer_bytes != 8 {
@@ -196,13 +204,11 @@ fn read_object(reader: &mut Reader, layout: Layout, arrays: &mut Vec<i32>) -> Re
     let (array, _handle, id, _position) = (reader.i32()?, reader.i32()?, reader.u64()?, reader.i32()?);
     let load_seconds = reader.f64()?;
     let (migratable, _asynchronous, _bytes) = (reader.u8()? != 0, reader.u8()?, reader.chunk::<2>()?);
-    let known = arrays.iter().rposition(|&known| known == array).unwrap_or_else(|| {
-        arrays.push(array);
-        arrays.len() - 1
-    });
+    let next = arrays.len() as u32;
+    let known = *arrays.entry(array).or_insert(next);
     let object = Object {
         id: unique_id(array, id),
-        array: known as u32,
+        array: known,
         index: ObjectIndex::default(),
         load_seconds,
         bytes: None,
