@@ -14,16 +14,17 @@ use std::sync::{Arc, Barrier};
 pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
     let barrier = Barrier::new(node.pes as usize);
     // Nobody begins before all are there: the barrier would wait for ever for one that cannot start.
-    let gate = Mutex::new(());
+    let gate = Mutex::new(false);
     std::thread::scope(|scope| {
-        let closed = gate.lock();
+        let mut complete = gate.lock();
+        *complete = true;
         for rank in 0..node.pes {
             let (node, barrier, gate) = (Arc::clone(node), &barrier, &gate);
             let body = {
                 let node = Arc::clone(&node);
                 move || {
-                    drop(gate.lock());
-                    if !node.stopped() {
+                    let complete = *gate.lock();
+                    if complete {
                         pe(&node, rank, barrier, setup);
                     }
                 }
@@ -31,10 +32,11 @@ pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
             let spawned = std::thread::Builder::new().name(format!("PE {rank}")).spawn_scoped(scope, body);
             if let Err(error) = spawned {
                 node.fail(Failure::Program(format!("cannot start PE {rank}: {error}; use fewer PEs")));
+                *complete = false;
                 break;
             }
         }
-        drop(closed);
+        drop(complete);
     });
 }
 
