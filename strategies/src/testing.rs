@@ -29,7 +29,11 @@ pub(crate) fn assign(spec: &str, database: &Database) -> Result<Assignment, Stra
 }
 
 /// What the strategy of `spec` answers on the machine `topology`, with seed 0; the answer is possible.
-pub(crate) fn assign_on(spec: &str, database: &Database, topology: &str) -> Result<Assignment, StrategyError> {
+pub(crate) fn assign_on(
+    spec: &str,
+    database: &Database,
+    topology: &str,
+) -> Result<Assignment, StrategyError> {
     let strategy = registry::parse(spec, &[]).expect("a test names a strategy that exists").strategy;
     let topology = topology::parse(topology).expect("a test names a topology that exists");
     let answer = strategy.assign(database, &*topology, 0)?;

@@ -34,7 +34,8 @@ fn its_commands_run_as_written_one_after_the_other() {
 #[test]
 fn its_main_job_shows_what_every_step_did_in_a_sentence() {
     let readme = readme();
-    let line = commands(&readme)[0].strip_prefix("cargo run --release -- ").expect("command one is the main job");
+    let line =
+        commands(&readme)[0].strip_prefix("cargo run --release -- ").expect("command one is the main job");
     // The steps of a shorter run; what they find does not matter here.
     let told = Place::new().run(&format!("{line} --iterations 21 --lb-every 10")).result();
     assert!(told.contains("An ideal balance would run in"), "{told}");
