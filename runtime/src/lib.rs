@@ -74,6 +74,7 @@ mod reduction;
 mod reply;
 mod run;
 mod shared;
+mod spellings;
 mod sync;
 mod transport;
 
@@ -85,12 +86,13 @@ pub use context::{Cx, PeCx};
 pub use equipoise_macros::{chare, entry};
 pub use equipoise_strategies as strategies;
 pub use index::{Index, Pe};
-pub use options::{Comm, Config, Migration, ReportForm, Transport, parse, translated};
+pub use options::{Comm, Config, Migration, ReportForm, Transport};
 pub use proxy::{Contribution, Target, Targets};
 pub use reduction::reduce;
 pub use reply::Reply;
 pub use run::{Exit, Report, RunError, Setup, run, try_run};
 pub use shared::Shared;
+pub use spellings::{parse, translated};
 
 /// What a chare program needs in scope.
 pub mod prelude {
