@@ -1,7 +1,7 @@
 //! The command line as a program gets it: Charm++'s spellings of flags are as good as ours.
 
 /// Reads the command line, Charm++'s spellings included, with your own clap parser, into which you
-/// have flattened a [`Config`]. A bad flag ends the process with a sentence and exit code 2.
+/// have flattened a [`Config`](crate::Config). A bad flag ends the process with a sentence and exit code 2.
 pub fn parse<C: clap::Parser>() -> C {
     C::parse_from(translated(std::env::args_os().map(|arg| arg.to_string_lossy().into_owned())))
 }
