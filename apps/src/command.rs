@@ -1,7 +1,7 @@
 //! The command line of a sample program, and how its result is shown.
 
 use crate::Format;
-use equipoise::{Config, LbStep, Report, Transport};
+use equipoise::{Config, LbStep, Report, ReportForm, Transport};
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
@@ -61,7 +61,8 @@ impl<O: clap::Args + Serialize> Command<O> {
         let Command { options, format, mut config } = self;
         if format == Format::Json {
             // The steps are part of the document, which is all there is on stdout.
-            config.lb_report = None;
+            // A replay in place of the run is such a document itself.
+            config.lb_report = config.lb_sim.map(|_| ReportForm::Json);
         }
         let (transport, shown) = (config.transport, config.lb_report.is_some());
         let report = solve(config, &options);

@@ -44,7 +44,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// What the flags are by default.
+    /// What the flags are by default, but for short messages: 64 bytes, as in Charm++'s measurements.
     fn default() -> Self {
         Options {
             elements: 64,

@@ -23,7 +23,7 @@ struct Cli {
     json: bool,
     /// Only measurements whose name contains this, and their floors
     filter: Option<String>,
-    /// Given by cargo
+    /// Given by `cargo bench`; without it this is a test, in small mode
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -216,7 +216,8 @@ fn measurements() -> Vec<Measurement> {
 }
 
 fn main() {
-    let cli = Cli::parse();
+    let mut cli = Cli::parse();
+    cli.small |= !cli.bench;
     let mut all = measurements();
     if let Some(filter) = &cli.filter {
         let floors: Vec<_> =
