@@ -104,7 +104,7 @@ fn measurements() -> Vec<Measurement> {
         "local message + load",
         "ns",
         Some(25.0),
-        queue,
+        Some("floor: clock"),
         Box::new(move |s| tokens(load(), 1000, 1000, 1, 3_000_000, s)),
     );
     let comm = || Config { balancer: vec!["TopoLB".into()], ..pinned(1) };
@@ -112,7 +112,7 @@ fn measurements() -> Vec<Measurement> {
         "local message + load + communication",
         "ns",
         Some(35.0),
-        queue,
+        Some("floor: clock"),
         Box::new(move |s| tokens(comm(), 1000, 1000, 1, 3_000_000, s)),
     );
     add(
