@@ -213,3 +213,27 @@ fn an_element_created_meanwhile_hears_every_broadcast_from_some_point_on_once() 
         }
     });
 }
+
+#[test]
+fn elements_that_main_creates_hear_what_main_sends_next() {
+    everywhere(60, 24, |config| {
+        let report = equipoise::run(config, |pe, done| {
+            let judge = pe.array((), |()| Judge { heard: Vec::new(), missing: LISTENERS as usize, done });
+            let listeners = pe.sparse([LISTENERS]);
+            let seed = pe.seed();
+            pe.main(move |pe| {
+                for i in 0..LISTENERS {
+                    let dice = Dice::new(seed, i as u64);
+                    listeners.insert(pe, [i], Listener { dice, heard: Vec::new(), judge });
+                    listeners.all(pe).hear(7, i as u32, format!("{i} from 7"));
+                }
+                listeners.all(pe).at_quiescence().report();
+            });
+        });
+        for (index, mut news) in report.result {
+            news.sort_unstable();
+            let expected: Vec<News> = (index as u32..LISTENERS as u32).map(|number| (7, number)).collect();
+            assert_eq!(news, expected, "listener {index}");
+        }
+    });
+}

@@ -1,25 +1,20 @@
-//! Corners in which the runtime once went wrong: one small program each.
+//! Corners in which the runtime once went wrong: the smallest program for each.
+
 #![allow(missing_docs)]
+
 mod common;
 
 use common::*;
 use equipoise::prelude::*;
-use equipoise::{RunError, try_run};
 
-// two arrays that share a bit of `queued`
+/// Is thrown to and fro by two arrays so far apart that they share a bit of the scheduler's word.
 #[derive(Serialize, Deserialize)]
 struct Ball {
-    to: Option<Array<Ball>>,
     done: Exit<u32>,
 }
 
 #[chare(index = ())]
 impl Ball {
-    #[entry]
-    fn start(&mut self, cx: &Cx<Self>, to: Array<Ball>) {
-        self.to = Some(to);
-        to.at(cx, ()).catch(cx.array(), 0);
-    }
     #[entry]
     fn catch(&mut self, cx: &Cx<Self>, from: Array<Ball>, n: u32) {
         if n == 100 {
@@ -33,37 +28,38 @@ impl Ball {
 fn arrays_63_apart_reach_each_other() {
     everywhere(20, 8, |config| {
         let report = equipoise::run(config, |pe, done| {
-            let balls: Vec<Array<Ball>> =
-                (0..64).map(|_| pe.array((), |_| Ball { to: None, done })).collect();
+            let balls: Vec<Array<Ball>> = (0..64).map(|_| pe.array((), |_| Ball { done })).collect();
             let (a, b) = (balls[0], balls[63]);
-            pe.main(move |pe| a.at(pe, ()).start(b));
+            pe.main(move |pe| a.at(pe, ()).catch(b, 0));
         });
         assert_eq!(report.result, 100);
     });
 }
 
-// false quiescence
+/// Waits for quiescence while another quiescence is being told, with a long chain of messages in flight.
 #[derive(Serialize, Deserialize)]
 struct Chain {
     left: u32,
     pes: u32,
     done: Exit<u32>,
-    fired: u32,
 }
 
 #[chare(index = Pe)]
 impl Chain {
+    /// The first quiescence is over: the last PE starts a chain and waits for its end, while the others
+    /// may not have heard of the first.
     #[entry]
     fn begin(&mut self, cx: &Cx<Self>) {
-        // The first quiescence is over: start at the last PE a chain that is long, and wait there for its end.
         cx.peer(Pe(self.pes - 1)).wait();
     }
+
     #[entry]
     fn wait(&mut self, cx: &Cx<Self>) {
         self.left = 200;
         cx.peer(cx.index()).at_quiescence().over();
         cx.peer(Pe(0)).ping(200, cx.index());
     }
+
     #[entry]
     fn ping(&mut self, cx: &Cx<Self>, left: u32, back: Pe) {
         if left == 0 {
@@ -72,10 +68,12 @@ impl Chain {
             cx.peer(Pe((cx.index().0 + 1) % self.pes)).ping(left - 1, back);
         }
     }
+
     #[entry]
     fn ended(&mut self, _cx: &Cx<Self>) {
         self.left = 0;
     }
+
     #[entry]
     fn over(&mut self, cx: &Cx<Self>) {
         self.done.exit(cx, self.left);
@@ -89,7 +87,7 @@ fn quiescence_asked_for_while_another_is_being_told_is_a_new_one() {
         watched(format!("round {round} on {pes}"), move || {
             let report = equipoise::run(Config::threads(pes), |pe, done| {
                 let n = pe.pes() as u32;
-                let chain = pe.array(Pe(n), |_| Chain { left: 0, pes: n, done, fired: 0 });
+                let chain = pe.array(Pe(n), |_| Chain { left: 0, pes: n, done });
                 pe.main(move |pe| chain.at(pe, Pe(0)).at_quiescence().begin());
             });
             assert_eq!(report.result, 0, "it fired with links of the chain in flight");
@@ -97,7 +95,7 @@ fn quiescence_asked_for_while_another_is_being_told_is_a_new_one() {
     }
 }
 
-// re-insertion races on threads
+/// Ends far from home and puts another in its place, again and again.
 #[derive(Serialize, Deserialize)]
 struct Phoenix {
     lives: u32,
@@ -135,6 +133,7 @@ fn an_element_may_put_another_in_its_place() {
     });
 }
 
+/// Says that it ends in the delivery in which it does.
 #[derive(Serialize, Deserialize)]
 struct Mortal {
     home: Array<Nurse>,
@@ -147,6 +146,7 @@ impl Mortal {
         cx.migrate(Pe(to));
         cx.peer(cx.index()).die();
     }
+
     #[entry]
     fn die(&mut self, cx: &Cx<Self>) {
         cx.destroy();
@@ -187,7 +187,7 @@ fn an_element_that_said_it_ends_may_be_inserted_again() {
     });
 }
 
-// a reduction on a PE that is never idle
+/// Keeps its PE busy until the reduction it contributed to before it left is over.
 #[derive(Serialize, Deserialize)]
 struct Busy {
     stop: bool,
@@ -205,6 +205,7 @@ impl Busy {
             cx.peer(cx.index()).spin();
         }
     }
+
     #[entry]
     fn leave(&mut self, cx: &Cx<Self>, last: bool) {
         cx.peers().contribute().told(1);
@@ -214,6 +215,7 @@ impl Busy {
         }
         cx.peer(cx.index()).spin();
     }
+
     #[entry(reduce = equipoise::reduce::sum)]
     fn told(&mut self, cx: &Cx<Self>, sum: u32) {
         self.stop = true;
@@ -236,167 +238,7 @@ fn a_reduction_completes_though_no_pe_is_ever_idle() {
     }
 }
 
-// two at_sync in one entry
-#[derive(Serialize, Deserialize)]
-struct Twice {
-    got: Vec<u8>,
-    done: Exit<u32>,
-}
-
-#[chare(index = [i32; 1], sync)]
-impl Twice {
-    #[entry]
-    fn go(&mut self, cx: &Cx<Self>) {
-        cx.at_sync().a();
-        cx.at_sync().b();
-    }
-    #[entry]
-    fn a(&mut self, _cx: &Cx<Self>) {
-        self.got.push(1);
-    }
-    #[entry]
-    fn b(&mut self, cx: &Cx<Self>) {
-        self.got.push(2);
-        self.done.exit(cx, self.got.len() as u32);
-    }
-}
-
-#[test]
-fn two_at_syncs_in_one_entry_are_an_error_not_a_lost_message() {
-    for balancer in [vec![], vec!["RotateLB".to_owned()]] {
-        let config = Config { balancer, ..Config::simulated(2, 0) };
-        let result = watched(told(&config), move || {
-            try_run(config, |pe, done| {
-                let all = pe.array([1], |_| Twice { got: vec![], done });
-                pe.main(move |pe| all.all(pe).go());
-            })
-            .map(|r| r.result)
-            .map_err(|e| e.to_string())
-        });
-        eprintln!("{result:?}");
-        assert!(!matches!(result, Ok(1)), "a was lost");
-    }
-}
-
-// a PE whose setup makes fewer arrays
-#[test]
-fn a_pe_with_fewer_arrays_is_an_error() {
-    for config in [Config::threads(3), Config::simulated(3, 1)] {
-        let result = watched(told(&config), move || {
-            try_run(config, |pe, done: Exit<u32>| {
-                let all = pe.array([3], |_| Twice { got: vec![], done });
-                if pe.here() != Pe(2) {
-                    let more = pe.array([3], |_| Twice { got: vec![], done });
-                    pe.main(move |pe| {
-                        all.all(pe).a();
-                        more.at(pe, [2]).b();
-                    });
-                }
-            })
-            .map(|r| r.result)
-            .map_err(|e| e.to_string())
-        });
-        eprintln!("{result:?}");
-        assert!(result.unwrap_err().contains("setup"));
-    }
-}
-
-// guards that panic
-#[derive(Serialize, Deserialize)]
-struct Guarded {
-    done: Exit<u32>,
-}
-
-fn bad(n: u32) -> bool {
-    assert!(n < 3, "bad guard");
-    true
-}
-
-#[chare(index = [i32; 1])]
-impl Guarded {
-    #[entry(when = bad(n))]
-    fn take(&mut self, cx: &Cx<Self>, n: u32) {
-        cx.peer([1]).take(n + 1);
-    }
-    #[entry]
-    fn end(&mut self, cx: &Cx<Self>) {
-        self.done.exit(cx, 1);
-    }
-}
-
-#[test]
-fn a_panic_in_a_guard_names_its_element() {
-    for config in [Config::threads(2), Config::simulated(2, 1)] {
-        let error = watched(told(&config), move || {
-            try_run(config, |pe, done: Exit<u32>| {
-                let all = pe.array([2], |_| Guarded { done });
-                pe.main(move |pe| all.at(pe, [0]).take(0));
-            })
-            .map(|r| r.result)
-            .unwrap_err()
-            .to_string()
-        });
-        eprintln!("{error}");
-        assert!(error.contains("Guarded[1]") && error.contains("take") && error.contains("PE 1"), "{error}");
-    }
-}
-
-// inserting an element that exists but is on its way home
-#[test]
-fn inserting_an_existing_element_is_an_error() {
-    everywhere(14, 8, |config| {
-        let error = try_run(config, |pe, done: Exit<u32>| {
-            let all = pe.array([4], |_| Guarded { done });
-            pe.main(move |pe| {
-                all.insert(pe, [3], Guarded { done });
-                all.at(pe, [3]).at_quiescence().end();
-            });
-        })
-        .map(|r| r.result);
-        match error {
-            Err(RunError::Panic { place, message }) => {
-                assert!(message.contains("Guarded[3] exists already"), "{message}");
-                eprintln!("{place}");
-            }
-            Err(RunError::Program(s)) => assert!(s.contains("Guarded[3]"), "{s}"),
-            other => panic!("{other:?}"),
-        }
-    });
-}
-
-// measure(false) in main
-#[derive(Serialize, Deserialize)]
-struct Charged {
-    done: Exit<f64>,
-}
-
-#[chare(index = (), sync)]
-impl Charged {
-    #[entry]
-    fn work(&mut self, cx: &Cx<Self>) {
-        cx.charge(1.0);
-        cx.at_sync().end();
-    }
-    #[entry]
-    fn end(&mut self, cx: &Cx<Self>) {
-        self.done.exit(cx, 1.0);
-    }
-}
-
-#[test]
-fn measuring_stops_with_the_next_delivery() {
-    let config = Config { balancer: vec!["DummyLB".into()], ..Config::simulated(1, 0) };
-    let report = equipoise::run(config, |pe, done| {
-        let all = pe.array((), |_| Charged { done });
-        pe.main(move |pe| {
-            pe.measure(false);
-            all.at(pe, ()).work();
-        });
-    });
-    assert_eq!(report.lb_steps[0].before.max_load_seconds, 0.0);
-}
-
-// a child created in answer to a broadcast hears that very broadcast
+/// Creates a child in answer to a broadcast.
 #[derive(Serialize, Deserialize)]
 struct Parent {
     parent: bool,
@@ -414,10 +256,12 @@ impl Parent {
             cx.array().insert(cx, child, Parent { parent: false, heard: 0, done: self.done });
         }
     }
+
     #[entry]
     fn report(&mut self, cx: &Cx<Self>) {
         cx.peer([0]).contribute().all(self.heard);
     }
+
     #[entry(reduce = equipoise::reduce::sum)]
     fn all(&mut self, cx: &Cx<Self>, heard: u32) {
         self.done.exit(cx, heard);
@@ -461,7 +305,7 @@ fn a_child_created_in_answer_to_a_broadcast_does_not_hear_that_broadcast() {
     });
 }
 
-// what a guard held back is lost when the element ends
+/// Ends with a message behind its guard.
 #[derive(Serialize, Deserialize)]
 struct Heir {
     open: bool,
@@ -474,6 +318,7 @@ impl Heir {
     fn letter(&mut self, cx: &Cx<Self>) {
         self.done.exit(cx, 1);
     }
+
     #[entry]
     fn succeed(&mut self, cx: &Cx<Self>) {
         cx.array().insert(cx, cx.index(), Heir { open: true, done: self.done });
@@ -483,7 +328,7 @@ impl Heir {
 
 #[test]
 fn a_message_behind_a_guard_waits_for_the_next_element_at_the_index() {
-    let report = watched("m".into(), || {
+    let report = watched("an heir".into(), || {
         equipoise::run(Config::simulated(1, 0), |pe, done| {
             let all = pe.array([1], |_| Heir { open: false, done });
             pe.main(move |pe| {

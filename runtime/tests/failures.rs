@@ -17,6 +17,7 @@ enum Mistake {
     Outside,
     Inserts,
     SyncsAgain,
+    SyncsTwice,
     Migrates,
     MigratesNowhere,
 }
@@ -55,6 +56,10 @@ impl Clumsy {
                 cx.at_sync().stumble(1);
                 cx.peer(cx.index()).stumble(0);
             }
+            Mistake::SyncsTwice => {
+                cx.at_sync().stumble(1);
+                cx.at_sync().stumble(2);
+            }
             Mistake::Migrates => cx.migrate(Pe(99)),
             Mistake::MigratesNowhere => cx.migrate(Pe(u32::MAX)),
         }
@@ -85,9 +90,11 @@ fn a_panic_names_the_element_the_entry_and_the_pe() {
         assert!(told(Mistake::Outside).starts_with(&format!("{here}{outside}")));
         let again = "Clumsy[2, 1] called `at_sync` again before load balancing was over";
         assert_eq!(told(Mistake::SyncsAgain), format!("{here}{again}"));
+        assert!(told(Mistake::SyncsTwice).starts_with(&format!("{here}Clumsy[2, 1] called `at_sync`")));
+        assert_eq!(told(Mistake::Guard), format!("{here}the guard trips"));
         assert_eq!(told(Mistake::Migrates), format!("{here}there is no PE 99: the run has {}", last + 1));
         assert!(told(Mistake::MigratesNowhere).starts_with(&here));
-        assert!(told(Mistake::Inserts).contains("Clumsy[0, 1] exists already"));
+        assert_eq!(told(Mistake::Inserts), "Clumsy[0, 1] exists already, and was inserted again");
     });
 }
 
@@ -128,6 +135,10 @@ fn a_panic_outside_the_elements_is_told_with_its_place() {
     check("code outside the elements of PE 0 panicked: in a parked closure", |pe, _| {
         pe.main(|pe| pe.reply(|_, ()| panic!("in a parked closure")).send(pe, ()));
     });
+    check("the setup of PE 0 panicked: a setup says once what `main` is", |pe, _| {
+        pe.main(|_| ());
+        pe.main(|_| ());
+    });
     check("code outside the elements of PE 0 panicked: Clumsy[0, 2] does not exist", |pe, done| {
         let all = pe.array([3, 2], clumsy(done));
         pe.main(move |pe| all.at(pe, [0, 2]).stumble(0));
@@ -145,6 +156,12 @@ fn a_setup_that_differs_from_pe_to_pe_is_refused() {
             pe.array((), |()| Lonely);
         }
         pe.array([3, 2], clumsy(done));
+    });
+    check("a setup makes the same arrays on every PE", |pe, done| {
+        pe.array([3, 2], clumsy(done));
+        if pe.here() != Pe(2) {
+            pe.array([3, 2], clumsy(done));
+        }
     });
 }
 
@@ -189,10 +206,14 @@ fn a_placement_file_of_another_length_is_refused() {
     let path = std::env::temp_dir().join(format!("placement-{}", std::process::id()));
     std::fs::write(&path, "0\n1\n0\n").unwrap();
     let config = Config { initial: path.display().to_string(), ..Config::threads(2) };
-    let error = try_run(config, |pe, done: Exit<u32>| {
-        pe.array([3, 2], clumsy(done));
-    });
+    let run = move || {
+        let run = try_run(config, |pe, done: Exit<u32>| {
+            pe.array([3, 2], clumsy(done));
+        });
+        run.map(|report| report.result)
+    };
+    let error = watched("a placement file".into(), run);
     std::fs::remove_file(path).unwrap();
-    let error = error.map(|report| report.result).expect_err("no array has 3 elements").to_string();
+    let error = error.expect_err("no array has 3 elements").to_string();
     assert_eq!(error, "--initial lists 3 PEs, and no array has so many elements");
 }

@@ -151,6 +151,22 @@ impl Strategy for Purser {
     }
 }
 
+#[test]
+fn the_database_of_a_step_holds_no_element_twice_though_they_move_by_hand_meanwhile() {
+    everywhere(40, 16, |config| {
+        let purser = Arc::new(Purser::default());
+        let config =
+            Config { balancer: vec!["Purser".into()], ..config }.strategy("Purser", purser.clone(), false);
+        sail(config, 10, true);
+        for (step, objects) in purser.loads.lock().unwrap().iter().enumerate() {
+            let ids: BTreeSet<u64> = objects.iter().map(|(id, _)| *id).collect();
+            assert_eq!(objects.len(), ids.len(), "somebody is in the database of step {step} twice");
+            // Who is under way between two PEs is seen in the next step.
+            assert!(objects.iter().any(|(id, _)| *id == 0), "the singleton is missing in step {step}");
+        }
+    });
+}
+
 /// A sailor whose array grows and shrinks from step to step.
 #[derive(Serialize, Deserialize)]
 struct Nomad {

@@ -83,7 +83,7 @@ impl Mortal {
 fn messages_reach_the_next_element_at_the_index_of_one_that_ended() {
     const WALKS: u32 = 6;
     const STEPS: u32 = 150;
-    everywhere(60, 0, |config| {
+    everywhere(60, 40, |config| {
         let report = equipoise::run(config, |pe, done| {
             let seed = pe.seed();
             let mortals =

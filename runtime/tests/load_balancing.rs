@@ -295,3 +295,44 @@ fn an_impossible_answer_is_told_and_not_obeyed() {
         }
     });
 }
+
+/// Charges a power of two per delivery, and switches measuring off and on.
+#[derive(Serialize, Deserialize)]
+struct Meter {
+    done: Exit<u32>,
+}
+
+#[chare(index = (), sync)]
+impl Meter {
+    #[entry]
+    fn work(&mut self, cx: &Cx<Self>, bit: u32) {
+        cx.charge(f64::from(1 << bit));
+        match bit {
+            1 => cx.measure(false),
+            3 => cx.measure(true),
+            6 => return cx.at_sync().end(),
+            _ => {}
+        }
+        cx.peer(()).work(bit + 1);
+    }
+
+    #[entry]
+    fn end(&mut self, cx: &Cx<Self>) {
+        self.done.exit(cx, 0);
+    }
+}
+
+#[test]
+fn measuring_can_be_switched_off_and_on_from_the_next_delivery_on() {
+    for (before, load) in [(true, 0b111_0011), (false, 0b111_0000)] {
+        let config = Config { balancer: vec!["DummyLB".into()], ..Config::simulated(1, 0) };
+        let report = equipoise::run(config, |pe, done| {
+            let meter = pe.array((), |()| Meter { done });
+            pe.main(move |pe| {
+                pe.measure(before);
+                meter.at(pe, ()).work(0);
+            });
+        });
+        assert_eq!(report.lb_steps[0].before.max_load_seconds, f64::from(load));
+    }
+}

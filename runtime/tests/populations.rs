@@ -46,12 +46,14 @@ fn expected() -> BTreeMap<u32, Vec<i32>> {
 #[derive(Serialize, Deserialize)]
 struct Citizen {
     dice: Dice,
+    /// Whether rounds follow each other at once, or when the census says so.
+    at_once: bool,
     census: Array<Census>,
 }
 
 impl Citizen {
-    fn new(seed: u64, index: i32, census: Array<Census>) -> Self {
-        Citizen { dice: Dice::new(seed, index as u64), census }
+    fn new(seed: u64, index: i32, at_once: bool, census: Array<Census>) -> Self {
+        Citizen { dice: Dice::new(seed, index as u64), at_once, census }
     }
 }
 
@@ -62,9 +64,14 @@ impl Citizen {
         let [me] = cx.index();
         self.census.at(cx, ()).contribute().count((round, vec![me]));
         if let Some(child) = child(me, round) {
-            let citizen = Citizen::new(cx.seed(), child, self.census);
-            cx.array().insert(cx, [child], citizen);
-            if round + 1 < ROUNDS {
+            let citizen = Citizen::new(cx.seed(), child, self.at_once, self.census);
+            // In lockstep, somebody else creates every other child.
+            if self.at_once || child % 2 == 0 {
+                cx.array().insert(cx, [child], citizen);
+            } else {
+                self.census.at(cx, ()).create(round, child, citizen);
+            }
+            if self.at_once && round + 1 < ROUNDS {
                 cx.peer([child]).live(round + 1);
             }
         }
@@ -74,7 +81,7 @@ impl Citizen {
         if self.dice.once_in(3) {
             cx.migrate(Pe(self.dice.draw(cx.pes()) as u32));
         }
-        if round + 1 < ROUNDS {
+        if self.at_once && round + 1 < ROUNDS {
             cx.peer([me]).live(round + 1);
         }
     }
@@ -82,6 +89,8 @@ impl Citizen {
 
 #[derive(Serialize, Deserialize)]
 struct Census {
+    citizens: Array<Citizen>,
+    at_once: bool,
     rounds: BTreeMap<u32, Vec<i32>>,
     done: Exit<BTreeMap<u32, Vec<i32>>>,
 }
@@ -99,7 +108,15 @@ impl Census {
         assert_eq!(self.rounds.insert(round, who), None, "round {round} was over twice");
         if round + 1 == ROUNDS {
             cx.peer(()).at_quiescence().over();
+        } else if !self.at_once {
+            self.citizens.all(cx).at_quiescence().live(round + 1);
         }
+    }
+
+    /// Creates an element between two rounds: before the round is over it would have to take part.
+    #[entry(when = self.rounds.contains_key(&round))]
+    fn create(&mut self, cx: &Cx<Self>, round: u32, index: i32, citizen: Citizen) {
+        self.citizens.insert(cx, [index], citizen);
     }
 
     #[entry]
@@ -108,22 +125,28 @@ impl Census {
     }
 }
 
-fn rounds(config: Config) -> BTreeMap<u32, Vec<i32>> {
+fn rounds(config: Config, at_once: bool) -> BTreeMap<u32, Vec<i32>> {
     let report = equipoise::run(config, |pe, done| {
         let seed = pe.seed();
         let citizens = pe.sparse(BOUNDS);
-        let census = pe.array((), |()| Census { rounds: BTreeMap::new(), done });
+        let census = pe.array((), |()| Census { citizens, at_once, rounds: BTreeMap::new(), done });
         pe.main(move |pe| {
             for index in 1..=FIRST {
-                citizens.insert(pe, [index], Citizen::new(seed, index, census));
+                citizens.insert(pe, [index], Citizen::new(seed, index, at_once, census));
             }
-            (1..=FIRST).for_each(|index| citizens.at(pe, [index]).live(0));
+            let begin = pe.reply(move |pe, ()| (1..=FIRST).for_each(|i| citizens.at(pe, [i]).live(0)));
+            begin.send(pe, ());
         });
     });
     report.result
 }
 
 #[test]
+fn a_round_in_lockstep_counts_who_lives_wherever_they_were_created() {
+    everywhere(60, 24, |config| assert_eq!(rounds(config, false), expected()));
+}
+
+#[test]
 fn rounds_in_flight_count_who_lived_then() {
-    everywhere(100, 40, |config| assert_eq!(rounds(config), expected()));
+    everywhere(100, 40, |config| assert_eq!(rounds(config, true), expected()));
 }

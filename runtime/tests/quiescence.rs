@@ -77,7 +77,7 @@ impl Link {
 
 #[test]
 fn quiescence_is_told_when_every_chain_has_ended_and_each_time_anew() {
-    everywhere(60, 0, |config| {
+    everywhere(60, 48, |config| {
         let report = equipoise::run(config, |pe, done| {
             let seed = pe.seed();
             let links = pe.array([5], |[i]| Link {
