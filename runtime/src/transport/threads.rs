@@ -13,6 +13,9 @@ use std::sync::{Arc, Barrier};
 /// Runs the PEs of a process until the run is over.
 pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
     let barrier = Barrier::new(node.pes as usize);
+    // Asked before any thread is bound to a core, after which it would see that core only.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let patience = if node.pes as usize <= cores { PATIENT } else { HURRIED };
     // Nobody begins before all are there: the barrier would wait for ever for one that cannot start.
     let gate = Mutex::new(false);
     std::thread::scope(|scope| {
@@ -25,7 +28,7 @@ pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
                 move || {
                     let complete = *gate.lock();
                     if complete {
-                        pe(&node, rank, barrier, setup);
+                        pe(&node, rank, patience, barrier, setup);
                     }
                 }
             };
@@ -40,7 +43,13 @@ pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
     });
 }
 
-fn pe(node: &Arc<Node>, rank: u32, barrier: &Barrier, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
+fn pe(
+    node: &Arc<Node>,
+    rank: u32,
+    patience: Patience,
+    barrier: &Barrier,
+    setup: &(dyn Fn(PeCx) -> Built + Sync),
+) {
     if node.settings.bind {
         core_affinity::set_for_current(core_affinity::CoreId { id: rank as usize });
     }
@@ -50,7 +59,7 @@ fn pe(node: &Arc<Node>, rank: u32, barrier: &Barrier, setup: &(dyn Fn(PeCx) -> B
     let Some(mut built) = built.filter(Built::agrees) else { return };
     let ran = catch_unwind(AssertUnwindSafe(|| {
         built.begin();
-        schedule(&built.pe, &mut built.managers);
+        schedule(&built.pe, &mut built.managers, patience);
     }));
     if let Err(payload) = ran {
         node.fail(built.blame(&*payload));
@@ -58,20 +67,27 @@ fn pe(node: &Arc<Node>, rank: u32, barrier: &Barrier, setup: &(dyn Fn(PeCx) -> B
     built.leave();
 }
 
-/// How often an idle PE looks at its bell before it passes on what it collected, and before it says
-/// that it rests and lets others run: if it has a core of its own ..
-const PATIENT: (u32, u32) = (64, 4_000);
-/// .. and if it has not.
-const HURRIED: (u32, u32) = (2, 4);
+/// How often an idle PE looks at its bell ..
+#[derive(Clone, Copy)]
+struct Patience {
+    /// .. before it passes on what it collected,
+    passes_on: u32,
+    /// .. and before it says that it rests and lets others run.
+    rests: u32,
+}
+
+/// Every PE has a core of its own.
+const PATIENT: Patience = Patience { passes_on: 64, rests: 4_000 };
+/// There are more PEs than cores.
+const HURRIED: Patience = Patience { passes_on: 2, rests: 4 };
 /// How often it lets others run before it sleeps.
 const YIELD: u32 = 16;
 /// After how many turns with work a PE passes on what it collected, too.
 const BUSY: u32 = 256;
 
-fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
+fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>], patience: Patience) {
     let (node, me, pes) = (&*pe.node, pe.rank, pe.pes as usize);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let (passes_on, rest) = if pes <= cores { PATIENT } else { HURRIED };
+    let Patience { passes_on, rests: rest } = patience;
     // Which mail, and from whom, by the number of the mailbox: divisions would cost as much as a lock.
     let mailboxes: Vec<(usize, u32)> =
         (0..(managers.len() + 1) * pes).map(|mailbox| (mailbox / pes, (mailbox % pes) as u32)).collect();
