@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, Topology, count_pes};
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Topology, count_pes};
 
 /// `flat:N` for the table of machines.
 pub const KIND: Kind = Kind {
@@ -70,5 +70,9 @@ impl Topology for Flat {
         if a != b {
             links.extend([a, self.pes + b]);
         }
+    }
+
+    fn hierarchy(&self) -> Option<Hierarchy> {
+        Some(Hierarchy::balanced(&[self.pes]))
     }
 }

@@ -7,10 +7,12 @@ use crate::spelling::{nearest, suggestion};
 
 mod flat;
 mod grid;
+mod hierarchy;
 mod tree;
 
 pub use flat::Flat;
 pub use grid::Grid;
+pub use hierarchy::Hierarchy;
 pub use tree::Tree;
 
 /// Every kind of machine, in the order help lists them.
@@ -69,6 +71,11 @@ pub trait Topology: Send + Sync {
 
     /// Appends the links a message from `a` to `b` crosses, in order; none if `a == b`.
     fn route(&self, a: usize, b: usize, links: &mut Vec<usize>);
+
+    /// The tree whose leaves are its PEs, where the machine is built as one.
+    fn hierarchy(&self) -> Option<Hierarchy> {
+        None
+    }
 }
 
 /// A directed link of a machine.

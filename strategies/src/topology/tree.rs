@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, Topology, count_pes};
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Topology, count_pes};
 
 /// `tree:..` for the table of machines.
 pub const KIND: Kind = Kind {
@@ -150,5 +150,8 @@ impl Topology for Tree {
         let levels = &self.levels[..height];
         links.extend(levels.iter().map(|level| level.first_link + 2 * (a / level.pes_per_child)));
         links.extend(levels.iter().rev().map(|level| level.first_link + 2 * (b / level.pes_per_child) + 1));
+    }
+    fn hierarchy(&self) -> Option<Hierarchy> {
+        Some(Hierarchy::balanced(&self.levels.iter().rev().map(|level| level.arity).collect::<Vec<_>>()))
     }
 }

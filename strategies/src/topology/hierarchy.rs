@@ -1,0 +1,162 @@
+//! The tree in which the PEs of a machine are the leaves.
+//!
+//! TreeMatch and its like (E. Jeannot, E. Meneses, G. Mercier, F. Tessier, G. Zheng, 2013) see nothing
+//! else of a machine: who meets whom at which level. All leaves are equally deep; nodes of a level may
+//! have different numbers of children, as in an allocation with holes.
+
+use std::ops::Range;
+
+/// A rooted tree whose leaves are the PEs of a machine.
+///
+/// Levels are counted from the root, which is level 0, to the leaves, which are level
+/// [`depth`](Hierarchy::depth); nodes of a level are counted from left to right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// The PE of every leaf, from left to right.
+    leaves: Vec<u32>,
+    /// By level: where the leaves below each of its nodes begin, and after the last one where they end.
+    starts: Vec<Vec<u32>>,
+}
+
+impl Hierarchy {
+    /// The tree in which the nodes of level `l` have `arities[l]` children each, and PE `i` is leaf `i`.
+    ///
+    /// # Panics
+    /// When it has more than 2^32-1 leaves.
+    pub fn balanced(arities: &[usize]) -> Self {
+        let count = arities.iter().product::<usize>();
+        let leaves: Vec<u32> = (0..u32::try_from(count).expect("leaves fit 32 bits")).collect();
+        let mut below = count;
+        let mut starts = vec![vec![0, count as u32]];
+        for arity in arities {
+            below /= arity.max(&1);
+            starts.push((0..=count as u32).step_by(below.max(1)).collect());
+        }
+        Hierarchy { leaves, starts }
+    }
+
+    /// How many levels there are below the root.
+    pub fn depth(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The PE of every leaf, from left to right.
+    pub fn leaves(&self) -> &[u32] {
+        &self.leaves
+    }
+
+    /// The nodes of a level, from left to right: the positions in [`leaves`](Hierarchy::leaves) of what is
+    /// below each.
+    ///
+    /// # Panics
+    /// When the tree is not so deep.
+    pub fn nodes(&self, level: usize) -> impl ExactSizeIterator<Item = Range<usize>> {
+        self.starts[level].windows(2).map(|bounds| bounds[0] as usize..bounds[1] as usize)
+    }
+
+    /// The children of a node, as nodes of the next level.
+    ///
+    /// # Panics
+    /// When there is no such node, or it is a leaf.
+    pub fn children(&self, level: usize, node: usize) -> Range<usize> {
+        let next = &self.starts[level + 1];
+        let position = |leaf: u32| next.partition_point(|&start| start < leaf);
+        position(self.starts[level][node])..position(self.starts[level][node + 1])
+    }
+
+    /// The number of children of the nodes of each level, root first; `None` if those of a level differ.
+    ///
+    /// Where there are arities, leaf `i` is PE `leaves()[i]`.
+    pub fn arities(&self) -> Option<Vec<usize>> {
+        let same = |level: usize| {
+            let nodes = self.starts[level].len() - 1;
+            let arity = self.children(level, 0).len();
+            (1..nodes).all(|node| self.children(level, node).len() == arity).then_some(arity)
+        };
+        (0..self.depth()).map(same).collect()
+    }
+
+    /// This tree with `inner` hung below each leaf: PE `p` of it becomes the PEs from `p` times the
+    /// leaves of `inner`.
+    pub(super) fn over(&self, inner: &Hierarchy) -> Self {
+        let size = inner.leaves.len() as u32;
+        let leaves = self.leaves.iter().flat_map(|&p| inner.leaves.iter().map(move |&q| p * size + q));
+        let outside = self.starts.iter().map(|starts| starts.iter().map(|start| start * size).collect());
+        let end = self.leaves.len() as u32 * size;
+        let inside = inner.starts[1..].iter().map(|starts| {
+            let within = &starts[..starts.len() - 1];
+            let begins = (0..end).step_by(size as usize);
+            begins.flat_map(|begin| within.iter().map(move |start| begin + start)).chain([end]).collect()
+        });
+        Hierarchy { leaves: leaves.collect(), starts: outside.chain(inside).collect() }
+    }
+
+    /// This tree without the leaves and nodes that are not needed when PE `i` is now what was PE
+    /// `kept[i]`.
+    pub(super) fn keep(&self, kept: &[u32]) -> Self {
+        let mut renamed = vec![u32::MAX; self.leaves.len()];
+        for (&old, new) in kept.iter().zip(0..) {
+            renamed[old as usize] = new;
+        }
+        let (mut leaves, mut before) = (Vec::with_capacity(kept.len()), vec![0]);
+        for &leaf in &self.leaves {
+            let new = renamed[leaf as usize];
+            leaves.extend((new != u32::MAX).then_some(new));
+            before.push(leaves.len() as u32);
+        }
+        let thin = |starts: &Vec<u32>| {
+            let mut starts: Vec<u32> = starts.iter().map(|&start| before[start as usize]).collect();
+            starts.dedup();
+            starts
+        };
+        Hierarchy { starts: self.starts.iter().map(thin).collect(), leaves }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every level as the PEs below each of its nodes, as in `0 1 | 2 3`.
+    fn levels(tree: &Hierarchy) -> Vec<String> {
+        let below = |node: Range<usize>| {
+            let pes: Vec<String> = tree.leaves()[node].iter().map(u32::to_string).collect();
+            pes.join(" ")
+        };
+        (0..=tree.depth()).map(|level| tree.nodes(level).map(below).collect::<Vec<_>>().join(" | ")).collect()
+    }
+
+    #[test]
+    fn a_balanced_tree_has_its_arities() {
+        let tree = Hierarchy::balanced(&[2, 3]);
+        assert_eq!(levels(&tree), ["0 1 2 3 4 5", "0 1 2 | 3 4 5", "0 | 1 | 2 | 3 | 4 | 5"]);
+        assert_eq!(tree.arities(), Some(vec![2, 3]));
+        assert_eq!((tree.children(0, 0), tree.children(1, 1)), (0..2, 3..6));
+        assert_eq!(Hierarchy::balanced(&[1, 4, 1]).arities(), Some(vec![1, 4, 1]));
+        assert_eq!(levels(&Hierarchy::balanced(&[1])), ["0", "0"]);
+    }
+
+    #[test]
+    fn a_tree_below_each_leaf_of_another_is_a_tree() {
+        let both = Hierarchy::balanced(&[2]).over(&Hierarchy::balanced(&[2, 2]));
+        assert_eq!(both, Hierarchy::balanced(&[2, 2, 2]));
+    }
+
+    #[test]
+    fn holes_make_a_tree_uneven() {
+        let tree = Hierarchy::balanced(&[3, 2, 2]).keep(&[10, 0, 1, 2]);
+        assert_eq!(levels(&tree), ["1 2 3 0", "1 2 3 | 0", "1 2 | 3 | 0", "1 | 2 | 3 | 0"]);
+        assert_eq!(tree.arities(), None);
+        assert_eq!(Hierarchy::balanced(&[3, 2]).keep(&[4, 5, 0, 1]).arities(), Some(vec![2, 2]));
+    }
+
+    #[test]
+    fn uneven_trees_combine_too() {
+        let uneven = Hierarchy::balanced(&[2, 2]).keep(&[0, 1, 2]);
+        let both = uneven.over(&uneven);
+        assert_eq!(
+            levels(&both)[1..4],
+            ["0 1 2 3 4 5 | 6 7 8", "0 1 2 | 3 4 5 | 6 7 8", "0 1 | 2 | 3 4 | 5 | 6 7 | 8"]
+        );
+    }
+}
