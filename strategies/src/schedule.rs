@@ -3,7 +3,8 @@
 //! Either `--balancer A --then B` (A at the first step, B at all later ones), or a file with a line
 //! per rule, `[%]STEP NAME [key=value ..]`, as vt reads it: `120 GreedyLB` is for step 120,
 //! `%10 RefineLB imbalance=0.03` for every tenth. An exact step beats a `%`, an earlier line beats a
-//! later one, `NoLB` means that nothing runs, and `#` begins a comment.
+//! later one, and `NoLB` means that nothing runs. `#` begins a comment at the start of a line or after
+//! white space, so a value such as a file's name may contain one.
 
 use crate::registry::{self, Choice, ParamError};
 
@@ -60,7 +61,7 @@ impl Schedule {
     pub fn parse_file(text: &str, own: &[Choice]) -> Result<Self, ScheduleError> {
         let mut rules = Vec::new();
         for (number, line) in text.lines().enumerate() {
-            let line = line.split('#').next().unwrap_or_default().trim();
+            let line = without_comment(line).trim();
             if !line.is_empty() {
                 rules.push(
                     parse_line(line, own).map_err(|reason| ScheduleError { line: number + 1, reason })?,
@@ -86,6 +87,12 @@ impl Schedule {
     pub fn is_empty(&self) -> bool {
         self.rules.iter().all(|rule| rule.choice.is_none())
     }
+}
+
+/// The line up to the first `#` that begins it or follows white space.
+fn without_comment(line: &str) -> &str {
+    let begins = |&(at, _): &(usize, &str)| at == 0 || line[..at].ends_with(char::is_whitespace);
+    line.match_indices('#').find(begins).map_or(line, |(at, _)| &line[..at])
 }
 
 fn parse_line(line: &str, own: &[Choice]) -> Result<Rule, String> {
@@ -150,6 +157,27 @@ mod tests {
         let expected = ["RotateLB", "-", refine, "-", "GreedyLB", "-", refine, "-", "RotateLB", "-"];
         assert_eq!(at(&schedule, 0..10), expected);
         assert!(!schedule.needs_communication());
+    }
+
+    #[test]
+    fn a_comment_begins_a_line_or_follows_white_space() {
+        for (line, expected) in [
+            ("# 1 GreedyLB", ""),
+            ("\t# 1 GreedyLB", "\t"),
+            ("1 GreedyLB # the first", "1 GreedyLB "),
+            ("1 GreedyLB\t#the first", "1 GreedyLB\t"),
+            ("1 FileLB path=a#b", "1 FileLB path=a#b"),
+            ("1 FileLB path=é#b #c#d", "1 FileLB path=é#b "),
+            ("", ""),
+        ] {
+            assert_eq!(without_comment(line), expected, "{line:?}");
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = folder.path().join("a#b");
+        std::fs::write(&path, "0\n").expect("a temporary file can be written");
+        let text = format!("3 FileLB path={} # made by hand\n", path.display());
+        let schedule = Schedule::parse_file(&text, &[]).expect("a schedule");
+        assert_eq!(at(&schedule, [3]), [format!("FileLB:path={}", path.display())]);
     }
 
     #[test]
