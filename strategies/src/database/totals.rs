@@ -1,6 +1,5 @@
-//! Sums over a database, and finding an object in it.
+//! Sums over a database.
 
-use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::Database;
@@ -65,16 +64,6 @@ impl Database {
         loads
     }
 
-    /// The position of every object in [`Database::objects`], by its id.
-    pub fn positions(&self) -> FxHashMap<u64, u32> {
-        self.objects.iter().enumerate().map(|(position, o)| (o.id, position as u32)).collect()
-    }
-
-    /// The position of the element of array `array` with this index, if it was recorded.
-    pub fn find(&self, array: u32, index: &[i32]) -> Option<usize> {
-        self.objects.iter().position(|o| o.array == array && o.index.coordinates() == index)
-    }
-
     /// Its numbers.
     pub fn summary(&self) -> Summary {
         Summary {
@@ -119,8 +108,6 @@ mod tests {
         assert_eq!(database.pe_loads(&database.placement()), [2.0, 1.0]);
         assert_eq!(database.pe_loads(&[1, 1, 0]), [0.75, 3.5]);
         assert_eq!(database.load_seconds(), 4.5);
-        assert_eq!(database.positions()[&8], 2);
-        assert_eq!((database.find(0, &[9]), database.find(1, &[9])), (Some(1), None));
         let summary = database.summary();
         assert_eq!((summary.pes, summary.objects, summary.background_seconds), (2, 3, 0.25));
     }
