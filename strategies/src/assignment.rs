@@ -1,6 +1,12 @@
 //! The answer of a strategy: the PE of every object.
+//!
+//! [`Assignment::check`] says whether it can be carried out; a [`mapping_file`] holds one.
 
 use crate::Database;
+
+pub mod mapping_file;
+
+pub use mapping_file::{MappingError, MappingFile};
 
 /// An object that changes its PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

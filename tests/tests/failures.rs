@@ -141,11 +141,11 @@ fn files_whose_content_is_broken_end_with_1() {
             ("convert broken.csv x.mtx", &["broken.csv:2: expected `src,dst,bytes`"]),
             (
                 "evaluate --graph ring:8 --topology flat:2 --mapping short.map",
-                &["`short.map` places 7 tasks, and the graph has 8; give one PE per line"],
+                &["`short.map` places 7 objects, and there are 8; give one PE per line"],
             ),
             (
                 "evaluate --graph ring:8 --topology flat:2 --mapping wild.map",
-                &["`wild.map`: line 3: there is no PE 2; the machine has PEs 0 to 1"],
+                &["`wild.map`: line 3: there is no PE 2; PEs are 0 to 1"],
             ),
             (
                 "evaluate --graph ring:8 --topology flat:2 --mapping words.map",
@@ -166,7 +166,7 @@ fn what_cannot_be_carried_out_ends_with_1() {
         &[
             (
                 "replay lb.json --balancer FileLB:path=good.map",
-                &["FileLB:path=good.map gave no answer for step 0", "it places 8 objects, and there are 1"],
+                &["FileLB:path=good.map gave no answer for step 0", "`good.map` places 8 objects, and there are 1"],
             ),
             (
                 "map --graph ring:8 --topology flat:2 --balancer FileLB:path=wild.map",

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
-use equipoise_strategies::balance::file::{Mapping, MappingError};
+use equipoise_strategies::assignment::MappingFile;
 use equipoise_strategies::database::Dump;
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::{Database, Topology, graph, topology};
@@ -79,26 +79,17 @@ pub(super) fn is_generated(spec: &str) -> bool {
 
 /// The mapping in a file: the PE of every object of `database`, in order.
 pub(super) fn mapping(path: &Path, database: &Database) -> anyhow::Result<Vec<u32>> {
-    let name = path.display();
-    let mapping = Mapping::read(path).map_err(|error| match error {
-        MappingError::Io(error) => missing("mapping", path, &error),
-        error => anyhow!("the mapping `{name}`: {error}"),
-    })?;
-    let (lines, objects, pes) = (mapping.pe_of.len(), database.objects.len(), database.pes.len());
-    if lines != objects {
-        bail!("the mapping `{name}` places {lines} tasks, and the graph has {objects}; give one PE per line");
-    }
-    if let Some(task) = mapping.pe_of.iter().position(|&pe| pe as usize >= pes) {
-        let (line, pe) = (mapping.line_of[task], mapping.pe_of[task]);
-        let last = pes - 1;
-        bail!("the mapping `{name}`: line {line}: there is no PE {pe}; the machine has PEs 0 to {last}");
-    }
-    Ok(mapping.pe_of)
+    Ok(MappingFile::read(path)?.placement(database)?.to_vec())
 }
 
 /// Puts the tasks of the lines `task pe` of a file where these say, for good.
 pub(super) fn fix(path: &Path, database: &mut Database) -> anyhow::Result<()> {
-    let text = fs::read_to_string(path).map_err(|error| missing("list of fixed tasks", path, &error))?;
+    let text = fs::read_to_string(path).map_err(|error| {
+        let name = path.display();
+        usage(format!(
+            "cannot read the list of fixed tasks `{name}`: {error}; check its name and that it may be read"
+        ))
+    })?;
     let in_file = || format!("the list of fixed tasks `{}`", path.display());
     fix_lines(&text, database).with_context(in_file)
 }
@@ -161,12 +152,6 @@ fn with_imbalance(spec: &str, imbalance: f64) -> Option<String> {
     };
     let spec: Vec<String> = spec.split('+').map(stage).collect();
     takes_it.then(|| spec.join("+"))
-}
-
-/// The error for a file a flag names and that cannot be opened.
-fn missing(what: &str, path: &Path, error: &std::io::Error) -> anyhow::Error {
-    let name = path.display();
-    usage(format!("cannot read the {what} `{name}`: {error}; check its name and that it may be read"))
 }
 
 #[cfg(test)]

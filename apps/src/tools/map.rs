@@ -1,11 +1,11 @@
 //! `equipoise map`: where the tasks of a graph should go on a machine.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
+use equipoise_strategies::assignment::mapping_file;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::registry::Choice;
 use equipoise_strategies::table::{count, seconds};
@@ -81,9 +81,7 @@ impl Args {
         let what = format!("{} places {} tasks", choice.spec, database.objects.len());
         let (answer, took) = output::watched(&what, || self.ask(&choice, &database))?;
         if let Some(path) = &self.output {
-            let lines: String = answer.pe_of.iter().map(|pe| format!("{pe}\n")).collect();
-            fs::write(path, lines)
-                .with_context(|| format!("cannot write the mapping `{}`", path.display()))?;
+            mapping_file::write(path, &answer.pe_of)?;
         }
         let metrics = |placement: &[u32]| Metrics::full(&database, machine, placement);
         let mapped = output::watched("following every message", || metrics(&answer.pe_of));

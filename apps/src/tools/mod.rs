@@ -10,6 +10,7 @@
 use std::io;
 
 use clap::error::ErrorKind;
+use equipoise_strategies::assignment::MappingError;
 use equipoise_strategies::database::DatabaseError;
 use equipoise_strategies::graph::GraphError;
 use equipoise_strategies::registry::ParamError;
@@ -94,6 +95,9 @@ fn is_usage(error: &anyhow::Error) -> bool {
             GraphError::Database(error) => error.is_of_the_request(),
             _ => false,
         };
+    }
+    if let Some(error) = error.downcast_ref::<MappingError>() {
+        return error.is_of_the_request();
     }
     if let Some(error) = error.downcast_ref::<ReplayError>() {
         return error.is_of_the_request();

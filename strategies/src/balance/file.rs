@@ -1,10 +1,11 @@
 //! `FileLB:path=FILE`: the mapping a file gives, one PE per line in object order.
 //!
-//! Empty lines and lines that begin with `#` do not count. The file is read when the strategy is
-//! chosen, so that a missing or broken one is reported before the program runs.
+//! The file ([`crate::assignment::mapping_file`]) is read when the strategy is chosen, so that a missing or
+//! broken one is reported before the program runs.
 
 use std::path::Path;
 
+use crate::assignment::MappingFile;
 use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
@@ -18,72 +19,17 @@ pub const NAMED: Named = Named {
     needs_communication: false,
     make: |params: &mut Params| {
         let path: String = params.take("path")?;
-        let mapping = Mapping::read(Path::new(&path)).map_err(|error| params.bad("path", &path, error))?;
-        Ok(Box::new(FromFile { path, mapping }))
+        let mapping =
+            MappingFile::read(Path::new(&path)).map_err(|error| params.bad("path", &path, error))?;
+        Ok(Box::new(FromFile { mapping }))
     },
 };
-
-/// A mapping file: the PE of every object, in object order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mapping {
-    /// The PE of every object.
-    pub pe_of: Vec<u32>,
-    /// The line of the file that says so, from 1.
-    pub line_of: Vec<u32>,
-}
-
-/// A mapping file that cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MappingError {
-    /// The file is missing or not text.
-    #[error("{0}")]
-    Io(#[from] std::io::Error),
-    /// A line that is not a PE.
-    #[error("line {line}: expected one PE number, found `{text}`")]
-    Line {
-        /// The line, from 1.
-        line: usize,
-        /// What is written there.
-        text: String,
-    },
-}
-
-impl Mapping {
-    /// The mapping in a file.
-    ///
-    /// # Errors
-    /// When the file cannot be read or a line is not a PE number.
-    pub fn read(path: &Path) -> Result<Self, MappingError> {
-        Self::parse(&std::fs::read_to_string(path)?)
-    }
-
-    /// The mapping in the text of a file.
-    ///
-    /// # Errors
-    /// At the first line that is not a PE number.
-    pub fn parse(text: &str) -> Result<Self, MappingError> {
-        let mut mapping = Mapping::default();
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let error = || MappingError::Line { line: number + 1, text: line.chars().take(40).collect() };
-            mapping.pe_of.push(line.parse().map_err(|_| error())?);
-            mapping.line_of.push(number as u32 + 1);
-        }
-        Ok(mapping)
-    }
-}
 
 /// The strategy that does what a file says.
 #[derive(Clone, Debug)]
 pub struct FromFile {
-    /// The file's name, for messages.
-    pub path: String,
     /// What it says.
-    pub mapping: Mapping,
+    pub mapping: MappingFile,
 }
 
 impl Strategy for FromFile {
@@ -94,33 +40,7 @@ impl Strategy for FromFile {
         _: u64,
     ) -> Result<Assignment, StrategyError> {
         check(database, topology)?;
-        self.place(database).map_err(|reason| StrategyError(format!("{}: {reason}", self.path)))
-    }
-}
-
-impl FromFile {
-    fn place(&self, database: &Database) -> Result<Assignment, String> {
-        let (lines, objects) = (self.mapping.pe_of.len(), database.objects.len());
-        if lines != objects {
-            return Err(format!("it places {lines} objects, and there are {objects}; give one PE per line"));
-        }
-        for (index, (&pe, object)) in self.mapping.pe_of.iter().zip(&database.objects).enumerate() {
-            let line = self.mapping.line_of[index];
-            let pes = database.pes.len();
-            let Some(record) = database.pes.get(pe as usize) else {
-                return Err(format!("line {line}: there is no PE {pe}; PEs are 0 to {}", pes - 1));
-            };
-            if pe != object.pe && !object.migratable {
-                let home = object.pe;
-                return Err(format!(
-                    "line {line}: object {index} is not migratable; it must stay on PE {home}"
-                ));
-            }
-            if pe != object.pe && !record.available {
-                return Err(format!("line {line}: PE {pe} takes no objects"));
-            }
-        }
-        Ok(Assignment::new(self.mapping.pe_of.clone()))
+        self.mapping.assignment(database).map_err(|error| StrategyError(error.to_string()))
     }
 }
 
@@ -133,9 +53,7 @@ mod tests {
     fn run(text: &str) -> Result<Vec<u32>, String> {
         let file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
         std::fs::write(file.path(), text).expect("a temporary file can be written");
-        let mut database = database(3, &[(1.0, 0), (1.0, 1), (1.0, 2)]);
-        database.objects[1].migratable = false;
-        database.pes[2].available = false;
+        let database = database(3, &[(1.0, 0), (1.0, 1), (1.0, 2)]);
         let spec = format!("FileLB:path={}", file.path().display());
         registry::parse(&spec, &[]).map_err(|error| error.to_string())?;
         assign(&spec, &database).map(|answer| answer.pe_of).map_err(|error| error.to_string())
@@ -150,20 +68,22 @@ mod tests {
     #[test]
     fn the_file_says_where_objects_go() {
         assert_eq!(run("# a comment\n 1\n\n1\n0\n"), Ok(vec![1, 1, 0]));
-        assert_eq!(run("0\n1\n2"), Ok(vec![0, 1, 2]), "staying on an unavailable PE is no move");
     }
 
     #[test]
-    fn what_is_wrong_with_it_is_said_with_its_line() {
-        check("0\n1\n# x\ntwo\n", "line 4: expected one PE number, found `two`");
-        check("0\n1\n", "it places 2 objects, and there are 3");
-        check("0\n\n1\n7\n", "line 4: there is no PE 7; PEs are 0 to 2");
-        check("0\n0\n0\n", "line 2: object 1 is not migratable; it must stay on PE 1");
-        check("2\n1\n0\n", "line 1: PE 2 takes no objects");
-        let missing =
-            registry::parse("FileLB:path=/nowhere/at/all", &[]).expect_err("no such file").to_string();
+    fn a_file_that_is_broken_or_missing_is_refused_before_the_program_runs() {
+        let parse = |spec: &str| registry::parse(spec, &[]).expect_err(spec).to_string();
+        check("0\n1\ntwo\n", "is not understood: the mapping `");
+        check("0\n1\ntwo\n", "line 3: expected one PE number, found `two`");
+        let missing = parse("FileLB:path=/nowhere/at/all");
         assert!(missing.contains("/nowhere/at/all") && missing.contains("No such file"), "{missing}");
-        let none = registry::parse("FileLB", &[]).expect_err("a path is needed").to_string();
+        let none = parse("FileLB");
         assert!(none.contains("FileLB:path=") && none.contains("must be given"), "{none}");
+    }
+
+    #[test]
+    fn a_file_that_does_not_fit_the_step_is_refused_at_it() {
+        check("0\n1\n", "places 2 objects, and there are 3");
+        check("0\n1\n3\n", "line 3: there is no PE 3; PEs are 0 to 2");
     }
 }

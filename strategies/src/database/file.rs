@@ -246,7 +246,15 @@ fn list(steps: &[u64]) -> String {
 }
 
 /// Writes beside the target first, and renames: a crash leaves the old file or the new one.
+///
+/// What is no regular file, such as a pipe or `/dev/stdout`, takes the bytes itself, and a link keeps
+/// pointing at the file that is replaced.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return fs::write(path, bytes);
+    }
+    // A file that is not there yet is behind no link.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let (partial, mut file) = create_beside(path, name)?;
     let written =
@@ -400,5 +408,20 @@ mod tests {
         let left: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["lb.json"], "no partial file is left");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_and_devices_are_not_replaced_by_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, device] = ["lb.db", "link", "device"].map(|name| folder.path().join(name));
+        dump(&[0]).write(&file).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        // Through a link, because a mistake in what is tested would replace the device itself.
+        std::os::unix::fs::symlink("/dev/null", &device).unwrap();
+        dump(&[1]).write(&link).unwrap();
+        dump(&[1]).write(&device).unwrap();
+        assert_eq!(Dump::read(&file).unwrap(), dump(&[1]));
+        assert!([&link, &device].iter().all(|path| path.is_symlink()));
     }
 }
