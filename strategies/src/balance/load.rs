@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::Database;
+use crate::cost::LoadBound;
 
 /// A number that orders finite `seconds` that are not negative as they are; 0 is equal to -0.
 pub(crate) fn order(seconds: f64) -> u64 {
@@ -63,12 +64,9 @@ impl<'a> Work<'a> {
         self.database.pes[pe as usize].available
     }
 
-    /// Seconds every available PE would take if the load could be divided at will.
+    /// The average of max/avg, as in [`LoadBound::average_seconds`].
     pub(crate) fn average_seconds(&self) -> f64 {
-        let speed = |pe: u32| self.database.pes[pe as usize].speed;
-        let movable: f64 = self.movable.iter().map(|&o| self.database.objects[o as usize].load_seconds).sum();
-        let fixed: f64 = self.available.iter().map(|&pe| self.fixed_seconds[pe as usize] * speed(pe)).sum();
-        (movable + fixed) / self.available.iter().map(|&pe| speed(pe)).sum::<f64>()
+        LoadBound::of(self.database).average_seconds
     }
 
     /// The PEs as they stand before any object that may move is placed; the available ones are open.

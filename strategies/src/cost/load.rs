@@ -8,8 +8,11 @@ use crate::Database;
 /// on a PE is its background, and its objects that may not move.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadBound {
-    /// All work and the background of the available PEs, over the speed of the available PEs: what each
-    /// would have if everything could be divided at will.
+    /// What each available PE would have if the work that may move could be divided at will: that work and
+    /// what is fixed on the available PEs, over their speed. What is fixed elsewhere is nobody's to share,
+    /// so it does not count. Never above [`Self::bound_seconds`], but for rounding.
+    ///
+    /// This is the average of max/avg everywhere: metrics, and the limits of strategies.
     pub average_seconds: f64,
     /// The time the heaviest object that may move takes on the PE where it, on top of what is fixed
     /// there, ends first; 0 without such an object.
@@ -26,7 +29,9 @@ impl LoadBound {
         let mut pinned = vec![None; database.pes.len()];
         let (mut movable, mut heaviest, mut work) = (0.0, None::<f64>, 0.0);
         for o in &database.objects {
-            work += o.load_seconds;
+            if o.migratable || open[o.pe as usize] {
+                work += o.load_seconds;
+            }
             if o.migratable {
                 movable += o.load_seconds;
                 heaviest = Some(heaviest.unwrap_or(0.0).max(o.load_seconds));

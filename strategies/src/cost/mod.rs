@@ -35,7 +35,8 @@ pub struct Metrics {
     pub objects: usize,
     /// The load of the most loaded PE, which everybody waits for.
     pub max_load_seconds: f64,
-    /// The load every available PE would have if work could be divided at will.
+    /// The load every available PE would have if the work that may move could be divided at will; see
+    /// [`LoadBound::average_seconds`].
     pub average_load_seconds: f64,
     /// The largest load over the average, less one; 0 is perfect.
     pub imbalance: f64,
