@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{anyhow, bail};
-use equipoise_strategies::Database;
+use anyhow::bail;
 use equipoise_strategies::database::{Dump, End};
 use equipoise_strategies::graph::{self, Graph};
 use equipoise_strategies::table::count;
@@ -27,7 +26,7 @@ pub struct Args {
     #[arg(long, value_name = "S")]
     step: Option<u64>,
 
-    /// Read back what was written, and fail if it is not the same
+    /// Read back what was written, and fail if it is not the same, in all that its form holds
     #[arg(long)]
     check: bool,
 }
@@ -71,18 +70,10 @@ fn write_graph(input: &str, dump: &Dump, path: &Path, check: bool) -> anyhow::Re
         output::warn(&format!("a file of this form does not hold {lacks}"));
     }
     let graph = Graph::of(database);
-    if check {
-        let again = read_again(path)?;
-        if Graph::of(&again) != graph {
-            bail!("what `{}` reads back as is not what was written; this is a mistake", path.display());
-        }
+    if check && !graph::reads_back(path, database)? {
+        bail!("what `{}` reads back as is not what was written; this is a mistake", path.display());
     }
     let (tasks, pairs) = (graph.vertices() as u64, graph.edges() as u64);
     let communicate = if pairs == 1 { "communicates" } else { "communicate" };
     Ok(format!("{} and {} that {communicate}", count(tasks, "task"), count(pairs, "pair")))
-}
-
-fn read_again(path: &Path) -> anyhow::Result<Database> {
-    let name = path.to_str().ok_or_else(|| anyhow!("`{}` is not a name in UTF-8", path.display()))?;
-    Ok(graph::load(name)?)
 }

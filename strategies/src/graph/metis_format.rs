@@ -6,11 +6,23 @@
 //! comments, and an empty line is a vertex without neighbors. An edge stands in both its ends' lines
 //! with the same weight, which is what both exchange; here half of it goes each way, and the odd byte
 //! from the lower to the higher.
+//!
+//! Weights are whole numbers, so loads that are not whole seconds are written in a smaller unit, which a
+//! comment names (`% vertex weights are loads in nanoseconds`) and which is read back.
 
 use std::fmt::Write as _;
 
 use super::{Fault, Graph, MAX_VERTICES, edge, tasks};
-use crate::database::Database;
+use crate::database::{Database, Object};
+
+/// What a comment says before the name of the unit of loads.
+const IN_UNITS: &str = "% vertex weights are loads in ";
+
+/// Units of loads smaller than seconds: what they are called and how many are a second, smallest first.
+const UNITS: &[(&str, f64)] = &[("nanoseconds", 1e9), ("microseconds", 1e6), ("milliseconds", 1e3)];
+
+/// The largest load in units: whole numbers up to here are exact in `f64`.
+const MAX_WEIGHT: f64 = 9_007_199_254_740_992.0;
 
 /// The fields of a header.
 struct Header {
@@ -24,6 +36,11 @@ struct Header {
 
 /// The task graph of a file with this text.
 pub(super) fn read(text: &str) -> Result<Database, Fault> {
+    let unit_of = |line: &str| {
+        let name = line.strip_prefix(IN_UNITS)?.trim_end();
+        UNITS.iter().find(|unit| unit.0 == name)
+    };
+    let per_second = text.lines().find_map(unit_of).map_or(1.0, |unit| unit.1);
     let mut lines = text
         .lines()
         .enumerate()
@@ -69,7 +86,7 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
         for constraint in 0..header.loads {
             let load = number("a vertex weight")?.ok_or_else(|| missing("a vertex weight"))?;
             if constraint == 0 {
-                object.load_seconds = load as f64;
+                object.load_seconds = load as f64 / per_second;
             }
         }
         while let Some(neighbor) = number("a neighbor")? {
@@ -125,17 +142,17 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
     Ok(database)
 }
 
-/// The text of a file: weights of edges always, sizes where all are known, and loads unless all are equal;
-/// loads that are not whole seconds are in nanoseconds.
+/// The text of a file: weights of edges always, sizes where all are known, and loads unless all are one
+/// second.
 pub(super) fn write(database: &Database) -> String {
     let graph = Graph::of(database);
     let objects = &database.objects;
-    let has_sizes = !objects.is_empty() && objects.iter().all(|o| o.bytes.is_some());
+    let has_sizes = has_sizes(objects);
     let has_loads = objects.iter().any(|o| o.load_seconds != 1.0);
-    let is_whole = objects.iter().all(|o| o.load_seconds.fract() == 0.0 && o.load_seconds < 1e15);
+    let unit = unit(objects);
     let mut text = String::new();
-    if has_loads && !is_whole {
-        text.push_str("% vertex weights are loads in nanoseconds\n");
+    if let Some((name, _)) = unit {
+        let _ = writeln!(text, "{IN_UNITS}{name}");
     }
     let (sizes, loads) = (u8::from(has_sizes), u8::from(has_loads));
     let _ = writeln!(text, "{} {} {sizes}{loads}1", graph.vertices(), graph.edges());
@@ -145,8 +162,7 @@ pub(super) fn write(database: &Database) -> String {
             words.push(bytes.to_string());
         }
         if has_loads {
-            let unit = if is_whole { 1.0 } else { 1e9 };
-            words.push(format!("{:.0}", object.load_seconds * unit));
+            words.push(weight(object, unit).to_string());
         }
         for (neighbor, weight) in graph.neighbors(v) {
             words.extend([(neighbor + 1).to_string(), weight.to_string()]);
@@ -155,6 +171,34 @@ pub(super) fn write(database: &Database) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Whether `again` is what a file of `database` reads back as: the same graph, sizes where all are known,
+/// and loads but for less than a unit.
+pub(super) fn is_same(database: &Database, again: &Database) -> bool {
+    let unit = unit(&database.objects);
+    let weights = |of: &Database| of.objects.iter().map(|o| weight(o, unit)).collect::<Vec<_>>();
+    let sizes = |of: &Database| of.objects.iter().map(|o| o.bytes).collect::<Vec<_>>();
+    Graph::of(database) == Graph::of(again)
+        && weights(database) == weights(again)
+        && (!has_sizes(&database.objects) || sizes(database) == sizes(again))
+}
+
+fn has_sizes(objects: &[Object]) -> bool {
+    !objects.is_empty() && objects.iter().all(|o| o.bytes.is_some())
+}
+
+/// The smallest unit in which the heaviest of these loads is exact; `None` for seconds, which whole ones
+/// are written in.
+fn unit(objects: &[Object]) -> Option<&'static (&'static str, f64)> {
+    let heaviest = objects.iter().map(|o| o.load_seconds).fold(0.0, f64::max);
+    let is_whole = objects.iter().all(|o| o.load_seconds.fract() == 0.0);
+    UNITS.iter().find(|unit| !is_whole && heaviest * unit.1 <= MAX_WEIGHT)
+}
+
+/// The load of an object as a weight.
+fn weight(object: &Object, unit: Option<&(&str, f64)>) -> u64 {
+    (object.load_seconds * unit.map_or(1.0, |unit| unit.1)).round().min(MAX_WEIGHT) as u64
 }
 
 fn parse_header(line: &str) -> Result<Header, String> {

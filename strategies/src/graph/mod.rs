@@ -206,6 +206,8 @@ struct Format {
     read: fn(&str) -> Result<Database, Fault>,
     /// The text of a file; edges that end at a PE are not in the database.
     write: fn(&Database) -> String,
+    /// Whether the second database is what a file of the first reads back as.
+    is_same: fn(&Database, &Database) -> bool,
     /// What such a file does not hold.
     lacks: &'static str,
 }
@@ -215,15 +217,24 @@ const FORMATS: &[Format] = &[
         extension: "graph",
         read: metis_format::read,
         write: metis_format::write,
-        lacks: "PEs, numbers of messages, which way bytes go, or loads below a nanosecond",
+        is_same: metis_format::is_same,
+        lacks: "PEs, numbers of messages, which way bytes go, parts of nanoseconds of loads, or sizes of objects \
+                if one is unknown",
     },
     Format {
         extension: "mtx",
         read: matrix_market::read,
         write: matrix_market::write,
+        is_same: is_same_graph,
         lacks: "PEs, loads, sizes of objects, or numbers of messages",
     },
-    Format { extension: "csv", read: csv::read, write: csv::write, lacks: "PEs, loads or sizes of objects" },
+    Format {
+        extension: "csv",
+        read: csv::read,
+        write: csv::write,
+        is_same: is_same_graph,
+        lacks: "PEs, loads or sizes of objects",
+    },
 ];
 
 /// The task graph of a spec: a generator such as `mesh:16x16`, or a file.
@@ -260,11 +271,16 @@ pub fn load_steps(spec: &str) -> Result<Dump, GraphError> {
     }
     let path = Path::new(spec);
     let Some(format) = format(path) else { return Ok(Dump::read_steps(path, None, None)?) };
+    read(path, format).map(one)
+}
+
+/// The task graph in a file of that kind.
+fn read(path: &Path, format: &Format) -> Result<Database, GraphError> {
     let text =
         std::fs::read_to_string(path).map_err(|source| GraphError::Read { path: path.into(), source })?;
     let content = |(line, reason)| GraphError::Content { path: path.into(), line, reason };
     // Some programs put a byte-order mark before the text.
-    (format.read)(text.strip_prefix('\u{feff}').unwrap_or(&text)).map(one).map_err(content)
+    (format.read)(text.strip_prefix('\u{feff}').unwrap_or(&text)).map_err(content)
 }
 
 /// What a person can write where a task graph is asked for: every generator, and the files.
@@ -285,6 +301,12 @@ fn format(path: &Path) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.extension == extension)
 }
 
+/// The kind of graph file that the name of a file must say it is.
+fn form(path: &Path) -> Result<&'static Format, GraphError> {
+    let reason = || "the name of a task graph ends in .graph, .mtx or .csv".to_string();
+    format(path).ok_or_else(|| GraphError::Spec { spec: path.display().to_string(), reason: reason() })
+}
+
 /// Whether a file of that name holds a task graph: METIS, Matrix Market or an edge list.
 pub fn is_graph_file(path: &Path) -> bool {
     format(path).is_some()
@@ -298,15 +320,25 @@ pub fn is_graph_file(path: &Path) -> bool {
 /// # Errors
 /// When the name says no form, or the file system refuses.
 pub fn write(path: &Path, database: &Database) -> Result<&'static str, GraphError> {
-    let Some(format) = format(path) else {
-        let reason = "the name of a task graph ends in .graph, .mtx or .csv".into();
-        return Err(GraphError::Spec { spec: path.display().to_string(), reason });
-    };
+    let format = form(path)?;
     let mut tasks = database.clone();
     tasks.edges.retain(|edge| ends(edge).is_some());
     let text = (format.write)(&tasks);
     write_whole(path, text.as_bytes()).map_err(|source| GraphError::Write { path: path.into(), source })?;
     Ok(format.lacks)
+}
+
+/// Whether the file that [`write()`] made at `path` of `database` reads back as what it holds.
+///
+/// # Errors
+/// As [`load`] and [`write()`].
+pub fn reads_back(path: &Path, database: &Database) -> Result<bool, GraphError> {
+    let format = form(path)?;
+    Ok((format.is_same)(database, &read(path, format)?))
+}
+
+fn is_same_graph(database: &Database, again: &Database) -> bool {
+    Graph::of(database) == Graph::of(again)
 }
 
 /// The ends of an edge between objects.

@@ -315,7 +315,13 @@ fn again(database: &Database, extension: &str) -> Database {
     let path = folder.path().join(format!("again.{extension}"));
     let lacks = write(&path, database).expect(extension);
     assert!(lacks.starts_with("PEs, "), "{lacks}");
-    load(&path.display().to_string()).expect(extension)
+    let read = load(&path.display().to_string()).expect(extension);
+    assert!(reads_back(&path, database).expect(extension), "{extension}");
+    // The check must see what the form holds.
+    let mut other = database.clone();
+    other.edges.swap_remove(0);
+    assert!(!reads_back(&path, &other).expect(extension), "{extension}");
+    read
 }
 
 #[test]
@@ -344,9 +350,29 @@ fn what_is_written_reads_back_as_the_same_graph() {
 fn metis_files_have_nanoseconds_where_seconds_are_not_whole() {
     let mut database = load("ring:3").expect("a ring");
     assert_eq!(again(&database, "graph").objects, database.objects, "without a weight, a load is one second");
-    database.objects[1].load_seconds = 0.25;
-    let loads: Vec<f64> = again(&database, "graph").objects.iter().map(|o| o.load_seconds).collect();
-    assert_eq!(loads, [1e9, 0.25e9, 1e9]);
+    let mut check = |load_seconds: f64, line: &str, expected: &[f64]| {
+        database.objects[1].load_seconds = load_seconds;
+        let read = again(&database, "graph");
+        assert_eq!(read.objects.iter().map(|o| o.load_seconds).collect::<Vec<_>>(), expected);
+        let text = metis_format::write(&database);
+        assert_eq!(text.lines().next(), Some(line), "{text}");
+        let mut other = read.clone();
+        other.objects[1].load_seconds *= 0.5;
+        assert!(metis_format::is_same(&database, &read) && !metis_format::is_same(&database, &other));
+        other = read;
+        other.objects[0].bytes = Some(1);
+        assert!(metis_format::is_same(&database, &other), "sizes that are not all known are not held");
+        other.objects.iter_mut().for_each(|o| o.bytes = Some(1));
+        assert!(!metis_format::is_same(&other, &database), "sizes that are all known are held");
+    };
+    check(0.25, "% vertex weights are loads in nanoseconds", &[1.0, 0.25, 1.0]);
+    check(0.123_456_789_4, "% vertex weights are loads in nanoseconds", &[1.0, 0.123_456_789, 1.0]);
+    check(1e7 + 0.25, "% vertex weights are loads in microseconds", &[1.0, 1e7 + 0.25, 1.0]);
+    check(1e10 + 0.25, "% vertex weights are loads in milliseconds", &[1.0, 1e10 + 0.25, 1.0]);
+    check(2.0, "3 3 011", &[1.0, 2.0, 1.0]);
+    check(1e300, "3 3 011", &[1.0, 9_007_199_254_740_992.0, 1.0]);
+    let own = parse("graph", "% weights are apples\n2 0 010\n5\n7\n").expect("a graph");
+    assert_eq!(own.objects[1].load_seconds, 7.0);
 }
 
 #[test]
