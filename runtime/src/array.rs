@@ -13,7 +13,7 @@ use crate::transport::{Carrier, Mail};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -64,7 +64,8 @@ impl<T: Chare> Array<T> {
 
     /// Sends to a section: the elements below the array's shape whose index satisfies `member`.
     ///
-    /// Every one of them has to exist, now or later, as for a message to one.
+    /// Every one of them has to exist, now or later, as for a message to one. `member` is asked about
+    /// every index of the array at each call; to reach few elements of many, often, use [`at`](Self::at).
     pub fn only<'a>(&self, pe: &'a PeCx, member: impl Fn(T::Index) -> bool) -> T::Proxies<'a> {
         let port = self.port(pe);
         let (shape, count) = (port.shared.shape, port.shared.count);
@@ -121,6 +122,8 @@ pub(crate) struct Slot<T: Chare> {
 pub(crate) struct Extra<M> {
     /// Messages whose guard did not let them in yet, oldest first.
     pub(crate) pending: VecDeque<M>,
+    /// Broadcasts it missed on its way and has still to hear, by number.
+    pub(crate) missed: BTreeMap<u32, M>,
     /// What is delivered after load balancing.
     pub(crate) resume: Option<M>,
     /// Whom it sent how much.
@@ -142,6 +145,7 @@ impl<M> Default for Extra<M> {
     fn default() -> Self {
         Extra {
             pending: VecDeque::new(),
+            missed: BTreeMap::new(),
             resume: None,
             edges: None,
             charged: 0.0,
@@ -160,6 +164,12 @@ impl<T: Chare> Slot<T> {
 
     pub(crate) fn extra(&mut self) -> &mut Extra<T::Msg> {
         self.extra.get_or_insert_with(Box::default)
+    }
+
+    /// The first broadcast that it neither had nor carries with it.
+    pub(crate) fn missing(&self) -> u32 {
+        let carried = self.extra.as_ref().map_or(0, |extra| extra.missed.len() as u32);
+        self.broadcasts.wrapping_add(carried)
     }
 }
 

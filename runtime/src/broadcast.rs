@@ -3,8 +3,10 @@
 //! PE 0 numbers the broadcasts of an array, every PE delivers them in that order, and every element
 //! knows the number it receives next. An element that arrives ahead of its new PE skips what it has
 //! had. One that arrives behind it missed what its new PE had already delivered: its new PE says how
-//! far it was, and the PE it left, which has seen those broadcasts too or will, sends them after it
-//! as ordinary messages. So a PE keeps broadcasts only while elements that left it have not landed.
+//! far it was, and the PE it left, which has seen those broadcasts too or will, sends them after it.
+//! Until it has them the element is still on its way: it does nothing, so it cannot end, or create
+//! others, before it heard what was said. Should it leave while it catches up, it takes along what it
+//! has still to hear. So a PE keeps broadcasts only while elements that left it have not landed.
 
 use std::collections::VecDeque;
 
@@ -22,6 +24,8 @@ struct Flight {
 #[derive(Clone, Copy, Debug)]
 struct Debt {
     rank: u32,
+    /// The PE where it landed.
+    at: u32,
     /// The broadcasts from here ..
     from: u32,
     /// .. to before here.
@@ -60,29 +64,37 @@ impl<M> Departures<M> {
     }
 
     /// This PE has delivered broadcast `number`. Keeps it if somebody may need it, and returns who
-    /// is owed it now.
-    pub(crate) fn delivered(&mut self, number: u32, msg: impl FnOnce() -> M) -> Vec<u32> {
+    /// is owed it now, with the PEs where they landed.
+    pub(crate) fn delivered(&mut self, number: u32, msg: impl FnOnce() -> M) -> Vec<(u32, u32)> {
         if !self.flights.is_empty() {
             self.history.push_back((number, msg()));
         }
         let owed = self.debts.iter().filter(|debt| debt.from <= number && number < debt.until);
-        let owed = owed.map(|debt| debt.rank).collect();
+        let owed = owed.map(|debt| (debt.rank, debt.at)).collect();
         self.debts.retain(|debt| number + 1 < debt.until);
         owed
     }
 
-    /// A flight has landed where broadcasts before `seen` had been delivered, while this PE has
-    /// delivered those before `here`. Calls `send` with what the element missed.
-    pub(crate) fn landed(&mut self, flight: u32, seen: u32, here: u32, mut send: impl FnMut(u32, &M)) {
-        let at = flight.wrapping_sub(self.first) as usize;
-        let Some(Flight { rank, next, .. }) = self.flights.get_mut(at).and_then(Option::take) else { return };
+    /// A flight has landed on PE `at`, where broadcasts before `seen` had been delivered, while this PE
+    /// has delivered those before `here`. Calls `send` with rank, number and message of what the
+    /// element missed.
+    pub(crate) fn landed(
+        &mut self,
+        flight: u32,
+        (at, seen): (u32, u32),
+        here: u32,
+        mut send: impl FnMut(u32, u32, &M),
+    ) {
+        let index = flight.wrapping_sub(self.first) as usize;
+        let flight = self.flights.get_mut(index).and_then(Option::take);
+        let Some(Flight { rank, next, .. }) = flight else { return };
         for (number, msg) in &self.history {
             if (next..seen).contains(number) {
-                send(rank, msg);
+                send(rank, *number, msg);
             }
         }
         if seen > here.max(next) {
-            self.debts.push(Debt { rank, from: here.max(next), until: seen });
+            self.debts.push(Debt { rank, at, from: here.max(next), until: seen });
         }
         while let Some(None) = self.flights.front() {
             self.flights.pop_front();
@@ -111,10 +123,10 @@ mod tests {
         let flight = departures.leave(7, 3, 3);
         assert!(departures.delivered(3, || "three").is_empty());
         let mut sent = Vec::new();
-        departures.landed(flight, 5, 4, |rank, &msg| sent.push((rank, msg)));
-        assert_eq!(sent, [(7, "three")]);
+        departures.landed(flight, (2, 5), 4, |rank, number, &msg| sent.push((rank, number, msg)));
+        assert_eq!(sent, [(7, 3, "three")]);
         assert!(departures.waiting(), "the fourth is owed");
-        assert_eq!(departures.delivered(4, || "four"), [7]);
+        assert_eq!(departures.delivered(4, || "four"), [(7, 2)]);
         assert!(!departures.waiting());
         assert!(departures.history.is_empty());
     }
@@ -124,7 +136,7 @@ mod tests {
         let mut departures = Departures::default();
         let flight = departures.leave(7, 3, 3);
         departures.delivered(3, || 3);
-        departures.landed(flight, 3, 4, |_, _| panic!("it will have it where it is"));
+        departures.landed(flight, (2, 3), 4, |_, _, _| panic!("it will have it where it is"));
         assert!(!departures.waiting());
     }
 
@@ -135,7 +147,7 @@ mod tests {
             let flight = departures.leave(number, number, number);
             departures.delivered(number, || number);
             if number > 0 {
-                departures.landed(flight - 1, number, number + 1, |_, _| ());
+                departures.landed(flight - 1, (1, number), number + 1, |_, _, _| ());
             }
             assert!(departures.history.len() <= 3, "{}", departures.history.len());
         }

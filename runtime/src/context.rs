@@ -13,6 +13,7 @@ use crate::reply::{Parked, Reply};
 use crate::sync::Steps;
 use crate::transport::Carrier;
 use serde::{Serialize, de::DeserializeOwned};
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -108,6 +109,8 @@ pub struct PeCx {
     pub(crate) carrier: Carrier,
     pub(crate) ports: Vec<Rc<dyn AnyPort>>,
     pub(crate) infos: Vec<ArrayInfo>,
+    /// Values of [`Setup::shared`](crate::Setup::shared), by id.
+    pub(crate) shared: Vec<Option<Arc<dyn Any + Send + Sync>>>,
     /// What there is to do after the delivery in progress.
     pub(crate) after: Cell<u16>,
     /// What [`after`] goes back to.
@@ -161,6 +164,7 @@ impl PeCx {
             carrier,
             ports: Vec::new(),
             infos: Vec::new(),
+            shared: Vec::new(),
             after: Cell::new(recording),
             recording: Cell::new(recording),
             running: RunningCell(Cell::new(NOBODY)),
@@ -222,6 +226,18 @@ impl PeCx {
         } else {
             self.after.set(self.recording.get());
         }
+    }
+
+    /// Counts messages that came up for delivery ..
+    #[inline]
+    pub(crate) fn executed(&self, messages: u64) {
+        self.counts.executions.set(self.counts.executions.get().wrapping_add(messages));
+    }
+
+    /// .. but for one that was kept or passed on: its time comes again. The count may pass below zero
+    /// until the others of its batch are added.
+    pub(crate) fn not_executed(&self) {
+        self.counts.executions.set(self.counts.executions.get().wrapping_sub(1));
     }
 
     /// The element that runs.

@@ -52,6 +52,9 @@ pub(crate) struct Elements<T: Chare> {
     broadcasts: u32,
     ahead: BTreeMap<u32, T::Msg>,
     departures: Departures<T::Msg>,
+    /// Elements that came here but wait for broadcasts they missed on their way, with the epoch of
+    /// their last move; for everybody else they are on it still.
+    late: FxHashMap<u32, (u32, Slot<T>)>,
     /// Elements that left and are still to be encoded, with where they go, while as many bytes as
     /// fit a cache are under way: encoding all at once would touch fresh memory for each.
     leaving: VecDeque<(u32, Journey, Slot<T>)>,
@@ -75,6 +78,7 @@ impl<T: Chare> Elements<T> {
             broadcasts: 0,
             ahead: BTreeMap::new(),
             departures: Departures::default(),
+            late: FxHashMap::default(),
             leaving: VecDeque::new(),
             flying_bytes: 0,
             at_sync: Vec::new(),
@@ -101,18 +105,28 @@ impl<T: Chare> Elements<T> {
             let route = self.port.directory.as_ref().map(|d| d.borrow().find(rank, self.port.home(pe, rank)));
             return match route {
                 Some(Route::Here(slot)) => self.deliver(pe, slot as usize, msg),
-                Some(Route::There(_)) => self.port.send(pe, rank, msg),
-                Some(Route::Hold) | None => self.early.entry(rank).or_default().push(msg),
+                Some(Route::There(_)) => {
+                    pe.not_executed();
+                    self.port.send(pe, rank, msg);
+                }
+                Some(Route::Hold) | None => self.hold(pe, rank, msg),
             };
         };
         let at = at.load(Relaxed);
         if location::pe_of(at) != pe.rank {
+            pe.not_executed();
             self.port.send(pe, rank, msg);
         } else if at as u32 == IN_TRANSIT {
-            self.early.entry(rank).or_default().push(msg);
+            self.hold(pe, rank, msg);
         } else {
             self.deliver(pe, at as u32 as usize, msg);
         }
+    }
+
+    /// Keeps a message for an element that is on its way here, or does not exist.
+    fn hold(&mut self, pe: &PeCx, rank: u32, msg: T::Msg) {
+        pe.not_executed();
+        self.early.entry(rank).or_default().push(msg);
     }
 
     #[inline(always)]
@@ -126,6 +140,7 @@ impl<T: Chare> Elements<T> {
             self.run(pe, at, msg);
             self.run_pending(pe, at, rank);
         } else {
+            pe.not_executed();
             slot.extra().pending.push_back(msg);
         }
     }
@@ -141,6 +156,7 @@ impl<T: Chare> Elements<T> {
             };
             let Some(next) = extra.pending.iter().position(ready) else { return };
             let Some(msg) = extra.pending.remove(next) else { return };
+            pe.executed(1);
             self.run(pe, at, msg);
         }
     }
@@ -297,7 +313,7 @@ impl<T: Chare> Elements<T> {
             }
             pe.queued.set(0);
         }
-        pe.counts.executions.set(pe.counts.executions.get() + executions);
+        pe.executed(executions);
     }
 
     pub(super) fn begin(&mut self, pe: &PeCx) {

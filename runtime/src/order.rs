@@ -31,13 +31,16 @@ pub(crate) enum Order<T: Chare> {
         #[serde(with = "crate::codec::numbers")]
         bytes: Vec<u8>,
     },
-    /// An element has arrived at a PE that had seen `broadcasts` broadcasts; its buffer comes back.
+    /// An element has arrived at PE `at`, which had seen `broadcasts` broadcasts; its buffer comes back.
     Landed {
         flight: u32,
+        at: u32,
         broadcasts: u32,
         #[serde(skip)]
         buffer: Vec<u8>,
     },
+    /// A broadcast that an element missed on its way, to the PE where it waits for it.
+    Missed { rank: u32, number: u32, msg: T::Msg },
     /// An element created by somebody else than its own array, to PE 0, which enters it in the
     /// ledgers.
     Admit { slot: Box<Slot<T>> },

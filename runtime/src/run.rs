@@ -27,7 +27,7 @@ pub struct Setup {
     ports: RefCell<Vec<Rc<dyn AnyPort>>>,
     managers: RefCell<Vec<Box<dyn Manager>>>,
     infos: RefCell<Vec<ArrayInfo>>,
-    shared: Cell<u32>,
+    shared: RefCell<Vec<Option<Arc<dyn Any + Send + Sync>>>>,
     main: RefCell<Option<Task>>,
 }
 
@@ -75,23 +75,28 @@ impl Setup {
     ///
     /// Small read-only data is captured by the closures that make the elements.
     pub fn shared<V: Send + Sync + 'static>(&self, make: impl FnOnce() -> V) -> crate::Shared<V> {
-        let id = self.shared.get();
-        self.shared.set(id + 1);
+        let id = self.shared.borrow().len();
+        self.shared.borrow_mut().push(None);
         let value = {
             let mut all = self.pe.node.shared.lock();
-            if all.len() == id as usize {
+            if all.len() == id {
                 all.push(Arc::default());
             }
-            Arc::clone(&all[id as usize])
+            Arc::clone(&all[id])
         };
-        // Outside the lock: what is made may use other shared values.
-        value.get_or_init(|| Arc::new(make()));
-        crate::Shared { id, of: PhantomData }
+        // Outside the lock: what is made may read other shared values.
+        let value = value.get_or_init(|| Arc::new(make()));
+        self.shared.borrow_mut()[id] = Some(Arc::clone(value));
+        crate::Shared { id: id as u32, of: PhantomData }
     }
 
     /// Reads a shared value, to make elements from it.
+    ///
+    /// # Panics
+    /// If the handle comes from another run.
     pub fn read<V: Send + Sync + 'static>(&self, shared: crate::Shared<V>) -> Arc<V> {
-        shared.get(&self.pe)
+        let value = self.shared.borrow().get(shared.id as usize).cloned().flatten();
+        value.and_then(|value| value.downcast().ok()).expect("a shared value is read in the run that made it")
     }
 
     /// Runs `start` on PE 0, once every PE has finished its setup.
@@ -273,12 +278,12 @@ impl Built {
             ports: RefCell::default(),
             managers: RefCell::default(),
             infos: RefCell::default(),
-            shared: Cell::new(0),
+            shared: RefCell::default(),
             main: RefCell::default(),
         };
         setup(&setup_pe);
-        let Setup { mut pe, ports, managers, infos, main, .. } = setup_pe;
-        (pe.ports, pe.infos) = (ports.into_inner(), infos.into_inner());
+        let Setup { mut pe, ports, managers, infos, shared, main } = setup_pe;
+        (pe.ports, pe.infos, pe.shared) = (ports.into_inner(), infos.into_inner(), shared.into_inner());
         if let Placement::Listed(list) = &pe.node.settings.initial
             && !pe.infos.iter().any(|info| info.count as usize == list.len())
         {

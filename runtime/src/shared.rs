@@ -2,8 +2,8 @@
 
 use crate::context::PeCx;
 use serde::{Deserialize, Serialize};
+use std::any::Any;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 /// A handle to a value made by [`Setup::shared`](crate::Setup::shared): a number on the wire, a
 /// counted pointer inside a process.
@@ -34,8 +34,10 @@ impl<V: Send + Sync + 'static> Shared<V> {
     ///
     /// # Panics
     /// If the handle comes from another run.
-    pub fn get(&self, pe: &PeCx) -> Arc<V> {
-        let value = pe.node.shared.lock().get(self.id as usize).and_then(|value| value.get().cloned());
-        value.and_then(|value| value.downcast().ok()).expect("a shared value is read in the run that made it")
+    pub fn get<'a>(&self, pe: &'a PeCx) -> &'a V {
+        let value = pe.shared.get(self.id as usize).and_then(Option::as_deref);
+        value
+            .and_then(<dyn Any + Send + Sync>::downcast_ref)
+            .expect("a shared value is read in the run that made it")
     }
 }

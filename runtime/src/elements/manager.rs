@@ -30,7 +30,7 @@ impl<T: Chare> Manager for Elements<T> {
         if self.port.shared.mail.take(from, pe.rank, &mut bag) {
             self.begin(pe);
             let count = bag.items.len() as u64 + u64::from(bag.one.is_some());
-            pe.counts.executions.set(pe.counts.executions.get() + count);
+            pe.executed(count);
             if let Some(item) = bag.one.take() {
                 self.enter(pe, item);
             }
@@ -51,9 +51,6 @@ impl<T: Chare> Manager for Elements<T> {
     fn packet(&mut self, pe: &PeCx, bytes: &[u8]) {
         if let Some(order) = self.port.decoded(pe, bytes) {
             self.begin(pe);
-            if let Order::Message { .. } = &order {
-                pe.counts.executions.set(pe.counts.executions.get() + 1);
-            }
             self.order(pe, order);
             pe.running.nobody();
         }

@@ -1,7 +1,7 @@
 //! Elements come and go: created, migrating, ending.
 
 use super::Elements;
-use crate::array::{Item, Slot};
+use crate::array::{Extra, Item, Slot};
 use crate::chare::Chare;
 use crate::context::PeCx;
 use crate::location::{self, IN_TRANSIT, Known};
@@ -16,24 +16,21 @@ impl<T: Chare> Elements<T> {
     /// Creates what the element in this slot inserted into its own array.
     pub(super) fn creates(&mut self, pe: &PeCx, at: usize) {
         let created = self.port.created.take();
-        let slot = &mut self.slots[at];
-        let (rounds, broadcasts) = ((slot.contributions, slot.syncs), slot.broadcasts);
+        let creator = &mut self.slots[at];
         let count = created.len() as u32;
-        slot.extra().created[0] += count;
-        slot.extra().created[1] += count;
-        for (rank, chare) in created {
-            let mut slot = Slot::new(rank, chare);
-            (slot.contributions, slot.syncs) = rounds;
-            slot.extra().fresh = [true; 2];
-            slot.broadcasts = broadcasts;
-            self.send_home(pe, Box::new(slot));
+        creator.extra().created[0] += count;
+        creator.extra().created[1] += count;
+        let new: Vec<_> =
+            created.into_iter().map(|(rank, chare)| Box::new(creator.child(rank, chare))).collect();
+        for slot in new {
+            self.send_home(pe, slot);
         }
     }
 
     /// Sends a new element to its home, as if it moved there from here: so it hears every broadcast
     /// that comes after its creation.
     pub(super) fn send_home(&mut self, pe: &PeCx, slot: Box<Slot<T>>) {
-        let flight = self.departures.leave(slot.rank, slot.broadcasts, self.broadcasts);
+        let flight = self.departures.leave(slot.rank, slot.missing(), self.broadcasts);
         let journey = Journey { from: pe.rank, flight, epoch: 0, step: None };
         self.port.post(pe, self.port.home(pe, slot.rank), Order::Create { journey, slot });
     }
@@ -68,7 +65,7 @@ impl<T: Chare> Elements<T> {
     pub(super) fn leave(&mut self, pe: &PeCx, at: usize, to: u32, step: Option<u32>) {
         pe.counts.migrations.set(pe.counts.migrations.get() + 1);
         let (slot, epoch) = self.remove(pe, at, to);
-        let flight = self.departures.leave(slot.rank, slot.broadcasts, self.broadcasts);
+        let flight = self.departures.leave(slot.rank, slot.missing(), self.broadcasts);
         let journey = Journey { from: pe.rank, flight, epoch, step };
         if !pe.node.settings.encodes_migrations() {
             return self.port.post(pe, to, Order::Arrive { journey, slot: Box::new(slot) });
@@ -90,8 +87,7 @@ impl<T: Chare> Elements<T> {
         }
     }
 
-    pub(super) fn arrive(&mut self, pe: &PeCx, journey: Journey, mut slot: Slot<T>, buffer: Vec<u8>) {
-        self.lands(pe, journey, &mut slot, buffer);
+    pub(super) fn arrive(&mut self, pe: &PeCx, journey: Journey, slot: Slot<T>, buffer: Vec<u8>) {
         if self.port.directory.is_some() {
             let home = self.port.home(pe, slot.rank);
             if home != pe.rank {
@@ -99,18 +95,45 @@ impl<T: Chare> Elements<T> {
                 self.port.post(pe, home, Order::Located { rank: slot.rank, news });
             }
         }
-        self.place(pe, slot, journey.epoch);
+        self.lands(pe, journey, journey.epoch, slot, buffer);
         if let Some(step) = journey.step {
             pe.came(step, 1);
             pe.tell(pe.rank, PeOrder::Look { step });
         }
     }
 
-    /// Tells the PE an element comes from which broadcasts it missed on its way.
-    fn lands(&self, pe: &PeCx, journey: Journey, slot: &mut Slot<T>, buffer: Vec<u8>) {
-        slot.broadcasts = slot.broadcasts.max(self.broadcasts);
-        let landed = Order::Landed { flight: journey.flight, broadcasts: slot.broadcasts, buffer };
-        self.port.post(pe, journey.from, landed);
+    /// Tells the PE an element comes from which broadcasts this PE has delivered, and places the
+    /// element unless it missed some of them.
+    fn lands(&mut self, pe: &PeCx, journey: Journey, epoch: u32, slot: Slot<T>, buffer: Vec<u8>) {
+        let Journey { from, flight, .. } = journey;
+        self.port.post(pe, from, Order::Landed { flight, at: pe.rank, broadcasts: self.broadcasts, buffer });
+        if slot.missing() >= self.broadcasts {
+            self.place(pe, slot, epoch);
+        } else {
+            self.late.insert(slot.rank, (epoch, slot));
+        }
+    }
+
+    /// Places an element that was late if it has now all that it missed.
+    pub(super) fn settle_late(&mut self, pe: &PeCx, rank: u32) {
+        if self.late.get(&rank).is_some_and(|(_, slot)| slot.missing() >= self.broadcasts)
+            && let Some((epoch, slot)) = self.late.remove(&rank)
+        {
+            self.place(pe, slot, epoch);
+        }
+    }
+
+    /// Delivers to the element in this slot the broadcasts it carries; if it leaves, it takes the rest
+    /// along.
+    fn catch_up(&mut self, pe: &PeCx, at: usize, rank: u32) {
+        while let Some(slot) = self.slots.get_mut(at).filter(|slot| slot.rank == rank) {
+            let missed = slot.extra.as_mut().and_then(|extra| extra.missed.pop_first());
+            let Some((number, msg)) = missed else { return };
+            slot.broadcasts = number.wrapping_add(1);
+            pe.executed(1);
+            self.begin(pe);
+            self.deliver(pe, at, msg);
+        }
     }
 
     /// Gives an element a slot, and what came before it.
@@ -130,14 +153,18 @@ impl<T: Chare> Elements<T> {
         {
             self.port.enqueue(pe, Item { rank, slot: at as u32, msg });
         }
+        let catches_up = slot.extra.as_ref().is_some_and(|extra| !extra.missed.is_empty());
         if T::GUARDED {
             self.begin(pe);
             self.run_pending(pe, at, rank);
         }
+        if catches_up {
+            self.catch_up(pe, at, rank);
+        }
     }
 
     /// Creates an element here, at its home, or keeps it until its namesake is known to be gone.
-    pub(super) fn create(&mut self, pe: &PeCx, journey: Journey, mut slot: Box<Slot<T>>) {
+    pub(super) fn create(&mut self, pe: &PeCx, journey: Journey, slot: Box<Slot<T>>) {
         let rank = slot.rank;
         let (vacant, holds) = match &self.port.directory {
             Some(directory) => (directory.borrow().vacant(rank), directory.borrow().holds(rank)),
@@ -148,13 +175,12 @@ impl<T: Chare> Elements<T> {
             }
         };
         // Elsewhere it may have ended without our knowing; here it lives.
-        if holds {
+        if holds || self.late.contains_key(&rank) {
             return pe.fail(format!("{} exists already, and was inserted again", self.port.name(rank)));
         }
         match vacant {
             Some(epoch) => {
-                self.lands(pe, journey, &mut slot, Vec::new());
-                self.place(pe, *slot, epoch);
+                self.lands(pe, journey, epoch, *slot, Vec::new());
             }
             None => self.unborn.push((journey, slot)),
         }
@@ -162,6 +188,16 @@ impl<T: Chare> Elements<T> {
 }
 
 impl<T: Chare> Slot<T> {
+    /// An element that this one creates: it takes part in what its creator takes part in next, and
+    /// hears what its creator hears next.
+    fn child(&self, rank: u32, chare: T) -> Self {
+        let missed = self.extra.iter().flat_map(|extra| &extra.missed);
+        let missed = missed.map(|(&number, msg)| (number, T::copy(msg))).collect();
+        let extra = Extra { fresh: [true; 2], missed, ..Extra::default() };
+        let &Slot { contributions, syncs, broadcasts, .. } = self;
+        Slot { contributions, syncs, broadcasts, extra: Some(Box::new(extra)), ..Slot::new(rank, chare) }
+    }
+
     /// What the element says of others when it contributes (`kind` 0) or comes to a barrier (1).
     pub(crate) fn takes_part(&mut self, kind: usize) -> Tally {
         let mut tally = Tally { count: 1, ..Tally::default() };

@@ -58,15 +58,21 @@ impl<T: Chare> Elements<T> {
                     self.arrive(pe, journey, slot, bytes);
                 }
             }
-            Order::Landed { flight, broadcasts, buffer } => {
+            Order::Landed { flight, at, broadcasts, buffer } => {
                 // What was moved unencoded comes back without a buffer.
                 self.flying_bytes -= buffer.len().min(self.flying_bytes);
                 pe.return_buffer(buffer);
                 self.encode_leaving(pe);
                 let port = Rc::clone(&self.port);
-                self.departures.landed(flight, broadcasts, self.broadcasts, |rank, msg| {
-                    port.send(pe, rank, T::copy(msg));
+                self.departures.landed(flight, (at, broadcasts), self.broadcasts, |rank, number, msg| {
+                    port.post(pe, at, Order::Missed { rank, number, msg: T::copy(msg) });
                 });
+            }
+            Order::Missed { rank, number, msg } => {
+                if let Some((_, slot)) = self.late.get_mut(&rank) {
+                    slot.extra().missed.insert(number, msg);
+                    self.settle_late(pe, rank);
+                }
             }
             Order::Admit { mut slot } => {
                 {
@@ -85,10 +91,12 @@ impl<T: Chare> Elements<T> {
     pub(super) fn meet(&mut self, pe: &PeCx, rank: u32, epoch: u32, origin: u32, msg: T::Msg) {
         let Some(directory) = &self.port.directory else { return };
         let route = directory.borrow().meet(rank, epoch);
+        pe.executed(1);
         match route {
             Route::Here(slot) => self.deliver(pe, slot as usize, msg),
-            Route::Hold => self.early.entry(rank).or_default().push(msg),
+            Route::Hold => self.hold(pe, rank, msg),
             Route::There(news) => {
+                pe.not_executed();
                 if origin != pe.rank {
                     self.port.post(pe, origin, Order::Located { rank, news });
                 }
@@ -103,13 +111,14 @@ impl<T: Chare> Elements<T> {
             self.clock = pe.ticker.now();
         }
         let number = self.broadcasts;
-        let mut at = 0;
+        let (mut at, mut heard) = (0, 0);
         while at < self.slots.len() {
             let count = self.slots.len();
             let slot = &mut self.slots[at];
             let rank = slot.rank;
             if slot.broadcasts == number {
                 slot.broadcasts = number.wrapping_add(1);
+                heard += 1;
                 self.deliver(pe, at, T::copy(&msg));
             }
             // If it left or ended, another has its slot.
@@ -118,11 +127,14 @@ impl<T: Chare> Elements<T> {
             }
         }
         self.broadcasts = number.wrapping_add(1);
+        for (_, slot) in self.late.values_mut() {
+            slot.extra().missed.insert(number, T::copy(&msg));
+        }
         if self.departures.waiting() {
-            for rank in self.departures.delivered(number, || T::copy(&msg)) {
-                self.port.send(pe, rank, T::copy(&msg));
+            for (rank, at) in self.departures.delivered(number, || T::copy(&msg)) {
+                self.port.post(pe, at, Order::Missed { rank, number, msg: T::copy(&msg) });
             }
         }
-        pe.counts.executions.set(pe.counts.executions.get() + at as u64);
+        pe.executed(heard);
     }
 }
