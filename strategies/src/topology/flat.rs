@@ -53,6 +53,10 @@ impl Topology for Flat {
         row[a] = 0;
     }
 
+    fn diameter(&self) -> u32 {
+        u32::from(self.pes > 1)
+    }
+
     fn links(&self) -> usize {
         2 * self.pes
     }

@@ -162,6 +162,11 @@ impl Topology for Grid {
         }
     }
 
+    fn diameter(&self) -> u32 {
+        let farthest = |d: &Dimension| if d.is_ring() { d.size / 2 } else { d.size - 1 };
+        self.dimensions.iter().map(|d| farthest(d) as u32).sum()
+    }
+
     fn links(&self) -> usize {
         self.links
     }

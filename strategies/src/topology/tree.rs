@@ -11,7 +11,9 @@
 
 use std::sync::Arc;
 
-use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Topology, count_pes};
+use super::{
+    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Topology, count_pes, per_level,
+};
 
 /// `tree:..` for the table of machines.
 pub const KIND: Kind = Kind {
@@ -81,12 +83,9 @@ impl Tree {
     fn parse(text: &str) -> Result<Self, String> {
         let expected = || format!("expected arities and distances such as 16:8:4/100:10:1, found `{text}`");
         let (arities, distances) = text.split_once('/').map_or((text, None), |(a, d)| (a, Some(d)));
-        let arities: Vec<usize> =
-            arities.split(':').map(str::parse).collect::<Result<_, _>>().map_err(|_| expected())?;
+        let arities: Vec<usize> = per_level(arities).ok_or_else(expected)?;
         let distances: Vec<u32> = match distances {
-            Some(text) => {
-                text.split(':').map(str::parse).collect::<Result<_, _>>().map_err(|_| expected())?
-            }
+            Some(text) => per_level(text).ok_or_else(expected)?,
             None => (1..=arities.len() as u32).rev().map(|level| 2 * level).collect(),
         };
         if arities.len() != distances.len() {
@@ -124,6 +123,10 @@ impl Topology for Tree {
             row[first..first + size].fill(level.distance);
         }
         row[a] = 0;
+    }
+
+    fn diameter(&self) -> u32 {
+        self.distance(0, self.pes - 1)
     }
 
     fn links(&self) -> usize {

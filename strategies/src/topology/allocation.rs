@@ -1,0 +1,245 @@
+//! `torus:8x8x8[0-63,128]`: the PEs of a machine that are ours.
+//!
+//! In the brackets stand node numbers and ranges in PE order (`[3,0-1]`: PE 0 is node 3), `@FILE` for a
+//! file with one node number per line in PE order (which also says which core has which number), or
+//! `random:48,seed=1` for 48 nodes, all choices equally likely, in ascending order. Empty lines of the
+//! file and those that begin with `#` do not count.
+//!
+//! Distances, links and routes are those of the whole machine, and messages also cross links of nodes
+//! that are not ours.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::spec::{as_part, keyed};
+use super::{Hierarchy, Link, Topology, rename};
+use crate::random::{below, generator};
+
+/// What help says of allocations.
+pub const HELP: (&str, &str) = (
+    "torus:8x8x8[0-63,128], torus:8x8x8[@FILE], torus:8x8x8[random:48,seed=1]",
+    "Some PEs of any machine, in the order given (in a file one per line) or drawn at random; routes go \
+     over the whole machine. Quote it for the shell; (A*B)[..] for PEs of a product.",
+);
+
+/// The stream of random numbers that choose nodes.
+const STREAM: u64 = 0x616c_6c6f_6361_7465;
+
+/// No PE.
+const NONE: u32 = u32::MAX;
+
+/// Some of the PEs of a machine.
+pub struct Allocation {
+    machine: Arc<dyn Topology>,
+    /// What stands in the brackets.
+    chosen: String,
+    /// By PE: which node of the machine it is.
+    nodes: Vec<u32>,
+    /// By node: which PE it is, if it is one.
+    pe_of: Vec<u32>,
+}
+
+impl Allocation {
+    /// The PEs `nodes` of `machine`: PE `i` is its PE `nodes[i]`.
+    ///
+    /// # Errors
+    /// Without a node, with one that the machine does not have, or with one that is given twice.
+    pub fn new(machine: Arc<dyn Topology>, nodes: Vec<u32>) -> Result<Self, String> {
+        let chosen = ranges(&nodes);
+        Allocation::of(machine, nodes, chosen)
+    }
+
+    fn of(machine: Arc<dyn Topology>, nodes: Vec<u32>, chosen: String) -> Result<Self, String> {
+        if nodes.is_empty() {
+            return Err("there is no node in it; name at least one".into());
+        }
+        let mut pe_of = vec![NONE; machine.pes()];
+        for (&node, pe) in nodes.iter().zip(0..) {
+            let place = pe_of.get_mut(node as usize).ok_or_else(|| no_node(u64::from(node), &*machine))?;
+            if std::mem::replace(place, pe) != NONE {
+                return Err(format!("node {node} is named twice"));
+            }
+        }
+        Ok(Allocation { machine, chosen, nodes, pe_of })
+    }
+
+    /// The allocation that `text` describes, which stands between the brackets.
+    pub(super) fn parse(machine: Arc<dyn Topology>, text: &str) -> Result<Self, String> {
+        if let Some(file) = text.strip_prefix('@') {
+            let lines = std::fs::read_to_string(file).map_err(|error| {
+                format!("cannot read the nodes `{file}`: {error}; check its name and that it may be read")
+            })?;
+            let nodes = read(&lines, &*machine).map_err(|reason| format!("{file}: {reason}"))?;
+            return Allocation::of(machine, nodes, text.to_string())
+                .map_err(|reason| format!("{file}: {reason}"));
+        }
+        if let Some(arguments) = text.strip_prefix("random:") {
+            let (count, rest) = arguments.split_once(',').unwrap_or((arguments, ""));
+            let count: usize = count.parse().map_err(|_| {
+                format!("expected a number of nodes and a seed such as random:48,seed=1, found `{text}`")
+            })?;
+            let [seed] = keyed(rest, ["seed"], [Some(0)])?;
+            if count > machine.pes() {
+                return Err(format!("there are {} nodes, and not {count} to choose", machine.pes()));
+            }
+            let nodes = draw(machine.pes(), count, seed);
+            return Allocation::of(machine, nodes, format!("random:{count},seed={seed}"));
+        }
+        Allocation::new(machine.clone(), list(text, &*machine)?)
+    }
+}
+
+/// Nodes and ranges of nodes, with commas between them.
+fn list(text: &str, machine: &dyn Topology) -> Result<Vec<u32>, String> {
+    let expected = || {
+        format!(
+            "expected nodes such as 0-63,128 or @FILE or random:48,seed=1 between the brackets, found `{text}`"
+        )
+    };
+    let mut nodes = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<u64>().map_err(|_| expected());
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!("the range {part} is empty; write the lower node first"));
+        }
+        if last >= machine.pes() as u64 {
+            return Err(no_node(last, machine));
+        }
+        if nodes.len() as u64 + (last - first) >= machine.pes() as u64 {
+            return Err(format!("there are {} nodes, and more are named; name each once", machine.pes()));
+        }
+        nodes.extend(first as u32..=last as u32);
+    }
+    Ok(nodes)
+}
+
+/// The nodes of a file, one per line.
+fn read(text: &str, machine: &dyn Topology) -> Result<Vec<u32>, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let lines = text.lines().map(str::trim).zip(1..);
+    let node = |(line, number): (&str, usize)| {
+        let node =
+            line.parse::<u64>().map_err(|_| format!("line {number}: expected a node, found `{line}`"))?;
+        if node >= machine.pes() as u64 {
+            return Err(format!("line {number}: {}", no_node(node, machine)));
+        }
+        Ok(node as u32)
+    };
+    lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#')).map(node).collect()
+}
+
+fn no_node(node: u64, machine: &dyn Topology) -> String {
+    format!("there is no node {node}; {} has nodes 0 to {}", machine.spec(), machine.pes() - 1)
+}
+
+/// `count` of the numbers below `all`, ascending (selection sampling: D. E. Knuth, The Art of Computer
+/// Programming 2, algorithm 3.4.2 S).
+fn draw(all: usize, count: usize, seed: u64) -> Vec<u32> {
+    let (mut dice, mut nodes) = (generator(seed, STREAM), Vec::with_capacity(count));
+    for node in 0..all {
+        if below(&mut dice, (all - node) as u64) < (count - nodes.len()) as u64 {
+            nodes.push(node as u32);
+        }
+    }
+    nodes
+}
+
+/// The nodes as a person writes them, in their order.
+fn ranges(nodes: &[u32]) -> String {
+    let mut text = String::new();
+    for run in nodes.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
+        let comma = if text.is_empty() { "" } else { "," };
+        let _ = match run {
+            [first, .., last] => write!(text, "{comma}{first}-{last}"),
+            _ => write!(text, "{comma}{}", run[0]),
+        };
+    }
+    text
+}
+
+impl Topology for Allocation {
+    fn spec(&self) -> String {
+        format!("{}[{}]", as_part(&*self.machine), self.chosen)
+    }
+
+    fn pes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn distance(&self, a: usize, b: usize) -> u32 {
+        self.machine.distance(self.nodes[a] as usize, self.nodes[b] as usize)
+    }
+
+    fn distances_from(&self, a: usize, row: &mut [u32]) {
+        self.machine.distances_to(self.nodes[a] as usize, &self.nodes, row);
+    }
+
+    fn links(&self) -> usize {
+        self.machine.links()
+    }
+
+    fn link(&self, id: usize) -> Link {
+        let link = self.machine.link(id);
+        let name = rename(&link.name, |place, node| match node.map(|node| (node, self.pe_of[node])) {
+            Some((node, NONE)) => format!("unused {node}"),
+            Some((_, pe)) => pe.to_string(),
+            // What an allocation of an allocation calls unused is another one's number.
+            None if place.contains("unused ") => format!("still {place}"),
+            None => place.to_string(),
+        });
+        Link { name, ..link }
+    }
+
+    fn route(&self, a: usize, b: usize, links: &mut Vec<usize>) {
+        self.machine.route(self.nodes[a] as usize, self.nodes[b] as usize, links);
+    }
+
+    fn hierarchy(&self) -> Option<Hierarchy> {
+        Some(self.machine.hierarchy()?.keep(&self.nodes))
+    }
+
+    fn cpu_of(&self, pe: usize) -> Option<usize> {
+        self.machine.cpu_of(self.nodes[pe] as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::super::tests::{check, route, row};
+
+    #[test]
+    fn an_allocation_has_its_pes_in_the_order_they_are_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("nodes");
+        std::fs::write(&file, "# physical numbers\n0\n2\n\n1\n3\n").expect("a file");
+        let file = format!("mesh:4[@{}]", file.display());
+        let mine = parse(&file).expect("an allocation");
+        assert_eq!((mine.spec(), row(&*mine, 0)), (file, vec![0, 2, 1, 3]));
+        check(&*mine);
+        let spec = |text: &str| parse(text).expect(text).spec();
+        assert_eq!(spec("mesh:9[3,0-1,2,7]"), "mesh:9[3,0-2,7]");
+        assert_eq!(spec("mesh:9[random:3]"), "mesh:9[random:3,seed=0]");
+        assert_eq!(route("mesh:4[0,3]", 0, 1), "0 -> unused 1, unused 1 -> unused 2, unused 2 -> 1");
+        let tree = |spec: &str| parse(spec).expect(spec).hierarchy().expect("a tree");
+        assert_eq!(tree("tree:2:4[5,0,1,2]").leaves(), [1, 2, 3, 0]);
+        assert_eq!(tree("tree:2:4[0-1,4-5]").arities(), Some(vec![2, 2]));
+        assert_eq!(tree("tree:2:4[0-4]").arities(), None);
+    }
+
+    #[test]
+    fn a_random_allocation_is_any_choice_and_the_same_again() {
+        let nodes = |seed: usize| {
+            let mine = parse(&format!("mesh:100[random:10,seed={seed}]")).expect("an allocation");
+            let first = mine.spec();
+            let row = row(&*mine, 0);
+            assert!(row.is_sorted(), "{first}: nodes ascend");
+            row
+        };
+        assert_eq!(nodes(1), nodes(1));
+        let different: std::collections::BTreeSet<Vec<u32>> = (0..20).map(nodes).collect();
+        assert_eq!(different.len(), 20);
+    }
+}

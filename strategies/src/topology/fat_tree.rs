@@ -1,0 +1,259 @@
+//! `fattree:4:8:16/20e9:10e9:10e9`: a tree that has several switches where a plain one has a node.
+//!
+//! Arities, bandwidths and parents stand top level first: here the machine has 4 parts of 8 leaf switches
+//! with 16 PEs each; the links below the top switches carry 20e9 bytes per second, those below the
+//! middle ones and those of the PEs 10e9 (1e9 everywhere if the bandwidths are left out). This is the
+//! extended generalized fat tree of S. R. Öhring, M. Ibel, S. K. Das, M. J. Kumar ("On generalized fat
+//! trees", 1995): with arities m and parents w, counted from the PEs, a switch of level l is one of
+//! w_1 .. w_l (its *plane*) above the same m_1 .. m_l PEs, and has w_(l+1) parents, which differ in
+//! their plane only.
+//!
+//! Without further words a switch has as many parents as children, and a PE one: every level carries
+//! as much as the PEs send (the k-ary n-tree of F. Petrini, M. Vanneschi, 1997). A third list says
+//! otherwise: in `fattree:320:20//8:1`, leaf switches of 20 PEs have 8 parents.
+//!
+//! A distance is the number of links crossed. A message goes up to the first level above both ends and
+//! down; of the parents it takes number (b / (w_1 .. w_l)) mod w_(l+1), for b the PE it goes to, so that
+//! what goes to different PEs parts as early as it can (D-mod-K: E. Zahavi, "D-Mod-K routing providing
+//! non-blocking traffic for shift permutations on real life fat trees", 2010).
+
+use std::sync::Arc;
+
+use super::{
+    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Topology, Tree, count_links, per_level,
+};
+
+/// `fattree:..` for the table of machines.
+pub const KIND: Kind = Kind {
+    name: "fattree",
+    form: "fattree:4:8:16/20e9:10e9:10e9",
+    help: "Switches in levels: arities and bandwidths of the links below each, from the top. As many \
+           parents as children, or as a third list says (//8:16:1); distance in links, up-link by \
+           destination.",
+    parse: |text| Ok(Arc::new(FatTree::parse(text)?)),
+};
+
+/// PEs below levels of switches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FatTree {
+    /// The same PEs below single switches: distances are the same.
+    tree: Tree,
+    /// Lowest level first.
+    levels: Vec<Level>,
+    links: usize,
+}
+
+/// The switches of a level, and the links below them.
+#[derive(Clone, Debug, PartialEq)]
+struct Level {
+    arity: usize,
+    bandwidth: f64,
+    /// How many switches of this level a child of it is linked to.
+    parents: usize,
+    /// PEs below a child of this level.
+    pes_per_child: usize,
+    /// Switches of this level above the same PEs, and the same of the level below.
+    planes: usize,
+    planes_below: usize,
+    /// The number of the link from the first child to the first plane; the link back is the next, then
+    /// comes the next plane, then the next child.
+    first_link: usize,
+}
+
+impl FatTree {
+    /// The fat tree with these (arity, bandwidth of the links below, parents of a child), top level
+    /// first.
+    ///
+    /// # Errors
+    /// Without a level or with more than 32; with an arity or a number of parents of 0, or with a
+    /// bandwidth that is not a positive number; with too many PEs or links.
+    pub fn new(levels: &[(usize, f64, usize)]) -> Result<Self, String> {
+        let hops = (1..=levels.len() as u32).rev().map(|level| 2 * level);
+        let tree = Tree::new(&levels.iter().map(|level| level.0).zip(hops).collect::<Vec<_>>())?;
+        let mut all = FatTree { levels: Vec::with_capacity(levels.len()), links: 0, tree };
+        let (mut pes_per_child, mut planes_below) = (1, 1usize);
+        for &(arity, bandwidth, parents) in levels.iter().rev() {
+            if !(bandwidth > 0.0 && bandwidth.is_finite()) {
+                return Err(format!(
+                    "a bandwidth is a positive number of bytes per second, found {bandwidth}"
+                ));
+            }
+            if parents == 0 {
+                return Err("a number of parents is at least 1".into());
+            }
+            let planes = planes_below.checked_mul(parents);
+            let links = planes.and_then(|planes| planes.checked_mul(2 * (all.pes() / pes_per_child)));
+            let (first_link, planes_here) = (all.links, planes.unwrap_or(0));
+            all.links = count_links([Some(all.links), links])?;
+            let level = Level {
+                arity,
+                bandwidth,
+                parents,
+                pes_per_child,
+                planes: planes_here,
+                planes_below,
+                first_link,
+            };
+            all.levels.push(level);
+            pes_per_child *= arity;
+            planes_below = planes_here;
+        }
+        Ok(all)
+    }
+
+    /// The parents of the children of each level of these arities, top level first, when switches have
+    /// as many parents as children.
+    fn full(arities: &[usize]) -> Vec<usize> {
+        arities[1..].iter().copied().chain([1]).collect()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let expected =
+            || format!("expected arities and bandwidths such as 4:8:16/20e9:10e9:10e9, found `{text}`");
+        let parts: Vec<&str> = text.split('/').collect();
+        let &[arities, ref rest @ ..] = parts.as_slice() else { return Err(expected()) };
+        let arities: Vec<usize> = per_level(arities).ok_or_else(expected)?;
+        let (bandwidths, parents) = match *rest {
+            [] => ("", ""),
+            [bandwidths] => (bandwidths, ""),
+            [bandwidths, parents] => (bandwidths, parents),
+            _ => return Err(expected()),
+        };
+        let bandwidths: Vec<f64> = match bandwidths {
+            "" => vec![DEFAULT_BANDWIDTH; arities.len()],
+            given => per_level(given).ok_or_else(expected)?,
+        };
+        let parents: Vec<usize> = match parents {
+            "" => FatTree::full(&arities),
+            given => per_level(given).ok_or_else(expected)?,
+        };
+        for (what, given) in [("bandwidths", bandwidths.len()), ("numbers of parents", parents.len())] {
+            if given != arities.len() {
+                let levels = arities.len();
+                return Err(format!(
+                    "there are {levels} arities and {given} {what}; give one for each level"
+                ));
+            }
+        }
+        let levels = arities.into_iter().zip(bandwidths).zip(parents);
+        FatTree::new(
+            &levels.map(|((arity, bandwidth), parents)| (arity, bandwidth, parents)).collect::<Vec<_>>(),
+        )
+    }
+
+    /// What a person calls a switch, or the PE if its height is 0.
+    fn name(height: usize, node: usize, plane: usize) -> String {
+        if height == 0 { node.to_string() } else { format!("switch {height}.{node}.{plane}") }
+    }
+}
+
+impl Topology for FatTree {
+    fn spec(&self) -> String {
+        let join =
+            |f: &dyn Fn(&Level) -> String| self.levels.iter().rev().map(f).collect::<Vec<_>>().join(":");
+        let arities: Vec<usize> = self.levels.iter().rev().map(|level| level.arity).collect();
+        let parents: Vec<usize> = self.levels.iter().rev().map(|level| level.parents).collect();
+        let mut spec = format!(
+            "fattree:{}/{}",
+            join(&|level| level.arity.to_string()),
+            join(&|level| format!("{:e}", level.bandwidth))
+        );
+        if parents != FatTree::full(&arities) {
+            spec += &format!("/{}", join(&|level| level.parents.to_string()));
+        }
+        spec
+    }
+
+    fn pes(&self) -> usize {
+        self.tree.pes()
+    }
+
+    fn distance(&self, a: usize, b: usize) -> u32 {
+        self.tree.distance(a, b)
+    }
+
+    fn distances_from(&self, a: usize, row: &mut [u32]) {
+        self.tree.distances_from(a, row);
+    }
+
+    fn diameter(&self) -> u32 {
+        self.tree.diameter()
+    }
+
+    fn links(&self) -> usize {
+        self.links
+    }
+
+    fn link(&self, id: usize) -> Link {
+        let height = self.levels.partition_point(|level| level.first_link <= id) - 1;
+        let level = &self.levels[height];
+        let cable = (id - level.first_link) / 2;
+        let (child, plane) = (cable / level.planes, cable % level.planes);
+        let below = Self::name(height, child, plane % level.planes_below);
+        let above = Self::name(height + 1, child / level.arity, plane);
+        let is_up = (id - level.first_link).is_multiple_of(2);
+        Link {
+            name: if is_up { format!("{below} -> {above}") } else { format!("{above} -> {below}") },
+            bandwidth: level.bandwidth,
+            latency_seconds: DEFAULT_LATENCY_SECONDS,
+            length: 1,
+        }
+    }
+
+    /// The parent taken at level l is digit l of the number of PE `b` (with the parents of each level as
+    /// radix), and a plane is such a number, so the planes on the way are `b` modulo their counts.
+    fn route(&self, a: usize, b: usize, links: &mut Vec<usize>) {
+        let apart = |level: &&Level| a / level.pes_per_child != b / level.pes_per_child;
+        let height = self.levels.iter().take_while(apart).count();
+        let levels = &self.levels[..height];
+        let cable = |level: &Level, pe: usize| {
+            level.first_link + 2 * (pe / level.pes_per_child * level.planes + b % level.planes)
+        };
+        links.extend(levels.iter().map(|level| cable(level, a)));
+        links.extend(levels.iter().rev().map(|level| cable(level, b) + 1));
+    }
+
+    fn hierarchy(&self) -> Option<Hierarchy> {
+        self.tree.hierarchy()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::super::tests::route;
+
+    #[test]
+    fn a_fat_tree_takes_the_up_link_of_the_destination() {
+        assert_eq!(
+            route("fattree:2:2:2", 0, 6),
+            "0 -> switch 1.0.0, switch 1.0.0 -> switch 2.0.0, switch 2.0.0 -> switch 3.0.2, \
+             switch 3.0.2 -> switch 2.1.0, switch 2.1.0 -> switch 1.3.0, switch 1.3.0 -> 6"
+        );
+        let spec = |text: &str| parse(text).expect(text).spec();
+        assert_eq!(spec("fattree:4:8:16/20e9:10e9:10e9"), "fattree:4:8:16/2e10:1e10:1e10");
+        assert_eq!(spec("fattree:320:20//8:1"), "fattree:320:20/1e9:1e9/8:1");
+        assert_eq!(spec("fattree:4:8//8:1"), "fattree:4:8/1e9:1e9");
+        let machine = parse("fattree:4:8:16/20e9:10e9:10e9").expect("a fat tree");
+        // As much bandwidth at every level as the PEs have: a link up and one down for each.
+        assert_eq!((machine.pes(), machine.links()), (512, 3 * 2 * 512));
+        assert_eq!((machine.link(0).bandwidth, machine.link(machine.links() - 1).bandwidth), (10e9, 20e9));
+    }
+
+    /// Zahavi 2010, theorem 1: in a full fat tree, D-mod-K routes of a shift (i to i + s, all at once) share
+    /// no link.
+    #[test]
+    fn shifts_share_no_link_of_a_full_fat_tree() {
+        let machine = parse("fattree:3:4:2").expect("a fat tree");
+        let (pes, mut route) = (machine.pes(), Vec::new());
+        for shift in 1..pes {
+            let mut loads = vec![0; machine.links()];
+            for pe in 0..pes {
+                route.clear();
+                machine.route(pe, (pe + shift) % pes, &mut route);
+                route.iter().for_each(|&link| loads[link] += 1);
+            }
+            assert_eq!(loads.iter().max(), Some(&1), "shift {shift}");
+        }
+    }
+}

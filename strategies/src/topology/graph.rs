@@ -1,0 +1,223 @@
+//! `graph:FILE`: a machine with the links of a graph, whose every vertex is a PE.
+//!
+//! The file is one that task graphs are read from (METIS, Matrix Market, edge list), or the spec of a
+//! generated one, as in `graph:random:n=64,degree=4`. An edge is a link each way. Weights say how long
+//! links are compared with each other: a length is a weight divided by the greatest common divisor of
+//! all, so where weights are equal every link is one hop, and it does not matter whether a file has an
+//! edge once or both ways round. Edges of weight 0 are none.
+//!
+//! Distances are lengths of shortest paths, a row at a time when it is first asked for, and kept: at
+//! most 4 bytes for each pair of PEs. On its way to b a message goes from each PE to the
+//! lowest-numbered neighbor that is on a shortest path.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, MAX_TABLE_PES, Topology};
+use crate::graph::{Graph, is_graph_file, load};
+
+/// `graph:FILE` for the table of machines.
+pub const KIND: Kind = Kind {
+    name: "graph",
+    form: "graph:FILE",
+    help: "The vertices of a graph (.graph, .mtx, .csv or a generated one) as PEs, its edges as links, as \
+           long as their weights; shortest paths by the lowest-numbered neighbor.",
+    parse: |text| Ok(Arc::new(MachineGraph::parse(text)?)),
+};
+
+/// A machine with the links of a graph.
+#[derive(Debug)]
+pub struct MachineGraph {
+    /// Where it comes from.
+    source: String,
+    graph: Graph,
+    /// The weight of a link of length 1.
+    unit: u64,
+    has_unit_lengths: bool,
+    /// By PE: the distances to all others, once somebody has asked for them.
+    rows: Vec<OnceLock<Box<[u32]>>>,
+}
+
+impl MachineGraph {
+    /// The machine of `graph`, which `graph:SOURCE` reads again.
+    ///
+    /// # Errors
+    /// Without a vertex, with more than [`MAX_TABLE_PES`], when it is not connected, or when distances do not fit 32
+    /// bits.
+    pub fn new(source: &str, graph: Graph) -> Result<Self, String> {
+        let pes = graph.vertices();
+        if pes == 0 || pes > MAX_TABLE_PES {
+            return Err(format!("a machine graph has 1 to {MAX_TABLE_PES} vertices, this one has {pes}"));
+        }
+        let weights = graph.rows().2;
+        let unit = weights.iter().fold(0, |unit, &weight| divisor(unit, weight)).max(1);
+        let has_unit_lengths = weights.iter().all(|&weight| weight == unit);
+        if let Some(weight) = weights.iter().find(|&&weight| weight / unit > u64::from(u32::MAX)) {
+            return Err(format!(
+                "a link of weight {weight} is longer than fits, for the shortest one is {unit}"
+            ));
+        }
+        let rows = (0..pes).map(|_| OnceLock::new()).collect();
+        let machine = MachineGraph { source: source.to_string(), graph, unit, has_unit_lengths, rows };
+        let hops = machine.count_hops(0);
+        if let Some(lost) = hops.iter().position(|&hops| hops == u32::MAX) {
+            return Err(format!(
+                "no path leads from vertex 0 to vertex {lost} (counted from 0); add the links that join them"
+            ));
+        }
+        // Nobody is farther from anybody than over vertex 0.
+        if machine.row(0).iter().any(|&distance| distance > u32::MAX / 2 - 1) {
+            return Err("distances do not fit 32 bits; divide the weights by a number".into());
+        }
+        Ok(machine)
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if !text.contains(':') && !is_graph_file(Path::new(text)) {
+            return Err(format!(
+                "expected a file whose name ends in .graph, .mtx or .csv, or a generated graph such as \
+                 kneighbor:64,4; found `{text}`"
+            ));
+        }
+        let tasks = load(text).map_err(|error| error.to_string())?;
+        MachineGraph::new(text, Graph::of(&tasks))
+    }
+
+    /// The distances from `a` to all PEs.
+    fn row(&self, a: usize) -> &[u32] {
+        self.rows[a].get_or_init(|| if self.has_unit_lengths { self.count_hops(a) } else { self.search(a) })
+    }
+
+    /// Hops from `a` to all PEs (breadth-first search), `u32::MAX` where no path leads.
+    fn count_hops(&self, a: usize) -> Box<[u32]> {
+        let (offsets, targets, _) = self.graph.rows();
+        let mut hops = vec![u32::MAX; self.pes()].into_boxed_slice();
+        let mut found = Vec::with_capacity(self.pes());
+        hops[a] = 0;
+        found.push(a as u32);
+        let mut next = 0;
+        while let Some(&at) = found.get(next) {
+            next += 1;
+            let at = at as usize;
+            for &to in &targets[offsets[at]..offsets[at + 1]] {
+                if hops[to as usize] == u32::MAX {
+                    hops[to as usize] = hops[at] + 1;
+                    found.push(to);
+                }
+            }
+        }
+        hops
+    }
+
+    /// Lengths of shortest paths from `a` to all PEs (E. W. Dijkstra, 1959).
+    fn search(&self, a: usize) -> Box<[u32]> {
+        let mut row = vec![u32::MAX; self.pes()].into_boxed_slice();
+        let mut heap = BinaryHeap::from([Reverse((0, a))]);
+        row[a] = 0;
+        while let Some(Reverse((distance, at))) = heap.pop() {
+            if distance > row[at] {
+                continue;
+            }
+            for (to, weight) in self.graph.neighbors(at) {
+                let longer = distance.saturating_add(self.length(weight));
+                if longer < row[to] {
+                    row[to] = longer;
+                    heap.push(Reverse((longer, to)));
+                }
+            }
+        }
+        row
+    }
+
+    fn length(&self, weight: u64) -> u32 {
+        (weight / self.unit) as u32
+    }
+}
+
+/// The greatest common divisor (Euclid).
+fn divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { divisor(b, a % b) }
+}
+
+impl Topology for MachineGraph {
+    fn spec(&self) -> String {
+        format!("graph:{}", self.source)
+    }
+
+    fn pes(&self) -> usize {
+        self.graph.vertices()
+    }
+
+    fn distance(&self, a: usize, b: usize) -> u32 {
+        self.row(a)[b]
+    }
+
+    fn distances_from(&self, a: usize, row: &mut [u32]) {
+        row.copy_from_slice(self.row(a));
+    }
+
+    fn links(&self) -> usize {
+        2 * self.graph.edges()
+    }
+
+    /// Links are numbered by the PE they leave, then by the one they reach.
+    fn link(&self, id: usize) -> Link {
+        let (offsets, targets, weights) = self.graph.rows();
+        let from = offsets.partition_point(|&first| first <= id) - 1;
+        Link {
+            name: format!("{from} -> {}", targets[id]),
+            bandwidth: DEFAULT_BANDWIDTH,
+            latency_seconds: DEFAULT_LATENCY_SECONDS,
+            length: self.length(weights[id]),
+        }
+    }
+
+    fn route(&self, a: usize, b: usize, links: &mut Vec<usize>) {
+        let (offsets, targets, weights) = self.graph.rows();
+        let to_go = self.row(b);
+        let mut at = a;
+        while at != b {
+            let is_nearer = |&link: &usize| {
+                let left = to_go[targets[link] as usize];
+                left.checked_add(self.length(weights[link])) == Some(to_go[at])
+            };
+            let Some(link) = (offsets[at]..offsets[at + 1]).find(is_nearer) else { return };
+            links.push(link);
+            at = targets[link] as usize;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::super::tests::{check, route, row};
+
+    #[test]
+    fn links_of_a_machine_graph_are_as_long_as_their_weights_compare() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("links.csv");
+        let machine = |text: &str| {
+            std::fs::write(&file, text).expect("a file");
+            parse(&format!("graph:{}", file.display()))
+        };
+        // The same links once, and both ways round.
+        for text in ["0,1,10\n1,2,20\n0,2,40\n", "0,1,10\n1,2,20\n0,2,40\n1,0,10\n2,1,20\n2,0,40\n"] {
+            let machine = machine(text).expect("a machine");
+            check(&*machine);
+            assert_eq!(row(&*machine, 0), [0, 1, 3]);
+        }
+        let error = machine("0,1,1\n2,3,1\n").err().expect("two parts").to_string();
+        assert!(error.contains("no path leads from vertex 0 to vertex 2 (counted from 0)"), "{error}");
+        let error = machine("0,1,1\n1,2,4294967296\n").err().expect("too long").to_string();
+        assert!(error.contains("a link of weight 4294967296 is longer than fits"), "{error}");
+        let error = machine("0,1,1\n1,2,4294967295\n").err().expect("too long").to_string();
+        assert!(error.contains("distances do not fit 32 bits"), "{error}");
+        // Of two shortest ways, that over the lower number.
+        assert_eq!(route("graph:ring:6", 0, 3), "0 -> 1, 1 -> 2, 2 -> 3");
+        assert_eq!(route("graph:ring:6", 3, 0), "3 -> 2, 2 -> 1, 1 -> 0");
+        assert_eq!(route("graph:ring:6", 5, 2), "5 -> 0, 0 -> 1, 1 -> 2");
+    }
+}

@@ -1,0 +1,98 @@
+//! `hypercube:6`: 2^6 PEs, neighbors where their numbers differ in one bit.
+//!
+//! A distance is the number of bits in which two PEs differ. Messages take the e-cube route: the lowest
+//! bit is corrected first (H. Sullivan, T. R. Bashkow, "A large scale, homogeneous, fully distributed
+//! parallel machine", 1977).
+
+use std::sync::Arc;
+
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, MAX_PES, Topology};
+
+/// `hypercube:6` for the table of machines.
+pub const KIND: Kind = Kind {
+    name: "hypercube",
+    form: "hypercube:6",
+    help: "2^6 PEs, neighbors where their numbers differ in one bit; e-cube routes, lowest bit first.",
+    parse: |text| {
+        let dimensions =
+            text.parse().map_err(|_| format!("expected a number of dimensions, found `{text}`"))?;
+        Ok(Arc::new(Hypercube::new(dimensions)?))
+    },
+};
+
+/// A binary cube.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hypercube {
+    dimensions: usize,
+}
+
+impl Hypercube {
+    /// The cube of 2^`dimensions` PEs.
+    ///
+    /// # Errors
+    /// When these are more than [`MAX_PES`].
+    pub fn new(dimensions: usize) -> Result<Self, String> {
+        let most = MAX_PES.ilog2() as usize;
+        if dimensions > most {
+            return Err(format!("a hypercube has at most {most} dimensions, this one has {dimensions}"));
+        }
+        Ok(Hypercube { dimensions })
+    }
+}
+
+impl Topology for Hypercube {
+    fn spec(&self) -> String {
+        format!("hypercube:{}", self.dimensions)
+    }
+
+    fn pes(&self) -> usize {
+        1 << self.dimensions
+    }
+
+    fn distance(&self, a: usize, b: usize) -> u32 {
+        (a ^ b).count_ones()
+    }
+
+    fn diameter(&self) -> u32 {
+        self.dimensions as u32
+    }
+
+    fn links(&self) -> usize {
+        self.pes() * self.dimensions
+    }
+
+    fn link(&self, id: usize) -> Link {
+        let (from, dimension) = (id / self.dimensions, id % self.dimensions);
+        Link {
+            name: format!("{from} -> {}", from ^ 1 << dimension),
+            bandwidth: DEFAULT_BANDWIDTH,
+            latency_seconds: DEFAULT_LATENCY_SECONDS,
+            length: 1,
+        }
+    }
+
+    fn route(&self, a: usize, b: usize, links: &mut Vec<usize>) {
+        let mut at = a;
+        for dimension in 0..self.dimensions {
+            if (at ^ b) >> dimension & 1 == 1 {
+                links.push(at * self.dimensions + dimension);
+                at ^= 1 << dimension;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::super::tests::route;
+
+    #[test]
+    fn a_hypercube_is_the_mesh_with_two_pes_in_every_dimension() {
+        let (cube, mesh) = (parse("hypercube:5").expect("a cube"), parse("mesh:2x2x2x2x2").expect("a mesh"));
+        for (a, b) in (0..32).flat_map(|a| (0..32).map(move |b| (a, b))) {
+            assert_eq!(cube.distance(a, b), mesh.distance(a, b));
+            assert_eq!(route("hypercube:5", a, b), route("mesh:2x2x2x2x2", a, b));
+        }
+    }
+}
