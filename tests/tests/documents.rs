@@ -30,6 +30,9 @@ const METRICS: &[&str] = &[
     "hop_bytes_lower_bound",
 ];
 
+/// The fields of what a strategy would have done, but for those of strategies with something to say.
+const ROW: &[&str] = &["name", "seconds", "migrations", "migrated_bytes", "after"];
+
 #[track_caller]
 fn check_fields(document: &Value, expected: &[&str]) {
     let fields: BTreeSet<&str> =
@@ -75,12 +78,56 @@ fn evaluate_gives_metrics_and_map_adds_seconds() {
 
     let line = "map --graph ring:8 --topology torus:4 --balancer TopoLB --output best.map --format json";
     let mapped = place.run(line).document();
-    check_fields(&mapped, &[METRICS, &["seconds"]].concat());
+    check_fields(&mapped, &[METRICS, &["seconds", "notes"]].concat());
+    assert_eq!(mapped["notes"], serde_json::json!([["groups", 4.0]]));
     let line = "evaluate --graph ring:8 --topology torus:4 --mapping best.map --format json";
     assert_eq!(place.run(line).document()["hop_bytes"], mapped["hop_bytes"]);
     assert_eq!(mapped["hop_bytes"], 8, "a ring fits on a ring");
     let text = place.run("evaluate --graph ring:8 --topology torus:4 --mapping best.map").result();
     assert!(text.contains("\nhop-bytes                           8\n"), "{text}");
+    let line = "map --graph ring:8 --topology torus:4 --balancer DummyLB --format json";
+    check_fields(&place.run(line).document(), &[METRICS, &["seconds"]].concat());
+}
+
+#[test]
+fn evaluate_gives_the_costs_asked_for() {
+    let place = place();
+    let line = "evaluate --graph ring:8 --topology mesh:4 --mapping ring.map";
+    let all = place.run(&format!("{line} --format json")).document();
+    for asked in ["--cost hop_bytes max_link_bytes", "--cost max_link_bytes,hop_bytes --cost hop_bytes"] {
+        let some = place.run(&format!("{line} {asked} --format json")).document();
+        check_fields(&some, &["hop_bytes", "max_link_bytes"]);
+        assert!(["hop_bytes", "max_link_bytes"].iter().all(|name| some[name] == all[name]), "{some}");
+        let text = place.run(&format!("{line} {asked}")).result();
+        let lines: Vec<Vec<&str>> =
+            text.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(
+            lines,
+            [vec!["hop-bytes", "12"], vec!["bytes", "over", "the", "busiest", "link", "2", "B"]]
+        );
+    }
+    let help = place.run("evaluate --cost help").result();
+    assert!(METRICS[2..].iter().all(|name| help.contains(name)), "{help}");
+}
+
+#[test]
+fn of_several_steps_one_is_mapped_and_a_person_is_told_which() {
+    let place = place();
+    place.put("pair.map", "0\n1\n");
+    for line in [
+        "map --graph lb.json --topology flat:4",
+        "evaluate --graph lb.json --topology flat:4 --mapping pair.map",
+    ] {
+        for (step, largest, warning) in [
+            ("", 2.0, "warning: `lb.json` holds 3 steps; this is step 4, and --step chooses another\n"),
+            ("--step 4", 2.0, ""),
+            ("--step 5", 3.0, ""),
+        ] {
+            let told = place.run(&format!("{line} {step} --format json"));
+            assert_eq!(told.stderr, warning, "{line} {step}");
+            assert_eq!(told.document()["heaviest_object_seconds"], largest, "{line} {step}");
+        }
+    }
 }
 
 #[test]
@@ -135,23 +182,25 @@ fn replay_gives_a_document_per_step_and_sums_over_several() {
     let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
     assert_eq!(names, ["GreedyLB", "RefineLB:imbalance=0.1"]);
     for row in rows {
-        check_fields(row, &["name", "seconds", "migrations", "migrated_bytes", "after"]);
+        check_fields(row, ROW);
         check_fields(&row["after"], METRICS);
         assert_eq!(row["after"]["total_bytes"], 100);
     }
     assert_eq!(rows[0]["after"]["max_load_seconds"], 3.0);
 
     let all = place.run("replay lb.json --balancer GreedyLB --format json").document();
-    check_fields(&all, &["program", "topology", "steps", "total"]);
-    let steps: Vec<u64> = all["steps"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .filter_map(|step| step["database"]["step"].as_u64())
-        .collect();
-    assert_eq!(steps, [4, 5, 6]);
-    assert_eq!(all["total"]["before"]["max_load_seconds"], 12.0);
-    assert_eq!(all["total"]["strategies"][0]["after"]["max_load_seconds"], 7.0);
+    check_fields(&all, &["program", "topology", "database", "before", "strategies", "steps"]);
+    let steps = all["steps"].as_array().expect("a list");
+    assert_eq!(steps.iter().map(|step| &step["database"]["step"]).collect::<Vec<_>>(), [4, 5, 6]);
+    for part in steps.iter().chain([&all]) {
+        check_fields(&part["before"], METRICS);
+        check_fields(&part["strategies"][0], ROW);
+        check_fields(&part["strategies"][0]["after"], METRICS);
+        assert_eq!(part["strategies"].as_array().map(Vec::len), Some(1));
+    }
+    assert_eq!((&all["database"]["bytes"], &all["database"]["load_seconds"]), (&300.into(), &12.0.into()));
+    assert_eq!(all["before"]["max_load_seconds"], 12.0);
+    assert_eq!(all["strategies"][0]["after"]["max_load_seconds"], 7.0);
     assert_eq!(
         place.run("replay lb.json --steps 2 --format json").document()["steps"][1]["database"]["step"],
         5
@@ -160,6 +209,10 @@ fn replay_gives_a_document_per_step_and_sums_over_several() {
     let elsewhere = "replay lb.json --step 4 --pes 8 --topology torus:2x2x2 --balancer DummyLB --format json";
     let elsewhere = place.run(elsewhere).document();
     assert_eq!((&elsewhere["before"]["pes"], &elsewhere["topology"]), (&8.into(), &"torus:2x2x2".into()));
+
+    let noted = place.run("replay lb.json --step 4 --balancer TopoLB --format json").document();
+    check_fields(&noted["strategies"][0], &[ROW, &["notes"]].concat());
+    assert_eq!(noted["strategies"][0]["notes"], serde_json::json!([["groups", 2.0]]));
 }
 
 #[test]
@@ -167,20 +220,26 @@ fn replay_shows_a_table_and_names_the_best() {
     let place = place();
     let text = place.run("replay lb.json --step 5 --balancer DummyLB --balancer GreedyLB").result();
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(
-        lines[0],
-        "Step 5 of pair on torus:2x2: 2 objects of 5.00 s in all, 100 B in 4 messages over 2 edges."
-    );
-    let columns = "strategy       ms max/avg above bound hops/byte busiest link moves moved";
+    let head = [
+        "program   pair",
+        "topology  torus:2x2",
+        "",
+        "Step 5: 2 objects of 5.00 s in all, 100 B in 4 messages over 2 edges.",
+        "",
+    ];
+    assert_eq!(lines[..5], head);
+    let columns = "strategy ms max/avg above bound hops/byte above bound busiest link moves moved";
     let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
-    assert_eq!(words(lines[2]), words(columns));
-    assert_eq!(words(lines[3])[..6], ["(as", "recorded)", "-", "4.000", "66.7", "%"]);
-    assert_eq!(words(lines[5])[0], "GreedyLB");
-    assert_eq!(words(lines[5])[2..5], ["2.400", "0.0", "%"]);
+    assert_eq!(words(lines[5]), words(columns));
+    assert_eq!(words(lines[6])[..6], ["(as", "recorded)", "-", "4.000", "66.7", "%"]);
+    assert_eq!(words(lines[8])[0], "GreedyLB");
+    // With an object per PE, their 90 bytes travel at least a hop; the 10 from PE 3 travel two.
+    assert_eq!(words(lines[8])[2..8], ["2.400", "0.0", "%", "1.100", "22.2", "%"]);
     let best = "Best balance: GreedyLB. An ideal balance would run in 75 % less time (the heaviest object allows \
                 40 %); after this step 58 % remain.";
     assert!(text.contains(best), "{text}");
     let several = place.run("replay lb.json --balancer GreedyLB").result();
+    assert_eq!(several.matches("pair").count(), 1, "the program is named once: {several}");
     assert!(several.contains("All 3 steps together"), "{several}");
     assert!(several.contains("work for 7.00 s in all instead of 12.0 s"), "{several}");
 }

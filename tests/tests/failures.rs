@@ -70,6 +70,10 @@ fn a_command_line_that_is_not_understood_ends_with_2() {
                 "map --graph ring:8 --topology flat:2 --balancer GreedyLB --imbalance 0.1",
                 &["--imbalance 0.1: GreedyLB has no allowed imbalance; leave it out"],
             ),
+            (
+                "evaluate --graph ring:8 --topology flat:2 --mapping good.map --cost hops",
+                &["'--cost <NAME>...'", "there is no cost `hops`", "known are max_load_seconds, "],
+            ),
             ("replay lb.json --balancer FileLB", &["FileLB:path=", "a value must be given"]),
             ("replay lb.json --balancer", &["'--balancer <SPEC>'"]),
             ("replay lb.json --pes 0", &["on 0 PEs; give a number from 1 to"]),
@@ -113,6 +117,8 @@ fn flags_that_do_not_fit_what_they_name_end_with_2() {
             ),
             ("convert lb.json lb.graph", &["`lb.json` holds steps 0, 1; choose", "--step"]),
             ("inspect lb.json --step 2", &["has no step 2"]),
+            ("map --graph lb.json --topology flat:2 --step 2", &["has no step 2"]),
+            ("map --graph ring:8 --topology flat:2 --step 2", &["`ring:8` has no steps; leave it out"]),
         ],
     );
 }
@@ -166,7 +172,10 @@ fn what_cannot_be_carried_out_ends_with_1() {
         &[
             (
                 "replay lb.json --balancer FileLB:path=good.map",
-                &["FileLB:path=good.map gave no answer for step 0", "`good.map` places 8 objects, and there are 1"],
+                &[
+                    "FileLB:path=good.map gave no answer for step 0",
+                    "`good.map` places 8 objects, and there are 1",
+                ],
             ),
             (
                 "map --graph ring:8 --topology flat:2 --balancer FileLB:path=wild.map",
@@ -221,6 +230,9 @@ fn help_is_a_result() {
     help("map --help", &["--graph", "--topology", "--balancer", "--imbalance", "--initial", "--fixed"]);
     help("replay --balancer help", &["GreedyRefineLB", "imbalance=", "TopoLB"]);
     help("topology help", &["torus:8x8x8", "tree:16:8:4/100:10:1"]);
-    help("map --topology help", &["torus:8x8x8"]);
+    for command in ["map", "evaluate", "replay"] {
+        help(&format!("{command} --topology help"), &["torus:8x8x8"]);
+    }
+    help("evaluate --cost help", &["hop_bytes", "max_link_bytes"]);
     help("inspect help", &["kneighbor:64,7", "FILE.mtx"]);
 }

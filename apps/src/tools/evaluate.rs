@@ -1,10 +1,11 @@
 //! `equipoise evaluate`: what a mapping costs.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use equipoise_strategies::Topology;
-use equipoise_strategies::cost::Metrics;
+use equipoise_strategies::cost::named::{self, Named, Placed};
 use equipoise_strategies::table::count;
 
 use super::{input, metrics, output};
@@ -26,6 +27,14 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     mapping: PathBuf,
 
+    /// The step of a database with several [default: the first]
+    #[arg(long, value_name = "S")]
+    step: Option<u64>,
+
+    /// Only these costs; `help` lists them [default: all]
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',', value_parser = input::cost())]
+    cost: Vec<&'static Named>,
+
     /// How the result is shown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -34,16 +43,22 @@ pub struct Args {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let machine = &*self.topology;
-        let database = input::graph_on(&self.graph, machine)?;
+        let database = input::graph_on(&self.graph, self.step, machine)?;
         let mapping = input::mapping(&self.mapping, &database)?;
-        let metrics =
-            output::watched("following every message", || Metrics::full(&database, machine, &mapping));
+        let placed = output::watched("following every message", || Placed::new(&database, machine, &mapping));
+        let is_asked_for =
+            |cost: &&Named| self.cost.is_empty() || self.cost.iter().any(|c| c.name == cost.name);
+        let costs: Vec<&Named> = named::ALL.iter().filter(is_asked_for).collect();
         let text = || {
             let (tasks, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (tasks, edges) = (count(tasks, "task"), count(edges, "edge"));
-            let table = metrics::table(&[("", &metrics)]);
+            let table = metrics::table(costs.iter().copied(), &[("", &placed)]);
             format!("{} on {}: {tasks}, {edges}\n\n{table}", self.graph, machine.spec())
         };
-        output::show(self.format, text, &metrics)
+        if self.cost.is_empty() {
+            return output::show(self.format, text, &placed.metrics);
+        }
+        let amounts = costs.iter().map(|cost| (cost.name, (cost.of)(&placed)));
+        output::show(self.format, text, &amounts.collect::<BTreeMap<_, _>>())
     }
 }

@@ -9,11 +9,12 @@ use anyhow::{Context as _, bail};
 use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
 use equipoise_strategies::assignment::MappingFile;
+use equipoise_strategies::cost::named::{self, Named};
 use equipoise_strategies::database::Dump;
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::{Database, Topology, graph, topology};
 
-use super::usage;
+use super::{output, usage};
 
 /// Understands a value, or shows what there is to choose from when the value is `help`.
 #[derive(Clone)]
@@ -30,6 +31,11 @@ pub(super) fn graph() -> impl TypedValueParser<Value = String> {
 /// The parser of a machine.
 pub(super) fn machine() -> impl TypedValueParser<Value = Arc<dyn Topology>> {
     OrHelp { parser: topology::parse, help: topology::help }
+}
+
+/// The parser of a cost.
+pub(super) fn cost() -> impl TypedValueParser<Value = &'static Named> {
+    OrHelp { parser: named::parse, help: named::help }
 }
 
 /// The parser of a balancer.
@@ -57,10 +63,19 @@ impl<P: TypedValueParser> TypedValueParser for OrHelp<P> {
 /// The task graph of a spec or file, on the PEs of `machine`.
 ///
 /// A database of as many PEs stays as it was recorded; anything else is spread over the machine in
-/// blocks.
-pub(super) fn graph_on(spec: &str, machine: &dyn Topology) -> anyhow::Result<Database> {
+/// blocks. Of a database with several steps it is `step`, or the first, which a person is told.
+pub(super) fn graph_on(spec: &str, step: Option<u64>, machine: &dyn Topology) -> anyhow::Result<Database> {
+    let mut steps = steps(spec, step)?.steps;
+    // There is at least one.
+    let database = steps.swap_remove(0);
+    if !steps.is_empty() {
+        let (all, first) = (steps.len() + 1, database.step);
+        output::warn(&format!(
+            "`{spec}` holds {all} steps; this is step {first}, and --step chooses another"
+        ));
+    }
     // No machine has more PEs than fit.
-    Ok(graph::load(spec)?.remap(machine.pes() as u32))
+    Ok(database.remap(machine.pes() as u32))
 }
 
 /// The steps of a database, or the one of a task graph; with `step`, only that one.

@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow};
 use equipoise_strategies::assignment::mapping_file;
 use equipoise_strategies::cost::Metrics;
+use equipoise_strategies::cost::named::{self, Placed};
 use equipoise_strategies::registry::Choice;
 use equipoise_strategies::table::{count, seconds};
 use equipoise_strategies::{Assignment, Database, Topology};
@@ -22,6 +23,10 @@ pub struct Args {
     /// or a database); `help` lists all kinds
     #[arg(long, value_name = "SPEC|FILE", value_parser = input::graph())]
     graph: String,
+
+    /// The step of a database with several [default: the first]
+    #[arg(long, value_name = "S")]
+    step: Option<u64>,
 
     /// The machine, as in torus:4x4x4; `help` lists all kinds
     #[arg(long, value_name = "SPEC", value_parser = input::machine())]
@@ -56,12 +61,14 @@ pub struct Args {
     format: Format,
 }
 
-/// The one JSON document: the metrics of the mapping, flat, and the strategy's own time.
+/// The one JSON document: the metrics of the mapping, flat, and the strategy's own time and remarks.
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
     metrics: &'a Metrics,
     seconds: f64,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    notes: &'a [(String, f64)],
 }
 
 impl Args {
@@ -71,7 +78,7 @@ impl Args {
             Some(imbalance) => input::allow_imbalance(&self.balancer, imbalance)?,
             None => self.balancer.clone(),
         };
-        let mut database = input::graph_on(&self.graph, machine)?;
+        let mut database = input::graph_on(&self.graph, self.step, machine)?;
         if let Some(path) = &self.initial {
             database = database.placed(&input::mapping(path, &database)?);
         }
@@ -83,19 +90,21 @@ impl Args {
         if let Some(path) = &self.output {
             mapping_file::write(path, &answer.pe_of)?;
         }
-        let metrics = |placement: &[u32]| Metrics::full(&database, machine, placement);
-        let mapped = output::watched("following every message", || metrics(&answer.pe_of));
+        let mapped =
+            output::watched("following every message", || Placed::new(&database, machine, &answer.pe_of));
         let text = || {
             let (tasks, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (tasks, edges) = (count(tasks, "task"), count(edges, "edge"));
             let heading = format!("{} on {}: {tasks}, {edges}", self.graph, machine.spec());
-            let start = metrics(&database.placement());
-            let table = metrics::table(&[("start", &start), (&choice.spec, &mapped)]);
+            let start = database.placement();
+            let start = Placed::new(&database, machine, &start);
+            let table = metrics::table(named::ALL, &[("start", &start), (&choice.spec, &mapped)]);
             let notes: String =
                 answer.notes.iter().map(|(name, value)| format!(", {name} {value}")).collect();
             format!("{heading}\n\n{table}\n{} took {}{notes}\n", choice.spec, seconds(took))
         };
-        output::show(self.format, text, &Document { metrics: &mapped, seconds: took })
+        let document = Document { metrics: &mapped.metrics, seconds: took, notes: &answer.notes };
+        output::show(self.format, text, &document)
     }
 
     /// The strategy's answer, if it is possible, and the seconds it took.

@@ -4,6 +4,7 @@
 //!   [`Metrics::full`] adds what walks over routes;
 //! - [`LoadBound`] and [`hop_bytes_bound`]: what no placement can be better than;
 //! - [`link_loads`]: the bytes over every link;
+//! - [`named`]: every cost by name, for documents and tables;
 //! - [`sentence()`]: the gist for a person.
 
 use serde::Serialize;
@@ -13,6 +14,7 @@ use crate::{Database, Topology};
 mod hops;
 mod links;
 mod load;
+pub mod named;
 mod sentence;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Database;
 
 /// What a step holds, in numbers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// The load-balancing step.
     pub step: u64,

@@ -6,16 +6,16 @@ use serde::{Serialize, Serializer};
 
 use super::{Replay, Row, total::total};
 use crate::cost::{Metrics, sentence};
-use crate::table::{aligned, bytes, count, percent, seconds};
+use crate::table::{aligned, bytes, count, pairs, percent, seconds};
 
 /// What each strategy would have done at each of the steps that were replayed.
 ///
-/// It displays as a table per step, and one over all where there are several. As a document it is, for
-/// one step, `{"program", "topology", "database", "before", "strategies"}` with the fields of [`Replay`];
-/// for several, `{"program", "topology", "steps": [{"database", "before", "strategies"}, ..],
-/// "total": {"before", "strategies"}}`, where loads, volumes and counts are the sums over the steps,
-/// ratios are of sums, and the longest dilation is that of any step. Where strategies gave no answer for a
-/// step, it has `"refusals": [{"name", "error"}, ..]` too, and they are not in the total.
+/// It displays as a table per step, and one over all where there are several. As a document it is
+/// `{"program", "topology", "database", "before", "strategies"}` with the fields of [`Replay`]. Of several
+/// steps, these are about all of them together, and `"steps": [{"database", "before", "strategies"}, ..]`
+/// follows: loads, volumes and counts are the sums over the steps, ratios are of sums, the longest dilation
+/// is that of any step, and `database.step` is the first. Where strategies gave no answer for a step, there
+/// is `"refusals": [{"name", "error"}, ..]` too, and they have no sums.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
     /// The program that was recorded; empty if unknown.
@@ -32,109 +32,102 @@ const INDIFFERENT: f64 = 0.01;
 impl Serialize for Comparison {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Document<'a, T> {
+        struct Document<'a> {
             program: &'a str,
             topology: &'a str,
             #[serde(flatten)]
-            rest: T,
-        }
-        #[derive(Serialize)]
-        struct Several<'a> {
+            all: &'a Replay,
+            #[serde(skip_serializing_if = "<[Replay]>::is_empty")]
             steps: &'a [Replay],
-            total: Sums<'a>,
-        }
-        #[derive(Serialize)]
-        struct Sums<'a> {
-            before: &'a Metrics,
-            strategies: &'a [Row],
         }
         let (program, topology) = (self.program.as_str(), self.topology.as_str());
         match self.replays.as_slice() {
-            [only] => Document { program, topology, rest: only }.serialize(serializer),
-            steps => {
-                let (before, strategies) = &total(steps);
-                let rest = Several { steps, total: Sums { before, strategies } };
-                Document { program, topology, rest }.serialize(serializer)
-            }
+            [only] => Document { program, topology, all: only, steps: &[] }.serialize(serializer),
+            steps => Document { program, topology, all: &total(steps), steps }.serialize(serializer),
         }
     }
 }
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, replay) in self.replays.iter().enumerate() {
-            if number > 0 {
-                writeln!(f)?;
-            }
-            self.show_step(f, replay)?;
+        let known = [("program", &self.program), ("topology", &self.topology)];
+        let known: Vec<_> = known.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        f.write_str(&pairs(&known))?;
+        for replay in &self.replays {
+            show_step(f, replay)?;
         }
         if self.replays.len() > 1 {
-            self.show_total(f)?;
+            show_total(f, &self.replays)?;
         }
         Ok(())
     }
 }
 
-impl Comparison {
-    fn show_step(&self, f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
-        let (database, before) = (&replay.database, &replay.before);
-        let of = if self.program.is_empty() { String::new() } else { format!(" of {}", self.program) };
-        writeln!(
-            f,
-            "Step {}{of} on {}: {} of {} in all, {} in {} over {}.",
-            database.step,
-            self.topology,
-            count(database.objects as u128, "object"),
-            seconds(database.load_seconds),
-            bytes(database.bytes),
-            count(database.messages, "message"),
-            count(database.edges as u128, "edge"),
-        )?;
-        write!(f, "\n{}", rows(before, &replay.strategies))?;
-        if !replay.refusals.is_empty() {
-            writeln!(f)?;
-        }
-        for refusal in &replay.refusals {
-            writeln!(f, "No answer from {}: {}.", refusal.name, refusal.error)?;
-        }
-        let Some(best) = best(&replay.strategies) else { return Ok(()) };
-        writeln!(f, "\nBest balance: {}. {}", best.name, sentence(before, &best.after))?;
-        show_nearest(f, best, &replay.strategies)
-    }
-
-    fn show_total(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (before, strategies) = total(&self.replays);
-        writeln!(f, "\nAll {} steps together, each replayed by itself.", self.replays.len())?;
-        write!(f, "\n{}", rows(&before, &strategies))?;
-        let Some(best) = best(&strategies) else { return Ok(()) };
-        writeln!(
-            f,
-            "\nBest balance: {}. The most loaded PEs work for {} in all instead of {}; an ideal balance \
-             would be {}.",
-            best.name,
-            seconds(best.after.max_load_seconds),
-            seconds(before.max_load_seconds),
-            seconds(before.average_load_seconds),
-        )?;
-        show_nearest(f, best, &strategies)
-    }
+fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
+    let database = &replay.database;
+    writeln!(
+        f,
+        "\nStep {}: {} of {} in all, {} in {} over {}.",
+        database.step,
+        count(database.objects as u128, "object"),
+        seconds(database.load_seconds),
+        bytes(database.bytes),
+        count(database.messages, "message"),
+        count(database.edges as u128, "edge"),
+    )?;
+    show_answers(f, replay)?;
+    let Some(best) = best(&replay.strategies) else { return Ok(()) };
+    writeln!(f, "\nBest balance: {}. {}", best.name, sentence(&replay.before, &best.after))?;
+    show_nearest(f, best, &replay.strategies)
 }
 
-/// The table of what was recorded and what each strategy makes of it.
+fn show_total(f: &mut fmt::Formatter<'_>, steps: &[Replay]) -> fmt::Result {
+    let all = total(steps);
+    writeln!(f, "\nAll {} steps together, each replayed by itself.", steps.len())?;
+    show_answers(f, &all)?;
+    let Some(best) = best(&all.strategies) else { return Ok(()) };
+    writeln!(
+        f,
+        "\nBest balance: {}. The most loaded PEs work for {} in all instead of {}; an ideal balance \
+         would be {}.",
+        best.name,
+        seconds(best.after.max_load_seconds),
+        seconds(all.before.max_load_seconds),
+        seconds(all.before.average_load_seconds),
+    )?;
+    show_nearest(f, best, &all.strategies)
+}
+
+/// The table, and under it the strategies that are not in it.
+fn show_answers(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
+    write!(f, "\n{}", rows(&replay.before, &replay.strategies))?;
+    if !replay.refusals.is_empty() {
+        writeln!(f)?;
+    }
+    for refusal in &replay.refusals {
+        writeln!(f, "No answer from {}: {}.", refusal.name, refusal.error)?;
+    }
+    Ok(())
+}
+
+/// The table of what was recorded and what each strategy makes of it; `above bound` is about the column
+/// before it.
 fn rows(before: &Metrics, strategies: &[Row]) -> String {
     let talks = before.total_bytes > 0;
     let mut header = vec!["strategy", "ms", "max/avg", "above bound"];
     if talks {
-        header.extend(["hops/byte", "busiest link"]);
+        header.extend(["hops/byte", "above bound", "busiest link"]);
     }
     header.extend(["moves", "moved"]);
     let mut table: Vec<Vec<String>> = vec![header.into_iter().map(String::from).collect()];
     let nothing = || "-".to_string();
     let mut add = |name: &str, [ms, moves, moved]: [String; 3], metrics: &Metrics| {
-        let mut row =
-            vec![name.to_string(), ms, format!("{:.3}", metrics.imbalance + 1.0), above_bound(metrics)];
+        let load = above(metrics.max_load_seconds, metrics.lower_bound_seconds);
+        let mut row = vec![name.to_string(), ms, format!("{:.3}", metrics.imbalance + 1.0), load];
         if talks {
             row.push(format!("{:.3}", metrics.hops_per_byte));
+            let bound = metrics.hop_bytes_lower_bound;
+            row.push(bound.map_or_else(nothing, |bound| above(metrics.hop_bytes as f64, bound as f64)));
             row.push(metrics.max_link_bytes.map_or_else(nothing, bytes));
         }
         row.extend([moves, moved]);
@@ -149,12 +142,15 @@ fn rows(before: &Metrics, strategies: &[Row]) -> String {
     aligned(&table)
 }
 
-/// How far the load of the most loaded PE is above what no placement can go below.
-fn above_bound(metrics: &Metrics) -> String {
-    if metrics.lower_bound_seconds > 0.0 {
-        percent((metrics.max_load_seconds / metrics.lower_bound_seconds - 1.0).max(0.0))
-    } else {
-        "-".into()
+/// How far something is above what no placement can go below: a part of the bound, or a multiple where
+/// that is easier to read.
+fn above(value: f64, bound: f64) -> String {
+    match value / bound {
+        _ if value <= bound => percent(0.0),
+        ratio if ratio < 10.0 => percent(ratio - 1.0),
+        ratio if ratio < 1e6 => format!("{ratio:.0} x"),
+        // Such as a bound of zero, where everything fits on one PE.
+        _ => "-".into(),
     }
 }
 
@@ -189,8 +185,8 @@ fn show_nearest(f: &mut fmt::Formatter<'_>, best: &Row, strategies: &[Row]) -> f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Assignment;
     use crate::database::Summary;
+    use crate::replay::Refusal;
 
     fn metrics(max: f64, hop_bytes: u128, migrations: u64) -> Metrics {
         Metrics {
@@ -205,6 +201,7 @@ mod tests {
             hop_bytes,
             hops_per_byte: hop_bytes as f64 / 100.0,
             max_link_bytes: Some(50),
+            hop_bytes_lower_bound: Some(10),
             migrations,
             migrated_bytes: Some(1500 * migrations),
             ..Metrics::default()
@@ -219,7 +216,8 @@ mod tests {
             migrations,
             migrated_bytes,
             after,
-            assignment: Assignment::default(),
+            notes: vec![("groups".into(), 2.0)],
+            pe_of: Vec::new(),
         }
     }
 
@@ -255,15 +253,17 @@ mod tests {
         }
     }
 
-    const STEP: &str = "\
-Step 7 of pairs on flat:2: 4 objects of 4.00 s in all, 100 B in 10 messages over 1 edge.
+    const HEAD: &str = "program   pairs\ntopology  flat:2\n";
 
-strategy           ms  max/avg  above bound  hops/byte  busiest link  moves    moved
-(as recorded)       -    2.000      100.0 %      0.200          50 B      -        -
-FarLB          12.500    1.000        0.0 %      1.000          50 B      2  3.00 kB
-BestLB         12.500    1.005        0.5 %      0.900          50 B      3  4.50 kB
-BusyLB         12.500    1.000        0.0 %      0.900          50 B      4  6.00 kB
-NearLB         12.500    1.500       50.0 %      0.100          50 B      1  1.50 kB
+    const STEP: &str = "
+Step 7: 4 objects of 4.00 s in all, 100 B in 10 messages over 1 edge.
+
+strategy           ms  max/avg  above bound  hops/byte  above bound  busiest link  moves    moved
+(as recorded)       -    2.000      100.0 %      0.200      100.0 %          50 B      -        -
+FarLB          12.500    1.000        0.0 %      1.000         10 x          50 B      2  3.00 kB
+BestLB         12.500    1.005        0.5 %      0.900      800.0 %          50 B      3  4.50 kB
+BusyLB         12.500    1.000        0.0 %      0.900      800.0 %          50 B      4  6.00 kB
+NearLB         12.500    1.500       50.0 %      0.100        0.0 %          50 B      1  1.50 kB
 
 Best balance: BestLB. An ideal balance would run in 50 % less time; after this step less than 1 % remains.
 Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, at max/avg 1.500 instead of 1.005.
@@ -271,18 +271,16 @@ Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, 
 
     #[test]
     fn the_table_has_a_row_per_strategy_and_names_the_best() {
-        assert_eq!(comparison(&[7]).to_string(), STEP);
+        assert_eq!(comparison(&[7]).to_string(), format!("{HEAD}{STEP}"));
     }
 
     #[test]
     fn several_steps_are_shown_one_by_one_and_together() {
         let text = comparison(&[7, 8]).to_string();
-        assert!(text.starts_with(STEP), "{text}");
         let second = STEP.replace("Step 7", "Step 8");
-        let rest = text.strip_prefix(&format!("{STEP}\n{second}")).expect("a table per step");
+        let rest = text.strip_prefix(&format!("{HEAD}{STEP}{second}")).expect("a table per step");
         assert!(rest.starts_with("\nAll 2 steps together, each replayed by itself.\n"), "{rest}");
-        let expected =
-            "BestLB         25.000    1.005        0.5 %      0.900         100 B      6  9.00 kB\n";
+        let expected = "BestLB         25.000    1.005        0.5 %      0.900      800.0 %         100 B      6  9.00 kB\n";
         assert!(rest.contains(expected), "{rest}");
         assert!(rest.contains("work for 4.02 s in all instead of 8.00 s; an ideal balance would be 4.00 s."));
     }
@@ -291,10 +289,32 @@ Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, 
     fn a_strategy_without_an_answer_for_a_step_has_no_total() {
         let mut comparison = comparison(&[7, 8]);
         comparison.replays[1].strategies.remove(0);
-        let two = serde_json::to_value(comparison).expect("a document");
-        let names: Vec<_> = (0..3).map(|at| two["total"]["strategies"][at]["name"].clone()).collect();
+        comparison.replays[1].refusals =
+            vec![Refusal { name: "FarLB".into(), error: "no square; make one".into() }];
+        let two = serde_json::to_value(&comparison).expect("a document");
+        let names: Vec<_> = (0..3).map(|at| two["strategies"][at]["name"].clone()).collect();
         assert_eq!(names, ["BestLB", "BusyLB", "NearLB"]);
-        assert_eq!(two["total"]["strategies"][0]["after"]["max_load_seconds"], 4.02);
+        assert_eq!(two["strategies"][0]["after"]["max_load_seconds"], 4.02);
+        assert_eq!(two["refusals"][0]["error"], "step 8: no square; make one");
+        let text = comparison.to_string();
+        assert_eq!(text.matches("\nNo answer from FarLB: no square; make one.\n").count(), 1, "{text}");
+        assert_eq!(text.matches("\nNo answer from FarLB: step 8: no square").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn distances_from_a_bound_are_legible() {
+        for (value, bound, expected) in [
+            (0.0, 0.0, "0.0 %"),
+            (3.0, 0.0, "-"),
+            (3.0, 3.0, "0.0 %"),
+            (3.0, 2.0, "50.0 %"),
+            (19.99, 2.0, "899.5 %"),
+            (44.0, 2.0, "22 x"),
+            (1.0, 2.0, "0.0 %"),
+            (1e300, 1e-300, "-"),
+        ] {
+            assert_eq!(above(value, bound), expected, "{value} above {bound}");
+        }
     }
 
     #[test]
@@ -308,14 +328,26 @@ Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, 
     }
 
     #[test]
-    fn one_step_is_a_document_of_its_own_and_several_are_a_list_with_sums() {
+    fn several_steps_are_a_document_of_sums_with_a_list_of_steps() {
         let one = serde_json::to_value(comparison(&[7])).expect("a document");
         assert_eq!((&one["database"]["step"], &one["topology"]), (&7.into(), &"flat:2".into()));
         assert_eq!(one["strategies"][1]["after"]["hop_bytes"], 90);
+        assert_eq!(one["strategies"][1]["notes"], serde_json::json!([["groups", 2.0]]));
         assert_eq!((&one["before"]["max_load_seconds"], one.get("steps")), (&4.0.into(), None));
         let two = serde_json::to_value(comparison(&[7, 8])).expect("a document");
-        assert_eq!(two["steps"][1]["database"]["step"], 8);
-        assert_eq!(two["total"]["strategies"][0]["after"]["max_load_seconds"], 4.0);
-        assert_eq!((&two["total"]["before"]["imbalance"], two.get("database")), (&1.0.into(), None));
+        assert_eq!((&two["program"], &two["topology"]), (&one["program"], &one["topology"]));
+        assert_eq!((&two["database"]["step"], &two["database"]["bytes"]), (&7.into(), &200.into()));
+        assert_eq!(
+            (&two["before"]["max_load_seconds"], &two["before"]["imbalance"]),
+            (&8.0.into(), &1.0.into())
+        );
+        assert_eq!(two["strategies"][0]["after"]["max_load_seconds"], 4.0);
+        assert_eq!(two["strategies"][0].get("notes"), None, "what is said of one step is not added up");
+        for (at, step) in [7, 8].into_iter().enumerate() {
+            let alone = serde_json::to_value(comparison(&[step])).expect("a document");
+            for field in ["database", "before", "strategies"] {
+                assert_eq!(two["steps"][at][field], alone[field], "{field} of step {step}");
+            }
+        }
     }
 }

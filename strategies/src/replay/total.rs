@@ -1,20 +1,20 @@
 //! Several replayed steps as one: sums, and ratios of sums.
 
-use super::{Replay, Row};
-use crate::Assignment;
+use super::{Refusal, Replay, Row};
 use crate::cost::Metrics;
+use crate::database::Summary;
 
-/// What was recorded in all steps, and what each strategy would have made of it.
+/// What was recorded in all steps, and what each strategy would have made of it, as if it were one step
+/// with the number of the first.
 ///
 /// The steps are taken to follow each other, so the load of the most loaded PE is the sum of those of the
 /// steps, and so are the bytes over the busiest link and the bounds. A strategy that gave no answer for one
-/// of the steps has no sum.
-pub(super) fn total<'a>(steps: &'a [Replay]) -> (Metrics, Vec<Row>) {
-    let before = sum(steps.iter().map(|step| &step.before));
+/// of the steps has no sum, and is among the refusals.
+pub(super) fn total(steps: &[Replay]) -> Replay {
     let first = steps.first().map_or(&[][..], |step| step.strategies.as_slice());
     let of_strategy = |first: &Row| {
-        let of_step = |step: &'a Replay| step.strategies.iter().find(|row| row.name == first.name);
-        let rows: Vec<&Row> = steps.iter().map(of_step).collect::<Option<_>>()?;
+        let of_steps = steps.iter().map(|step| step.strategies.iter().find(|row| row.name == first.name));
+        let rows: Vec<&Row> = of_steps.collect::<Option<_>>()?;
         let after = sum(rows.iter().map(|row| &row.after));
         Some(Row {
             name: first.name.clone(),
@@ -22,10 +22,43 @@ pub(super) fn total<'a>(steps: &'a [Replay]) -> (Metrics, Vec<Row>) {
             migrations: after.migrations,
             migrated_bytes: after.migrated_bytes,
             after,
-            assignment: Assignment::default(),
+            notes: Vec::new(),
+            pe_of: Vec::new(),
         })
     };
-    (before, first.iter().filter_map(of_strategy).collect())
+    let mut refusals: Vec<Refusal> = Vec::new();
+    for step in steps {
+        for Refusal { name, error } in &step.refusals {
+            if !refusals.iter().any(|earlier| earlier.name == *name) {
+                let error = format!("step {}: {error}", step.database.step);
+                refusals.push(Refusal { name: name.clone(), error });
+            }
+        }
+    }
+    Replay {
+        database: steps.iter().map(|step| step.database.clone()).reduce(add_records).unwrap_or_default(),
+        before: sum(steps.iter().map(|step| &step.before)),
+        strategies: first.iter().filter_map(of_strategy).collect(),
+        refusals,
+    }
+}
+
+/// What two steps hold: sums of times, volumes and records, and the larger number of things that are there
+/// in both.
+fn add_records(a: Summary, b: Summary) -> Summary {
+    Summary {
+        step: a.step,
+        pes: a.pes.max(b.pes),
+        arrays: a.arrays.max(b.arrays),
+        objects: a.objects.max(b.objects),
+        migratable_objects: a.migratable_objects.max(b.migratable_objects),
+        load_seconds: a.load_seconds + b.load_seconds,
+        background_seconds: a.background_seconds + b.background_seconds,
+        edges: a.edges.max(b.edges),
+        dangling_edges: a.dangling_edges.saturating_add(b.dangling_edges),
+        messages: a.messages.saturating_add(b.messages),
+        bytes: a.bytes.saturating_add(b.bytes),
+    }
 }
 
 fn sum<'a>(all: impl Iterator<Item = &'a Metrics>) -> Metrics {
@@ -92,5 +125,34 @@ mod tests {
         let unmeasured = Metrics { migrated_bytes: None, ..one.clone() };
         assert_eq!(sum([&one, &unmeasured].into_iter()).migrated_bytes, None);
         assert_eq!(sum([].into_iter()), Metrics::default());
+    }
+
+    #[test]
+    fn records_add_up_and_what_is_there_twice_counts_once() {
+        let one = Summary {
+            step: 3,
+            pes: 4,
+            arrays: 1,
+            objects: 9,
+            migratable_objects: 8,
+            load_seconds: 1.5,
+            background_seconds: 0.25,
+            edges: 20,
+            dangling_edges: 1,
+            messages: 30,
+            bytes: 400,
+        };
+        let other = Summary { step: 4, objects: 10, load_seconds: 2.0, edges: 15, bytes: 100, ..one.clone() };
+        let expected = Summary {
+            objects: 10,
+            load_seconds: 3.5,
+            background_seconds: 0.5,
+            dangling_edges: 2,
+            messages: 60,
+            bytes: 500,
+            ..one.clone()
+        };
+        assert_eq!(add_records(one, other), expected);
+        assert_eq!(total(&[]).database, Summary::default());
     }
 }

@@ -1,0 +1,259 @@
+//! Every cost by name: what `equipoise evaluate --cost` understands, and the lines of its tables.
+//!
+//! A cost has the name of its field in a document, and is a number with its unit for a person.
+
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+
+use super::Metrics;
+use crate::spelling::{nearest, suggestion};
+use crate::table::{bytes, seconds};
+use crate::{Database, Topology};
+
+/// Every cost, in the order tables show them.
+pub const ALL: &[Named] = &[
+    Named {
+        name: "max_load_seconds",
+        title: "largest load",
+        of: |placed| Amount::Seconds(placed.metrics.max_load_seconds),
+    },
+    Named {
+        name: "average_load_seconds",
+        title: "average load",
+        of: |placed| Amount::Seconds(placed.metrics.average_load_seconds),
+    },
+    Named {
+        name: "lower_bound_seconds",
+        title: "lower bound of the largest",
+        of: |placed| Amount::Seconds(placed.metrics.lower_bound_seconds),
+    },
+    Named {
+        name: "heaviest_object_seconds",
+        title: "heaviest object alone",
+        of: |placed| Amount::Seconds(placed.metrics.heaviest_object_seconds),
+    },
+    Named {
+        name: "imbalance",
+        title: "max/avg load",
+        of: |placed| Amount::Imbalance(placed.metrics.imbalance),
+    },
+    Named {
+        name: "total_messages",
+        title: "messages",
+        of: |placed| Amount::Count(placed.metrics.total_messages.into()),
+    },
+    Named {
+        name: "remote_messages",
+        title: "messages between PEs",
+        of: |placed| Amount::Count(placed.metrics.remote_messages.into()),
+    },
+    Named { name: "total_bytes", title: "bytes", of: |placed| Amount::Bytes(placed.metrics.total_bytes) },
+    Named {
+        name: "remote_bytes",
+        title: "bytes between PEs",
+        of: |placed| Amount::Bytes(placed.metrics.remote_bytes),
+    },
+    Named { name: "hop_bytes", title: "hop-bytes", of: |placed| Amount::Count(placed.metrics.hop_bytes) },
+    Named {
+        name: "hop_bytes_lower_bound",
+        title: "lower bound of hop-bytes",
+        of: |placed| placed.metrics.hop_bytes_lower_bound.map_or(Amount::Unknown, Amount::Count),
+    },
+    Named {
+        name: "hops_per_byte",
+        title: "hops per byte",
+        of: |placed| Amount::Ratio(placed.metrics.hops_per_byte),
+    },
+    Named {
+        name: "hops_per_remote_byte",
+        title: "hops per byte between PEs",
+        of: |placed| Amount::Ratio(placed.metrics.hops_per_remote_byte),
+    },
+    Named {
+        name: "max_dilation",
+        title: "longest dilation",
+        of: |placed| Amount::Count(placed.metrics.max_dilation.into()),
+    },
+    Named {
+        name: "max_link_bytes",
+        title: "bytes over the busiest link",
+        of: |placed| placed.metrics.max_link_bytes.map_or(Amount::Unknown, Amount::Bytes),
+    },
+    Named {
+        name: "mean_link_bytes",
+        title: "bytes over a link on average",
+        of: |placed| placed.metrics.mean_link_bytes.map_or(Amount::Unknown, Amount::MeanBytes),
+    },
+    Named {
+        name: "migrations",
+        title: "objects moved",
+        of: |placed| Amount::Count(placed.metrics.migrations.into()),
+    },
+    Named {
+        name: "migrated_bytes",
+        title: "bytes moved",
+        of: |placed| placed.metrics.migrated_bytes.map_or(Amount::Unknown, Amount::Bytes),
+    },
+];
+
+/// A cost as the command line knows it.
+pub struct Named {
+    /// Its name, which is its field in documents.
+    pub name: &'static str,
+    /// What a table calls it.
+    pub title: &'static str,
+    /// What a placement costs.
+    pub of: fn(&Placed) -> Amount,
+}
+
+/// A placement on a machine, and the metrics that many costs are taken from.
+pub struct Placed<'a> {
+    /// The objects, and who sends how much to whom.
+    pub database: &'a Database,
+    /// The machine.
+    pub topology: &'a dyn Topology,
+    /// The PE of each object.
+    pub pe_of: &'a [u32],
+    /// [`Metrics::full`] of these three.
+    pub metrics: Metrics,
+}
+
+impl<'a> Placed<'a> {
+    /// The placement of object `i` of `database` on PE `pe_of[i]` of `topology`.
+    ///
+    /// # Panics
+    /// As [`Metrics::of`].
+    pub fn new(database: &'a Database, topology: &'a dyn Topology, pe_of: &'a [u32]) -> Self {
+        let metrics = Metrics::full(database, topology, pe_of);
+        Placed { database, topology, pe_of, metrics }
+    }
+}
+
+/// How much something costs: a bare number in a document, one with its unit for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Amount {
+    /// A time.
+    Seconds(f64),
+    /// max/avg - 1, which a person is shown as max/avg.
+    Imbalance(f64),
+    /// So many of something.
+    Count(u128),
+    /// A volume.
+    Bytes(u64),
+    /// A volume on average.
+    MeanBytes(f64),
+    /// Something per something.
+    Ratio(f64),
+    /// What was not measured, or would take too long to compute.
+    Unknown,
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Amount::Seconds(time) => f.write_str(&seconds(time)),
+            Amount::Imbalance(imbalance) => write!(f, "{:.3}", imbalance + 1.0),
+            Amount::Count(count) => write!(f, "{count}"),
+            Amount::Bytes(volume) => f.write_str(&bytes(volume)),
+            Amount::MeanBytes(mean) => f.write_str(&bytes(mean.round() as u64)),
+            Amount::Ratio(ratio) => write!(f, "{ratio:.3}"),
+            Amount::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+/// A name that no cost has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no cost `{name}`{}; known are {known}", suggestion(.nearest))]
+pub struct UnknownCost {
+    /// The name as written.
+    pub name: String,
+    /// The known name that is closest to it, if any is close.
+    pub nearest: Option<String>,
+    /// Every known name.
+    pub known: String,
+}
+
+/// The cost of that name.
+///
+/// # Errors
+/// When there is none.
+pub fn parse(name: &str) -> Result<&'static Named, UnknownCost> {
+    ALL.iter().find(|cost| cost.name == name).ok_or_else(|| {
+        let known: Vec<&str> = ALL.iter().map(|cost| cost.name).collect();
+        UnknownCost { name: name.to_string(), nearest: nearest(name, &known), known: known.join(", ") }
+    })
+}
+
+/// What a person can write where costs are asked for.
+pub fn help() -> String {
+    let width = ALL.iter().map(|cost| cost.name.len()).max().unwrap_or(0);
+    ALL.iter().fold(String::new(), |mut text, cost| {
+        _ = writeln!(text, "{:width$}  {}", cost.name, cost.title);
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::{Edge, End};
+    use crate::{testing, topology};
+
+    /// Two objects on different PEs of a ring of four, one of which moved there.
+    fn check(amounts: impl FnOnce(&Placed)) {
+        let mut database = testing::database(4, &[(1.0, 0), (2.0, 1)]);
+        let edge = Edge { from: End::Object(0), to: End::Object(1), messages: 3, bytes: 1500 };
+        database.edges.push(edge);
+        let machine = topology::parse("torus:4").expect("a ring");
+        amounts(&Placed::new(&database, &*machine, &[0, 2]));
+    }
+
+    #[test]
+    fn every_field_of_the_metrics_is_a_cost_of_that_name() {
+        check(|placed| {
+            let document = serde_json::to_value(&placed.metrics).expect("metrics");
+            let mut fields = document.as_object().expect("an object").clone();
+            // How large the problem is costs nothing.
+            assert!(fields.remove("pes").is_some() && fields.remove("objects").is_some());
+            assert_eq!(fields.len(), ALL.len());
+            for (name, value) in fields {
+                let amount = (parse(&name).expect("a cost").of)(placed);
+                let text = serde_json::to_string(&amount).expect("a number");
+                assert_eq!(text, value.to_string(), "{name}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_person_sees_units() {
+        check(|placed| {
+            let shown = |name| (parse(name).expect(name).of)(placed).to_string();
+            for (name, expected) in [
+                ("max_load_seconds", "2.00 s"),
+                ("imbalance", "2.667"),
+                ("hop_bytes", "3000"),
+                ("max_link_bytes", "1.50 kB"),
+                ("mean_link_bytes", "375 B"),
+                ("hops_per_byte", "2.000"),
+                ("migrated_bytes", "unknown"),
+            ] {
+                assert_eq!(shown(name), expected, "{name}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_name_that_no_cost_has_is_answered_with_all_that_some_have() {
+        let error = parse("hop_byte").err().expect("no such cost").to_string();
+        assert!(
+            error.starts_with("there is no cost `hop_byte` (did you mean `hop_bytes`?); known are max_load")
+        );
+        for cost in ALL {
+            assert!(error.contains(cost.name) && help().contains(cost.name), "{}", cost.name);
+            assert_eq!(ALL.iter().filter(|other| other.name == cost.name).count(), 1, "{}", cost.name);
+        }
+    }
+}
