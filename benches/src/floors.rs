@@ -106,7 +106,8 @@ pub fn plain_creation(elements: usize) -> f64 {
 /// Sorting so many loads with their numbers, ms: what a strategy that sees the heaviest first costs at
 /// least.
 pub fn sort(loads: u32) -> f64 {
-    let mut loads: Vec<(u64, u32)> = (0..loads).map(|n| (u64::from(n.wrapping_mul(2_654_435_761)), n)).collect();
+    let mut loads: Vec<(u64, u32)> =
+        (0..loads).map(|n| (u64::from(n.wrapping_mul(2_654_435_761)), n)).collect();
     let start = Instant::now();
     black_box(&mut loads).sort_unstable();
     black_box(&loads);
