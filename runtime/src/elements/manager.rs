@@ -8,7 +8,7 @@ use crate::codec;
 use crate::context::PeCx;
 use crate::index::Index;
 use crate::location::{self, IN_TRANSIT, Route};
-use crate::order::{Order, PeOrder};
+use crate::order::PeOrder;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
