@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::balance::{dummy, file, greedy, greedy_refine, random, refine, rotate};
-use crate::mapping::topolb;
+use crate::mapping::{tmlb_min_weight, tmlb_tree_based, topolb, treematch, treematch_const};
 use crate::spelling::{nearest, suggestion};
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
@@ -19,6 +19,10 @@ pub const ALL: &[&Named] = &[
     &refine::NAMED,
     &greedy::NAMED,
     &topolb::NAMED,
+    &treematch::NAMED,
+    &treematch_const::NAMED,
+    &tmlb_min_weight::NAMED,
+    &tmlb_tree_based::NAMED,
     &file::NAMED,
     &random::NAMED,
     &rotate::NAMED,

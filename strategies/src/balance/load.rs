@@ -44,6 +44,11 @@ impl<'a> Work<'a> {
         Work { database, available, movable, fixed_seconds }
     }
 
+    /// What it is the work of.
+    pub(crate) fn database(&self) -> &'a Database {
+        self.database
+    }
+
     /// Seconds that `object` takes at speed 1.
     pub(crate) fn load_seconds(&self, object: u32) -> f64 {
         self.database.objects[object as usize].load_seconds

@@ -4,7 +4,7 @@ pub mod dummy;
 pub mod file;
 pub mod greedy;
 pub mod greedy_refine;
-mod load;
+pub(crate) mod load;
 pub mod random;
 pub mod refine;
 pub mod rotate;

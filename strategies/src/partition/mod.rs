@@ -3,15 +3,19 @@
 //! - [`metis`]: METIS, which cuts few bytes;
 //! - [`greedy`]: by load alone;
 //! - [`correct`]: makes parts of a partition as light, or as large, as they must be;
+//! - `constrained`: parts of exactly given sizes, by TreeMatch's randomised search;
 //! - [`exchange`]: the same by exchanges, where parts have few vertices;
-//! - [`groups`]: the groups of movable objects that a mapping strategy places as wholes.
+//! - [`groups`]: the groups of movable objects that a mapping strategy places as wholes;
+//! - [`matching`]: who gets what, at the least cost in all.
 //!
 //! A partition is a `Vec<u32>`: the part of every vertex, from 0.
 
+pub(crate) mod constrained;
 pub mod correct;
 pub mod exchange;
 pub mod greedy;
 pub mod groups;
+pub mod matching;
 pub mod metis;
 
 /// The sum of [`weights`], but for rounding.

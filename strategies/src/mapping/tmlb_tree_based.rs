@@ -1,0 +1,312 @@
+//! `TMLB_TREEBASED`: places the groups of all PEs on the tree of the machine, then balances every node.
+//!
+//! E. Jeannot, E. Meneses, G. Mercier, F. Tessier, G. Zheng, "Communication and topology-aware load
+//! balancing in Charm++ with TreeMatch", Cluster 2013, section V.B and algorithm 3, for
+//! communication-bound programs. First the chares of each PE are a group, and TreeMatch permutes the groups
+//! on the PEs. Then every node by itself, in parallel: its chares are ordered by `TreeMatchConst` along a
+//! fake tree of 2^a 3^b leaves, of which those too many are constraints spread evenly over the smallest
+//! subtrees; the order is cut into a part for each core; and the cores take chares of their parts and a few
+//! of others until they are balanced ([`super::treematch`]'s `share`). No chare changes its node in the second
+//! step, so nodes with more load than others keep it.
+//!
+//! Choices where the paper leaves one:
+//! - a node is what hangs below the root, if that is several PEs; where the root's children are PEs, the
+//!   machine is one node. `level` says otherwise (`level=2` where switches are above the nodes);
+//! - part i of a node belongs to its i-th core in tree order: parts are next to those they talk to;
+//! - the groups stay as they are if no less would be exchanged between the nodes of the tree, summed over
+//!   its levels, so that a program that is placed well does not migrate for nothing;
+//! - affinity is the number of messages.
+//!
+//! Beyond the paper: PEs that are not available are constraints of the first step, and their groups go to
+//! others; objects that stay take no leaf, and draw what talks to them towards their core.
+//!
+//! Time is O(trials * (n + E)) for each of the log n levels of the fake trees, over the number of threads.
+
+use rayon::prelude::*;
+
+use super::treematch::share::{SURPLUS, consecutive, share};
+use super::treematch::tree::{self, Machine};
+use super::treematch::{Affinity, RESTARTS, Surplus, place};
+use super::treematch_const::{self, TRIALS};
+use crate::balance::load::Work;
+use crate::database::Object;
+use crate::graph::Graph;
+use crate::partition::groups::{Grouping, Groups};
+use crate::partition::weights;
+use crate::registry::{Named, Param, Params};
+use crate::strategy::check;
+use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+
+/// `TMLB_TREEBASED` for the registry.
+pub const NAMED: Named = Named {
+    name: "TMLB_TREEBASED",
+    aliases: &[],
+    help: "Permutes what the PEs have over the machine's tree, then balances every node by itself, in \
+           parallel (Jeannot et al. 2013). For communication-bound programs on clusters of multicore nodes.",
+    params: &[
+        Affinity::param("messages"),
+        Param {
+            key: "level",
+            default: "auto",
+            help: "where the nodes are, in levels below the root of the machine's tree; `auto`: 1, or 0 (all is \
+                   one node) if those are single PEs",
+        },
+        SURPLUS,
+        RESTARTS,
+        TRIALS,
+    ],
+    needs_communication: true,
+    make: |params: &mut Params| {
+        let level = match &*params.take::<String>("level")? {
+            "auto" => None,
+            number => Some(number.parse().map_err(|_| {
+                params.bad("level", number, "it is `auto` or a number of levels below the root, as in 1")
+            })?),
+        };
+        Ok(Box::new(TmlbTreeBased {
+            affinity: params.take("affinity")?,
+            level,
+            surplus: params.take("surplus")?,
+            restarts: params.take("restarts")?,
+            trials: params.take("trials")?,
+        }))
+    },
+};
+
+/// The strategy that permutes groups and balances nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct TmlbTreeBased {
+    /// What makes objects belong together.
+    pub affinity: Affinity,
+    /// The level of the nodes, in levels below the root; `None`: 1, or 0 if those are single PEs.
+    pub level: Option<usize>,
+    /// What a core takes of another's part when its own is used up.
+    pub surplus: Surplus,
+    /// How often TreeMatch builds its tree in the first step.
+    pub restarts: usize,
+    /// How many partitions are tried at each node of a fake tree.
+    pub trials: usize,
+}
+
+impl Strategy for TmlbTreeBased {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let available = check(database, topology)?;
+        let machine = Machine::of(topology, database);
+        let deepest = machine.tree.depth();
+        let has_nodes = || deepest > 1 && machine.tree.nodes(1).any(|node| node.len() > 1);
+        let level = self.level.unwrap_or_else(|| usize::from(has_nodes()));
+        if level > deepest {
+            let spec = topology.spec();
+            return Err(StrategyError(format!(
+                "TMLB_TREEBASED looks for nodes {level} levels below the root, and the tree of `{spec}` has only \
+                 {deepest}; choose a level up to that, or `auto`"
+            )));
+        }
+        let counted = self.affinity.of(database);
+        let groups = Groups::of(&counted, &available, Grouping::Keep, 0.0, seed)?;
+        let pes = permute(&machine, database, &groups, (self.restarts, self.trials), seed);
+        let nodes = nodes(&machine, level, database, &groups.placement(database, &pes));
+        let work = Work::new(database, available);
+        Ok(Assignment::new(self.balance(&work, &Graph::of(&counted), nodes, seed)))
+    }
+}
+
+/// The PE of every group: the first step.
+fn permute(
+    machine: &Machine,
+    database: &Database,
+    groups: &Groups,
+    effort: (usize, usize),
+    seed: u64,
+) -> Vec<u32> {
+    let anchors = machine.leaves_of(&groups.anchors);
+    let leaves = place(&machine.tree, &machine.is_free, &groups.graph, &anchors, effort, seed);
+    // Where each group is now, if it is one as it stands.
+    let mut present = vec![0; groups.count];
+    for (object, group) in database.objects.iter().zip(&groups.group_of) {
+        if let Some(group) = *group {
+            present[group as usize] = object.pe;
+        }
+    }
+    let stands = |(object, group): (&Object, &Option<u32>)| {
+        group.is_none_or(|g| object.pe == present[g as usize] && database.pes[object.pe as usize].available)
+    };
+    if database.objects.iter().zip(&groups.group_of).all(stands) {
+        let cut = |leaves: &[u32]| tree::cut(&machine.tree, &groups.graph, &[leaves, &*anchors].concat());
+        if cut(&machine.leaves_of(&present)) <= cut(&leaves) {
+            return present;
+        }
+    }
+    machine.pes_of(&leaves)
+}
+
+/// What is balanced by itself.
+struct Node {
+    /// Its PEs that take objects, in tree order.
+    cores: Vec<u32>,
+    /// The movable objects on them, ascending.
+    chares: Vec<u32>,
+}
+
+/// The nodes of a level of the machine when object `i` is on `pe_of[i]`.
+fn nodes(machine: &Machine, level: usize, database: &Database, pe_of: &[u32]) -> Vec<Node> {
+    let leaves = machine.tree.leaves();
+    let mut node_of_pe = vec![0; leaves.len()];
+    let mut nodes = Vec::new();
+    for below in machine.tree.nodes(level) {
+        leaves[below.clone()].iter().for_each(|&pe| node_of_pe[pe as usize] = nodes.len());
+        let cores = below.filter(|&leaf| machine.is_free[leaf]).map(|leaf| leaves[leaf]).collect();
+        nodes.push(Node { cores, chares: Vec::new() });
+    }
+    for ((object, &pe), number) in database.objects.iter().zip(pe_of).zip(0..) {
+        if object.migratable {
+            nodes[node_of_pe[pe as usize]].chares.push(number);
+        }
+    }
+    nodes
+}
+
+impl TmlbTreeBased {
+    /// The PE of every object when each node is balanced by itself: the second step.
+    fn balance(&self, work: &Work, graph: &Graph, nodes: Vec<Node>, seed: u64) -> Vec<u32> {
+        let objects = &work.database().objects;
+        let weights = weights(objects.iter().map(|object| object.load_seconds));
+        // What stays on a PE is one vertex, and these stand after the objects.
+        let stays = |pe: u32| objects.len() as u32 + pe;
+        let vertices = objects.iter().zip(0..).map(|(o, i)| if o.migratable { i } else { stays(o.pe) });
+        let vertices: Vec<u32> = vertices.collect();
+        let graph = graph.quotient(&vertices, objects.len() + work.database().pes.len());
+        let shares = nodes.par_iter().map(|Node { cores, chares }| {
+            if cores.len() < 2 {
+                return vec![chares.clone()];
+            }
+            let (fake, is_free) = tree::fake(chares.len());
+            // On the leaf where the part of its core begins.
+            let anchor = |(core, &pe)| (stays(pe), (core * is_free.len() / cores.len()) as u32);
+            let anchors = cores.iter().enumerate().map(anchor);
+            let mut anchors: Vec<_> = anchors.filter(|&(v, _)| graph.degree(v as usize) > 0).collect();
+            anchors.sort_unstable();
+            let (staying, anchors): (Vec<u32>, Vec<u32>) = anchors.into_iter().unzip();
+            let inner = graph.induced(&[&**chares, &staying].concat());
+            let leaf_of = treematch_const::place(&fake, &is_free, &inner, &anchors, self.trials, seed);
+            let mut order: Vec<(u32, u32)> = leaf_of.into_iter().zip(chares.iter().copied()).collect();
+            order.sort_unstable();
+            let sequence: Vec<u32> = order.into_iter().map(|(_, chare)| chare).collect();
+            share(work, &weights, cores, consecutive(&sequence, cores.len()), self.surplus)
+        });
+        let mut pe_of = work.database().placement();
+        for (node, shares) in nodes.iter().zip(shares.collect::<Vec<_>>()) {
+            for (share, &core) in shares.iter().zip(&node.cores) {
+                share.iter().for_each(|&chare| pe_of[chare as usize] = core);
+            }
+        }
+        pe_of
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Metrics;
+    use crate::database::{Edge, End};
+    use crate::graph::load;
+    use crate::testing::assign_on;
+    use crate::topology::parse;
+
+    /// A task graph whose tasks are dealt to `pes` PEs in turn.
+    fn dealt(graph: &str, pes: u32) -> Database {
+        let mut database = load(graph).expect(graph).remap(pes);
+        for (object, i) in database.objects.iter_mut().zip(0..) {
+            object.pe = i % pes;
+        }
+        database
+    }
+
+    #[test]
+    fn a_hundred_and_ten_chares_on_two_nodes_of_four_cores_keep_their_node_in_step_2() {
+        let mut database = load("mesh:11x10").expect("a mesh").remap(8);
+        for (object, i) in database.objects.iter_mut().zip(0..) {
+            (object.pe, object.load_seconds) = (i % 8, 1.0 + f64::from(i % 7));
+        }
+        let machine = Machine::of(&*parse("tree:2:4").expect("a tree"), &database);
+        let groups =
+            Groups::of(&database, &[0, 1, 2, 3, 4, 5, 6, 7], Grouping::Keep, 0.0, 0).expect("groups");
+        let permuted = groups.placement(&database, &permute(&machine, &database, &groups, (16, 100), 0));
+        let answer = assign_on("TMLB_TREEBASED:trials=100", &database, "tree:2:4").expect("an answer").pe_of;
+        assert!(permuted.iter().zip(&answer).all(|(before, after)| before / 4 == after / 4));
+        // Dealt in turn, the cores have 14 chares or 13; each node is balanced in itself.
+        assert!(
+            [0, 1].map(|node| answer.iter().filter(|&&pe| pe / 4 == node).count()).iter().all(|&n| n >= 54)
+        );
+        let loads = database.pe_loads(&answer);
+        for node in loads.chunks(4) {
+            let spread =
+                node.iter().fold(0.0, |most, load| load.max(most)) - node.iter().fold(1e9, |l, m| m.min(l));
+            assert!(spread <= 2.0, "{loads:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_dealt_out_comes_closer_together() {
+        for chares in [64, 128, 256] {
+            let graph = format!("kneighbor:{chares},7");
+            let (database, topology) = (dealt(&graph, 64), parse("tree:8:2:4").expect("a tree"));
+            let hops = |pe_of: &[u32]| Metrics::of(&database, &*topology, pe_of).hops_per_byte;
+            let answer = assign_on("TMLB_TREEBASED", &database, "tree:8:2:4").expect("an answer").pe_of;
+            let (before, after) = (hops(&database.placement()), hops(&answer));
+            assert!(after <= before, "{graph}: {before} hops per byte became {after}");
+            let counts = (0..64).map(|pe| answer.iter().filter(|&&p| p == pe).count());
+            assert!(counts.clone().all(|count| count == chares / 64), "{:?}", counts.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn groups_on_scattered_pes_are_put_together() {
+        // PE i of the program is at home on leaf 7 i mod 64; the ring is cut at every step.
+        let mut database = load("ring:64").expect("a ring").remap(64);
+        database.objects.iter_mut().zip(0..).for_each(|(object, i)| object.pe = 7 * i % 64);
+        let topology = parse("tree:8:2:4").expect("a tree");
+        let answer = assign_on("TMLB_TREEBASED", &database, "tree:8:2:4").expect("an answer").pe_of;
+        let hops = Metrics::of(&database, &*topology, &answer).hops_per_byte;
+        assert!(hops <= 3.0, "{hops} hops per byte");
+    }
+
+    #[test]
+    fn a_program_that_is_placed_and_balanced_well_stays() {
+        let database = load("ring:64").expect("a ring").remap(64);
+        let answer = assign_on("TMLB_TREEBASED:level=3", &database, "tree:8:2:4").expect("an answer");
+        assert_eq!(answer.moves(&database).count(), 0);
+    }
+
+    #[test]
+    fn a_level_that_there_is_not_is_refused_with_those_there_are() {
+        let error =
+            assign_on("TMLB_TREEBASED:level=3", &dealt("ring:8", 8), "tree:2:4").expect_err("no level 3");
+        assert!(error.0.contains("the tree of `tree:2:4/4:2` has only 2"), "{error}");
+    }
+
+    #[test]
+    fn a_machine_of_one_level_is_one_node() {
+        let answer = assign_on("TMLB_TREEBASED", &dealt("ring:16", 4), "flat:4").expect("an answer").pe_of;
+        let crossing = (0..16).filter(|&i| answer[i] != answer[(i + 1) % 16]).count();
+        assert!(crossing <= 6, "{answer:?}");
+    }
+
+    #[test]
+    fn objects_that_stay_draw_others_to_their_core() {
+        let mut database = load("random:n=12,degree=0").expect("tasks").remap(4);
+        let edge = |a, b| Edge { from: End::Object(a), to: End::Object(b), messages: 5, bytes: 1 };
+        for (object, i) in database.objects.iter_mut().zip(0..) {
+            (object.pe, object.migratable) = (i % 4, i >= 4);
+        }
+        // Two movable objects for each that stays.
+        database.edges = (0..8).map(|i| edge(i / 2, 4 + i)).collect();
+        let answer = assign_on("TMLB_TREEBASED", &database, "flat:4").expect("an answer").pe_of;
+        assert_eq!(answer, [0, 1, 2, 3, 0, 0, 1, 1, 2, 2, 3, 3]);
+    }
+}

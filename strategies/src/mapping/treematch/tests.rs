@@ -1,0 +1,169 @@
+//! Tests of TreeMatch, and the example of the 2013 paper for those of its siblings.
+
+use super::*;
+use crate::database::{Edge, End};
+use crate::graph::load;
+use crate::testing::{assign_on, database};
+use crate::topology::parse;
+use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
+
+/// Figure 1: a node with two processors of 3 times 2 cores, whose physical numbers are even on the first
+/// and odd on the second.
+pub(in crate::mapping) const FIGURE_1: &str = "tree:2:3:2[0,6,1,7,2,8,3,9,4,10,5,11]";
+
+/// Figure 2 on the machine of figure 1.
+pub(in crate::mapping) fn figure_2() -> Database {
+    const MATRIX: [[u64; 8]; 8] = [
+        [0, 1000, 10, 1, 100, 1, 1, 1],
+        [1000, 0, 1000, 1, 1, 100, 1, 1],
+        [10, 1000, 0, 1000, 1, 1, 100, 1],
+        [1, 1, 1000, 0, 1, 1, 1, 100],
+        [100, 1, 1, 1, 0, 1000, 10, 1],
+        [1, 100, 1, 1, 1000, 0, 1000, 1],
+        [1, 1, 100, 1, 10, 1000, 0, 1000],
+        [1, 1, 1, 100, 1, 1, 1000, 0],
+    ];
+    let mut database = database(12, &[(1.0, 0); 8]);
+    for a in 0..8 {
+        for b in a + 1..8 {
+            let (from, to) = (End::Object(a as u32), End::Object(b as u32));
+            database.edges.push(Edge { from, to, messages: 1, bytes: MATRIX[a][b] });
+        }
+    }
+    database
+}
+
+/// LeanMD on 4x4x4 cells as in section VI.A of the 2013 paper: a chare for each cell and 14 for the pairs of
+/// each with itself and half of its 26 neighbors. Chares are dealt to `pes` PEs in turn; loads grow with the
+/// particles of both cells, which range from 100 to 250.
+pub(in crate::mapping) fn lean_md(pes: usize) -> Database {
+    const SIDE: i32 = 4;
+    let cells = (SIDE * SIDE * SIDE) as u32;
+    let number = |[x, y, z]: [i32; 3]| {
+        (z.rem_euclid(SIDE) + SIDE * (y.rem_euclid(SIDE) + SIDE * x.rem_euclid(SIDE))) as u32
+    };
+    let particles = |cell: u32| f64::from(100 + cell * 150 / cells);
+    let mut loads: Vec<f64> = (0..cells).map(|cell| 1e-8 * particles(cell)).collect();
+    let mut edges = Vec::new();
+    for cell in 0..cells as i32 {
+        let at = [cell / (SIDE * SIDE), cell / SIDE % SIDE, cell % SIDE];
+        let steps = (0..27).map(|step| [step / 9 - 1, step / 3 % 3 - 1, step % 3 - 1]);
+        for step in steps.filter(|step| *step >= [0, 0, 0]) {
+            let other = number([0, 1, 2].map(|i| at[i] + step[i]));
+            let apart = step.iter().filter(|&&coordinate| coordinate != 0).count();
+            let compute = loads.len() as u32;
+            let work = particles(cell as u32) * particles(other) * [0.5, 0.5, 0.2, 0.1][apart];
+            loads.push(1e-8 * work);
+            for end in if other == cell as u32 { vec![other] } else { vec![cell as u32, other] } {
+                let bytes = (24.0 * particles(end)) as u64;
+                let edge =
+                    |from, to| Edge { from: End::Object(from), to: End::Object(to), messages: 1, bytes };
+                edges.extend([edge(end, compute), edge(compute, end)]);
+            }
+        }
+    }
+    let objects: Vec<(f64, u32)> = loads.into_iter().zip((0..pes as u32).cycle()).collect();
+    Database { edges, ..database(pes, &objects) }
+}
+
+#[test]
+fn lean_md_has_the_chares_of_the_paper() {
+    let database = lean_md(64);
+    assert_eq!((database.objects.len(), Graph::of(&database).edges()), (960, 27 * 64));
+}
+
+/// Whether exactly these PEs are used, by one object each.
+#[track_caller]
+pub(in crate::mapping) fn check_leaves(pe_of: &[u32], expected: &[u32]) {
+    let (mut used, mut expected) = (pe_of.to_vec(), expected.to_vec());
+    used.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(used, expected);
+}
+
+#[test]
+fn the_leaves_of_figure_1_have_physical_numbers() {
+    let tree = parse(FIGURE_1).expect("a tree").hierarchy().expect("a hierarchy");
+    assert_eq!(tree.leaves(), [0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11]);
+}
+
+#[test]
+fn figure_1_without_constraints_leaves_8_10_9_and_11_unused() {
+    let pe_of = assign_on("TreeMatch", &figure_2(), FIGURE_1).expect("an answer").pe_of;
+    check_leaves(&pe_of, &[0, 2, 4, 6, 1, 3, 5, 7]);
+    // Pairs that exchange 1000 share a cache.
+    assert_eq!(pe_of, [0, 2, 4, 6, 1, 3, 5, 7]);
+}
+
+/// How far apart neighbors are, in all, when the tasks of `graph` are on `machine`.
+fn hop_bytes(spec: &str, graph: &str, machine: &str) -> f64 {
+    let topology = parse(machine).expect(machine);
+    let database = load(graph).expect(graph).remap(topology.pes() as u32);
+    let pe_of = assign_on(spec, &database, machine).expect("an answer").pe_of;
+    crate::cost::Metrics::of(&database, &*topology, &pe_of).hops_per_byte
+}
+
+#[track_caller]
+fn check_hops(graph: &str, machine: &str, most: f64) {
+    for spec in ["TreeMatch", "TreeMatchConst"] {
+        let hops = hop_bytes(spec, graph, machine);
+        assert!(hops <= most, "{spec} on {machine}: {hops} hops per byte of {graph}");
+    }
+}
+
+#[test]
+fn grids_are_put_on_trees_in_bricks() {
+    // In natural order a node has a row of the mesh: 56 edges between nodes, 48 in sockets, 8 between them.
+    let natural = f64::from(56 * 6 + 48 * 2 + 8 * 4) / 112.0;
+    check_hops("mesh:8x8", "tree:8:2:4", natural * 0.92);
+    check_hops("ring:64", "tree:8:2:4", 2.85);
+}
+
+#[test]
+fn machines_that_are_no_trees_are_served_by_number() {
+    let pe_of =
+        assign_on("TreeMatch:groups=keep", &load("torus:4x4").expect("a torus").remap(16), "torus:4x4");
+    check_leaves(&pe_of.expect("an answer").pe_of, &(0..16).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let graph = Graph::of(&load("random:n=300,degree=6").expect("a graph"));
+    let run = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        pool.install(|| order(&graph, &[4, 5, 15], 8, 3))
+    };
+    assert_eq!(run(1), run(2));
+}
+
+proptest! {
+    #[test]
+    fn every_vertex_has_a_leaf_of_its_own(
+        arities in prop::collection::vec(1..8usize, 0..4),
+        missing in 0..5usize,
+        edges in prop::collection::vec((any::<u32>(), any::<u32>(), 0..1u64 << 40), 0..80),
+        (restarts, seed) in (0..4usize, any::<u64>()),
+    ) {
+        let leaves = arities.iter().product::<usize>();
+        let vertices = leaves.saturating_sub(missing);
+        let n = vertices.max(1) as u32;
+        let edges = edges.into_iter().filter(|_| vertices > 0).map(|(a, b, w)| (a % n, b % n, w));
+        let graph = Graph::new(vertices, edges);
+        let mut leaf_of = order(&graph, &arities, restarts, seed);
+        leaf_of.sort_unstable();
+        leaf_of.dedup();
+        prop_assert_eq!(leaf_of.len(), vertices);
+        prop_assert!(leaf_of.iter().all(|&leaf| (leaf as usize) < leaves));
+    }
+
+    #[test]
+    fn more_restarts_leave_no_more_between_groups(
+        edges in prop::collection::vec((0..24u32, 0..24u32, 1..3u64), 10..80),
+        seed in any::<u64>(),
+    ) {
+        let graph = Graph::new(24, edges);
+        let tree = Hierarchy::balanced(&[2, 2, 2, 3]);
+        let cut = |restarts| tree::cut(&tree, &graph, &order(&graph, &[2, 2, 2, 3], restarts, seed));
+        prop_assert!(cut(8) <= cut(1));
+    }
+}

@@ -1,0 +1,168 @@
+//! The trees that TreeMatch maps to: of machines, and fake ones made for a number of chares.
+
+use crate::Database;
+use crate::graph::Graph;
+use crate::topology::{Hierarchy, Topology};
+
+/// The tree of a machine, and which of its leaves take objects.
+pub(in crate::mapping) struct Machine {
+    /// The tree; its leaves are the PEs.
+    pub(in crate::mapping) tree: Hierarchy,
+    /// Whether the PE on each leaf takes objects.
+    pub(in crate::mapping) is_free: Vec<bool>,
+    leaf_of_pe: Vec<u32>,
+}
+
+impl Machine {
+    /// The tree of the machine that `database` is of.
+    ///
+    /// A machine that is not built as one (a grid, a graph) gets a tree of its numbers, with the prime
+    /// factors of the number of PEs as arities: PEs with close numbers are close, as they are on grids,
+    /// where the first dimension counts fastest.
+    pub(in crate::mapping) fn of(topology: &dyn Topology, database: &Database) -> Self {
+        let by_number = || Hierarchy::balanced(&prime_factors(topology.pes()));
+        let tree = topology.hierarchy().unwrap_or_else(by_number);
+        let mut leaf_of_pe = vec![0; topology.pes()];
+        for (&pe, leaf) in tree.leaves().iter().zip(0..) {
+            leaf_of_pe[pe as usize] = leaf;
+        }
+        let is_free = tree.leaves().iter().map(|&pe| database.pes[pe as usize].available).collect();
+        Machine { tree, is_free, leaf_of_pe }
+    }
+
+    /// The leaves that PEs are on.
+    pub(in crate::mapping) fn leaves_of(&self, pes: &[u32]) -> Vec<u32> {
+        pes.iter().map(|&pe| self.leaf_of_pe[pe as usize]).collect()
+    }
+
+    /// The PEs that are on leaves.
+    pub(in crate::mapping) fn pes_of(&self, leaves: &[u32]) -> Vec<u32> {
+        leaves.iter().map(|&leaf| self.tree.leaves()[leaf as usize]).collect()
+    }
+}
+
+/// The prime factors of a number, ascending: 100 is 2, 2, 5, 5. None of 0 and 1.
+pub(in crate::mapping) fn prime_factors(mut number: usize) -> Vec<usize> {
+    let mut factors = Vec::new();
+    let mut factor = 2;
+    while factor * factor <= number {
+        while number % factor == 0 {
+            factors.push(factor);
+            number /= factor;
+        }
+        factor += 1;
+    }
+    if number > 1 {
+        factors.push(number);
+    }
+    factors
+}
+
+/// The smallest number of the form 2^a 3^b that is not below `number`.
+pub(in crate::mapping) fn three_smooth(number: usize) -> usize {
+    let powers_of_3 = std::iter::successors(Some(1usize), |power| power.checked_mul(3));
+    let up_to = number.saturating_mul(3);
+    let rounded_up = |power: usize| power * number.div_ceil(power).next_power_of_two();
+    powers_of_3.take_while(|&power| power <= up_to).map(rounded_up).min().unwrap_or(1)
+}
+
+/// A fake tree for some chares and the leaves that may be used: as many as there are chares.
+///
+/// Section V.B of the 2013 paper: the leaves are 2^a 3^b, so that groups stay small, and those too many are
+/// constraints, spread evenly over the smallest subtrees.
+pub(in crate::mapping) fn fake(chares: usize) -> (Hierarchy, Vec<bool>) {
+    let leaves = three_smooth(chares);
+    let arities = prime_factors(leaves);
+    let smallest = arities.last().copied().unwrap_or(1);
+    let (subtrees, surplus) = (leaves / smallest, leaves - chares);
+    let mut is_free = vec![true; leaves];
+    for subtree in 0..subtrees {
+        let constraints = (subtree + 1) * surplus / subtrees - subtree * surplus / subtrees;
+        let end = (subtree + 1) * smallest;
+        is_free[end - constraints..end].fill(false);
+    }
+    (Hierarchy::balanced(&arities), is_free)
+}
+
+/// What is exchanged between different nodes of the tree, summed over its levels, when vertex `v` of the
+/// graph is on leaf `leaf_of[v]`.
+pub(in crate::mapping) fn cut(tree: &Hierarchy, graph: &Graph, leaf_of: &[u32]) -> u128 {
+    let mut node_of_leaf = vec![0u32; tree.leaves().len()];
+    let mut cut = 0;
+    for level in 1..=tree.depth() {
+        for (node, leaves) in (0..).zip(tree.nodes(level)) {
+            node_of_leaf[leaves].fill(node);
+        }
+        let node = |v: u32| node_of_leaf[leaf_of[v as usize] as usize];
+        let apart = graph.pairs().filter(|&(a, b, _)| node(a) != node(b));
+        cut += apart.map(|(.., weight)| u128::from(weight)).sum::<u128>();
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::database;
+    use crate::topology::parse;
+
+    #[test]
+    fn numbers_have_prime_factors() {
+        let check = |number, expected: &[usize]| assert_eq!(prime_factors(number), expected, "{number}");
+        check(0, &[]);
+        check(1, &[]);
+        check(100, &[2, 2, 5, 5]);
+        check(110, &[2, 5, 11]);
+        check(960, &[2, 2, 2, 2, 2, 2, 3, 5]);
+        check(997, &[997]);
+    }
+
+    #[test]
+    fn the_next_number_without_large_factors() {
+        let numbers = [0, 1, 2, 3, 4, 5, 7, 9, 10, 13, 17, 25, 28, 55, 65, 73, 110, 961];
+        let expected = [1, 1, 2, 3, 4, 6, 8, 9, 12, 16, 18, 27, 32, 64, 72, 81, 128, 972];
+        assert_eq!(numbers.map(three_smooth), expected);
+        for number in 1..3000 {
+            let smooth = three_smooth(number);
+            let is_smooth = |n: &usize| prime_factors(*n).iter().all(|&factor| factor <= 3);
+            assert_eq!((number..).find(is_smooth), Some(smooth));
+        }
+    }
+
+    #[test]
+    fn fifty_five_chares_get_64_leaves_with_9_constraints_spread_evenly() {
+        let (tree, is_free) = fake(55);
+        assert_eq!(tree.arities(), Some(vec![2; 6]));
+        assert_eq!(is_free.iter().filter(|&&free| free).count(), 55);
+        let constraints: Vec<usize> = (0..64).filter(|&leaf| !is_free[leaf]).collect();
+        assert_eq!(constraints, [7, 15, 21, 29, 35, 43, 49, 57, 63]);
+    }
+
+    #[test]
+    fn every_fake_tree_has_a_leaf_for_every_chare() {
+        for chares in 0..500 {
+            let (tree, is_free) = fake(chares);
+            assert_eq!(tree.leaves().len(), is_free.len());
+            assert_eq!(is_free.iter().filter(|&&free| free).count(), chares);
+        }
+    }
+
+    #[test]
+    fn machines_without_a_tree_get_one_of_their_numbers() {
+        let arities = |spec: &str| {
+            let topology = parse(spec).expect(spec);
+            Machine::of(&*topology, &database(topology.pes(), &[])).tree.arities()
+        };
+        assert_eq!(arities("tree:8:2:4"), Some(vec![8, 2, 4]));
+        assert_eq!(arities("torus:4x6"), Some(vec![2, 2, 2, 3]));
+        assert_eq!(arities("torus:1"), Some(vec![]));
+    }
+
+    #[test]
+    fn what_meets_at_the_root_is_cut_at_every_level() {
+        let tree = Hierarchy::balanced(&[2, 2]);
+        let graph = Graph::new(4, [(0, 1, 1), (0, 2, 10), (1, 3, 100)]);
+        assert_eq!(cut(&tree, &graph, &[0, 1, 2, 3]), 1 + 20 + 200);
+        assert_eq!(cut(&tree, &graph, &[0, 2, 1, 3]), 2 + 10 + 100);
+    }
+}

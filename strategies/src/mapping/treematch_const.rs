@@ -1,0 +1,323 @@
+//! `TreeMatchConst`: TreeMatch from the root of the machine's tree down, with leaves that take nothing.
+//!
+//! E. Jeannot, E. Meneses, G. Mercier, F. Tessier, G. Zheng, "Communication and topology-aware load
+//! balancing in Charm++ with TreeMatch", Cluster 2013, section IV and algorithm 1: at every node of the
+//! tree, what is to be placed below it is parted among its children, to each as much as it has leaves that
+//! are not constraints, cutting as little as possible ([`crate::partition::constrained`]); then the same
+//! in every child, until there is one process for one leaf. What was cut further up is forgotten.
+//!
+//! As a strategy the constraints are the PEs that are not available, and the processes groups of objects.
+//! Where there are fewer groups than PEs, the matrix is padded with processes that exchange nothing, as
+//! the paper says. Choices where the paper leaves one:
+//! - constraints are the leaves that may *not* be used (the paper), not those that may (its program);
+//! - leaves are in tree order whatever their PEs are called, so physical core numbers do no harm;
+//! - trees need not be balanced: a child takes as many as it has leaves, and no arity is decomposed;
+//! - objects that stay take no leaf, but draw what talks to them into their subtree;
+//! - 1000 trials, as in the paper, for each node; fewer where the graph is so large that the trials of one
+//!   level would take seconds, but never fewer than 10 (as many as Open MPI does).
+//!
+//! Time is O(trials * (PEs + edges)) for each level.
+
+use rayon::prelude::*;
+
+use super::treematch::Affinity;
+use super::treematch::tree::Machine;
+use crate::graph::Graph;
+use crate::partition::constrained;
+use crate::partition::groups::{Grouping, Groups};
+use crate::random::generator;
+use crate::registry::{Named, Param, Params};
+use crate::strategy::check;
+use crate::topology::Hierarchy;
+use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+
+/// `TreeMatchConst` for the registry.
+pub const NAMED: Named = Named {
+    name: "TreeMatchConst",
+    aliases: &[],
+    help: "Groups objects, then parts the groups down the machine's tree, leaving out PEs that are not \
+           available (Jeannot et al. 2013). For clusters of multicore nodes with holes or pinned objects; \
+           slower than TreeMatch.",
+    params: &[GROUPS, IMBALANCE, Affinity::param("bytes"), TRIALS],
+    needs_communication: true,
+    make: |params: &mut Params| {
+        Ok(Box::new(TreeMatchConst {
+            groups: params.take("groups")?,
+            imbalance: params.take_imbalance()?,
+            affinity: params.take("affinity")?,
+            trials: params.take("trials")?,
+        }))
+    },
+};
+
+/// The parameter `groups` for the registry.
+pub(super) const GROUPS: Param = Param {
+    key: "groups",
+    default: "metis",
+    help: "who stays together: `metis` (few bytes between groups, balanced), `greedy` (balanced only), `keep` \
+           (the objects of a PE change places as they are)",
+};
+
+/// The parameter `imbalance` for the registry.
+pub(super) const IMBALANCE: Param =
+    Param { key: "imbalance", default: "0.05", help: "allowed max/avg - 1 of the groups of METIS" };
+
+/// The parameter `trials` for the registry.
+pub(super) const TRIALS: Param = Param {
+    key: "trials",
+    default: "1000",
+    help: "random partitions at each node of the tree, of which the best is taken; large graphs get fewer",
+};
+
+/// The strategy that parts groups down the tree of the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeMatchConst {
+    /// How objects are grouped.
+    pub groups: Grouping,
+    /// How far above the average METIS may load a group: max/avg - 1.
+    pub imbalance: f64,
+    /// What makes objects belong together.
+    pub affinity: Affinity,
+    /// How many partitions are tried at each node of the tree.
+    pub trials: usize,
+}
+
+impl Strategy for TreeMatchConst {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let available = check(database, topology)?;
+        let counted = self.affinity.of(database);
+        let groups = Groups::of(&counted, &available, self.groups, self.imbalance, seed)?;
+        let machine = Machine::of(topology, database);
+        let anchors = machine.leaves_of(&groups.anchors);
+        let leaves = place(&machine.tree, &machine.is_free, &groups.graph, &anchors, self.trials, seed);
+        Ok(Assignment {
+            pe_of: groups.placement(database, &machine.pes_of(&leaves)),
+            notes: vec![("groups".into(), groups.count as f64)],
+        })
+    }
+}
+
+/// The stream of random numbers that choose seeds.
+const STREAM: u64 = 0x7472_6565_6d61_7463;
+
+/// How many vertices and ends of edges the trials of one level may look at, unless that is too few trials.
+const MAX_VISITS: usize = 50_000_000;
+
+/// The least trials of a large graph.
+const MIN_TRIALS: usize = 10;
+
+/// The leaf of every task: one of those that are free, each for one task. Leaves are counted from left to
+/// right.
+///
+/// The vertices of `graph` are the tasks and, after them, an anchor for each of `anchors`: something that is
+/// on that leaf already, and stays.
+///
+/// # Panics
+/// When there are more tasks than free leaves, or not as many entries of `is_free` as leaves.
+pub(super) fn place(
+    tree: &Hierarchy,
+    is_free: &[bool],
+    graph: &Graph,
+    anchors: &[u32],
+    trials: usize,
+    seed: u64,
+) -> Vec<u32> {
+    assert_eq!(is_free.len(), tree.leaves().len(), "every leaf is free or a constraint");
+    let mut free_before = vec![0u32];
+    free_before.extend(is_free.iter().scan(0, |free, &is_free| {
+        *free += u32::from(is_free);
+        Some(*free)
+    }));
+    let (free, tasks) = (free_before[is_free.len()] as usize, graph.vertices() - anchors.len());
+    assert!(tasks <= free, "{tasks} tasks need more than {free} leaves");
+    // Processes that exchange nothing stand between the tasks and the anchors.
+    let added = (free - tasks) as u32;
+    let shift = |v: u32| if (v as usize) < tasks { v } else { v + added };
+    let pairs = graph.pairs().map(|(a, b, weight)| (shift(a), shift(b), weight));
+    let padded = Graph::new(free + anchors.len(), pairs);
+    let visits = padded.vertices() + 2 * padded.edges();
+    let search = Search {
+        tree,
+        free_before,
+        anchors,
+        processes: free,
+        trials: trials.min((MAX_VISITS / visits.max(1)).max(MIN_TRIALS)),
+        seed,
+    };
+    let vertices: Vec<u32> = (0..padded.vertices() as u32).collect();
+    let mut leaf_of = vec![0; free];
+    for (process, leaf) in search.below(0, 0, &padded, &vertices) {
+        leaf_of[process as usize] = leaf;
+    }
+    leaf_of.truncate(tasks);
+    leaf_of
+}
+
+/// What is the same at every node of the tree.
+struct Search<'a> {
+    tree: &'a Hierarchy,
+    /// By leaf: how many leaves before it are free.
+    free_before: Vec<u32>,
+    /// The leaf of each anchor.
+    anchors: &'a [u32],
+    /// Vertices below this are processes, the others anchors.
+    processes: usize,
+    trials: usize,
+    seed: u64,
+}
+
+impl Search<'_> {
+    /// The leaves of the processes among `vertices`, which fill the free leaves below a node; vertex `i` of
+    /// `graph` is `vertices[i]`.
+    fn below(&self, level: usize, node: usize, graph: &Graph, vertices: &[u32]) -> Vec<(u32, u32)> {
+        let free =
+            |leaves: &std::ops::Range<usize>| self.free_before[leaves.end] - self.free_before[leaves.start];
+        let leaves = self.leaves(level, node);
+        let count = free(&leaves) as usize;
+        if count == 0 {
+            return Vec::new();
+        }
+        if level == self.tree.depth() {
+            return vec![(vertices[0], leaves.start as u32)];
+        }
+        let children = self.tree.children(level, node);
+        let leaves_of: Vec<_> = children.clone().map(|child| self.leaves(level + 1, child)).collect();
+        let child_of = |&anchor: &u32| {
+            let leaf = self.anchors[anchor as usize - self.processes] as usize;
+            leaves_of.partition_point(|leaves| leaves.end <= leaf) as u32
+        };
+        let fixed: Vec<u32> = vertices[count..].iter().map(child_of).collect();
+        let capacities: Vec<u32> = leaves_of.iter().map(free).collect();
+        let mut random = generator(self.seed, STREAM ^ ((level as u64) << 32) ^ node as u64);
+        let mut part_of = constrained::partition(graph, &capacities, &fixed, self.trials, &mut random);
+        part_of.extend(fixed);
+        let mut members = vec![Vec::new(); capacities.len()];
+        for (&part, vertex) in part_of.iter().zip(0..) {
+            members[part as usize].push(vertex);
+        }
+        let one = |(child, local): (usize, Vec<u32>)| {
+            let inside: Vec<u32> = local.iter().map(|&v| vertices[v as usize]).collect();
+            self.below(level + 1, child, &graph.induced(&local), &inside)
+        };
+        if let [part] = &mut *members {
+            return one((children.start, std::mem::take(part)));
+        }
+        children.into_par_iter().zip(members).flat_map_iter(one).collect()
+    }
+
+    /// The leaves below a node.
+    fn leaves(&self, level: usize, node: usize) -> std::ops::Range<usize> {
+        self.tree.nodes(level).nth(node).expect("the tree has the node")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::treematch::tests::{FIGURE_1, check_leaves, figure_2};
+    use super::*;
+    use crate::database::{Edge, End};
+    use crate::graph::load;
+    use crate::testing::{assign_on, database};
+    use crate::topology::parse;
+    use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
+
+    /// What figure 2 cuts between the two processors, each pair once.
+    fn cut(pe_of: &[u32]) -> u64 {
+        let graph = Graph::of(&figure_2());
+        graph.pairs().filter(|&(a, b, _)| (pe_of[a as usize] ^ pe_of[b as usize]) & 1 == 1).map(|p| p.2).sum()
+    }
+
+    #[test]
+    fn figure_1_with_constraints_is_parted_3_to_5_with_the_least_cut() {
+        for trials in [10, 1000] {
+            let mut database = figure_2();
+            for pe in [0, 2, 4, 1] {
+                database.pes[pe].available = false;
+            }
+            let spec = format!("TreeMatchConst:trials={trials}");
+            let pe_of = assign_on(&spec, &database, FIGURE_1).expect("an answer").pe_of;
+            // The unused leaves are exactly the constraints.
+            check_leaves(&pe_of, &[6, 8, 10, 3, 5, 7, 9, 11]);
+            assert_eq!(cut(&pe_of), 1311, "{trials} trials");
+            let left: Vec<usize> = (0..8).filter(|&chare| pe_of[chare] % 2 == 0).collect();
+            assert!(left == [0, 1, 2] || left == [4, 5, 6], "{left:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_paper_prints_of_figure_2_is_its_least_cut() {
+        let cut = |left: [usize; 3]| {
+            let pe_of: Vec<u32> = (0..8).map(|chare| u32::from(!left.contains(&chare))).collect();
+            cut(&pe_of)
+        };
+        assert_eq!((cut([0, 1, 2]), cut([4, 5, 6]), cut([1, 2, 3])), (1311, 1311, 1320));
+        let all = (0..8).flat_map(|a| (a + 1..8).flat_map(move |b| (b + 1..8).map(move |c| [a, b, c])));
+        assert_eq!(all.map(cut).min(), Some(1311));
+    }
+
+    #[test]
+    fn objects_that_stay_draw_their_friends_into_their_subtree() {
+        let mut database = database(8, &[(1.0, 6), (1.0, 0), (1.0, 1), (1.0, 2)]);
+        database.objects[0].migratable = false;
+        let edge = |a, b| Edge { from: End::Object(a), to: End::Object(b), messages: 1, bytes: 100 };
+        database.edges = vec![edge(0, 1), edge(2, 0), edge(0, 3)];
+        let pe_of = assign_on("TreeMatchConst", &database, "tree:2:4").expect("an answer").pe_of;
+        assert!(pe_of.iter().all(|&pe| pe >= 4), "{pe_of:?}");
+    }
+
+    #[test]
+    fn uneven_machines_are_filled_too() {
+        let database = load("ring:10").expect("a ring").remap(10);
+        let spec = "TreeMatchConst:groups=keep";
+        let pe_of = assign_on(spec, &database, "tree:4:4[0-2,4-7,12-14]").expect("an answer").pe_of;
+        let mut all = pe_of.clone();
+        all.sort_unstable();
+        assert_eq!(all, (0..10).collect::<Vec<_>>());
+        let node = |pe: u32| [0, 0, 0, 1, 1, 1, 1, 2, 2, 2][pe as usize];
+        let crossing = (0..10).filter(|&i| node(pe_of[i]) != node(pe_of[(i + 1) % 10])).count();
+        assert_eq!(crossing, 3, "{pe_of:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn every_task_has_a_free_leaf_of_its_own(
+            arities in prop::collection::vec(1..4usize, 0..4),
+            blocked in prop::collection::vec(any::<bool>(), 27),
+            edges in prop::collection::vec((any::<u32>(), any::<u32>(), 0..5u64), 0..60),
+            (missing, anchors) in (0..4usize, prop::collection::vec(any::<u32>(), 0..3)),
+            seed in any::<u64>(),
+        ) {
+            let tree = Hierarchy::balanced(&arities);
+            let leaves = tree.leaves().len();
+            let is_free: Vec<bool> = blocked[..leaves].iter().map(|blocked| !blocked).collect();
+            let free = is_free.iter().filter(|&&free| free).count();
+            let tasks = free.saturating_sub(missing);
+            let anchors: Vec<u32> = anchors.iter().map(|anchor| anchor % leaves as u32).collect();
+            let n = (tasks + anchors.len()) as u32;
+            let edges = edges.into_iter().filter(|_| n > 0).map(|(a, b, w)| (a % n.max(1), b % n.max(1), w));
+            let graph = Graph::new(n as usize, edges);
+            let mut leaf_of = place(&tree, &is_free, &graph, &anchors, 20, seed);
+            prop_assert_eq!(&leaf_of, &place(&tree, &is_free, &graph, &anchors, 20, seed));
+            prop_assert!(leaf_of.iter().all(|&leaf| is_free[leaf as usize]));
+            leaf_of.sort_unstable();
+            leaf_of.dedup();
+            prop_assert_eq!(leaf_of.len(), tasks);
+        }
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_nothing() {
+        let graph = Graph::of(&load("random:n=60,degree=6,bytes=3").expect("a graph"));
+        let tree = parse("tree:4:4:4").expect("a tree").hierarchy().expect("a hierarchy");
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            pool.install(|| place(&tree, &[true; 64], &graph, &[], 300, 7))
+        };
+        assert_eq!(run(1), run(2));
+    }
+}
