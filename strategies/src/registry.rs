@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::balance::{dummy, file, greedy, greedy_refine, random, refine, rotate};
-use crate::mapping::topolb;
+use crate::mapping::{refine_topolb, topocentlb, topolb};
 use crate::spelling::{nearest, suggestion};
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
@@ -19,6 +19,8 @@ pub const ALL: &[&Named] = &[
     &refine::NAMED,
     &greedy::NAMED,
     &topolb::NAMED,
+    &topocentlb::NAMED,
+    &refine_topolb::NAMED,
     &file::NAMED,
     &random::NAMED,
     &rotate::NAMED,
