@@ -25,6 +25,9 @@ pub const HELP: (&str, &str) = (
 /// The stream of random numbers that choose nodes.
 const STREAM: u64 = 0x616c_6c6f_6361_7465;
 
+/// How many entries of a row of the machine take as long as one distance asked for alone.
+const MAX_ROW_SHARE: usize = 32;
+
 /// No PE.
 const NONE: u32 = u32::MAX;
 
@@ -173,7 +176,13 @@ impl Topology for Allocation {
     }
 
     fn distances_from(&self, a: usize, row: &mut [u32]) {
-        self.machine.distances_to(self.nodes[a] as usize, &self.nodes, row);
+        let a = self.nodes[a] as usize;
+        if self.machine.pes() / self.nodes.len() > MAX_ROW_SHARE {
+            return self.machine.distances_to(a, &self.nodes, row);
+        }
+        let mut whole = vec![0; self.machine.pes()];
+        self.machine.distances_from(a, &mut whole);
+        row.iter_mut().zip(&self.nodes).for_each(|(distance, &node)| *distance = whole[node as usize]);
     }
 
     fn links(&self) -> usize {

@@ -1,7 +1,7 @@
 //! `graph:FILE`: a machine with the links of a graph, whose every vertex is a PE.
 //!
 //! The file is one that task graphs are read from (METIS, Matrix Market, edge list), or the spec of a
-//! generated one, as in `graph:random:n=64,degree=4`. An edge is a link each way. Weights say how long
+//! generated one, as in `graph:random:n=64,degree=8`. An edge is a link each way. Weights say how long
 //! links are compared with each other: a length is a weight divided by the greatest common divisor of
 //! all, so where weights are equal every link is one hop, and it does not matter whether a file has an
 //! edge once or both ways round. Edges of weight 0 are none.

@@ -94,10 +94,9 @@ impl DistanceMatrix {
             if itself != 0 {
                 return Err(format!("line {line}: the distance of PE {a} to itself is 0, found {itself}"));
             }
-            for b in 0..a {
+            for (b, other) in line_of[..a].iter().enumerate() {
                 let (there, back) = (self.distance(a, b), self.distance(b, a));
                 if there != back {
-                    let other = line_of[b];
                     return Err(format!(
                         "line {line}: PE {a} is {there} from PE {b}, and line {other} says {back}; a distance is \
                          the same both ways"

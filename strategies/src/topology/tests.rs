@@ -214,6 +214,7 @@ const SMALL: &[&str] = &[
     "dragonfly:groups=3,routers=2,hosts=2",
     "graph:kneighbor:7,4",
     "torus:4x2[5,0-2]",
+    "mesh:11x19[208,0,7,100]",
     "(mesh:3*flat:2)[4,1,0]",
     "(mesh:3*flat:2)[4,1,0][2,0]",
     "flat:1",
