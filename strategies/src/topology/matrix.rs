@@ -130,6 +130,10 @@ impl Topology for DistanceMatrix {
         row.copy_from_slice(&self.distances[a * self.pes..][..self.pes]);
     }
 
+    fn diameter(&self) -> u32 {
+        self.distances.iter().copied().max().unwrap_or(0)
+    }
+
     fn links(&self) -> usize {
         self.pes * (self.pes - 1)
     }
