@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::spec::{as_part, keyed};
-use super::{Hierarchy, Link, Topology, rename};
+use super::{Hierarchy, Link, Topology, file, rename};
 use crate::random::{below, generator};
 
 /// What help says of allocations.
@@ -68,13 +68,10 @@ impl Allocation {
 
     /// The allocation that `text` describes, which stands between the brackets.
     pub(super) fn parse(machine: Arc<dyn Topology>, text: &str) -> Result<Self, String> {
-        if let Some(file) = text.strip_prefix('@') {
-            let lines = std::fs::read_to_string(file).map_err(|error| {
-                format!("cannot read the nodes `{file}`: {error}; check its name and that it may be read")
-            })?;
-            let nodes = read(&lines, &*machine).map_err(|reason| format!("{file}: {reason}"))?;
-            return Allocation::of(machine, nodes, text.to_string())
-                .map_err(|reason| format!("{file}: {reason}"));
+        if let Some(name) = text.strip_prefix('@') {
+            let in_file = |reason| format!("{name}: {reason}");
+            let nodes = read(&file::text("nodes", name)?, &*machine).map_err(in_file)?;
+            return Allocation::of(machine, nodes, text.to_string()).map_err(in_file);
         }
         if let Some(arguments) = text.strip_prefix("random:") {
             let (count, rest) = arguments.split_once(',').unwrap_or((arguments, ""));
@@ -120,7 +117,6 @@ fn list(text: &str, machine: &dyn Topology) -> Result<Vec<u32>, String> {
 
 /// The nodes of a file, one per line.
 fn read(text: &str, machine: &dyn Topology) -> Result<Vec<u32>, String> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().map(str::trim).zip(1..);
     let node = |(line, number): (&str, usize)| {
         let node =

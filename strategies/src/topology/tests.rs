@@ -346,7 +346,7 @@ fn what_is_wrong_with_a_spec_is_said() {
         ("graph:none.graph", "cannot read the task graph `none.graph`"),
         ("graph:ring:20000", "a machine graph has 1 to 16384 vertices, this one has 20000"),
         ("matrix:", "expected the name of a file with a line of distances per PE"),
-        ("matrix:none", "cannot read `none`"),
+        ("matrix:none", "cannot read the distances `none`"),
         ("torus:4*", "a machine is missing beside `*` or `[`"),
         ("[0]", "a machine is missing beside `*` or `[`"),
         ("torus:4*tree:0", "in `tree:0`: a size is at least 1"),
