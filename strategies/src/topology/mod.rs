@@ -7,6 +7,7 @@ use std::sync::Arc;
 mod allocation;
 mod dragonfly;
 mod fat_tree;
+mod file;
 mod flat;
 mod graph;
 mod grid;
