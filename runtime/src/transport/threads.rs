@@ -51,7 +51,8 @@ fn pe(
     setup: &(dyn Fn(PeCx) -> Built + Sync),
 ) {
     if node.settings.bind {
-        core_affinity::set_for_current(core_affinity::CoreId { id: rank as usize });
+        let cpu = node.settings.topology.cpu_of(rank as usize).unwrap_or(rank as usize);
+        core_affinity::set_for_current(core_affinity::CoreId { id: cpu });
     }
     node.bells.own(rank);
     let built = build(node, PeCx::new(rank, Arc::clone(node), Carrier::Threads), setup);
