@@ -9,7 +9,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::balance::{dummy, file, greedy, greedy_refine, random, refine, rotate};
-use crate::mapping::{tmlb_min_weight, tmlb_tree_based, topolb, treematch, treematch_const};
+use crate::mapping::{
+    refine_topolb, tmlb_min_weight, tmlb_tree_based, topocentlb, topolb, treematch, treematch_const,
+};
 use crate::spelling::{nearest, suggestion};
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
@@ -19,6 +21,8 @@ pub const ALL: &[&Named] = &[
     &refine::NAMED,
     &greedy::NAMED,
     &topolb::NAMED,
+    &topocentlb::NAMED,
+    &refine_topolb::NAMED,
     &treematch::NAMED,
     &treematch_const::NAMED,
     &tmlb_min_weight::NAMED,

@@ -23,10 +23,10 @@
 //! a group may change to another core only if that makes no core heavier than the heaviest was.
 //!
 //! Except for large prime factors the time is O(restarts * E log E) and that of the matching: 0.7 ms for 64
-//! PEs, half a second for 4096.
+//! PEs, about a second for 4096.
 
 use super::treematch::share::{SURPLUS, consecutive, share};
-use super::treematch::{Affinity, RESTARTS, Surplus, order, tree};
+use super::treematch::{Affinity, RESTARTS, Surplus, at_least_one, order, tree};
 use super::treematch_const::{self, TRIALS};
 use crate::balance::load::Work;
 use crate::graph::Graph;
@@ -64,8 +64,8 @@ pub const NAMED: Named = Named {
             affinity: params.take("affinity")?,
             matching,
             surplus: params.take("surplus")?,
-            restarts: params.take("restarts")?,
-            trials: params.take("trials")?,
+            restarts: at_least_one(params, "restarts")?,
+            trials: at_least_one(params, "trials")?,
         }))
     },
 };

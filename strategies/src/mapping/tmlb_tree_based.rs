@@ -13,8 +13,9 @@
 //! - a node is what hangs below the root, if that is several PEs; where the root's children are PEs, the
 //!   machine is one node. `level` says otherwise (`level=2` where switches are above the nodes);
 //! - part i of a node belongs to its i-th core in tree order: parts are next to those they talk to;
-//! - the groups stay as they are if no less would be exchanged between the nodes of the tree, summed over
-//!   its levels, so that a program that is placed well does not migrate for nothing;
+//! - what is placed well does not migrate for nothing: the groups stay as they are, and a node keeps the
+//!   chares it then has on the cores that have them, if no less would be exchanged between the nodes of the
+//!   tree, summed over its levels, and (in the second step) the heaviest core be no lighter;
 //! - affinity is the number of messages.
 //!
 //! Beyond the paper: PEs that are not available are constraints of the first step, and their groups go to
@@ -25,13 +26,13 @@
 use rayon::prelude::*;
 
 use super::treematch::share::{SURPLUS, consecutive, share};
-use super::treematch::tree::{self, Machine};
-use super::treematch::{Affinity, RESTARTS, Surplus, place};
+use super::treematch::tree::{self, Levels, Machine};
+use super::treematch::{Affinity, RESTARTS, Surplus, at_least_one, place};
 use super::treematch_const::{self, TRIALS};
 use crate::balance::load::Work;
 use crate::database::Object;
 use crate::graph::Graph;
-use crate::partition::groups::{Grouping, Groups};
+use crate::partition::groups::{By, Grouping, Groups};
 use crate::partition::weights;
 use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
@@ -67,8 +68,8 @@ pub const NAMED: Named = Named {
             affinity: params.take("affinity")?,
             level,
             surplus: params.take("surplus")?,
-            restarts: params.take("restarts")?,
-            trials: params.take("trials")?,
+            restarts: at_least_one(params, "restarts")?,
+            trials: at_least_one(params, "trials")?,
         }))
     },
 };
@@ -87,6 +88,9 @@ pub struct TmlbTreeBased {
     /// How many partitions are tried at each node of a fake tree.
     pub trials: usize,
 }
+
+/// The groups of the first step.
+const AS_THEY_ARE: Grouping = Grouping { by: By::Keep, equal: false, imbalance: 0.0 };
 
 impl Strategy for TmlbTreeBased {
     fn assign(
@@ -108,17 +112,27 @@ impl Strategy for TmlbTreeBased {
             )));
         }
         let counted = self.affinity.of(database);
-        let groups = Groups::of(&counted, &available, Grouping::Keep, 0.0, seed)?;
-        let pes = permute(&machine, database, &groups, (self.restarts, self.trials), seed);
+        let groups = Groups::of(&counted, &available, AS_THEY_ARE, seed)?;
+        let levels = Levels::of(&machine.tree);
+        let effort = (self.restarts, self.trials);
+        let pes = permute(&machine, &levels, database, &groups, effort, seed);
         let nodes = nodes(&machine, level, database, &groups.placement(database, &pes));
-        let work = Work::new(database, available);
-        Ok(Assignment::new(self.balance(&work, &Graph::of(&counted), nodes, seed)))
+        let inside = Inside::new(&machine, &levels, Work::new(database, available), &Graph::of(&counted));
+        let cores = nodes.par_iter().map(|node| inside.balance(node, self.surplus, self.trials, seed));
+        let mut answer = Assignment::unchanged(database);
+        for (node, cores) in nodes.iter().zip(cores.collect::<Vec<_>>()) {
+            for (&chare, core) in node.chares.iter().zip(cores) {
+                answer.pe_of[chare as usize] = node.cores[core as usize];
+            }
+        }
+        Ok(answer)
     }
 }
 
 /// The PE of every group: the first step.
 fn permute(
     machine: &Machine,
+    levels: &Levels,
     database: &Database,
     groups: &Groups,
     effort: (usize, usize),
@@ -137,7 +151,7 @@ fn permute(
         group.is_none_or(|g| object.pe == present[g as usize] && database.pes[object.pe as usize].available)
     };
     if database.objects.iter().zip(&groups.group_of).all(stands) {
-        let cut = |leaves: &[u32]| tree::cut(&machine.tree, &groups.graph, &[leaves, &*anchors].concat());
+        let cut = |leaves: &[u32]| levels.cut(&groups.graph, &[leaves, &*anchors].concat());
         if cut(&machine.leaves_of(&present)) <= cut(&leaves) {
             return present;
         }
@@ -151,61 +165,99 @@ struct Node {
     cores: Vec<u32>,
     /// The movable objects on them, ascending.
     chares: Vec<u32>,
+    /// By chare: the core it is on after the first step, by position.
+    core_of: Vec<u32>,
 }
 
 /// The nodes of a level of the machine when object `i` is on `pe_of[i]`.
 fn nodes(machine: &Machine, level: usize, database: &Database, pe_of: &[u32]) -> Vec<Node> {
     let leaves = machine.tree.leaves();
-    let mut node_of_pe = vec![0; leaves.len()];
+    // The node of each PE, and which of its cores it is.
+    let mut place = vec![(0, 0); leaves.len()];
     let mut nodes = Vec::new();
     for below in machine.tree.nodes(level) {
-        leaves[below.clone()].iter().for_each(|&pe| node_of_pe[pe as usize] = nodes.len());
-        let cores = below.filter(|&leaf| machine.is_free[leaf]).map(|leaf| leaves[leaf]).collect();
-        nodes.push(Node { cores, chares: Vec::new() });
+        let free = below.filter(|&leaf| machine.is_free[leaf]).map(|leaf| leaves[leaf]);
+        let cores: Vec<u32> = free.collect();
+        cores.iter().zip(0..).for_each(|(&pe, core)| place[pe as usize] = (nodes.len(), core));
+        nodes.push(Node { cores, chares: Vec::new(), core_of: Vec::new() });
     }
     for ((object, &pe), number) in database.objects.iter().zip(pe_of).zip(0..) {
         if object.migratable {
-            nodes[node_of_pe[pe as usize]].chares.push(number);
+            let (node, core) = place[pe as usize];
+            nodes[node].chares.push(number);
+            nodes[node].core_of.push(core);
         }
     }
     nodes
 }
 
-impl TmlbTreeBased {
-    /// The PE of every object when each node is balanced by itself: the second step.
-    fn balance(&self, work: &Work, graph: &Graph, nodes: Vec<Node>, seed: u64) -> Vec<u32> {
-        let objects = &work.database().objects;
+/// What the second step knows of all nodes.
+struct Inside<'a> {
+    machine: &'a Machine,
+    levels: &'a Levels,
+    work: Work<'a>,
+    /// The loads of objects as whole numbers.
+    weights: Vec<u32>,
+    /// The vertices are the objects and, after them, for each PE what stays there.
+    graph: Graph,
+}
+
+impl<'a> Inside<'a> {
+    fn new(machine: &'a Machine, levels: &'a Levels, work: Work<'a>, graph: &Graph) -> Self {
+        let (objects, pes) = (&work.database().objects, work.database().pes.len());
+        let vertex = |(o, i): (&Object, u32)| if o.migratable { i } else { objects.len() as u32 + o.pe };
+        let vertices: Vec<u32> = objects.iter().zip(0..).map(vertex).collect();
+        let graph = graph.quotient(&vertices, objects.len() + pes);
         let weights = weights(objects.iter().map(|object| object.load_seconds));
-        // What stays on a PE is one vertex, and these stand after the objects.
-        let stays = |pe: u32| objects.len() as u32 + pe;
-        let vertices = objects.iter().zip(0..).map(|(o, i)| if o.migratable { i } else { stays(o.pe) });
-        let vertices: Vec<u32> = vertices.collect();
-        let graph = graph.quotient(&vertices, objects.len() + work.database().pes.len());
-        let shares = nodes.par_iter().map(|Node { cores, chares }| {
-            if cores.len() < 2 {
-                return vec![chares.clone()];
-            }
-            let (fake, is_free) = tree::fake(chares.len());
-            // On the leaf where the part of its core begins.
-            let anchor = |(core, &pe)| (stays(pe), (core * is_free.len() / cores.len()) as u32);
-            let anchors = cores.iter().enumerate().map(anchor);
-            let mut anchors: Vec<_> = anchors.filter(|&(v, _)| graph.degree(v as usize) > 0).collect();
-            anchors.sort_unstable();
-            let (staying, anchors): (Vec<u32>, Vec<u32>) = anchors.into_iter().unzip();
-            let inner = graph.induced(&[&**chares, &staying].concat());
-            let leaf_of = treematch_const::place(&fake, &is_free, &inner, &anchors, self.trials, seed);
-            let mut order: Vec<(u32, u32)> = leaf_of.into_iter().zip(chares.iter().copied()).collect();
-            order.sort_unstable();
-            let sequence: Vec<u32> = order.into_iter().map(|(_, chare)| chare).collect();
-            share(work, &weights, cores, consecutive(&sequence, cores.len()), self.surplus)
-        });
-        let mut pe_of = work.database().placement();
-        for (node, shares) in nodes.iter().zip(shares.collect::<Vec<_>>()) {
-            for (share, &core) in shares.iter().zip(&node.cores) {
-                share.iter().for_each(|&chare| pe_of[chare as usize] = core);
+        Inside { machine, levels, work, weights, graph }
+    }
+
+    /// The core of each chare of a node, by position, when the node is balanced by itself.
+    fn balance(&self, node: &Node, surplus: Surplus, trials: usize, seed: u64) -> Vec<u32> {
+        let Node { cores, chares, core_of } = node;
+        if cores.len() < 2 {
+            return core_of.clone();
+        }
+        let (fake, is_free) = tree::fake(chares.len());
+        // What stays on a core is on the leaf where the part of that core begins.
+        let stays = |pe: u32| self.work.database().objects.len() as u32 + pe;
+        let anchor = |(core, &pe)| (pe, (core * is_free.len() / cores.len()) as u32);
+        let anchors = cores.iter().enumerate().map(anchor);
+        let mut anchors: Vec<(u32, u32)> =
+            anchors.filter(|&(pe, _)| self.graph.degree(stays(pe) as usize) > 0).collect();
+        anchors.sort_unstable();
+        let (staying, anchors): (Vec<u32>, Vec<u32>) = anchors.into_iter().unzip();
+        let vertices = chares.iter().copied().chain(staying.iter().map(|&pe| stays(pe)));
+        let graph = self.graph.induced(&vertices.collect::<Vec<_>>());
+        let leaf_of = treematch_const::place(&fake, &is_free, &graph, &anchors, trials, seed);
+        let mut order: Vec<(u32, u32)> = leaf_of.into_iter().zip(chares.iter().copied()).collect();
+        order.sort_unstable();
+        let sequence: Vec<u32> = order.into_iter().map(|(_, chare)| chare).collect();
+        let parts = consecutive(&sequence, cores.len());
+        let mut balanced = vec![0; chares.len()];
+        for (share, core) in share(&self.work, &self.weights, cores, parts, surplus).iter().zip(0..) {
+            for chare in share {
+                balanced[chares.binary_search(chare).expect("a chare of the node is shared")] = core;
             }
         }
-        pe_of
+        let cut = |core_of: &[u32]| {
+            let pes = core_of.iter().map(|&core| cores[core as usize]);
+            let pes: Vec<u32> = pes.chain(staying.iter().copied()).collect();
+            self.levels.cut(&graph, &self.machine.leaves_of(&pes))
+        };
+        let is_no_better = self.heaviest_seconds(node, core_of) <= self.heaviest_seconds(node, &balanced)
+            && cut(core_of) <= cut(&balanced);
+        if is_no_better { core_of.clone() } else { balanced }
+    }
+
+    /// Seconds of the heaviest core of a node.
+    fn heaviest_seconds(&self, node: &Node, core_of: &[u32]) -> f64 {
+        let fixed = node.cores.iter().map(|&pe| self.work.fixed_seconds[pe as usize]);
+        let mut seconds: Vec<f64> = fixed.collect();
+        for (&chare, &core) in node.chares.iter().zip(core_of) {
+            seconds[core as usize] += self.work.seconds(chare, node.cores[core as usize]);
+        }
+        seconds.into_iter().fold(0.0, f64::max)
     }
 }
 
@@ -234,9 +286,11 @@ mod tests {
             (object.pe, object.load_seconds) = (i % 8, 1.0 + f64::from(i % 7));
         }
         let machine = Machine::of(&*parse("tree:2:4").expect("a tree"), &database);
-        let groups =
-            Groups::of(&database, &[0, 1, 2, 3, 4, 5, 6, 7], Grouping::Keep, 0.0, 0).expect("groups");
-        let permuted = groups.placement(&database, &permute(&machine, &database, &groups, (16, 100), 0));
+        let groups = Groups::of(&database, &[0, 1, 2, 3, 4, 5, 6, 7], AS_THEY_ARE, 0).expect("groups");
+        let permuted = groups.placement(
+            &database,
+            &permute(&machine, &Levels::of(&machine.tree), &database, &groups, (16, 100), 0),
+        );
         let answer = assign_on("TMLB_TREEBASED:trials=100", &database, "tree:2:4").expect("an answer").pe_of;
         assert!(permuted.iter().zip(&answer).all(|(before, after)| before / 4 == after / 4));
         // Dealt in turn, the cores have 14 chares or 13; each node is balanced in itself.
@@ -279,8 +333,10 @@ mod tests {
     #[test]
     fn a_program_that_is_placed_and_balanced_well_stays() {
         let database = load("ring:64").expect("a ring").remap(64);
-        let answer = assign_on("TMLB_TREEBASED:level=3", &database, "tree:8:2:4").expect("an answer");
-        assert_eq!(answer.moves(&database).count(), 0);
+        for spec in ["TMLB_TREEBASED", "TMLB_TREEBASED:level=0", "TMLB_TREEBASED:level=3"] {
+            let answer = assign_on(spec, &database, "tree:8:2:4").expect("an answer");
+            assert_eq!(answer.moves(&database).count(), 0, "{spec}");
+        }
     }
 
     #[test]

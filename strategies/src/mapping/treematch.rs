@@ -35,11 +35,11 @@ use grouping::Ties;
 
 use tree::Machine;
 
-use super::treematch_const::{self, GROUPS, IMBALANCE, TRIALS};
+use super::treematch_const::{self, TRIALS};
 use crate::graph::Graph;
-use crate::partition::groups::{Grouping, Groups};
+use crate::partition::groups::{self, Grouping, Groups};
 use crate::random::generator;
-use crate::registry::{Named, Param, Params};
+use crate::registry::{Named, Param, ParamError, Params};
 use crate::strategy::check;
 use crate::topology::Hierarchy;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
@@ -51,15 +51,14 @@ pub const NAMED: Named = Named {
     help: "Groups objects, then matches the groups to the machine's tree from the leaves up (Jeannot and \
            Mercier 2010). Nearly everything moves once. For communication-bound programs on clusters of \
            multicore nodes and on fat trees.",
-    params: &[GROUPS, IMBALANCE, Affinity::param("bytes"), RESTARTS, TRIALS],
+    params: &[groups::GROUPS, groups::SIZES, groups::IMBALANCE, Affinity::param("bytes"), RESTARTS, TRIALS],
     needs_communication: true,
     make: |params: &mut Params| {
         Ok(Box::new(TreeMatch {
-            groups: params.take("groups")?,
-            imbalance: params.take_imbalance()?,
+            grouping: Grouping::take(params)?,
             affinity: params.take("affinity")?,
-            restarts: params.take("restarts")?,
-            trials: params.take("trials")?,
+            restarts: at_least_one(params, "restarts")?,
+            trials: at_least_one(params, "trials")?,
         }))
     },
 };
@@ -71,13 +70,19 @@ pub(super) const RESTARTS: Param = Param {
     help: "how often the tree is built, with ties broken differently; the best is taken",
 };
 
+/// The value of `key`, which says how often something is tried.
+pub(super) fn at_least_one(params: &mut Params, key: &str) -> Result<usize, ParamError> {
+    match params.take(key)? {
+        0 => Err(params.bad(key, "0", "something is tried at least once")),
+        number => Ok(number),
+    }
+}
+
 /// The strategy that matches groups to the tree of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeMatch {
     /// How objects are grouped.
-    pub groups: Grouping,
-    /// How far above the average METIS may load a group: max/avg - 1.
-    pub imbalance: f64,
+    pub grouping: Grouping,
     /// What makes objects belong together.
     pub affinity: Affinity,
     /// How often the tree is built.
@@ -95,7 +100,7 @@ impl Strategy for TreeMatch {
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
         let counted = self.affinity.of(database);
-        let groups = Groups::of(&counted, &available, self.groups, self.imbalance, seed)?;
+        let groups = Groups::of(&counted, &available, self.grouping, seed)?;
         let machine = Machine::of(topology, database);
         let effort = (self.restarts, self.trials);
         let anchors = machine.leaves_of(&groups.anchors);

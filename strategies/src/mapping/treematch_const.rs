@@ -20,11 +20,11 @@
 
 use rayon::prelude::*;
 
-use super::treematch::Affinity;
 use super::treematch::tree::Machine;
+use super::treematch::{Affinity, at_least_one};
 use crate::graph::Graph;
 use crate::partition::constrained;
-use crate::partition::groups::{Grouping, Groups};
+use crate::partition::groups::{self, Grouping, Groups};
 use crate::random::generator;
 use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
@@ -38,29 +38,16 @@ pub const NAMED: Named = Named {
     help: "Groups objects, then parts the groups down the machine's tree, leaving out PEs that are not \
            available (Jeannot et al. 2013). For clusters of multicore nodes with holes or pinned objects; \
            slower than TreeMatch.",
-    params: &[GROUPS, IMBALANCE, Affinity::param("bytes"), TRIALS],
+    params: &[groups::GROUPS, groups::SIZES, groups::IMBALANCE, Affinity::param("bytes"), TRIALS],
     needs_communication: true,
     make: |params: &mut Params| {
         Ok(Box::new(TreeMatchConst {
-            groups: params.take("groups")?,
-            imbalance: params.take_imbalance()?,
+            grouping: Grouping::take(params)?,
             affinity: params.take("affinity")?,
-            trials: params.take("trials")?,
+            trials: at_least_one(params, "trials")?,
         }))
     },
 };
-
-/// The parameter `groups` for the registry.
-pub(super) const GROUPS: Param = Param {
-    key: "groups",
-    default: "metis",
-    help: "who stays together: `metis` (few bytes between groups, balanced), `greedy` (balanced only), `keep` \
-           (the objects of a PE change places as they are)",
-};
-
-/// The parameter `imbalance` for the registry.
-pub(super) const IMBALANCE: Param =
-    Param { key: "imbalance", default: "0.05", help: "allowed max/avg - 1 of the groups of METIS" };
 
 /// The parameter `trials` for the registry.
 pub(super) const TRIALS: Param = Param {
@@ -73,9 +60,7 @@ pub(super) const TRIALS: Param = Param {
 #[derive(Clone, Copy, Debug)]
 pub struct TreeMatchConst {
     /// How objects are grouped.
-    pub groups: Grouping,
-    /// How far above the average METIS may load a group: max/avg - 1.
-    pub imbalance: f64,
+    pub grouping: Grouping,
     /// What makes objects belong together.
     pub affinity: Affinity,
     /// How many partitions are tried at each node of the tree.
@@ -91,7 +76,7 @@ impl Strategy for TreeMatchConst {
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
         let counted = self.affinity.of(database);
-        let groups = Groups::of(&counted, &available, self.groups, self.imbalance, seed)?;
+        let groups = Groups::of(&counted, &available, self.grouping, seed)?;
         let machine = Machine::of(topology, database);
         let anchors = machine.leaves_of(&groups.anchors);
         let leaves = place(&machine.tree, &machine.is_free, &groups.graph, &anchors, self.trials, seed);

@@ -243,8 +243,7 @@ mod tests {
         for vertex in 0..n {
             if part_of[vertex] == NONE {
                 let mut best: Option<(u64, u32)> = None;
-                for other in 0..n {
-                    let part = part_of[other];
+                for (other, &part) in part_of.iter().enumerate() {
                     if part != NONE && room[part as usize] > 0 {
                         let cost = weight(vertex, other);
                         if best.is_none_or(|(most, _)| cost > most) {

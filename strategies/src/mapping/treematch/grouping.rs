@@ -76,10 +76,11 @@ fn from_all(graph: &Graph, arity: usize, ties: &mut Ties) -> Vec<u32> {
     for (a, b, weight) in graph.pairs() {
         weights[a as usize * vertices + b as usize] = weight;
     }
+    let totals: Vec<u64> = (0..vertices).map(|v| graph.weight(v)).collect();
     let mut groups = Vec::new();
     let mut members: Vec<usize> = (0..arity).collect();
     loop {
-        let total: u128 = members.iter().map(|&v| u128::from(graph.weight(v))).sum();
+        let total: u128 = members.iter().map(|&v| u128::from(totals[v])).sum();
         let inside = members.iter().enumerate().flat_map(|(i, &b)| {
             let row = &weights;
             members[..i].iter().map(move |&a| 2 * u128::from(row[a * vertices + b]))

@@ -24,10 +24,10 @@ pub(in crate::mapping) fn figure_2() -> Database {
         [1, 1, 1, 100, 1, 1, 1000, 0],
     ];
     let mut database = database(12, &[(1.0, 0); 8]);
-    for a in 0..8 {
-        for b in a + 1..8 {
+    for (a, row) in MATRIX.iter().enumerate() {
+        for (b, &bytes) in row.iter().enumerate().skip(a + 1) {
             let (from, to) = (End::Object(a as u32), End::Object(b as u32));
-            database.edges.push(Edge { from, to, messages: 1, bytes: MATRIX[a][b] });
+            database.edges.push(Edge { from, to, messages: 1, bytes });
         }
     }
     database
@@ -162,8 +162,22 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let graph = Graph::new(24, edges);
-        let tree = Hierarchy::balanced(&[2, 2, 2, 3]);
-        let cut = |restarts| tree::cut(&tree, &graph, &order(&graph, &[2, 2, 2, 3], restarts, seed));
+        let levels = tree::Levels::of(&Hierarchy::balanced(&[2, 2, 2, 3]));
+        let cut = |restarts| levels.cut(&graph, &order(&graph, &[2, 2, 2, 3], restarts, seed));
         prop_assert!(cut(8) <= cut(1));
     }
+}
+
+#[test]
+fn what_is_tried_never_and_what_is_no_choice_is_refused() {
+    let check = |spec: &str, expected: &str| {
+        let error = crate::registry::parse(spec, &[]).expect_err(spec).to_string();
+        assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+    };
+    check("TreeMatch:restarts=0", "at least once");
+    check("TreeMatchConst:trials=0", "at least once");
+    check("TMLB_MIN_WEIGHT:affinity=words", "affinity is `messages` or `bytes`");
+    check("TMLB_MIN_WEIGHT:matching=maybe", "it is `on` or `off`");
+    check("TMLB_TREEBASED:surplus=all", "the `heaviest` or the `lightest`");
+    check("TMLB_TREEBASED:level=top", "it is `auto` or a number of levels below the root");
 }

@@ -84,20 +84,29 @@ pub(in crate::mapping) fn fake(chares: usize) -> (Hierarchy, Vec<bool>) {
     (Hierarchy::balanced(&arities), is_free)
 }
 
-/// What is exchanged between different nodes of the tree, summed over its levels, when vertex `v` of the
-/// graph is on leaf `leaf_of[v]`.
-pub(in crate::mapping) fn cut(tree: &Hierarchy, graph: &Graph, leaf_of: &[u32]) -> u128 {
-    let mut node_of_leaf = vec![0u32; tree.leaves().len()];
-    let mut cut = 0;
-    for level in 1..=tree.depth() {
-        for (node, leaves) in (0..).zip(tree.nodes(level)) {
-            node_of_leaf[leaves].fill(node);
-        }
-        let node = |v: u32| node_of_leaf[leaf_of[v as usize] as usize];
-        let apart = graph.pairs().filter(|&(a, b, _)| node(a) != node(b));
-        cut += apart.map(|(.., weight)| u128::from(weight)).sum::<u128>();
+/// Which leaves are below the same nodes of a tree.
+pub(in crate::mapping) struct Levels {
+    /// By level below the root: the node that each leaf is below.
+    node_of_leaf: Vec<Vec<u32>>,
+}
+
+impl Levels {
+    /// Those of a tree.
+    pub(in crate::mapping) fn of(tree: &Hierarchy) -> Self {
+        let nodes = |level| (0..).zip(tree.nodes(level)).flat_map(|(node, leaves)| leaves.map(move |_| node));
+        Levels { node_of_leaf: (1..=tree.depth()).map(|level| nodes(level).collect()).collect() }
     }
-    cut
+
+    /// What is exchanged between different nodes, summed over the levels, when vertex `v` of the graph is on
+    /// leaf `leaf_of[v]`.
+    pub(in crate::mapping) fn cut(&self, graph: &Graph, leaf_of: &[u32]) -> u128 {
+        let cut = |node_of_leaf: &Vec<u32>| {
+            let node = |v: u32| node_of_leaf[leaf_of[v as usize] as usize];
+            let apart = graph.pairs().filter(|&(a, b, _)| node(a) != node(b));
+            apart.map(|(.., weight)| u128::from(weight)).sum::<u128>()
+        };
+        self.node_of_leaf.iter().map(cut).sum()
+    }
 }
 
 #[cfg(test)]
@@ -160,9 +169,9 @@ mod tests {
 
     #[test]
     fn what_meets_at_the_root_is_cut_at_every_level() {
-        let tree = Hierarchy::balanced(&[2, 2]);
+        let levels = Levels::of(&Hierarchy::balanced(&[2, 2]));
         let graph = Graph::new(4, [(0, 1, 1), (0, 2, 10), (1, 3, 100)]);
-        assert_eq!(cut(&tree, &graph, &[0, 1, 2, 3]), 1 + 20 + 200);
-        assert_eq!(cut(&tree, &graph, &[0, 2, 1, 3]), 2 + 10 + 100);
+        assert_eq!(levels.cut(&graph, &[0, 1, 2, 3]), 1 + 20 + 200);
+        assert_eq!(levels.cut(&graph, &[0, 2, 1, 3]), 2 + 10 + 100);
     }
 }
