@@ -26,6 +26,7 @@ const MORE: &[&str] = &[
     "TMLB_MIN_WEIGHT:matching=off,surplus=lightest",
     "TMLB_MIN_WEIGHT:affinity=bytes+TMLB_TREEBASED:level=0",
     "GreedyLB+RefineTopoLB",
+    "RandomLB:groups=keep",
     "GreedyLB+RefineLB",
     "RandomLB+TopoLB:groups=keep+GreedyRefineLB",
 ];
