@@ -8,7 +8,10 @@ use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::balance::{dummy, file, greedy, greedy_refine, random, refine, rotate};
+use crate::balance::{
+    comm_aware_refine, distributed, dummy, file, greedy, greedy_comm, greedy_refine, metis_lb, random,
+    rec_bipart, refine, refine_comm, refine_swap, rotate, tempered,
+};
 use crate::mapping::topolb;
 use crate::spelling::{nearest, suggestion};
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
@@ -17,7 +20,15 @@ use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 pub const ALL: &[&Named] = &[
     &greedy_refine::NAMED,
     &refine::NAMED,
+    &refine_swap::NAMED,
     &greedy::NAMED,
+    &greedy_comm::NAMED,
+    &refine_comm::NAMED,
+    &comm_aware_refine::NAMED,
+    &metis_lb::NAMED,
+    &rec_bipart::NAMED,
+    &distributed::NAMED,
+    &tempered::NAMED,
     &topolb::NAMED,
     &file::NAMED,
     &random::NAMED,
