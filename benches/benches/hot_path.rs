@@ -1,32 +1,12 @@
 //! `cargo bench -p equipoise-benches --bench hot_path [-- --small --rounds N --json FILTER]`
 
-use clap::Parser;
 use equipoise::Config;
 use equipoise_benches::ring::{Options, Pattern};
-use equipoise_benches::{Measurement, floors, measure, near, print, programs, ring};
+use equipoise_benches::{Measurement, floors, near, programs, ring};
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// Measures the hot path of the runtime.
-#[derive(Parser)]
-struct Cli {
-    /// As little as can be, to see that everything runs
-    #[arg(long)]
-    small: bool,
-    /// Rounds of everything
-    #[arg(long, default_value_t = 7)]
-    rounds: usize,
-    /// One JSON document instead of the table
-    #[arg(long)]
-    json: bool,
-    /// Only measurements whose name contains this, and their floors
-    filter: Option<String>,
-    /// Given by `cargo bench`; without it this is a test, in small mode
-    #[arg(long, hide = true)]
-    bench: bool,
-}
 
 fn pinned(pes: usize) -> Config {
     Config { bind: true, ..Config::threads(pes) }
@@ -216,18 +196,5 @@ fn measurements() -> Vec<Measurement> {
 }
 
 fn main() {
-    let mut cli = Cli::parse();
-    cli.small |= !cli.bench;
-    let mut all = measurements();
-    if let Some(filter) = &cli.filter {
-        let floors: Vec<_> =
-            all.iter().filter(|m| m.name.contains(filter.as_str())).filter_map(|m| m.floor).collect();
-        all.retain(|m| m.name.contains(filter.as_str()) || floors.contains(&m.name));
-    }
-    let rows = measure(&all, if cli.small { 1 } else { cli.rounds.max(1) }, cli.small);
-    if cli.json {
-        println!("{}", serde_json::to_string_pretty(&rows).expect("rows are plain data"));
-    } else {
-        print(&rows);
-    }
+    equipoise_benches::run(measurements());
 }

@@ -102,3 +102,23 @@ pub fn plain_creation(elements: usize) -> f64 {
     black_box(&all);
     start.elapsed().as_nanos() as f64 / elements as f64
 }
+
+/// Sorting so many loads with their numbers, ms: what a strategy that sees the heaviest first costs at
+/// least.
+pub fn sort(loads: u32) -> f64 {
+    let mut loads: Vec<(u64, u32)> =
+        (0..loads).map(|n| (u64::from(n.wrapping_mul(2_654_435_761)), n)).collect();
+    let start = Instant::now();
+    black_box(&mut loads).sort_unstable();
+    black_box(&loads);
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+/// Writing a table of `side` x `side` numbers of 8 bytes once, ms: what a strategy that compares all
+/// groups with all PEs costs at least.
+pub fn table(side: usize) -> f64 {
+    let start = Instant::now();
+    let table: Vec<u64> = (0..(side * side) as u64).collect();
+    black_box(&table);
+    start.elapsed().as_secs_f64() * 1e3
+}

@@ -1,4 +1,4 @@
-//! Benchmarks of the runtime. Each prints the median of several rounds beside a floor taken in the
+//! Benchmarks of the runtime and of the strategies. Each prints the median of several rounds beside a floor taken in the
 //! same round, because absolute times mean little on shared machines: the ratio does not drift.
 //!
 //! A round of every measurement is taken in turn, so a machine that changes its speed changes it for
@@ -10,4 +10,4 @@ pub mod programs;
 pub mod ring;
 pub mod table;
 
-pub use table::{Measurement, Row, measure, print};
+pub use table::{Measurement, Row, run};

@@ -1,6 +1,43 @@
 //! Rounds, medians and the table.
 
+use clap::Parser;
 use serde::Serialize;
+
+/// Measures, and prints the minimum and median of every measurement beside its floor.
+#[derive(Parser)]
+struct Cli {
+    /// As little as can be, to see that everything runs
+    #[arg(long)]
+    small: bool,
+    /// Rounds of everything
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// One JSON document instead of the table
+    #[arg(long)]
+    json: bool,
+    /// Only measurements whose name contains this, and their floors
+    filter: Option<String>,
+    /// Given by `cargo bench`; without it this is a test, in small mode
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// The `main` of a benchmark: measures what the command line asks for, and prints it.
+pub fn run(mut all: Vec<Measurement>) {
+    let mut cli = Cli::parse();
+    cli.small |= !cli.bench;
+    if let Some(filter) = &cli.filter {
+        let floors: Vec<_> =
+            all.iter().filter(|m| m.name.contains(filter.as_str())).filter_map(|m| m.floor).collect();
+        all.retain(|m| m.name.contains(filter.as_str()) || floors.contains(&m.name));
+    }
+    let rows = measure(&all, if cli.small { 1 } else { cli.rounds.max(1) }, cli.small);
+    if cli.json {
+        println!("{}", serde_json::to_string_pretty(&rows).expect("rows are plain data"));
+    } else {
+        print(&rows);
+    }
+}
 
 /// One thing that is measured: its value in one round.
 pub struct Measurement {
@@ -34,7 +71,7 @@ pub struct Row {
 }
 
 /// Takes so many rounds of all measurements, in turn.
-pub fn measure(measurements: &[Measurement], rounds: usize, small: bool) -> Vec<Row> {
+fn measure(measurements: &[Measurement], rounds: usize, small: bool) -> Vec<Row> {
     let mut values = vec![Vec::with_capacity(rounds); measurements.len()];
     for _ in 0..rounds {
         for (measurement, values) in measurements.iter().zip(&mut values) {
@@ -66,7 +103,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Prints the rows as a table for people.
-pub fn print(rows: &[Row]) {
+fn print(rows: &[Row]) {
     println!(
         "{:<58} {:>10} {:>10} {:>8}  {:<8} {:>7}  floor",
         "", "min", "median", "target", "unit", "ratio"

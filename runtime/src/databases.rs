@@ -8,10 +8,13 @@ use equipoise_strategies::replay::Request;
 use equipoise_strategies::{Database, registry, topology};
 use std::time::Instant;
 
-/// The text a configuration asks for instead of a run, if it does.
+/// The text a configuration asks for instead of a run, if it does: help, or a replay.
 pub(crate) fn answer(config: &Config) -> Result<Option<String>, RunError> {
     if config.balancer.iter().chain(&config.then).any(|spec| spec == "help") {
         return Ok(Some(registry::help()));
+    }
+    if config.topology.as_deref() == Some("help") {
+        return Ok(Some(topology::help()));
     }
     let (Some(step), Some(file)) = (config.lb_sim, &config.lb_sim_file) else { return Ok(None) };
     let topology = config.topology.as_deref().map(topology::parse).transpose();

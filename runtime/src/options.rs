@@ -35,7 +35,8 @@ pub struct Config {
     #[arg(long, value_enum, default_value_t)]
     pub migration: Migration,
 
-    /// The machine the balancers see, as in torus:4x4x4 [default: flat]
+    /// The machine the balancers see, as in torus:4x4x4; `help` lists all kinds [default: this
+    /// one's tree if built with hwloc, else flat]
     #[arg(long, value_name = "SPEC")]
     pub topology: Option<String>,
 
@@ -223,9 +224,8 @@ impl Config {
         }
         let topology = match topology {
             Some(topology) => topology,
-            None => {
-                topology::parse(&format!("flat:{pes}")).map_err(|error| ConfigError(error.to_string()))?
-            }
+            None if self.transport == Transport::Threads => topology::this_machine(pes),
+            None => topology::flat(pes),
         };
         if topology.pes() != pes {
             return Err(ConfigError(format!(

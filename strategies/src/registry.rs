@@ -12,7 +12,7 @@ use crate::balance::{
     comm_aware_refine, distributed, dummy, file, greedy, greedy_comm, greedy_refine, metis_lb, random,
     rec_bipart, refine, refine_comm, refine_swap, rotate, tempered,
 };
-use crate::mapping::topolb;
+use crate::mapping::{refine_topolb, topocentlb, topolb};
 use crate::spelling::{nearest, suggestion};
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
@@ -30,6 +30,8 @@ pub const ALL: &[&Named] = &[
     &distributed::NAMED,
     &tempered::NAMED,
     &topolb::NAMED,
+    &topocentlb::NAMED,
+    &refine_topolb::NAMED,
     &file::NAMED,
     &random::NAMED,
     &rotate::NAMED,

@@ -233,8 +233,8 @@ fn replay_shows_a_table_and_names_the_best() {
     assert_eq!(words(lines[5]), words(columns));
     assert_eq!(words(lines[6])[..6], ["(as", "recorded)", "-", "4.000", "66.7", "%"]);
     assert_eq!(words(lines[8])[0], "GreedyLB");
-    // With an object per PE, their 90 bytes travel at least a hop; the 10 from PE 3 travel two.
-    assert_eq!(words(lines[8])[2..8], ["2.400", "0.0", "%", "1.100", "22.2", "%"]);
+    // 100 bytes between PEs travel at least a hop each, and the 10 from PE 3 travel two.
+    assert_eq!(words(lines[8])[2..8], ["2.400", "0.0", "%", "1.100", "10.0", "%"]);
     let best = "Best balance: GreedyLB. An ideal balance would run in 75 % less time (the heaviest object allows \
                 40 %); after this step 58 % remain.";
     assert!(text.contains(best), "{text}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use equipoise_strategies::Topology;
 use equipoise_strategies::table::{aligned, bytes, pairs, percent, seconds};
-use equipoise_strategies::topology::Link;
+use equipoise_strategies::topology::{Hierarchy, Link};
 use serde::Serialize;
 
 use super::{input, output, usage};
@@ -12,6 +12,9 @@ use crate::Format;
 
 /// The most PEs whose pairs are all looked at.
 const MAX_PAIRS_PES: usize = 1 << 15;
+
+/// The most links whose bandwidths are looked at.
+const MAX_LISTED_LINKS: usize = 1 << 20;
 
 /// The most PEs whose distances are listed.
 const MAX_LISTED_PES: usize = 1 << 12;
@@ -49,6 +52,15 @@ struct Document {
     average_distance: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     histogram: Option<Vec<Bar>>,
+    /// Nodes of each level of the tree whose leaves are the PEs, root first; none on machines that are no
+    /// tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes_per_level: Option<Vec<usize>>,
+    /// The tree in words, and the least and largest bandwidth of a link.
+    #[serde(skip)]
+    tree: Option<String>,
+    #[serde(skip)]
+    bandwidths: Option<(f64, f64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     distances: Option<Vec<Vec<u32>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,6 +99,7 @@ impl Args {
         };
         let histogram =
             (pes <= MAX_PAIRS_PES).then(|| output::watched("looking at all pairs", || histogram(machine)));
+        let tree = machine.hierarchy().filter(|_| pes <= MAX_PAIRS_PES);
         let row = |a: usize| {
             let mut row = vec![0; pes];
             machine.distances_from(a, &mut row);
@@ -99,11 +112,37 @@ impl Args {
             diameter: histogram.as_deref().map(|bars| bars.last().map_or(0, |bar| bar.distance)),
             average_distance: histogram.as_deref().map(average),
             histogram,
+            nodes_per_level: tree.as_ref().map(nodes_per_level),
+            tree: tree.as_ref().map(tree_text),
+            bandwidths: bandwidths(machine),
             distances: self.distances.then(|| (0..pes).map(row).collect()),
             route,
         };
         output::show(self.format, || document.text(), &document)
     }
+}
+
+/// How many nodes each level has, root first.
+fn nodes_per_level(tree: &Hierarchy) -> Vec<usize> {
+    (0..=tree.depth()).map(|level| tree.nodes(level).len()).collect()
+}
+
+/// The tree of a machine as a person reads it.
+fn tree_text(tree: &Hierarchy) -> String {
+    let join = |numbers: &[usize], between: &str| {
+        numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(between)
+    };
+    match tree.arities() {
+        Some(arities) => format!("{}, top level first", join(&arities, " x ")),
+        None => format!("uneven, of {} nodes per level from the root", join(&nodes_per_level(tree), ", ")),
+    }
+}
+
+/// The least and the largest bandwidth of a link, in bytes per second.
+fn bandwidths(machine: &dyn Topology) -> Option<(f64, f64)> {
+    let of_all = || (0..machine.links()).map(|link| machine.link(link).bandwidth);
+    let known = (1..=MAX_LISTED_LINKS).contains(&machine.links());
+    known.then(|| (of_all().fold(f64::INFINITY, f64::min), of_all().fold(0.0, f64::max)))
 }
 
 /// How far apart the PEs are, by distance; pairs are counted once, whichever way round.
@@ -155,6 +194,15 @@ impl Document {
             ("PEs", self.pes.to_string()),
             ("links", format!("{}, one way each", self.links)),
         ];
+        if let Some((least, most)) = self.bandwidths {
+            let speed = |bandwidth: f64| format!("{}/s", bytes(bandwidth as u64));
+            let range =
+                if least == most { speed(least) } else { format!("{} to {}", speed(least), speed(most)) };
+            lines.push(("bandwidth", format!("{range} per link")));
+        }
+        if let Some(tree) = &self.tree {
+            lines.push(("tree", tree.clone()));
+        }
         match (self.diameter, self.average_distance) {
             (Some(diameter), Some(average)) => lines.extend([
                 ("diameter", diameter.to_string()),

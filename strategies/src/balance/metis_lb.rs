@@ -11,7 +11,8 @@ use std::cmp::Reverse;
 
 use super::comm_aware_refine;
 use super::load::Work;
-use crate::partition::groups::{Grouping, Groups};
+use crate::partition::groups::{By, Grouping, Groups};
+use crate::partition::metis::Method;
 use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
@@ -42,7 +43,8 @@ impl Strategy for MetisLb {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
-        let groups = Groups::of(database, &available, Grouping::Metis, self.imbalance, seed)?;
+        let grouping = Grouping { by: By::Metis(Method::Recursive), equal: false, imbalance: self.imbalance };
+        let groups = Groups::of(database, &available, grouping, seed)?;
         let placement = groups.placement(database, &claim(database, &groups, &available));
         let work = Work::new(database, available);
         Ok(Assignment::new(comm_aware_refine::relieve(database, &work, placement, self.imbalance)))

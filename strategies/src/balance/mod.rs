@@ -1,4 +1,8 @@
 //! Strategies that look at load: every PE gets its fair share of seconds.
+//!
+//! A file each. What some of them share: `load` (what there is to balance, and the best place), `limit` (the
+//! lowest limit that can be kept), `traffic` (messages and what they cost), `gossip` (PEs that hear of each
+//! other without a centre).
 
 pub mod comm_aware_refine;
 pub mod distributed;

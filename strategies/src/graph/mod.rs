@@ -290,7 +290,7 @@ pub fn help() -> String {
         let _ = writeln!(text, "{}\n    {}", generator.form, generator.help);
     }
     text += "FILE.graph, FILE.mtx, FILE.csv, or any other FILE\n    METIS, Matrix Market, lines of \
-             src,dst,bytes[,messages], or a load-balancing database (its first step).\n\
+             src,dst,bytes[,messages], or a load-balancing database.\n\
              A generator also takes ,bytes=B: what each edge carries each way.\n";
     text
 }

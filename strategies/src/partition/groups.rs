@@ -8,32 +8,85 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::str::FromStr;
 
+use super::correct::exact_sizes;
 use super::{greedy, metis, renumber, weights};
 use crate::database::Database;
 use crate::graph::Graph;
+use crate::registry::{Param, ParamError, Params};
 use crate::strategy::StrategyError;
 
 /// How objects are grouped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Grouping {
+    /// Who stays together.
+    pub by: By,
+    /// Whether all groups have the same number of objects, but for one, whatever their loads.
+    pub equal: bool,
+    /// How far above the average METIS may load a group: max/avg - 1.
+    pub imbalance: f64,
+}
+
+/// Who stays together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grouping {
-    /// By METIS: few bytes between groups, balanced.
-    Metis,
+pub enum By {
+    /// Who communicates: few bytes between groups, balanced.
+    Metis(metis::Method),
     /// By load alone: heaviest object to the lightest group.
     Greedy,
     /// As they are: the objects of a PE are a group, and whole groups change places.
     Keep,
 }
 
-impl FromStr for Grouping {
+impl FromStr for By {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "metis" => Ok(Grouping::Metis),
-            "greedy" => Ok(Grouping::Greedy),
-            "keep" => Ok(Grouping::Keep),
-            _ => Err("groups are `metis`, `greedy` or `keep`".into()),
+            "metis" => Ok(By::Metis(metis::Method::Recursive)),
+            "kway" => Ok(By::Metis(metis::Method::Kway)),
+            "greedy" => Ok(By::Greedy),
+            "keep" => Ok(By::Keep),
+            _ => Err("groups are `metis`, `kway`, `greedy` or `keep`".into()),
         }
+    }
+}
+
+/// The key `groups`.
+pub const GROUPS: Param = Param {
+    key: "groups",
+    default: "metis",
+    help: "who stays together: `metis` (few bytes between groups, balanced; by recursive bisection), `kway` (the \
+           same, into all groups at once), `greedy` (balanced only), `keep` (the objects of a PE change places \
+           as they are)",
+};
+
+/// The key `sizes`.
+pub const SIZES: Param = Param {
+    key: "sizes",
+    default: "any",
+    help: "`any`, or `equal`: all groups have the same number of objects, or one more, whatever their loads",
+};
+
+/// The key `imbalance` of grouping.
+pub const IMBALANCE: Param =
+    Param { key: "imbalance", default: "0.05", help: "allowed max/avg - 1 of the groups of METIS" };
+
+impl Grouping {
+    /// The values of [`GROUPS`], [`SIZES`] and [`IMBALANCE`].
+    ///
+    /// # Errors
+    /// If one is not understood.
+    pub fn take(params: &mut Params) -> Result<Grouping, ParamError> {
+        let (by, sizes) = (params.take("groups")?, params.take::<String>("sizes")?);
+        let equal = match sizes.as_str() {
+            "any" => false,
+            "equal" if by == By::Keep => {
+                return Err(params.bad("sizes", "equal", "groups that are kept have the sizes they have"));
+            }
+            "equal" => true,
+            _ => return Err(params.bad("sizes", &sizes, "sizes are `any` or `equal`")),
+        };
+        Ok(Grouping { by, equal, imbalance: params.take_imbalance()? })
     }
 }
 
@@ -55,8 +108,8 @@ impl Groups {
     ///
     /// When there are at most as many movable objects as PEs, each is a group, in their order, unless
     /// groups are to be kept. Otherwise groups are numbered by their lowest object, and kept ones by
-    /// their PE. With [`Grouping::Metis`] a group's load is at most (1 + `imbalance`) times the average
-    /// where the objects allow.
+    /// their PE. With [`By::Metis`] a group's load is at most (1 + `imbalance`) times the average where
+    /// the objects allow.
     ///
     /// # Errors
     /// When METIS fails.
@@ -64,9 +117,9 @@ impl Groups {
         database: &Database,
         available: &[u32],
         grouping: Grouping,
-        imbalance: f64,
         seed: u64,
     ) -> Result<Groups, StrategyError> {
+        let Grouping { by, equal, imbalance } = grouping;
         let graph = Graph::of(database);
         let movable: Vec<u32> =
             (0..database.objects.len() as u32).filter(|&o| database.objects[o as usize].migratable).collect();
@@ -75,25 +128,30 @@ impl Groups {
         let mut anchors: Vec<u32> = stay.map(|object| object.pe).collect();
         anchors.sort_unstable();
         anchors.dedup();
-        let mut part_of = match grouping {
-            Grouping::Keep => keep(database, &movable, available, &weights),
+        let mut part_of = match by {
+            By::Keep => keep(database, &movable, available, &weights),
             _ if movable.len() <= available.len() => (0..movable.len() as u32).collect(),
-            Grouping::Greedy => greedy::partition(&weights, available.len()),
-            Grouping::Metis => {
+            By::Greedy => greedy::partition(&weights, available.len()),
+            By::Metis(method) => {
                 // Objects that stay weigh nothing here, but those that talk to them belong together.
                 let singly: Vec<Option<u32>> = positions(database, &movable);
                 let inner = with_anchors(&graph, database, &singly, movable.len(), &anchors);
                 let mut weights = weights;
                 weights.resize(inner.vertices(), 1);
-                let method = metis::Method::Recursive;
                 let mut part_of =
                     metis::partition(&inner, &weights, available.len(), imbalance, method, seed)?;
                 part_of.truncate(movable.len());
                 part_of
             }
         };
-        let count = match grouping {
-            Grouping::Keep => part_of.iter().max().map_or(0, |&part| part as usize + 1),
+        if equal && movable.len() > available.len() {
+            let (objects, parts) = (movable.len(), available.len());
+            let sizes: Vec<usize> =
+                (0..parts).map(|part| objects / parts + usize::from(part < objects % parts)).collect();
+            exact_sizes(&graph.induced(&movable), &sizes, &mut part_of);
+        }
+        let count = match by {
+            By::Keep => part_of.iter().max().map_or(0, |&part| part as usize + 1),
             _ => renumber(&mut part_of),
         };
         let group_of: Vec<Option<u32>> = positions(database, &movable)
@@ -184,6 +242,8 @@ mod tests {
     use crate::graph::load;
     use crate::testing::database;
 
+    const METIS: By = By::Metis(metis::Method::Recursive);
+
     fn edge(a: u32, b: u32, bytes: u64) -> Edge {
         Edge { from: End::Object(a), to: End::Object(b), messages: 1, bytes }
     }
@@ -192,20 +252,21 @@ mod tests {
         (0..database.pes.len() as u32).filter(|&pe| database.pes[pe as usize].available).collect()
     }
 
-    fn groups(database: &Database, grouping: Grouping) -> Groups {
-        Groups::of(database, &available(database), grouping, 0.0, 0).expect("no failure")
+    fn groups(database: &Database, by: By) -> Groups {
+        let grouping = Grouping { by, equal: false, imbalance: 0.0 };
+        Groups::of(database, &available(database), grouping, 0).expect("no failure")
     }
 
     #[test]
     fn few_objects_are_their_own_groups() {
         let mut database = database(4, &[(1.0, 3), (2.0, 3), (3.0, 0)]);
         database.edges = vec![edge(0, 1, 5), edge(1, 2, 7)];
-        for grouping in [Grouping::Metis, Grouping::Greedy] {
+        for grouping in [METIS, By::Greedy] {
             let groups = groups(&database, grouping);
             assert_eq!(groups.group_of, [Some(0), Some(1), Some(2)]);
             assert_eq!((groups.count, groups.graph), (3, Graph::new(3, [(0, 1, 5), (1, 2, 7)])));
         }
-        let kept = groups(&database, Grouping::Keep);
+        let kept = groups(&database, By::Keep);
         assert_eq!(kept.group_of, [Some(1), Some(1), Some(0)]);
         assert_eq!((kept.count, kept.graph), (2, Graph::new(2, [(0, 1, 7)])));
     }
@@ -216,7 +277,7 @@ mod tests {
         database.objects[0].migratable = false;
         database.objects[2].migratable = false;
         database.edges = vec![edge(0, 1, 5), edge(2, 1, 3), edge(0, 2, 9), edge(1, 3, 1)];
-        let groups = groups(&database, Grouping::Metis);
+        let groups = groups(&database, METIS);
         assert_eq!(groups.group_of, [None, Some(0), None, Some(1)]);
         assert_eq!((groups.count, groups.anchors.clone()), (2, vec![2]));
         assert_eq!(groups.graph, Graph::new(3, [(0, 2, 8), (0, 1, 1)]));
@@ -226,7 +287,7 @@ mod tests {
     #[test]
     fn metis_groups_are_balanced_and_numbered_by_their_lowest_object() {
         let database = load("mesh:12x12").expect("a mesh").remap(9);
-        let groups = groups(&database, Grouping::Metis);
+        let groups = groups(&database, METIS);
         assert_eq!((groups.count, groups.group_of[0]), (9, Some(0)));
         let mut seen = 0;
         for group in groups.group_of.iter().flatten() {
@@ -242,19 +303,35 @@ mod tests {
         let mut database = database(4, &[(1.0, 0), (1.0, 1), (4.0, 1), (1.0, 2), (2.0, 2), (1.0, 3)]);
         database.pes[1].available = false;
         database.objects[0].pe = 2;
-        let kept = groups(&database, Grouping::Keep);
+        let kept = groups(&database, By::Keep);
         // PE 0 is empty, so the group of PE 1 may take it whole.
         assert_eq!(kept.group_of.into_iter().flatten().collect::<Vec<_>>(), [1, 0, 0, 1, 1, 2]);
         database.objects[0].pe = 0;
-        let dealt = groups(&database, Grouping::Keep);
+        let dealt = groups(&database, By::Keep);
         // The 4 seconds go to the group of PE 0 (1 second), the other second to that of PE 3.
         assert_eq!(dealt.group_of.into_iter().flatten().collect::<Vec<_>>(), [0, 2, 0, 1, 1, 2]);
     }
 
     #[test]
+    fn equal_groups_have_equally_many_objects_whatever_they_weigh() {
+        let mut database = load("mesh:10x10").expect("a mesh").remap(8);
+        for (object, load) in database.objects.iter_mut().zip(1..) {
+            object.load_seconds = f64::from(load);
+        }
+        for by in [METIS, By::Metis(metis::Method::Kway), By::Greedy] {
+            let grouping = Grouping { by, equal: true, imbalance: 0.0 };
+            let groups = Groups::of(&database, &available(&database), grouping, 0).expect("no failure");
+            let size = |g| groups.group_of.iter().filter(|&&group| group == Some(g)).count();
+            let mut sizes: Vec<usize> = (0..8).map(size).collect();
+            sizes.sort_unstable();
+            assert_eq!(sizes, [12, 12, 12, 12, 13, 13, 13, 13]);
+        }
+    }
+
+    #[test]
     fn nothing_to_group_is_no_group() {
-        for grouping in [Grouping::Metis, Grouping::Greedy, Grouping::Keep] {
-            let groups = groups(&database(2, &[]), grouping);
+        for by in [METIS, By::Greedy, By::Keep] {
+            let groups = groups(&database(2, &[]), by);
             assert_eq!((groups.count, groups.graph.vertices()), (0, 0));
         }
     }

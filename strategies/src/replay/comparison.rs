@@ -126,8 +126,7 @@ fn rows(before: &Metrics, strategies: &[Row]) -> String {
         let mut row = vec![name.to_string(), ms, format!("{:.3}", metrics.imbalance + 1.0), load];
         if talks {
             row.push(format!("{:.3}", metrics.hops_per_byte));
-            let bound = metrics.hop_bytes_lower_bound;
-            row.push(bound.map_or_else(nothing, |bound| above(metrics.hop_bytes as f64, bound as f64)));
+            row.push(above(metrics.hop_bytes as f64, hop_bytes_bound(metrics) as f64));
             row.push(metrics.max_link_bytes.map_or_else(nothing, bytes));
         }
         row.extend([moves, moved]);
@@ -142,6 +141,12 @@ fn rows(before: &Metrics, strategies: &[Row]) -> String {
     aligned(&table)
 }
 
+/// Hop-bytes that no placement with the same objects together can go below: what is between PEs travels at
+/// least a hop, and the heaviest partners of an object are not all next to it.
+fn hop_bytes_bound(metrics: &Metrics) -> u128 {
+    metrics.hop_bytes_lower_bound.unwrap_or(0).max(metrics.remote_bytes.into())
+}
+
 /// How far something is above what no placement can go below: a part of the bound, or a multiple where
 /// that is easier to read.
 fn above(value: f64, bound: f64) -> String {
@@ -149,7 +154,7 @@ fn above(value: f64, bound: f64) -> String {
         _ if value <= bound => percent(0.0),
         ratio if ratio < 10.0 => percent(ratio - 1.0),
         ratio if ratio < 1e6 => format!("{ratio:.0} x"),
-        // Such as a bound of zero, where everything fits on one PE.
+        // A bound of zero, or next to it.
         _ => "-".into(),
     }
 }
@@ -299,6 +304,13 @@ Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, 
         let text = comparison.to_string();
         assert_eq!(text.matches("\nNo answer from FarLB: no square; make one.\n").count(), 1, "{text}");
         assert_eq!(text.matches("\nNo answer from FarLB: step 8: no square").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn every_byte_between_pes_travels_at_least_a_hop() {
+        let remote = |remote_bytes| hop_bytes_bound(&Metrics { remote_bytes, ..metrics(2.0, 100, 0) });
+        assert_eq!((remote(9), remote(11)), (10, 11));
+        assert_eq!(hop_bytes_bound(&Metrics { remote_bytes: 7, ..Metrics::default() }), 7);
     }
 
     #[test]

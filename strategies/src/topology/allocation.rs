@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::spec::{as_part, keyed};
-use super::{Hierarchy, Link, Topology, rename};
+use super::{Hierarchy, Link, Topology, file, rename};
 use crate::random::{below, generator};
 
 /// What help says of allocations.
@@ -24,6 +24,9 @@ pub const HELP: (&str, &str) = (
 
 /// The stream of random numbers that choose nodes.
 const STREAM: u64 = 0x616c_6c6f_6361_7465;
+
+/// How many entries of a row of the machine take as long as one distance asked for alone.
+const MAX_ROW_SHARE: usize = 32;
 
 /// No PE.
 const NONE: u32 = u32::MAX;
@@ -65,13 +68,10 @@ impl Allocation {
 
     /// The allocation that `text` describes, which stands between the brackets.
     pub(super) fn parse(machine: Arc<dyn Topology>, text: &str) -> Result<Self, String> {
-        if let Some(file) = text.strip_prefix('@') {
-            let lines = std::fs::read_to_string(file).map_err(|error| {
-                format!("cannot read the nodes `{file}`: {error}; check its name and that it may be read")
-            })?;
-            let nodes = read(&lines, &*machine).map_err(|reason| format!("{file}: {reason}"))?;
-            return Allocation::of(machine, nodes, text.to_string())
-                .map_err(|reason| format!("{file}: {reason}"));
+        if let Some(name) = text.strip_prefix('@') {
+            let in_file = |reason| format!("{name}: {reason}");
+            let nodes = read(&file::text("nodes", name)?, &*machine).map_err(in_file)?;
+            return Allocation::of(machine, nodes, text.to_string()).map_err(in_file);
         }
         if let Some(arguments) = text.strip_prefix("random:") {
             let (count, rest) = arguments.split_once(',').unwrap_or((arguments, ""));
@@ -117,7 +117,6 @@ fn list(text: &str, machine: &dyn Topology) -> Result<Vec<u32>, String> {
 
 /// The nodes of a file, one per line.
 fn read(text: &str, machine: &dyn Topology) -> Result<Vec<u32>, String> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().map(str::trim).zip(1..);
     let node = |(line, number): (&str, usize)| {
         let node =
@@ -173,7 +172,13 @@ impl Topology for Allocation {
     }
 
     fn distances_from(&self, a: usize, row: &mut [u32]) {
-        self.machine.distances_to(self.nodes[a] as usize, &self.nodes, row);
+        let a = self.nodes[a] as usize;
+        if self.machine.pes() / self.nodes.len() > MAX_ROW_SHARE {
+            return self.machine.distances_to(a, &self.nodes, row);
+        }
+        let mut whole = vec![0; self.machine.pes()];
+        self.machine.distances_from(a, &mut whole);
+        row.iter_mut().zip(&self.nodes).for_each(|(distance, &node)| *distance = whole[node as usize]);
     }
 
     fn links(&self) -> usize {

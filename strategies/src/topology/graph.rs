@@ -1,19 +1,21 @@
 //! `graph:FILE`: a machine with the links of a graph, whose every vertex is a PE.
 //!
 //! The file is one that task graphs are read from (METIS, Matrix Market, edge list), or the spec of a
-//! generated one, as in `graph:random:n=64,degree=4`. An edge is a link each way. Weights say how long
+//! generated one, as in `graph:random:n=64,degree=8`. An edge is a link each way. Weights say how long
 //! links are compared with each other: a length is a weight divided by the greatest common divisor of
 //! all, so where weights are equal every link is one hop, and it does not matter whether a file has an
 //! edge once or both ways round. Edges of weight 0 are none.
 //!
-//! Distances are lengths of shortest paths, a row at a time when it is first asked for, and kept: at
-//! most 4 bytes for each pair of PEs. On its way to b a message goes from each PE to the
+//! Distances are lengths of shortest paths between all pairs, kept as a table of 4 bytes each, so such a
+//! machine has at most [`MAX_TABLE_PES`] PEs. On its way to b a message goes from each PE to the
 //! lowest-numbered neighbor that is on a shortest path.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+
+use rayon::prelude::*;
 
 use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, MAX_TABLE_PES, Topology};
 use crate::graph::{Graph, is_graph_file, load};
@@ -36,8 +38,8 @@ pub struct MachineGraph {
     /// The weight of a link of length 1.
     unit: u64,
     has_unit_lengths: bool,
-    /// By PE: the distances to all others, once somebody has asked for them.
-    rows: Vec<OnceLock<Box<[u32]>>>,
+    /// Between all pairs, a row per PE, one after the other.
+    distances: Vec<u32>,
 }
 
 impl MachineGraph {
@@ -59,18 +61,24 @@ impl MachineGraph {
                 "a link of weight {weight} is longer than fits, for the shortest one is {unit}"
             ));
         }
-        let rows = (0..pes).map(|_| OnceLock::new()).collect();
-        let machine = MachineGraph { source: source.to_string(), graph, unit, has_unit_lengths, rows };
-        let hops = machine.count_hops(0);
-        if let Some(lost) = hops.iter().position(|&hops| hops == u32::MAX) {
+        let distances = Vec::new();
+        let mut machine =
+            MachineGraph { source: source.to_string(), graph, unit, has_unit_lengths, distances };
+        let mut row = vec![0; pes];
+        machine.count_hops(0, &mut row);
+        if let Some(lost) = row.iter().position(|&hops| hops == u32::MAX) {
             return Err(format!(
                 "no path leads from vertex 0 to vertex {lost} (counted from 0); add the links that join them"
             ));
         }
+        machine.search(0, &mut row);
         // Nobody is farther from anybody than over vertex 0.
-        if machine.row(0).iter().any(|&distance| distance > u32::MAX / 2 - 1) {
+        if row.iter().any(|&distance| distance > u32::MAX / 2 - 1) {
             return Err("distances do not fit 32 bits; divide the weights by a number".into());
         }
+        let mut distances = vec![0; pes * pes];
+        distances.par_chunks_exact_mut(pes).enumerate().for_each(|(a, row)| machine.search(a, row));
+        machine.distances = distances;
         Ok(machine)
     }
 
@@ -87,17 +95,15 @@ impl MachineGraph {
 
     /// The distances from `a` to all PEs.
     fn row(&self, a: usize) -> &[u32] {
-        self.rows[a].get_or_init(|| if self.has_unit_lengths { self.count_hops(a) } else { self.search(a) })
+        &self.distances[a * self.pes()..][..self.pes()]
     }
 
     /// Hops from `a` to all PEs (breadth-first search), `u32::MAX` where no path leads.
-    fn count_hops(&self, a: usize) -> Box<[u32]> {
+    fn count_hops(&self, a: usize, hops: &mut [u32]) {
         let (offsets, targets, _) = self.graph.rows();
-        let mut hops = vec![u32::MAX; self.pes()].into_boxed_slice();
-        let mut found = Vec::with_capacity(self.pes());
+        hops.fill(u32::MAX);
         hops[a] = 0;
-        found.push(a as u32);
-        let mut next = 0;
+        let (mut found, mut next) = (vec![a as u32], 0);
         while let Some(&at) = found.get(next) {
             next += 1;
             let at = at as usize;
@@ -108,14 +114,16 @@ impl MachineGraph {
                 }
             }
         }
-        hops
     }
 
     /// Lengths of shortest paths from `a` to all PEs (E. W. Dijkstra, 1959).
-    fn search(&self, a: usize) -> Box<[u32]> {
-        let mut row = vec![u32::MAX; self.pes()].into_boxed_slice();
-        let mut heap = BinaryHeap::from([Reverse((0, a))]);
+    fn search(&self, a: usize, row: &mut [u32]) {
+        if self.has_unit_lengths {
+            return self.count_hops(a, row);
+        }
+        row.fill(u32::MAX);
         row[a] = 0;
+        let mut heap = BinaryHeap::from([Reverse((0, a))]);
         while let Some(Reverse((distance, at))) = heap.pop() {
             if distance > row[at] {
                 continue;
@@ -128,7 +136,6 @@ impl MachineGraph {
                 }
             }
         }
-        row
     }
 
     fn length(&self, weight: u64) -> u32 {
@@ -151,11 +158,15 @@ impl Topology for MachineGraph {
     }
 
     fn distance(&self, a: usize, b: usize) -> u32 {
-        self.row(a)[b]
+        self.distances[a * self.pes() + b]
     }
 
     fn distances_from(&self, a: usize, row: &mut [u32]) {
         row.copy_from_slice(self.row(a));
+    }
+
+    fn diameter(&self) -> u32 {
+        self.distances.iter().copied().max().unwrap_or(0)
     }
 
     fn links(&self) -> usize {

@@ -6,22 +6,19 @@
 
 use std::sync::Arc;
 
-use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, MAX_TABLE_PES, Topology};
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, MAX_TABLE_PES, Topology, file};
 
 /// `matrix:FILE` for the table of machines.
 pub const KIND: Kind = Kind {
     name: "matrix",
     form: "matrix:FILE",
     help: "Distances from a file, a line per PE with those to all PEs; a link for each pair.",
-    parse: |file| {
-        if file.is_empty() {
+    parse: |name| {
+        if name.is_empty() {
             return Err("expected the name of a file with a line of distances per PE".into());
         }
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            format!("cannot read `{file}`: {error}; check its name and that it may be read")
-        })?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        Ok(Arc::new(DistanceMatrix::read(file, text).map_err(|reason| format!("{file}: {reason}"))?))
+        let text = file::text("distances", name)?;
+        Ok(Arc::new(DistanceMatrix::read(name, &text).map_err(|reason| format!("{name}: {reason}"))?))
     },
 };
 
@@ -94,10 +91,9 @@ impl DistanceMatrix {
             if itself != 0 {
                 return Err(format!("line {line}: the distance of PE {a} to itself is 0, found {itself}"));
             }
-            for b in 0..a {
+            for (b, other) in line_of[..a].iter().enumerate() {
                 let (there, back) = (self.distance(a, b), self.distance(b, a));
                 if there != back {
-                    let other = line_of[b];
                     return Err(format!(
                         "line {line}: PE {a} is {there} from PE {b}, and line {other} says {back}; a distance is \
                          the same both ways"
@@ -129,6 +125,10 @@ impl Topology for DistanceMatrix {
 
     fn distances_from(&self, a: usize, row: &mut [u32]) {
         row.copy_from_slice(&self.distances[a * self.pes..][..self.pes]);
+    }
+
+    fn diameter(&self) -> u32 {
+        self.distances.iter().copied().max().unwrap_or(0)
     }
 
     fn links(&self) -> usize {

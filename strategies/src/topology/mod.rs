@@ -7,6 +7,7 @@ use std::sync::Arc;
 mod allocation;
 mod dragonfly;
 mod fat_tree;
+mod file;
 mod flat;
 mod graph;
 mod grid;
@@ -147,6 +148,30 @@ pub struct Link {
     pub latency_seconds: f64,
     /// How much of the distance it is (1 for a hop).
     pub length: u32,
+}
+
+/// A machine of `pes` PEs that are all one hop apart.
+///
+/// # Panics
+/// Without a PE, or with more than [`MAX_PES`].
+pub fn flat(pes: usize) -> Arc<dyn Topology> {
+    Arc::new(Flat::new(pes).expect("1 to 2^24 PEs"))
+}
+
+/// The first `pes` hardware threads of the machine this runs on; [`flat`] where the library was built
+/// without the feature `hwloc`, or there are not so many.
+///
+/// # Panics
+/// As `flat`.
+pub fn this_machine(pes: usize) -> Arc<dyn Topology> {
+    let machine = parse("hwloc").ok().filter(|machine| machine.pes() >= pes);
+    let part = |machine: Arc<dyn Topology>| -> Option<Arc<dyn Topology>> {
+        if machine.pes() == pes {
+            return Some(machine);
+        }
+        Some(Arc::new(Allocation::new(machine, (0..pes as u32).collect()).ok()?))
+    };
+    machine.and_then(part).unwrap_or_else(|| flat(pes))
 }
 
 /// What `equipoise topology help` prints: every kind of machine.

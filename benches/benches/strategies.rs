@@ -1,0 +1,252 @@
+//! `cargo bench -p equipoise-benches --bench strategies [-- --small --rounds N --json FILTER]`: how long
+//! strategies think, on one thread.
+//!
+//! The targets are shares of what Charm++ 6.10 took on the same task graphs.
+
+use equipoise_benches::{Measurement, floors};
+use equipoise_strategies::{Database, graph, registry, topology};
+use std::hint::black_box;
+use std::time::Instant;
+
+/// A strategy on a task graph and a machine.
+struct Case {
+    name: &'static str,
+    /// What `--balancer` takes.
+    balancer: &'static str,
+    /// The spec of the task graph, and a smaller one for small mode.
+    graph: (&'static str, &'static str),
+    /// The machine, and a smaller one.
+    machine: (&'static str, &'static str),
+    target_ms: Option<f64>,
+    floor: &'static str,
+}
+
+const SORT: &str = "floor: sort 4096 loads";
+const TABLE_512: &str = "floor: write a table of 512 x 512";
+const TABLE_4096: &str = "floor: write a table of 4096 x 4096";
+
+/// 8 objects of a 3D stencil per PE, whose loads differ, on a 3D torus.
+const STENCIL: (&str, &str) = ("torus:16x16x16", "torus:4x4x4");
+const TORUS: (&str, &str) = ("torus:8x8x8", "torus:2x2x2");
+
+const CASES: &[Case] = &[
+    Case {
+        name: "GreedyLB, 4096 objects, 512 PEs",
+        balancer: "GreedyLB",
+        graph: STENCIL,
+        machine: TORUS,
+        target_ms: Some(1.3),
+        floor: SORT,
+    },
+    Case {
+        name: "RefineLB, 4096 objects, 512 PEs",
+        balancer: "RefineLB",
+        graph: STENCIL,
+        machine: TORUS,
+        target_ms: Some(6.0),
+        floor: SORT,
+    },
+    Case {
+        name: "GreedyRefineLB, 4096 objects, 512 PEs",
+        balancer: "GreedyRefineLB",
+        graph: STENCIL,
+        machine: TORUS,
+        target_ms: None,
+        floor: SORT,
+    },
+    Case {
+        name: "GreedyCommLB, 4096 objects, 512 PEs",
+        balancer: "GreedyCommLB",
+        graph: STENCIL,
+        machine: TORUS,
+        target_ms: Some(10.0),
+        floor: SORT,
+    },
+    Case {
+        name: "RefineCommLB, 4096 objects, 512 PEs",
+        balancer: "RefineCommLB",
+        graph: STENCIL,
+        machine: TORUS,
+        target_ms: Some(10.0),
+        floor: SORT,
+    },
+    Case {
+        name: "RefineSwapLB, 4096 objects, 512 PEs",
+        balancer: "RefineSwapLB",
+        graph: STENCIL,
+        machine: TORUS,
+        target_ms: Some(328.0),
+        floor: SORT,
+    },
+    Case {
+        name: "CommAwareRefineLB, 4096 objects, 512 PEs",
+        balancer: "CommAwareRefineLB",
+        graph: STENCIL,
+        machine: TORUS,
+        target_ms: Some(191.0),
+        floor: SORT,
+    },
+    Case {
+        name: "RecBipartLB, 4096 objects, 512 PEs",
+        balancer: "RecBipartLB",
+        graph: STENCIL,
+        machine: TORUS,
+        target_ms: Some(220.0),
+        floor: SORT,
+    },
+    Case {
+        name: "TopoLB, 4096 objects, 512 PEs, groups kept",
+        balancer: "TopoLB:groups=keep",
+        graph: STENCIL,
+        machine: TORUS,
+        target_ms: Some(25.0),
+        floor: TABLE_512,
+    },
+    Case {
+        name: "TopoLB, 4096 objects, 512 PEs, groups by METIS",
+        balancer: "TopoLB",
+        graph: STENCIL,
+        machine: TORUS,
+        target_ms: None,
+        floor: TABLE_512,
+    },
+    Case {
+        name: "TopoLB, 1024 objects, 1024 PEs",
+        balancer: "TopoLB:groups=keep",
+        graph: ("torus:32x32", "torus:4x4"),
+        machine: ("torus:32x32", "torus:4x4"),
+        target_ms: None,
+        floor: TABLE_512,
+    },
+    Case {
+        name: "TopoLB, 4096 objects, 4096 PEs",
+        balancer: "TopoLB:groups=keep",
+        graph: STENCIL,
+        machine: ("torus:16x16x16", "torus:4x4x4"),
+        target_ms: Some(400.0),
+        floor: TABLE_4096,
+    },
+    Case {
+        name: "TopoCentLB, 4096 objects, 4096 PEs",
+        balancer: "TopoCentLB:groups=keep",
+        graph: STENCIL,
+        machine: ("torus:16x16x16", "torus:4x4x4"),
+        target_ms: Some(150.0),
+        floor: TABLE_4096,
+    },
+    Case {
+        name: "RefineTopoLB after RandomLB, 4096 objects, 512 PEs",
+        balancer: "RandomLB+RefineTopoLB",
+        graph: STENCIL,
+        machine: TORUS,
+        target_ms: Some(50.0),
+        floor: TABLE_512,
+    },
+    Case {
+        name: "RefineTopoLB after RandomLB, 4096 objects, 4096 PEs",
+        balancer: "RandomLB+RefineTopoLB",
+        graph: STENCIL,
+        machine: ("torus:16x16x16", "torus:4x4x4"),
+        target_ms: Some(1000.0),
+        floor: TABLE_4096,
+    },
+];
+
+/// How the time of TopoLB grows: log of the ratio of times over log of the ratio of what grew, between
+/// two task graphs (and the smaller ones of small mode), mapped onto as many PEs.
+const GROWTHS: &[(&str, [&str; 2], [&str; 2])] = &[
+    (
+        "TopoLB, exponent in PEs at 4 neighbors, 256 to 4096",
+        ["torus:16x16", "torus:64x64"],
+        ["torus:4x4", "torus:8x8"],
+    ),
+    (
+        "TopoLB, exponent in edges at 1024 PEs, 4 to 32 neighbors",
+        ["kneighbor:1024,4", "kneighbor:1024,32"],
+        ["kneighbor:64,4", "kneighbor:64,8"],
+    ),
+];
+
+/// The task graph of a spec, in blocks over so many PEs, every object with a load of its own.
+fn database(spec: &str, pes: usize) -> Database {
+    let mut database = graph::load(spec).expect("the spec of a graph").remap(pes as u32);
+    for (object, index) in database.objects.iter_mut().zip(0u32..) {
+        // Any fixed mixture serves: between 1 and 3 ms.
+        object.load_seconds = 1e-3 + 2e-9 * f64::from(index.wrapping_mul(2_654_435_761) >> 12);
+    }
+    database
+}
+
+fn milliseconds(what: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    what();
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+/// Milliseconds of a strategy.
+fn think(balancer: &str, graph: &str, machine: &str) -> f64 {
+    let machine = topology::parse(machine).expect("the spec of a machine");
+    let database = database(graph, machine.pes());
+    let choice = registry::parse(balancer, &[]).expect("the spec of a strategy");
+    milliseconds(|| {
+        let answer = choice.strategy.assign(&database, &*machine, 1);
+        black_box(answer.expect("the strategy serves this case"));
+    })
+}
+
+fn growth(graphs: [&str; 2]) -> f64 {
+    let measure = |spec: &str| {
+        let database = graph::load(spec).expect("the spec of a graph");
+        let (objects, edges) = (database.objects.len() as f64, database.edges.len() as f64);
+        let side = objects.sqrt() as usize;
+        (objects, edges, think("TopoLB:groups=keep", spec, &format!("torus:{side}x{side}")))
+    };
+    let [few, many] = graphs.map(measure);
+    let grew = if few.0 == many.0 { many.1 / few.1 } else { many.0 / few.0 };
+    (many.2 / few.2).ln() / grew.ln()
+}
+
+fn measurements() -> Vec<Measurement> {
+    let floor = |name, take: fn(bool) -> f64| Measurement {
+        name,
+        unit: "ms",
+        target: None,
+        floor: None,
+        take: Box::new(take),
+    };
+    let mut all = vec![
+        floor(SORT, |_| floors::sort(4096)),
+        floor(TABLE_512, |_| floors::table(512)),
+        floor(TABLE_4096, |small| floors::table(if small { 64 } else { 4096 })),
+    ];
+    for case in CASES {
+        let take = move |small: bool| {
+            let pick = |(full, little): (&'static str, &'static str)| if small { little } else { full };
+            think(case.balancer, pick(case.graph), pick(case.machine))
+        };
+        all.push(Measurement {
+            name: case.name,
+            unit: "ms",
+            target: case.target_ms,
+            floor: Some(case.floor),
+            take: Box::new(take),
+        });
+    }
+    for &(name, graphs, little) in GROWTHS {
+        all.push(Measurement {
+            name,
+            unit: "",
+            target: None,
+            floor: None,
+            take: Box::new(move |small| growth(if small { little } else { graphs })),
+        });
+    }
+    all
+}
+
+fn main() {
+    // The figures they are compared with are of one thread.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
+    pool.expect("nobody has used threads yet");
+    equipoise_benches::run(measurements());
+}

@@ -1,0 +1,302 @@
+//! `RefineTopoLB`: groups change places where that saves hop-bytes.
+//!
+//! T. Agarwal, A. Sharma, L. V. Kalé, "Topology-aware task mapping for reducing communication
+//! contention on large parallel machines", IPDPS 2006, section 5.2.3, which refers to the strategy of
+//! that name in Charm++ (6.10). There are as many rounds as PEs: of the groups that were not yet
+//! selected, the one with the most hop-bytes is; of all others it changes places with the one with which
+//! that saves most, if any does. A PE without objects counts as a group, so a group can also move to it.
+//! Ties go to the lowest numbers. Hop-bytes never grow.
+//!
+//! Swapping groups `a` and `b` on PEs `p` and `q` saves
+//!
+//! ```text
+//! cost(a, p) - cost(a, q) + cost(b, q) - cost(b, p) - 2 c(a, b) d(p, q)
+//! ```
+//!
+//! where `cost(t, x)` are the hop-bytes of `t` if it alone were on `x`; the last term is there because
+//! the two stay as far apart as they are. `cost(a, .)` takes a row of distances per neighbor of `a`,
+//! `cost(b, q)` is kept, and `cost(b, p)` takes one distance per neighbor of `b` from the row of `p`:
+//! O(p deg(a) + |E|) a round and O(p |E|) in all, where Charm++ takes O(p^3) and more.
+
+use super::farthest;
+use super::volumes::Volumes;
+use crate::graph::Graph;
+use crate::partition::groups::{By, Grouping, Groups};
+use crate::registry::{Named, Params};
+use crate::strategy::check;
+use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+
+/// `RefineTopoLB` for the registry.
+pub const NAMED: Named = Named {
+    name: "RefineTopoLB",
+    aliases: &[],
+    help: "The objects of PEs change places as wholes where that saves hop-bytes (Agarwal, Sharma, Kalé 2006); \
+           loads stay as they are. After another strategy, as in GreedyRefineLB+RefineTopoLB.",
+    params: &[],
+    needs_communication: true,
+    make: |_: &mut Params| Ok(Box::new(RefineTopoLb)),
+};
+
+/// The strategy that swaps the objects of PEs.
+#[derive(Clone, Copy, Debug)]
+pub struct RefineTopoLb;
+
+impl Strategy for RefineTopoLb {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let available = check(database, topology)?;
+        let kept = Grouping { by: By::Keep, equal: false, imbalance: 0.0 };
+        let groups = Groups::of(database, &available, kept, seed)?;
+        let mut places = present(database, &groups, &available);
+        refine(&groups.graph, &groups.anchors, &available, topology, &mut places);
+        Ok(Assignment { pe_of: groups.placement(database, &places), notes: Vec::new() })
+    }
+}
+
+/// Where groups are that are kept: on their PE, or, if that takes nothing, on the lowest free one.
+fn present(database: &Database, groups: &Groups, available: &[u32]) -> Vec<u32> {
+    let mut places = vec![None; groups.count];
+    let mut is_free: Vec<bool> = database.pes.iter().map(|pe| pe.available).collect();
+    for (group, object) in groups.group_of.iter().zip(&database.objects) {
+        if let Some(group) = group
+            && database.pes[object.pe as usize].available
+        {
+            places[*group as usize] = Some(object.pe);
+            is_free[object.pe as usize] = false;
+        }
+    }
+    let mut free = available.iter().copied().filter(|&pe| is_free[pe as usize]);
+    let place =
+        |place: Option<u32>| place.or_else(|| free.next()).expect("there are at most as many groups as PEs");
+    places.into_iter().map(place).collect()
+}
+
+/// Swaps the places of tasks (and of nothing, on free PEs) as long as that saves hop-bytes, once per PE.
+///
+/// The vertices of `graph` are the tasks and, after them, an anchor for each of `anchors`, which stays.
+///
+/// # Panics
+/// When two tasks have the same place, or one that is not among `pes`.
+pub fn refine(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topology, places: &mut Vec<u32>) {
+    let tasks = places.len();
+    // Free PEs are tasks that exchange nothing.
+    let mut is_free = vec![false; topology.pes()];
+    pes.iter().for_each(|&pe| is_free[pe as usize] = true);
+    for &pe in places.iter() {
+        assert!(std::mem::take(&mut is_free[pe as usize]), "every task has a PE of its own");
+    }
+    places.extend(pes.iter().copied().filter(|&pe| is_free[pe as usize]));
+    let mut state = State::new(graph, anchors, tasks, topology, places);
+    let mut is_done = vec![false; tasks];
+    for _ in 0..tasks {
+        let waiting = (0..tasks).filter(|&task| !is_done[task]);
+        let Some(selected) = waiting.max_by_key(|&task| (state.costs[task], std::cmp::Reverse(task))) else {
+            break;
+        };
+        is_done[selected] = true;
+        if let Some(partner) = state.best_partner(selected) {
+            state.swap(selected, partner);
+        }
+    }
+    places.truncate(tasks);
+}
+
+struct State<'a> {
+    graph: &'a Graph,
+    anchors: &'a [u32],
+    tasks: usize,
+    topology: &'a dyn Topology,
+    volumes: Volumes,
+    /// The PE of every task, and then of every PE that is free.
+    places: &'a mut Vec<u32>,
+    /// The cost of every task where it is.
+    costs: Vec<i64>,
+    /// The cost of the selected task on every PE.
+    elsewhere: Vec<i64>,
+    row: Vec<u32>,
+}
+
+impl<'a> State<'a> {
+    fn new(
+        graph: &'a Graph,
+        anchors: &'a [u32],
+        tasks: usize,
+        topology: &'a dyn Topology,
+        places: &'a mut Vec<u32>,
+    ) -> Self {
+        let ends: Vec<u32> = places.iter().chain(anchors).copied().collect();
+        // Gains are made of four costs.
+        let volumes = Volumes::new(graph, 4 * u128::from(farthest(&ends, places, topology)));
+        let (costs, row) = (vec![0; tasks], vec![0; topology.pes()]);
+        let elsewhere = vec![0; topology.pes()];
+        let mut state = State { graph, anchors, tasks, topology, volumes, places, costs, elsewhere, row };
+        for task in 0..tasks {
+            state.costs[task] = state.cost(task);
+        }
+        state
+    }
+
+    fn place(&self, vertex: usize) -> u32 {
+        if vertex < self.tasks { self.places[vertex] } else { self.anchors[vertex - self.tasks] }
+    }
+
+    /// The cost of a task where it is.
+    fn cost(&self, task: usize) -> i64 {
+        let here = self.places[task] as usize;
+        let distance = |other: usize| i64::from(self.topology.distance(here, self.place(other) as usize));
+        self.graph.neighbors(task).map(|(other, bytes)| self.volumes.of(bytes) * distance(other)).sum()
+    }
+
+    /// With whom `selected` should change places; `None` if nothing saves anything.
+    fn best_partner(&mut self, selected: usize) -> Option<usize> {
+        let here = self.places[selected];
+        self.elsewhere.fill(0);
+        for (neighbor, bytes) in self.graph.neighbors(selected) {
+            let (volume, place) = (self.volumes.of(bytes), self.place(neighbor));
+            self.topology.distances_from(place as usize, &mut self.row);
+            for (cost, &distance) in self.elsewhere.iter_mut().zip(&self.row) {
+                *cost += volume * i64::from(distance);
+            }
+        }
+        self.topology.distances_from(here as usize, &mut self.row);
+        let leaving = self.costs[selected];
+        let mut best: Option<(i64, usize)> = None;
+        for (partner, &there) in self.places.iter().enumerate() {
+            let mut gain = leaving - self.elsewhere[there as usize];
+            if partner < self.tasks {
+                gain += self.costs[partner];
+                // No partner saves more than all it costs now.
+                if partner == selected || gain <= best.map_or(0, |(most, _)| most) {
+                    continue;
+                }
+                for (neighbor, bytes) in self.graph.neighbors(partner) {
+                    let volume = self.volumes.of(bytes);
+                    gain -= if neighbor == selected {
+                        2 * volume * i64::from(self.row[there as usize])
+                    } else {
+                        volume * i64::from(self.row[self.place(neighbor) as usize])
+                    };
+                }
+            }
+            if gain > best.map_or(0, |(most, _)| most) {
+                best = Some((gain, partner));
+            }
+        }
+        best.map(|(_, partner)| partner)
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.places.swap(a, b);
+        for moved in [a, b] {
+            if moved >= self.tasks {
+                continue;
+            }
+            self.costs[moved] = self.cost(moved);
+            for (neighbor, _) in self.graph.neighbors(moved) {
+                if neighbor < self.tasks {
+                    self.costs[neighbor] = self.cost(neighbor);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cost::Metrics;
+    use crate::graph::load;
+    use crate::mapping::hop_bytes;
+    use crate::testing::{assign_on, database};
+    use crate::topology;
+
+    /// The same choices, all hop-bytes computed anew for each swap that might be made.
+    fn slow(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topology, places: &mut [u32]) {
+        let own = |task: usize, places: &[u32]| -> u128 {
+            let place =
+                |v: usize| places.get(v).copied().unwrap_or_else(|| anchors[v - places.len()]) as usize;
+            let cost = |(v, bytes): (usize, u64)| {
+                u128::from(bytes) * u128::from(topology.distance(place(task), place(v)))
+            };
+            graph.neighbors(task).map(cost).sum()
+        };
+        // After the places of tasks those that are free.
+        let tasks = places.len();
+        let mut all = places.to_vec();
+        all.extend(pes.iter().filter(|pe| !places.contains(pe)));
+        let mut is_done = vec![false; tasks];
+        for _ in 0..tasks {
+            let waiting = (0..tasks).filter(|&task| !is_done[task]);
+            let selected = waiting.max_by_key(|&task| (own(task, &all[..tasks]), std::cmp::Reverse(task)));
+            let selected = selected.expect("one waits");
+            is_done[selected] = true;
+            let swapped = |partner: usize| {
+                let mut swapped = all.clone();
+                swapped.swap(selected, partner);
+                swapped
+            };
+            let cost = |all: &[u32]| hop_bytes(graph, anchors, &all[..tasks], topology);
+            let best = (0..all.len()).map(swapped).min_by_key(|swapped| cost(swapped));
+            if let Some(best) = best.filter(|best| cost(best) < cost(&all)) {
+                all = best;
+            }
+        }
+        places.copy_from_slice(&all[..tasks]);
+    }
+
+    proptest! {
+        #[test]
+        fn gains_are_what_the_swaps_save_and_hop_bytes_never_grow(
+            machine in prop::sample::select(vec!["torus:4x3", "mesh:5x3", "tree:2:3:2/9:4:1", "flat:7", "flat:1"]),
+            edges in prop::collection::vec((0..14u32, 0..14u32, 0..4u64), 0..40),
+            anchors in prop::collection::vec(0..64u32, 0..3),
+            count in 1..15usize,
+            unit in prop::sample::select(vec![1u64, 1000, 1 << 33]),
+        ) {
+            let machine = topology::parse(machine).expect("a machine");
+            let pes: Vec<u32> = (0..machine.pes() as u32).collect();
+            let anchors: Vec<u32> = anchors.into_iter().map(|pe| pe % pes.len() as u32).collect();
+            let tasks = pes.len().min(count);
+            let vertices = (tasks + anchors.len()) as u32;
+            let edges = edges.into_iter().map(|(a, b, w)| (a % vertices, b % vertices, w * unit));
+            let graph = Graph::new(vertices as usize, edges);
+            let before: Vec<u32> = (0..tasks as u32).rev().collect();
+            let (mut fast, mut expected) = (before.clone(), before.clone());
+            refine(&graph, &anchors, &pes, &*machine, &mut fast);
+            slow(&graph, &anchors, &pes, &*machine, &mut expected);
+            let cost = |places: &[u32]| hop_bytes(&graph, &anchors, places, &*machine);
+            prop_assert!(cost(&fast) <= cost(&before));
+            prop_assert_eq!(fast, expected);
+        }
+    }
+
+    #[test]
+    fn a_pipeline_balances_first_and_then_saves_hops() {
+        let machine = topology::parse("torus:8x8").expect("a torus");
+        let mut database = load("mesh:32x32").expect("a mesh").remap(64);
+        for (object, n) in database.objects.iter_mut().zip(0..) {
+            object.load_seconds = 1.0 + f64::from(n % 7);
+        }
+        let metrics = |spec| {
+            let answer = assign_on(spec, &database, "torus:8x8").expect("no failure");
+            Metrics::of(&database, &*machine, &answer.pe_of)
+        };
+        let (greedy, refined) = (metrics("GreedyLB"), metrics("GreedyLB+RefineTopoLB"));
+        assert_eq!(greedy.imbalance, refined.imbalance);
+        assert!(refined.hop_bytes < greedy.hop_bytes, "{} {}", refined.hop_bytes, greedy.hop_bytes);
+    }
+
+    #[test]
+    fn objects_of_a_lost_pe_go_to_a_free_one() {
+        let mut database = database(3, &[(1.0, 0), (1.0, 1), (1.0, 1)]);
+        database.pes[1].available = false;
+        let answer = assign_on("RefineTopoLB", &database, "mesh:3").expect("no failure");
+        assert_eq!(answer.pe_of, [0, 2, 2]);
+    }
+}

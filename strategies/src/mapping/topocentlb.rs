@@ -1,0 +1,218 @@
+//! `TopoCentLB`: places the group that exchanges most with those that have a place, close to them.
+//!
+//! T. Agarwal, A. Sharma, L. V. Kalé, "Topology-aware task mapping for reducing communication
+//! contention on large parallel machines", IPDPS 2006, section 4.4: the first group is the one that
+//! exchanges most bytes, on the first PE; then, again and again, the group that exchanges most bytes
+//! with placed ones goes to the free PE with the fewest hop-bytes to them (the first order of TopoLB's
+//! estimate). Ties go to the lowest group and the lowest PE; where the graph falls apart, that is the
+//! lowest group without a place.
+//!
+//! The heap's keys only grow. Instead of moving an entry up, another is pushed, and entries that do not
+//! tell the present key are thrown away when they come up: O(|E| log |E|) for all of them, against
+//! O(p |E|) for the costs.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::farthest;
+use super::topolb::{RESTARTS, TIES, Ties, best_of, take_restarts};
+use super::volumes::Volumes;
+use crate::graph::Graph;
+use crate::partition::groups::{self, Grouping, Groups};
+use crate::registry::{Named, Params};
+use crate::strategy::check;
+use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+
+/// `TopoCentLB` for the registry.
+pub const NAMED: Named = Named {
+    name: "TopoCentLB",
+    aliases: &[],
+    help: "Groups objects, then places the group that exchanges most with placed ones close to them (Agarwal, \
+           Sharma, Kalé 2006). Faster than TopoLB and needs no table, but gives more hops.",
+    params: &[groups::GROUPS, groups::SIZES, groups::IMBALANCE, TIES, RESTARTS],
+    needs_communication: true,
+    make: |params: &mut Params| {
+        let grouping = Grouping::take(params)?;
+        Ok(Box::new(TopoCentLb { grouping, ties: params.take("ties")?, restarts: take_restarts(params)? }))
+    },
+};
+
+/// The strategy that places groups in the order of what they exchange with placed ones.
+#[derive(Clone, Copy, Debug)]
+pub struct TopoCentLb {
+    /// How objects are grouped.
+    pub grouping: Grouping,
+    /// What is chosen among equals.
+    pub ties: Ties,
+    /// How often groups are placed, all but the first time with random ties.
+    pub restarts: usize,
+}
+
+impl Strategy for TopoCentLb {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let available = check(database, topology)?;
+        let groups = Groups::of(database, &available, self.grouping, seed)?;
+        let place = |graph: &Graph, pes: &[u32]| Ok(place(graph, &groups.anchors, pes, topology));
+        let places = best_of(&groups, &available, topology, (self.ties, self.restarts), seed, place)?;
+        Ok(Assignment {
+            pe_of: groups.placement(database, &places),
+            notes: vec![("groups".into(), groups.count as f64)],
+        })
+    }
+}
+
+/// The PE of every task: one of `pes`, each for at most one task.
+///
+/// The vertices of `graph` are the tasks and, after them, an anchor for each of `anchors`: something
+/// that is on that PE already, and stays.
+///
+/// # Panics
+/// When there are more tasks than PEs.
+pub fn place(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topology) -> Vec<u32> {
+    const NOWHERE: u32 = u32::MAX;
+    let tasks = graph.vertices() - anchors.len();
+    assert!(tasks <= pes.len(), "every task has a PE of its own");
+    let far = farthest(pes, pes, topology).max(farthest(anchors, pes, topology));
+    let volumes = Volumes::new(graph, u128::from(far));
+    let mut place_of = vec![NOWHERE; tasks];
+    place_of.extend(anchors);
+    // What each task exchanges with those that have a place; `u128` because anchors may be many.
+    let mut keys = vec![0u128; tasks];
+    let mut heap: BinaryHeap<(u128, Reverse<u32>)> = (0..tasks as u32).map(|t| (0, Reverse(t))).collect();
+    let note = |vertex: usize, keys: &mut [u128], heap: &mut BinaryHeap<_>, place_of: &[u32]| {
+        for (neighbor, bytes) in graph.neighbors(vertex) {
+            if neighbor < tasks && place_of[neighbor] == NOWHERE {
+                keys[neighbor] += u128::from(bytes);
+                heap.push((keys[neighbor], Reverse(neighbor as u32)));
+            }
+        }
+    };
+    if anchors.is_empty() {
+        // The first group is the heaviest one, ahead of those whose key is 0.
+        let heaviest = (0..tasks).max_by_key(|&task| (graph.weight(task), Reverse(task)));
+        if let Some(task) = heaviest.filter(|&task| graph.weight(task) > 0) {
+            keys[task] = 1;
+            heap.push((1, Reverse(task as u32)));
+        }
+    }
+    for vertex in tasks..graph.vertices() {
+        note(vertex, &mut keys, &mut heap, &place_of);
+    }
+    let mut free = pes.to_vec();
+    let mut costs = vec![0i64; pes.len()];
+    let mut row = vec![0u32; topology.pes()];
+    while let Some((key, Reverse(task))) = heap.pop() {
+        let task = task as usize;
+        if place_of[task] != NOWHERE || key != keys[task] {
+            continue;
+        }
+        let costs = &mut costs[..free.len()];
+        costs.fill(0);
+        for (neighbor, bytes) in graph.neighbors(task).filter(|&(neighbor, _)| place_of[neighbor] != NOWHERE)
+        {
+            let volume = volumes.of(bytes);
+            topology.distances_from(place_of[neighbor] as usize, &mut row);
+            for (cost, &pe) in costs.iter_mut().zip(&free) {
+                *cost += volume * i64::from(row[pe as usize]);
+            }
+        }
+        let (at, _) =
+            costs.iter().enumerate().min_by_key(|&(_, cost)| cost).expect("a PE is left for every task");
+        place_of[task] = free.remove(at);
+        note(task, &mut keys, &mut heap, &place_of);
+    }
+    place_of.truncate(tasks);
+    place_of
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cost::Metrics;
+    use crate::graph::load;
+    use crate::testing::{assign_on, reference};
+    use crate::topology;
+
+    fn hops_per_byte(spec: &str, graph: &str, machine: &str) -> f64 {
+        let topology = topology::parse(machine).expect("a machine");
+        let database = load(graph).expect("a task graph").remap(topology.pes() as u32);
+        let answer = assign_on(spec, &database, machine).expect("TopoCentLB serves this");
+        Metrics::of(&database, &*topology, &answer.pe_of).hops_per_byte
+    }
+
+    #[test]
+    fn an_independent_implementation_has_the_same_hops_per_byte() {
+        let Some(table) = reference("simgrid/hops_per_byte_ref.csv") else { return };
+        let mut rows = 0;
+        for line in table.lines().skip(1) {
+            let cells: Vec<&str> = line.split(',').collect();
+            let (tasks, pes, kind, expected) = (cells[1], cells[2], cells[3], cells[9]);
+            let found = hops_per_byte("TopoCentLB", &format!("mesh:{tasks}"), &format!("{kind}:{pes}"));
+            let expected: f64 = expected.parse().expect("a number");
+            assert!((found - expected).abs() <= 6e-5, "{line}: {found}");
+            rows += 1;
+        }
+        assert_eq!(rows, 19);
+    }
+
+    /// As described, with keys and costs computed anew each time.
+    fn slow(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topology) -> Vec<u32> {
+        let tasks = graph.vertices() - anchors.len();
+        let mut place_of: Vec<Option<u32>> = vec![None; tasks];
+        place_of.extend(anchors.iter().map(|&pe| Some(pe)));
+        let mut free = pes.to_vec();
+        for step in 0..tasks {
+            let key = |t: usize| -> u128 {
+                let placed = graph.neighbors(t).filter(|&(j, _)| place_of[j].is_some());
+                let key: u128 = placed.map(|(_, bytes)| u128::from(bytes)).sum();
+                if step == 0 && anchors.is_empty() { u128::from(graph.weight(t)) } else { key }
+            };
+            let waiting = (0..tasks).filter(|&t| place_of[t].is_none());
+            let task = waiting.max_by_key(|&t| (key(t), Reverse(t))).expect("a task is left");
+            let cost = |p: u32| -> u128 {
+                let hops = |q: u32| topology.distance(p as usize, q as usize);
+                let of =
+                    |(j, bytes): (usize, u64)| place_of[j].map(|q| u128::from(bytes) * u128::from(hops(q)));
+                graph.neighbors(task).filter_map(of).sum()
+            };
+            let at = (0..free.len()).min_by_key(|&at| cost(free[at])).expect("a PE is free");
+            place_of[task] = Some(free.remove(at));
+        }
+        place_of[..tasks].iter().map(|place| place.expect("all are placed")).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_heap_gives_what_the_description_gives(
+            machine in prop::sample::select(vec!["torus:4x3", "mesh:5x3", "tree:2:3:2/9:4:1", "flat:7", "flat:1"]),
+            edges in prop::collection::vec((0..14u32, 0..14u32, 0..4u64), 0..40),
+            anchors in prop::collection::vec(0..64u32, 0..3),
+            unit in prop::sample::select(vec![1u64, 1000, 1 << 33]),
+        ) {
+            let machine = topology::parse(machine).expect("a machine");
+            let pes: Vec<u32> = (0..machine.pes() as u32).collect();
+            let anchors: Vec<u32> = anchors.into_iter().map(|pe| pe % pes.len() as u32).collect();
+            let tasks = pes.len().min(14 - anchors.len());
+            let vertices = (tasks + anchors.len()) as u32;
+            let edges = edges.into_iter().map(|(a, b, w)| (a % vertices, b % vertices, w * unit));
+            let graph = Graph::new(vertices as usize, edges);
+            prop_assert_eq!(place(&graph, &anchors, &pes, &*machine), slow(&graph, &anchors, &pes, &*machine));
+        }
+    }
+
+    #[test]
+    fn more_starts_are_never_worse() {
+        for (graph, machine) in [("mesh:8x8", "torus:8x8"), ("random:n=64,degree=5", "torus:4x4x4")] {
+            let once = hops_per_byte("TopoCentLB", graph, machine);
+            let often = hops_per_byte("TopoCentLB:restarts=8", graph, machine);
+            assert!(often <= once, "{graph} on {machine}: {often} after {once}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Byte volumes as integers small enough that sums of bytes times distances are exact.
+
+use crate::graph::Graph;
+
+/// Byte volumes in a unit of their own.
+///
+/// Mappings depend on ties, so costs are integers, never rounded: volumes are divided by their greatest
+/// common divisor. Only if the costs would not fit 62 bits even so, low bits are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Volumes {
+    unit: u64,
+    shift: u32,
+    /// No cost of a vertex is larger.
+    pub(crate) largest_cost: i64,
+}
+
+impl Volumes {
+    /// The volumes of `graph`, where a byte costs at most `farthest`.
+    pub(crate) fn new(graph: &Graph, farthest: u128) -> Self {
+        let (_, _, bytes) = graph.rows();
+        let unit = bytes.iter().fold(0, |unit, &bytes| gcd(unit, bytes)).max(1);
+        let heaviest = (0..graph.vertices()).map(|v| graph.weight(v) / unit).max().unwrap_or(0);
+        let largest = u128::from(heaviest).saturating_mul(farthest);
+        let shift = (u128::BITS - largest.leading_zeros()).saturating_sub(62);
+        Volumes { unit, shift, largest_cost: (largest >> shift) as i64 }
+    }
+
+    /// So many bytes in the unit.
+    pub(crate) fn of(&self, bytes: u64) -> i64 {
+        ((bytes / self.unit) >> self.shift) as i64
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
