@@ -22,6 +22,7 @@ mod tests;
 pub use hops::{MAX_BOUND_EDGES, MAX_BOUND_PES, hop_bytes_bound};
 pub use links::link_loads;
 pub use load::LoadBound;
+pub(crate) use load::pour;
 pub use sentence::sentence;
 
 /// What a placement costs on a machine.
