@@ -374,12 +374,16 @@ impl Settings {
         if !self.balances() {
             return 0;
         }
-        let comm = match self.lb_comm {
+        after::LOAD | if self.records_communication() { after::COMM } else { 0 }
+    }
+
+    /// Whether it is recorded who sends whom how much, if anything is.
+    pub(crate) fn records_communication(&self) -> bool {
+        match self.lb_comm {
             Comm::On => true,
             Comm::Off => false,
             Comm::Auto => self.schedule.needs_communication() || self.dump.is_some(),
-        };
-        after::LOAD | if comm { after::COMM } else { 0 }
+        }
     }
 
     /// Whether the database of this step is to be written.

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use crate::cost::{Communication, Metrics};
 use crate::database::{Database, Object, ObjectIndex, PeRecord};
-use crate::{Assignment, StrategyError, registry, topology};
+use crate::{Assignment, StrategyError, Topology, registry, topology};
 
 /// A database with normal PEs and an object per entry of `objects`: its load in seconds and its PE.
 pub(crate) fn database(pes: usize, objects: &[(f64, u32)]) -> Database {
@@ -21,6 +22,15 @@ pub(crate) fn database(pes: usize, objects: &[(f64, u32)]) -> Database {
         objects: objects.iter().enumerate().map(object).collect(),
         ..Database::default()
     }
+}
+
+/// What the communication of `database` costs with object `i` on PE `placement[i]`.
+pub(crate) fn communication(
+    database: &Database,
+    topology: &dyn Topology,
+    placement: &[u32],
+) -> Communication {
+    Metrics::of(database, topology, placement).communication.expect("it was recorded")
 }
 
 /// What the strategy of `spec` answers on a flat machine, with seed 0.
