@@ -86,6 +86,45 @@ const CASES: &[Case] = &[
         target_ms: Some(400.0),
         floor: TABLE_4096,
     },
+    Case {
+        name: "TopoCentLB, 4096 objects, 4096 PEs",
+        balancer: "TopoCentLB:groups=keep",
+        graph: STENCIL,
+        machine: ("torus:16x16x16", "torus:4x4x4"),
+        target_ms: Some(150.0),
+        floor: TABLE_4096,
+    },
+    Case {
+        name: "RefineTopoLB after RandomLB, 4096 objects, 512 PEs",
+        balancer: "RandomLB+RefineTopoLB",
+        graph: STENCIL,
+        machine: TORUS,
+        target_ms: Some(50.0),
+        floor: TABLE_512,
+    },
+    Case {
+        name: "RefineTopoLB after RandomLB, 4096 objects, 4096 PEs",
+        balancer: "RandomLB+RefineTopoLB",
+        graph: STENCIL,
+        machine: ("torus:16x16x16", "torus:4x4x4"),
+        target_ms: Some(1000.0),
+        floor: TABLE_4096,
+    },
+];
+
+/// How the time of TopoLB grows: log of the ratio of times over log of the ratio of what grew, between
+/// two task graphs (and the smaller ones of small mode), mapped onto as many PEs.
+const GROWTHS: &[(&str, [&str; 2], [&str; 2])] = &[
+    (
+        "TopoLB, exponent in PEs at 4 neighbors, 256 to 4096",
+        ["torus:16x16", "torus:64x64"],
+        ["torus:4x4", "torus:8x8"],
+    ),
+    (
+        "TopoLB, exponent in edges at 1024 PEs, 4 to 32 neighbors",
+        ["kneighbor:1024,4", "kneighbor:1024,32"],
+        ["kneighbor:64,4", "kneighbor:64,8"],
+    ),
 ];
 
 /// The task graph of a spec, in blocks over so many PEs, every object with a load of its own.
@@ -104,6 +143,29 @@ fn milliseconds(what: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
+/// Milliseconds of a strategy.
+fn think(balancer: &str, graph: &str, machine: &str) -> f64 {
+    let machine = topology::parse(machine).expect("the spec of a machine");
+    let database = database(graph, machine.pes());
+    let choice = registry::parse(balancer, &[]).expect("the spec of a strategy");
+    milliseconds(|| {
+        let answer = choice.strategy.assign(&database, &*machine, 1);
+        black_box(answer.expect("the strategy serves this case"));
+    })
+}
+
+fn growth(graphs: [&str; 2]) -> f64 {
+    let measure = |spec: &str| {
+        let database = graph::load(spec).expect("the spec of a graph");
+        let (objects, edges) = (database.objects.len() as f64, database.edges.len() as f64);
+        let side = objects.sqrt() as usize;
+        (objects, edges, think("TopoLB:groups=keep", spec, &format!("torus:{side}x{side}")))
+    };
+    let [few, many] = graphs.map(measure);
+    let grew = if few.0 == many.0 { many.1 / few.1 } else { many.0 / few.0 };
+    (many.2 / few.2).ln() / grew.ln()
+}
+
 fn measurements() -> Vec<Measurement> {
     let floor = |name, take: fn(bool) -> f64| Measurement {
         name,
@@ -120,13 +182,7 @@ fn measurements() -> Vec<Measurement> {
     for case in CASES {
         let take = move |small: bool| {
             let pick = |(full, little): (&'static str, &'static str)| if small { little } else { full };
-            let machine = topology::parse(pick(case.machine)).expect("the spec of a machine");
-            let database = database(pick(case.graph), machine.pes());
-            let choice = registry::parse(case.balancer, &[]).expect("the spec of a strategy");
-            milliseconds(|| {
-                let answer = choice.strategy.assign(&database, &*machine, 1);
-                black_box(answer.expect("the strategy serves this case"));
-            })
+            think(case.balancer, pick(case.graph), pick(case.machine))
         };
         all.push(Measurement {
             name: case.name,
@@ -134,6 +190,15 @@ fn measurements() -> Vec<Measurement> {
             target: case.target_ms,
             floor: Some(case.floor),
             take: Box::new(take),
+        });
+    }
+    for &(name, graphs, little) in GROWTHS {
+        all.push(Measurement {
+            name,
+            unit: "",
+            target: None,
+            floor: None,
+            take: Box::new(move |small| growth(if small { little } else { graphs })),
         });
     }
     all

@@ -9,7 +9,7 @@ use crate::load::Edges;
 use crate::location::{self, Directory, Known, Placement, Route, place};
 use crate::order::Order;
 use crate::proxy::{Target, Targets};
-use crate::transport::{Carrier, Mail};
+use crate::transport::Mail;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -78,11 +78,12 @@ impl<T: Chare> Array<T> {
     ///
     /// Created by an element of the same array, it takes part in reductions and load-balancing steps
     /// from the ones its creator takes part in next; created by anything else, from the oldest ones
-    /// that are not complete. It hears the broadcasts that `main`, or whoever sends on the same PE, sends
-    /// after its creation; where PEs race, send the broadcast that starts new elements `at_quiescence`.
+    /// that are not complete. It hears the broadcasts that its creator, if that is of the same array,
+    /// hears next, else those that `main` and others on PE 0 send after its creation; where PEs race,
+    /// send the broadcast that starts new elements `at_quiescence`.
     ///
-    /// Such an element must not exist; that it has been told to end is enough. If it does and is found
-    /// at its home, the run ends with an error, else the new one waits for its end.
+    /// Such an element must not exist; it is enough that it has called `destroy`. If it does and is
+    /// found at its home, the run ends with an error, else the new one waits for its end.
     ///
     /// # Panics
     /// If the index is outside the array's shape.
@@ -115,6 +116,15 @@ pub(crate) struct Slot<T: Chare> {
     pub(crate) load: u64,
     pub(crate) extra: Option<Box<Extra<T::Msg>>>,
     pub(crate) chare: T,
+}
+
+/// What all elements of an array do together; what is kept for each is in arrays of this order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Collective {
+    /// They contribute.
+    Reduction,
+    /// They come to a load-balancing step.
+    Barrier,
 }
 
 /// What few elements need.
@@ -283,7 +293,7 @@ impl<T: Chare> Port<T> {
             Route::Here(slot) => self.enqueue(pe, Item { rank, slot, msg }),
             // The message waits here, at its home or where the element comes next.
             Route::Hold => self.enqueue(pe, Item { rank, slot: location::IN_TRANSIT, msg }),
-            Route::There(Known { pe: to, epoch }) => {
+            Route::There(Known { pe: to, epoch, .. }) => {
                 pe.counts.remote.set(pe.counts.remote.get() + 1);
                 self.post(pe, to, Order::Message { rank, epoch, origin: pe.rank, msg });
             }
@@ -296,15 +306,7 @@ impl<T: Chare> Port<T> {
             pe.queued.set(pe.queued.get() | self.bit);
             return self.orders.borrow_mut().push_back(order);
         }
-        match &pe.carrier {
-            Carrier::Threads => {
-                self.shared.mail.push(pe.rank, to, &pe.node.bells, |bag| bag.orders.push(order));
-            }
-            Carrier::Simulated(network) => {
-                let bytes = pe.encoded(&order, || format!("a message to {}", T::NAME));
-                network.send(pe.rank, to, Some(self.id), bytes);
-            }
-        }
+        pe.post(&self.shared.mail, Some(self.id), to, order, || format!("a message to {}", T::NAME));
     }
 
     /// Sends a message to every element: PE 0 numbers it, every PE delivers it to its elements that have
@@ -350,14 +352,16 @@ impl<T: Chare> Port<T> {
         }
     }
 
-    /// Notes that an element leaves this PE; returns which of its moves that is.
-    pub(crate) fn unsettle(&self, rank: u32, to: u32) -> u32 {
+    /// Notes that an element leaves this PE for another, or ends and `to` is its home; returns which of
+    /// its moves that is.
+    pub(crate) fn unsettle(&self, rank: u32, to: u32, gone: bool) -> u32 {
         match &self.directory {
             None => {
-                self.shared.places[rank as usize].store(place(to, location::IN_TRANSIT), Relaxed);
+                let slot = if gone { location::NOBODY } else { location::IN_TRANSIT };
+                self.shared.places[rank as usize].store(place(to, slot), Relaxed);
                 0
             }
-            Some(directory) => directory.borrow_mut().left(rank, to),
+            Some(directory) => directory.borrow_mut().left(rank, to, gone),
         }
     }
 

@@ -290,15 +290,7 @@ impl PeCx {
             self.queued.set(self.queued.get() | PE_ORDERS);
             return self.orders.borrow_mut().push_back(order);
         }
-        match &self.carrier {
-            Carrier::Threads => {
-                self.node.mail.push(self.rank, to, &self.node.bells, |bag| bag.orders.push(order));
-            }
-            Carrier::Simulated(network) => {
-                let bytes = self.encoded(&order, || "an order of the runtime".into());
-                network.send(self.rank, to, None, bytes);
-            }
-        }
+        self.post(&self.node.mail, None, to, order, || "an order of the runtime".into());
     }
 
     /// The encoding of something that must cross PEs; what cannot be encoded ends the run.
@@ -396,16 +388,24 @@ impl<T: Chare> Cx<'_, T> {
 
     /// Says that this delivery took `seconds` of work, in place of what is measured; several charges
     /// add up.
+    ///
+    /// # Panics
+    /// If `seconds` is negative or not finite.
     pub fn charge(&self, seconds: f64) {
+        assert!(seconds.is_finite() && seconds >= 0.0, "a charge of {seconds} seconds is no time");
         let sum = if self.pe.after.get() & after::CHARGED == 0 { 0.0 } else { self.pe.seconds.get() };
-        self.pe.seconds.set(sum + seconds.max(0.0));
+        self.pe.seconds.set(sum + seconds);
         self.later(after::CHARGED);
     }
 
     /// Says what the load of this element is, in seconds, until the next load-balancing step, in place
     /// of what is measured and charged.
+    ///
+    /// # Panics
+    /// If `seconds` is negative or not finite.
     pub fn set_load(&self, seconds: f64) {
-        self.pe.steps.declared.set(seconds.max(0.0));
+        assert!(seconds.is_finite() && seconds >= 0.0, "a load of {seconds} seconds is no time");
+        self.pe.steps.declared.set(seconds);
         self.later(after::DECLARED);
     }
 

@@ -80,6 +80,15 @@ impl PeCx {
     }
 }
 
+const OTHERS: &str = "some contribute to another entry or other receivers than the rest";
+
+/// Says that elements contribute to different things.
+#[cold]
+fn mixed(pe: &PeCx, source: u16, round: u32, how: &str) -> String {
+    let name = pe.name(source);
+    format!("the elements of {name} do not agree on their reduction number {}: {how}", round + 1)
+}
+
 /// The element that contributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contributor {
@@ -111,7 +120,7 @@ impl<T: Chare> Port<T> {
         });
         let partial = &mut partials[at];
         if partial.entry != entry || partial.to != to {
-            self.mixed(pe, by.source, by.round);
+            panic!("{}", mixed(pe, by.source, by.round, OTHERS));
         }
         partial.pieces.add(by.rank, msg, T::combine);
         partial.tally.add(by.tally);
@@ -120,16 +129,6 @@ impl<T: Chare> Port<T> {
             drop(partials);
             self.forward(pe, partial);
         }
-    }
-
-    #[cold]
-    fn mixed(&self, pe: &PeCx, source: u16, round: u32) -> ! {
-        panic!(
-            "the elements of {} do not agree on their reduction number {}: some contribute to another entry \
-             or other receivers than the rest",
-            pe.name(source),
-            round + 1
-        )
     }
 
     fn forward(&self, pe: &PeCx, mut partial: Partial<T::Msg>) {
@@ -149,12 +148,7 @@ impl<T: Chare> Port<T> {
             match totals.iter_mut().find(|total| total.source == source && total.round == round) {
                 Some(total) => {
                     if total.entry != partial.entry || total.to != partial.to {
-                        return pe.fail(format!(
-                            "the elements of {} do not agree on their reduction number {}: some contribute to \
-                             another entry or other receivers than the rest",
-                            pe.name(source),
-                            round + 1
-                        ));
+                        return pe.fail(mixed(pe, source, round, OTHERS));
                     }
                     total.tally.add(partial.tally);
                     total.pieces.append(partial.pieces);
@@ -185,14 +179,8 @@ impl<T: Chare> AnyPort for Port<T> {
         };
         let Some(total) = total else { return false };
         if total.tally.count != everybody {
-            pe.fail(format!(
-                "the elements of {} do not agree on their reduction number {}: only {} of {everybody} contribute \
-                 to {}",
-                pe.name(source),
-                round + 1,
-                total.tally.count,
-                T::NAME
-            ));
+            let few = format!("only {} of {everybody} contribute to {}", total.tally.count, T::NAME);
+            pe.fail(mixed(pe, source, round, &few));
             return false;
         }
         if let Some(msg) = total.pieces.fold(T::combine) {

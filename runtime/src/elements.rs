@@ -1,13 +1,13 @@
 //! The elements of one array on one PE: the only place where user code runs, so the only place where
 //! load is measured.
 
-use crate::array::{Item, Port, Slot};
+use crate::array::{Collective, Item, Port, Slot};
 use crate::balancer::Statistics;
 use crate::broadcast::Departures;
 use crate::chare::Chare;
 use crate::context::{ARRAY_BITS, Cx, PeCx, after};
 use crate::contribute::Contributor;
-use crate::location::{self, IN_TRANSIT, Route};
+use crate::location::{self, Route, is_taken};
 use crate::order::{Journey, Order, PeOrder};
 use crate::reduction::Tally;
 use crate::transport::Bag;
@@ -116,7 +116,7 @@ impl<T: Chare> Elements<T> {
         if location::pe_of(at) != pe.rank {
             pe.not_executed();
             self.port.send(pe, rank, msg);
-        } else if at as u32 == IN_TRANSIT {
+        } else if !is_taken(at as u32) {
             self.hold(pe, rank, msg);
         } else {
             self.deliver(pe, at as u32 as usize, msg);
@@ -169,10 +169,17 @@ impl<T: Chare> Elements<T> {
             pe.edges.set(slot.extra.as_mut().and_then(|extra| extra.edges.take()));
         }
         slot.chare.deliver(&Cx { pe, port: &self.port, rank: slot.rank }, msg);
-        let what = pe.after.get();
+        let mut what = pe.after.get();
         if what == 0 {
             return;
         }
+        if what & after::CONTRIBUTED != 0 {
+            // Before the clock is read: what the reducer takes is its contributor's load.
+            self.contributes(pe, at);
+            what &= !after::CONTRIBUTED;
+            pe.after.set(what);
+        }
+        let slot = &mut self.slots[at];
         if what & (after::LOAD | after::CHARGED) == after::LOAD {
             let now = pe.ticker.now();
             slot.load += now.wrapping_sub(self.clock);
@@ -184,18 +191,14 @@ impl<T: Chare> Elements<T> {
             slot.extra().edges = Some(edges);
         }
         if what & after::WORK != 0 {
-            self.after(pe, at, what);
+            self.follow_up(pe, at, what);
         }
     }
 
-    /// Does what the entry method asked for.
+    /// Does what the entry method asked for, beside contributions.
     #[inline(never)]
-    fn after(&mut self, pe: &PeCx, at: usize, what: u16) {
+    fn follow_up(&mut self, pe: &PeCx, at: usize, what: u16) {
         pe.after.set(pe.recording.get());
-        if what & after::WORK == after::CONTRIBUTED {
-            // By far the most frequent.
-            return self.contributes(pe, at);
-        }
         let slot = &mut self.slots[at];
         if what & after::CHARGED != 0 && what & after::LOAD != 0 {
             slot.extra().charged += pe.seconds.get();
@@ -209,9 +212,6 @@ impl<T: Chare> Elements<T> {
         }
         if what & after::PIN != 0 {
             slot.extra().pinned = pe.pin.get();
-        }
-        if what & after::CONTRIBUTED != 0 {
-            self.contributes(pe, at);
         }
         if what & after::SYNC != 0 {
             self.comes_to_sync(pe, at);
@@ -228,12 +228,19 @@ impl<T: Chare> Elements<T> {
         self.begin(pe);
     }
 
+    #[inline(never)]
     fn contributes(&mut self, pe: &PeCx, at: usize) {
         let here = self.slots.len() as u32;
         let slot = &mut self.slots[at];
         let (source, rank) = (self.port.id, slot.rank);
         while let Some(target) = pe.contributed.next() {
-            let by = Contributor { source, rank, round: slot.contributions, tally: slot.takes_part(0), here };
+            let by = Contributor {
+                source,
+                rank,
+                round: slot.contributions,
+                tally: slot.takes_part(Collective::Reduction),
+                here,
+            };
             slot.contributions = slot.contributions.wrapping_add(1);
             if target == source {
                 self.port.file(pe, by);
@@ -258,7 +265,7 @@ impl<T: Chare> Elements<T> {
             self.port.name(rank)
         );
         extra.resume = resume;
-        let tally = slot.takes_part(1);
+        let tally = slot.takes_part(Collective::Barrier);
         let round = slot.syncs;
         slot.syncs += 1;
         let mine = match self.at_sync.iter().position(|(other, _)| *other == round) {

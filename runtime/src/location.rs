@@ -24,6 +24,15 @@ use serde::{Deserialize, Serialize};
 /// The slot of an element that is on its way to the PE.
 pub(crate) const IN_TRANSIT: u32 = u32::MAX;
 
+/// The slot of an element that does not exist; the PE is its home.
+pub(crate) const NOBODY: u32 = u32::MAX - 1;
+
+/// Whether an element is in a slot.
+#[inline(always)]
+pub(crate) fn is_taken(slot: u32) -> bool {
+    slot < NOBODY
+}
+
 /// A place: PE and slot in one word.
 #[inline(always)]
 pub(crate) fn place(pe: u32, slot: u32) -> u64 {
@@ -93,6 +102,8 @@ pub(crate) struct Known {
     pub pe: u32,
     /// As its how-manieth move.
     pub epoch: u32,
+    /// Not the element, but the news that it ended: the PE is its home.
+    pub gone: bool,
 }
 
 /// Where a message should go.
@@ -125,7 +136,7 @@ impl Directory {
         if let Some(&(slot, _)) = self.here.get(&rank) {
             return Route::Here(slot);
         }
-        match self.known.get(&rank).copied().unwrap_or(Known { pe: home, epoch: 0 }) {
+        match self.known.get(&rank).copied().unwrap_or(Known { pe: home, epoch: 0, gone: false }) {
             known if known.pe == self.me => Route::Hold,
             known => Route::There(known),
         }
@@ -155,10 +166,11 @@ impl Directory {
         }
     }
 
-    /// The element leaves for `to`; returns the epoch of that move.
-    pub(crate) fn left(&mut self, rank: u32, to: u32) -> u32 {
+    /// The element leaves for `to`, or ends and leaves nothing for its home but its epoch; returns the
+    /// epoch of that move.
+    pub(crate) fn left(&mut self, rank: u32, to: u32, gone: bool) -> u32 {
         let (_, epoch) = self.here.remove(&rank).expect("only who has an element sends it away");
-        self.known.insert(rank, Known { pe: to, epoch: epoch + 1 });
+        self.known.insert(rank, Known { pe: to, epoch: epoch + 1, gone });
         epoch + 1
     }
 
@@ -181,7 +193,7 @@ impl Directory {
         }
         match self.known.get(&rank) {
             None => Some(0),
-            Some(known) => (known.pe == self.me).then_some(known.epoch),
+            Some(known) => known.gone.then_some(known.epoch),
         }
     }
 
@@ -197,67 +209,98 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
     use rand_core::{RngCore, SeedableRng};
 
-    /// A world of directories, one element, and messages in any order.
+    /// A world of directories, an index at which elements live one after the other, and messages in any
+    /// order.
     struct World {
         pes: Vec<Directory>,
         held: Vec<Vec<u32>>,
         flying: Vec<Parcel>,
-        element: Option<u32>,
+        /// Whether an element exists, and the PE it is on if it is not under way.
+        exists: bool,
+        at: Option<u32>,
+        /// Whether one waits at home to be created.
+        unborn: bool,
         delivered: Vec<u32>,
         home: u32,
     }
 
     enum Parcel {
-        Message { id: u32, to: u32, epoch: u32, origin: u32, hops: u32 },
+        Message { id: u32, to: u32, epoch: u32, origin: u32 },
         Element { to: u32, epoch: u32 },
         News { to: u32, news: Known },
+        Create,
     }
 
     impl World {
         fn send(&mut self, id: u32, from: u32) {
             match self.pes[from as usize].find(0, self.home) {
                 Route::Here(_) => self.delivered.push(id),
-                Route::There(Known { pe, epoch }) => {
-                    self.flying.push(Parcel::Message { id, to: pe, epoch, origin: from, hops: 1 })
+                Route::There(Known { pe, epoch, .. }) => {
+                    self.flying.push(Parcel::Message { id, to: pe, epoch, origin: from })
                 }
                 Route::Hold => self.held[from as usize].push(id),
             }
         }
 
+        fn place(&mut self, pe: u32, epoch: u32) {
+            self.pes[pe as usize].arrived(0, 0, epoch);
+            self.at = Some(pe);
+            let held = std::mem::take(&mut self.held[pe as usize]);
+            self.delivered.extend(held);
+        }
+
+        fn create(&mut self) {
+            let home = &self.pes[self.home as usize];
+            match home.vacant(0) {
+                // The runtime ends the run with an error.
+                None if home.holds(0) => {}
+                None => self.unborn = true,
+                Some(epoch) => {
+                    assert!(!self.exists, "there are two");
+                    (self.exists, self.unborn) = (true, false);
+                    self.place(self.home, epoch);
+                }
+            }
+        }
+
+        fn ends(&mut self, pe: u32) {
+            let home = self.home;
+            let epoch = self.pes[pe as usize].left(0, home, true);
+            (self.exists, self.at) = (false, None);
+            self.flying.push(Parcel::News { to: home, news: Known { pe: home, epoch, gone: true } });
+        }
+
         fn step(&mut self, parcel: Parcel) {
             match parcel {
-                Parcel::Message { id, to, epoch, origin, hops } => match self.pes[to as usize].meet(0, epoch)
-                {
+                Parcel::Message { id, to, epoch, origin } => match self.pes[to as usize].meet(0, epoch) {
                     Route::Here(_) => self.delivered.push(id),
                     Route::Hold => self.held[to as usize].push(id),
                     Route::There(known) => {
                         assert!(known.epoch > epoch, "each hop acts on later news");
                         self.flying.push(Parcel::News { to: origin, news: known });
-                        self.flying.push(Parcel::Message {
-                            id,
-                            to: known.pe,
-                            epoch: known.epoch,
-                            origin,
-                            hops: hops + 1,
-                        });
+                        let Known { pe, epoch, .. } = known;
+                        self.flying.push(Parcel::Message { id, to: pe, epoch, origin });
                     }
                 },
                 Parcel::Element { to, epoch } => {
-                    self.pes[to as usize].arrived(0, 0, epoch);
-                    self.element = Some(to);
-                    let home = self.home;
-                    self.flying.push(Parcel::News { to: home, news: Known { pe: to, epoch } });
-                    let held = std::mem::take(&mut self.held[to as usize]);
-                    self.delivered.extend(held);
+                    self.place(to, epoch);
+                    let news = Known { pe: to, epoch, gone: false };
+                    self.flying.push(Parcel::News { to: self.home, news });
                 }
-                Parcel::News { to, news } => self.pes[to as usize].located(0, news),
+                Parcel::News { to, news } => {
+                    self.pes[to as usize].located(0, news);
+                    if to == self.home && self.unborn {
+                        self.create();
+                    }
+                }
+                Parcel::Create => self.create(),
             }
         }
     }
 
     #[test]
-    fn every_message_finds_the_element_once_whatever_moves_meanwhile() {
-        for seed in 0..500 {
+    fn every_message_finds_the_element_once_whatever_moves_ends_and_is_created_meanwhile() {
+        for seed in 0..2000 {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let mut draw = |n: usize| (rng.next_u64() % n as u64) as usize;
             let count = 2 + draw(6);
@@ -266,26 +309,33 @@ mod tests {
                 pes: (0..count).map(|pe| Directory::new(pe as u32)).collect(),
                 held: vec![Vec::new(); count],
                 flying: Vec::new(),
-                element: Some(home),
+                exists: false,
+                at: None,
+                unborn: false,
                 delivered: Vec::new(),
                 home,
             };
-            world.pes[home as usize].arrived(0, 0, 0);
             let (mut sent, mut moves) = (0, 0);
-            while sent < 60 || moves < 40 || !world.flying.is_empty() {
-                match draw(3) {
-                    0 if sent < 60 => {
+            while sent < 60 || moves < 40 || !world.flying.is_empty() || !world.exists {
+                match (draw(4), world.at) {
+                    (0, _) if sent < 60 => {
                         world.send(sent, draw(count) as u32);
                         sent += 1;
                     }
-                    1 if moves < 40 => {
+                    (1, Some(at)) if moves < 40 => {
                         let to = draw(count) as u32;
-                        if let Some(at) = world.element.filter(|&at| at != to) {
-                            moves += 1;
-                            world.element = None;
-                            let epoch = world.pes[at as usize].left(0, to);
+                        moves += 1;
+                        if to == at {
+                            world.ends(at);
+                        } else {
+                            world.at = None;
+                            let epoch = world.pes[at as usize].left(0, to, false);
                             world.flying.push(Parcel::Element { to, epoch });
                         }
+                    }
+                    // Also while there is one, which must do no harm; and never without end.
+                    (2, _) if !world.exists && !world.unborn || draw(16) == 0 && moves < 40 => {
+                        world.flying.push(Parcel::Create);
                     }
                     _ if !world.flying.is_empty() => {
                         let next = draw(world.flying.len());
@@ -328,9 +378,14 @@ mod tests {
         let mut home = Directory::new(0);
         home.arrived(7, 0, 0);
         assert_eq!(home.vacant(7), None);
-        let epoch = home.left(7, 1);
+        let epoch = home.left(7, 1, false);
         assert_eq!(home.vacant(7), None, "it is on its way to PE 1");
-        home.located(7, Known { pe: 0, epoch: epoch + 1 });
-        assert_eq!(home.vacant(7), Some(epoch + 1), "PE 1 reported its end");
+        home.located(7, Known { pe: 0, epoch: epoch + 1, gone: false });
+        assert_eq!(home.vacant(7), None, "it is on its way back");
+        home.located(7, Known { pe: 0, epoch: epoch + 2, gone: true });
+        assert_eq!(home.vacant(7), Some(epoch + 2), "another PE reported its end");
+        home.arrived(7, 0, epoch + 2);
+        home.left(7, 0, true);
+        assert_eq!(home.vacant(7), Some(epoch + 3), "it ended at home");
     }
 }

@@ -3,7 +3,6 @@
 use crate::codec;
 use crate::context::PeCx;
 use crate::order::{Answer, PeOrder};
-use crate::transport::Carrier;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::marker::PhantomData;
@@ -39,11 +38,10 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Reply<V> {
     ///
     /// A second answer to the same closure ends the run with an error.
     pub fn send(self, pe: &PeCx, value: V) {
-        let answer = match &pe.carrier {
-            Carrier::Threads => Answer::Value(Box::new(value)),
-            Carrier::Simulated(_) => {
-                Answer::Bytes(pe.encoded(&value, || "the answer to a parked closure".into()))
-            }
+        let answer = if pe.shares_memory() {
+            Answer::Value(Box::new(value))
+        } else {
+            Answer::Bytes(pe.encoded(&value, || "the answer to a parked closure".into()))
         };
         pe.tell(self.pe, PeOrder::Reply { parked: self.parked, answer });
     }

@@ -6,7 +6,7 @@ use crate::context::{ArrayInfo, PeCx, Roll, Task, array_bit};
 use crate::databases::Written;
 use crate::elements::{Elements, Manager};
 use crate::index::{Index, Pe, show};
-use crate::location::{Directory, IN_TRANSIT, Placement, place};
+use crate::location::{Directory, NOBODY, Placement, place};
 use crate::node::{Failure, Node, panic_message};
 use crate::options::{Config, Settings};
 use crate::reduction::Ledger;
@@ -161,7 +161,7 @@ impl Setup {
         let shared = {
             let mut all = node.arrays.lock();
             if all.len() == id {
-                let places = |rank| AtomicU64::new(place(placement.pe(rank, count, pe.pes), IN_TRANSIT));
+                let places = |rank| AtomicU64::new(place(placement.pe(rank, count, pe.pes), NOBODY));
                 all.push(Arc::new(Shared::<T> {
                     shape,
                     count,

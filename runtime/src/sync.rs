@@ -38,6 +38,9 @@ pub(crate) struct Steps {
     number: Cell<u32>,
     began: Cell<u64>,
     collected: RefCell<Vec<Statistics>>,
+    /// On PE 0: statistics are being collected. Elements may come to the next step meanwhile, if those
+    /// that came to this one end.
+    collecting: Cell<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,7 +114,7 @@ impl PeCx {
 
     /// Starts a step, on PE 0, if everybody has come.
     fn try_step(&self) {
-        if !self.node.settings.balances() {
+        if !self.node.settings.balances() || self.steps.collecting.get() {
             return;
         }
         {
@@ -130,6 +133,7 @@ impl PeCx {
                 roll.syncs.advance();
             }
         }
+        self.steps.collecting.set(true);
         self.steps.began.set(self.ticker.now());
         for to in 0..self.pes {
             self.tell(to, PeOrder::Collect);
@@ -161,6 +165,11 @@ impl PeCx {
 
     fn decide(&self) {
         let collected = self.steps.collected.take();
+        debug_assert_eq!(
+            collected.iter().map(|statistics| u64::from(statistics.pe)).sum::<u64>(),
+            u64::from(self.pes) * u64::from(self.pes - 1) / 2,
+            "every PE once"
+        );
         let step = self.steps.number.replace(self.steps.number.get() + 1);
         let start = self.ticker.now();
         let plans = balancer::decide(self, step, self.steps.began.get(), collected);
@@ -169,6 +178,8 @@ impl PeCx {
         for (to, plan) in plans.into_iter().enumerate() {
             self.tell(to as u32, PeOrder::Carry(Box::new(plan)));
         }
+        self.steps.collecting.set(false);
+        self.try_step();
     }
 
     fn carry(&self, plan: Plan, managers: &mut [Box<dyn Manager>]) {

@@ -339,3 +339,152 @@ fn a_message_behind_a_guard_waits_for_the_next_element_at_the_index() {
     });
     assert_eq!(report.result, 1);
 }
+
+#[derive(Serialize, Deserialize)]
+struct Echo {
+    done: Exit<()>,
+}
+
+#[chare(index = Pe)]
+impl Echo {
+    #[entry]
+    fn over(&mut self, cx: &Cx<Self>) {
+        self.done.exit(cx, ());
+    }
+}
+
+fn answer_oneself(pe: &PeCx) {
+    pe.reply(|pe, ()| answer_oneself(pe)).send(pe, ());
+}
+
+#[test]
+fn a_parked_closure_that_answers_itself_for_ever_keeps_nobody_from_ending_the_run() {
+    everywhere(20, 8, |config| {
+        equipoise::run(with_pes(&config, 2), |pe, done| {
+            let echoes = pe.array(Pe(2), |_| Echo { done });
+            pe.main(move |pe| {
+                answer_oneself(pe);
+                echoes.at(pe, Pe(1)).over();
+            });
+        });
+    });
+}
+
+/// Moves between PEs all the time.
+#[derive(Serialize, Deserialize)]
+struct Shuttle {
+    left: u32,
+}
+
+#[chare(index = [i32; 1])]
+impl Shuttle {
+    #[entry]
+    fn go(&mut self, cx: &Cx<Self>) {
+        if self.left > 0 {
+            self.left -= 1;
+            cx.migrate(Pe(1 - cx.here().0));
+            cx.peer(cx.index()).go();
+        }
+    }
+}
+
+#[test]
+fn an_index_has_one_element_even_where_another_is_inserted_while_the_first_moves() {
+    everywhere(200, 60, |config| {
+        let failed = equipoise::try_run(with_pes(&config, 2), |pe, _: Exit<()>| {
+            let shuttles: Array<Shuttle> = pe.sparse([1]);
+            pe.main(move |pe| {
+                shuttles.insert(pe, [0], Shuttle { left: 40 });
+                shuttles.at(pe, [0]).go();
+                shuttles.insert(pe, [0], Shuttle { left: 40 });
+            });
+        });
+        // Found at home, or waiting for the first one's end for ever; never at home beside it.
+        let told = failed.expect_err("there cannot be two").to_string();
+        assert!(told.contains("Shuttle[0]"), "{told}");
+        assert!(told.contains("exists already"), "{told}");
+    });
+}
+
+/// Comes to one load-balancing step and is ended, and its successor comes to the next.
+#[derive(Serialize, Deserialize)]
+struct Worker {
+    generation: u32,
+    foreman: Array<Foreman>,
+}
+
+#[chare(index = [i32; 1], sync)]
+impl Worker {
+    #[entry]
+    fn work(&mut self, cx: &Cx<Self>) {
+        cx.charge(1.0);
+        cx.at_sync().idle();
+        self.foreman.at(cx, ()).working();
+    }
+
+    #[entry]
+    fn idle(&mut self, _cx: &Cx<Self>) {}
+
+    #[entry]
+    fn end(&mut self, cx: &Cx<Self>) {
+        let [me] = cx.index();
+        self.foreman.at(cx, ()).ended(me, self.generation);
+        cx.destroy();
+    }
+}
+
+const CREW: i32 = 6;
+const GENERATIONS: u32 = 5;
+
+#[derive(Serialize, Deserialize)]
+struct Foreman {
+    working: i32,
+    ended: i32,
+    workers: Array<Worker>,
+    done: Exit<()>,
+}
+
+#[chare(index = ())]
+impl Foreman {
+    #[entry]
+    fn working(&mut self, cx: &Cx<Self>) {
+        self.working += 1;
+        if self.working == CREW {
+            self.working = 0;
+            (0..CREW).for_each(|worker| self.workers.at(cx, [worker]).end());
+        }
+    }
+
+    #[entry]
+    fn ended(&mut self, cx: &Cx<Self>, worker: i32, generation: u32) {
+        self.ended += 1;
+        if generation + 1 < GENERATIONS {
+            let foreman = cx.array();
+            self.workers.insert(cx, [worker], Worker { generation: generation + 1, foreman });
+            self.workers.at(cx, [worker]).work();
+        } else if self.ended == CREW * GENERATIONS as i32 {
+            self.done.exit(cx, ());
+        }
+    }
+}
+
+#[test]
+fn a_step_that_begins_while_another_is_being_decided_has_statistics_of_its_own() {
+    everywhere(200, 30, |config| {
+        let config = Config { balancer: vec!["DummyLB".into()], ..with_pes(&config, 3) };
+        let report = equipoise::run(config, |pe, done| {
+            let workers: Array<Worker> = pe.sparse([CREW]);
+            let foreman = pe.array((), |()| Foreman { working: 0, ended: 0, workers, done });
+            pe.main(move |pe| {
+                for worker in 0..CREW {
+                    workers.insert(pe, [worker], Worker { generation: 0, foreman });
+                    workers.at(pe, [worker]).work();
+                }
+            });
+        });
+        // The runtime asserts that the statistics of a step are of all PEs; and no load is told twice
+        // (on threads what charges nothing takes a little time, too).
+        let told: f64 = report.lb_steps.iter().map(|step| step.before.average_load_seconds * 3.0).sum();
+        assert!(told <= f64::from(CREW) * f64::from(GENERATIONS) + 0.5, "{told}");
+    });
+}

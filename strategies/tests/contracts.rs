@@ -15,7 +15,13 @@ const MORE: &[&str] = &[
     "RefineLB:imbalance=0.5",
     "TopoLB:groups=greedy",
     "TopoLB:groups=keep",
+    "TopoLB:groups=kway,sizes=equal",
     "TopoLB:imbalance=0",
+    "TopoLB:order=1",
+    "TopoLB:order=3,ties=random",
+    "TopoLB:restarts=3",
+    "TopoCentLB:ties=random,restarts=2",
+    "GreedyLB+RefineTopoLB",
     "GreedyLB+RefineLB",
     "RandomLB+TopoLB:groups=keep+GreedyRefineLB",
 ];

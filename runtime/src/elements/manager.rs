@@ -7,7 +7,7 @@ use crate::chare::Chare;
 use crate::codec;
 use crate::context::PeCx;
 use crate::index::Index;
-use crate::location::{self, IN_TRANSIT, Route};
+use crate::location::{self, Route, is_taken};
 use crate::order::PeOrder;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -36,9 +36,6 @@ impl<T: Chare> Manager for Elements<T> {
             }
             for item in bag.items.drain(..) {
                 self.enter(pe, item);
-            }
-            if !bag.orders.is_empty() {
-                pe.running.nobody();
             }
             for order in bag.orders.drain(..) {
                 self.order(pe, order);
@@ -96,7 +93,7 @@ impl<T: Chare> Manager for Elements<T> {
             },
             (None, Some(at)) => {
                 let at = at.load(Relaxed);
-                if location::pe_of(at) != pe.rank || at as u32 == IN_TRANSIT {
+                if location::pe_of(at) != pe.rank || !is_taken(at as u32) {
                     return false;
                 }
                 at as u32 as usize

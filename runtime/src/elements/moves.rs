@@ -1,10 +1,10 @@
 //! Elements come and go: created, migrating, ending.
 
 use super::Elements;
-use crate::array::{Extra, Item, Slot};
+use crate::array::{Collective, Extra, Item, Slot};
 use crate::chare::Chare;
 use crate::context::PeCx;
-use crate::location::{self, IN_TRANSIT, Known};
+use crate::location::{self, Known, NOBODY, is_taken};
 use crate::order::{Ended, Journey, Order, PeOrder};
 use crate::reduction::Tally;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,8 +18,7 @@ impl<T: Chare> Elements<T> {
         let created = self.port.created.take();
         let creator = &mut self.slots[at];
         let count = created.len() as u32;
-        creator.extra().created[0] += count;
-        creator.extra().created[1] += count;
+        creator.extra().created.iter_mut().for_each(|created| *created += count);
         let new: Vec<_> =
             created.into_iter().map(|(rank, chare)| Box::new(creator.child(rank, chare))).collect();
         for slot in new {
@@ -35,10 +34,10 @@ impl<T: Chare> Elements<T> {
         self.port.post(pe, self.port.home(pe, slot.rank), Order::Create { journey, slot });
     }
 
-    /// Takes an element out of its slot.
-    pub(super) fn remove(&mut self, pe: &PeCx, at: usize, to: u32) -> (Slot<T>, u32) {
+    /// Takes an element out of its slot, because it goes `to` a PE, or because it ends.
+    fn remove(&mut self, pe: &PeCx, at: usize, to: u32, gone: bool) -> (Slot<T>, u32) {
         let slot = self.slots.swap_remove(at);
-        let epoch = self.port.unsettle(slot.rank, to);
+        let epoch = self.port.unsettle(slot.rank, to, gone);
         if let Some(moved) = self.slots.get(at) {
             self.port.shift(pe, moved.rank, at as u32);
         }
@@ -47,24 +46,24 @@ impl<T: Chare> Elements<T> {
 
     pub(super) fn ends(&mut self, pe: &PeCx, at: usize) {
         let home = self.port.home(pe, self.slots[at].rank);
-        let (mut slot, epoch) = self.remove(pe, at, home);
+        let (mut slot, epoch) = self.remove(pe, at, home, true);
         let rank = slot.rank;
-        self.port.post(pe, home, Order::Located { rank, news: Known { pe: home, epoch } });
+        self.port.post(pe, home, Order::Located { rank, news: Known { pe: home, epoch, gone: true } });
         // What its guards held back is for whoever has its index next.
         for msg in slot.extra.iter_mut().flat_map(|extra| extra.pending.drain(..)) {
             self.port.send(pe, rank, msg);
         }
         let ended = Ended {
             array: self.port.id,
-            reductions: (slot.contributions, slot.ends(0)),
-            syncs: (slot.syncs, slot.ends(1)),
+            reductions: (slot.contributions, slot.ends(Collective::Reduction)),
+            syncs: (slot.syncs, slot.ends(Collective::Barrier)),
         };
         pe.tell(0, PeOrder::Ended(Box::new(ended)));
     }
 
     pub(super) fn leave(&mut self, pe: &PeCx, at: usize, to: u32, step: Option<u32>) {
         pe.counts.migrations.set(pe.counts.migrations.get() + 1);
-        let (slot, epoch) = self.remove(pe, at, to);
+        let (slot, epoch) = self.remove(pe, at, to, false);
         let flight = self.departures.leave(slot.rank, slot.missing(), self.broadcasts);
         let journey = Journey { from: pe.rank, flight, epoch, step };
         if !pe.node.settings.encodes_migrations() {
@@ -91,7 +90,7 @@ impl<T: Chare> Elements<T> {
         if self.port.directory.is_some() {
             let home = self.port.home(pe, slot.rank);
             if home != pe.rank {
-                let news = Known { pe: pe.rank, epoch: journey.epoch };
+                let news = Known { pe: pe.rank, epoch: journey.epoch, gone: false };
                 self.port.post(pe, home, Order::Located { rank: slot.rank, news });
             }
         }
@@ -171,7 +170,7 @@ impl<T: Chare> Elements<T> {
             None => {
                 let at = self.port.shared.places[rank as usize].load(Relaxed);
                 let here = location::pe_of(at) == pe.rank;
-                ((here && at as u32 == IN_TRANSIT).then_some(0), here && at as u32 != IN_TRANSIT)
+                ((at as u32 == NOBODY).then_some(0), here && is_taken(at as u32))
             }
         };
         // Elsewhere it may have ended without our knowing; here it lives.
@@ -198,18 +197,18 @@ impl<T: Chare> Slot<T> {
         Slot { contributions, syncs, broadcasts, extra: Some(Box::new(extra)), ..Slot::new(rank, chare) }
     }
 
-    /// What the element says of others when it contributes (`kind` 0) or comes to a barrier (1).
-    pub(crate) fn takes_part(&mut self, kind: usize) -> Tally {
+    /// What the element says of others when it contributes, or comes to a barrier.
+    pub(crate) fn takes_part(&mut self, kind: Collective) -> Tally {
         let mut tally = Tally { count: 1, ..Tally::default() };
         if let Some(extra) = &mut self.extra {
-            tally.created = std::mem::take(&mut extra.created[kind]);
-            tally.appeared = u32::from(std::mem::take(&mut extra.fresh[kind]));
+            tally.created = std::mem::take(&mut extra.created[kind as usize]);
+            tally.appeared = u32::from(std::mem::take(&mut extra.fresh[kind as usize]));
         }
         tally
     }
 
     /// What it says when it ends.
-    fn ends(&mut self, kind: usize) -> Tally {
+    fn ends(&mut self, kind: Collective) -> Tally {
         Tally { count: 0, ended: 1, ..self.takes_part(kind) }
     }
 }

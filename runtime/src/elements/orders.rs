@@ -3,7 +3,7 @@
 use super::Elements;
 use crate::array::Slot;
 use crate::chare::Chare;
-use crate::context::{PeCx, after};
+use crate::context::PeCx;
 use crate::location::Route;
 use crate::order::Order;
 use std::rc::Rc;
@@ -13,7 +13,6 @@ impl<T: Chare> Elements<T> {
         if self.port.orders.borrow().is_empty() {
             return;
         }
-        pe.running.nobody();
         let mut orders = self.port.orders.take();
         for order in orders.drain(..) {
             self.order(pe, order);
@@ -29,6 +28,8 @@ impl<T: Chare> Elements<T> {
     }
 
     pub(super) fn order(&mut self, pe: &PeCx, order: Order<T>) {
+        // The one before may have run elements.
+        pe.running.nobody();
         match order {
             Order::Message { rank, epoch, origin, msg } => self.meet(pe, rank, epoch, origin, msg),
             Order::Located { rank, news } => {
@@ -107,9 +108,7 @@ impl<T: Chare> Elements<T> {
 
     /// Delivers the next broadcast to the elements here that have not had it.
     pub(super) fn deliver_to_all(&mut self, pe: &PeCx, msg: T::Msg) {
-        if pe.after.get() & after::LOAD != 0 {
-            self.clock = pe.ticker.now();
-        }
+        self.begin(pe);
         let number = self.broadcasts;
         let (mut at, mut heard) = (0, 0);
         while at < self.slots.len() {

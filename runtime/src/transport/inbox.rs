@@ -13,7 +13,8 @@
 //! 3. To sleep it sets the flag, then reads the word. All four accesses are sequentially consistent,
 //!    so either the sender sees the flag and wakes it, or it sees the bit and does not sleep.
 //!
-//! The tests below check this protocol exhaustively under loom (`RUSTFLAGS="--cfg loom"`).
+//! The tests below check this protocol under loom (`RUSTFLAGS="--cfg loom"`), in all interleavings with
+//! as many preemptions as `LOOM_MAX_PREEMPTIONS` says.
 
 #[cfg(not(loom))]
 mod primitives {

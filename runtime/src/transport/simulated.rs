@@ -10,7 +10,8 @@ use crate::elements::Manager;
 use crate::location::splitmix;
 use crate::node::{Failure, Node};
 use crate::run::{Built, build};
-use crate::transport::{Carrier, threads};
+use crate::transport::Carrier;
+use crate::transport::schedule::{pass_on, run_queued};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -94,7 +95,7 @@ fn schedule(node: &Node, network: &Network, pes: &mut [Built], running: &Cell<us
             for at in 0..pes.len() {
                 running.set(at);
                 let Built { pe, managers, .. } = &mut pes[at];
-                threads::pass_on(pe, managers);
+                pass_on(pe, managers);
                 list(pes, at, &mut busy, &mut listed);
             }
             if busy.is_empty() && network.packets.borrow().is_empty() {
@@ -120,11 +121,11 @@ fn schedule(node: &Node, network: &Network, pes: &mut [Built], running: &Cell<us
             running.set(at);
             let Built { pe, managers, .. } = &mut pes[at];
             let queued = pe.queued.take();
-            threads::run_queued(pe, managers, queued);
+            run_queued(pe, managers, queued);
             // Passing on early what was collected costs messages, never correctness: sometimes.
             let rarely = if pe.queued.get() == 0 { 8 } else { 64 };
             if network.draw(rarely) == 0 {
-                threads::pass_on(pe, managers);
+                pass_on(pe, managers);
             }
             at
         };

@@ -1,10 +1,11 @@
 //! PEs as threads of one process, each with its own scheduler.
 
-use crate::context::{ARRAY_BITS, PE_ORDERS, PeCx, after};
+use crate::context::{PeCx, after};
 use crate::elements::Manager;
 use crate::node::{Failure, Node};
 use crate::order::PeOrder;
 use crate::run::{Built, build};
+use crate::transport::schedule::{bits, pass_on, run_queued};
 use crate::transport::{Bag, Carrier};
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,7 +53,9 @@ fn pe(
 ) {
     if node.settings.bind {
         let cpu = node.settings.topology.cpu_of(rank as usize).unwrap_or(rank as usize);
-        core_affinity::set_for_current(core_affinity::CoreId { id: cpu });
+        if !core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
+            eprintln!("warning: --bind: PE {rank} cannot be bound to core {cpu}");
+        }
     }
     node.bells.own(rank);
     let built = build(node, PeCx::new(rank, Arc::clone(node), Carrier::Threads), setup);
@@ -152,45 +155,10 @@ fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>], patience: Patience) {
     }
 }
 
-/// Runs what a PE has for itself.
-pub(super) fn run_queued(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64) {
-    for bit in bits(queued & !PE_ORDERS) {
-        for at in (bit..managers.len()).step_by(ARRAY_BITS) {
-            managers[at].local(pe);
-        }
-    }
-    if queued & PE_ORDERS != 0 {
-        loop {
-            let order = pe.orders.borrow_mut().pop_front();
-            let Some(order) = order else { break };
-            pe.obey(order, managers);
-        }
-    }
-}
-
-/// Sends on what was collected for others, which must not wait for elements that may be elsewhere.
-pub(super) fn pass_on(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
-    for manager in managers {
-        manager.idle(pe);
-    }
-    for port in &pe.ports {
-        port.flush(pe);
-    }
-}
-
 /// Nothing is in flight: sends what waited for that; if nothing did, the run will never end.
 fn quiet(pe: &PeCx) {
     let Some(round) = pe.node.quiescence.round() else { return pe.node.fail(Failure::Quiet) };
     for to in 0..pe.pes {
         pe.tell(to, PeOrder::Quiet { round });
     }
-}
-
-/// The positions of the bits that are set.
-fn bits(mut word: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let bit = word.trailing_zeros() as usize;
-        word &= word.wrapping_sub(1);
-        (bit < 64).then_some(bit)
-    })
 }
