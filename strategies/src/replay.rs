@@ -209,7 +209,7 @@ pub fn replay(
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::path::PathBuf;
     use std::sync::Arc;
 
     use super::*;
@@ -343,21 +343,14 @@ mod tests {
         check_error(&shut, "flat:2", Ok(vec![0, 1, 0, 0]), "PE 1, which is not available");
     }
 
-    /// Databases to replay: a small one, and the dumps of real programs where they are.
+    /// Databases to replay: a small one, and the dumps of real programs.
     fn databases() -> Vec<(String, Database)> {
-        let mut all = vec![("a row of four".to_string(), row_of_four())];
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/reference/charm_dumps");
-        let Ok(entries) = fs::read_dir(folder) else {
-            eprintln!("skipped: there are no Charm++ dumps in {folder}");
-            return all;
-        };
-        let paths = entries.map(|entry| entry.expect("a folder that can be listed").path());
-        for path in paths.filter(|path| path.extension().is_some_and(|e| e == "0")) {
+        let dump = |path: PathBuf| {
             let database = Dump::read(&path).unwrap().steps.remove(0);
-            all.push((path.display().to_string(), database));
-        }
-        assert!(all.len() > 1, "{folder} holds no dump");
-        all
+            (path.display().to_string(), database)
+        };
+        let small = ("a row of four".to_string(), row_of_four());
+        [small].into_iter().chain(testing::charm_dumps().into_iter().map(dump)).collect()
     }
 
     #[test]

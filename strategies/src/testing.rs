@@ -1,6 +1,6 @@
 //! What the tests of this crate share: small databases, and the reference data beside the project.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::cost::{Communication, Metrics};
 use crate::database::{Database, Object, ObjectIndex, PeRecord};
@@ -61,4 +61,21 @@ pub(crate) fn reference(path: &str) -> Option<String> {
             None
         }
     }
+}
+
+/// The LB dumps of Charm++ programs, each with its text form beside it as `NAME.txt`: the one of this
+/// crate, and more where they are at hand.
+pub(crate) fn charm_dumps() -> Vec<PathBuf> {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/leanmd_333_1053.dat.0");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/reference/charm_dumps");
+    let own = PathBuf::from(own);
+    let is_another = |path: &PathBuf| {
+        path.extension().is_some_and(|extension| extension == "0") && path.file_name() != own.file_name()
+    };
+    let mut dumps = vec![own.clone()];
+    match std::fs::read_dir(folder) {
+        Ok(entries) => dumps.extend(entries.flatten().map(|entry| entry.path()).filter(is_another)),
+        Err(_) => eprintln!("skipped: there are no more Charm++ dumps in {folder}"),
+    }
+    dumps
 }
