@@ -312,7 +312,7 @@ impl Config {
         };
         let told = |error: MappingError| {
             if error.is_of_the_request() {
-                flag(format!("--initial {error}; or write blocks, roundrobin or random"))
+                flag(format!("--initial: {error}; or write blocks, roundrobin or random"))
             } else {
                 ConfigError::File(format!("--initial: {error}"))
             }
