@@ -22,6 +22,7 @@ const MORE: &[&str] = &[
     "TopoLB:restarts=3",
     "TopoCentLB:ties=random,restarts=2",
     "GreedyLB+RefineTopoLB",
+    "RandomLB:groups=keep",
     "GreedyLB+RefineLB",
     "RandomLB+TopoLB:groups=keep+GreedyRefineLB",
 ];

@@ -1,4 +1,4 @@
-//! What the subcommands read: graphs for a machine, mappings, balancers.
+//! What the subcommands read: graphs for a machine, mappings, balancers, figures.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,6 +14,7 @@ use equipoise_strategies::database::Dump;
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::{Database, Topology, graph, topology};
 
+use super::reproduce::{self, Figure};
 use super::{output, usage};
 
 /// Understands a value, or shows what there is to choose from when the value is `help`.
@@ -41,6 +42,11 @@ pub(super) fn cost() -> impl TypedValueParser<Value = &'static Named> {
 /// The parser of a balancer.
 pub(super) fn balancer() -> impl TypedValueParser<Value = Choice> {
     OrHelp { parser: |spec: &str| registry::parse(spec, &[]), help: registry::help }
+}
+
+/// The parser of a figure of a paper.
+pub(super) fn figure() -> impl TypedValueParser<Value = &'static Figure> {
+    OrHelp { parser: reproduce::parse, help: reproduce::help }
 }
 
 impl<P: TypedValueParser> TypedValueParser for OrHelp<P> {

@@ -25,6 +25,7 @@ mod map;
 mod metrics;
 mod output;
 mod replay;
+mod reproduce;
 mod topology;
 
 /// The subcommands beside `run`.
@@ -42,6 +43,8 @@ pub enum Tool {
     Convert(convert::Args),
     /// Shows the distances and links of a machine
     Topology(topology::Args),
+    /// Makes a figure of a paper again, and says whether it is as it should be
+    Reproduce(reproduce::Args),
 }
 
 /// Does what the command line asks for.
@@ -57,6 +60,7 @@ pub fn run(tool: Tool) -> anyhow::Result<()> {
         Tool::Inspect(args) => args.run(),
         Tool::Convert(args) => args.run(),
         Tool::Topology(args) => args.run(),
+        Tool::Reproduce(args) => args.run(),
     };
     done.map_err(|error| {
         if error.is::<clap::Error>() || error.is::<io::Error>() {

@@ -1,10 +1,12 @@
 //! `RandomLB`: every object on a PE drawn at random.
 //!
 //! Charm++ calls it RandCentLB. It is the baseline of the mapping papers (the expected distance of a
-//! byte is then the mean distance of the machine) and a stress test of migration.
+//! byte is then the mean distance of the machine) and a stress test of migration. Mapping papers compare
+//! with groups on random PEs, each on one of its own: `groups=keep`.
 
-use crate::random::{below, generator};
-use crate::registry::Named;
+use crate::partition::groups::{By, Grouping, Groups};
+use crate::random::{below, generator, shuffle};
+use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
@@ -13,14 +15,25 @@ pub const NAMED: Named = Named {
     name: "RandomLB",
     aliases: &["RandCentLB"],
     help: "Every object on a PE drawn at random (by seed and step): the baseline of the mapping papers.",
-    params: &[],
+    params: &[Param {
+        key: "groups",
+        default: "none",
+        help: "`none`: every object by itself; `keep`: the objects of a PE change places as they are",
+    }],
     needs_communication: false,
-    make: |_| Ok(Box::new(Random)),
+    make: |params: &mut Params| match params.take::<String>("groups")?.as_str() {
+        "none" => Ok(Box::new(Random { keep_groups: false })),
+        "keep" => Ok(Box::new(Random { keep_groups: true })),
+        other => Err(params.bad("groups", other, "groups are `none` or `keep`")),
+    },
 };
 
-/// The strategy that draws a PE for every object.
+/// The strategy that draws a PE for every object, or for all objects of a PE.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Random;
+pub struct Random {
+    /// Whether the objects of a PE stay together; no two such groups come to one PE.
+    pub keep_groups: bool,
+}
 
 impl Strategy for Random {
     fn assign(
@@ -32,6 +45,13 @@ impl Strategy for Random {
         let available = check(database, topology)?;
         // The step chooses the stream, so that the steps of a run differ although its seed does not.
         let mut generator = generator(seed, database.step);
+        if self.keep_groups {
+            let mut pes = available.clone();
+            shuffle(&mut generator, &mut pes);
+            let grouping = Grouping { by: By::Keep, equal: false, imbalance: 0.0 };
+            let groups = Groups::of(database, &available, grouping, seed)?;
+            return Ok(Assignment::new(groups.placement(database, &pes)));
+        }
         let mut answer = Assignment::unchanged(database);
         for (pe, object) in answer.pe_of.iter_mut().zip(&database.objects) {
             // Drawn for every object, so that pinning one does not change where the others go.
@@ -55,6 +75,21 @@ mod tests {
         assert_eq!(assign("RandCentLB", &database), first);
         database.step = 1;
         assert_ne!(assign("RandomLB", &database), first);
+    }
+
+    #[test]
+    fn kept_groups_go_to_pes_of_their_own() {
+        let mut database = database(9, &[(1.0, 0); 18]);
+        for (object, pe) in database.objects.iter_mut().zip((0..9).cycle()) {
+            object.pe = pe;
+        }
+        let first = assign("RandomLB:groups=keep", &database).expect("RandomLB serves every database").pe_of;
+        assert_eq!(first[..9], first[9..]);
+        let mut used = first[..9].to_vec();
+        used.sort_unstable();
+        assert_eq!(used, Vec::from_iter(0..9));
+        database.step = 1;
+        assert_ne!(assign("RandomLB:groups=keep", &database).map(|answer| answer.pe_of), Ok(first));
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Task graphs by formula: grids, rings, k neighbors, random graphs.
+//! Task graphs by formula: grids, rings, k neighbors, random graphs, and (in a file of its own) LeanMD.
 //!
-//! A spec is the generator's name, a colon, and arguments separated by commas; `bytes=B` among them
-//! gives every edge B bytes each way (1 if it is left out, so that its undirected weight is 2). Every
-//! task has a load of one second.
+//! A spec is the generator's name, a colon, and arguments separated by commas. But for LeanMD, every task
+//! has a load of one second, and `bytes=B` gives every edge B bytes each way (1 if it is left out, so that
+//! its undirected weight is 2).
 
 use std::collections::BTreeSet;
 
-use super::{MAX_EDGES, MAX_VERTICES, edge, tasks};
+use super::{MAX_EDGES, MAX_VERTICES, edge, leanmd, tasks};
 use crate::database::{Database, ObjectIndex};
 use crate::random::{below, generator};
 use crate::spelling::{nearest, suggestion};
@@ -19,14 +19,14 @@ pub const ALL: &[Generator] = &[
         form: "mesh:16x16",
         help: "Neighbors on a grid that does not wrap; first dimension fastest.",
         keys: &["bytes"],
-        make: |arguments| grid(arguments, false),
+        make: |arguments| uniform(arguments, grid(arguments, false)?),
     },
     Generator {
         name: "torus",
         form: "torus:8x8x8",
         help: "Neighbors on a grid that wraps, except in dimensions marked m (8x8x4m).",
         keys: &["bytes"],
-        make: |arguments| grid(arguments, true),
+        make: |arguments| uniform(arguments, grid(arguments, true)?),
     },
     Generator {
         name: "ring",
@@ -35,7 +35,8 @@ pub const ALL: &[Generator] = &[
         keys: &["bytes"],
         make: |arguments| {
             let [size] = arguments.positional(["the number of tasks"])?;
-            k_neighbor(size.parse().map_err(|_| format!("expected a number of tasks, found `{size}`"))?, 2)
+            let size = size.parse().map_err(|_| format!("expected a number of tasks, found `{size}`"))?;
+            uniform(arguments, k_neighbor(size, 2)?)
         },
     },
     Generator {
@@ -50,7 +51,7 @@ pub const ALL: &[Generator] = &[
             if k >= size {
                 return Err(format!("a ring of {size} tasks has no {k} neighbors for each; use fewer"));
             }
-            k_neighbor(size, k)
+            uniform(arguments, k_neighbor(size, k)?)
         },
     },
     Generator {
@@ -58,8 +59,9 @@ pub const ALL: &[Generator] = &[
         form: "random:n=200,degree=7",
         help: "n tasks and n*degree/2 edges drawn at random (by seed=S, 0 if left out).",
         keys: &["n", "degree", "seed", "bytes"],
-        make: random,
+        make: |arguments| uniform(arguments, random(arguments)?),
     },
+    leanmd::GENERATOR,
 ];
 
 /// A generator of task graphs.
@@ -71,9 +73,9 @@ pub struct Generator {
     /// Which tasks communicate.
     pub help: &'static str,
     /// The keys it takes.
-    keys: &'static [&'static str],
+    pub(super) keys: &'static [&'static str],
     /// Makes the graph, or says what is wrong with the arguments.
-    make: fn(&Arguments) -> Result<Pattern, String>,
+    pub(super) make: fn(&Arguments) -> Result<Database, String>,
 }
 
 /// Who talks to whom.
@@ -86,7 +88,7 @@ struct Pattern {
 }
 
 /// What stands after the colon of a spec.
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     positional: Vec<&'a str>,
     named: Vec<(&'a str, &'a str)>,
 }
@@ -112,7 +114,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// The arguments without a name, which stand for `meanings`.
-    fn positional<const N: usize>(&self, meanings: [&str; N]) -> Result<[&'a str; N], String> {
+    pub(super) fn positional<const N: usize>(&self, meanings: [&str; N]) -> Result<[&'a str; N], String> {
         self.positional.as_slice().try_into().map_err(|_| {
             let (found, expected) = (self.positional.len(), meanings.join(", then "));
             if N == 0 {
@@ -124,7 +126,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// The value of `key`, or `default` if it is not given.
-    fn take<T: std::str::FromStr>(&self, key: &str, default: Option<T>) -> Result<T, String> {
+    pub(super) fn take<T: std::str::FromStr>(&self, key: &str, default: Option<T>) -> Result<T, String> {
         match (self.named.iter().find(|(given, _)| *given == key), default) {
             (Some((_, value)), _) => {
                 value.parse().map_err(|_| format!("{key}={value} is not understood: expected a number"))
@@ -137,9 +139,12 @@ impl<'a> Arguments<'a> {
 
 /// The graph that `generator` makes of the arguments `text`.
 pub(super) fn make(generator: &Generator, text: &str) -> Result<Database, String> {
-    let arguments = Arguments::parse(text, generator.keys)?;
+    (generator.make)(&Arguments::parse(text, generator.keys)?)
+}
+
+/// Tasks of one second that exchange `bytes=` in that pattern.
+fn uniform(arguments: &Arguments, pattern: Pattern) -> Result<Database, String> {
     let bytes: u64 = arguments.take("bytes", Some(1))?;
-    let pattern = (generator.make)(&arguments)?;
     if u64::checked_mul(bytes, 2 * pattern.pairs.len() as u64).is_none() {
         return Err(format!("bytes={bytes} make more than 2^64 bytes in all"));
     }
@@ -216,7 +221,8 @@ fn random(arguments: &Arguments) -> Result<Pattern, String> {
     Ok(Pattern { vertices, pairs, grid: None })
 }
 
-fn check_size(vertices: usize, edges: usize) -> Result<(), String> {
+/// Whether a graph of that size may be made.
+pub(super) fn check_size(vertices: usize, edges: usize) -> Result<(), String> {
     if vertices > MAX_VERTICES || edges > MAX_EDGES {
         return Err(format!("it has more than {MAX_VERTICES} tasks or {MAX_EDGES} edges"));
     }

@@ -13,6 +13,7 @@ use crate::spelling::{nearest, suggestion};
 
 mod csv;
 pub mod generate;
+mod leanmd;
 mod matrix_market;
 mod metis_format;
 #[cfg(test)]
@@ -291,7 +292,7 @@ pub fn help() -> String {
     }
     text += "FILE.graph, FILE.mtx, FILE.csv, or any other FILE\n    METIS, Matrix Market, lines of \
              src,dst,bytes[,messages], or a load-balancing database.\n\
-             A generator also takes ,bytes=B: what each edge carries each way.\n";
+             All generators but leanmd also take ,bytes=B: what each edge carries each way.\n";
     text
 }
 

@@ -105,14 +105,28 @@ pub fn refine(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topolo
     places.truncate(tasks);
 }
 
+/// The neighbors of a task with what they exchange.
+fn neighbors<'a>(
+    graph: &'a Graph,
+    volumes: &'a [i64],
+    task: usize,
+) -> impl Iterator<Item = (usize, i64)> + use<'a> {
+    let (offsets, targets, _) = graph.rows();
+    let range = offsets[task]..offsets[task + 1];
+    let targets = targets[range.clone()].iter().map(|&target| target as usize);
+    targets.zip(volumes[range].iter().copied())
+}
+
 struct State<'a> {
     graph: &'a Graph,
-    anchors: &'a [u32],
     tasks: usize,
     topology: &'a dyn Topology,
-    volumes: Volumes,
+    /// The volume of every entry of the graph's rows; dividing each time would take longer than all else.
+    volumes: Vec<i64>,
     /// The PE of every task, and then of every PE that is free.
     places: &'a mut Vec<u32>,
+    /// The PE of every vertex.
+    place_of: Vec<u32>,
     /// The cost of every task where it is.
     costs: Vec<i64>,
     /// The cost of the selected task on every PE.
@@ -128,77 +142,80 @@ impl<'a> State<'a> {
         topology: &'a dyn Topology,
         places: &'a mut Vec<u32>,
     ) -> Self {
-        let ends: Vec<u32> = places.iter().chain(anchors).copied().collect();
+        let place_of: Vec<u32> = places[..tasks].iter().chain(anchors).copied().collect();
         // Gains are made of four costs.
-        let volumes = Volumes::new(graph, 4 * u128::from(farthest(&ends, places, topology)));
+        let scale = Volumes::new(graph, 4 * u128::from(farthest(&place_of, places, topology)));
+        let volumes = graph.rows().2.iter().map(|&bytes| scale.of(bytes)).collect();
         let (costs, row) = (vec![0; tasks], vec![0; topology.pes()]);
         let elsewhere = vec![0; topology.pes()];
-        let mut state = State { graph, anchors, tasks, topology, volumes, places, costs, elsewhere, row };
+        let mut state = State { graph, tasks, topology, volumes, places, place_of, costs, elsewhere, row };
         for task in 0..tasks {
             state.costs[task] = state.cost(task);
         }
         state
     }
 
-    fn place(&self, vertex: usize) -> u32 {
-        if vertex < self.tasks { self.places[vertex] } else { self.anchors[vertex - self.tasks] }
-    }
-
     /// The cost of a task where it is.
     fn cost(&self, task: usize) -> i64 {
         let here = self.places[task] as usize;
-        let distance = |other: usize| i64::from(self.topology.distance(here, self.place(other) as usize));
-        self.graph.neighbors(task).map(|(other, bytes)| self.volumes.of(bytes) * distance(other)).sum()
+        let distance = |other: usize| i64::from(self.topology.distance(here, self.place_of[other] as usize));
+        neighbors(self.graph, &self.volumes, task).map(|(other, volume)| volume * distance(other)).sum()
     }
 
     /// With whom `selected` should change places; `None` if nothing saves anything.
     fn best_partner(&mut self, selected: usize) -> Option<usize> {
-        let here = self.places[selected];
-        self.elsewhere.fill(0);
-        for (neighbor, bytes) in self.graph.neighbors(selected) {
-            let (volume, place) = (self.volumes.of(bytes), self.place(neighbor));
-            self.topology.distances_from(place as usize, &mut self.row);
-            for (cost, &distance) in self.elsewhere.iter_mut().zip(&self.row) {
+        let mut elsewhere = std::mem::take(&mut self.elsewhere);
+        let mut row = std::mem::take(&mut self.row);
+        elsewhere.fill(0);
+        for (neighbor, volume) in neighbors(self.graph, &self.volumes, selected) {
+            self.topology.distances_from(self.place_of[neighbor] as usize, &mut row);
+            for (cost, &distance) in elsewhere.iter_mut().zip(&row) {
                 *cost += volume * i64::from(distance);
             }
         }
-        self.topology.distances_from(here as usize, &mut self.row);
+        self.topology.distances_from(self.places[selected] as usize, &mut row);
         let leaving = self.costs[selected];
         let mut best: Option<(i64, usize)> = None;
         for (partner, &there) in self.places.iter().enumerate() {
-            let mut gain = leaving - self.elsewhere[there as usize];
+            let most = best.map_or(0, |(most, _)| most);
+            let mut gain = leaving - elsewhere[there as usize];
             if partner < self.tasks {
                 gain += self.costs[partner];
                 // No partner saves more than all it costs now.
-                if partner == selected || gain <= best.map_or(0, |(most, _)| most) {
+                if partner == selected || gain <= most {
                     continue;
                 }
-                for (neighbor, bytes) in self.graph.neighbors(partner) {
-                    let volume = self.volumes.of(bytes);
+                for (neighbor, volume) in neighbors(self.graph, &self.volumes, partner) {
                     gain -= if neighbor == selected {
-                        2 * volume * i64::from(self.row[there as usize])
+                        2 * volume * i64::from(row[there as usize])
                     } else {
-                        volume * i64::from(self.row[self.place(neighbor) as usize])
+                        volume * i64::from(row[self.place_of[neighbor] as usize])
                     };
                 }
             }
-            if gain > best.map_or(0, |(most, _)| most) {
+            if gain > most {
                 best = Some((gain, partner));
             }
         }
+        (self.elsewhere, self.row) = (elsewhere, row);
         best.map(|(_, partner)| partner)
     }
 
     fn swap(&mut self, a: usize, b: usize) {
+        let (p, q) = (self.places[a], self.places[b]);
         self.places.swap(a, b);
-        for moved in [a, b] {
-            if moved >= self.tasks {
-                continue;
-            }
-            self.costs[moved] = self.cost(moved);
-            for (neighbor, _) in self.graph.neighbors(moved) {
-                if neighbor < self.tasks {
-                    self.costs[neighbor] = self.cost(neighbor);
+        let moved = [(a, p, q), (b, q, p)];
+        for &(task, ..) in moved.iter().filter(|(task, ..)| *task < self.tasks) {
+            self.place_of[task] = self.places[task];
+        }
+        for (task, from, to) in moved.into_iter().filter(|(task, ..)| *task < self.tasks) {
+            self.costs[task] = self.cost(task);
+            // Neighbors of the one are farther or nearer by this; the two remain as far apart.
+            for (neighbor, volume) in neighbors(self.graph, &self.volumes, task) {
+                if neighbor < self.tasks && neighbor != a && neighbor != b {
+                    let there = self.places[neighbor] as usize;
+                    let distance = |pe: u32| i64::from(self.topology.distance(pe as usize, there));
+                    self.costs[neighbor] += volume * (distance(to) - distance(from));
                 }
             }
         }

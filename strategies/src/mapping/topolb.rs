@@ -32,14 +32,13 @@
 
 use std::str::FromStr;
 
-use rand_core::RngCore;
 use rayon::prelude::*;
 
 use super::hop_bytes;
 use super::volumes::Volumes;
 use crate::graph::Graph;
 use crate::partition::groups::{self, Grouping, Groups};
-use crate::random::{below, generator};
+use crate::random::{generator, shuffle};
 use crate::registry::{Named, Param, ParamError, Params};
 use crate::strategy::check;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
@@ -202,12 +201,6 @@ pub(super) fn best_of(
     let best =
         if mappings.len() == 1 { mappings.into_iter().next() } else { mappings.into_iter().min_by_key(cost) };
     Ok(best.expect("groups are placed at least once"))
-}
-
-fn shuffle(generator: &mut impl RngCore, items: &mut [u32]) {
-    for last in (1..items.len()).rev() {
-        items.swap(last, below(generator, last as u64 + 1) as usize);
-    }
 }
 
 /// The most PEs: the distances of all pairs of them are added up before the first is chosen.

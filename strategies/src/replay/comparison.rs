@@ -224,7 +224,6 @@ mod tests {
             }),
             migrations,
             migrated_bytes: Some(1500 * migrations),
-            ..Metrics::default()
         }
     }
 

@@ -1,0 +1,160 @@
+//! `equipoise reproduce`: figures of the papers, made again.
+//!
+//! A figure is a file here, or a function of the file of its family, and its entry in [`ALL`]; help, files
+//! and documents follow. What it makes is in `figure`: rows of numbers beside those that the paper prints,
+//! a chart of them, and criteria that are met or missed.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context as _, bail};
+use equipoise_strategies::table::seconds;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{input, output};
+use crate::Format;
+
+mod axis;
+mod chart;
+mod figure;
+mod leanmd;
+mod mapping;
+mod rows;
+mod topolb;
+
+use chart::Series;
+pub(super) use figure::Figure;
+use figure::{Criterion, FigureResult, Options};
+
+/// Every figure, in the order help lists them.
+const ALL: &[Figure] = &[
+    topolb::TOPOLB_1,
+    topolb::TOPOLB_2,
+    topolb::TOPOLB_3,
+    topolb::TOPOLB_4,
+    leanmd::TOPOLB_5,
+    leanmd::TOPOLB_6,
+];
+
+/// What is made, and where it goes.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The figure, as in topolb-1; `help`, or nothing, lists them all
+    #[arg(value_name = "FIGURE", value_parser = input::figure())]
+    figure: Option<&'static Figure>,
+
+    /// Where FIGURE.csv and FIGURE.svg are written
+    #[arg(long, value_name = "DIR", default_value = "reproduce")]
+    output: PathBuf,
+
+    /// A part of it that takes seconds
+    #[arg(long)]
+    small: bool,
+
+    /// Fail if a criterion is missed
+    #[arg(long)]
+    strict: bool,
+
+    /// Everything random comes from this
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// How the result is shown
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The one JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    figure: &'a str,
+    title: &'a str,
+    paper: &'a str,
+    small: bool,
+    seed: u64,
+    seconds: f64,
+    rows: Value,
+    series: &'a [Series],
+    criteria: &'a [Criterion],
+    csv: String,
+    svg: String,
+}
+
+/// The figure of that name.
+pub(super) fn parse(name: &str) -> Result<&'static Figure, String> {
+    ALL.iter().find(|figure| figure.name == name).ok_or_else(|| {
+        let names: Vec<&str> = ALL.iter().map(|figure| figure.name).collect();
+        format!("there is no such figure; known are {}", names.join(", "))
+    })
+}
+
+/// Every figure, for people.
+pub(super) fn help() -> String {
+    let mut text = String::from("Figures that can be made again:\n");
+    for Figure { name, title, paper, takes, .. } in ALL {
+        text += &format!("\n{name}\n    {title} ({paper}). Takes {takes}.\n");
+    }
+    text
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let Some(figure) = self.figure else { return output::print(&help()) };
+        // Better now than when all work is done.
+        let folder = self.output.display();
+        fs::create_dir_all(&self.output).with_context(|| {
+            format!("cannot make the folder `{folder}`; name one that can be written to with --output")
+        })?;
+        let begin = Instant::now();
+        let made = (figure.run)(&Options { small: self.small, seed: self.seed })?;
+        let took = begin.elapsed().as_secs_f64();
+        let csv = self.write(figure.name, "csv", &made.rows.csv())?;
+        let svg = self.write(figure.name, "svg", &made.chart.svg(figure.title)?)?;
+        let text = || {
+            let files = format!("Written to {csv} and {svg} in {}.\n", seconds(took));
+            format!("{} ({})\n\n{}{files}", figure.title, figure.paper, tables(&made))
+        };
+        let document = Document {
+            figure: figure.name,
+            title: figure.title,
+            paper: figure.paper,
+            small: self.small,
+            seed: self.seed,
+            seconds: took,
+            rows: made.rows.json(),
+            series: &made.chart.series,
+            criteria: &made.criteria,
+            csv: csv.clone(),
+            svg: svg.clone(),
+        };
+        output::show(self.format, text, &document)?;
+        let missed = made.criteria.iter().filter(|criterion| !criterion.met).count();
+        if self.strict && missed > 0 {
+            let all = made.criteria.len();
+            bail!("{}: missed {missed} of the {all} criteria", figure.name);
+        }
+        Ok(())
+    }
+
+    /// Writes a file of the figure and returns its name.
+    fn write(&self, name: &str, extension: &str, text: &str) -> anyhow::Result<String> {
+        let path = self.output.join(format!("{name}.{extension}"));
+        let shown = path.display().to_string();
+        fs::write(&path, text).with_context(|| {
+            format!("cannot write `{shown}`; make room, or name another folder with --output")
+        })?;
+        Ok(shown)
+    }
+}
+
+/// The numbers and the criteria, for people.
+fn tables(made: &FigureResult) -> String {
+    let line = |criterion: &Criterion| {
+        let Criterion { criterion, measured, met } = criterion;
+        format!("{}  {criterion}: {measured}\n", if *met { "met   " } else { "missed" })
+    };
+    let criteria: String = made.criteria.iter().map(line).collect();
+    format!("{}\n{criteria}\n", made.rows.text())
+}

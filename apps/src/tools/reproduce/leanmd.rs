@@ -1,0 +1,269 @@
+//! Figures 5 and 6 of the TopoLB paper: hops per byte of molecular dynamics on tori.
+//!
+//! T. Agarwal, A. Sharma, L. V. Kalé, "Topology-aware task mapping for reducing communication contention
+//! on large parallel machines", IPDPS 2006, section 5.2.3. LeanMD's 3240 objects (6x6x6 cells) are grouped,
+//! a group per processor, and the groups are mapped; hops are those of bytes between groups.
+//!
+//! The partitioner sets the level of these numbers: the more groups exchange with each other, the less can
+//! a mapping save. The paper's METIS saw weights of bytes divided and rounded, often to 0, and left
+//! groups with 19.5 neighbors at 512 processors, between those of METIS with exact weights and those that
+//! look at loads alone. Both are measured here, and the criteria are about METIS.
+
+use std::fmt::{self, Display};
+
+use equipoise_strategies::partition::groups::{By, Grouping, Groups};
+use equipoise_strategies::partition::metis::Method;
+use equipoise_strategies::{Database, graph, topology};
+
+use super::axis::Axis;
+use super::chart::{Chart, Series};
+use super::figure::{Criterion, Figure, FigureResult, Options};
+use super::mapping::{hops, mean_distance, random_hops};
+use super::rows::{Cell, Rows};
+
+/// Figure 5.
+pub(super) const TOPOLB_5: Figure = Figure {
+    name: "topolb-5",
+    title: "Hops per byte of LeanMD on 2D tori",
+    paper: "Agarwal, Sharma, Kalé 2006, figure 5",
+    takes: "5 seconds",
+    run: |options| {
+        let tori = ["3x6", "6x6", "8x8", "8x16", "16x16", "16x32", "32x32"];
+        make(options, options.choose(&tori, &["3x6", "8x8", "16x32"]), PAPER_2D, criteria_2d)
+    },
+};
+
+/// Figure 6.
+pub(super) const TOPOLB_6: Figure = Figure {
+    name: "topolb-6",
+    title: "Hops per byte of LeanMD on 3D tori",
+    paper: "Agarwal, Sharma, Kalé 2006, figure 6",
+    takes: "5 seconds",
+    run: |options| {
+        let tori = ["3x3x2", "4x3x3", "4x4x4", "8x4x4", "8x8x4", "8x8x8", "16x8x8"];
+        make(options, options.choose(&tori, &["3x3x2", "4x4x4", "8x8x8"]), &[], criteria_3d)
+    },
+};
+
+const GRAPH: &str = "leanmd:6x6x6,particles=300";
+
+/// The largest number of processors of which the paper gives numbers.
+const LARGE: usize = 512;
+
+/// The smallest.
+const SMALL: usize = 18;
+
+/// Who stays together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Partitioner {
+    Metis,
+    Greedy,
+}
+
+impl Partitioner {
+    fn name(self) -> &'static str {
+        match self {
+            Partitioner::Metis => "metis",
+            Partitioner::Greedy => "greedy",
+        }
+    }
+
+    /// The objects in a group for each of `pes` PEs, each group on one, and the mean number of groups that
+    /// a group exchanges bytes with.
+    fn group(self, objects: &Database, pes: usize, seed: u64) -> anyhow::Result<(Database, f64)> {
+        let by = match self {
+            Partitioner::Metis => By::Metis(Method::Recursive),
+            Partitioner::Greedy => By::Greedy,
+        };
+        let database = objects.remap(pes as u32);
+        let all: Vec<u32> = (0..pes as u32).collect();
+        let groups = Groups::of(&database, &all, Grouping { by, equal: false, imbalance: 0.05 }, seed)?;
+        let degree = 2.0 * groups.graph.edges() as f64 / groups.count as f64;
+        let placement = groups.placement(&database, &all);
+        Ok((database.placed(&placement), degree))
+    }
+}
+
+/// A torus, and what stays together.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    torus: &'static str,
+    partitioner: Partitioner,
+}
+
+impl Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} groups on {}", self.partitioner.name(), self.torus)
+    }
+}
+
+/// Hops per byte between groups.
+struct Measured {
+    case: Case,
+    pes: usize,
+    degree: f64,
+    expected: f64,
+    random: f64,
+    topocentlb: f64,
+    topolb: f64,
+    refined: f64,
+}
+
+impl Measured {
+    /// The part of the hops of random mappings that `hops` are fewer.
+    fn saved(&self, hops: f64) -> f64 {
+        1.0 - hops / self.random
+    }
+}
+
+fn measure(case: Case, objects: &Database, seed: u64) -> anyhow::Result<Measured> {
+    let machine = topology::parse(&format!("torus:{}", case.torus))?;
+    let (database, degree) = case.partitioner.group(objects, machine.pes(), seed)?;
+    Ok(Measured {
+        case,
+        pes: machine.pes(),
+        degree,
+        expected: mean_distance(&*machine),
+        random: random_hops(&database, &*machine, seed)?,
+        topocentlb: hops("TopoCentLB:groups=keep", &database, &*machine, seed)?,
+        topolb: hops("TopoLB:groups=keep", &database, &*machine, seed)?,
+        refined: hops("TopoLB:groups=keep+RefineTopoLB", &database, &*machine, seed)?,
+    })
+}
+
+/// What the paper prints of figure 5, at 512 processors: hops per byte over those of random mappings.
+/// RefineTopoLB saves a further 12 % of TopoLB's.
+const PAPER_2D: &[(&str, f64)] =
+    &[("TopoCentLB", 0.70), ("TopoLB", 0.66), ("TopoLB+RefineTopoLB", 0.66 * 0.88)];
+
+/// Both figures; of `paper`, at 512 processors, hops per byte over those of random mappings.
+fn make(
+    options: &Options,
+    tori: &[&'static str],
+    paper: &[(&str, f64)],
+    criteria: fn(&[Measured]) -> Vec<Criterion>,
+) -> anyhow::Result<FigureResult> {
+    let objects = graph::load(GRAPH)?;
+    let partitioners = [Partitioner::Metis, Partitioner::Greedy];
+    let cases = partitioners
+        .iter()
+        .flat_map(|&partitioner| tori.iter().map(move |&torus| Case { torus, partitioner }));
+    let all = options.sweep(cases, |case| measure(case, &objects, options.seed))?;
+    let mut rows = Rows::new([
+        ("groups", "groups"),
+        ("torus", "torus"),
+        ("pes", "p"),
+        ("degree", "degree"),
+        ("paper_degree", "paper"),
+        ("expected_random_hops_per_byte", "expected"),
+        ("random_hops_per_byte", "random"),
+        ("topocentlb_hops_per_byte", "TopoCentLB"),
+        ("topolb_hops_per_byte", "TopoLB"),
+        ("topolb_refinetopolb_hops_per_byte", "+RefineTopoLB"),
+        ("topocentlb_saved", "TopoCentLB saves"),
+        ("topolb_saved", "TopoLB saves"),
+        ("topolb_refinetopolb_saved", "+RefineTopoLB saves"),
+    ]);
+    for measured in &all {
+        let &Measured { case, pes, degree, expected, random, topocentlb, topolb, refined } = measured;
+        let first = [case.partitioner.name(), case.torus].map(|name| Cell::Text(name.into()));
+        let degrees = [Cell::Number(degree), Cell::maybe(paper_degree(pes))];
+        let hops = [expected, random, topocentlb, topolb, refined];
+        let saved = [topocentlb, topolb, refined].map(|hops| measured.saved(hops));
+        let cells = first.into_iter().chain([Cell::Count(pes as u64)]).chain(degrees);
+        rows.push(cells.chain(hops.into_iter().chain(saved).map(Cell::Number)));
+    }
+    let series = |name: &str, partitioner: Partitioner, number: fn(&Measured) -> f64| {
+        let of = all.iter().filter(|measured| measured.case.partitioner == partitioner);
+        Series::measured(
+            format!("{name}, {} groups", partitioner.name()),
+            of.map(|measured| (measured.pes as f64, number(measured))),
+        )
+    };
+    let metis = || all.iter().filter(|measured| measured.case.partitioner == Partitioner::Metis);
+    let expected = metis().map(|measured| (measured.pes as f64, measured.expected));
+    let mut lines = vec![Series::theory("random, expected", expected)];
+    for partitioner in partitioners {
+        lines.push(series("random", partitioner, |measured| measured.random));
+        lines.push(series("TopoCentLB", partitioner, |measured| measured.topocentlb));
+        lines.push(series("TopoLB", partitioner, |measured| measured.topolb));
+        lines.push(series("TopoLB+RefineTopoLB", partitioner, |measured| measured.refined));
+    }
+    for &(name, part) in paper {
+        let large = metis().find(|measured| measured.pes == LARGE);
+        let point = large.map(|measured| (measured.pes as f64, part * measured.random));
+        lines.push(Series::paper(format!("{name} in the paper"), point));
+    }
+    let chart =
+        Chart { x: Axis::log("processors"), y: Axis::linear("hops per byte between groups"), series: lines };
+    let mut criteria = criteria(&all);
+    criteria.push(Criterion::every(
+        "random is within 5 % of the mean distance for p >= 64",
+        all.iter().filter(|measured| measured.pes >= 64),
+        |measured| 0.05 - (measured.random / measured.expected - 1.0).abs(),
+        |measured| {
+            format!("{:+.1} % with {}", 100.0 * (measured.random / measured.expected - 1.0), measured.case)
+        },
+    ));
+    Ok(FigureResult { rows, chart, criteria })
+}
+
+/// The mean number of groups that a group exchanges bytes with in the paper.
+fn paper_degree(pes: usize) -> Option<f64> {
+    match pes {
+        SMALL => Some(12.7),
+        LARGE => Some(19.5),
+        _ => None,
+    }
+}
+
+/// A criterion about the case of that size and partitioner: what is measured, in percent, is at least (or
+/// at most) a limit.
+fn about(
+    all: &[Measured],
+    (pes, partitioner): (usize, Partitioner),
+    sentence: &str,
+    percent: impl Fn(&Measured) -> f64,
+    met: impl Fn(f64) -> bool,
+) -> Criterion {
+    let case = all.iter().find(|measured| (measured.pes, measured.case.partitioner) == (pes, partitioner));
+    let percent = case.map_or(f64::NAN, |measured| 100.0 * percent(measured));
+    Criterion::new(
+        format!("p = {pes}, {} groups: {sentence}", partitioner.name()),
+        format!("{percent:.1} %"),
+        met(percent),
+    )
+}
+
+/// The criteria of figure 5.
+fn criteria_2d(all: &[Measured]) -> Vec<Criterion> {
+    let large = (LARGE, Partitioner::Metis);
+    let topolb = |measured: &Measured| measured.saved(measured.topolb);
+    let loss = |measured: &Measured| measured.saved(measured.topolb) - measured.saved(measured.topocentlb);
+    let refined = |measured: &Measured| 1.0 - measured.refined / measured.topolb;
+    let text = "TopoLB saves at least 30 % of random (paper 34)";
+    let mut criteria = vec![
+        about(all, large, text, topolb, |percent| percent >= 30.0),
+        about(all, large, "TopoCentLB saves up to 8 points less than TopoLB (paper 4)", loss, |points| {
+            (0.0..=8.0).contains(&points)
+        }),
+        about(all, large, "RefineTopoLB saves at least 3 % more (paper 12)", refined, |percent| {
+            percent >= 3.0
+        }),
+    ];
+    let small = (SMALL, Partitioner::Metis);
+    let text = "TopoLB saves at most 25 % of random";
+    criteria.push(about(all, small, text, topolb, |percent| percent <= 25.0));
+    // The paper's numbers lie between those of the two partitioners, which explains them.
+    let text = "TopoLB saves less than the paper's 34 %";
+    criteria.push(about(all, (LARGE, Partitioner::Greedy), text, topolb, |percent| percent < 34.0));
+    criteria
+}
+
+/// The criteria of figure 6.
+fn criteria_3d(all: &[Measured]) -> Vec<Criterion> {
+    let large = (LARGE, Partitioner::Metis);
+    let refined = |measured: &Measured| measured.saved(measured.refined);
+    let text = "TopoLB+RefineTopoLB saves at least 35 % of random (paper 40)";
+    vec![about(all, large, text, refined, |percent| percent >= 35.0)]
+}

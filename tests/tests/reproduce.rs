@@ -1,0 +1,127 @@
+//! `equipoise reproduce`: every figure is made, in its small version, as files and as a document.
+
+use equipoise_tests::{Place, Told};
+use serde_json::Value;
+
+/// Every figure, and the columns that whoever reads its CSV file can rely on.
+const FIGURES: &[(&str, &[&str])] = &[
+    ("topolb-1", &["pes", "expected_random_hops_per_byte", "random_hops_per_byte", "topolb_hops_per_byte"]),
+    ("topolb-2", &["pes", "topocentlb_hops_per_byte", "topolb_hops_per_byte"]),
+    ("topolb-3", &["pes", "random_hops_per_byte", "topolb_refinetopolb_hops_per_byte"]),
+    ("topolb-4", &["pes", "topocentlb_hops_per_byte", "topolb_hops_per_byte"]),
+    ("topolb-5", &["groups", "pes", "degree", "paper_degree", "topolb_saved"]),
+    ("topolb-6", &["groups", "pes", "degree", "topolb_refinetopolb_saved"]),
+];
+
+/// The elements of an SVG file, after a look at whether each is closed in its turn.
+fn elements(svg: &str) -> Vec<&str> {
+    let (mut open, mut elements) = (Vec::new(), Vec::new());
+    for part in svg.split('<').skip(1) {
+        let (tag, text) = part.split_once('>').unwrap_or_else(|| panic!("`<{part}` has no end"));
+        assert!(!text.contains('&') || text.contains(';'), "{text}");
+        let name = tag.split([' ', '\n', '/']).find(|word| !word.is_empty()).unwrap_or_default();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "what was open last is closed first");
+        } else if !tag.starts_with(['?', '!']) {
+            assert_eq!(tag.matches('"').count() % 2, 0, "<{tag}>");
+            elements.push(name);
+            if !tag.ends_with('/') {
+                open.push(name);
+            }
+        }
+    }
+    assert!(open.is_empty(), "never closed: {open:?}");
+    elements
+}
+
+#[test]
+fn every_figure_is_listed_by_name() {
+    let place = Place::new();
+    let told = place.run("reproduce help").result();
+    assert_eq!(place.run("reproduce").result(), told);
+    for (name, _) in FIGURES {
+        assert!(told.contains(&format!("\n{name}\n")), "{told}");
+    }
+    assert_eq!(told.matches(". Takes ").count(), FIGURES.len(), "{told}");
+}
+
+#[test]
+fn a_figure_is_a_table_a_picture_and_criteria() {
+    for &(name, columns) in FIGURES {
+        let place = Place::new();
+        let document =
+            place.run(&format!("reproduce {name} --small --format json --output made/here")).document();
+        let rows = document["rows"].as_array().expect("rows");
+        assert!(rows.len() > 1 && document["figure"] == name && document["small"] == true, "{name}");
+
+        let csv = place.text(&format!("made/here/{name}.csv"));
+        let mut lines = csv.lines();
+        let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+        for column in columns {
+            assert!(header.contains(column), "{name}: {header:?} lacks {column}");
+            assert!(rows.iter().all(|row| row.get(column).is_some()), "{name}: {column}");
+        }
+        assert_eq!(lines.clone().count(), rows.len(), "{name}");
+        assert!(lines.all(|line| line.split(',').count() == header.len()), "{name}: {csv}");
+
+        let svg = place.text(&format!("made/here/{name}.svg"));
+        let elements = elements(&svg);
+        let count = |name| elements.iter().filter(|element| **element == name).count();
+        assert_eq!((elements[0], count("svg")), ("svg", 1), "{name}");
+        let series = document["series"].as_array().expect("series");
+        assert!(count("polyline") >= series.len().min(2), "{name}: {elements:?}");
+        for series in series {
+            let legend = series["name"].as_str().expect("a name");
+            assert!(svg.contains(legend), "{name}: {legend} is in the legend");
+            assert!(series["points"].as_array().is_some_and(|points| !points.is_empty()), "{name}: {legend}");
+        }
+
+        let criteria = document["criteria"].as_array().expect("criteria");
+        assert!(!criteria.is_empty(), "{name}");
+        for criterion in criteria {
+            let measured = criterion["measured"].as_str().expect("what was measured");
+            assert!(criterion["met"].is_boolean(), "{name}: {criterion}");
+            assert!(measured.contains(|c: char| c.is_ascii_digit()), "{name}: {criterion}");
+        }
+    }
+}
+
+#[test]
+fn what_is_missed_is_said_and_fails_only_where_that_is_asked_for() {
+    let place = Place::new();
+    // With this few random mappings, their mean may be anywhere; some seed misses, and most do not.
+    let mut codes = Vec::new();
+    for seed in 0..12 {
+        let line = format!("reproduce topolb-1 --small --seed {seed}");
+        let document: Value = place.run(&format!("{line} --format json")).document();
+        let criteria = document["criteria"].as_array().expect("criteria");
+        let missed = criteria.iter().filter(|criterion| criterion["met"] == false).count();
+        let told: Told = place.run(&format!("{line} --strict"));
+        assert_eq!(told.code, Some(i32::from(missed > 0)), "{told:?}");
+        assert_eq!(told.stdout.matches("missed  ").count(), missed, "{told:?}");
+        assert_eq!(told.stderr.contains("topolb-1: missed "), missed > 0, "{told:?}");
+        assert_eq!(place.run(&line).code, Some(0));
+        codes.push(missed > 0);
+    }
+    assert!(codes.contains(&true) && codes.contains(&false), "{codes:?}");
+    assert!(place.text("reproduce/topolb-1.csv").starts_with("mesh,torus,pes,"));
+}
+
+#[test]
+fn the_same_seed_makes_the_same_figure() {
+    let place = Place::new();
+    place.run("reproduce topolb-3 --small --output a --seed 3").result();
+    place.run("reproduce topolb-3 --small --output b --seed 3").result();
+    for name in ["topolb-3.csv", "topolb-3.svg"] {
+        assert_eq!(place.text(&format!("a/{name}")), place.text(&format!("b/{name}")));
+    }
+}
+
+#[test]
+fn what_cannot_be_made_is_said_with_a_remedy() {
+    let place = Place::new();
+    place.run("reproduce topolb-7").failed(2, &["there is no such figure; known are topolb-1, "]);
+    place.put("taken", "");
+    let line = "reproduce topolb-2 --small --output taken";
+    place.run(line).failed(1, &["cannot make the folder `taken`; name one that can be written to"]);
+}
