@@ -11,6 +11,7 @@ use super::axis::{Axis, Span};
 const SIZE: (u32, u32) = (800, 560);
 
 /// Colors that people tell apart who do not see all of them (Okabe and Ito 2008).
+/// After the last, the first comes again.
 const COLORS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -20,6 +21,9 @@ const COLORS: [RGBColor; 7] = [
     RGBColor(86, 180, 233),
     RGBColor(60, 60, 60),
 ];
+
+/// The color of theory.
+const GREY: RGBColor = RGBColor(130, 130, 130);
 
 /// Lines over two axes.
 #[derive(Clone, Debug)]
@@ -49,7 +53,7 @@ pub struct Series {
 pub enum Source {
     /// This program: a line with its points.
     Measured,
-    /// A formula: a broken line.
+    /// A formula: a broken grey line.
     Theory,
     /// Print: points alone.
     Paper,
@@ -110,8 +114,12 @@ impl Chart {
             .label_style(("sans-serif", 13))
             .axis_desc_style(("sans-serif", 15))
             .draw()?;
-        for (number, series) in self.series.iter().enumerate() {
-            let color = COLORS[number % COLORS.len()];
+        let mut colors = COLORS.into_iter().cycle();
+        for series in &self.series {
+            let color = match series.source {
+                Source::Theory => GREY,
+                _ => colors.next().unwrap_or(GREY),
+            };
             let shown = |&&(at_x, at_y): &&(f64, f64)| x.shows(at_x) && y.shows(at_y);
             let points: Vec<(f64, f64)> = series.points.iter().filter(shown).copied().collect();
             let line = color.stroke_width(2);
