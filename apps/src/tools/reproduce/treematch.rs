@@ -91,6 +91,9 @@ fn migrations(options: &Options) -> anyhow::Result<FigureResult> {
         ("remote_messages_before", "remote messages before"),
         ("remote_messages", "after"),
     ]);
+    let remote = |metrics: &Metrics| {
+        metrics.communication.map_or(Cell::Nothing, |cost| Cell::Count(cost.remote_messages))
+    };
     for Balanced { particles, strategy, before, after } in &all {
         rows.push([
             Cell::Text((*strategy).into()),
@@ -100,8 +103,8 @@ fn migrations(options: &Options) -> anyhow::Result<FigureResult> {
             if *strategy == GREEDY { Cell::Count(EXPECTED_GREEDY) } else { Cell::Nothing },
             Cell::Number(before.imbalance),
             Cell::Number(after.imbalance),
-            Cell::Count(before.remote_messages),
-            Cell::Count(after.remote_messages),
+            remote(before),
+            remote(after),
         ]);
     }
     let of = |strategy: &'static str| all.iter().filter(move |balanced| balanced.strategy == strategy);
