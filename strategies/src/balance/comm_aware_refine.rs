@@ -5,7 +5,7 @@
 //! to the one with the most room. Charm++ draws the object at random; here it is the one that gains most:
 //! bytes exchanged with the PE it goes to less bytes exchanged with the one it leaves, the heaviest among
 //! equals. So the objects on the border of what a PE has go first, and there is nothing to draw. Where the
-//! limit cannot be kept, the lowest one that can is sought ([`super::limit`]).
+//! limit cannot be kept, the lowest one that can is sought (`limit.rs`).
 
 use std::cmp::Reverse;
 

@@ -1,7 +1,7 @@
 //! `DistributedLB`: PEs above the average hand objects to PEs they heard of by gossip.
 //!
 //! Charm++'s strategy of that name: H. Menon, L. V. Kalé, "A distributed dynamic load balancer for iterative
-//! applications", SC 2013 (Grapevine). PEs below the average spread their loads ([`super::gossip`]). Then, in
+//! applications", SC 2013 (Grapevine). PEs below the average spread their loads (`gossip.rs`). Then, in
 //! phases, each PE above a threshold proposes its lightest objects to PEs it knows, drawn with a probability
 //! in proportion to 1 - load/average (or 1 - load/target, once nobody below the average is left); a PE that
 //! would rise too high declines, and tells what it has. Both limits begin half-way between maximum and

@@ -1,7 +1,7 @@
 //! `GreedyCommLB`: the heaviest object goes where it is done soonest, its messages included.
 //!
 //! Charm++'s strategy of that name (removed there in 2019). As in `GreedyLB` objects are placed heaviest
-//! first, but time includes what messages that cross PEs cost ([`MessageCost`]), those with objects and PEs
+//! first, but time includes what messages that cross PEs cost (`MessageCost`), those with objects and PEs
 //! that stay among them. An object goes where the time of the PE with it, and what its partners elsewhere
 //! pay for its messages, is least: to a PE it talks to, if that saves more than the PE is behind the
 //! lightest one. If messages cost nothing, this is `GreedyLB`.

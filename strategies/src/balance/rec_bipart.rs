@@ -1,7 +1,7 @@
 //! `RecBipartLB`: the task graph is cut in two, and each half in two, until there is a part for each PE.
 //!
 //! Charm++'s strategy of that name (S. Ghike): recursive bisection by greedy graph growing and Fiduccia and
-//! Mattheyses' refinement ([`bisect`]), without METIS. Charm++'s code leaves nearly all objects on one PE
+//! Mattheyses' refinement (`bisect.rs`), without METIS. Charm++'s code leaves nearly all objects on one PE
 //! (max/avg is half the number of PEs on every recorded program); this one does what its name says.
 //!
 //! The PEs are halved too, in the order of their numbers, so that parts which exchange much are on PEs of

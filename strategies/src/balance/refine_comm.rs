@@ -7,7 +7,7 @@
 //! messages there are before the first move reach when they are poured over what is fixed on each PE: its
 //! background, its objects that stay, and what its runtime says and hears. So more messages do not make
 //! more room, and one PE that nothing can relieve does not keep the others from it. Where the limit cannot
-//! be kept, the lowest one that can is sought ([`super::limit`]).
+//! be kept, the lowest one that can is sought (`limit.rs`).
 //!
 //! Charm++'s code stops everything when the heaviest PE finds no object to give, and does nothing on many
 //! recorded programs; here such a PE stays as it is and the next one is relieved. It also tries every

@@ -5,7 +5,7 @@
 //! exchanges an object for a lighter one of a PE below the limit, so that this one remains within it: if it
 //! can, so that both end within the limit, otherwise so that it gets as light as it can. It is never worse
 //! than `RefineLB`. Partners are sought among the lightest PEs. Where the limit cannot be kept, the lowest
-//! one that can is sought ([`super::limit`]).
+//! one that can is sought (`limit.rs`).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};

@@ -4,7 +4,7 @@
 //! Euro-Par 2010, algorithm 1, as E. Jeannot, E. Meneses, G. Mercier, F. Tessier, G. Zheng, "Communication
 //! and topology-aware load balancing in Charm++ with TreeMatch", Cluster 2013, section IV uses it: the
 //! processes are put into groups as large as the arity of the lowest level, so that little leaves the
-//! groups ([`grouping`]); what groups exchange is the matrix of the next level; and so on to the root. Only
+//! groups (`treematch/grouping.rs`); what groups exchange is the matrix of the next level; and so on to the root. Only
 //! the structure of the machine counts, no distance and no bandwidth. The matrix is padded with zero rows
 //! to the number of leaves, so which PEs remain unused is the algorithm's choice.
 //!

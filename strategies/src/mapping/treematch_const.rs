@@ -3,7 +3,7 @@
 //! E. Jeannot, E. Meneses, G. Mercier, F. Tessier, G. Zheng, "Communication and topology-aware load
 //! balancing in Charm++ with TreeMatch", Cluster 2013, section IV and algorithm 1: at every node of the
 //! tree, what is to be placed below it is parted among its children, to each as much as it has leaves that
-//! are not constraints, cutting as little as possible ([`crate::partition::constrained`]); then the same
+//! are not constraints, cutting as little as possible (`partition/constrained.rs`); then the same
 //! in every child, until there is one process for one leaf. What was cut further up is forgotten.
 //!
 //! As a strategy the constraints are the PEs that are not available, and the processes groups of objects.
