@@ -5,6 +5,7 @@ use equipoise::{Config, LbStep, Report, ReportForm, Transport};
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
+use std::process::ExitCode;
 
 /// A program's own flags, then those of the runtime.
 #[derive(Debug, clap::Args)]
@@ -53,11 +54,12 @@ struct Document<'a, O, R> {
 }
 
 impl<O: clap::Args + Serialize> Command<O> {
-    /// Runs a program and shows its result on stdout.
+    /// Runs a program and shows its result on stdout; returns what the process should exit with, which
+    /// is a failure if the databases it was asked for could not be written.
     ///
     /// # Errors
     /// If stdout cannot be written to.
-    pub fn run<R: Outcome>(self, program: &str, solve: fn(Config, &O) -> Report<R>) -> io::Result<()> {
+    pub fn run<R: Outcome>(self, program: &str, solve: fn(Config, &O) -> Report<R>) -> io::Result<ExitCode> {
         let Command { options, format, mut config } = self;
         if format == Format::Json {
             // The steps are part of the document, which is all there is on stdout.
@@ -99,7 +101,8 @@ impl<O: clap::Args + Serialize> Command<O> {
                 serde_json::to_string_pretty(&document)? + "\n"
             }
         };
-        io::stdout().write_all(text.as_bytes())
+        io::stdout().write_all(text.as_bytes())?;
+        Ok(if report.dump_error.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 

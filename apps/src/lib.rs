@@ -14,6 +14,8 @@ pub mod tools;
 
 pub use command::{Command, Outcome};
 
+use std::process::ExitCode;
+
 /// How results are shown on stdout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
@@ -36,11 +38,11 @@ pub enum Program {
 }
 
 impl Program {
-    /// Runs the program and shows its result.
+    /// Runs the program and shows its result; returns what the process should exit with.
     ///
     /// # Errors
     /// If stdout cannot be written to. A run that fails ends the process with a sentence.
-    pub fn run(self) -> std::io::Result<()> {
+    pub fn run(self) -> std::io::Result<ExitCode> {
         match self {
             Program::Stencil2d(command) => command.run("stencil2d", stencil2d::solve),
             Program::Stencil3d(command) => command.run("stencil3d", stencil3d::solve),

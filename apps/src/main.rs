@@ -32,9 +32,12 @@ enum Command {
 fn main() -> ExitCode {
     let told = match equipoise::parse::<Cli>().command {
         Command::Run(program) => program.run().map_err(anyhow::Error::from),
-        Command::Tool(tool) => tools::run(tool),
+        Command::Tool(tool) => tools::run(tool).map(|()| ExitCode::SUCCESS),
     };
-    let Err(error) = told else { return ExitCode::SUCCESS };
+    let error = match told {
+        Ok(code) => return code,
+        Err(error) => error,
+    };
     if let Some(usage) = error.downcast_ref::<clap::Error>() {
         usage.exit();
     }

@@ -143,6 +143,7 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
     let mut database = Database {
         step: u64::from(step),
         arrays: pe.infos.iter().map(|info| info.name.to_owned()).collect(),
+        communication_recorded: settings.records_communication(),
         ..Database::default()
     };
     let mut found = Vec::new();
@@ -246,7 +247,9 @@ impl std::fmt::Display for LbStep {
             before.imbalance + 1.0,
             after.imbalance + 1.0,
         )?;
-        if before.total_bytes > 0 {
+        if let (Some(before), Some(after)) = (before.communication, after.communication)
+            && before.total_bytes > 0
+        {
             writeln!(
                 f,
                 "  hops per byte {:.3} -> {:.3}, bytes between PEs {} -> {}",

@@ -1,8 +1,8 @@
 //! What a program does with databases besides running: it writes those of its load-balancing steps,
 //! lists the balancers, and replays a database in place of a run, as Charm++'s `+LBSim` does.
 
-use crate::options::{Config, ConfigError, ReportForm, Settings};
-use crate::run::RunError;
+use crate::options::{Config, ReportForm, Settings};
+use crate::report::RunError;
 use equipoise_strategies::database::Dump;
 use equipoise_strategies::replay::Request;
 use equipoise_strategies::{Database, registry, topology};
@@ -24,35 +24,63 @@ pub(crate) fn answer(config: &Config) -> Result<Option<String>, RunError> {
         steps: Some(config.lb_sim_steps),
         pes: config.lb_sim_pes,
         topology: topology.map_err(|error| RunError::Config(format!("--topology: {error}")))?,
-        strategies: config.choices().map_err(|ConfigError(sentence)| RunError::Config(sentence))?,
+        strategies: config.choices()?,
         seed: config.seed,
     };
     let begin = Instant::now();
     let comparison = request.run(|| begin.elapsed()).map_err(|error| {
         let sentence = error.to_string();
-        if error.is_of_the_request() { RunError::Config(sentence) } else { RunError::Program(sentence) }
+        if error.is_of_the_request() { RunError::Config(sentence) } else { RunError::File(sentence) }
     })?;
     match config.lb_report {
         Some(ReportForm::Json) => serde_json::to_string_pretty(&comparison)
             .map(Some)
-            .map_err(|error| RunError::Program(format!("the replay cannot be shown as JSON: {error}"))),
+            .map_err(|error| RunError::File(format!("the replay cannot be shown as JSON: {error}"))),
         _ => Ok(Some(comparison.to_string())),
     }
 }
 
+/// What became of the databases of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// Why they are not in their file.
+    pub(crate) error: Option<String>,
+    /// Why there are fewer than were asked for.
+    pub(crate) warning: Option<String>,
+}
+
+impl Written {
+    /// Tells whoever watches.
+    pub(crate) fn show(&self) {
+        if let Some(warning) = &self.warning {
+            eprintln!("warning: {warning}");
+        }
+        if let Some(error) = &self.error {
+            eprintln!("error: {error}");
+        }
+    }
+}
+
 /// Writes the databases of a run.
-pub(crate) fn dump(settings: &Settings, databases: Vec<Database>) -> Result<(), RunError> {
-    let Some(path) = &settings.dump else { return Ok(()) };
+pub(crate) fn dump(settings: &Settings, databases: Vec<Database>) -> Written {
+    let Some(path) = &settings.dump else { return Written::default() };
+    let (name, first) = (path.display(), settings.dump_start);
+    let warning = match databases.len() as u64 {
+        0 => Some(format!(
+            "--lb-dump {name}: the run had no load-balancing step {first} or later; nothing is written"
+        )),
+        there if there < settings.dump_steps => Some(format!(
+            "--lb-dump {name}: the run had only {there} of the {} load-balancing steps asked for from step \
+             {first} on",
+            settings.dump_steps
+        )),
+        _ => None,
+    };
     if databases.is_empty() {
-        eprintln!(
-            "warning: --lb-dump {}: the run had no load-balancing step {} or later; nothing is written",
-            path.display(),
-            settings.dump_start
-        );
-        return Ok(());
+        return Written { warning, error: None };
     }
     let dump = Dump { program: program(), topology: settings.topology.spec(), steps: databases };
-    dump.write(path).map_err(|error| RunError::Program(error.to_string()))
+    Written { error: dump.write(path).err().map(|error| error.to_string()), warning }
 }
 
 /// The command line, with the program's name for its path.

@@ -72,6 +72,7 @@ mod proxy;
 mod quiescence;
 mod reduction;
 mod reply;
+mod report;
 mod run;
 mod shared;
 mod spellings;
@@ -90,7 +91,8 @@ pub use options::{Comm, Config, Migration, ReportForm, Transport};
 pub use proxy::{Contribution, Target, Targets};
 pub use reduction::reduce;
 pub use reply::Reply;
-pub use run::{Exit, Report, RunError, Setup, run, try_run};
+pub use report::{Report, RunError};
+pub use run::{Exit, Setup, run, try_run};
 pub use shared::Shared;
 pub use spellings::{parse, translated};
 

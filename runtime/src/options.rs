@@ -3,6 +3,8 @@
 use crate::context::after;
 use crate::location::Placement;
 use clap::ValueEnum;
+use equipoise_strategies::assignment::{MappingError, MappingFile};
+use equipoise_strategies::database::Dump;
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::schedule::Schedule;
 use equipoise_strategies::{Strategy, Topology, topology};
@@ -112,7 +114,7 @@ pub struct Config {
     pub own: Vec<Choice>,
 
     /// Whether this is a program with a command line: a failed run then ends the process with a
-    /// sentence and an exit code, where [`run`](crate::run) otherwise panics with the sentence.
+    /// sentence and an exit code, where [`run`](crate::run()) otherwise panics with the sentence.
     #[arg(skip = true)]
     pub program: bool,
 }
@@ -211,7 +213,7 @@ impl Config {
     /// What the flags mean.
     pub(crate) fn resolve(&self) -> Result<Settings, ConfigError> {
         let topology = self.topology.as_deref().map(topology::parse).transpose();
-        let topology = topology.map_err(|error| ConfigError(format!("--topology: {error}")))?;
+        let topology = topology.map_err(|error| flag(format!("--topology: {error}")))?;
         let pes = match (self.pes, &topology) {
             (Some(pes), _) => pes,
             (None, Some(topology)) => topology.pes(),
@@ -220,7 +222,7 @@ impl Config {
         let most = if self.transport == Transport::Threads { MOST_THREADS } else { MOST_PES };
         if !(1..=most).contains(&pes) {
             let more = if most == MOST_THREADS { ", or more with --transport simulated" } else { "" };
-            return Err(ConfigError(format!("--pes is {pes}; give a number from 1 to {most}{more}")));
+            return Err(flag(format!("--pes is {pes}; give a number from 1 to {most}{more}")));
         }
         let topology = match topology {
             Some(topology) => topology,
@@ -228,26 +230,21 @@ impl Config {
             None => topology::flat(pes),
         };
         if topology.pes() != pes {
-            return Err(ConfigError(format!(
+            return Err(flag(format!(
                 "--topology {} has {} PEs and --pes is {pes}; make them equal",
                 topology.spec(),
                 topology.pes()
             )));
         }
-        if let Some(folder) = self.lb_dump.as_deref().and_then(Path::parent)
-            && !folder.as_os_str().is_empty()
-            && !folder.is_dir()
-        {
-            return Err(ConfigError(format!(
-                "--lb-dump: there is no folder {}; make it first",
-                folder.display()
-            )));
+        if let Some(path) = &self.lb_dump {
+            // Found now, not after hours of running.
+            Dump::can_write(path).map_err(|error| flag(format!("--lb-dump: {error}")))?;
         }
         if self.then.is_some() && self.balancer.is_empty() {
-            return Err(ConfigError("--then without --balancer: say what the first step does".into()));
+            return Err(flag("--then without --balancer: say what the first step does".into()));
         }
         if self.lb_sim.is_some() && self.lb_sim_file.is_none() {
-            return Err(ConfigError("--lb-sim without --lb-sim-file: say which database to replay".into()));
+            return Err(flag("--lb-sim without --lb-sim-file: say which database to replay".into()));
         }
         let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
         Ok(Settings {
@@ -271,19 +268,24 @@ impl Config {
 
     fn schedule(&self) -> Result<Schedule, ConfigError> {
         if let Some(path) = &self.lb_schedule {
-            let text = read(path)?;
+            let name = path.display();
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                flag(format!(
+                    "--lb-schedule {name}: {error}; name a file with lines `[%]STEP NAME [key=value ..]`"
+                ))
+            })?;
             return Schedule::parse_file(&text, &self.own)
-                .map_err(|error| ConfigError(format!("--lb-schedule {}: {error}", path.display())));
+                .map_err(|error| ConfigError::File(format!("--lb-schedule {name}: {error}")));
         }
         let choices = self.choices()?;
         let mut choices = choices.into_iter();
         let Some(first) = choices.next() else { return Ok(Schedule::none()) };
         let then = match &self.then {
-            Some(spec) => Some(self.choice(spec)?),
+            Some(spec) => Some(self.choice("--then", spec)?),
             None => choices.next(),
         };
         if choices.next().is_some() || self.then.is_some() && self.balancer.len() > 1 {
-            return Err(ConfigError(
+            return Err(flag(
                 "more than two balancers: give the first step's with --balancer, the later ones' with --then, \
                  and a balancer per step with --lb-schedule"
                     .into(),
@@ -294,11 +296,11 @@ impl Config {
 
     /// The balancers named.
     pub(crate) fn choices(&self) -> Result<Vec<Choice>, ConfigError> {
-        self.balancer.iter().map(|spec| self.choice(spec)).collect()
+        self.balancer.iter().map(|spec| self.choice("--balancer", spec)).collect()
     }
 
-    fn choice(&self, spec: &str) -> Result<Choice, ConfigError> {
-        registry::parse(spec, &self.own).map_err(|error| ConfigError(format!("--balancer {spec}: {error}")))
+    fn choice(&self, name: &str, spec: &str) -> Result<Choice, ConfigError> {
+        registry::parse(spec, &self.own).map_err(|error| flag(format!("{name} {spec}: {error}")))
     }
 
     fn initial(&self, pes: usize) -> Result<Placement, ConfigError> {
@@ -308,22 +310,20 @@ impl Config {
             "random" => return Ok(Placement::Random(self.seed)),
             path => Path::new(path),
         };
-        let mut list = Vec::new();
-        for (line, text) in read(path)?.lines().enumerate() {
-            match text.trim().parse::<u32>() {
-                Ok(pe) if (pe as usize) < pes => list.push(pe),
-                _ => {
-                    return Err(ConfigError(format!(
-                        "--initial {}: line {}: `{}` is not a PE; write a number below {pes} per line",
-                        path.display(),
-                        line + 1,
-                        text.trim()
-                    )));
-                }
+        let told = |error: MappingError| {
+            if error.is_of_the_request() {
+                flag(format!("--initial: {error}; or write blocks, roundrobin or random"))
+            } else {
+                ConfigError::File(format!("--initial: {error}"))
             }
-        }
+        };
+        let file = MappingFile::read(path).map_err(told)?;
+        let list = file.below(pes).map_err(told)?;
         if list.is_empty() {
-            return Err(ConfigError(format!("--initial {}: the file lists no PE", path.display())));
+            let name = path.display();
+            return Err(ConfigError::File(format!(
+                "--initial: the mapping `{name}` lists no PE; give one per line, in index order"
+            )));
         }
         Ok(Placement::Listed(list.into()))
     }
@@ -334,15 +334,20 @@ const MOST_THREADS: usize = 512;
 /// More simulated PEs than this are, too.
 const MOST_PES: usize = 1 << 20;
 
-fn read(path: &Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path)
-        .map_err(|error| ConfigError(format!("cannot read {}: {error}", path.display())))
+/// Why a configuration cannot be followed: a sentence with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// The remedy is another flag or value.
+    #[error("{0}")]
+    Flag(String),
+    /// The remedy is in a file that a flag names.
+    #[error("{0}")]
+    File(String),
 }
 
-/// Flags that cannot be followed: a sentence with the remedy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct ConfigError(pub(crate) String);
+fn flag(sentence: String) -> ConfigError {
+    ConfigError::Flag(sentence)
+}
 
 /// What the flags mean.
 pub(crate) struct Settings {
@@ -358,7 +363,7 @@ pub(crate) struct Settings {
     lb_comm: Comm,
     pub(crate) dump: Option<PathBuf>,
     pub(crate) dump_start: u64,
-    dump_steps: u64,
+    pub(crate) dump_steps: u64,
     pub(crate) bind: bool,
     pub(crate) seed: u64,
 }
@@ -374,12 +379,16 @@ impl Settings {
         if !self.balances() {
             return 0;
         }
-        let comm = match self.lb_comm {
+        after::LOAD | if self.records_communication() { after::COMM } else { 0 }
+    }
+
+    /// Whether it is recorded who sends whom how much, if anything is.
+    pub(crate) fn records_communication(&self) -> bool {
+        match self.lb_comm {
             Comm::On => true,
             Comm::Off => false,
             Comm::Auto => self.schedule.needs_communication() || self.dump.is_some(),
-        };
-        after::LOAD | if comm { after::COMM } else { 0 }
+        }
     }
 
     /// Whether the database of this step is to be written.

@@ -1,15 +1,16 @@
 //! A run from beginning to end: the setup on every PE, the run itself, and what is left of it.
 
 use crate::array::{AnyPort, Array, Port, Shared, Slot};
-use crate::balancer::LbStep;
 use crate::chare::Chare;
 use crate::context::{ArrayInfo, PeCx, Roll, Task, array_bit};
+use crate::databases::Written;
 use crate::elements::{Elements, Manager};
 use crate::index::{Index, Pe, show};
 use crate::location::{Directory, NOBODY, Placement, place};
-use crate::node::{Failure, Node, Outcome, panic_message};
-use crate::options::{Config, ConfigError};
+use crate::node::{Failure, Node, panic_message};
+use crate::options::{Config, Settings};
 use crate::reduction::Ledger;
+use crate::report::{Report, RunError};
 use crate::transport::{Mail, simulated, threads};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::any::Any;
@@ -287,7 +288,14 @@ impl Built {
         if let Placement::Listed(list) = &pe.node.settings.initial
             && !pe.infos.iter().any(|info| info.count as usize == list.len())
         {
-            pe.fail(format!("--initial lists {} PEs, and no array has so many elements", list.len()));
+            let sizes: Vec<String> =
+                pe.infos.iter().map(|info| format!("{} has {}", info.name, info.count)).collect();
+            pe.fail(format!(
+                "--initial lists {} PEs, and no array has so many elements ({}); write a line for each \
+                 element of one of them, in index order",
+                list.len(),
+                sizes.join(", ")
+            ));
         }
         Built { pe, managers: managers.into_inner(), main: main.into_inner() }
     }
@@ -347,81 +355,9 @@ impl Built {
     }
 }
 
-/// What is left of a run that ended well.
-#[derive(Debug)]
-pub struct Report<R> {
-    /// What the program exited with.
-    pub result: R,
-    /// Wall-clock seconds from before the setup to the end.
-    pub seconds: f64,
-    /// The number of PEs.
-    pub pes: usize,
-    /// The seed of everything random.
-    pub seed: u64,
-    /// What happened at each load-balancing step.
-    pub lb_steps: Vec<LbStep>,
-    /// Messages delivered to elements, those that a broadcast makes included.
-    pub executions: u64,
-    /// Messages between PEs.
-    pub remote_messages: u64,
-    /// Elements that moved, load-balancing steps and [`Cx::migrate`](crate::Cx::migrate) together.
-    pub migrations: u64,
-}
-
-/// Why there is no report.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The configuration cannot be followed; the sentence names the remedy.
-    #[error("{0}")]
-    Config(String),
-    /// An entry method, `main` or the setup panicked.
-    #[error("{place} panicked: {message}")]
-    Panic {
-        /// The element with its index, the entry and the PE.
-        place: String,
-        /// What the panic said.
-        message: String,
-    },
-    /// Nothing was in flight any more and nobody had exited.
-    #[error("the run came to rest without an exit: no message is in flight and no element can go on{}", list(.waiting))]
-    Quiet {
-        /// What each PE was waiting for.
-        waiting: Vec<String>,
-    },
-    /// The program broke a rule of the runtime, or a value could not be encoded or a file written.
-    #[error("{0}")]
-    Program(String),
-    /// Not an error: the configuration asked for this text instead of a run.
-    #[error("{0}")]
-    Answer(String),
-}
-
-fn list(waiting: &[String]) -> String {
-    const SHOWN: usize = 20;
-    let mut text = String::new();
-    for told in waiting.iter().take(SHOWN) {
-        text.push_str("\n  ");
-        text.push_str(told);
-    }
-    if waiting.len() > SHOWN {
-        text.push_str(&format!("\n  .. and {} more", waiting.len() - SHOWN));
-    }
-    text
-}
-
-impl RunError {
-    /// What a process should exit with: 2 for a bad configuration, 0 for an answer, else 1.
-    pub fn exit_code(&self) -> i32 {
-        match self {
-            RunError::Answer(_) => 0,
-            RunError::Config(_) => 2,
-            _ => 1,
-        }
-    }
-}
-
 /// Runs `setup` on every PE, then messages until somebody exits.
+///
+/// What became of `--lb-dump`, if it is not what was asked for, is told on stderr.
 ///
 /// A run that fails ends a program that has a command line ([`Config::program`]) with a sentence on
 /// stderr and exit code 1 (2 for a bad flag).
@@ -434,8 +370,10 @@ where
     R: Serialize + DeserializeOwned + Send + 'static,
 {
     let program = config.program;
-    match try_run(config, setup) {
-        Ok(report) => report,
+    let (result, written) = attempt(config, setup);
+    written.show();
+    match result {
+        Ok(report) => Report { dump_error: written.error, dump_warning: written.warning, ..report },
         Err(error) if program => {
             match &error {
                 RunError::Answer(text) => crate::databases::show(text),
@@ -456,10 +394,30 @@ pub fn try_run<R>(config: Config, setup: impl Fn(&Setup, Exit<R>) + Sync) -> Res
 where
     R: Serialize + DeserializeOwned + Send + 'static,
 {
-    if let Some(answer) = crate::databases::answer(&config)? {
-        return Err(RunError::Answer(answer));
+    let (result, Written { error, warning }) = attempt(config, setup);
+    Ok(Report { dump_error: error, dump_warning: warning, ..result? })
+}
+
+/// What the flags mean, if they ask for a run.
+fn settings(config: &Config) -> Result<Settings, RunError> {
+    match crate::databases::answer(config)? {
+        Some(answer) => Err(RunError::Answer(answer)),
+        None => Ok(config.resolve()?),
     }
-    let settings = Arc::new(config.resolve().map_err(|ConfigError(sentence)| RunError::Config(sentence))?);
+}
+
+/// A run, and what became of its databases, which are wanted of one that failed, too.
+fn attempt<R>(
+    config: Config,
+    setup: impl Fn(&Setup, Exit<R>) + Sync,
+) -> (Result<Report<R>, RunError>, Written)
+where
+    R: Serialize + DeserializeOwned + Send + 'static,
+{
+    let settings = match settings(&config) {
+        Ok(settings) => Arc::new(settings),
+        Err(error) => return (Err(error), Written::default()),
+    };
     let start = Instant::now();
     let node = Arc::new(Node::new(Arc::clone(&settings)));
     let build = |pe: PeCx| Built::new(pe, |pe| setup(pe, Exit(PhantomData)));
@@ -469,29 +427,29 @@ where
         threads::run(&node, &build);
     }
     let seconds = start.elapsed().as_secs_f64();
-    let outcome = std::mem::take(&mut *node.outcome.lock());
-    let Outcome { result, failure, lb_steps, executions, remote_messages, migrations, .. } = outcome;
-    // A run that failed is one whose databases are wanted, too.
-    let written = crate::databases::dump(&settings, outcome.databases);
-    if failure.is_some() && settings.is_simulated() {
-        eprintln!("simulated on {} PEs with seed {}", settings.pes, settings.seed);
-    }
-    match failure {
-        Some(Failure::Panic { place, message }) => return Err(RunError::Panic { place, message }),
-        Some(Failure::Program(sentence)) => return Err(RunError::Program(sentence)),
-        Some(Failure::Quiet) => return Err(RunError::Quiet { waiting: outcome.waiting }),
-        None => written?,
-    }
-    let result = result.and_then(|result| result.downcast().ok());
-    let result = result.ok_or_else(|| RunError::Program("the run ended without a result".into()))?;
-    Ok(Report {
+    let mut outcome = std::mem::take(&mut *node.outcome.lock());
+    let written = crate::databases::dump(&settings, std::mem::take(&mut outcome.databases));
+    let seed = settings.is_simulated().then_some(settings.seed);
+    let result = match outcome.failure {
+        Some(Failure::Panic { place, message }) => Err(RunError::Panic { place, message, seed }),
+        Some(Failure::Program(sentence)) => Err(RunError::Program { sentence, seed }),
+        Some(Failure::Quiet) => Err(RunError::Quiet { waiting: outcome.waiting, seed }),
+        None => outcome.result.and_then(|result| result.downcast().ok()).ok_or_else(|| {
+            let sentence = "the run ended without a result".into();
+            RunError::Program { sentence, seed }
+        }),
+    };
+    let report = result.map(|result: Box<R>| Report {
         result: *result,
         seconds,
         pes: settings.pes,
         seed: settings.seed,
-        lb_steps,
-        executions,
-        remote_messages,
-        migrations,
-    })
+        lb_steps: outcome.lb_steps,
+        executions: outcome.executions,
+        remote_messages: outcome.remote_messages,
+        migrations: outcome.migrations,
+        dump_error: None,
+        dump_warning: None,
+    });
+    (report, written)
 }

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use equipoise::prelude::*;
-use equipoise::{RunError, try_run};
+use equipoise::{RunError, Transport, try_run};
 
 /// What goes wrong, and how it is told.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,17 +84,24 @@ fn a_panic_names_the_element_the_entry_and_the_pe() {
             if last > 5 { 5 * (last + 1) / 6 } else { last }
         );
         let told = |mistake| failure(config.clone(), mistake);
-        assert_eq!(told(Mistake::Panics), format!("{here}over its own feet"));
-        assert_eq!(told(Mistake::PanicsWithNothing), format!("{here}a panic without a message"));
+        let again = match config.transport {
+            Transport::Threads => String::new(),
+            Transport::Simulated => format!(" (simulated: seed {} repeats it)", config.seed),
+        };
+        assert_eq!(told(Mistake::Panics), format!("{here}over its own feet{again}"));
+        assert_eq!(told(Mistake::PanicsWithNothing), format!("{here}a panic without a message{again}"));
         let outside = "Clumsy[3, 0] does not exist, its array has the shape [3, 2]";
         assert!(told(Mistake::Outside).starts_with(&format!("{here}{outside}")));
-        let again = "Clumsy[2, 1] called `at_sync` again before load balancing was over";
-        assert_eq!(told(Mistake::SyncsAgain), format!("{here}{again}"));
+        let syncs = "Clumsy[2, 1] called `at_sync` again before load balancing was over";
+        assert_eq!(told(Mistake::SyncsAgain), format!("{here}{syncs}{again}"));
         assert!(told(Mistake::SyncsTwice).starts_with(&format!("{here}Clumsy[2, 1] called `at_sync`")));
-        assert_eq!(told(Mistake::Guard), format!("{here}the guard trips"));
-        assert_eq!(told(Mistake::Migrates), format!("{here}there is no PE 99: the run has {}", last + 1));
+        assert_eq!(told(Mistake::Guard), format!("{here}the guard trips{again}"));
+        let pes = last + 1;
+        let nowhere = format!("{here}there is no PE 99: the run has {pes}{again}");
+        assert_eq!(told(Mistake::Migrates), nowhere);
         assert!(told(Mistake::MigratesNowhere).starts_with(&here));
-        assert_eq!(told(Mistake::Inserts), "Clumsy[0, 1] exists already, and was inserted again");
+        let inserted = format!("Clumsy[0, 1] exists already, and was inserted again{again}");
+        assert_eq!(told(Mistake::Inserts), inserted);
     });
 }
 
@@ -215,5 +222,7 @@ fn a_placement_file_of_another_length_is_refused() {
     let error = watched("a placement file".into(), run);
     std::fs::remove_file(path).unwrap();
     let error = error.expect_err("no array has 3 elements").to_string();
-    assert_eq!(error, "--initial lists 3 PEs, and no array has so many elements");
+    let remedy = "write a line for each element of one of them, in index order";
+    let sizes = format!("no array has so many elements (Clumsy has 6); {remedy}");
+    assert_eq!(error, format!("--initial lists 3 PEs, and {sizes}"));
 }

@@ -155,7 +155,7 @@ fn quiet(config: Config, start: fn(&PeCx, Array<Door>)) -> Vec<String> {
         pe.main(move |pe| start(pe, doors));
     });
     match result {
-        Err(RunError::Quiet { waiting }) => waiting,
+        Err(RunError::Quiet { waiting, .. }) => waiting,
         other => panic!("{:?}", other.map(|report| report.result)),
     }
 }

@@ -240,7 +240,7 @@ fn elements_that_disagree_about_a_reduction_are_told_so() {
                 pe.main(move |pe| odds.all(pe).go(others, odd));
             });
             let error = error.map(|report| report.result).expect_err("they do not agree");
-            assert!(matches!(error, RunError::Panic { .. } | RunError::Program(_)), "{error:?}");
+            assert!(matches!(error, RunError::Panic { .. } | RunError::Program { .. }), "{error:?}");
             let sentence = "the elements of Odd do not agree on their reduction number 1";
             assert!(error.to_string().contains(sentence), "{error}");
         }

@@ -96,7 +96,7 @@ fn a_second_answer_is_an_error() {
                 oracles.at(pe, [5]).ask(1, 0, reply);
             });
         });
-        let error = error.map(|report| report.result).expect_err("answered twice");
-        assert_eq!(error.to_string(), "a parked closure on PE 0 was answered twice");
+        let error = error.map(|report| report.result).expect_err("answered twice").to_string();
+        assert!(error.starts_with("a parked closure on PE 0 was answered twice"), "{error}");
     });
 }

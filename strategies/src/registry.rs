@@ -8,7 +8,10 @@ use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::balance::{dummy, file, greedy, greedy_refine, random, refine, rotate};
+use crate::balance::{
+    comm_aware_refine, distributed, dummy, file, greedy, greedy_comm, greedy_refine, metis_lb, random,
+    rec_bipart, refine, refine_comm, refine_swap, rotate, tempered,
+};
 use crate::mapping::{
     refine_topolb, tmlb_min_weight, tmlb_tree_based, topocentlb, topolb, treematch, treematch_const,
 };
@@ -19,7 +22,15 @@ use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 pub const ALL: &[&Named] = &[
     &greedy_refine::NAMED,
     &refine::NAMED,
+    &refine_swap::NAMED,
     &greedy::NAMED,
+    &greedy_comm::NAMED,
+    &refine_comm::NAMED,
+    &comm_aware_refine::NAMED,
+    &metis_lb::NAMED,
+    &rec_bipart::NAMED,
+    &distributed::NAMED,
+    &tempered::NAMED,
     &topolb::NAMED,
     &topocentlb::NAMED,
     &refine_topolb::NAMED,

@@ -149,6 +149,10 @@ impl ReplayError {
     }
 }
 
+/// Why a strategy that looks at communication is not asked about a step that does not have it.
+const NOT_RECORDED: &str = "it places objects by their communication, which was not recorded; run the program with \
+     --lb-comm on";
+
 /// Asks each of `strategies` where the objects of `database` should have gone on `topology`.
 ///
 /// `now` is the time since any fixed moment; it is read before and after a strategy runs, because this
@@ -173,6 +177,10 @@ pub fn replay(
     let (mut rows, mut refusals) = (Vec::with_capacity(strategies.len()), Vec::new());
     for choice in strategies {
         let name = choice.spec.clone();
+        if choice.needs_communication && !database.communication_recorded {
+            refusals.push(Refusal { name, error: NOT_RECORDED.into() });
+            continue;
+        }
         let begin = now();
         let answer = choice.strategy.assign(database, topology, seed);
         let seconds = now().saturating_sub(begin).as_secs_f64();
@@ -201,7 +209,7 @@ pub fn replay(
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::path::PathBuf;
     use std::sync::Arc;
 
     use super::*;
@@ -246,7 +254,8 @@ mod tests {
         let strategies = [fixed("first", Ok(vec![1, 0, 0, 0])), fixed("second", Ok(vec![0, 1, 1, 0]))];
         let machine = topology::parse("flat:2").unwrap();
         let replay = replay(&row_of_four(), &*machine, &strategies, 0, clock()).unwrap();
-        assert_eq!((replay.before.max_load_seconds, replay.before.hop_bytes), (10.0, 0));
+        let hop_bytes = |metrics: &Metrics| metrics.communication.expect("it was recorded").hop_bytes;
+        assert_eq!((replay.before.max_load_seconds, hop_bytes(&replay.before)), (10.0, 0));
         let rows = replay.strategies.iter().map(|row| {
             let after = &row.after;
             (
@@ -255,7 +264,7 @@ mod tests {
                 row.migrations,
                 row.migrated_bytes,
                 after.max_load_seconds,
-                after.hop_bytes,
+                hop_bytes(after),
             )
         });
         let expected = [("first", 0.5, 1, Some(100), 9.0, 10), ("second", 0.5, 2, None, 5.0, 20)];
@@ -279,6 +288,29 @@ mod tests {
         let comparison = Comparison { replays: vec![replay], ..Comparison::default() };
         let text = comparison.to_string();
         assert!(text.contains("\nNo answer from Picky: no square; make one.\n"), "{text}");
+    }
+
+    #[test]
+    fn who_looks_at_communication_has_no_answer_where_it_was_not_recorded() {
+        let silent = Database { communication_recorded: false, edges: Vec::new(), ..row_of_four() };
+        let looks = Choice { needs_communication: true, ..fixed("LooksLB", Ok(vec![1, 0, 0, 0])) };
+        let strategies = [looks, fixed("BlindLB", Ok(vec![0, 1, 1, 0]))];
+        let machine = topology::parse("flat:2").unwrap();
+        let replay = replay(&silent, &*machine, &strategies, 0, clock()).unwrap();
+        let json = serde_json::to_value(&replay).unwrap();
+        assert_eq!(
+            (&json["strategies"][0]["name"], &json["refusals"][0]["name"]),
+            (&"BlindLB".into(), &"LooksLB".into())
+        );
+        for (part, field) in [("database", "bytes"), ("database", "edges"), ("before", "total_bytes")] {
+            assert_eq!(json[part].get(field), None, "{part} {field}");
+        }
+        let text = Comparison { replays: vec![replay], ..Comparison::default() }.to_string();
+        assert!(text.contains(" of 10.0 s in all; communication was not recorded.\n"), "{text}");
+        assert!(
+            !text.contains("hops") && text.contains("No answer from LooksLB: it places objects by"),
+            "{text}"
+        );
     }
 
     #[track_caller]
@@ -311,21 +343,14 @@ mod tests {
         check_error(&shut, "flat:2", Ok(vec![0, 1, 0, 0]), "PE 1, which is not available");
     }
 
-    /// Databases to replay: a small one, and the dumps of real programs where they are.
+    /// Databases to replay: a small one, and the dumps of real programs.
     fn databases() -> Vec<(String, Database)> {
-        let mut all = vec![("a row of four".to_string(), row_of_four())];
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/reference/charm_dumps");
-        let Ok(entries) = fs::read_dir(folder) else {
-            eprintln!("skipped: there are no Charm++ dumps in {folder}");
-            return all;
-        };
-        let paths = entries.map(|entry| entry.expect("a folder that can be listed").path());
-        for path in paths.filter(|path| path.extension().is_some_and(|e| e == "0")) {
+        let dump = |path: PathBuf| {
             let database = Dump::read(&path).unwrap().steps.remove(0);
-            all.push((path.display().to_string(), database));
-        }
-        assert!(all.len() > 1, "{folder} holds no dump");
-        all
+            (path.display().to_string(), database)
+        };
+        let small = ("a row of four".to_string(), row_of_four());
+        [small].into_iter().chain(testing::charm_dumps().into_iter().map(dump)).collect()
     }
 
     #[test]
@@ -371,8 +396,9 @@ mod tests {
         let (far, near): (Vec<&Edge>, Vec<&Edge>) =
             database.edges.iter().partition(|e| pe(e.from) != pe(e.to));
         let bytes = |edges: &[&Edge]| edges.iter().map(|edge| edge.bytes).sum::<u64>();
-        assert_eq!(metrics.remote_bytes, bytes(&far), "{name}");
-        assert_eq!(metrics.total_bytes, bytes(&far) + bytes(&near), "{name}");
+        let communication = metrics.communication.expect("it was recorded");
+        assert_eq!(communication.remote_bytes, bytes(&far), "{name}");
+        assert_eq!(communication.total_bytes, bytes(&far) + bytes(&near), "{name}");
         let moved = database.objects.iter().zip(placement).filter(|(o, pe)| o.pe != **pe).count();
         assert_eq!((metrics.objects, metrics.migrations), (placement.len(), moved as u64), "{name}");
     }

@@ -1,9 +1,10 @@
 //! What the tests of this crate share: small databases, and the reference data beside the project.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crate::cost::{Communication, Metrics};
 use crate::database::{Database, Object, ObjectIndex, PeRecord};
-use crate::{Assignment, StrategyError, registry, topology};
+use crate::{Assignment, StrategyError, Topology, registry, topology};
 
 /// A database with normal PEs and an object per entry of `objects`: its load in seconds and its PE.
 pub(crate) fn database(pes: usize, objects: &[(f64, u32)]) -> Database {
@@ -21,6 +22,15 @@ pub(crate) fn database(pes: usize, objects: &[(f64, u32)]) -> Database {
         objects: objects.iter().enumerate().map(object).collect(),
         ..Database::default()
     }
+}
+
+/// What the communication of `database` costs with object `i` on PE `placement[i]`.
+pub(crate) fn communication(
+    database: &Database,
+    topology: &dyn Topology,
+    placement: &[u32],
+) -> Communication {
+    Metrics::of(database, topology, placement).communication.expect("it was recorded")
 }
 
 /// What the strategy of `spec` answers on a flat machine, with seed 0.
@@ -51,4 +61,21 @@ pub(crate) fn reference(path: &str) -> Option<String> {
             None
         }
     }
+}
+
+/// The LB dumps of Charm++ programs, each with its text form beside it as `NAME.txt`: the one of this
+/// crate, and more where they are at hand.
+pub(crate) fn charm_dumps() -> Vec<PathBuf> {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/leanmd_333_1053.dat.0");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/reference/charm_dumps");
+    let own = PathBuf::from(own);
+    let is_another = |path: &PathBuf| {
+        path.extension().is_some_and(|extension| extension == "0") && path.file_name() != own.file_name()
+    };
+    let mut dumps = vec![own.clone()];
+    match std::fs::read_dir(folder) {
+        Ok(entries) => dumps.extend(entries.flatten().map(|entry| entry.path()).filter(is_another)),
+        Err(_) => eprintln!("skipped: there are no more Charm++ dumps in {folder}"),
+    }
+    dumps
 }

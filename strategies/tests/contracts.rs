@@ -29,6 +29,16 @@ const MORE: &[&str] = &[
     "RandomLB:groups=keep",
     "GreedyLB+RefineLB",
     "RandomLB+TopoLB:groups=keep+GreedyRefineLB",
+    "GreedyCommLB:alpha_seconds=1e300",
+    "RefineCommLB:imbalance=0,beta_seconds_per_byte=1e-6",
+    "RefineCommLB:alpha_seconds=0,beta_seconds_per_byte=0",
+    "CommAwareRefineLB:imbalance=0.3",
+    "RefineSwapLB:imbalance=0",
+    "MetisLB:imbalance=0",
+    "RecBipartLB:imbalance=0",
+    "DistributedLB:imbalance=0,known=1",
+    "TemperedLB:knowledge=Complete,criterion=Grapevine,trials=2",
+    "TemperedLB:transfer=SwapClusters,ordering=SmallObjects",
 ];
 
 /// Strategies that never make the most loaded PE heavier.
@@ -38,6 +48,16 @@ const REFINERS: &[&str] = &[
     "RefineLB",
     "RefineLB:imbalance=0",
     "RefineLB:imbalance=0.5",
+    "RefineCommLB:alpha_seconds=0,beta_seconds_per_byte=0",
+    "CommAwareRefineLB",
+    "CommAwareRefineLB:imbalance=0.3",
+    "RefineSwapLB",
+    "RefineSwapLB:imbalance=0",
+    "DistributedLB",
+    "DistributedLB:imbalance=0,known=1",
+    "TemperedLB",
+    "TemperedLB:knowledge=Complete,criterion=Grapevine,trials=2",
+    "TemperedLB:transfer=SwapClusters,ordering=SmallObjects",
 ];
 
 /// Every strategy of the registry, and [`MORE`]. A parameter that must be given is the path of a
@@ -209,6 +229,13 @@ fn degenerate_databases_are_served() {
     let mut loop_only = database(2, (0..6).map(|i| object(i, 1.0, 0)).collect());
     loop_only.edges = vec![Edge { from: End::Object(1), to: End::Object(1), messages: 1, bytes: 1 << 40 }];
     check(&loop_only, 0);
+    // Two chains that do not meet, on a prime number of PEs, with more bytes than 32 bits count.
+    let mut chains = database(7, (0..31).map(|i| object(i, 1.0 + i as f64 / 31.0, 0)).collect());
+    chains.dangling_edges = 3;
+    chains.edges = (0..29u32)
+        .map(|i| Edge { from: End::Object(i), to: End::Object(i + 2), messages: 1 << 20, bytes: 5 << 33 })
+        .collect();
+    check(&chains, 0);
 }
 
 #[test]

@@ -79,8 +79,7 @@ impl Place {
     /// # Panics
     /// If there is no such command.
     pub fn run(&self, line: &str) -> Told {
-        let mut command = self.command(line);
-        told(line, &command.output().expect("the command can be started"))
+        Told::of(&format!("equipoise {line}"), &mut self.command(line))
     }
 
     /// Starts `equipoise` with the words of `line`, and goes away from its stdout after the first bytes.
@@ -99,7 +98,7 @@ impl Place {
         std::io::Read::read_exact(&mut stdout, &mut first).expect("the command says something");
         drop(stdout);
         let output = child.wait_with_output().expect("the command ends");
-        told(line, &output)
+        Told::from(&format!("equipoise {line}"), &output)
     }
 
     fn command(&self, line: &str) -> Command {
@@ -109,17 +108,25 @@ impl Place {
     }
 }
 
-fn told(line: &str, output: &Output) -> Told {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Told {
-        line: format!("equipoise {line}"),
-        code: output.status.code(),
-        stdout: text(&output.stdout),
-        stderr: text(&output.stderr),
-    }
-}
-
 impl Told {
+    /// Runs a command to its end; `line` is what messages call it.
+    ///
+    /// # Panics
+    /// If there is no such command.
+    pub fn of(line: &str, command: &mut Command) -> Told {
+        Told::from(line, &command.output().expect("the command can be started"))
+    }
+
+    fn from(line: &str, output: &Output) -> Told {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Told {
+            line: line.into(),
+            code: output.status.code(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
+    }
+
     /// The result of a process that ended well.
     ///
     /// # Panics
@@ -168,6 +175,16 @@ pub fn reference(folder: &str) -> Option<PathBuf> {
     None
 }
 
+/// The text forms of LB dumps of Charm++ programs, each beside its dump: the one of the workspace, and
+/// more where they are at hand.
+pub fn charm_dump_texts() -> Vec<PathBuf> {
+    let own = Path::new(WORKSPACE).join("strategies/tests/data/leanmd_333_1053.dat.0.txt");
+    let mut texts = reference("charm_dumps").map_or_else(Vec::new, |folder| files(&folder, "txt"));
+    texts.retain(|text| text.file_name() != own.file_name());
+    texts.insert(0, own);
+    texts
+}
+
 /// The files of a folder whose names end in `.extension`, in order of their names.
 ///
 /// # Panics
@@ -183,47 +200,59 @@ pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The command `equipoise` made of the sources as they are, in the target folder of this test.
+/// The command `equipoise`.
 fn executable() -> &'static Path {
     static EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
+    EXECUTABLE.get_or_init(|| made(Path::new("equipoise"), ["equipoise-apps", "--bin", "equipoise"]))
+}
+
+/// The program `examples/failing.rs` of this package.
+pub fn failing_program() -> &'static Path {
+    static EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
     EXECUTABLE.get_or_init(|| {
-        let test = env::current_exe().expect("a test knows where it is");
-        // target/PROFILE/deps/TEST, or target/TRIPLE/PROFILE/deps/TEST.
-        let folder = test.ancestors().nth(2).expect("a test is in the folder of its profile").to_path_buf();
-        let executable = folder.join(format!("equipoise{}", env::consts::EXE_SUFFIX));
-        let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
-        // `cargo test --workspace` has made it already, in the same build as this test.
-        if modified(&executable).is_none_or(|built| newest_source() > built) {
-            build(&folder);
-        }
-        executable
+        made(&Path::new("examples").join("failing"), ["equipoise-tests", "--example", "failing"])
     })
 }
 
-/// Makes the command in the folder of a profile.
-fn build(folder: &Path) {
+/// An executable made of the sources as they are, in the target folder of this test: what it is called
+/// below the folder of the profile, and the package and target it is.
+fn made(name: &Path, target: [&str; 3]) -> PathBuf {
+    let test = env::current_exe().expect("a test knows where it is");
+    // target/PROFILE/deps/TEST, or target/TRIPLE/PROFILE/deps/TEST.
+    let folder = test.ancestors().nth(2).expect("a test is in the folder of its profile").to_path_buf();
+    let executable = folder.join(format!("{}{}", name.display(), env::consts::EXE_SUFFIX));
+    let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    // `cargo test --workspace` has made it already, in the same build as this test.
+    if modified(&executable).is_none_or(|built| newest_source() > built) {
+        build(&folder, target);
+    }
+    executable
+}
+
+/// Makes an executable in the folder of a profile.
+fn build(folder: &Path, [package, kind, name]: [&str; 3]) {
     let profile = match folder.file_name().and_then(OsStr::to_str).expect("a profile has a name") {
         "debug" => "dev",
         other => other,
     };
     let mut target = folder.parent().expect("a profile is in a target folder");
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--package", "equipoise-apps", "--bin", "equipoise"]);
-    cargo.args(["--profile", profile]);
+    cargo.args(["build", "--quiet", "--package", package, kind, name, "--profile", profile]);
     // Cargo marks the top of its target folder.
     if !target.join("CACHEDIR.TAG").exists() {
         cargo.arg("--target").arg(target.file_name().expect("a triple"));
         target = target.parent().expect("a triple is in a target folder");
     }
     let made = cargo.arg("--target-dir").arg(target).current_dir(WORKSPACE).status();
-    assert!(made.is_ok_and(|status| status.success()), "the command cannot be built");
+    assert!(made.is_ok_and(|status| status.success()), "{name} cannot be built");
 }
 
-/// When the sources that the command is made of were changed last.
+/// When the sources that these are made of were changed last.
 fn newest_source() -> SystemTime {
     let mut newest = SystemTime::UNIX_EPOCH;
-    let mut folders: Vec<PathBuf> =
-        ["strategies", "runtime", "apps"].map(|package| Path::new(WORKSPACE).join(package)).into();
+    let mut folders: Vec<PathBuf> = ["strategies", "runtime", "apps", "tests/examples"]
+        .map(|package| Path::new(WORKSPACE).join(package))
+        .into();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();

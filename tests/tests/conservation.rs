@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use equipoise_strategies::registry::{self, Choice};
-use equipoise_tests::{Place, files, reference};
+use equipoise_tests::{Place, charm_dump_texts};
 use serde_json::Value;
 
 /// What the text beside a dump says.
@@ -96,14 +96,6 @@ impl Record {
     }
 }
 
-/// The texts of the dumps; none, said aloud, where the reference data is not at hand.
-fn texts() -> Vec<PathBuf> {
-    let Some(folder) = reference("charm_dumps") else { return Vec::new() };
-    let texts = files(&folder, "txt");
-    assert!(!texts.is_empty(), "there are no dumps in {}", folder.display());
-    texts
-}
-
 /// Every strategy, of which there are some.
 fn strategies() -> Vec<Choice> {
     let strategies = registry::every();
@@ -123,7 +115,7 @@ fn check_row(row: &Value, before: &Value) {
 #[test]
 fn every_strategy_conserves_the_work_and_the_bytes_of_every_dump() {
     let place = Place::new();
-    for text in texts() {
+    for text in charm_dump_texts() {
         let record = Record::read(&text);
         place.put("lb.0", fs::read(text.with_extension("")).expect("the dump beside its text"));
         let pes = record.background.len();
@@ -145,7 +137,7 @@ fn every_strategy_conserves_the_work_and_the_bytes_of_every_dump() {
 #[test]
 fn every_dump_is_replayed_with_every_strategy() {
     let place = Place::new();
-    for text in texts() {
+    for text in charm_dump_texts() {
         let record = Record::read(&text);
         place.put("lb.0", fs::read(text.with_extension("")).expect("the dump beside its text"));
         let document = place.run("replay lb.0 --format json").document();

@@ -30,6 +30,21 @@ const METRICS: &[&str] = &[
     "hop_bytes_lower_bound",
 ];
 
+/// Those of [`METRICS`] that are about communication.
+const OF_TALK: &[&str] = &[
+    "total_messages",
+    "remote_messages",
+    "total_bytes",
+    "remote_bytes",
+    "hop_bytes",
+    "hops_per_byte",
+    "hops_per_remote_byte",
+    "max_dilation",
+    "max_link_bytes",
+    "mean_link_bytes",
+    "hop_bytes_lower_bound",
+];
+
 /// The fields of what a strategy would have done, but for those of strategies with something to say.
 const ROW: &[&str] = &["name", "seconds", "migrations", "migrated_bytes", "after"];
 
@@ -228,7 +243,7 @@ fn replay_shows_a_table_and_names_the_best() {
         "",
     ];
     assert_eq!(lines[..5], head);
-    let columns = "strategy ms max/avg above bound hops/byte above bound busiest link moves moved";
+    let columns = "strategy ms max/avg above bound hops/byte above dilation 1 busiest link moves moved";
     let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
     assert_eq!(words(lines[5]), words(columns));
     assert_eq!(words(lines[6])[..6], ["(as", "recorded)", "-", "4.000", "66.7", "%"]);
@@ -304,6 +319,49 @@ fn inspect_counts_what_is_in_a_file() {
         (&graph["steps"][0]["edges"], &graph["steps"][0]["partners"]["max"]),
         (&24.into(), &4.0.into())
     );
+}
+
+#[test]
+fn communication_that_was_not_recorded_is_left_out_and_not_zero() {
+    let place = Place::new();
+    let program = "run kneighbor --transport simulated --pes 3 --elements 9 --iterations 6 --lb-every 3";
+    // Nobody asks who talks to whom.
+    let silent = place.run(&format!("{program} --balancer GreedyLB --format json")).document();
+    assert!(silent["remote_messages"].as_u64() > Some(0), "messages crossed PEs");
+    let only_loads: Vec<&str> = METRICS.iter().copied().filter(|name| !OF_TALK.contains(name)).collect();
+    for metrics in ["before", "after"].map(|when| &silent["lb_steps"][0][when]) {
+        check_fields(metrics, &only_loads);
+    }
+    let recorded = place.run(&format!("{program} --balancer GreedyLB --lb-comm on --format json")).document();
+    assert!(recorded["lb_steps"][0]["before"]["hop_bytes"].as_u64() > Some(0));
+
+    for name in ["lb.db", "lb.json"] {
+        place.run(&format!("{program} --lb-comm off --lb-dump {name}")).result();
+        let replay = place.run(&format!("replay {name} --format json")).document();
+        check_fields(&replay["before"], &only_loads);
+        let refused = replay["refusals"].as_array().expect("some look at communication");
+        assert!(refused.iter().any(|refusal| refusal["name"] == "TopoLB"), "{refused:?}");
+        let text = place.run(&format!("replay {name}")).result();
+        assert!(text.contains("; communication was not recorded.") && !text.contains("hops"), "{text}");
+        let inspection = place.run(&format!("inspect {name} --format json")).document();
+        for field in ["edges", "bytes", "remote_bytes", "partners", "heaviest_edges"] {
+            assert_eq!(inspection["steps"][0].get(field), None, "{field}");
+        }
+        let text = place.run(&format!("inspect {name}")).result();
+        assert!(text.contains("unknown: communication was not recorded (--lb-comm on)"), "{text}");
+        let told = place.run(&format!("convert {name} lb.csv --check"));
+        assert!(told.stderr.contains("communication was not recorded"), "{}", told.stderr);
+        place.run(&format!("replay {name} --balancer TopoLB")).failed(1, &["--lb-comm on"]);
+    }
+    place.run("convert lb.db lb.json --check").result();
+    let line = "map --graph lb.db --topology flat:3 --balancer GreedyLB";
+    check_fields(
+        &place.run(&format!("{line} --format json")).document(),
+        &[&only_loads[..], &["seconds"]].concat(),
+    );
+    let text = place.run(line).result();
+    let unknown = text.lines().find(|line| line.starts_with("hop-bytes")).expect("a line");
+    assert_eq!(unknown.split_whitespace().collect::<Vec<_>>(), ["hop-bytes", "unknown", "unknown"]);
 }
 
 #[test]

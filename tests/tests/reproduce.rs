@@ -11,6 +11,8 @@ const FIGURES: &[(&str, &[&str])] = &[
     ("topolb-4", &["pes", "topocentlb_hops_per_byte", "topolb_hops_per_byte"]),
     ("topolb-5", &["groups", "pes", "degree", "paper_degree", "topolb_saved"]),
     ("topolb-6", &["groups", "pes", "degree", "topolb_refinetopolb_saved"]),
+    ("treematch-5", &["strategy", "particles_per_cell", "migrations", "paper_migrations", "imbalance"]),
+    ("treematch-9", &["strategy", "chares", "milliseconds", "growth_exponent"]),
 ];
 
 /// The elements of an SVG file, after a look at whether each is closed in its turn.

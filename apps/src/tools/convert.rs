@@ -59,6 +59,9 @@ fn write_graph(input: &str, dump: &Dump, path: &Path, check: bool) -> anyhow::Re
         let sentence = format!("`{input}` holds steps {steps}; choose the task graph of one with --step");
         return Err(usage(sentence));
     };
+    if !database.communication_recorded {
+        output::warn("communication was not recorded (--lb-comm on), so no tasks communicate");
+    }
     let lacks = graph::write(path, database)?;
     let is_pe = |end| matches!(end, End::Pe(_));
     let of_pes = database.edges.iter().filter(|edge| is_pe(edge.from) || is_pe(edge.to)).count() as u64;

@@ -2,7 +2,7 @@
 
 use equipoise_strategies::Database;
 use equipoise_strategies::cost::Metrics;
-use equipoise_strategies::database::{Edge, End, Summary};
+use equipoise_strategies::database::{Edge, End, Summary, Volumes};
 use equipoise_strategies::graph::Graph;
 use equipoise_strategies::table::{aligned, bytes, pairs, percent, seconds};
 use equipoise_strategies::topology::Flat;
@@ -50,8 +50,6 @@ struct Step {
     /// Of the objects whose encoded size is known.
     sized_objects: usize,
     sized_bytes: u64,
-    /// Edges with a PE at an end.
-    pe_edges: usize,
     object_load_seconds: Spread,
     /// Background included.
     pe_load_seconds: Spread,
@@ -60,11 +58,23 @@ struct Step {
     #[serde(skip)]
     max_load_seconds: f64,
     lower_bound_seconds: f64,
+    heaviest_objects: Vec<HeavyObject>,
+    /// None where it was not recorded.
+    #[serde(flatten)]
+    talk: Option<Talk>,
+}
+
+/// Who talks to whom in a step.
+#[derive(Serialize)]
+struct Talk {
+    #[serde(skip)]
+    volumes: Volumes,
+    /// Edges with a PE at an end.
+    pe_edges: usize,
     remote_messages: u64,
     remote_bytes: u64,
     /// How many others each object talks to.
     partners: Spread,
-    heaviest_objects: Vec<HeavyObject>,
     heaviest_edges: Vec<HeavyEdge>,
 }
 
@@ -121,25 +131,33 @@ impl Step {
         let placement = database.placement();
         let flat = Flat::new(database.pes.len()).map_err(anyhow::Error::msg)?;
         let metrics = Metrics::of(database, &flat, &placement);
-        let graph = Graph::of(database);
-        let is_pe = |end| matches!(end, End::Pe(_));
+        let summary = database.summary();
+        let communicates = summary.communication.zip(metrics.communication);
+        let talk = communicates.map(|(volumes, cost)| {
+            let graph = Graph::of(database);
+            let is_pe = |end| matches!(end, End::Pe(_));
+            Talk {
+                volumes,
+                pe_edges: database.edges.iter().filter(|edge| is_pe(edge.from) || is_pe(edge.to)).count(),
+                remote_messages: cost.remote_messages,
+                remote_bytes: cost.remote_bytes,
+                partners: Spread::of((0..graph.vertices()).map(|v| graph.degree(v) as f64)),
+                heaviest_edges: heaviest_edges(database, heaviest),
+            }
+        });
         let sizes = database.objects.iter().filter_map(|o| o.bytes);
         Ok(Step {
-            summary: database.summary(),
+            summary,
             objects_of_arrays: objects_of_arrays(database),
             sized_objects: sizes.clone().count(),
             sized_bytes: sizes.fold(0, u64::saturating_add),
-            pe_edges: database.edges.iter().filter(|edge| is_pe(edge.from) || is_pe(edge.to)).count(),
             object_load_seconds: Spread::of(database.objects.iter().map(|o| o.load_seconds)),
             pe_load_seconds: Spread::of(database.pe_loads(&placement)),
             imbalance: metrics.imbalance,
             max_load_seconds: metrics.max_load_seconds,
             lower_bound_seconds: metrics.lower_bound_seconds,
-            remote_messages: metrics.remote_messages,
-            remote_bytes: metrics.remote_bytes,
-            partners: Spread::of((0..graph.vertices()).map(|v| graph.degree(v) as f64)),
             heaviest_objects: heaviest_objects(database, heaviest),
-            heaviest_edges: heaviest_edges(database, heaviest),
+            talk,
         })
     }
 }
@@ -241,18 +259,27 @@ fn overview(steps: &[Step]) -> String {
         ["step", "PEs", "objects", "load", "max/avg", "edges", "messages", "bytes", "remote", "dangling"];
     let row = |step: &Step| {
         let summary = &step.summary;
-        vec![
+        let talk = step.talk.as_ref().map_or_else(
+            || [(); 5].map(|()| "-".to_string()),
+            |Talk { volumes, remote_bytes, .. }| {
+                [
+                    volumes.edges.to_string(),
+                    volumes.messages.to_string(),
+                    bytes(volumes.bytes),
+                    part(*remote_bytes, volumes.bytes),
+                    volumes.dangling_edges.to_string(),
+                ]
+            },
+        );
+        let mut row = vec![
             summary.step.to_string(),
             summary.pes.to_string(),
             summary.objects.to_string(),
             seconds(summary.load_seconds),
             format!("{:.3}", step.imbalance + 1.0),
-            summary.edges.to_string(),
-            summary.messages.to_string(),
-            bytes(summary.bytes),
-            part(step.remote_bytes, summary.bytes),
-            summary.dangling_edges.to_string(),
-        ]
+        ];
+        row.extend(talk);
+        row
     };
     let header = header.map(String::from).to_vec();
     aligned(&[header].into_iter().chain(steps.iter().map(row)).collect::<Vec<_>>())
@@ -289,24 +316,14 @@ impl Step {
                 "max/avg",
                 format!("{:.3}; another placement may take up to {less} less time", self.imbalance + 1.0),
             ),
-            (
-                "edges",
-                format!(
-                    "{}, {} with a PE, {} dangling",
-                    summary.edges, self.pe_edges, summary.dangling_edges
-                ),
-            ),
-            ("partners", self.partners.show(|partners| format!("{partners:.1}"))),
-            ("messages", summary.messages.to_string()),
-            ("bytes", bytes(summary.bytes)),
         ];
+        match &self.talk {
+            Some(talk) => lines.extend(talk.lines(summary.pes)),
+            None => lines.push(("edges", "unknown: communication was not recorded (--lb-comm on)".into())),
+        }
         if summary.pes == 1 {
             // A task graph, or a program without a choice.
             lines.retain(|(name, _)| !matches!(*name, "background" | "per PE" | "max/avg"));
-        } else {
-            let between = [(self.remote_messages, summary.messages), (self.remote_bytes, summary.bytes)];
-            let [messages, bytes] = between.map(|(remote, all)| part(remote, all));
-            lines.push(("between PEs", format!("{messages} of the messages, {bytes} of the bytes")));
         }
         let mut text = pairs(&lines);
         if !self.heaviest_objects.is_empty() {
@@ -322,18 +339,39 @@ impl Step {
                 &[header].into_iter().chain(self.heaviest_objects.iter().map(row)).collect::<Vec<_>>(),
             );
         }
-        if !self.heaviest_edges.is_empty() {
-            let header = ["heaviest edges", "messages", "bytes", "of all"].map(String::from).to_vec();
-            let row = |edge: &HeavyEdge| {
-                let (messages, share) = (edge.messages.to_string(), part(edge.bytes, summary.bytes));
-                vec![format!("{} -> {}", edge.from, edge.to), messages, bytes(edge.bytes), share]
-            };
+        if let Some(talk) = self.talk.as_ref().filter(|talk| !talk.heaviest_edges.is_empty()) {
             text += "\n";
-            text += &aligned(
-                &[header].into_iter().chain(self.heaviest_edges.iter().map(row)).collect::<Vec<_>>(),
-            );
+            text += &talk.table();
         }
         text
+    }
+}
+
+impl Talk {
+    /// What is said of it for a step on `pes` PEs.
+    fn lines(&self, pes: usize) -> Vec<(&'static str, String)> {
+        let Volumes { edges, dangling_edges, messages, bytes: volume } = self.volumes;
+        let mut lines = vec![
+            ("edges", format!("{edges}, {} with a PE, {dangling_edges} dangling", self.pe_edges)),
+            ("partners", self.partners.show(|partners| format!("{partners:.1}"))),
+            ("messages", messages.to_string()),
+            ("bytes", bytes(volume)),
+        ];
+        if pes > 1 {
+            let (messages, bytes) = (part(self.remote_messages, messages), part(self.remote_bytes, volume));
+            lines.push(("between PEs", format!("{messages} of the messages, {bytes} of the bytes")));
+        }
+        lines
+    }
+
+    /// The heaviest edges.
+    fn table(&self) -> String {
+        let header = ["heaviest edges", "messages", "bytes", "of all"].map(String::from).to_vec();
+        let row = |edge: &HeavyEdge| {
+            let (messages, share) = (edge.messages.to_string(), part(edge.bytes, self.volumes.bytes));
+            vec![format!("{} -> {}", edge.from, edge.to), messages, bytes(edge.bytes), share]
+        };
+        aligned(&[header].into_iter().chain(self.heaviest_edges.iter().map(row)).collect::<Vec<_>>())
     }
 }
 

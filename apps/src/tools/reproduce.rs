@@ -23,6 +23,7 @@ mod leanmd;
 mod mapping;
 mod rows;
 mod topolb;
+mod treematch;
 
 use chart::Series;
 pub(super) use figure::Figure;
@@ -36,6 +37,8 @@ const ALL: &[Figure] = &[
     topolb::TOPOLB_4,
     leanmd::TOPOLB_5,
     leanmd::TOPOLB_6,
+    treematch::TREEMATCH_5,
+    treematch::TREEMATCH_9,
 ];
 
 /// What is made, and where it goes.

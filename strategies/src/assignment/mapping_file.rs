@@ -102,10 +102,18 @@ impl MappingFile {
     /// # Errors
     /// When it has another number of lines than the database objects, or names a PE that there is not.
     pub fn placement(&self, database: &Database) -> Result<&[u32], MappingError> {
-        let (lines, objects, pes) = (self.pe_of.len(), database.objects.len(), database.pes.len());
+        let (lines, objects) = (self.pe_of.len(), database.objects.len());
         if lines != objects {
             return Err(MappingError::Length { path: self.path.clone(), lines, objects });
         }
+        self.below(database.pes.len())
+    }
+
+    /// The PEs it names, in order, on a machine with so many PEs.
+    ///
+    /// # Errors
+    /// When it names one that there is not.
+    pub fn below(&self, pes: usize) -> Result<&[u32], MappingError> {
         if let Some(object) = self.pe_of.iter().position(|&pe| pe as usize >= pes) {
             let pe = self.pe_of[object];
             let reason = format!("there is no PE {pe}; PEs are 0 to {}", pes - 1);

@@ -74,6 +74,41 @@ impl<'a> Work<'a> {
         LoadBound::of(self.database).average_seconds
     }
 
+    /// Seconds of each PE when object `i` is on `placement[i]`.
+    pub(crate) fn seconds_at(&self, placement: &[u32]) -> Vec<f64> {
+        let mut seconds = self.fixed_seconds.clone();
+        for &object in &self.movable {
+            let pe = placement[object as usize];
+            seconds[pe as usize] += self.seconds(object, pe);
+        }
+        seconds
+    }
+
+    /// Every object at home but those that have to leave, because their PE is not available: these go
+    /// where they are done soonest, heaviest first. Gives the PE of each object and the seconds of each PE.
+    pub(crate) fn settle(&self) -> (Vec<u32>, Vec<f64>) {
+        let mut placement = self.database.placement();
+        let mut seconds = self.fixed_seconds.clone();
+        let (at_home, homeless): (Vec<u32>, Vec<u32>) =
+            self.movable.iter().partition(|&&object| self.is_available(self.home(object)));
+        for object in at_home {
+            let home = self.home(object);
+            seconds[home as usize] += self.seconds(object, home);
+        }
+        let mut pes = Pes::new(self.database, seconds, &self.available);
+        for object in homeless {
+            let Some(pe) = pes.soonest(self.load_seconds(object)) else { break };
+            pes.add(pe, self.seconds(object, pe));
+            placement[object as usize] = pe;
+        }
+        (placement, pes.seconds)
+    }
+
+    /// The speed of `pe`.
+    pub(crate) fn speed(&self, pe: u32) -> f64 {
+        self.database.pes[pe as usize].speed
+    }
+
     /// The PEs as they stand before any object that may move is placed; the available ones are open.
     pub(crate) fn pes(&self) -> Pes<'a> {
         Pes::new(self.database, self.fixed_seconds.clone(), &self.available)
@@ -96,12 +131,12 @@ pub(crate) struct Pes<'a> {
 
 /// The open PEs of a class, lightest first.
 ///
-/// One entry per open PE; an entry may be out of date, but never too heavy, because open PEs are only
-/// filled.
+/// At least one entry per open PE. Entries may be out of date, but one is never too heavy: open PEs are
+/// only filled, or opened again.
 type Heap = BinaryHeap<Reverse<Key>>;
 
 /// Orders PEs: lighter first, then fewer objects (so that objects without load are spread), then lowest.
-type Key = (u64, u32, u32);
+pub(crate) type Key = (u64, u32, u32);
 
 impl<'a> Pes<'a> {
     /// PEs of `database` that have `seconds` already, of which `open` take objects.
@@ -116,6 +151,19 @@ impl<'a> Pes<'a> {
     pub(crate) fn add(&mut self, pe: u32, seconds: f64) {
         self.seconds[pe as usize] += seconds;
         self.objects[pe as usize] += 1;
+    }
+
+    /// Gives `pe` work that is no object's.
+    pub(crate) fn delay(&mut self, pe: u32, seconds: f64) {
+        self.seconds[pe as usize] += seconds;
+    }
+
+    /// Orders PEs for an object of `load_seconds` at speed 1 as [`Self::soonest`] does: soonest done, then
+    /// lightest, then fewest objects, then lowest.
+    pub(crate) fn rank(&self, pe: u32, load_seconds: f64) -> (u64, Key) {
+        let done = self.seconds[pe as usize] + load_seconds / self.database.pes[pe as usize].speed;
+        // An object that comes to its partners may take less than nothing.
+        (order(done.max(0.0)), key(&self.seconds, &self.objects, pe))
     }
 
     /// Of the lightest open PEs of all classes, the one whose rank by seconds and speed is least.
@@ -146,7 +194,7 @@ impl<'a> Pes<'a> {
         self.best(|seconds, speed| Reverse(order((limit_seconds - seconds).max(0.0) * speed)))
     }
 
-    /// Opens `pe`, which was not.
+    /// Opens `pe`, which was not, or tells that it has become lighter.
     pub(crate) fn open(&mut self, pe: u32) {
         // The exponent and four bits of the fraction.
         let class = self.database.pes[pe as usize].speed.to_bits() >> 48;

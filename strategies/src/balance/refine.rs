@@ -24,6 +24,9 @@ pub const NAMED: Named = Named {
     make: |params: &mut Params| Ok(Box::new(Refine { imbalance: params.take_imbalance()? })),
 };
 
+/// The allowed imbalance of [`NAMED`].
+pub(super) const IMBALANCE: f64 = 0.05;
+
 /// The strategy that relieves the PEs above the limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Refine {
@@ -39,39 +42,26 @@ impl Strategy for Refine {
         _: u64,
     ) -> Result<Assignment, StrategyError> {
         let work = Work::new(database, check(database, topology)?);
-        Ok(relieve(database, &work, self.imbalance))
+        let limit_seconds = (1.0 + self.imbalance) * work.average_seconds();
+        Ok(Assignment::new(relieve(database, &work, limit_seconds)))
     }
 }
 
-/// Moves objects off the PEs above the limit. O(n log n).
-fn relieve(database: &Database, work: &Work, imbalance: f64) -> Assignment {
-    let mut answer = Assignment::unchanged(database);
-    let mut seconds = work.fixed_seconds.clone();
-    for &object in work.movable.iter().filter(|&&object| work.is_available(work.home(object))) {
-        let home = work.home(object);
-        seconds[home as usize] += work.seconds(object, home);
-    }
-    // Objects on PEs that are not available have to leave them, whatever the balance.
-    let mut all = Pes::new(database, seconds, &work.available);
-    for &object in work.movable.iter().filter(|&&object| !work.is_available(work.home(object))) {
-        let Some(pe) = all.soonest(work.load_seconds(object)) else { break };
-        all.add(pe, work.seconds(object, pe));
-        answer.pe_of[object as usize] = pe;
-    }
-
-    let limit = (1.0 + imbalance) * work.average_seconds();
+/// Moves objects off the PEs above `limit` seconds, and gives the PE of each object. O(n log n).
+pub(super) fn relieve(database: &Database, work: &Work, limit: f64) -> Vec<u32> {
+    let (mut placement, seconds) = work.settle();
     let (heavy, light): (Vec<u32>, Vec<u32>) =
-        work.available.iter().partition(|&&pe| all.seconds[pe as usize] > limit);
+        work.available.iter().partition(|&&pe| seconds[pe as usize] > limit);
     let mut donors: BinaryHeap<(u64, Reverse<u32>)> =
-        heavy.iter().map(|&pe| (order(all.seconds[pe as usize]), Reverse(pe))).collect();
+        heavy.iter().map(|&pe| (order(seconds[pe as usize]), Reverse(pe))).collect();
     let mut objects: Vec<BTreeSet<Key>> = vec![BTreeSet::new(); database.pes.len()];
     for &object in &work.movable {
-        let pe = answer.pe_of[object as usize] as usize;
-        if all.seconds[pe] > limit {
+        let pe = placement[object as usize] as usize;
+        if seconds[pe] > limit {
             objects[pe].insert(key(database, object));
         }
     }
-    let mut receivers = Pes::new(database, all.seconds, &light);
+    let mut receivers = Pes::new(database, seconds, &light);
     while let Some((_, Reverse(donor))) = donors.pop() {
         let Some(receiver) = receivers.roomiest(limit) else { break };
         let room = limit - receivers.seconds[receiver as usize];
@@ -81,7 +71,7 @@ fn relieve(database: &Database, work: &Work, imbalance: f64) -> Assignment {
         let Some(largest) = largest_within(own, room, speed) else { continue };
         own.remove(&largest);
         let (_, Reverse(object)) = largest;
-        answer.pe_of[object as usize] = receiver;
+        placement[object as usize] = receiver;
         receivers.add(receiver, work.seconds(object, receiver));
         let left = (receivers.seconds[donor as usize] - work.seconds(object, donor)).max(0.0);
         receivers.seconds[donor as usize] = left;
@@ -91,7 +81,7 @@ fn relieve(database: &Database, work: &Work, imbalance: f64) -> Assignment {
             receivers.open(donor);
         }
     }
-    answer
+    placement
 }
 
 /// Orders objects by load, then the highest index first.

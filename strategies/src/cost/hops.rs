@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::{Communication, ratio};
 use crate::database::{Edge, End};
 use crate::{Database, Topology};
 
@@ -14,23 +15,12 @@ pub const MAX_BOUND_PES: usize = 1 << 14;
 /// The most edges [`hop_bytes_bound`] sorts, at 32 bytes each.
 pub const MAX_BOUND_EDGES: usize = 1 << 24;
 
-/// The volumes of a placement.
-#[derive(Default)]
-pub(super) struct Travel {
-    pub(super) messages: u64,
-    pub(super) remote_messages: u64,
-    pub(super) bytes: u64,
-    pub(super) remote_bytes: u64,
-    pub(super) hop_bytes: u128,
-    pub(super) max_dilation: u32,
-}
-
-/// The volumes of `placement`.
-pub(super) fn travel(database: &Database, topology: &dyn Topology, placement: &[u32]) -> Travel {
-    let mut sums = Travel::default();
+/// How far the bytes of `placement` travel; the links are left out.
+pub(super) fn travel(database: &Database, topology: &dyn Topology, placement: &[u32]) -> Communication {
+    let mut sums = Communication::default();
     let remote = Remote::of(database, topology.pes(), placement, |edge, is_remote| {
-        sums.messages = sums.messages.saturating_add(edge.messages);
-        sums.bytes = sums.bytes.saturating_add(edge.bytes);
+        sums.total_messages = sums.total_messages.saturating_add(edge.messages);
+        sums.total_bytes = sums.total_bytes.saturating_add(edge.bytes);
         if is_remote {
             sums.remote_messages = sums.remote_messages.saturating_add(edge.messages);
             sums.remote_bytes = sums.remote_bytes.saturating_add(edge.bytes);
@@ -51,6 +41,8 @@ pub(super) fn travel(database: &Database, topology: &dyn Topology, placement: &[
             receivers.iter().for_each(|&(to, bytes)| add(bytes, topology.distance(from, to as usize)));
         }
     }
+    sums.hops_per_byte = ratio(sums.hop_bytes as f64, sums.total_bytes as f64, 0.0);
+    sums.hops_per_remote_byte = ratio(sums.hop_bytes as f64, sums.remote_bytes as f64, 0.0);
     sums
 }
 

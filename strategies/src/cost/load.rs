@@ -66,7 +66,7 @@ impl LoadBound {
 }
 
 /// The level that `work` reaches when it is poured over PEs of (fixed seconds, speed).
-fn pour(work: f64, fixed: &mut [(f64, f64)]) -> f64 {
+pub(crate) fn pour(work: f64, fixed: &mut [(f64, f64)]) -> f64 {
     fixed.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut volume, mut speed, mut level) = (work, 0.0, 0.0);
     for &(seconds, pe_speed) in &*fixed {

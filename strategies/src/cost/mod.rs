@@ -1,7 +1,8 @@
 //! What an answer costs: the metrics of a placement on a machine, and the sentence for a person.
 //!
 //! - [`Metrics`]: every number; [`Metrics::of`] is cheap enough for every load-balancing step, and
-//!   [`Metrics::full`] adds what walks over routes;
+//!   [`Metrics::full`] adds what walks over routes; what the [`Communication`] costs is among them where it
+//!   was recorded;
 //! - [`LoadBound`] and [`hop_bytes_bound`]: what no placement can be better than;
 //! - [`link_loads`]: the bytes over every link;
 //! - [`named`]: every cost by name, for documents and tables;
@@ -22,6 +23,7 @@ mod tests;
 pub use hops::{MAX_BOUND_EDGES, MAX_BOUND_PES, hop_bytes_bound};
 pub use links::link_loads;
 pub use load::LoadBound;
+pub(crate) use load::pour;
 pub use sentence::sentence;
 
 /// What a placement costs on a machine.
@@ -46,6 +48,18 @@ pub struct Metrics {
     pub lower_bound_seconds: f64,
     /// The part of the bound that the heaviest object makes: its load on the PE where it ends first.
     pub heaviest_object_seconds: f64,
+    /// What the communication costs; `None`, and left out of documents, where it was not recorded.
+    #[serde(flatten)]
+    pub communication: Option<Communication>,
+    /// Objects that are not where the record has them.
+    pub migrations: u64,
+    /// Their encoded sizes in all; `None` when one of them was never measured.
+    pub migrated_bytes: Option<u64>,
+}
+
+/// What it costs that objects on different PEs talk to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Communication {
     /// Messages of all edges.
     pub total_messages: u64,
     /// Messages that leave their PE.
@@ -62,10 +76,6 @@ pub struct Metrics {
     pub hops_per_remote_byte: f64,
     /// The longest distance any edge spans.
     pub max_dilation: u32,
-    /// Objects that are not where the record has them.
-    pub migrations: u64,
-    /// Their encoded sizes in all; `None` when one of them was never measured.
-    pub migrated_bytes: Option<u64>,
     /// The bytes over the busiest link; only in [`Metrics::full`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_link_bytes: Option<u64>,
@@ -91,7 +101,6 @@ impl Metrics {
         assert_eq!(topology.pes(), database.pes.len(), "the machine has the PEs of the database");
         let load = LoadBound::of(database);
         let max_load_seconds = load::max_load(database, placement);
-        let travel = hops::travel(database, topology, placement);
         let moved = database.objects.iter().zip(placement).filter(|&(o, &pe)| o.pe != pe);
         let (migrations, migrated_bytes) = moved.fold((0, Some(0u64)), |(count, sum), (o, _)| {
             (count + 1, sum.zip(o.bytes).map(|(sum, bytes)| sum.saturating_add(bytes)))
@@ -104,17 +113,11 @@ impl Metrics {
             imbalance: (ratio(max_load_seconds, load.average_seconds, 1.0) - 1.0).max(0.0),
             lower_bound_seconds: load.bound_seconds,
             heaviest_object_seconds: load.heaviest_object_seconds,
-            total_messages: travel.messages,
-            remote_messages: travel.remote_messages,
-            total_bytes: travel.bytes,
-            remote_bytes: travel.remote_bytes,
-            hop_bytes: travel.hop_bytes,
-            hops_per_byte: ratio(travel.hop_bytes as f64, travel.bytes as f64, 0.0),
-            hops_per_remote_byte: ratio(travel.hop_bytes as f64, travel.remote_bytes as f64, 0.0),
-            max_dilation: travel.max_dilation,
+            communication: database
+                .communication_recorded
+                .then(|| hops::travel(database, topology, placement)),
             migrations,
             migrated_bytes,
-            ..Metrics::default()
         }
     }
 
@@ -126,18 +129,18 @@ impl Metrics {
     /// # Panics
     /// As [`Metrics::of`].
     pub fn full(database: &Database, topology: &dyn Topology, placement: &[u32]) -> Metrics {
-        let metrics = Metrics::of(database, topology, placement);
-        let loads = link_loads(database, topology, placement);
-        let sum: u128 = loads.iter().map(|&bytes| u128::from(bytes)).sum();
-        let mut objects_on = vec![0; topology.pes()];
-        placement.iter().for_each(|&pe| objects_on[pe as usize] += 1);
-        let fullest = objects_on.into_iter().max().unwrap_or(0);
-        Metrics {
-            max_link_bytes: Some(loads.iter().copied().max().unwrap_or(0)),
-            mean_link_bytes: Some(ratio(sum as f64, loads.len() as f64, 0.0)),
-            hop_bytes_lower_bound: hop_bytes_bound(database, topology, fullest),
-            ..metrics
+        let mut metrics = Metrics::of(database, topology, placement);
+        if let Some(communication) = &mut metrics.communication {
+            let loads = link_loads(database, topology, placement);
+            let sum: u128 = loads.iter().map(|&bytes| u128::from(bytes)).sum();
+            let mut objects_on = vec![0; topology.pes()];
+            placement.iter().for_each(|&pe| objects_on[pe as usize] += 1);
+            let fullest = objects_on.into_iter().max().unwrap_or(0);
+            communication.max_link_bytes = Some(loads.iter().copied().max().unwrap_or(0));
+            communication.mean_link_bytes = Some(ratio(sum as f64, loads.len() as f64, 0.0));
+            communication.hop_bytes_lower_bound = hop_bytes_bound(database, topology, fullest);
         }
+        metrics
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
-use super::Metrics;
+use super::{Communication, Metrics};
 use crate::spelling::{nearest, suggestion};
 use crate::table::{bytes, seconds};
 use crate::{Database, Topology};
@@ -41,49 +41,57 @@ pub const ALL: &[Named] = &[
     Named {
         name: "total_messages",
         title: "messages",
-        of: |placed| Amount::Count(placed.metrics.total_messages.into()),
+        of: |placed| placed.communication(|c| Amount::Count(c.total_messages.into())),
     },
     Named {
         name: "remote_messages",
         title: "messages between PEs",
-        of: |placed| Amount::Count(placed.metrics.remote_messages.into()),
+        of: |placed| placed.communication(|c| Amount::Count(c.remote_messages.into())),
     },
-    Named { name: "total_bytes", title: "bytes", of: |placed| Amount::Bytes(placed.metrics.total_bytes) },
+    Named {
+        name: "total_bytes",
+        title: "bytes",
+        of: |placed| placed.communication(|c| Amount::Bytes(c.total_bytes)),
+    },
     Named {
         name: "remote_bytes",
         title: "bytes between PEs",
-        of: |placed| Amount::Bytes(placed.metrics.remote_bytes),
+        of: |placed| placed.communication(|c| Amount::Bytes(c.remote_bytes)),
     },
-    Named { name: "hop_bytes", title: "hop-bytes", of: |placed| Amount::Count(placed.metrics.hop_bytes) },
+    Named {
+        name: "hop_bytes",
+        title: "hop-bytes",
+        of: |placed| placed.communication(|c| Amount::Count(c.hop_bytes)),
+    },
     Named {
         name: "hop_bytes_lower_bound",
         title: "lower bound of hop-bytes",
-        of: |placed| placed.metrics.hop_bytes_lower_bound.map_or(Amount::Unknown, Amount::Count),
+        of: |placed| placed.communication(|c| c.hop_bytes_lower_bound.map_or(Amount::Unknown, Amount::Count)),
     },
     Named {
         name: "hops_per_byte",
         title: "hops per byte",
-        of: |placed| Amount::Ratio(placed.metrics.hops_per_byte),
+        of: |placed| placed.communication(|c| Amount::Ratio(c.hops_per_byte)),
     },
     Named {
         name: "hops_per_remote_byte",
         title: "hops per byte between PEs",
-        of: |placed| Amount::Ratio(placed.metrics.hops_per_remote_byte),
+        of: |placed| placed.communication(|c| Amount::Ratio(c.hops_per_remote_byte)),
     },
     Named {
         name: "max_dilation",
         title: "longest dilation",
-        of: |placed| Amount::Count(placed.metrics.max_dilation.into()),
+        of: |placed| placed.communication(|c| Amount::Count(c.max_dilation.into())),
     },
     Named {
         name: "max_link_bytes",
         title: "bytes over the busiest link",
-        of: |placed| placed.metrics.max_link_bytes.map_or(Amount::Unknown, Amount::Bytes),
+        of: |placed| placed.communication(|c| c.max_link_bytes.map_or(Amount::Unknown, Amount::Bytes)),
     },
     Named {
         name: "mean_link_bytes",
         title: "bytes over a link on average",
-        of: |placed| placed.metrics.mean_link_bytes.map_or(Amount::Unknown, Amount::MeanBytes),
+        of: |placed| placed.communication(|c| c.mean_link_bytes.map_or(Amount::Unknown, Amount::MeanBytes)),
     },
     Named {
         name: "migrations",
@@ -128,6 +136,11 @@ impl<'a> Placed<'a> {
         let metrics = Metrics::full(database, topology, pe_of);
         Placed { database, topology, pe_of, metrics }
     }
+
+    /// A cost of its communication, unknown where that was not recorded.
+    fn communication(&self, cost: impl FnOnce(&Communication) -> Amount) -> Amount {
+        self.metrics.communication.as_ref().map_or(Amount::Unknown, cost)
+    }
 }
 
 /// How much something costs: a bare number in a document, one with its unit for a person.
@@ -146,7 +159,7 @@ pub enum Amount {
     MeanBytes(f64),
     /// Something per something.
     Ratio(f64),
-    /// What was not measured, or would take too long to compute.
+    /// What was not recorded, or would take too long to compute.
     Unknown,
 }
 
@@ -243,6 +256,24 @@ mod tests {
                 assert_eq!(shown(name), expected, "{name}");
             }
         });
+    }
+
+    #[test]
+    fn what_was_not_recorded_is_unknown_and_not_zero() {
+        let mut database = testing::database(4, &[(1.0, 0), (2.0, 1)]);
+        database.communication_recorded = false;
+        let machine = topology::parse("torus:4").expect("a ring");
+        let placed = Placed::new(&database, &*machine, &[0, 2]);
+        let document = serde_json::to_value(&placed.metrics).expect("metrics");
+        for cost in ALL {
+            let is_known = (cost.of)(&placed) != Amount::Unknown;
+            let in_document = document.get(cost.name).is_some_and(|value| !value.is_null());
+            let is_of_bytes =
+                ["messages", "bytes", "hop", "dilation"].iter().any(|word| cost.name.contains(word));
+            assert_eq!((is_known, in_document), (!is_of_bytes, !is_of_bytes), "{}", cost.name);
+        }
+        assert_eq!(document.get("hop_bytes"), None);
+        assert_eq!((parse("hop_bytes").expect("a cost").of)(&placed).to_string(), "unknown");
     }
 
     #[test]

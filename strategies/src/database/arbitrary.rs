@@ -59,9 +59,10 @@ pub(crate) fn database(pes: usize, bytes: u64, extreme: bool) -> BoxedStrategy<D
                 vec(object, objects),
                 vec(edge, 0..60),
                 any::<u64>(),
+                prop::sample::select(vec![true, true, true, false]),
             )
         })
-        .prop_map(|(step, arrays, pes, objects, edges, dangling_edges)| {
+        .prop_map(|(step, arrays, pes, objects, edges, dangling_edges, communication_recorded)| {
             // The position makes ids different without making them ascend.
             let object = |(position, o): (usize, Object)| Object { id: o.id | position as u64, ..o };
             let edge = |(from, to, messages, bytes)| Edge { from, to, messages, bytes };
@@ -70,7 +71,8 @@ pub(crate) fn database(pes: usize, bytes: u64, extreme: bool) -> BoxedStrategy<D
                 arrays,
                 pes,
                 objects: objects.into_iter().enumerate().map(object).collect(),
-                edges: edges.into_iter().map(edge).collect(),
+                communication_recorded,
+                edges: edges.into_iter().filter(|_| communication_recorded).map(edge).collect(),
                 dangling_edges,
             }
         })

@@ -14,7 +14,7 @@ impl Database {
     ///
     /// A database that passes has at least one PE; every object is on one of them, has an id of its
     /// own and belongs to a named array if any array has a name; every edge joins objects and PEs that
-    /// exist; every time is finite and not negative and every speed positive; and its total bytes and
+    /// exist, and there is none where communication was not recorded; every time is finite and not negative and every speed positive; and its total bytes and
     /// messages are below 2^64. What was read from a file has passed.
     ///
     /// # Errors
@@ -85,6 +85,13 @@ impl Database {
 
     fn check_edges(&self) -> Result<(), Inconsistent> {
         let (pes, objects) = (self.pes.len(), self.objects.len());
+        if !self.communication_recorded && !self.edges.is_empty() {
+            return Err(Inconsistent(
+                "communication was not recorded, and there is an edge; remove the edges, or say that it was \
+                 recorded"
+                    .into(),
+            ));
+        }
         let (mut bytes, mut messages) = (0u64, 0u64);
         for (position, edge) in self.edges.iter().enumerate() {
             for end in [edge.from, edge.to] {
@@ -137,12 +144,11 @@ mod tests {
         };
         let edge = |from, to| Edge { from, to, messages: 1, bytes: 1 << 62 };
         Database {
-            step: 0,
             arrays: vec!["blocks".into()],
             pes: vec![PeRecord::default(); 2],
             objects: vec![object(5, 0), object(3, 1)],
             edges: vec![edge(End::Object(0), End::Object(1)), edge(End::Pe(1), End::Object(0))],
-            dangling_edges: 0,
+            ..Database::default()
         }
     }
 
@@ -163,6 +169,7 @@ mod tests {
 
     #[test]
     fn everything_that_can_be_wrong_is_named() {
+        check(|d| d.communication_recorded = false, "communication was not recorded, and there is an edge");
         check(|d| d.pes.clear(), "there are 0 PEs");
         check(|d| d.pes[1].speed = 0.0, "the speed of PE 1 is 0");
         check(|d| d.pes[1].speed = f64::NAN, "the speed of PE 1 is NaN");

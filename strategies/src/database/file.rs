@@ -132,6 +132,16 @@ impl Dump {
         write_whole(path, &bytes).map_err(|source| DatabaseError::Write { path: path.into(), source })
     }
 
+    /// Whether [`Self::write`] will find a place for a file at `path`, for those who know long before; only
+    /// that the room suffices is not known.
+    ///
+    /// # Errors
+    /// When the file system does not let one be made there.
+    pub fn can_write(path: impl AsRef<Path>) -> Result<(), DatabaseError> {
+        let path = path.as_ref();
+        can_write_whole(path).map_err(|source| DatabaseError::Write { path: path.into(), source })
+    }
+
     /// The bytes of a file of that name.
     fn encode(&self, path: &Path) -> Result<Vec<u8>, Refused> {
         check_order(self)?;
@@ -250,13 +260,10 @@ fn list(steps: &[u64]) -> String {
 /// What is no regular file, such as a pipe or `/dev/stdout`, takes the bytes itself, and a link keeps
 /// pointing at the file that is replaced.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+    if takes_bytes_itself(path) {
         return fs::write(path, bytes);
     }
-    // A file that is not there yet is behind no link.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.into());
-    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let (partial, mut file) = create_beside(path, name)?;
+    let (path, partial, mut file) = create_beside(path)?;
     let written =
         file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&partial, path));
     if written.is_err() {
@@ -266,8 +273,28 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// A new file beside `path` that no other process or thread writes.
-fn create_beside(path: &Path, name: &std::ffi::OsStr) -> io::Result<(PathBuf, File)> {
+/// Whether [`write_whole`] would find a place.
+fn can_write_whole(path: &Path) -> io::Result<()> {
+    if takes_bytes_itself(path) {
+        return Ok(());
+    }
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let (_, partial, _) = create_beside(path)?;
+    fs::remove_file(partial)
+}
+
+/// Whether there is something that is neither a file nor a folder.
+fn takes_bytes_itself(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+/// Where `path` points, and a new file beside it that no other process or thread writes.
+fn create_beside(path: &Path) -> io::Result<(PathBuf, PathBuf, File)> {
+    // A file that is not there yet is behind no link.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let process = std::process::id();
     let mut attempt = 0;
     loop {
@@ -278,7 +305,7 @@ fn create_beside(path: &Path, name: &std::ffi::OsStr) -> io::Result<(PathBuf, Fi
         match OpenOptions::new().write(true).create_new(true).open(&partial) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && attempt < 1000 => attempt += 1,
             Err(e) => return Err(e),
-            Ok(file) => return Ok((partial, file)),
+            Ok(file) => return Ok((path, partial, file)),
         }
     }
 }
@@ -405,6 +432,9 @@ mod tests {
         assert_eq!(Dump::read(&path).unwrap(), dump(&[0, 1]));
         check_error(dump(&[0]).write(folder.path().join("no/such/place")), &["cannot write", "name a place"]);
         check_error(dump(&[0]).write(folder.path()), &["cannot write"]);
+        for (path, can) in [("lb.json", true), ("new.db", true), ("no/such/place", false), ("", false)] {
+            assert_eq!(Dump::can_write(folder.path().join(path)).is_ok(), can, "{path}");
+        }
         let left: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["lb.json"], "no partial file is left");

@@ -2,10 +2,10 @@
 //!
 //! ```json
 //! {
-//!   "type": "equipoise-lb-database", "version": 1,
+//!   "type": "equipoise-lb-database", "version": 2,
 //!   "program": "stencil2d", "topology": "torus:4x4",
 //!   "steps": [
-//!     {"step": 0, "dangling_edges": 0, "arrays": ["blocks"],
+//!     {"step": 0, "communication_recorded": true, "dangling_edges": 0, "arrays": ["blocks"],
 //!       "pes": [
 //!         {"speed": 1.0, "wall_seconds": 0.5, "idle_seconds": 0.1, "background_seconds": 0.02, "available": true}
 //!       ],
@@ -27,7 +27,8 @@
 //!   the encoded size (`null`: unknown), `pe` where it lives, and only `migratable` ones may be moved.
 //! - `edges`: what went from one end to the other in the period: how many messages, and how many bytes in
 //!   all. An end is an object, by its position in `objects`, or a PE. `dangling_edges` counts records
-//!   of objects that were not there.
+//!   of objects that were not there. Where `communication_recorded` is false (version 1 does not have it),
+//!   there are no edges, and that says nothing about what was sent.
 //!
 //! One record stands on one line, so that differences between files read well. Numbers are exact: every
 //! float is written with the digits that read back as the same float, and integers have 64 bits (which
@@ -47,7 +48,7 @@ use super::{Database, Dump};
 const TYPE: &str = "equipoise-lb-database";
 
 /// The version that is written, and the newest that is read.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// The whole document.
 #[derive(Deserialize)]
@@ -94,9 +95,13 @@ fn write(dump: &Dump, out: &mut Vec<u8>) -> io::Result<()> {
     write_value(out, topology)?;
     write!(out, ",\n  \"steps\": [")?;
     for (i, database) in steps.iter().enumerate() {
-        let Database { step, arrays, pes, objects, edges, dangling_edges } = database;
+        let Database { step, arrays, pes, objects, communication_recorded, edges, dangling_edges } = database;
         let comma = if i == 0 { "" } else { "," };
-        write!(out, "{comma}\n    {{\"step\": {step}, \"dangling_edges\": {dangling_edges}, \"arrays\": ")?;
+        write!(
+            out,
+            "{comma}\n    {{\"step\": {step}, \"communication_recorded\": {communication_recorded}, "
+        )?;
+        write!(out, "\"dangling_edges\": {dangling_edges}, \"arrays\": ")?;
         write_value(out, arrays)?;
         write_records(out, "pes", pes)?;
         write_records(out, "objects", objects)?;
@@ -177,7 +182,7 @@ fn expect(kind: Option<&str>, version: Option<u64>) -> Result<(), Refused> {
         )));
     }
     match version {
-        Some(VERSION) => Ok(()),
+        Some(1..=VERSION) => Ok(()),
         Some(newer) if newer > VERSION => Err(Refused(format!(
             "has format version {newer}, and this program reads up to version {VERSION}; \
              read it with a newer equipoise"
@@ -212,7 +217,7 @@ mod tests {
 
     /// A document with this in the place of its steps.
     fn document(steps: &str) -> String {
-        format!(r#"{{"type": "equipoise-lb-database", "version": 1, "steps": [{steps}]}}"#)
+        format!(r#"{{"type": "equipoise-lb-database", "version": 2, "steps": [{steps}]}}"#)
     }
 
     proptest! {
@@ -252,6 +257,24 @@ mod tests {
     }
 
     #[test]
+    fn communication_was_recorded_unless_the_file_says_otherwise() {
+        let recorded = |steps: &str, version: &str| {
+            let text = document(steps).replace("\"version\": 2", &format!("\"version\": {version}"));
+            decode(text.as_bytes()).unwrap().steps[0].communication_recorded
+        };
+        assert!(recorded(r#"{"pes": [{}]}"#, "1"));
+        assert!(recorded(r#"{"pes": [{}]}"#, "2"));
+        assert!(!recorded(r#"{"pes": [{}], "communication_recorded": false}"#, "2"));
+        check_refused(
+            &document(
+                r#"{"pes": [{}], "communication_recorded": false,
+                    "edges": [{"from": {"pe": 0}, "to": {"pe": 0}, "messages": 1, "bytes": 2}]}"#,
+            ),
+            "communication was not recorded, and there is an edge",
+        );
+    }
+
+    #[test]
     fn every_truncation_is_refused() {
         let text = encode(&decode(document(r#"{"pes": [{}]}"#).as_bytes()).unwrap()).unwrap();
         // The last byte is a line end, which nobody misses.
@@ -270,12 +293,12 @@ mod tests {
         );
         check_refused(r#"{"nodes": 3}"#, "has no `type`");
         check_refused("[1, 2]", "is not an LB database in JSON");
-        check_refused(&document("").replace("\"version\": 1", "\"version\": 2"), "has format version 2");
+        check_refused(&document("").replace("\"version\": 2", "\"version\": 3"), "has format version 3");
         check_refused(
-            r#"{"type": "equipoise-lb-database", "version": 3, "new": 1, "steps": []}"#,
-            "has format version 3",
+            r#"{"type": "equipoise-lb-database", "version": 4, "new": 1, "steps": []}"#,
+            "has format version 4",
         );
-        check_refused(&document("").replace("\"version\": 1", "\"version\": 0"), "no valid `version`");
+        check_refused(&document("").replace("\"version\": 2", "\"version\": 0"), "no valid `version`");
         check_refused(&document(r#"{"pes": [{"sped": 1}]}"#), "unknown field `sped`");
         check_refused(
             &document(r#"{"pes": [{}], "objects": [{"id": 1, "pe": 0}]}"#),

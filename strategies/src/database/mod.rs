@@ -25,7 +25,7 @@ mod totals;
 
 pub use check::Inconsistent;
 pub use file::DatabaseError;
-pub use totals::Summary;
+pub use totals::{Summary, Volumes};
 
 /// What a database file holds: all steps a program dumped.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,7 +39,7 @@ pub struct Dump {
 }
 
 /// One step's record: the PEs, the objects on them, and who sent how much to whom.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Database {
     /// The load-balancing step it was taken at, from 0.
@@ -50,10 +50,27 @@ pub struct Database {
     pub pes: Vec<PeRecord>,
     /// The objects, ordered by (array, index in its array) where the runtime made the record.
     pub objects: Vec<Object>,
+    /// Whether communication was recorded; if not, there are no edges, and that says nothing.
+    pub communication_recorded: bool,
     /// The communication, one entry per (sender, receiver).
     pub edges: Vec<Edge>,
     /// Communication records that named an object which is not in the database; tolerated, not kept.
     pub dangling_edges: u64,
+}
+
+impl Default for Database {
+    /// Nothing, and that nothing was sent is known.
+    fn default() -> Self {
+        Database {
+            step: 0,
+            arrays: Vec::new(),
+            pes: Vec::new(),
+            objects: Vec::new(),
+            communication_recorded: true,
+            edges: Vec::new(),
+            dangling_edges: 0,
+        }
+    }
 }
 
 /// What was recorded about a PE.

@@ -21,6 +21,14 @@ pub struct Summary {
     pub load_seconds: f64,
     /// The sum of the PEs' background.
     pub background_seconds: f64,
+    /// The communication; `None` where it was not recorded.
+    #[serde(flatten)]
+    pub communication: Option<Volumes>,
+}
+
+/// The communication of a step, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Volumes {
     /// Pairs of a sender and a receiver.
     pub edges: usize,
     /// Records of communication with an object that is not there.
@@ -74,10 +82,12 @@ impl Database {
             migratable_objects: self.objects.iter().filter(|o| o.migratable).count(),
             load_seconds: self.load_seconds(),
             background_seconds: self.pes.iter().fold(0.0, |sum, pe| sum + pe.background_seconds),
-            edges: self.edges.len(),
-            dangling_edges: self.dangling_edges,
-            messages: self.messages(),
-            bytes: self.bytes(),
+            communication: self.communication_recorded.then(|| Volumes {
+                edges: self.edges.len(),
+                dangling_edges: self.dangling_edges,
+                messages: self.messages(),
+                bytes: self.bytes(),
+            }),
         }
     }
 }

@@ -264,10 +264,9 @@ impl<'a> Inside<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::Metrics;
     use crate::database::{Edge, End};
     use crate::graph::load;
-    use crate::testing::assign_on;
+    use crate::testing::{assign_on, communication};
     use crate::topology::parse;
 
     /// A task graph whose tasks are dealt to `pes` PEs in turn.
@@ -310,7 +309,7 @@ mod tests {
         for chares in [64, 128, 256] {
             let graph = format!("kneighbor:{chares},7");
             let (database, topology) = (dealt(&graph, 64), parse("tree:8:2:4").expect("a tree"));
-            let hops = |pe_of: &[u32]| Metrics::of(&database, &*topology, pe_of).hops_per_byte;
+            let hops = |pe_of: &[u32]| communication(&database, &*topology, pe_of).hops_per_byte;
             let answer = assign_on("TMLB_TREEBASED", &database, "tree:8:2:4").expect("an answer").pe_of;
             let (before, after) = (hops(&database.placement()), hops(&answer));
             assert!(after <= before, "{graph}: {before} hops per byte became {after}");
@@ -326,7 +325,7 @@ mod tests {
         database.objects.iter_mut().zip(0..).for_each(|(object, i)| object.pe = 7 * i % 64);
         let topology = parse("tree:8:2:4").expect("a tree");
         let answer = assign_on("TMLB_TREEBASED", &database, "tree:8:2:4").expect("an answer").pe_of;
-        let hops = Metrics::of(&database, &*topology, &answer).hops_per_byte;
+        let hops = communication(&database, &*topology, &answer).hops_per_byte;
         assert!(hops <= 3.0, "{hops} hops per byte");
     }
 

@@ -135,16 +135,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::cost::Metrics;
     use crate::graph::load;
-    use crate::testing::{assign_on, reference};
+    use crate::testing::{assign_on, communication, reference};
     use crate::topology;
 
     fn hops_per_byte(spec: &str, graph: &str, machine: &str) -> f64 {
         let topology = topology::parse(machine).expect("a machine");
         let database = load(graph).expect("a task graph").remap(topology.pes() as u32);
         let answer = assign_on(spec, &database, machine).expect("TopoCentLB serves this");
-        Metrics::of(&database, &*topology, &answer.pe_of).hops_per_byte
+        communication(&database, &*topology, &answer.pe_of).hops_per_byte
     }
 
     #[test]

@@ -65,16 +65,12 @@ impl fmt::Display for Comparison {
 
 fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
     let database = &replay.database;
-    writeln!(
-        f,
-        "\nStep {}: {} of {} in all, {} in {} over {}.",
-        database.step,
-        count(database.objects as u128, "object"),
-        seconds(database.load_seconds),
-        bytes(database.bytes),
-        count(database.messages, "message"),
-        count(database.edges as u128, "edge"),
-    )?;
+    let talk = database.communication.map_or("; communication was not recorded".into(), |volumes| {
+        let (messages, edges) = (count(volumes.messages, "message"), count(volumes.edges as u128, "edge"));
+        format!(", {} in {messages} over {edges}", bytes(volumes.bytes))
+    });
+    let objects = count(database.objects as u128, "object");
+    writeln!(f, "\nStep {}: {objects} of {} in all{talk}.", database.step, seconds(database.load_seconds))?;
     show_answers(f, replay)?;
     let Some(best) = best(&replay.strategies) else { return Ok(()) };
     writeln!(f, "\nBest balance: {}. {}", best.name, sentence(&replay.before, &best.after))?;
@@ -110,13 +106,21 @@ fn show_answers(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
     Ok(())
 }
 
-/// The table of what was recorded and what each strategy makes of it; `above bound` is about the column
-/// before it.
+/// The table of what was recorded and what each strategy makes of it. There are columns for
+/// communication where there is some, and one for distance where a message goes farther than a hop.
 fn rows(before: &Metrics, strategies: &[Row]) -> String {
-    let talks = before.total_bytes > 0;
+    let all = || strategies.iter().map(|row| &row.after).chain([before]);
+    let talks = before.communication.is_some_and(|cost| cost.total_bytes > 0);
+    let travels = all().any(|metrics| metrics.communication.is_some_and(|cost| cost.max_dilation > 1));
     let mut header = vec!["strategy", "ms", "max/avg", "above bound"];
     if talks {
-        header.extend(["hops/byte", "above bound", "busiest link"]);
+        header.push("hops/byte");
+    }
+    if travels {
+        header.push("above dilation 1");
+    }
+    if talks {
+        header.push("busiest link");
     }
     header.extend(["moves", "moved"]);
     let mut table: Vec<Vec<String>> = vec![header.into_iter().map(String::from).collect()];
@@ -124,10 +128,15 @@ fn rows(before: &Metrics, strategies: &[Row]) -> String {
     let mut add = |name: &str, [ms, moves, moved]: [String; 3], metrics: &Metrics| {
         let load = above(metrics.max_load_seconds, metrics.lower_bound_seconds);
         let mut row = vec![name.to_string(), ms, format!("{:.3}", metrics.imbalance + 1.0), load];
+        let cost = metrics.communication.unwrap_or_default();
         if talks {
-            row.push(format!("{:.3}", metrics.hops_per_byte));
-            row.push(above(metrics.hop_bytes as f64, hop_bytes_bound(metrics) as f64));
-            row.push(metrics.max_link_bytes.map_or_else(nothing, bytes));
+            row.push(format!("{:.3}", cost.hops_per_byte));
+        }
+        if travels {
+            row.push(above(cost.hop_bytes as f64, cost.remote_bytes as f64));
+        }
+        if talks {
+            row.push(cost.max_link_bytes.map_or_else(nothing, bytes));
         }
         row.extend([moves, moved]);
         table.push(row);
@@ -139,12 +148,6 @@ fn rows(before: &Metrics, strategies: &[Row]) -> String {
         add(&row.name, cells, &row.after);
     }
     aligned(&table)
-}
-
-/// Hop-bytes that no placement with the same objects together can go below: what is between PEs travels at
-/// least a hop, and the heaviest partners of an object are not all next to it.
-fn hop_bytes_bound(metrics: &Metrics) -> u128 {
-    metrics.hop_bytes_lower_bound.unwrap_or(0).max(metrics.remote_bytes.into())
 }
 
 /// How far something is above what no placement can go below: a part of the bound, or a multiple where
@@ -164,13 +167,20 @@ fn above(value: f64, bound: f64) -> String {
 fn best(strategies: &[Row]) -> Option<&Row> {
     let least = strategies.iter().map(|row| row.after.max_load_seconds).fold(f64::INFINITY, f64::min);
     let equal = |row: &&Row| row.after.max_load_seconds <= least * (1.0 + INDIFFERENT);
-    strategies.iter().filter(equal).min_by_key(|row| (row.after.hop_bytes, row.migrations))
+    strategies.iter().filter(equal).min_by_key(|row| (hop_bytes(row), row.migrations))
+}
+
+/// How far the bytes of a row travel; nowhere if nobody knows.
+fn hop_bytes(row: &Row) -> u128 {
+    row.after.communication.map_or(0, |cost| cost.hop_bytes)
 }
 
 /// Names the row whose bytes travel least, where that is another one.
 fn show_nearest(f: &mut fmt::Formatter<'_>, best: &Row, strategies: &[Row]) -> fmt::Result {
-    let Some(nearest) = strategies.iter().min_by_key(|row| row.after.hop_bytes) else { return Ok(()) };
-    let (near, far) = (&nearest.after, &best.after);
+    let Some(nearest) = strategies.iter().min_by_key(|row| hop_bytes(row)) else { return Ok(()) };
+    let (Some(near), Some(far)) = (nearest.after.communication, best.after.communication) else {
+        return Ok(());
+    };
     if near.hop_bytes as f64 >= far.hop_bytes as f64 * (1.0 - INDIFFERENT) {
         return Ok(());
     }
@@ -182,15 +192,16 @@ fn show_nearest(f: &mut fmt::Formatter<'_>, best: &Row, strategies: &[Row]) -> f
         near.hops_per_byte,
         best.name,
         far.hops_per_byte,
-        near.imbalance + 1.0,
-        far.imbalance + 1.0,
+        nearest.after.imbalance + 1.0,
+        best.after.imbalance + 1.0,
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::database::Summary;
+    use crate::cost::Communication;
+    use crate::database::{Summary, Volumes};
     use crate::replay::Refusal;
 
     fn metrics(max: f64, hop_bytes: u128, migrations: u64) -> Metrics {
@@ -202,14 +213,17 @@ mod tests {
             imbalance: max / 2.0 - 1.0,
             lower_bound_seconds: 2.0,
             heaviest_object_seconds: 1.0,
-            total_bytes: 100,
-            hop_bytes,
-            hops_per_byte: hop_bytes as f64 / 100.0,
-            max_link_bytes: Some(50),
-            hop_bytes_lower_bound: Some(10),
+            communication: Some(Communication {
+                total_bytes: 100,
+                remote_bytes: 8,
+                hop_bytes,
+                hops_per_byte: hop_bytes as f64 / 100.0,
+                max_dilation: 2,
+                max_link_bytes: Some(50),
+                ..Communication::default()
+            }),
             migrations,
             migrated_bytes: Some(1500 * migrations),
-            ..Metrics::default()
         }
     }
 
@@ -235,10 +249,7 @@ mod tests {
             migratable_objects: 4,
             load_seconds: 4.0,
             background_seconds: 0.0,
-            edges: 1,
-            dangling_edges: 0,
-            messages: 10,
-            bytes: 100,
+            communication: Some(Volumes { edges: 1, dangling_edges: 0, messages: 10, bytes: 100 }),
         };
         let replay = |&step| Replay {
             database: database(step),
@@ -263,12 +274,12 @@ mod tests {
     const STEP: &str = "
 Step 7: 4 objects of 4.00 s in all, 100 B in 10 messages over 1 edge.
 
-strategy           ms  max/avg  above bound  hops/byte  above bound  busiest link  moves    moved
-(as recorded)       -    2.000      100.0 %      0.200      100.0 %          50 B      -        -
-FarLB          12.500    1.000        0.0 %      1.000         10 x          50 B      2  3.00 kB
-BestLB         12.500    1.005        0.5 %      0.900      800.0 %          50 B      3  4.50 kB
-BusyLB         12.500    1.000        0.0 %      0.900      800.0 %          50 B      4  6.00 kB
-NearLB         12.500    1.500       50.0 %      0.100        0.0 %          50 B      1  1.50 kB
+strategy           ms  max/avg  above bound  hops/byte  above dilation 1  busiest link  moves    moved
+(as recorded)       -    2.000      100.0 %      0.200           150.0 %          50 B      -        -
+FarLB          12.500    1.000        0.0 %      1.000              12 x          50 B      2  3.00 kB
+BestLB         12.500    1.005        0.5 %      0.900              11 x          50 B      3  4.50 kB
+BusyLB         12.500    1.000        0.0 %      0.900              11 x          50 B      4  6.00 kB
+NearLB         12.500    1.500       50.0 %      0.100            25.0 %          50 B      1  1.50 kB
 
 Best balance: BestLB. An ideal balance would run in 50 % less time; after this step less than 1 % remains.
 Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, at max/avg 1.500 instead of 1.005.
@@ -285,7 +296,7 @@ Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, 
         let second = STEP.replace("Step 7", "Step 8");
         let rest = text.strip_prefix(&format!("{HEAD}{STEP}{second}")).expect("a table per step");
         assert!(rest.starts_with("\nAll 2 steps together, each replayed by itself.\n"), "{rest}");
-        let expected = "BestLB         25.000    1.005        0.5 %      0.900      800.0 %         100 B      6  9.00 kB\n";
+        let expected = "BestLB         25.000    1.005        0.5 %      0.900              11 x         100 B      6  9.00 kB\n";
         assert!(rest.contains(expected), "{rest}");
         assert!(rest.contains("work for 4.02 s in all instead of 8.00 s; an ideal balance would be 4.00 s."));
     }
@@ -307,13 +318,6 @@ Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, 
     }
 
     #[test]
-    fn every_byte_between_pes_travels_at_least_a_hop() {
-        let remote = |remote_bytes| hop_bytes_bound(&Metrics { remote_bytes, ..metrics(2.0, 100, 0) });
-        assert_eq!((remote(9), remote(11)), (10, 11));
-        assert_eq!(hop_bytes_bound(&Metrics { remote_bytes: 7, ..Metrics::default() }), 7);
-    }
-
-    #[test]
     fn distances_from_a_bound_are_legible() {
         for (value, bound, expected) in [
             (0.0, 0.0, "0.0 %"),
@@ -329,14 +333,30 @@ Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, 
         }
     }
 
-    #[test]
-    fn where_nobody_talks_there_is_no_column_for_it() {
+    /// The text of a replay in which all communication costs this.
+    fn told(cost: Option<Communication>) -> String {
         let mut comparison = comparison(&[0]);
         let replay = &mut comparison.replays[0];
         let all = replay.strategies.iter_mut().map(|row| &mut row.after).chain([&mut replay.before]);
-        all.for_each(|metrics| *metrics = Metrics { total_bytes: 0, hop_bytes: 0, ..metrics.clone() });
-        let text = comparison.to_string();
-        assert!(!text.contains("hops") && !text.contains("Nearest") && text.contains("FarLB. "), "{text}");
+        all.for_each(|metrics| metrics.communication = cost);
+        comparison.to_string()
+    }
+
+    #[test]
+    fn where_nobody_talks_there_is_no_column_for_it() {
+        for text in [told(None), told(Some(Communication::default()))] {
+            let has = |word| text.contains(word);
+            assert!(!has("hops") && !has("dilation") && !has("link") && !has("Nearest"), "{text}");
+            assert!(text.contains("FarLB. "), "{text}");
+        }
+    }
+
+    #[test]
+    fn where_every_pe_is_a_hop_away_there_is_no_column_for_distance() {
+        let cost =
+            Communication { total_bytes: 9, hop_bytes: 9, max_dilation: 1, ..Communication::default() };
+        let text = told(Some(cost));
+        assert!(text.contains("above bound  hops/byte  busiest link"), "{text}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Several replayed steps as one: sums, and ratios of sums.
 
 use super::{Refusal, Replay, Row};
-use crate::cost::Metrics;
-use crate::database::Summary;
+use crate::cost::{Communication, Metrics};
+use crate::database::{Summary, Volumes};
 
 /// What was recorded in all steps, and what each strategy would have made of it, as if it were one step
 /// with the number of the first.
@@ -54,27 +54,33 @@ fn add_records(a: Summary, b: Summary) -> Summary {
         migratable_objects: a.migratable_objects.max(b.migratable_objects),
         load_seconds: a.load_seconds + b.load_seconds,
         background_seconds: a.background_seconds + b.background_seconds,
-        edges: a.edges.max(b.edges),
-        dangling_edges: a.dangling_edges.saturating_add(b.dangling_edges),
-        messages: a.messages.saturating_add(b.messages),
-        bytes: a.bytes.saturating_add(b.bytes),
+        communication: both(a.communication, b.communication, |a, b| Volumes {
+            edges: a.edges.max(b.edges),
+            dangling_edges: a.dangling_edges.saturating_add(b.dangling_edges),
+            messages: a.messages.saturating_add(b.messages),
+            bytes: a.bytes.saturating_add(b.bytes),
+        }),
     }
+}
+
+/// The sum of what is known of both.
+fn both<T>(a: Option<T>, b: Option<T>, add: impl FnOnce(T, T) -> T) -> Option<T> {
+    a.zip(b).map(|(a, b)| add(a, b))
 }
 
 fn sum<'a>(all: impl Iterator<Item = &'a Metrics>) -> Metrics {
     let Some(mut sum) = all.map(Metrics::clone).reduce(add) else { return Metrics::default() };
     let ratio = |part: f64, whole: f64, otherwise| if whole > 0.0 { part / whole } else { otherwise };
     sum.imbalance = (ratio(sum.max_load_seconds, sum.average_load_seconds, 1.0) - 1.0).max(0.0);
-    sum.hops_per_byte = ratio(sum.hop_bytes as f64, sum.total_bytes as f64, 0.0);
-    sum.hops_per_remote_byte = ratio(sum.hop_bytes as f64, sum.remote_bytes as f64, 0.0);
+    if let Some(sum) = &mut sum.communication {
+        sum.hops_per_byte = ratio(sum.hop_bytes as f64, sum.total_bytes as f64, 0.0);
+        sum.hops_per_remote_byte = ratio(sum.hop_bytes as f64, sum.remote_bytes as f64, 0.0);
+    }
     sum
 }
 
 /// The sums of two; the ratios are left to [`sum`].
 fn add(a: Metrics, b: Metrics) -> Metrics {
-    fn both<T>(a: Option<T>, b: Option<T>, add: fn(T, T) -> T) -> Option<T> {
-        a.zip(b).map(|(a, b)| add(a, b))
-    }
     Metrics {
         pes: a.pes.max(b.pes),
         objects: a.objects.max(b.objects),
@@ -82,18 +88,24 @@ fn add(a: Metrics, b: Metrics) -> Metrics {
         average_load_seconds: a.average_load_seconds + b.average_load_seconds,
         lower_bound_seconds: a.lower_bound_seconds + b.lower_bound_seconds,
         heaviest_object_seconds: a.heaviest_object_seconds + b.heaviest_object_seconds,
+        communication: both(a.communication, b.communication, add_communication),
+        migrations: a.migrations + b.migrations,
+        migrated_bytes: both(a.migrated_bytes, b.migrated_bytes, u64::saturating_add),
+        imbalance: a.imbalance,
+    }
+}
+
+fn add_communication(a: Communication, b: Communication) -> Communication {
+    Communication {
         total_messages: a.total_messages.saturating_add(b.total_messages),
         remote_messages: a.remote_messages.saturating_add(b.remote_messages),
         total_bytes: a.total_bytes.saturating_add(b.total_bytes),
         remote_bytes: a.remote_bytes.saturating_add(b.remote_bytes),
         hop_bytes: a.hop_bytes.saturating_add(b.hop_bytes),
         max_dilation: a.max_dilation.max(b.max_dilation),
-        migrations: a.migrations + b.migrations,
-        migrated_bytes: both(a.migrated_bytes, b.migrated_bytes, u64::saturating_add),
         max_link_bytes: both(a.max_link_bytes, b.max_link_bytes, u64::saturating_add),
         mean_link_bytes: both(a.mean_link_bytes, b.mean_link_bytes, |a, b| a + b),
         hop_bytes_lower_bound: both(a.hop_bytes_lower_bound, b.hop_bytes_lower_bound, u128::saturating_add),
-        imbalance: a.imbalance,
         hops_per_byte: a.hops_per_byte,
         hops_per_remote_byte: a.hops_per_remote_byte,
     }
@@ -105,23 +117,32 @@ mod tests {
 
     #[test]
     fn ratios_are_of_sums() {
-        let one = Metrics {
-            max_load_seconds: 3.0,
-            average_load_seconds: 1.0,
+        let near = Communication {
             total_bytes: 10,
             hop_bytes: 10,
             remote_bytes: 5,
             max_dilation: 4,
+            max_link_bytes: Some(5),
+            ..Communication::default()
+        };
+        let one = Metrics {
+            max_load_seconds: 3.0,
+            average_load_seconds: 1.0,
+            communication: Some(near),
             migrations: 2,
             migrated_bytes: Some(7),
-            max_link_bytes: Some(5),
             ..Metrics::default()
         };
-        let other = Metrics { max_load_seconds: 1.0, hop_bytes: 30, max_dilation: 3, ..one.clone() };
+        let far = Communication { hop_bytes: 30, max_dilation: 3, ..near };
+        let other = Metrics { max_load_seconds: 1.0, communication: Some(far), ..one.clone() };
         let both = sum([&one, &other].into_iter());
         assert_eq!((both.max_load_seconds, both.imbalance), (4.0, 1.0));
+        assert_eq!((both.migrations, both.migrated_bytes), (4, Some(14)));
+        let both = both.communication.expect("that of both");
         assert_eq!((both.hops_per_byte, both.hops_per_remote_byte, both.max_dilation), (2.0, 4.0, 4));
-        assert_eq!((both.migrations, both.migrated_bytes, both.max_link_bytes), (4, Some(14), Some(10)));
+        assert_eq!(both.max_link_bytes, Some(10));
+        let silent = Metrics { communication: None, ..one.clone() };
+        assert_eq!(sum([&one, &silent].into_iter()).communication, None);
         let unmeasured = Metrics { migrated_bytes: None, ..one.clone() };
         assert_eq!(sum([&one, &unmeasured].into_iter()).migrated_bytes, None);
         assert_eq!(sum([].into_iter()), Metrics::default());
@@ -137,22 +158,25 @@ mod tests {
             migratable_objects: 8,
             load_seconds: 1.5,
             background_seconds: 0.25,
-            edges: 20,
-            dangling_edges: 1,
-            messages: 30,
-            bytes: 400,
+            communication: Some(Volumes { edges: 20, dangling_edges: 1, messages: 30, bytes: 400 }),
         };
-        let other = Summary { step: 4, objects: 10, load_seconds: 2.0, edges: 15, bytes: 100, ..one.clone() };
+        let other = Summary {
+            step: 4,
+            objects: 10,
+            load_seconds: 2.0,
+            communication: Some(Volumes { edges: 15, dangling_edges: 1, messages: 30, bytes: 100 }),
+            ..one.clone()
+        };
         let expected = Summary {
             objects: 10,
             load_seconds: 3.5,
             background_seconds: 0.5,
-            dangling_edges: 2,
-            messages: 60,
-            bytes: 500,
+            communication: Some(Volumes { edges: 20, dangling_edges: 2, messages: 60, bytes: 500 }),
             ..one.clone()
         };
-        assert_eq!(add_records(one, other), expected);
+        assert_eq!(add_records(one.clone(), other), expected);
+        let silent = Summary { communication: None, ..one.clone() };
+        assert_eq!(add_records(one, silent).communication, None);
         assert_eq!(total(&[]).database, Summary::default());
     }
 }

@@ -65,27 +65,33 @@ impl Span {
         (self.range.start..=self.range.end).contains(&number)
     }
 
+    /// Where the number is between the ends of the axis, 0 and 1.
+    pub(super) fn part(&self, number: f64) -> f64 {
+        let Range { start, end } = self.range;
+        match self.scale {
+            Scale::Linear => (number - start) / (end - start),
+            Scale::Log => (number / start).ln() / (end / start).ln(),
+        }
+    }
+
     /// At most `most` round numbers, as evenly spread as there are.
     fn ticks(&self, most: usize) -> Vec<f64> {
         let most = most.max(2) as f64;
         let Range { start, end } = self.range;
-        let (step, place): (f64, fn(f64) -> f64) = match self.scale {
+        // Whole powers of 2, or of 10 where these would be many or fractions.
+        let base: f64 = if start > 0.5 && (end / start).log2() <= 14.0 { 2.0 } else { 10.0 };
+        let (step, place): (f64, &dyn Fn(f64) -> f64) = match self.scale {
             Scale::Linear => {
                 let least = (end - start) / most;
                 let power = 10f64.powf(least.log10().floor());
                 let round = [1.0, 2.0, 5.0].into_iter().map(|digit| digit * power);
-                (round.into_iter().find(|&step| step >= least).unwrap_or(10.0 * power), |tick| tick)
+                (round.into_iter().find(|&step| step >= least).unwrap_or(10.0 * power), &|tick| tick)
             }
-            // Whole powers of 2, or of 10 where there are too many.
-            Scale::Log if (end / start).log2() <= 14.0 => {
-                (((end / start).log2() / most).ceil().max(1.0), f64::exp2)
-            }
-            Scale::Log => (((end / start).log10() / most).ceil().max(1.0), |tick| 10f64.powf(tick)),
+            Scale::Log => (((end / start).log(base) / most).ceil().max(1.0), &|tick| base.powf(tick)),
         };
         let unplace = |number: f64| match self.scale {
             Scale::Linear => number,
-            Scale::Log if (end / start).log2() <= 14.0 => number.log2(),
-            Scale::Log => number.log10(),
+            Scale::Log => number.log(base),
         };
         let (first, last) = ((unplace(start) / step).ceil() as i64, (unplace(end) / step).floor() as i64);
         (first..=last).map(|tick| place(tick as f64 * step)).collect()
@@ -97,12 +103,7 @@ impl Ranged for Span {
     type ValueType = f64;
 
     fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
-        let Range { start, end } = self.range;
-        let part = match self.scale {
-            Scale::Linear => (value - start) / (end - start),
-            Scale::Log => (value / start).ln() / (end / start).ln(),
-        };
-        from + (f64::from(to - from) * part).round() as i32
+        from + (f64::from(to - from) * self.part(*value)).round() as i32
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {

@@ -11,6 +11,7 @@ use super::axis::{Axis, Span};
 const SIZE: (u32, u32) = (800, 560);
 
 /// Colors that people tell apart who do not see all of them (Okabe and Ito 2008).
+/// After the last, the first comes again.
 const COLORS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -20,6 +21,9 @@ const COLORS: [RGBColor; 7] = [
     RGBColor(86, 180, 233),
     RGBColor(60, 60, 60),
 ];
+
+/// The color of theory.
+const GREY: RGBColor = RGBColor(130, 130, 130);
 
 /// Lines over two axes.
 #[derive(Clone, Debug)]
@@ -49,7 +53,7 @@ pub struct Series {
 pub enum Source {
     /// This program: a line with its points.
     Measured,
-    /// A formula: a broken line.
+    /// A formula: a broken grey line.
     Theory,
     /// Print: points alone.
     Paper,
@@ -110,8 +114,12 @@ impl Chart {
             .label_style(("sans-serif", 13))
             .axis_desc_style(("sans-serif", 15))
             .draw()?;
-        for (number, series) in self.series.iter().enumerate() {
-            let color = COLORS[number % COLORS.len()];
+        let mut colors = COLORS.into_iter().cycle();
+        for series in &self.series {
+            let color = match series.source {
+                Source::Theory => GREY,
+                _ => colors.next().unwrap_or(GREY),
+            };
             let shown = |&&(at_x, at_y): &&(f64, f64)| x.shows(at_x) && y.shows(at_y);
             let points: Vec<(f64, f64)> = series.points.iter().filter(shown).copied().collect();
             let line = color.stroke_width(2);
@@ -141,12 +149,95 @@ impl Chart {
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
+            .position(self.legend(&x, &y))
             .background_style(WHITE.mix(0.85))
             .border_style(BLACK.mix(0.3))
             .label_font(("sans-serif", 13))
             .draw()?;
         area.present()?;
         Ok(())
+    }
+
+    /// Where the legend hides least of the lines.
+    fn legend(&self, x: &Span, y: &Span) -> SeriesLabelPosition {
+        // About as large as its text, in parts of the chart.
+        let letters = self.series.iter().map(|series| series.name.chars().count()).max().unwrap_or(0);
+        let width = ((60 + 7 * letters) as f64 / f64::from(SIZE.0 - 90)).min(1.0);
+        let height = ((12 + 17 * self.series.len()) as f64 / f64::from(SIZE.1 - 94)).min(1.0);
+        let hidden = |left: f64, bottom: f64| {
+            let inside = |&(x, y): &(f64, f64)| {
+                (left..=left + width).contains(&x) && (bottom..=bottom + height).contains(&y)
+            };
+            self.series
+                .iter()
+                .map(|series| trace(series, x, y).iter().filter(|at| inside(at)).count())
+                .sum::<usize>()
+        };
+        let (right, middle) = (1.0 - width, 0.5 - width / 2.0);
+        let (upper, center) = (1.0 - height, 0.5 - height / 2.0);
+        let places = [
+            (SeriesLabelPosition::UpperLeft, 0.0, upper),
+            (SeriesLabelPosition::UpperRight, right, upper),
+            (SeriesLabelPosition::LowerRight, right, 0.0),
+            (SeriesLabelPosition::LowerLeft, 0.0, 0.0),
+            (SeriesLabelPosition::UpperMiddle, middle, upper),
+            (SeriesLabelPosition::LowerMiddle, middle, 0.0),
+            (SeriesLabelPosition::MiddleLeft, 0.0, center),
+            (SeriesLabelPosition::MiddleRight, right, center),
+            (SeriesLabelPosition::MiddleMiddle, middle, center),
+        ];
+        let least = places.into_iter().min_by_key(|&(_, left, bottom)| hidden(left, bottom));
+        least.map_or(SeriesLabelPosition::UpperLeft, |(position, ..)| position)
+    }
+}
+
+/// Points along the line of a series, in parts of the axes.
+fn trace(series: &Series, x: &Span, y: &Span) -> Vec<(f64, f64)> {
+    const STEPS: u32 = 16;
+    let points: Vec<(f64, f64)> =
+        series.points.iter().map(|&(at_x, at_y)| (x.part(at_x), y.part(at_y))).collect();
+    let between = |ends: &[(f64, f64)]| {
+        let (from, to) = (ends[0], ends[1]);
+        let at = move |step: u32| {
+            let part = f64::from(step) / f64::from(STEPS);
+            (from.0 + part * (to.0 - from.0), from.1 + part * (to.1 - from.1))
+        };
+        (0..STEPS).map(at)
+    };
+    let last = points.last().copied();
+    points.windows(2).flat_map(between).chain(last).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(points: &[(f64, f64)], legend: fn(&SeriesLabelPosition) -> bool) {
+        let series = vec![Series::measured("a line", points.iter().copied())];
+        let chart = Chart { x: Axis::linear("x"), y: Axis::linear("y"), series };
+        let x = Span::of(chart.x.scale, points.iter().map(|point| point.0));
+        let y = Span::of(chart.y.scale, points.iter().map(|point| point.1));
+        assert!(legend(&chart.legend(&x, &y)), "{points:?}");
+    }
+
+    #[test]
+    fn the_legend_is_where_no_line_is() {
+        check(&[(0.0, 0.0), (10.0, 10.0)], |at| matches!(at, SeriesLabelPosition::UpperLeft));
+        check(&[(0.0, 10.0), (10.0, 0.0)], |at| matches!(at, SeriesLabelPosition::UpperRight));
+        check(&[(0.0, 10.0), (10.0, 10.0)], |at| matches!(at, SeriesLabelPosition::LowerRight));
+        let corner = [(0.0, 10.0), (10.0, 10.0), (10.0, 0.0)];
+        check(&corner, |at| matches!(at, SeriesLabelPosition::LowerLeft));
+        check(&[], |at| matches!(at, SeriesLabelPosition::UpperLeft));
+    }
+
+    #[test]
+    fn what_has_no_logarithm_is_left_out() {
+        let series = vec![Series::measured("a & b", [(1.0, 0.0), (10.0, 5.0)]), Series::theory("none", [])];
+        let chart = Chart { x: Axis::log("x"), y: Axis::log("y"), series };
+        let svg = chart.svg("a < b").expect("a chart");
+        // A dot of the point that has a place; in the legend one like it, and one of no size.
+        assert_eq!(svg.matches("<circle").count(), 3, "{svg}");
+        assert!(svg.contains("a &lt; b") && svg.contains("a &amp; b"), "{svg}");
     }
 }

@@ -40,7 +40,8 @@ pub(super) fn hops(
     seed: u64,
 ) -> anyhow::Result<f64> {
     let answer = ask(spec, database, machine, seed)?;
-    Ok(Metrics::of(database, machine, &answer.pe_of).hops_per_remote_byte)
+    let cost = Metrics::of(database, machine, &answer.pe_of).communication;
+    Ok(cost.context("communication was not recorded")?.hops_per_remote_byte)
 }
 
 /// The same under random mappings of what is on each PE, in the mean.

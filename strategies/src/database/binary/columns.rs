@@ -49,9 +49,10 @@ fn join(number: u32, is_pe: bool) -> End {
 }
 
 impl Columns {
-    /// The columns of `database`.
+    /// The columns of `database`; whether communication was recorded stands beside them.
     pub(super) fn from_database(database: &Database) -> Columns {
-        let Database { step, arrays, pes, objects, edges, dangling_edges } = database;
+        let Database { step, arrays, pes, objects, communication_recorded: _, edges, dangling_edges } =
+            database;
         let coordinates = objects.iter().flat_map(|o| o.index.coordinates().iter().copied());
         Columns {
             step: *step,
@@ -83,7 +84,7 @@ impl Columns {
     }
 
     /// The database of these columns; what it refers to is not checked.
-    pub(super) fn into_database(self) -> Result<Database, Refused> {
+    pub(super) fn into_database(self, communication_recorded: bool) -> Result<Database, Refused> {
         let unequal = || damaged("its columns have different lengths");
         let pes = self.pe_speed.len();
         let times = [&self.pe_wall_seconds, &self.pe_idle_seconds, &self.pe_background_seconds];
@@ -147,6 +148,7 @@ impl Columns {
             arrays: self.array_names.into_iter().map(text).collect::<Result<_, _>>()?,
             pes: (0..pes).map(pe).collect(),
             objects,
+            communication_recorded,
             edges: (0..edges).map(edge).collect(),
             dangling_edges: self.dangling_edges,
         })

@@ -1,7 +1,9 @@
 //! Our own database file: columns, compressed and checksummed.
 //!
 //! ```text
-//! file    8 bytes MAGIC, u32 format version, frame of Header, one frame of Columns per step
+//! file    8 bytes MAGIC, u32 format version, frame of Header, one frame per step
+//! step    Columns, and one byte: whether communication was recorded (in version 1 it was, and there is
+//!         no such byte)
 //! frame   u64 decoded length, u64 stored length, u32 CRC-32 of both lengths and the stored bytes,
 //!         stored bytes: the decoded ones compressed by zstd, or themselves if the lengths are equal
 //! ```
@@ -28,7 +30,7 @@ mod columns;
 pub const MAGIC: [u8; 8] = *b"\x89EQLB\r\n\x1a";
 
 /// The version of the format that is written, and the newest that is read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The frames of a file may decode to so many bytes in all, however small they are.
 const DECODED_FLOOR_BYTES: u64 = 16 << 20;
@@ -65,7 +67,8 @@ pub fn encode(dump: &Dump) -> Result<Vec<u8>, Refused> {
     let mut floor = DECODED_FLOOR_BYTES;
     push_frame(&mut file, &header, &mut floor)?;
     for database in &dump.steps {
-        push_frame(&mut file, &Columns::from_database(database), &mut floor)?;
+        let step = (Columns::from_database(database), database.communication_recorded);
+        push_frame(&mut file, &step, &mut floor)?;
     }
     Ok(file)
 }
@@ -104,8 +107,11 @@ pub fn decode(bytes: &[u8]) -> Result<Dump, Refused> {
     let mut dump =
         Dump { program: text(header.program)?, topology: text(header.topology)?, steps: Vec::new() };
     for _ in 0..header.steps {
-        let columns: Columns = take_frame(&mut rest, bytes.len(), &mut floor)?;
-        let database = columns.into_database()?;
+        let (columns, communication_recorded): (Columns, bool) = match version {
+            1 => (take_frame(&mut rest, bytes.len(), &mut floor)?, true),
+            _ => take_frame(&mut rest, bytes.len(), &mut floor)?,
+        };
+        let database = columns.into_database(communication_recorded)?;
         database.check().map_err(|e| Refused(format!("is inconsistent: {e}")))?;
         dump.steps.push(database);
     }
@@ -228,6 +234,7 @@ mod tests {
             arrays: vec!["blocks".into()],
             pes: vec![PeRecord::default(); 2],
             objects: (0..200).map(object).collect(),
+            communication_recorded: true,
             edges: (0..200).map(edge).collect(),
             dangling_edges: 4,
         };
@@ -258,6 +265,27 @@ mod tests {
         }
     }
 
+    /// A file as version 1 wrote it.
+    fn version_1(dump: &Dump) -> Vec<u8> {
+        let mut file = [&MAGIC[..], &1u32.to_le_bytes()].concat();
+        let (program, topology) = (dump.program.clone().into_bytes(), dump.topology.clone().into_bytes());
+        let header = Header { program, topology, steps: dump.steps.len() as u64 };
+        let mut floor = DECODED_FLOOR_BYTES;
+        push_frame(&mut file, &header, &mut floor).unwrap();
+        for database in &dump.steps {
+            push_frame(&mut file, &Columns::from_database(database), &mut floor).unwrap();
+        }
+        file
+    }
+
+    #[test]
+    fn a_file_of_version_1_is_read_as_one_whose_communication_was_recorded() {
+        assert_eq!(decode(&version_1(&sample())).unwrap(), sample());
+        let mut newer = version_1(&sample());
+        newer[MAGIC.len()] = 2;
+        check_refused(&newer, "cannot be decoded");
+    }
+
     #[test]
     fn every_truncation_is_refused() {
         let file = encode(&sample()).unwrap();
@@ -280,8 +308,8 @@ mod tests {
     fn a_newer_or_mangled_file_is_named_as_such() {
         let file = encode(&sample()).unwrap();
         let mut newer = file.clone();
-        newer[MAGIC.len()] = 2;
-        check_refused(&newer, "has format version 2, and this program reads up to version 1");
+        newer[MAGIC.len()] = 3;
+        check_refused(&newer, "has format version 3, and this program reads up to version 2");
         let mut zero = file.clone();
         zero[MAGIC.len()] = 0;
         check_refused(&zero, "the format version is 0");
@@ -340,7 +368,7 @@ mod tests {
             let header = Header { program: program.into(), topology: topology.into(), steps: 1 };
             let mut floor = DECODED_FLOOR_BYTES;
             push_frame(&mut file, &header, &mut floor).unwrap();
-            push_frame(&mut file, &columns, &mut floor).unwrap();
+            push_frame(&mut file, &(columns, true), &mut floor).unwrap();
             check_refused(&file, expected);
         };
         check(|c| c.pe_available.truncate(1), "columns have different lengths");

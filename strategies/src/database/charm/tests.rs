@@ -1,19 +1,8 @@
 //! Dumps of real programs against their text forms, crafted ones of both layouts, and damage.
 
 use super::*;
+use crate::testing::charm_dumps;
 use std::fs;
-use std::path::PathBuf;
-
-/// The dumps of real programs and their text forms, where they are.
-fn samples() -> Vec<PathBuf> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/reference/charm_dumps");
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let dumps: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "0")).collect();
-    if dumps.is_empty() {
-        eprintln!("skipped: there are no Charm++ dumps in {folder}");
-    }
-    dumps
-}
 
 /// The text form of a dump: one line per PE (P) and object (O), and one per communication (C), which
 /// names its objects by position, PEs as `pe0`, and the receivers of a multicast as `m:1,2`.
@@ -78,7 +67,7 @@ fn close(a: f64, b: f64) -> bool {
 
 #[test]
 fn every_sample_equals_its_text_form() {
-    for path in samples() {
+    for path in charm_dumps() {
         let name = path.display();
         let database = &decode(&fs::read(&path).unwrap(), 0).unwrap().steps[0];
         let text = fs::read_to_string(format!("{name}.txt")).unwrap();
@@ -104,7 +93,7 @@ fn every_sample_equals_its_text_form() {
 
 #[test]
 fn a_remapped_dump_equals_what_charm_was_given_for_that_many_pes() {
-    let all = samples();
+    let all = charm_dumps();
     let find = |end: &str| all.iter().find(|path| path.ends_with(end));
     let (Some(two), Some(many)) = (find("stencil3d_512.dat.0"), find("stencil3d_512_p64.v6.0")) else {
         return;
@@ -261,7 +250,7 @@ fn truncations_and_flipped_bits_never_panic_and_never_allocate_much() {
 
 #[test]
 fn damaged_samples_never_panic() {
-    for path in samples() {
+    for path in charm_dumps() {
         let whole = fs::read(&path).unwrap();
         // Steps that share no factor with the sizes of the records, to hit every field.
         for at in (0..whole.len()).step_by(997) {

@@ -6,7 +6,7 @@ use super::*;
 use crate::cost::Metrics;
 use crate::database::{Edge, End};
 use crate::graph::load;
-use crate::testing::{assign, assign_on, database, reference};
+use crate::testing::{assign, assign_on, communication, database, reference};
 use crate::topology;
 
 /// Hops per byte of the tasks `graph` on the machine `machine`, one on each PE, by the strategy `spec`.
@@ -14,7 +14,7 @@ fn hops_per_byte(spec: &str, graph: &str, machine: &str) -> f64 {
     let machine_pes = topology::parse(machine).expect("a machine").pes();
     let database = load(graph).expect("a task graph").remap(machine_pes as u32);
     let answer = assign_on(spec, &database, machine).expect("TopoLB serves this");
-    Metrics::of(&database, &*topology::parse(machine).expect("a machine"), &answer.pe_of).hops_per_byte
+    communication(&database, &*topology::parse(machine).expect("a machine"), &answer.pe_of).hops_per_byte
 }
 
 #[test]
@@ -135,8 +135,12 @@ fn groups_go_near_what_cannot_move() {
     database.edges = vec![edge(0, 1, 10), edge(1, 2, 20)];
     let answer = assign_on("TopoLB", &database, "mesh:8").expect("TopoLB serves this");
     assert_eq!(answer.pe_of[0], 5);
-    let hops = Metrics::of(&database, &*topology::parse("mesh:8").expect("a mesh"), &answer.pe_of).hop_bytes;
-    assert_eq!(hops, 20, "1 goes to PE 5, 2 beside it");
+    let machine = topology::parse("mesh:8").expect("a mesh");
+    assert_eq!(
+        communication(&database, &*machine, &answer.pe_of).hop_bytes,
+        20,
+        "1 goes to PE 5, 2 beside it"
+    );
 }
 
 #[test]
@@ -158,7 +162,8 @@ fn grouping_by_metis_beats_grouping_by_load_and_both_are_balanced() {
     let (metis, greedy) = (metrics("TopoLB:imbalance=0"), metrics("TopoLB:groups=greedy"));
     assert!(metis.imbalance <= 1e-9 && greedy.imbalance <= 1e-9);
     // 8x8 squares of 4x4 tasks would have 448 of 1984 pairs cross, each over one hop: 0.23.
-    assert!(metis.hops_per_byte < 0.5 && 2.0 * metis.hops_per_byte < greedy.hops_per_byte);
+    let [metis, greedy] = [metis, greedy].map(|of| of.communication.expect("edges").hops_per_byte);
+    assert!(metis < 0.5 && 2.0 * metis < greedy);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::database::{Edge, End};
 use crate::graph::load;
-use crate::testing::{assign_on, database};
+use crate::testing::{assign_on, communication, database};
 use crate::topology::parse;
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
@@ -61,7 +61,7 @@ fn hop_bytes(spec: &str, graph: &str, machine: &str) -> f64 {
     let topology = parse(machine).expect(machine);
     let database = load(graph).expect(graph).remap(topology.pes() as u32);
     let pe_of = assign_on(spec, &database, machine).expect("an answer").pe_of;
-    crate::cost::Metrics::of(&database, &*topology, &pe_of).hops_per_byte
+    communication(&database, &*topology, &pe_of).hops_per_byte
 }
 
 #[track_caller]

@@ -1,0 +1,142 @@
+//! Tests of `TemperedLB`.
+
+use proptest::prelude::*;
+
+use super::transfer::Stage;
+use super::*;
+use crate::cost::LoadBound;
+use crate::database::arbitrary;
+use crate::testing::{assign, database};
+
+fn max_per_average(database: &Database, placement: &[u32]) -> f64 {
+    let max = database.pe_loads(placement).into_iter().fold(0.0, f64::max);
+    max / LoadBound::of(database).average_seconds
+}
+
+/// Objects of about a quarter of a second, of which the first PEs have four times as many as the others.
+fn uneven(pes: usize) -> Database {
+    let on = |pe: usize| if pe < pes / 4 { 128 } else { 32 };
+    let objects: Vec<(f64, u32)> = (0..pes)
+        .flat_map(|pe| (0..on(pe)).map(move |i| (0.25 + (i * 7 % 5) as f64 / 40.0, pe as u32)))
+        .collect();
+    database(pes, &objects)
+}
+
+fn ratio(spec: &str, database: &Database) -> f64 {
+    let answer = assign(spec, database).expect("TemperedLB serves every database");
+    max_per_average(database, &answer.pe_of)
+}
+
+#[test]
+fn it_balances_whatever_its_parameters() {
+    for pes in [4, 17, 64, 300] {
+        let database = uneven(pes);
+        for spec in [
+            "TemperedLB",
+            "TemperedLB:knowledge=Complete",
+            "TemperedLB:fanout=3",
+            "TemperedLB:rounds=5",
+            "TemperedLB:knowledge=user-defined,fanout=2,rounds=6,trials=2",
+            "TemperedLB:transfer=swap-clusters",
+            "TemperedLB:ordering=elmid,iters=8",
+            "TemperedLB:ordering=LargestObjects,iters=8",
+        ] {
+            let ratio = ratio(spec, &database);
+            assert!(ratio <= 1.5, "{spec} on {pes} PEs: {ratio}");
+        }
+        let grapevine = ratio("TemperedLB:criterion=grapevine,ordering=SmallObjects", &database);
+        assert!(grapevine <= 1.6, "{grapevine}");
+    }
+}
+
+#[test]
+fn more_iterations_and_trials_are_never_worse() {
+    let database = uneven(100);
+    let ratios = ["iters=1", "iters=2", "iters=8"].map(|p| ratio(&format!("TemperedLB:{p}"), &database));
+    assert!(ratios.is_sorted_by(|a, b| a >= b), "{ratios:?}");
+    let [one, three] = ["trials=1", "trials=3"].map(|p| ratio(&format!("TemperedLB:{p}"), &database));
+    assert!(three <= one);
+}
+
+#[test]
+fn swaps_help_where_no_object_fits() {
+    // 13 and 11 seconds, of objects too heavy to move.
+    let database = database(2, &[(7.0, 0), (6.0, 0), (6.0, 1), (5.0, 1)]);
+    assert_eq!(assign("TemperedLB", &database).map(|a| a.pe_of), Ok(vec![0, 0, 1, 1]));
+    let swapped = assign("TemperedLB:transfer=SwapClusters", &database).map(|a| a.pe_of);
+    assert!(swapped.is_ok_and(|pe_of| database.pe_loads(&pe_of) == [12.0, 12.0]));
+}
+
+#[track_caller]
+fn check_order(ordering: Ordering, expected: &[u32]) {
+    // 10 seconds on PE 0 where 6 are the average.
+    let database = database(2, &[(1.0, 0), (4.5, 0), (2.5, 0), (2.0, 0), (2.0, 1)]);
+    let work = Work::new(&database, vec![0, 1]);
+    let ranks = Ranks::new(&work, database.placement());
+    let criterion = Criterion::Grapevine;
+    let stage = Stage {
+        database: &database,
+        work: &work,
+        criterion,
+        ordering,
+        target_seconds: work.average_seconds(),
+    };
+    assert_eq!(stage.ordered(&ranks, 0), expected, "{ordering:?}");
+}
+
+#[test]
+fn objects_go_in_the_order_asked_for() {
+    check_order(Ordering::Arbitrary, &[0, 1, 2, 3]);
+    check_order(Ordering::ElmId, &[0, 1, 2, 3]);
+    check_order(Ordering::LargestObjects, &[1, 2, 3, 0]);
+    // 4 seconds are too many: 4.5 is the least that is enough, 1 + 2 + 2.5 the fewest small ones.
+    check_order(Ordering::FewestMigrations, &[1, 2, 3, 0]);
+    check_order(Ordering::SmallObjects, &[2, 3, 0, 1]);
+}
+
+#[test]
+fn fanout_and_rounds_are_vts() {
+    let check = |knowledge: Knowledge, ranks, expected| assert_eq!(knowledge.resolve(ranks), expected);
+    check(Knowledge::Log, 2, (2, 1));
+    check(Knowledge::Log, 64, (8, 2));
+    check(Knowledge::Log, 512, (8, 3));
+    check(Knowledge::Log, 100_000, (18, 4));
+    check(Knowledge::LogFanout(2), 1000, (2, 10));
+    check(Knowledge::LogFanout(1), 5, (1, 5));
+    check(Knowledge::LogRounds(2), 100, (10, 2));
+    check(Knowledge::Complete, 7, (6, 1));
+}
+
+#[track_caller]
+fn check_error(params: &str, expected: &str) {
+    let error = crate::registry::parse(&format!("TemperedLB:{params}"), &[]).expect_err(params).to_string();
+    assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+}
+
+#[test]
+fn parameters_that_do_not_go_together_are_refused() {
+    check_error("fanout=2,rounds=3", "give fanout or rounds, or take knowledge=UserDefined");
+    check_error("knowledge=UserDefined,fanout=2", "give both fanout and rounds");
+    check_error("knowledge=complete,rounds=2", "so give neither");
+    check_error("knowledge=all", "known are Log, Complete, UserDefined");
+    check_error("fanout=0", "expected `auto` or a number of at least 1");
+    check_error("criterion=strict", "known are Grapevine, ModifiedGrapevine");
+    check_error("transfer=Recursive", "known are Original, SwapClusters");
+    check_error("ordering=size", "FewestMigrations");
+}
+
+proptest! {
+    #[test]
+    fn the_heaviest_pe_never_gets_heavier(
+        mut database in arbitrary::database(8, 1, false),
+        criterion in prop::sample::select(vec!["Grapevine", "ModifiedGrapevine"]),
+        transfer in prop::sample::select(vec!["Original", "SwapClusters"]),
+    ) {
+        database.pes.iter_mut().for_each(|pe| pe.available = true);
+        let spec = format!("TemperedLB:criterion={criterion},transfer={transfer}");
+        let answer = assign(&spec, &database).expect("it serves every database");
+        let [before, after] = [database.placement(), answer.pe_of]
+            .map(|pe_of| database.pe_loads(&pe_of).into_iter().fold(0.0, f64::max));
+        prop_assert!(after <= before * (1.0 + 1e-9), "{} became {}", before, after);
+    }
+}

@@ -1,0 +1,306 @@
+//! What the balancers that look at messages share: who talks to whom, what a message costs a PE, and how
+//! PEs above the limit give objects away when the best object to give depends on who talks to whom.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::{Add, AddAssign, Sub};
+
+use rustc_hash::FxHashMap;
+
+use super::load::order;
+use crate::Database;
+use crate::database::End;
+use crate::registry::{Param, ParamError, Params};
+
+/// Messages and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Volume {
+    pub(super) messages: u64,
+    pub(super) bytes: u64,
+}
+
+impl Add for Volume {
+    type Output = Volume;
+
+    fn add(self, other: Volume) -> Volume {
+        Volume { messages: self.messages + other.messages, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl AddAssign for Volume {
+    fn add_assign(&mut self, other: Volume) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Volume {
+    type Output = Volume;
+
+    fn sub(self, other: Volume) -> Volume {
+        Volume { messages: self.messages - other.messages, bytes: self.bytes - other.bytes }
+    }
+}
+
+/// What a message that crosses PEs costs, at speed 1, each of the two: the PE that sends and the one that
+/// receives.
+///
+/// Charm++'s GreedyCommLB charges both ends, its RefineCommLB only the sender. Handling a message takes
+/// time on either side, and one rule for both strategies makes their placements comparable.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MessageCost {
+    /// Seconds per message.
+    pub alpha_seconds: f64,
+    /// Seconds per byte.
+    pub beta_seconds_per_byte: f64,
+}
+
+/// [`MessageCost::alpha_seconds`] for the registry; the default is Charm++'s.
+pub(super) const ALPHA: Param = Param {
+    key: "alpha_seconds",
+    default: "35e-6",
+    help: "what a message that crosses PEs costs either PE, in seconds",
+};
+
+/// [`MessageCost::beta_seconds_per_byte`] for the registry; the default is Charm++'s.
+pub(super) const BETA: Param = Param {
+    key: "beta_seconds_per_byte",
+    default: "8.5e-9",
+    help: "what each of its bytes costs besides, in seconds",
+};
+
+impl MessageCost {
+    /// The values of [`ALPHA`] and [`BETA`].
+    pub(super) fn take(params: &mut Params) -> Result<MessageCost, ParamError> {
+        let mut take = |param: Param| {
+            let seconds: f64 = params.take(param.key)?;
+            if seconds.is_finite() && seconds >= 0.0 {
+                return Ok(seconds);
+            }
+            let expected = format!("a time in seconds is finite and not negative, as in {}", param.default);
+            Err(params.bad(param.key, &seconds.to_string(), expected))
+        };
+        Ok(MessageCost { alpha_seconds: take(ALPHA)?, beta_seconds_per_byte: take(BETA)? })
+    }
+
+    /// Seconds at speed 1 that this volume costs either end.
+    pub(super) fn seconds(&self, volume: Volume) -> f64 {
+        self.alpha_seconds * volume.messages as f64 + self.beta_seconds_per_byte * volume.bytes as f64
+    }
+}
+
+/// Who talks to whom: what each object exchanges with every other and with PEs, whichever way.
+pub(super) struct Traffic {
+    /// The partners of object `o` are `partners[offsets[o]..offsets[o + 1]]`.
+    offsets: Vec<usize>,
+    partners: Vec<(End, Volume)>,
+}
+
+impl Traffic {
+    /// The traffic of a checked database. What PEs say to PEs, or an object to itself, is left out.
+    pub(super) fn of(database: &Database) -> Traffic {
+        let directed = || {
+            let both = database.edges.iter().flat_map(|edge| {
+                let volume = Volume { messages: edge.messages, bytes: edge.bytes };
+                [(edge.from, edge.to, volume), (edge.to, edge.from, volume)]
+            });
+            both.filter_map(|(from, to, volume)| match from {
+                End::Object(object) if from != to && volume != Volume::default() => {
+                    Some((object as usize, to, volume))
+                }
+                _ => None,
+            })
+        };
+        let mut starts = vec![0usize; database.objects.len() + 1];
+        directed().for_each(|(object, ..)| starts[object + 1] += 1);
+        for object in 0..database.objects.len() {
+            starts[object + 1] += starts[object];
+        }
+        let mut next = starts.clone();
+        let mut all = vec![(End::Pe(0), Volume::default()); starts[database.objects.len()]];
+        for (object, end, volume) in directed() {
+            all[next[object]] = (end, volume);
+            next[object] += 1;
+        }
+        let mut traffic = Traffic { offsets: vec![0], partners: Vec::with_capacity(all.len()) };
+        for object in 0..database.objects.len() {
+            let row = &mut all[starts[object]..starts[object + 1]];
+            row.sort_unstable_by_key(|&(end, _)| end);
+            for same in row.chunk_by(|a, b| a.0 == b.0) {
+                let volume = same.iter().fold(Volume::default(), |sum, &(_, volume)| sum + volume);
+                traffic.partners.push((same[0].0, volume));
+            }
+            traffic.offsets.push(traffic.partners.len());
+        }
+        traffic
+    }
+
+    /// The partners of `object`, each once, and what it exchanges with them.
+    pub(super) fn partners(&self, object: u32) -> &[(End, Volume)] {
+        &self.partners[self.offsets[object as usize]..self.offsets[object as usize + 1]]
+    }
+}
+
+/// The place of an object that has none yet.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// What one object exchanges with each PE. It is made once and filled for one object after the other.
+pub(super) struct Affinity {
+    volume_of: Vec<Volume>,
+    /// The PEs it exchanges anything with, in no order.
+    pub(super) pes: Vec<u32>,
+    /// What it exchanges with all of them.
+    pub(super) total: Volume,
+}
+
+impl Affinity {
+    pub(super) fn new(pes: usize) -> Affinity {
+        Affinity { volume_of: vec![Volume::default(); pes], pes: Vec::new(), total: Volume::default() }
+    }
+
+    /// Fills it for `object` when object `i` is on `placement[i]`; those that are [`NOWHERE`] do not count.
+    pub(super) fn fill(&mut self, traffic: &Traffic, object: u32, placement: &[u32]) {
+        for pe in self.pes.drain(..) {
+            self.volume_of[pe as usize] = Volume::default();
+        }
+        self.total = Volume::default();
+        for &(end, volume) in traffic.partners(object) {
+            let pe = end.pe(placement);
+            if pe == NOWHERE {
+                continue;
+            }
+            let sum = &mut self.volume_of[pe as usize];
+            if *sum == Volume::default() {
+                self.pes.push(pe);
+            }
+            *sum += volume;
+            self.total += volume;
+        }
+    }
+
+    /// What it exchanges with `pe`.
+    pub(super) fn with(&self, pe: u32) -> Volume {
+        self.volume_of[pe as usize]
+    }
+
+    /// What of it crosses PEs when it is on `pe`.
+    pub(super) fn crossing(&self, pe: u32) -> Volume {
+        self.total - self.with(pe)
+    }
+}
+
+/// By what a balancer gives objects away.
+pub(super) trait Rule {
+    /// How good a move is; the largest is made first.
+    type Score: Ord + Copy;
+
+    /// The best move of `object` off its PE: its score, and the PE that takes it. `None` if nobody can.
+    fn best(&mut self, object: u32) -> Option<(Self::Score, u32)>;
+
+    /// Makes the move.
+    fn apply(&mut self, object: u32, receiver: u32);
+
+    /// Seconds of `pe` as they stand.
+    fn seconds(&self, pe: u32) -> f64;
+
+    /// Where every object is as it stands.
+    fn placement(&self) -> &[u32];
+
+    /// Lets `pe`, which has come down to the limit, take objects.
+    fn open(&mut self, pe: u32);
+}
+
+/// The PEs `heavy`, above `limit`, give away objects of `movable` until they are below it, or nobody takes
+/// any: again and again the heaviest makes its best move. O((n + E) log n) moves are weighed at most once
+/// per move of a partner.
+pub(super) fn give_away<R: Rule>(
+    rule: &mut R,
+    traffic: &Traffic,
+    heavy: &[u32],
+    movable: &[u32],
+    limit_seconds: f64,
+) {
+    let mut donors: BinaryHeap<(u64, Reverse<u32>)> =
+        heavy.iter().map(|&pe| (order(rule.seconds(pe)), Reverse(pe))).collect();
+    // The moves of each donor. An entry may be out of date: a move that became worse is weighed again when
+    // its turn comes, one that may have become better is entered again.
+    type Moves<S> = BinaryHeap<(S, Reverse<u32>)>;
+    let mut moves: FxHashMap<u32, Moves<R::Score>> =
+        heavy.iter().map(|&pe| (pe, BinaryHeap::new())).collect();
+    let enter = |rule: &mut R, moves: &mut FxHashMap<u32, Moves<R::Score>>, object: u32| {
+        if let Some(own) = moves.get_mut(&rule.placement()[object as usize]) {
+            own.extend(rule.best(object).map(|(score, _)| (score, Reverse(object))));
+        }
+    };
+    let mut may_move = vec![false; rule.placement().len()];
+    for &object in movable {
+        may_move[object as usize] = true;
+        enter(rule, &mut moves, object);
+    }
+    while let Some((_, Reverse(donor))) = donors.pop() {
+        let Some(own) = moves.get_mut(&donor) else { continue };
+        let next = loop {
+            let Some((score, Reverse(object))) = own.pop() else { break None };
+            if rule.placement()[object as usize] != donor {
+                continue;
+            }
+            match rule.best(object) {
+                Some((now, _)) if now < score => own.push((now, Reverse(object))),
+                Some((_, receiver)) => break Some((object, receiver)),
+                None => {}
+            }
+        };
+        // Nobody takes anything: this PE stays as it is, and another may have smaller objects.
+        let Some((object, receiver)) = next else { continue };
+        rule.apply(object, receiver);
+        for &(partner, _) in traffic.partners(object) {
+            if let End::Object(partner) = partner
+                && may_move[partner as usize]
+            {
+                enter(rule, &mut moves, partner);
+            }
+        }
+        if rule.seconds(donor) > limit_seconds {
+            donors.push((order(rule.seconds(donor)), Reverse(donor)));
+        } else {
+            moves.remove(&donor);
+            rule.open(donor);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::Edge;
+    use crate::testing::database;
+
+    fn edge(from: End, to: End, messages: u64, bytes: u64) -> Edge {
+        Edge { from, to, messages, bytes }
+    }
+
+    #[test]
+    fn traffic_is_what_partners_exchange_whichever_way() {
+        let mut database = database(3, &[(1.0, 0), (1.0, 1), (1.0, 2)]);
+        let (a, b, c) = (End::Object(0), End::Object(1), End::Object(2));
+        database.edges = vec![
+            edge(a, b, 1, 5 << 40),
+            edge(b, a, 2, 7),
+            edge(c, c, 9, 9),
+            edge(End::Pe(1), a, 1, 0),
+            edge(End::Pe(0), End::Pe(1), 4, 4),
+            edge(b, c, 0, 0),
+        ];
+        let traffic = Traffic::of(&database);
+        let volume = |messages, bytes| Volume { messages, bytes };
+        assert_eq!(traffic.partners(0), [(b, volume(3, (5 << 40) + 7)), (End::Pe(1), volume(1, 0))]);
+        assert_eq!(traffic.partners(1), [(a, volume(3, (5 << 40) + 7))]);
+        assert_eq!(traffic.partners(2), []);
+
+        let mut affinity = Affinity::new(3);
+        affinity.fill(&traffic, 0, &[0, 2, NOWHERE]);
+        assert_eq!((affinity.with(2), affinity.with(1)), (volume(3, (5 << 40) + 7), volume(1, 0)));
+        assert_eq!(affinity.crossing(2), volume(1, 0));
+        affinity.fill(&traffic, 1, &[NOWHERE, 2, 0]);
+        assert_eq!((affinity.total, affinity.pes.len(), affinity.with(2)), (volume(0, 0), 0, volume(0, 0)));
+    }
+}
