@@ -212,7 +212,6 @@ mod tests {
     use crate::cost::Metrics;
     use crate::database::{Edge, End};
     use crate::graph::load;
-    use crate::mapping::treematch::tests::lean_md;
     use crate::testing::{assign_on, database};
     use crate::topology::parse;
     use proptest::prelude::{Just, Strategy as _, prop, prop_assert, prop_assert_eq, proptest};
@@ -251,17 +250,21 @@ mod tests {
 
     #[test]
     fn figure_5_the_matching_saves_migrations_of_lean_md() {
-        // 960 chares on 64 cores, dealt out; greedy moves nearly all, refinement few.
-        let database = lean_md(64);
-        let count = |spec| moves(spec, &database, "tree:8:2:4");
-        let (greedy, refine) = (count("GreedyLB"), count("RefineLB"));
-        let (on, off) = (count("TMLB_MIN_WEIGHT"), count("TMLB_MIN_WEIGHT:matching=off"));
-        assert!(greedy >= 900 && refine <= 144, "greedy {greedy}, refine {refine}");
-        assert!((600..=960).contains(&off) && on < off && on < greedy, "matching on {on}, off {off}");
-        let topology = parse("tree:8:2:4").expect("a tree");
-        let pe_of = assign_on("TMLB_MIN_WEIGHT", &database, "tree:8:2:4").expect("an answer").pe_of;
-        let imbalance = Metrics::of(&database, &*topology, &pe_of).imbalance;
-        assert!(imbalance <= 0.02, "imbalance {imbalance}");
+        // 960 chares on 64 cores; greedy moves nearly all, refinement few.
+        let blocks = load("leanmd:4x4x4,particles=100-250").expect("LeanMD").remap(64);
+        let mut dealt = blocks.clone();
+        dealt.objects.iter_mut().zip(0..).for_each(|(object, i)| object.pe = i % 64);
+        for database in [blocks, dealt] {
+            let count = |spec| moves(spec, &database, "tree:8:2:4");
+            let (greedy, refine) = (count("GreedyLB"), count("RefineLB"));
+            let (on, off) = (count("TMLB_MIN_WEIGHT"), count("TMLB_MIN_WEIGHT:matching=off"));
+            assert!(greedy >= 900 && refine <= 144, "greedy {greedy}, refine {refine}");
+            assert!((600..=960).contains(&off) && on < off && on < greedy, "matching on {on}, off {off}");
+            let topology = parse("tree:8:2:4").expect("a tree");
+            let pe_of = assign_on("TMLB_MIN_WEIGHT", &database, "tree:8:2:4").expect("an answer").pe_of;
+            let imbalance = Metrics::of(&database, &*topology, &pe_of).imbalance;
+            assert!(imbalance <= 0.05, "imbalance {imbalance}");
+        }
     }
 
     #[test]

@@ -33,45 +33,6 @@ pub(in crate::mapping) fn figure_2() -> Database {
     database
 }
 
-/// LeanMD on 4x4x4 cells as in section VI.A of the 2013 paper: a chare for each cell and 14 for the pairs of
-/// each with itself and half of its 26 neighbors. Chares are dealt to `pes` PEs in turn; loads grow with the
-/// particles of both cells, which range from 100 to 250.
-pub(in crate::mapping) fn lean_md(pes: usize) -> Database {
-    const SIDE: i32 = 4;
-    let cells = (SIDE * SIDE * SIDE) as u32;
-    let number = |[x, y, z]: [i32; 3]| {
-        (z.rem_euclid(SIDE) + SIDE * (y.rem_euclid(SIDE) + SIDE * x.rem_euclid(SIDE))) as u32
-    };
-    let particles = |cell: u32| f64::from(100 + cell * 150 / cells);
-    let mut loads: Vec<f64> = (0..cells).map(|cell| 1e-8 * particles(cell)).collect();
-    let mut edges = Vec::new();
-    for cell in 0..cells as i32 {
-        let at = [cell / (SIDE * SIDE), cell / SIDE % SIDE, cell % SIDE];
-        let steps = (0..27).map(|step| [step / 9 - 1, step / 3 % 3 - 1, step % 3 - 1]);
-        for step in steps.filter(|step| *step >= [0, 0, 0]) {
-            let other = number([0, 1, 2].map(|i| at[i] + step[i]));
-            let apart = step.iter().filter(|&&coordinate| coordinate != 0).count();
-            let compute = loads.len() as u32;
-            let work = particles(cell as u32) * particles(other) * [0.5, 0.5, 0.2, 0.1][apart];
-            loads.push(1e-8 * work);
-            for end in if other == cell as u32 { vec![other] } else { vec![cell as u32, other] } {
-                let bytes = (24.0 * particles(end)) as u64;
-                let edge =
-                    |from, to| Edge { from: End::Object(from), to: End::Object(to), messages: 1, bytes };
-                edges.extend([edge(end, compute), edge(compute, end)]);
-            }
-        }
-    }
-    let objects: Vec<(f64, u32)> = loads.into_iter().zip((0..pes as u32).cycle()).collect();
-    Database { edges, ..database(pes, &objects) }
-}
-
-#[test]
-fn lean_md_has_the_chares_of_the_paper() {
-    let database = lean_md(64);
-    assert_eq!((database.objects.len(), Graph::of(&database).edges()), (960, 27 * 64));
-}
-
 /// Whether exactly these PEs are used, by one object each.
 #[track_caller]
 pub(in crate::mapping) fn check_leaves(pe_of: &[u32], expected: &[u32]) {
