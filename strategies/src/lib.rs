@@ -14,6 +14,7 @@
 //! - [`partition`]: grouping objects;
 //! - [`balance`]: strategies that look at load;
 //! - [`mapping`]: strategies that look at the machine;
+//! - [`network`]: how long messages take on a machine's links;
 //! - [`replay`]: what other strategies would have done at a recorded step;
 //! - [`registry`]: every strategy by name, its parameters and its help;
 //! - [`schedule`]: which strategy runs at which load-balancing step;
@@ -25,6 +26,8 @@ pub mod cost;
 pub mod database;
 pub mod graph;
 pub mod mapping;
+pub mod network;
+mod params;
 pub mod partition;
 mod random;
 pub mod registry;

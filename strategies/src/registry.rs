@@ -5,7 +5,6 @@
 //! no value can contain them.
 
 use std::fmt::{self, Write as _};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::balance::{
@@ -15,7 +14,7 @@ use crate::balance::{
 use crate::mapping::{
     refine_topolb, tmlb_min_weight, tmlb_tree_based, topocentlb, topolb, treematch, treematch_const,
 };
-use crate::spelling::{nearest, suggestion};
+pub use crate::params::{Param, ParamError, Params};
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 /// Every strategy, in the order help lists them.
@@ -60,72 +59,6 @@ pub struct Named {
     pub make: fn(&mut Params) -> Result<Box<dyn Strategy>, ParamError>,
 }
 
-/// A key a strategy takes.
-pub struct Param {
-    /// Its name in a spec.
-    pub key: &'static str,
-    /// Its value if none is given; empty if one must be given.
-    pub default: &'static str,
-    /// What it means, its unit and its values.
-    pub help: &'static str,
-}
-
-/// The parameters somebody gave to a strategy, taken out one by one.
-#[derive(Debug)]
-pub struct Params {
-    strategy: &'static str,
-    defaults: Vec<(&'static str, &'static str)>,
-    given: Vec<(String, String)>,
-}
-
-/// A spec that names no strategy, or gives one what it does not take.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ParamError {
-    /// No strategy has that name.
-    #[error("there is no strategy `{name}`{}; known are {known}", suggestion(.nearest))]
-    UnknownStrategy {
-        /// The name as written.
-        name: String,
-        /// The known name that is closest to it, if any is close.
-        nearest: Option<String>,
-        /// Every known name.
-        known: String,
-    },
-    /// The strategy takes no such key.
-    #[error("{strategy} takes no `{key}`{}; {known}", suggestion(.nearest))]
-    UnknownKey {
-        /// The strategy.
-        strategy: String,
-        /// The key as written.
-        key: String,
-        /// The known key that is closest to it, if any is close.
-        nearest: Option<String>,
-        /// A phrase that names every key it takes.
-        known: String,
-    },
-    /// A value that is not of the kind the key wants.
-    #[error("{strategy}:{key}={value} is not understood: {expected}")]
-    BadValue {
-        /// The strategy.
-        strategy: String,
-        /// The key.
-        key: String,
-        /// The value as written.
-        value: String,
-        /// What was expected, or what went wrong.
-        expected: String,
-    },
-    /// A spec that does not have the form of one.
-    #[error("`{spec}` is not a strategy: {reason}")]
-    Malformed {
-        /// The spec as written.
-        spec: String,
-        /// What is wrong with it and what was expected.
-        reason: String,
-    },
-}
-
 /// A strategy somebody chose.
 #[derive(Clone)]
 pub struct Choice {
@@ -143,52 +76,6 @@ impl fmt::Debug for Choice {
             .field("spec", &self.spec)
             .field("needs_communication", &self.needs_communication)
             .finish_non_exhaustive()
-    }
-}
-
-impl Params {
-    /// The value of `key`, or its default, as a `T`.
-    ///
-    /// # Errors
-    /// If the value is not a `T`, or none is given for a key without a default.
-    pub fn take<T>(&mut self, key: &str) -> Result<T, ParamError>
-    where
-        T: FromStr,
-        T::Err: fmt::Display,
-    {
-        let default =
-            self.defaults.iter().find(|(known, _)| *known == key).map_or("", |(_, default)| *default);
-        let value = match self.given.iter().position(|(given, _)| given == key) {
-            Some(position) => self.given.remove(position).1,
-            None => default.to_string(),
-        };
-        if value.is_empty() {
-            return Err(self.bad(key, "", "a value must be given"));
-        }
-        value.parse().map_err(|error: T::Err| self.bad(key, &value, error))
-    }
-
-    /// The allowed imbalance, max/avg - 1: the value of the key `imbalance`.
-    ///
-    /// # Errors
-    /// If it is not a finite number of at least 0.
-    pub fn take_imbalance(&mut self) -> Result<f64, ParamError> {
-        let imbalance: f64 = self.take("imbalance")?;
-        if imbalance.is_finite() && imbalance >= 0.0 {
-            return Ok(imbalance);
-        }
-        let expected = "the allowed max/avg - 1 is a number of at least 0, as in 0.05";
-        Err(self.bad("imbalance", &imbalance.to_string(), expected))
-    }
-
-    /// The error for a value of `key` that is understood and cannot be used.
-    pub fn bad(&self, key: &str, value: &str, expected: impl fmt::Display) -> ParamError {
-        ParamError::BadValue {
-            strategy: self.strategy.to_string(),
-            key: key.to_string(),
-            value: value.to_string(),
-            expected: expected.to_string(),
-        }
     }
 }
 
@@ -215,7 +102,8 @@ fn parse_one(spec: &str, own: &[Choice]) -> Result<Choice, ParamError> {
     if let Some(choice) = own.iter().find(|choice| choice.spec == spec) {
         return Ok(choice.clone());
     }
-    let malformed = |reason: String| ParamError::Malformed { spec: spec.to_string(), reason };
+    let malformed =
+        |reason: String| ParamError::Malformed { spec: spec.to_string(), what: "strategy", reason };
     let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
     if name.is_empty() {
         return Err(malformed("expected NAME or NAME:key=value,key=value".into()));
@@ -226,43 +114,12 @@ fn parse_one(spec: &str, own: &[Choice]) -> Result<Choice, ParamError> {
         }
         let own_names = own.iter().map(|choice| choice.spec.as_str());
         let known: Vec<&str> = ALL.iter().map(|named| named.name).chain(own_names).collect();
-        return Err(ParamError::UnknownStrategy {
-            name: name.to_string(),
-            nearest: nearest(name, &known),
-            known: known.join(", "),
-        });
+        return Err(ParamError::unknown("strategy", name, &known));
     };
-    let mut given: Vec<(String, String)> = Vec::new();
-    for pair in rest.split(',').filter(|_| !rest.is_empty()) {
-        let Some((key, value)) = pair.split_once('=') else {
-            return Err(malformed(format!("expected key=value, found `{pair}`")));
-        };
-        if given.iter().any(|(earlier, _)| earlier == key) {
-            return Err(malformed(format!("`{key}` is given twice")));
-        }
-        given.push((key.to_string(), value.to_string()));
-    }
-    let defaults = named.params.iter().map(|param| (param.key, param.default)).collect();
-    let mut params = Params { strategy: named.name, defaults, given };
-    let strategy = (named.make)(&mut params);
-    // A key nobody knows is the likelier cause of trouble, so it is named before a bad value.
-    let keys: Vec<&str> = named.params.iter().map(|param| param.key).collect();
-    if let Some((key, _)) = params.given.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
-        let known = if keys.is_empty() {
-            "it has no parameters".into()
-        } else {
-            format!("known are {}", keys.join(", "))
-        };
-        return Err(ParamError::UnknownKey {
-            strategy: named.name.to_string(),
-            key: key.clone(),
-            nearest: nearest(key, &keys),
-            known,
-        });
-    }
+    let strategy = Params::serve(named.name, named.params, rest, named.make)?;
     Ok(Choice {
         spec: spec.to_string(),
-        strategy: strategy?.into(),
+        strategy: strategy.into(),
         needs_communication: named.needs_communication,
     })
 }

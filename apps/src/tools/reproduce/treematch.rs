@@ -9,7 +9,8 @@
 use std::time::Instant;
 
 use equipoise_strategies::cost::Metrics;
-use equipoise_strategies::{Database, graph, registry, topology};
+use equipoise_strategies::{Database, graph, topology};
+use rayon::ThreadPoolBuilder;
 
 use super::axis::Axis;
 use super::chart::{Chart, Series};
@@ -170,32 +171,34 @@ struct Timed {
     seconds: f64,
 }
 
-/// Figure 9: elements on a ring send 1 MB to each of 7 neighbors, round-robin on the cores.
+/// Figure 9: elements on a ring send 1 MB to each of 7 neighbors, round-robin on the cores. Times are those of
+/// one thread.
 fn times(options: &Options) -> anyhow::Result<FigureResult> {
     let machine = topology::parse(MACHINE)?;
+    let alone = ThreadPoolBuilder::new().num_threads(1).build()?;
     let sizes = options.choose(&[64, 128, 256, 512, 1024], &[64, 128, 256]);
-    let repetitions = if options.small { 2 } else { 9 };
-    let sweeps = options.sweep(sizes.iter().copied(), |chares: usize| {
+    let mut databases = Vec::new();
+    let mut all = Vec::new();
+    for &chares in sizes {
         let mut database = graph::load(&format!("kneighbor:{chares},7,bytes=1000000"))?.remap(PES);
         for (object, pe) in database.objects.iter_mut().zip((0..PES).cycle()) {
             object.pe = pe;
         }
-        let time = |strategy| {
-            let choice = registry::parse(strategy, &[])?;
-            // Whether it has an answer; and what it needs is in memory from here on.
-            ask(strategy, &database, &*machine, options.seed)?;
-            // The least of several times is the one that nothing else took part in.
-            let mut seconds = f64::INFINITY;
-            for _ in 0..repetitions {
-                let begin = Instant::now();
-                choice.strategy.assign(&database, &*machine, options.seed)?;
-                seconds = seconds.min(begin.elapsed().as_secs_f64());
-            }
-            Ok(Timed { chares, strategy, seconds })
-        };
-        THINKING.into_iter().map(time).collect::<anyhow::Result<Vec<_>>>()
+        databases.push(database);
+        all.extend(THINKING.map(|strategy| Timed { chares, strategy, seconds: f64::INFINITY }));
+    }
+    // The least of several times is the one that nothing else took part in, and what goes on beside lasts:
+    // the times of one strategy are not taken one after the other.
+    let rounds = (1..=if options.small { 3 } else { 20 }).map(|round| format!("round {round}"));
+    options.sweep(rounds, |_| {
+        for (timed, number) in all.iter_mut().zip(0..) {
+            let database = &databases[number / THINKING.len()];
+            let begin = Instant::now();
+            alone.install(|| ask(timed.strategy, database, &*machine, options.seed))?;
+            timed.seconds = timed.seconds.min(begin.elapsed().as_secs_f64());
+        }
+        Ok(())
     })?;
-    let all: Vec<Timed> = sweeps.into_iter().flatten().collect();
     let of = |strategy: &'static str| all.iter().filter(move |timed| timed.strategy == strategy);
     let growth = |strategy: &'static str| {
         let points: Vec<(f64, f64)> =

@@ -19,7 +19,7 @@ fn hops_per_byte(spec: &str, graph: &str, machine: &str) -> f64 {
 
 #[test]
 fn a_square_mesh_on_its_torus_is_mapped_perfectly() {
-    for side in 4..=32 {
+    for side in (4..=32).chain([48, 64]) {
         for bytes in [1, 33333] {
             let graph = format!("mesh:{side}x{side},bytes={bytes}");
             let hops = hops_per_byte("TopoLB", &graph, &format!("torus:{side}x{side}"));
@@ -48,7 +48,7 @@ fn an_independent_implementation_has_the_same_hops_per_byte() {
             rows += 1;
         }
     }
-    assert_eq!(rows, 19 + 12);
+    assert!(rows >= 19 + 12, "the table has {rows} rows");
 }
 
 /// Algorithm 1 as printed (with the mean over free PEs), every cost computed anew each time.
