@@ -62,13 +62,26 @@ fn check(place: &Place, graph: &str, topology: &str, balancer: &str) -> bool {
 #[test]
 fn an_independent_program_finds_the_same_numbers_for_generated_graphs() {
     let place = Place::new();
-    for topology in ["torus:4x4x4", "torus:8x2", "torus:5x3", "mesh:8x8", "mesh:7x3x2", "tree:4:4:4/100:10:1"]
-    {
-        for graph in ["mesh:8x8", "torus:6x4x3"] {
-            for balancer in ["RandomLB", "TopoLB"] {
-                if !check(&place, graph, topology, balancer) {
-                    return;
-                }
+    let machines = [
+        "torus:4x4x4",
+        "torus:8x2",
+        "torus:5x3",
+        "mesh:8x8",
+        "mesh:7x3x2",
+        "hypercube:5",
+        "tree:4:4:4/100:10:1",
+    ];
+    let runs = [
+        ("mesh:8x8", "RandomLB"),
+        ("mesh:8x8", "TopoLB"),
+        ("mesh:8x8", "TreeMatch"),
+        ("torus:6x4x3", "TopoCentLB"),
+        ("torus:6x4x3", "RecBipartLB+RefineTopoLB"),
+    ];
+    for topology in machines {
+        for (graph, balancer) in runs {
+            if !check(&place, graph, topology, balancer) {
+                return;
             }
         }
     }

@@ -14,7 +14,7 @@ use equipoise_strategies::{Database, Topology, graph, topology};
 use super::axis::Axis;
 use super::chart::{Chart, Series};
 use super::figure::{Criterion, Figure, FigureResult, Options};
-use super::mapping::{hops, mean_distance, random_hops};
+use super::mapping::{SEEDS, hops, mean_distance, random_hops};
 use super::rows::{Cell, Rows};
 
 /// Figure 1.
@@ -65,7 +65,7 @@ struct Family {
     /// What a random mapping is expected to give, as the paper has it for `p` processors.
     expected: fn(p: f64) -> f64,
     expected_name: &'static str,
-    /// How near to that they must be, mean of 5, for p >= 64, if the formula holds for every torus.
+    /// How near to that they must be, in the mean, for p >= 64, if the formula holds for every torus.
     within: Option<f64>,
     /// On which TopoLB finds a perfect mapping when ties go to the lowest numbers.
     perfect: fn(&Pair) -> bool,
@@ -215,7 +215,7 @@ fn all_strategies(options: &Options, family: &Family) -> anyhow::Result<FigureRe
     let theory = all.iter().map(|all| (all.measured.p(), (family.expected)(all.measured.p())));
     let chart = chart(vec![
         Series::theory(family.expected_name, theory),
-        Series::measured("random (mean of 5)", series(|all| all.random)),
+        Series::measured(format!("random (mean of {SEEDS})"), series(|all| all.random)),
         Series::measured(TOPOCENTLB, series(|all| all.measured.topocentlb)),
         Series::measured(TOPOLB, series(|all| all.measured.topolb)),
         Series::measured(REFINED, series(|all| all.refined)),
