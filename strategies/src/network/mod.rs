@@ -15,15 +15,18 @@ use crate::Topology;
 use crate::params::{Param, ParamError, Params};
 
 mod events;
+pub mod exchange;
+mod flow;
 mod ideal;
 mod wires;
 
 pub use events::Events;
+pub use flow::{Flow, Sharing};
 pub use ideal::Ideal;
 pub use wires::Wires;
 
 /// Every kind of network, in the order help lists them.
-pub const ALL: &[&Kind] = &[&ideal::KIND];
+pub const ALL: &[&Kind] = &[&ideal::KIND, &flow::KIND];
 
 /// A kind of network as a spec names it.
 pub struct Kind {
