@@ -23,7 +23,9 @@ mod leanmd;
 mod mapping;
 mod rows;
 mod topolb;
+mod topolb_network;
 mod treematch;
+mod treematch_runs;
 
 use chart::Series;
 pub(super) use figure::Figure;
@@ -37,8 +39,19 @@ const ALL: &[Figure] = &[
     topolb::TOPOLB_4,
     leanmd::TOPOLB_5,
     leanmd::TOPOLB_6,
+    topolb_network::TOPOLB_TABLE1,
+    topolb_network::TOPOLB_7,
+    topolb_network::TOPOLB_8,
+    topolb_network::TOPOLB_9,
+    topolb_network::TOPOLB_10,
+    topolb_network::TOPOLB_11,
+    treematch_runs::TREEMATCH_4,
     treematch::TREEMATCH_5,
+    treematch_runs::TREEMATCH_6,
+    treematch_runs::TREEMATCH_7,
+    treematch_runs::TREEMATCH_8,
     treematch::TREEMATCH_9,
+    treematch_runs::TREEMATCH_10,
 ];
 
 /// What is made, and where it goes.
