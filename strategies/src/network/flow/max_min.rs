@@ -33,6 +33,8 @@ const NONE: u32 = u32::MAX;
 
 /// Flows on links, with max-min fair rates. Flows are numbered by whoever starts them.
 pub struct MaxMin {
+    /// By link: what every change of a flow looks up, and the rest.
+    rooms: Vec<Room>,
     links: Vec<Link>,
     flows: Vec<Flow>,
     /// By flow: its route.
@@ -43,17 +45,28 @@ pub struct MaxMin {
     due: Events<u32>,
     /// The level the filling has reached.
     reached: f64,
+    /// Room for the flows of a link that is looked at.
+    seen: Vec<Seen>,
     /// How many fillings there were.
     fillings: u64,
+}
+
+/// What flows leave of a link.
+struct Room {
+    /// Its capacity less its flows' rates, where those that others stop have the levels they have; minus
+    /// infinity, or not a number, where some are not stopped or stop here.
+    left: f64,
+    /// More than this is room for sure, in spite of rounding.
+    margin: f64,
+    /// Whether something happens to it next.
+    is_due: bool,
+    is_stale: bool,
 }
 
 /// A link.
 struct Link {
     /// What its flows may have in all, in bytes per second.
     capacity: f64,
-    /// What they leave of it, when those that others stop have the levels they have; infinitely less than
-    /// nothing, or not a number, where some are not stopped or stop here.
-    room: f64,
     /// The flows on it.
     members: Vec<Member>,
     /// How many of them have it as their bottleneck, and their level.
@@ -64,7 +77,6 @@ struct Link {
     /// The last filling in which its flows rose, and in which they did so without limit.
     raised: u64,
     released: u64,
-    is_stale: bool,
 }
 
 /// What can happen to a link while levels rise.
@@ -81,15 +93,13 @@ enum Step {
 struct Member {
     flow: u32,
     hop: u32,
+}
+
+/// A flow as a link sees it.
+struct Seen {
     weight: f64,
     /// Where others stop it; infinity if it is this link that does, or nobody.
     level: f64,
-}
-
-/// The level at which a link saturates, and how many of its flows are above it.
-struct Saturation {
-    level: f64,
-    above: u32,
 }
 
 /// A link on a route: the flow is its member `place`.
@@ -115,22 +125,29 @@ impl MaxMin {
     pub fn new(capacities: impl IntoIterator<Item = f64>) -> Self {
         let link = |capacity| Link {
             capacity,
-            room: capacity,
             members: Vec::new(),
             stopped: 0,
             level: f64::INFINITY,
             next: None,
             raised: 0,
             released: 0,
+        };
+        let links: Vec<Link> = capacities.into_iter().map(link).collect();
+        let room = |&Link { capacity, .. }: &Link| Room {
+            left: capacity,
+            margin: MARGIN * capacity,
+            is_due: false,
             is_stale: false,
         };
         MaxMin {
-            links: capacities.into_iter().map(link).collect(),
+            rooms: links.iter().map(room).collect(),
+            links,
             flows: Vec::new(),
             routes: Vec::new(),
             stale: Vec::new(),
             due: Events::new(),
             reached: 0.0,
+            seen: Vec::new(),
             fillings: 0,
         }
     }
@@ -147,26 +164,20 @@ impl MaxMin {
         for (link, hop) in route.into_iter().zip(0..) {
             let members = &mut self.links[link as usize].members;
             self.routes[flow].push(Hop { link, place: members.len() as u32 });
-            members.push(Member { flow: flow as u32, hop, weight, level: f64::INFINITY });
+            members.push(Member { flow: flow as u32, hop });
             self.look_at(link);
         }
     }
 
     /// Ends a flow.
     pub fn end(&mut self, flow: usize) {
-        let bottleneck = std::mem::replace(&mut self.flows[flow].bottleneck, NONE);
-        if bottleneck != NONE {
-            self.links[bottleneck as usize].stopped -= 1;
-        }
+        // A flow that nobody notices.
+        self.change(flow as u32, 0.0, NONE);
         while let Some(Hop { link, place }) = self.routes[flow].pop() {
-            let state = &mut self.links[link as usize];
-            let is_narrow = state.set(place, 0.0);
-            state.members.swap_remove(place as usize);
-            if let Some(&Member { flow, hop, .. }) = state.members.get(place as usize) {
+            let members = &mut self.links[link as usize].members;
+            members.swap_remove(place as usize);
+            if let Some(&Member { flow, hop }) = members.get(place as usize) {
                 self.routes[flow as usize][hop as usize].place = place;
-            }
-            if is_narrow {
-                self.look_at(link);
             }
         }
     }
@@ -196,7 +207,7 @@ impl MaxMin {
 
     /// Notes that the flows of `link` are not what they were.
     fn look_at(&mut self, link: u32) {
-        if !std::mem::replace(&mut self.links[link as usize].is_stale, true) {
+        if !std::mem::replace(&mut self.rooms[link as usize].is_stale, true) {
             self.stale.push(link);
         }
     }
@@ -204,13 +215,18 @@ impl MaxMin {
     /// Finds out what happens next to every link that is to be looked at.
     fn look(&mut self) {
         while let Some(id) = self.stale.pop() {
-            let link = &mut self.links[id as usize];
-            link.is_stale = false;
-            let next = link.next(self.reached, self.fillings);
+            let (link, room) = (&mut self.links[id as usize], &mut self.rooms[id as usize]);
+            let see = |member: &Member| self.flows[member.flow as usize].seen_by(id);
+            self.seen.clear();
+            self.seen.extend(link.members.iter().map(see));
+            let load: f64 = self.seen.iter().map(|flow| flow.weight * flow.level).sum();
+            let has_room = load <= link.capacity * (1.0 + SLACK);
+            let next = if has_room { None } else { link.next(&self.seen, self.reached, self.fillings) };
             if let Some((level, _)) = next.filter(|_| next != link.next) {
                 self.due.add(level, id);
             }
             link.next = next;
+            *room = Room { left: link.capacity - load, is_due: next.is_some(), is_stale: false, ..*room };
         }
     }
 
@@ -223,7 +239,8 @@ impl MaxMin {
         for place in 0..link.members.len() {
             let flow = self.links[id as usize].members[place].flow;
             if self.flows[flow as usize].bottleneck == id {
-                self.change(flow, level, if is_limited { id } else { NONE }, changed);
+                self.note(flow, changed);
+                self.change(flow, level, if is_limited { id } else { NONE });
             }
         }
         self.look_at(id);
@@ -234,52 +251,63 @@ impl MaxMin {
         let link = &mut self.links[id as usize];
         link.level = level;
         for place in 0..link.members.len() {
-            // Of its own flows it does not know the level, so they are above as well.
-            let Member { flow, level: elsewhere, .. } = self.links[id as usize].members[place];
-            if elsewhere > level * (1.0 + SLACK) {
-                self.change(flow, level, id, changed);
+            let flow = self.links[id as usize].members[place].flow;
+            if self.flows[flow as usize].seen_by(id).level > level * (1.0 + SLACK) {
+                self.note(flow, changed);
+                self.change(flow, level, id);
             }
         }
     }
 
-    /// Changes a flow, of which the other links on its route have to know.
-    fn change(&mut self, id: u32, level: f64, bottleneck: u32, changed: &mut Vec<u32>) {
-        let flow = &mut self.flows[id as usize];
-        flow.level = level;
-        let before = std::mem::replace(&mut flow.bottleneck, bottleneck);
-        if std::mem::replace(&mut flow.changed, self.fillings) < self.fillings {
+    /// Appends a flow to those that changed in this filling.
+    fn note(&mut self, id: u32, changed: &mut Vec<u32>) {
+        if std::mem::replace(&mut self.flows[id as usize].changed, self.fillings) < self.fillings {
             changed.push(id);
         }
+    }
+
+    /// Gives a flow another level, of which the other links on its route have to know.
+    fn change(&mut self, id: u32, level: f64, bottleneck: u32) {
+        let flow = &mut self.flows[id as usize];
+        let (weight, level_before) = (flow.weight, std::mem::replace(&mut flow.level, level));
+        let before = std::mem::replace(&mut flow.bottleneck, bottleneck);
         if before != NONE {
             self.links[before as usize].stopped -= 1;
         }
         if bottleneck != NONE {
             self.links[bottleneck as usize].stopped += 1;
         }
-        for hop in 0..self.routes[id as usize].len() {
-            let Hop { link, place } = self.routes[id as usize][hop];
-            let is_here = link == bottleneck;
-            let is_narrow = self.links[link as usize].set(place, if is_here { f64::INFINITY } else { level });
-            if is_narrow && !is_here {
-                self.look_at(link);
+        for &Hop { link, .. } in &self.routes[id as usize] {
+            if link == bottleneck {
+                continue;
             }
+            let room = &mut self.rooms[link as usize];
+            room.left -= weight * (level - if link == before { f64::INFINITY } else { level_before });
+            let is_narrow = room.left.is_nan() || room.left <= room.margin;
+            if (is_narrow || room.is_due) && !std::mem::replace(&mut room.is_stale, true) {
+                self.stale.push(link);
+            }
+        }
+        if bottleneck != NONE {
+            self.rooms[bottleneck as usize].left = f64::NEG_INFINITY;
         }
     }
 }
 
-impl Link {
-    /// Gives a member another level; whether something may happen to the link because of it.
-    fn set(&mut self, place: u32, level: f64) -> bool {
-        let member = &mut self.members[place as usize];
-        let before = std::mem::replace(&mut member.level, level);
-        self.room -= member.weight * (level - before);
-        self.next.is_some() || self.room.is_nan() || self.room <= MARGIN * self.capacity
+impl Flow {
+    /// The flow as that link sees it.
+    fn seen_by(&self, link: u32) -> Seen {
+        let level = if self.bottleneck == link { f64::INFINITY } else { self.level };
+        Seen { weight: self.weight, level }
     }
+}
 
-    /// What happens to it next, at `reached` or above, with flows that others stop where they are thought
-    /// to.
-    fn next(&mut self, reached: f64, filling: u64) -> Option<(f64, Step)> {
-        let Saturation { level, above } = self.saturation(reached)?;
+impl Link {
+    /// What happens next to a link without room for all its flows, at `reached` or above, if others stop
+    /// them where they are thought to.
+    fn next(&self, flows: &[Seen], reached: f64, filling: u64) -> Option<(f64, Step)> {
+        let guess = if self.stopped > 0 { self.level } else { reached };
+        let (level, above) = saturation(self.capacity, flows, guess);
         if self.stopped > 0 && level > self.level * (1.0 + SLACK) {
             // Of several links that were saturated at one level, those with room now go first: the flows
             // that rise are then seen by the others.
@@ -293,43 +321,39 @@ impl Link {
         let is_lower = self.stopped > 0 && self.level > level * (1.0 + SLACK);
         (is_lower || above > self.stopped).then_some((level, Step::Saturate))
     }
+}
 
-    /// The level at which it saturates when flows that others stop have the levels they have: the root x of
-    /// sum over its flows of w_f min(x, x_f) = C, where x_f is infinite for those that it stops. None if
-    /// there is room for all.
-    ///
-    /// The left side is concave and piecewise linear. Newton's method goes from anywhere to the left of the
-    /// root, and from there to it, past another flow with each step.
-    fn saturation(&mut self, reached: f64) -> Option<Saturation> {
-        let load: f64 = self.members.iter().map(|member| member.weight * member.level).sum();
-        self.room = self.capacity - load;
-        if self.room >= -SLACK * self.capacity {
-            return None;
-        }
-        let mut level = if self.stopped > 0 { self.level } else { reached };
-        let mut least = 0.0;
-        loop {
-            let bound = level * (1.0 + SLACK);
-            // Room for those above and their weight, and the levels next to the bound.
-            let (mut room, mut weight, mut above) = (self.capacity, 0.0, 0);
-            let (mut below_it, mut above_it) = (0.0, f64::INFINITY);
-            for member in &self.members {
-                if member.level <= bound {
-                    room -= member.weight * member.level;
-                    below_it = f64::max(below_it, member.level);
-                } else {
-                    weight += member.weight;
-                    above += 1;
-                    above_it = f64::min(above_it, member.level);
-                }
+/// The level at which a link saturates, and how many of its flows are above it: the root x of
+/// sum over its flows of w_f min(x, x_f) = C, if there is one.
+///
+/// The left side is concave and piecewise linear. Newton's method goes from anywhere to the left of the
+/// root, and from there to it, past another flow with each step; from a good `guess` it is there at once.
+fn saturation(capacity: f64, flows: &[Seen], guess: f64) -> (f64, u32) {
+    let (mut level, mut least) = (guess, 0.0);
+    loop {
+        let bound = level * (1.0 + SLACK);
+        // Room for the flows above and their weight, and the levels next to the bound.
+        let (mut room, mut weight, mut above) = (capacity, 0.0, 0);
+        let (mut below_it, mut above_it) = (0.0, f64::INFINITY);
+        for flow in flows {
+            if flow.level <= bound {
+                room -= flow.weight * flow.level;
+                below_it = f64::max(below_it, flow.level);
+            } else {
+                weight += flow.weight;
+                above += 1;
+                above_it = f64::min(above_it, flow.level);
             }
-            // Without room or any flow above, this was to the right of the root by far.
-            level = if room > 0.0 && above > 0 { f64::max(least, room / weight) } else { least };
-            let bound = level * (1.0 + SLACK);
-            if above > 0 && below_it <= bound && bound < above_it {
-                return Some(Saturation { level, above });
-            }
-            least = level;
         }
+        if above == 0 && level == least {
+            return (level, 0);
+        }
+        // Without room or any flow above, the guess was too far to the right.
+        level = if room > 0.0 && above > 0 { f64::max(least, room / weight) } else { least };
+        let bound = level * (1.0 + SLACK);
+        if above > 0 && below_it <= bound && bound < above_it {
+            return (level, above);
+        }
+        least = level;
     }
 }
