@@ -191,6 +191,21 @@ impl Params {
         Err(self.bad(key, &seconds.to_string(), "a time in seconds is a number of at least 0"))
     }
 
+    /// A time as [`Params::take_seconds`], or none if the value is the word `otherwise`.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub fn take_seconds_or(&mut self, key: &str, otherwise: &str) -> Result<Option<f64>, ParamError> {
+        let value: String = self.take(key)?;
+        if value == otherwise {
+            return Ok(None);
+        }
+        match value.parse() {
+            Ok(seconds) if f64::is_finite(seconds) && seconds >= 0.0 => Ok(Some(seconds)),
+            _ => Err(self.bad(key, &value, format!("expected seconds, at least 0, or `{otherwise}`"))),
+        }
+    }
+
     /// The error for a value of `key` that is understood and cannot be used.
     pub fn bad(&self, key: &str, value: &str, expected: impl fmt::Display) -> ParamError {
         ParamError::BadValue {

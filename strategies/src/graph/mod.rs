@@ -19,6 +19,8 @@ mod metis_format;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use csv::rows as edge_list;
+
 /// An undirected weighted graph in compressed sparse rows.
 ///
 /// The weight of an edge is all bytes its ends exchange, both ways. There are no loops, and no edges

@@ -201,6 +201,10 @@ impl Topology for Allocation {
         self.machine.route(self.nodes[a] as usize, self.nodes[b] as usize, links);
     }
 
+    fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
+        self.machine.onward(self.nodes[a] as usize, self.nodes[b] as usize, crossed, links);
+    }
+
     fn hierarchy(&self) -> Option<Hierarchy> {
         Some(self.machine.hierarchy()?.keep(&self.nodes))
     }

@@ -138,6 +138,17 @@ impl MachineGraph {
         }
     }
 
+    /// The links of `at` that are on a shortest way to `b`, by the PE they reach.
+    fn nearer(&self, at: usize, b: usize) -> impl Iterator<Item = usize> {
+        let (offsets, targets, weights) = self.graph.rows();
+        let to_go = self.row(b);
+        let is_nearer = move |&link: &usize| {
+            let left = to_go[targets[link] as usize];
+            left.checked_add(self.length(weights[link])) == Some(to_go[at])
+        };
+        (offsets[at]..offsets[at + 1]).filter(is_nearer)
+    }
+
     fn length(&self, weight: u64) -> u32 {
         (weight / self.unit) as u32
     }
@@ -186,18 +197,16 @@ impl Topology for MachineGraph {
     }
 
     fn route(&self, a: usize, b: usize, links: &mut Vec<usize>) {
-        let (offsets, targets, weights) = self.graph.rows();
-        let to_go = self.row(b);
         let mut at = a;
-        while at != b {
-            let is_nearer = |&link: &usize| {
-                let left = to_go[targets[link] as usize];
-                left.checked_add(self.length(weights[link])) == Some(to_go[at])
-            };
-            let Some(link) = (offsets[at]..offsets[at + 1]).find(is_nearer) else { return };
+        while let Some(link) = self.nearer(at, b).next() {
             links.push(link);
-            at = targets[link] as usize;
+            at = self.graph.rows().1[link] as usize;
         }
+    }
+
+    fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
+        let at = crossed.map_or(a, |link| self.graph.rows().1[link] as usize);
+        links.extend(self.nearer(at, b));
     }
 }
 

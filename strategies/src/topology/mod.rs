@@ -125,6 +125,21 @@ pub trait Topology: Send + Sync {
     /// Appends the links a message from `a` to `b` crosses, in order; none if `a == b`.
     fn route(&self, a: usize, b: usize, links: &mut Vec<usize>);
 
+    /// Appends the links that a message from `a` to `b` whose last link was `crossed` (none: it is still at
+    /// `a`) may take next on a way that is as short as the route; none if it has arrived.
+    ///
+    /// Whatever it takes, it arrives, at a length of its way of [`Self::distance`]; who always takes the
+    /// first takes [`Self::route`]. Machines that know only one way follow the route.
+    fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
+        let first = links.len();
+        self.route(a, b, links);
+        let position = |crossed| links[first..].iter().position(|&link| link == crossed);
+        let next = crossed.map_or(Some(0), |crossed| Some(position(crossed)? + 1));
+        let next = next.and_then(|next| links.get(first + next).copied());
+        links.truncate(first);
+        links.extend(next);
+    }
+
     /// The tree whose leaves are its PEs, where the machine is built as one.
     fn hierarchy(&self) -> Option<Hierarchy> {
         None

@@ -153,6 +153,17 @@ impl Topology for Product {
         links[before..].iter_mut().for_each(|link| *link += first);
     }
 
+    fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
+        let ((here, from), (there, to)) = (self.place(a), self.place(b));
+        if here != there {
+            return self.network.onward(here, there, crossed, links);
+        }
+        let first = self.network.links() + here * self.node.links();
+        let before = links.len();
+        self.node.onward(from, to, crossed.map(|link| link - first), links);
+        links[before..].iter_mut().for_each(|link| *link += first);
+    }
+
     fn hierarchy(&self) -> Option<Hierarchy> {
         Some(self.network.hierarchy()?.over(&self.node.hierarchy()?))
     }
