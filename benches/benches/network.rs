@@ -1,16 +1,15 @@
 //! `cargo bench -p equipoise-benches --bench network [-- --small --rounds N --json FILTER]`: how fast the
 //! network models are, on one thread: nanoseconds per message.
 //!
-//! The load is that of a random mapping: every PE sends to six others drawn at random, all in one phase,
-//! phase after phase, on a torus. Half a microsecond is 2 million messages per second.
+//! The load is that of a random mapping: every PE of torus:8x8x8 sends messages to PEs drawn at random, as
+//! many at once as the case says, until a million have arrived. 500 ns are 2 million messages per second.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use equipoise_benches::{Measurement, floors};
+use equipoise_benches::Measurement;
 use equipoise_strategies::network::batch::{self, Item};
-use equipoise_strategies::network::{self};
-use equipoise_strategies::topology;
+use equipoise_strategies::{network, topology};
 
 const FLOOR: &str = "floor: route a message";
 
@@ -23,60 +22,48 @@ struct Case {
     bytes: u64,
     /// Messages per PE in flight at once.
     each: usize,
+    /// How many are sent at least.
+    messages: usize,
     target_ns: Option<f64>,
 }
 
 /// Messages that each PE sends in a phase, as in a 3D stencil.
 const EACH: usize = 6;
 
+/// A network of the kind of the batch experiments, with flits of 16 bytes.
+const WORMHOLE: &str = "wormhole:flit=16,cycles_per_hop=4,buffer=16,handoff=4";
+
+/// A million messages of 4096 bytes, six per PE at once.
+const CASE: Case =
+    Case { name: "", network: "", bytes: 4096, each: EACH, messages: 1_000_000, target_ns: None };
+
 const CASES: &[Case] = &[
-    Case { name: "ideal, ns/message", network: "ideal", bytes: 4096, each: EACH, target_ns: Some(500.0) },
+    Case { name: "ideal", network: "ideal", target_ns: Some(500.0), ..CASE },
     Case {
-        name: "ideal, all 2000 messages of each PE at once, ns/message",
+        name: "ideal, 2000 of each PE at once",
         network: "ideal",
-        bytes: 4096,
         each: 2000,
         target_ns: Some(500.0),
+        ..CASE
     },
-    Case { name: "packet, ns/message", network: "packet", bytes: 4096, each: EACH, target_ns: Some(2000.0) },
+    Case { name: "packet", network: "packet", target_ns: Some(2000.0), ..CASE },
     Case {
-        name: "packet, all 200 messages of each PE at once, ns/message",
+        name: "packet, 200 of each PE at once",
         network: "packet",
-        bytes: 4096,
         each: 200,
         target_ns: Some(2000.0),
+        ..CASE
     },
-    Case {
-        name: "packet, 100 kB, ns/message",
-        network: "packet",
-        bytes: 100_000,
-        each: EACH,
-        target_ns: None,
-    },
-    Case {
-        name: "packet, adaptive, ns/message",
-        network: "packet:routing=adaptive",
-        bytes: 4096,
-        each: EACH,
-        target_ns: None,
-    },
-    Case {
-        name: "wormhole, ns/message",
-        network: "wormhole:flit=16,cycles_per_hop=4,buffer=16,handoff=4",
-        bytes: 4096,
-        each: EACH,
-        target_ns: None,
-    },
+    Case { name: "packet, messages of 100 kB", network: "packet", bytes: 100_000, messages: 50_000, ..CASE },
+    Case { name: "packet, adaptive", network: "packet:routing=adaptive", ..CASE },
+    Case { name: "wormhole", network: WORMHOLE, messages: 200_000, ..CASE },
 ];
 
-/// Models whose time per message is compared between tori of 64 and of 4096 PEs.
-const GROWTHS: &[(&str, &str)] = &[
-    ("ideal, exponent of time in PEs, 64 to 4096", "ideal"),
-    ("packet, exponent of time in PEs, 64 to 4096", "packet"),
-    (
-        "wormhole, exponent of time in PEs, 64 to 1000",
-        "wormhole:flit=16,cycles_per_hop=4,buffer=16,handoff=4",
-    ),
+/// Models whose time for six messages of every PE is compared between two tori of that side.
+const GROWTHS: &[(&str, &str, [usize; 2])] = &[
+    ("ideal, exponent in PEs, 64 to 4096", "ideal", [4, 16]),
+    ("packet, exponent in PEs, 64 to 4096", "packet", [4, 16]),
+    ("wormhole, exponent in PEs, 64 to 512", WORMHOLE, [4, 8]),
 ];
 
 /// `each` messages from every PE to others, whoever these are.
@@ -103,4 +90,64 @@ fn drive(network: &str, side: usize, each: usize, bytes: u64, messages: usize) -
         black_box(batch::run(&items, &mut **network));
     }
     start.elapsed().as_nanos() as f64 / (phases * items.len()) as f64
+}
+
+/// Nanoseconds to find the route of a message: what every model does at least.
+fn route(side: usize, messages: usize) -> f64 {
+    let machine = topology::parse(&format!("torus:{side}x{side}x{side}")).expect("a torus");
+    let items = load(machine.pes(), messages.div_ceil(machine.pes()), 1);
+    let mut route = Vec::new();
+    let start = Instant::now();
+    for item in &items {
+        route.clear();
+        machine.route(item.from as usize, item.to as usize, &mut route);
+        black_box(&route);
+    }
+    start.elapsed().as_nanos() as f64 / items.len() as f64
+}
+
+/// How the time of a phase grows with the PEs: the log of the ratio of times over that of PEs.
+fn growth(network: &str, [few, many]: [usize; 2], messages: usize) -> f64 {
+    let [fast, slow] = [few, many].map(|side| drive(network, side, EACH, 4096, messages));
+    let pes = (many as f64 / few as f64).powi(3);
+    1.0 + (slow / fast).ln() / pes.ln()
+}
+
+fn measurements() -> Vec<Measurement> {
+    let mut all = vec![Measurement {
+        name: FLOOR,
+        unit: "ns",
+        target: None,
+        floor: None,
+        take: Box::new(|small| if small { route(2, 100) } else { route(8, 1_000_000) }),
+    }];
+    for case in CASES {
+        all.push(Measurement {
+            name: case.name,
+            unit: "ns",
+            target: case.target_ns,
+            floor: Some(FLOOR),
+            take: Box::new(move |small| match small {
+                true => drive(case.network, 2, case.each.min(10), case.bytes, 100),
+                false => drive(case.network, 8, case.each, case.bytes, case.messages),
+            }),
+        });
+    }
+    for &(name, network, sides) in GROWTHS {
+        all.push(Measurement {
+            name,
+            unit: "",
+            target: None,
+            floor: None,
+            take: Box::new(move |small| match small {
+                true => growth(network, [2, 3], 100),
+                false => growth(network, sides, 200_000),
+            }),
+        });
+    }
+    all
+}
+
+fn main() {
+    equipoise_benches::run(measurements());
 }
