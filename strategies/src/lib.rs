@@ -18,12 +18,14 @@
 //! - [`replay`]: what other strategies would have done at a recorded step;
 //! - [`registry`]: every strategy by name, its parameters and its help;
 //! - [`schedule`]: which strategy runs at which load-balancing step;
+//! - [`trace`]: what happened in a run, to be timed on other networks;
 //! - [`table`]: aligned tables, and numbers as a person reads them.
 
 pub mod assignment;
 pub mod balance;
 pub mod cost;
 pub mod database;
+mod frames;
 pub mod graph;
 pub mod mapping;
 pub mod network;
@@ -39,6 +41,7 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod topology;
+pub mod trace;
 
 pub use assignment::Assignment;
 pub use database::Database;
