@@ -11,6 +11,7 @@ use clap::{Arg, Command};
 use equipoise_strategies::assignment::MappingFile;
 use equipoise_strategies::cost::named::{self, Named};
 use equipoise_strategies::database::Dump;
+use equipoise_strategies::network::{self, Model};
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::{Database, Topology, graph, topology};
 
@@ -42,6 +43,27 @@ pub(super) fn cost() -> impl TypedValueParser<Value = &'static Named> {
 /// The parser of a balancer.
 pub(super) fn balancer() -> impl TypedValueParser<Value = Choice> {
     OrHelp { parser: |spec: &str| registry::parse(spec, &[]), help: registry::help }
+}
+
+/// A network and how it was asked for.
+#[derive(Clone)]
+pub(super) struct Chosen {
+    pub(super) spec: String,
+    pub(super) model: Arc<dyn Model>,
+}
+
+/// The parser of a network.
+pub(super) fn network() -> impl TypedValueParser<Value = Chosen> {
+    let parser = |spec: &str| {
+        network::parse(spec).map(|model| Chosen { spec: spec.to_string(), model: Arc::from(model) })
+    };
+    OrHelp { parser, help: network::help }
+}
+
+/// A time in seconds, of at least 0.
+pub(super) fn seconds(text: &str) -> Result<f64, &'static str> {
+    let seconds = text.parse().ok().filter(|&seconds| f64::is_finite(seconds) && seconds >= 0.0);
+    seconds.ok_or("expected seconds, a number of at least 0")
 }
 
 /// The parser of a figure of a paper.

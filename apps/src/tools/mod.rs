@@ -26,6 +26,7 @@ mod metrics;
 mod output;
 mod replay;
 mod reproduce;
+mod simulate;
 mod topology;
 
 /// The subcommands beside `run`.
@@ -43,6 +44,8 @@ pub enum Tool {
     Convert(convert::Args),
     /// Shows the distances and links of a machine
     Topology(topology::Args),
+    /// Says how long the messages of a mapped task graph, or of a list, take on a network
+    Simulate(simulate::Args),
     /// Makes a figure of a paper again, and says whether it is as it should be
     Reproduce(reproduce::Args),
 }
@@ -60,6 +63,7 @@ pub fn run(tool: Tool) -> anyhow::Result<()> {
         Tool::Inspect(args) => args.run(),
         Tool::Convert(args) => args.run(),
         Tool::Topology(args) => args.run(),
+        Tool::Simulate(args) => args.run(),
         Tool::Reproduce(args) => args.run(),
     };
     done.map_err(|error| {

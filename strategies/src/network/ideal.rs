@@ -36,7 +36,7 @@ pub(super) const KIND: Kind = Kind {
     make: |params| {
         Ok(Box::new(Ideal {
             latency_seconds: params.take_seconds("latency")?,
-            hop_seconds: params.take_positive("hop", "machine")?,
+            hop_seconds: params.take_seconds_or("hop", "machine")?,
             bandwidth: params.take_positive("bandwidth", "machine")?,
         }))
     },

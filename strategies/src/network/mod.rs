@@ -18,6 +18,7 @@ pub mod batch;
 mod events;
 mod ideal;
 mod lanes;
+mod lines;
 mod packet;
 mod wires;
 mod wormhole;

@@ -23,9 +23,14 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::{Arrival, Events, Kind, Message, Model, Network, NetworkError, Wires, ejection};
+use super::lines::Lines;
+use super::{Arrival, Kind, Message, Model, Network, NetworkError, Wires, ejection};
 use crate::Topology;
 use crate::params::Param;
+
+mod ways;
+
+use ways::Ways;
 
 /// Virtual cut-through.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,179 +117,208 @@ impl Model for Packet {
     }
 }
 
-/// No link yet.
-const NONE: u32 = u32::MAX;
+/// Where a packet is that is not on a known way: arrived, in its PE, or past the port out of it.
+const ARRIVED: u32 = u32::MAX;
+const IN_PE: u32 = u32::MAX - 1;
+const OUT: u32 = u32::MAX - 2;
 
-/// What happens.
-enum Event {
-    /// The header of a packet is at a node.
-    Header(OnWay),
-    /// The last byte of a message has arrived.
-    Arrived { message: u32 },
+/// A link, or the port out of or into a PE.
+struct Channel {
+    bandwidth: f64,
+    latency_seconds: f64,
+    /// Until when it is busy with those who asked for it so far.
+    busy_seconds: f64,
 }
 
-/// A packet whose header is at a node.
+/// A packet whose header is at a node, or whose tail has arrived.
 #[derive(Clone, Copy)]
 struct OnWay {
     message: u32,
     bytes: u32,
-    /// With fixed routing the links it has crossed, with adaptive the last one.
-    crossed: u32,
-    /// When its last byte is at the node, in seconds.
-    tail: f64,
+    /// With fixed routing the place of its next channel in `ways`, else the last link it has crossed.
+    place: u32,
+    /// When its last byte is at the node.
+    tail_seconds: f64,
 }
 
 /// A message that has not arrived.
-#[derive(Default)]
 struct Sent {
     token: u64,
     from: u32,
     to: u32,
-    /// Its links, with fixed routing.
-    route: Vec<usize>,
+    /// Where its way begins in `ways`, with fixed routing.
+    way: u32,
     /// Packets that have not arrived.
     missing: u64,
-    /// When the last byte of those that have did, in seconds.
-    last: f64,
 }
 
 /// Packets on the links of a machine.
 struct Packets {
     model: Packet,
     wires: Wires,
-    /// By link: until when it is busy with those who asked for it so far, in seconds.
-    busy: Vec<f64>,
-    /// The same of the ports out of each PE and into each.
-    ports_out: Vec<f64>,
-    ports_in: Vec<f64>,
+    /// The links, then the ports out of the PEs if there is a limit to injection, then the ports into them
+    /// if there is one to ejection.
+    channels: Vec<Channel>,
+    first_out: usize,
+    first_in: usize,
+    ways: Ways,
     messages: Vec<Sent>,
     /// Places in `messages` of those that have arrived.
     spare: Vec<u32>,
-    events: Events<Event>,
+    /// By channel the packets whose header, or on the last channel of their way the tail, will have crossed
+    /// it; after the channels, messages from a PE to itself.
+    lines: Lines<OnWay>,
+    route: Vec<usize>,
     choices: Vec<usize>,
 }
 
 impl Packets {
     fn new(model: &Packet, machine: &Arc<dyn Topology>) -> Result<Self, NetworkError> {
         let wires = Wires::new(machine, model.bandwidth, model.latency_seconds)?;
+        let channel = |bandwidth, latency_seconds| Channel { bandwidth, latency_seconds, busy_seconds: 0.0 };
+        let links = wires.bandwidth.iter().zip(&wires.latency_seconds);
+        let mut channels: Vec<_> = links.map(|(&bandwidth, &latency)| channel(bandwidth, latency)).collect();
+        let [first_out, first_in] = [model.injection, model.ejection].map(|limit| {
+            let first = channels.len();
+            channels.extend(
+                limit.into_iter().flat_map(|limit| (0..machine.pes()).map(move |_| channel(limit, 0.0))),
+            );
+            first
+        });
         Ok(Packets {
-            busy: vec![0.0; wires.bandwidth.len()],
-            ports_out: vec![0.0; machine.pes()],
-            ports_in: vec![0.0; machine.pes()],
             wires,
+            lines: Lines::new(channels.len() + 1),
+            channels,
+            first_out,
+            first_in,
+            ways: Ways::default(),
             model: model.clone(),
             messages: Vec::new(),
             spare: Vec::new(),
-            events: Events::new(),
+            route: Vec::new(),
             choices: Vec::new(),
         })
     }
 
-    /// A place for a message, with its route if that is fixed.
-    fn register(&mut self, Message { token, from, to, bytes }: Message) -> u32 {
-        let index = self.spare.pop().unwrap_or_else(|| {
-            self.messages.push(Sent::default());
-            self.messages.len() as u32 - 1
-        });
-        let sent = &mut self.messages[index as usize];
-        (sent.token, sent.from, sent.to, sent.last) = (token, from, to, 0.0);
-        sent.missing = bytes.div_ceil(u64::from(self.model.size_bytes)).max(1);
-        if self.model.routing == Routing::Fixed {
-            self.wires.route(from, to, bytes, &mut sent.route);
+    /// A place for a message; with fixed routing its way is kept. Returns the place, and that of its packets
+    /// in its PE.
+    fn register(&mut self, Message { token, from, to, bytes }: Message) -> (u32, u32) {
+        let missing = bytes.div_ceil(u64::from(self.model.size_bytes)).max(1);
+        let mut sent = Sent { token, from, to, way: ARRIVED, missing };
+        if self.model.routing == Routing::Fixed && from != to {
+            self.wires.route(from, to, bytes, &mut self.route);
+            let out = self.model.injection.map(|_| self.first_out + from as usize);
+            let into = self.model.ejection.map(|_| self.first_in + to as usize);
+            self.route.splice(0..0, out);
+            self.route.extend(into);
+            sent.way = self.ways.keep(self.route.iter().copied());
         }
-        index
-    }
-
-    /// The link that a packet takes next; none at its destination.
-    fn next_link(&mut self, now: f64, packet: &OnWay) -> Option<usize> {
-        let sent = &self.messages[packet.message as usize];
-        if self.model.routing == Routing::Fixed {
-            return sent.route.get(packet.crossed as usize).copied();
-        }
-        let crossed = (packet.crossed != NONE).then_some(packet.crossed as usize);
-        self.choices.clear();
-        self.wires.machine().onward(sent.from as usize, sent.to as usize, crossed, &mut self.choices);
-        let waits_less = |least: usize, other: usize| {
-            if self.busy[other].max(now) < self.busy[least].max(now) { other } else { least }
+        let start = match (self.model.routing, self.model.injection) {
+            (Routing::Fixed, _) => sent.way,
+            (Routing::Adaptive, Some(_)) => IN_PE,
+            (Routing::Adaptive, None) => OUT,
         };
-        self.choices.iter().copied().reduce(waits_less)
-    }
-
-    /// The header of a packet is at a node: the packet queues for its next link, or has arrived.
-    fn forward(&mut self, now: f64, mut packet: OnWay) {
-        let Some(link) = self.next_link(now, &packet) else { return self.arrive(now, packet) };
-        let start = now.max(self.busy[link]);
-        let end = (start + f64::from(packet.bytes) / self.wires.bandwidth[link]).max(packet.tail);
-        self.busy[link] = end;
-        let latency = self.wires.latency_seconds[link];
-        packet.tail = end + latency;
-        packet.crossed = match self.model.routing {
-            Routing::Fixed => packet.crossed + 1,
-            Routing::Adaptive => {
-                self.wires.book(link, u64::from(packet.bytes));
-                link as u32
+        let index = match self.spare.pop() {
+            Some(index) => {
+                self.messages[index as usize] = sent;
+                index
+            }
+            None => {
+                self.messages.push(sent);
+                self.messages.len() as u32 - 1
             }
         };
-        self.events.add(start + latency, Event::Header(packet));
+        (index, start)
     }
 
-    /// The header of a packet is at its destination.
-    fn arrive(&mut self, now: f64, packet: OnWay) {
-        let sent = &mut self.messages[packet.message as usize];
-        let port = &mut self.ports_in[sent.to as usize];
-        let (_, tail) = pass(port, self.model.ejection, now, packet.tail, packet.bytes);
-        sent.last = sent.last.max(tail);
-        sent.missing -= 1;
-        if sent.missing == 0 {
-            self.events.add(sent.last, Event::Arrived { message: packet.message });
+    /// The channel that a packet takes next, and where it is afterwards.
+    fn next_channel(&mut self, now: f64, packet: &OnWay) -> (usize, u32) {
+        if self.model.routing == Routing::Adaptive {
+            return self.choose(now, packet);
         }
+        let (channel, is_last) = self.ways.at(packet.place);
+        (channel, if is_last { ARRIVED } else { packet.place + 1 })
     }
-}
 
-/// From when to when a port of that bandwidth is passed by a packet whose header and tail are there at these
-/// times; at once if there is no limit. `busy` is until when the port is.
-fn pass(busy: &mut f64, bandwidth: Option<f64>, header: f64, tail: f64, bytes: u32) -> (f64, f64) {
-    let Some(bandwidth) = bandwidth else { return (header, tail) };
-    let start = header.max(*busy);
-    *busy = (start + f64::from(bytes) / bandwidth).max(tail);
-    (start, *busy)
+    /// [`Self::next_channel`] with adaptive routing.
+    fn choose(&mut self, now: f64, packet: &OnWay) -> (usize, u32) {
+        let Sent { from, to, .. } = self.messages[packet.message as usize];
+        if packet.place == IN_PE {
+            return (self.first_out + from as usize, OUT);
+        }
+        let crossed = (packet.place != OUT).then_some(packet.place as usize);
+        self.onward(from, to, crossed);
+        let free = |link: usize| self.channels[link].busy_seconds.max(now);
+        let sooner = |first: usize, other: usize| if free(other) < free(first) { other } else { first };
+        let Some(link) = self.choices.iter().copied().reduce(sooner) else {
+            return (self.first_in + to as usize, ARRIVED);
+        };
+        self.wires.book(link, u64::from(packet.bytes));
+        self.onward(from, to, Some(link));
+        let is_last = self.choices.is_empty() && self.model.ejection.is_none();
+        (link, if is_last { ARRIVED } else { link as u32 })
+    }
+
+    /// Finds the links of all shortest ways from where a packet is.
+    fn onward(&mut self, from: u32, to: u32, crossed: Option<usize>) {
+        self.choices.clear();
+        self.wires.machine().onward(from as usize, to as usize, crossed, &mut self.choices);
+    }
+
+    /// The header of a packet is at a node: the packet queues for its next channel.
+    fn forward(&mut self, now: f64, packet: OnWay) {
+        let (id, place) = self.next_channel(now, &packet);
+        let channel = &mut self.channels[id];
+        let start = now.max(channel.busy_seconds);
+        let end = (start + f64::from(packet.bytes) / channel.bandwidth).max(packet.tail_seconds);
+        channel.busy_seconds = end;
+        let tail_seconds = end + channel.latency_seconds;
+        let due = if place == ARRIVED { tail_seconds } else { start + channel.latency_seconds };
+        self.lines.add(id, due, OnWay { place, tail_seconds, ..packet });
+    }
+
+    /// A packet has arrived: perhaps the last of its message.
+    fn arrive(&mut self, seconds: f64, index: u32, arrivals: &mut Vec<Arrival>) {
+        let sent = &mut self.messages[index as usize];
+        sent.missing -= 1;
+        if sent.missing > 0 {
+            return;
+        }
+        arrivals.push(Arrival { token: sent.token, seconds });
+        if sent.way != ARRIVED {
+            self.ways.forget(sent.way);
+        }
+        self.spare.push(index);
+    }
 }
 
 impl Network for Packets {
     fn send(&mut self, now: f64, message: Message) {
-        let index = self.register(message);
+        let (index, place) = self.register(message);
+        let packet = |bytes, place| OnWay { message: index, bytes, place, tail_seconds: now };
         if message.from == message.to {
-            self.events.add(now, Event::Arrived { message: index });
+            self.messages[index as usize].missing = 1;
+            self.lines.add(self.channels.len(), now, packet(0, ARRIVED));
             return;
         }
-        let crossed = if self.model.routing == Routing::Fixed { 0 } else { NONE };
         let mut left = message.bytes;
         for _ in 0..self.messages[index as usize].missing {
             let bytes = left.min(u64::from(self.model.size_bytes)) as u32;
             left -= u64::from(bytes);
-            let port = &mut self.ports_out[message.from as usize];
-            let (header, tail) = pass(port, self.model.injection, now, now, bytes);
-            let packet = OnWay { message: index, bytes, crossed, tail };
-            if header > now {
-                self.events.add(header, Event::Header(packet));
-            } else {
-                self.forward(now, packet);
-            }
+            self.forward(now, packet(bytes, place));
         }
     }
 
     fn next_event(&mut self) -> Option<f64> {
-        self.events.next()
+        self.lines.next()
     }
 
     fn advance(&mut self, until: f64, arrivals: &mut Vec<Arrival>) {
-        while let Some((seconds, event)) = self.events.pop(until) {
-            match event {
-                Event::Header(packet) => self.forward(seconds, packet),
-                Event::Arrived { message } => {
-                    arrivals.push(Arrival { token: self.messages[message as usize].token, seconds });
-                    self.spare.push(message);
-                }
+        while let Some((seconds, packet)) = self.lines.pop(until) {
+            if packet.place == ARRIVED {
+                self.arrive(seconds, packet.message, arrivals);
+            } else {
+                self.forward(seconds, packet);
             }
         }
     }
