@@ -31,11 +31,15 @@ pub(crate) fn hop_bytes(graph: &Graph, anchors: &[u32], places: &[u32], topology
     sum
 }
 
+/// Rounding by which seconds added up in another order may differ, as a part.
+const ROUNDING: f64 = 1e-9;
+
 /// The answer when group `i` is on `places[i]`.
 ///
-/// Groups are balanced as if all PEs were alike. Where they are not, because of their speeds, of background
-/// or of objects that stay, the PEs above the allowed imbalance give objects of new groups to PEs these talk
-/// to, as in `CommAwareRefineLB`; groups that are kept, or whose sizes are given, remain as they are.
+/// Groups are balanced as if all PEs were alike. Where speeds, background or objects that stay take a PE above
+/// the allowed imbalance, and above that of the groups where no better ones were found, it gives objects to
+/// PEs these talk to, as in `CommAwareRefineLB`. Groups that are kept, or whose sizes are given, remain as they
+/// are.
 fn answer(
     database: &Database,
     groups: &Groups,
@@ -44,9 +48,14 @@ fn answer(
     places: &[u32],
 ) -> Assignment {
     let mut pe_of = groups.placement(database, places);
-    let work = Work::new(database, available);
-    if grouping.by != By::Keep && !grouping.equal && work.pes_differ() {
-        pe_of = relieve(database, &work, pe_of, grouping.imbalance);
+    if grouping.by != By::Keep && !grouping.equal {
+        let loads_seconds = groups.loads_seconds(database);
+        let average_seconds = loads_seconds.iter().sum::<f64>() / available.len() as f64;
+        let heaviest_seconds = loads_seconds.into_iter().fold(0.0, f64::max);
+        // All is balanced where there is no load.
+        let of_groups = (heaviest_seconds / average_seconds).max(1.0) * (1.0 + ROUNDING) - 1.0;
+        let imbalance = grouping.imbalance.max(of_groups);
+        pe_of = relieve(database, &Work::new(database, available), pe_of, imbalance);
     }
     Assignment { pe_of, notes: vec![("groups".into(), groups.count as f64)] }
 }

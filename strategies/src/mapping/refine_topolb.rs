@@ -55,10 +55,7 @@ impl Strategy for RefineTopoLb {
         let kept = Grouping { by: By::Keep, equal: false, imbalance: 0.0 };
         let groups = Groups::of(database, &available, kept, seed)?;
         let mut places = present(database, &groups, &available);
-        let mut loads_seconds = vec![0.0; groups.count];
-        for (group, object) in groups.group_of.iter().zip(&database.objects) {
-            group.iter().for_each(|&group| loads_seconds[group as usize] += object.load_seconds);
-        }
+        let loads_seconds = groups.loads_seconds(database);
         let work = Work::new(database, available);
         // What a group takes on a PE; an empty one is past the last.
         let seconds = |group: usize, pe: u32| {

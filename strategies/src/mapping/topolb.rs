@@ -12,8 +12,8 @@
 //!
 //! (`c` bytes, `d` distance); the group with the largest gain, mean over free `p` of `f` less its
 //! minimum, is placed where `f` is least. Objects are grouped first (section 4.1), here by METIS as in
-//! the paper, by load alone, or not at all. Where PEs differ in speed, background or objects that stay, of
-//! which groups know nothing, those above the allowed imbalance give objects away in the end.
+//! the paper, by load alone, or not at all. PEs that their speed, background or objects that stay, of
+//! which groups know nothing, take above the allowed imbalance give objects away in the end.
 //!
 //! That is the second order (`order=2`). In the first, neighbors without a place cost nothing; in the
 //! third, the mean is over the PEs that are still free, which changes every cost in every cycle: O(p^3)

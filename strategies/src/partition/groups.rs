@@ -22,7 +22,7 @@ pub struct Grouping {
     pub by: By,
     /// Whether all groups have the same number of objects, but for one, whatever their loads.
     pub equal: bool,
-    /// How far above the average METIS may load a group, and mappers a PE where PEs differ: max/avg - 1.
+    /// How far above the average METIS may load a group, and a mapper a PE: max/avg - 1.
     pub imbalance: f64,
 }
 
@@ -71,8 +71,8 @@ pub const SIZES: Param = Param {
 pub const IMBALANCE: Param = Param {
     key: "imbalance",
     default: "0.05",
-    help: "allowed max/avg - 1 of the groups of METIS; where PEs differ in speed, background or objects that \
-           stay, also of the PEs: those above it give away objects of new groups of any size",
+    help: "allowed max/avg - 1 of the groups of METIS; a PE that speed, background or objects that stay take \
+           above it gives objects away, if groups are new and of any size",
 };
 
 impl Grouping {
@@ -166,6 +166,15 @@ impl Groups {
             .collect();
         let graph = with_anchors(&graph, database, &group_of, count, &anchors);
         Ok(Groups { group_of, count, anchors, graph })
+    }
+
+    /// By group: the load of its objects, in seconds at speed 1.
+    pub fn loads_seconds(&self, database: &Database) -> Vec<f64> {
+        let mut loads_seconds = vec![0.0; self.count];
+        for (group, object) in self.group_of.iter().zip(&database.objects) {
+            group.iter().for_each(|&group| loads_seconds[group as usize] += object.load_seconds);
+        }
+        loads_seconds
     }
 
     /// The PE of every object when group `i` is on `pe_of_group[i]`.
