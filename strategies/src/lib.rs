@@ -18,12 +18,14 @@
 //! - [`replay`]: what other strategies would have done at a recorded step;
 //! - [`registry`]: every strategy by name, its parameters and its help;
 //! - [`schedule`]: which strategy runs at which load-balancing step;
+//! - [`files`]: files of text, and who can help when the file system refuses;
 //! - [`table`]: aligned tables, and numbers as a person reads them.
 
 pub mod assignment;
 pub mod balance;
 pub mod cost;
 pub mod database;
+pub mod files;
 pub mod graph;
 pub mod mapping;
 pub mod network;

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use equipoise_strategies::table::seconds;
 use serde::Serialize;
 use serde_json::Value;
@@ -75,6 +75,8 @@ struct Document<'a> {
     figure: &'a str,
     title: &'a str,
     paper: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    notes: &'a str,
     small: bool,
     seed: u64,
     seconds: f64,
@@ -107,8 +109,9 @@ impl Args {
         let Some(figure) = self.figure else { return output::print(&help()) };
         // Better now than when all work is done.
         let folder = self.output.display();
-        fs::create_dir_all(&self.output).with_context(|| {
-            format!("cannot make the folder `{folder}`; name one that can be written to with --output")
+        fs::create_dir_all(&self.output).map_err(|error| {
+            let remedy = "name one that can be written to with --output";
+            output::refused(&error, format!("cannot make the folder `{folder}`: {error}; {remedy}"))
         })?;
         let begin = Instant::now();
         let made = (figure.run)(&Options { small: self.small, seed: self.seed })?;
@@ -117,12 +120,15 @@ impl Args {
         let svg = self.write(figure.name, "svg", &made.chart.svg(figure.title)?)?;
         let text = || {
             let files = format!("Written to {csv} and {svg} in {}.\n", seconds(took));
-            format!("{} ({})\n\n{}{files}", figure.title, figure.paper, tables(&made))
+            let notes = if figure.notes.is_empty() { "" } else { "\n" };
+            let notes = format!("{}{notes}", figure.notes);
+            format!("{} ({})\n\n{}{notes}{files}", figure.title, figure.paper, tables(&made))
         };
         let document = Document {
             figure: figure.name,
             title: figure.title,
             paper: figure.paper,
+            notes: figure.notes,
             small: self.small,
             seed: self.seed,
             seconds: took,
@@ -145,8 +151,9 @@ impl Args {
     fn write(&self, name: &str, extension: &str, text: &str) -> anyhow::Result<String> {
         let path = self.output.join(format!("{name}.{extension}"));
         let shown = path.display().to_string();
-        fs::write(&path, text).with_context(|| {
-            format!("cannot write `{shown}`; make room, or name another folder with --output")
+        fs::write(&path, text).map_err(|error| {
+            let remedy = "make room, or name another folder with --output";
+            output::refused(&error, format!("cannot write `{shown}`: {error}; {remedy}"))
         })?;
         Ok(shown)
     }

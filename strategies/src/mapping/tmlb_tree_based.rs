@@ -10,7 +10,7 @@
 //! step, so nodes with more load than others keep it.
 //!
 //! Choices where the paper leaves one:
-//! - a node is what hangs below the root, if that is several PEs; where the root's children are PEs, the
+//! - a node is the right part of a product, or what hangs below the root; where that is a single PE, the
 //!   machine is one node. `level` says otherwise (`level=2` where switches are above the nodes);
 //! - part i of a node belongs to its i-th core in tree order: parts are next to those they talk to;
 //! - what is placed well does not migrate for nothing: the groups stay as they are, and a node keeps the
@@ -49,8 +49,8 @@ pub const NAMED: Named = Named {
         Param {
             key: "level",
             default: "auto",
-            help: "where the nodes are, in levels below the root of the machine's tree; `auto`: 1, or 0 (all is \
-                   one node) if those are single PEs",
+            help: "where the nodes are, in levels below the root of the machine's tree; `auto`: where the parts \
+                   of a product meet, else 1, or 0 (all is one node) if those are single PEs",
         },
         SURPLUS,
         RESTARTS,
@@ -79,7 +79,9 @@ pub const NAMED: Named = Named {
 pub struct TmlbTreeBased {
     /// What makes objects belong together.
     pub affinity: Affinity,
-    /// The level of the nodes, in levels below the root; `None`: 1, or 0 if those are single PEs.
+    /// The level of the nodes, in levels below the root; `None`: [`Hierarchy::node_level`].
+    ///
+    /// [`Hierarchy::node_level`]: crate::topology::Hierarchy::node_level
     pub level: Option<usize>,
     /// What a core takes of another's part when its own is used up.
     pub surplus: Surplus,
@@ -102,8 +104,7 @@ impl Strategy for TmlbTreeBased {
         let available = check(database, topology)?;
         let machine = Machine::of(topology, database);
         let deepest = machine.tree.depth();
-        let has_nodes = || deepest > 1 && machine.tree.nodes(1).any(|node| node.len() > 1);
-        let level = self.level.unwrap_or_else(|| usize::from(has_nodes()));
+        let level = self.level.unwrap_or_else(|| machine.tree.node_level());
         if level > deepest {
             let spec = topology.spec();
             return Err(StrategyError(format!(
