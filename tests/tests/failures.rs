@@ -180,7 +180,7 @@ fn files_whose_content_is_broken_end_with_1() {
             ),
             (
                 "topology matrix:wild.map",
-                &["`matrix:wild.map` is not a topology: wild.map: line 2: there are"],
+                &["`matrix:wild.map` is not a topology: wild.map: line 2: the lines have 1"],
             ),
             ("topology graph:broken.graph", &["broken.graph:1: the header says 3 vertices"]),
             ("topology torus:2x2[@words.map]", &["words.map: line 2: expected a node, found `one`"]),
@@ -204,7 +204,6 @@ fn files_that_are_not_text_end_with_1_and_say_where() {
         "map --graph garbage.mtx --topology flat:2",
         "convert garbage.csv x.mtx",
         "evaluate --graph ring:3 --topology flat:2 --mapping garbage",
-        "map --graph ring:3 --topology flat:2 --balancer FileLB:path=garbage",
         "map --graph ring:3 --topology flat:2 --fixed garbage",
         "topology matrix:garbage",
         "topology graph:garbage.csv",

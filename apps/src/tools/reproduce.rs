@@ -139,12 +139,7 @@ impl Args {
             svg: svg.clone(),
         };
         output::show(self.format, text, &document)?;
-        let missed = made.criteria.iter().filter(|criterion| !criterion.met).count();
-        if self.strict && missed > 0 {
-            let all = made.criteria.len();
-            bail!("{}: missed {missed} of the {all} criteria", figure.name);
-        }
-        Ok(())
+        if self.strict { demand(figure.name, &made.criteria) } else { Ok(()) }
     }
 
     /// Writes a file of the figure and returns its name.
@@ -159,6 +154,15 @@ impl Args {
     }
 }
 
+/// Nothing, if all criteria of a figure are met.
+fn demand(name: &str, criteria: &[Criterion]) -> anyhow::Result<()> {
+    let missed = criteria.iter().filter(|criterion| !criterion.met).count();
+    match missed {
+        0 => Ok(()),
+        _ => bail!("{name}: missed {missed} of the {} criteria", criteria.len()),
+    }
+}
+
 /// The numbers and the criteria, for people.
 fn tables(made: &FigureResult) -> String {
     let line = |criterion: &Criterion| {
@@ -167,4 +171,23 @@ fn tables(made: &FigureResult) -> String {
     };
     let criteria: String = made.criteria.iter().map(line).collect();
     format!("{}\n{criteria}\n", made.rows.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::axis::Axis;
+    use super::chart::Chart;
+    use super::rows::Rows;
+    use super::*;
+
+    #[test]
+    fn what_is_missed_is_said_and_is_an_error_where_all_is_demanded() {
+        let criteria = vec![Criterion::new("A", 1, true), Criterion::new("B", "2 of 3", false)];
+        let chart = Chart { x: Axis::log("x"), y: Axis::log("y"), series: Vec::new() };
+        let made = FigureResult { rows: Rows::new([("pes", "p")]), chart, criteria };
+        assert_eq!(tables(&made), "p\n\nmet     A: 1\nmissed  B: 2 of 3\n\n");
+        assert!(demand("figure", &made.criteria[..1]).is_ok());
+        let error = demand("figure", &made.criteria).expect_err("B is missed").to_string();
+        assert_eq!(error, "figure: missed 1 of the 2 criteria");
+    }
 }

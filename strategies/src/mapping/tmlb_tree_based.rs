@@ -347,6 +347,19 @@ mod tests {
     }
 
     #[test]
+    fn nodes_are_those_of_a_product_whatever_their_network_is() {
+        for network in ["torus:3x3", "mesh:9", "fattree:3:3"] {
+            let (machine, database) = (format!("{network}*tree:2:4/2:1"), dealt("kneighbor:300,7", 72));
+            let answer = assign_on("TMLB_TREEBASED", &database, &machine).expect("an answer").pe_of;
+            // What was on a PE went to a node as a group, and stayed there when that was balanced.
+            let node = |object: usize| answer[object] / 8;
+            assert!((72..300).all(|object| node(object) == node(object % 72)), "{machine}: {answer:?}");
+            let moved = |level| assign_on(level, &database, &machine).expect("an answer").pe_of != answer;
+            assert!(moved("TMLB_TREEBASED:level=1") && !moved("TMLB_TREEBASED:level=2"), "{machine}");
+        }
+    }
+
+    #[test]
     fn a_machine_of_one_level_is_one_node() {
         let answer = assign_on("TMLB_TREEBASED", &dealt("ring:16", 4), "flat:4").expect("an answer").pe_of;
         let crossing = (0..16).filter(|&i| answer[i] != answer[(i + 1) % 16]).count();
