@@ -15,6 +15,13 @@ pub struct Param {
     pub help: &'static str,
 }
 
+impl Param {
+    /// The key `imbalance`, which [`Params::take_imbalance`] takes.
+    pub(crate) const fn imbalance(default: &'static str) -> Param {
+        Param { key: "imbalance", default, help: "allowed max/avg - 1" }
+    }
+}
+
 /// The parameters somebody gave in a spec, taken out one by one.
 #[derive(Debug)]
 pub struct Params {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cost::{Communication, Metrics};
+use crate::cost::{Communication, LoadBound, Metrics};
 use crate::database::{Database, Object, ObjectIndex, PeRecord};
 use crate::{Assignment, StrategyError, Topology, registry, topology};
 
@@ -22,6 +22,21 @@ pub(crate) fn database(pes: usize, objects: &[(f64, u32)]) -> Database {
         objects: objects.iter().enumerate().map(object).collect(),
         ..Database::default()
     }
+}
+
+/// Objects of about a quarter of a second, of which the first PEs have four times as many as the others.
+pub(crate) fn uneven(pes: usize) -> Database {
+    let on = |pe: usize| if pe < pes / 4 { 128 } else { 32 };
+    let objects: Vec<(f64, u32)> = (0..pes)
+        .flat_map(|pe| (0..on(pe)).map(move |i| (0.25 + (i * 7 % 5) as f64 / 40.0, pe as u32)))
+        .collect();
+    database(pes, &objects)
+}
+
+/// The load of the heaviest PE over the average.
+pub(crate) fn max_per_average(database: &Database, placement: &[u32]) -> f64 {
+    let max = database.pe_loads(placement).into_iter().fold(0.0, f64::max);
+    max / LoadBound::of(database).average_seconds
 }
 
 /// What the communication of `database` costs with object `i` on PE `placement[i]`.

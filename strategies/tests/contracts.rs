@@ -1,11 +1,14 @@
 //! What every strategy promises, whatever it is given: tested over the whole registry.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::database::{Database, Edge, End, Object, ObjectIndex, PeRecord};
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::topology::{self, Topology};
 use equipoise_strategies::{Assignment, StrategyError};
+use proptest::collection::SizeRange;
 use proptest::prelude::*;
 
 /// Specs beyond the bare names: parameters and pipelines.
@@ -58,7 +61,12 @@ const REFINERS: &[&str] = &[
     "TemperedLB",
     "TemperedLB:knowledge=Complete,criterion=Grapevine,trials=2",
     "TemperedLB:transfer=SwapClusters,ordering=SmallObjects",
+    "RefineTopoLB",
 ];
+
+/// Strategies that move what a PE has as a whole.
+const KEEPERS: &[&str] =
+    &["TopoLB:groups=keep", "TreeMatch:groups=keep,restarts=1", "RandomLB:groups=keep", "RefineTopoLB"];
 
 /// Every strategy of the registry, and [`MORE`]. A parameter that must be given is the path of a
 /// mapping file, and there the file is `mapping`.
@@ -95,19 +103,24 @@ fn mapping_file(database: &Database) -> tempfile::NamedTempFile {
 
 /// Databases of all kinds: with PEs that are slow, busy or not available (but the first always is),
 /// objects that stay, have no load or a large one, and edges between objects and PEs.
-fn databases() -> impl Strategy<Value = Database> {
+fn databases(
+    pes: impl Into<SizeRange>,
+    objects: impl Into<SizeRange>,
+    edges: impl Into<SizeRange>,
+) -> impl Strategy<Value = Database> {
     let pe =
         (prop::sample::select(vec![1.0, 1.0, 0.5, 3.0]), prop::sample::select(vec![0.0, 0.0, 2.5]), 0..5u8);
     let load = prop::sample::select(vec![0.0, 1.0, 1.0, 0.1, 0.3, 7.0, 1e-12, 1e9]);
-    (prop::collection::vec(pe, 1..7), prop::collection::vec((load, any::<u32>(), 0..6u8), 0..40), 0..4u64)
-        .prop_flat_map(|(pes, objects, step)| {
+    let edges = edges.into();
+    (prop::collection::vec(pe, pes), prop::collection::vec((load, any::<u32>(), 0..6u8), objects), 0..4u64)
+        .prop_flat_map(move |(pes, objects, step)| {
             let (p, n) = (pes.len() as u32, objects.len() as u32);
             let end = (any::<u32>(), 0..8u8).prop_map(move |(number, kind)| match kind {
                 1.. if n > 0 => End::Object(number % n),
                 _ => End::Pe(number % p),
             });
             let bytes = prop::sample::select(vec![0, 1, 1000, 1000, 5 << 33]);
-            let edges = prop::collection::vec((end.clone(), end, bytes), 0..80);
+            let edges = prop::collection::vec((end.clone(), end, bytes), edges.clone());
             (Just(pes), Just(objects), Just(step), edges)
         })
         .prop_map(|(pes, objects, step, edges)| {
@@ -140,10 +153,46 @@ fn databases() -> impl Strategy<Value = Database> {
         })
 }
 
-/// A machine of every kind with `pes` PEs.
-fn machines(pes: usize) -> Vec<std::sync::Arc<dyn Topology>> {
-    let specs = ["flat:P", "torus:P", "mesh:1xP", "tree:P:1/10:1"];
-    specs.map(|spec| topology::parse(&spec.replace('P', &pes.to_string())).expect(spec)).to_vec()
+/// Databases that random tests can have many of.
+fn small() -> impl Strategy<Value = Database> {
+    databases(1..7, 0..40, 0..80)
+}
+
+/// Databases with which threads share work and METIS cuts more than once.
+fn large() -> impl Strategy<Value = Database> {
+    databases(16, 150..250, 300..900)
+}
+
+/// Machines of every kind, of which the PEs of a database are `P`: most have holes then.
+const MACHINES: &[&str] = &[
+    "flat:P",
+    "torus:P",
+    "mesh:1xP",
+    "torus:8x4x4[random:P,seed=1]",
+    "mesh:8x16[random:P,seed=2]",
+    "hypercube:7[random:P,seed=3]",
+    "tree:8:4:4/100:10:1[random:P,seed=4]",
+    "tree:64:2/10:1[random:P,seed=5]",
+    "fattree:4:4:8/20e9:10e9:10e9[random:P,seed=6]",
+    "dragonfly:groups=9,routers=4,hosts=2[random:P,seed=7]",
+    "(torus:4x4*tree:2:4/2:1)[random:P,seed=8]",
+];
+
+/// The machine of that number with `pes` PEs: one of [`MACHINES`] or, after those, a graph.
+fn machine(number: usize, pes: usize) -> std::sync::Arc<dyn Topology> {
+    if let Some(spec) = MACHINES.get(number) {
+        let spec = spec.replace('P', &pes.to_string());
+        return topology::parse(&spec).expect(&spec);
+    }
+    // A tree of degree 3; a single PE is linked to a second one that is left out.
+    let nodes = pes.max(2);
+    let mut text = String::new();
+    for node in 1..nodes {
+        writeln!(text, "{},{node},1", (node - 1) / 2).expect("a string takes everything");
+    }
+    let file = tempfile::Builder::new().suffix(".csv").tempfile().expect("a temporary file can be made");
+    std::fs::write(file.path(), text).expect("a temporary file can be written");
+    topology::parse(&format!("graph:{}[0-{}]", file.path().display(), pes - 1)).expect("a graph")
 }
 
 fn assign(
@@ -161,48 +210,98 @@ fn max_seconds(database: &Database, placement: &[u32]) -> f64 {
     loads.filter(|(_, pe)| pe.available).map(|(load, _)| load).fold(0.0, f64::max)
 }
 
-/// All that is promised about one database.
-fn check(database: &Database, seed: u64) {
+/// Bytes times the distance they travel.
+fn hop_bytes(database: &Database, machine: &dyn Topology, placement: &[u32]) -> u128 {
+    let communication = Metrics::of(database, machine, placement).communication;
+    communication.map_or(0, |communication| communication.hop_bytes)
+}
+
+/// Whether movable objects are together after exactly if they were before.
+fn keeps_groups(database: &Database, placement: &[u32]) -> bool {
+    let movable = database.objects.iter().zip(placement).filter(|(object, _)| object.migratable);
+    let pairs: BTreeSet<(u32, u32)> = movable.map(|(object, &pe)| (object.pe, pe)).collect();
+    let count = |of: fn(&(u32, u32)) -> u32| pairs.iter().map(of).collect::<BTreeSet<_>>().len();
+    count(|pair| pair.0) == pairs.len() && count(|pair| pair.1) == pairs.len()
+}
+
+/// All that is promised about one database on one machine.
+fn check_on(database: &Database, machine: &dyn Topology, seed: u64) {
     let file = mapping_file(database);
     for choice in choices(file.path()) {
-        let spec = &choice.spec;
-        for machine in machines(database.pes.len()) {
-            let answer = assign(&choice, database, &*machine, seed).expect(spec);
-            assert_eq!(answer.check(database), Ok(()), "{spec} on {}", machine.spec());
-            let leaves = |(object, pe): (&Object, &u32)| {
-                !object.migratable || database.pes[*pe as usize].available || spec == "DummyLB"
-            };
-            assert!(
-                database.objects.iter().zip(&answer.pe_of).all(leaves),
-                "{spec}: an object is left behind"
-            );
-            assert_eq!(assign(&choice, database, &*machine, seed).as_ref(), Ok(&answer), "{spec}: same seed");
-            let all_may_stay =
-                database.objects.iter().all(|o| !o.migratable || database.pes[o.pe as usize].available);
-            if REFINERS.contains(&spec.as_str()) && all_may_stay {
-                let before = max_seconds(database, &database.placement());
-                let after = max_seconds(database, &answer.pe_of);
-                assert!(after <= before * (1.0 + 1e-12), "{spec}: {before} became {after}");
-            }
+        let (spec, on) = (choice.spec.as_str(), machine.spec());
+        let answer = assign(&choice, database, machine, seed).expect(spec);
+        assert_eq!(answer.check(database), Ok(()), "{spec} on {on}");
+        let leaves = |(object, pe): (&Object, &u32)| {
+            !object.migratable || database.pes[*pe as usize].available || spec == "DummyLB"
+        };
+        assert!(database.objects.iter().zip(&answer.pe_of).all(leaves), "{spec}: an object is left behind");
+        assert_eq!(assign(&choice, database, machine, seed).as_ref(), Ok(&answer), "{spec}: same seed");
+        if !database.objects.iter().all(|o| !o.migratable || database.pes[o.pe as usize].available) {
+            continue;
         }
+        let before = database.placement();
+        if REFINERS.contains(&spec) {
+            let [before, after] = [&before, &answer.pe_of].map(|placement| max_seconds(database, placement));
+            assert!(after <= before * (1.0 + 1e-12), "{spec} on {on}: {before} seconds became {after}");
+        }
+        if KEEPERS.contains(&spec) {
+            assert!(keeps_groups(database, &answer.pe_of), "{spec} on {on}: {:?}", answer.pe_of);
+        }
+        if spec == "RefineTopoLB" {
+            let [before, after] =
+                [&before, &answer.pe_of].map(|placement| hop_bytes(database, machine, placement));
+            assert!(after <= before, "{on}: {before} hop-bytes became {after}");
+        }
+    }
+}
+
+/// All that is promised about one database on machines of every kind.
+fn check(database: &Database, seed: u64) {
+    for number in 0..=MACHINES.len() {
+        check_on(database, &*machine(number, database.pes.len()), seed);
+    }
+}
+
+/// Whether every strategy answers the same on one thread and on two.
+fn check_threads(database: &Database, seed: u64) {
+    let file = mapping_file(database);
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+    let pools = [pool(1), pool(2)];
+    let machine = machine(seed as usize % (MACHINES.len() + 1), database.pes.len());
+    for choice in choices(file.path()) {
+        let [one, two] =
+            pools.each_ref().map(|pool| pool.install(|| assign(&choice, database, &*machine, seed)));
+        assert_eq!(one, two, "{}", choice.spec);
     }
 }
 
 proptest! {
     #[test]
-    fn every_strategy_keeps_its_promises(database in databases(), seed in any::<u64>()) {
-        check(&database, seed);
+    fn every_strategy_keeps_its_promises(
+        database in small(),
+        number in 0..=MACHINES.len(),
+        seed in any::<u64>(),
+    ) {
+        check_on(&database, &*machine(number, database.pes.len()), seed);
     }
 
     #[test]
-    fn the_number_of_threads_changes_nothing(database in databases(), seed in any::<u64>()) {
-        let file = mapping_file(&database);
-        let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-        let machine = topology::parse(&format!("torus:{}", database.pes.len())).expect("a torus");
-        for choice in choices(file.path()) {
-            let run = |threads| pool(threads).install(|| assign(&choice, &database, &*machine, seed));
-            assert_eq!(run(1), run(2), "{}", choice.spec);
-        }
+    fn the_number_of_threads_changes_nothing(database in small(), seed in any::<u64>()) {
+        check_threads(&database, seed);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn with_many_objects_promises_are_kept_on_any_number_of_threads(
+        database in large(),
+        number in 0..=MACHINES.len(),
+        seed in any::<u64>(),
+    ) {
+        check_on(&database, &*machine(number, database.pes.len()), seed);
+        check_threads(&database, seed);
     }
 }
 
@@ -236,6 +335,13 @@ fn degenerate_databases_are_served() {
         .map(|i| Edge { from: End::Object(i), to: End::Object(i + 2), messages: 1 << 20, bytes: 5 << 33 })
         .collect();
     check(&chains, 0);
+    // As many bytes as can be counted.
+    let mut full = database(5, (0..13).map(|i| object(i, 1.0, i as u32 % 5)).collect());
+    full.objects[4].migratable = false;
+    let ends = (0..12u32).map(|i| (End::Object(i), if i == 7 { End::Pe(3) } else { End::Object(i + 1) }));
+    full.edges = ends.map(|(from, to)| Edge { from, to, messages: 1, bytes: u64::MAX / 12 }).collect();
+    assert!(full.bytes() > u64::MAX - 12);
+    check(&full, 0);
 }
 
 #[test]

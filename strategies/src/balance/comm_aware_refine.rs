@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 
 use super::limit::lowest;
 use super::load::{Pes, Work, order};
-use super::traffic::{Affinity, Rule, Traffic, give_away};
+use super::traffic::{PeVolumes, Rule, Traffic, give_away};
 use crate::cost::LoadBound;
 use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
@@ -23,7 +23,7 @@ pub const NAMED: Named = Named {
     aliases: &[],
     help: "Moves objects from PEs above the limit to the PEs they exchange most bytes with, where these \
            remain below it: keeps what talks together better than RefineLB, with more migrations.",
-    params: &[Param { key: "imbalance", default: "0.02", help: "allowed max/avg - 1" }],
+    params: &[Param::imbalance("0.02")],
     needs_communication: true,
     make: |params: &mut Params| Ok(Box::new(CommAwareRefine { imbalance: params.take_imbalance()? })),
 };
@@ -50,7 +50,7 @@ impl Strategy for CommAwareRefine {
 
 /// Moves objects off the PEs that are above the limit when object `i` is on `placement[i]`, and gives the
 /// PE of each object. O((n + E) log n) for each limit that is tried.
-pub(super) fn relieve(database: &Database, work: &Work, placement: Vec<u32>, imbalance: f64) -> Vec<u32> {
+pub(crate) fn relieve(database: &Database, work: &Work, placement: Vec<u32>, imbalance: f64) -> Vec<u32> {
     let limit_seconds = (1.0 + imbalance) * work.average_seconds();
     let seconds = work.seconds_at(&placement);
     let is_heavy = |limit_seconds: f64| {
@@ -69,7 +69,7 @@ pub(super) fn relieve(database: &Database, work: &Work, placement: Vec<u32>, imb
             limit_seconds,
             placement: placement.clone(),
             pes: Pes::new(database, seconds.clone(), &light),
-            affinity: Affinity::new(database.pes.len()),
+            volumes: PeVolumes::new(database.pes.len()),
         };
         give_away(&mut state, &traffic, &heavy, &work.movable, limit_seconds);
         (state.placement, state.pes.max_seconds(&work.available))
@@ -83,7 +83,7 @@ struct State<'a> {
     placement: Vec<u32>,
     /// Seconds of each PE; those below the limit are open.
     pes: Pes<'a>,
-    affinity: Affinity,
+    volumes: PeVolumes,
 }
 
 impl Rule for State<'_> {
@@ -96,14 +96,14 @@ impl Rule for State<'_> {
         if load == 0 {
             return None;
         }
-        self.affinity.fill(self.traffic, object, &self.placement);
+        self.volumes.fill(self.traffic, object, &self.placement);
         let donor = self.placement[object as usize];
         let roomiest = self.pes.roomiest(self.limit_seconds);
         let with = |pe: u32| self.pes.seconds[pe as usize] + self.work.seconds(object, pe);
         let takes = |&pe: &u32| pe != donor && self.work.is_available(pe) && with(pe) <= self.limit_seconds;
-        let bytes = |pe: u32| self.affinity.with(pe).bytes;
+        let bytes = |pe: u32| self.volumes.with(pe).bytes;
         let rank = |&pe: &u32| (Reverse(bytes(pe)), order(with(pe)), pe);
-        let receiver = self.affinity.pes.iter().copied().chain(roomiest).filter(takes).min_by_key(rank)?;
+        let receiver = self.volumes.pes.iter().copied().chain(roomiest).filter(takes).min_by_key(rank)?;
         Some(((i128::from(bytes(receiver)) - i128::from(bytes(donor)), load), receiver))
     }
 

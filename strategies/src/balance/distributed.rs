@@ -242,22 +242,8 @@ fn answer<'a>(
 mod tests {
     use proptest::prelude::*;
 
-    use crate::database::{Database, arbitrary};
-    use crate::testing::{assign, database};
-
-    fn max_per_average(database: &Database, placement: &[u32]) -> f64 {
-        let loads = database.pe_loads(placement);
-        loads.iter().copied().fold(0.0, f64::max) / crate::cost::LoadBound::of(database).average_seconds
-    }
-
-    /// Objects of about a quarter of a second, of which the first PEs have four times as many as the others.
-    fn uneven(pes: usize) -> Database {
-        let on = |pe: usize| if pe < pes / 4 { 128 } else { 32 };
-        let objects: Vec<(f64, u32)> = (0..pes)
-            .flat_map(|pe| (0..on(pe)).map(move |i| (0.25 + (i * 7 % 5) as f64 / 40.0, pe as u32)))
-            .collect();
-        database(pes, &objects)
-    }
+    use crate::database::arbitrary;
+    use crate::testing::{assign, database, max_per_average, uneven};
 
     #[test]
     fn the_target_is_reached_and_only_heavy_pes_give() {

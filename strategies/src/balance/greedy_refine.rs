@@ -18,7 +18,7 @@ pub const NAMED: Named = Named {
     aliases: &[],
     help: "As balanced as GreedyLB, but an object stays where it is if its PE remains within the limit: \
            few migrations. The one to begin with.",
-    params: &[Param { key: "imbalance", default: "0.03", help: "allowed max/avg - 1" }],
+    params: &[Param::imbalance("0.03")],
     needs_communication: false,
     make: |params: &mut Params| Ok(Box::new(GreedyRefine { imbalance: params.take_imbalance()? })),
 };

@@ -69,6 +69,12 @@ impl<'a> Work<'a> {
         self.database.pes[pe as usize].available
     }
 
+    /// Whether the available PEs differ in speed, or in what they have to do besides movable objects.
+    pub(crate) fn pes_differ(&self) -> bool {
+        let character = |&pe: &u32| (self.fixed_seconds[pe as usize], self.speed(pe));
+        self.available.iter().any(|pe| character(pe) != character(&self.available[0]))
+    }
+
     /// The average of max/avg, as in [`LoadBound::average_seconds`].
     pub(crate) fn average_seconds(&self) -> f64 {
         LoadBound::of(self.database).average_seconds

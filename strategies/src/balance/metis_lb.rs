@@ -23,7 +23,7 @@ pub const NAMED: Named = Named {
     aliases: &[],
     help: "METIS cuts the task graph into balanced parts that exchange few bytes; much moves once. For \
            communication-bound programs where all PEs are equally far from each other.",
-    params: &[Param { key: "imbalance", default: "0.05", help: "allowed max/avg - 1" }],
+    params: &[Param::imbalance("0.05")],
     needs_communication: true,
     make: |params: &mut Params| Ok(Box::new(MetisLb { imbalance: params.take_imbalance()? })),
 };

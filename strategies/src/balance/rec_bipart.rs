@@ -30,7 +30,7 @@ pub const NAMED: Named = Named {
     aliases: &[],
     help: "Cuts the task graph in two by growing one half, and again, until there is a part per PE: few \
            bytes between PEs, and parts that talk are on PEs of near numbers; much moves once.",
-    params: &[Param { key: "imbalance", default: "0.05", help: "allowed max/avg - 1" }],
+    params: &[Param::imbalance("0.05")],
     needs_communication: true,
     make: |params: &mut Params| Ok(Box::new(RecBipart { imbalance: params.take_imbalance()? })),
 };

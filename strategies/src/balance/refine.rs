@@ -19,7 +19,7 @@ pub const NAMED: Named = Named {
     aliases: &[],
     help: "Moves objects from PEs above the limit to the lightest ones until they are below it: fewest \
            migrations, keeps locality. For later steps, when load drifts slowly.",
-    params: &[Param { key: "imbalance", default: "0.05", help: "allowed max/avg - 1" }],
+    params: &[Param::imbalance("0.05")],
     needs_communication: false,
     make: |params: &mut Params| Ok(Box::new(Refine { imbalance: params.take_imbalance()? })),
 };

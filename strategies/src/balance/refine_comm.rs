@@ -5,9 +5,10 @@
 //! it leaves. It goes to the PE, among those that remain within the limit, that it talks to most, else to
 //! the one with the most room. The limit is the allowed imbalance over the level that the work and the
 //! messages there are before the first move reach when they are poured over what is fixed on each PE: its
-//! background, its objects that stay, and what its runtime says and hears. So more messages do not make
-//! more room, and one PE that nothing can relieve does not keep the others from it. Where the limit cannot
-//! be kept, the lowest one that can is sought (`limit.rs`).
+//! background, its objects that stay, and the messages of those and of its runtime. So more messages do not
+//! make more room, and one PE that nothing can relieve (in LeanMD that of the main chare, whose messages take
+//! 60 times as long as the work of a PE) does not keep the others from it. Where the limit cannot be kept, the
+//! lowest one that can is sought (`limit.rs`).
 //!
 //! Charm++'s code stops everything when the heaviest PE finds no object to give, and does nothing on many
 //! recorded programs; here such a PE stays as it is and the next one is relieved. It also tries every
@@ -15,7 +16,7 @@
 
 use super::limit::lowest;
 use super::load::{Pes, Work, order};
-use super::traffic::{ALPHA, Affinity, BETA, MessageCost, Rule, Traffic, Volume, give_away};
+use super::traffic::{ALPHA, BETA, MessageCost, PeVolumes, Rule, Traffic, Volume, give_away};
 use crate::cost::{LoadBound, pour};
 use crate::database::End;
 use crate::registry::{Named, Param, Params};
@@ -28,7 +29,7 @@ pub const NAMED: Named = Named {
     aliases: &[],
     help: "RefineLB where the time of a PE includes its messages to other PEs: few migrations. For later \
            steps of a program with costly messages.",
-    params: &[Param { key: "imbalance", default: "0.05", help: "allowed max/avg - 1" }, ALPHA, BETA],
+    params: &[Param::imbalance("0.05"), ALPHA, BETA],
     needs_communication: true,
     make: |params: &mut Params| {
         let (imbalance, cost) = (params.take_imbalance()?, MessageCost::take(params)?);
@@ -62,7 +63,7 @@ impl Strategy for RefineComm {
 fn relieve(database: &Database, work: &Work, imbalance: f64, cost: MessageCost) -> Vec<u32> {
     let traffic = Traffic::of(database);
     let (placement, work_seconds) = work.settle();
-    let (crossing, lasting) = crossing(&traffic, &placement, database.pes.len());
+    let (crossing, lasting) = crossing(database, &traffic, &placement);
     let with = |seconds: &[f64], volumes: &[Volume]| -> Vec<f64> {
         let one = |pe: usize| seconds[pe] + cost.seconds(volumes[pe]) / database.pes[pe].speed;
         (0..database.pes.len()).map(one).collect()
@@ -91,7 +92,7 @@ fn relieve(database: &Database, work: &Work, imbalance: f64, cost: MessageCost) 
             work_seconds: work_seconds.clone(),
             crossing: crossing.clone(),
             pes: Pes::new(database, seconds.clone(), &light),
-            affinity: Affinity::new(database.pes.len()),
+            volumes: PeVolumes::new(database.pes.len()),
         };
         give_away(&mut state, &traffic, &heavy, &work.movable, limit_seconds);
         let max_seconds = state.pes.max_seconds(&work.available);
@@ -99,16 +100,19 @@ fn relieve(database: &Database, work: &Work, imbalance: f64, cost: MessageCost) 
     })
 }
 
-/// What each PE exchanges with others when object `i` is on `placement[i]`, and what of it is the PE's own,
-/// whatever objects it has.
-fn crossing(traffic: &Traffic, placement: &[u32], pes: usize) -> (Vec<Volume>, Vec<Volume>) {
-    let mut crossing = vec![Volume::default(); pes];
-    let mut lasting = vec![Volume::default(); pes];
-    for (object, &pe) in (0..).zip(placement) {
+/// What each PE exchanges with others when object `i` is on `placement[i]`, and what of it is the PE's own or
+/// that of objects that stay.
+fn crossing(database: &Database, traffic: &Traffic, placement: &[u32]) -> (Vec<Volume>, Vec<Volume>) {
+    let mut crossing = vec![Volume::default(); database.pes.len()];
+    let mut lasting = vec![Volume::default(); database.pes.len()];
+    for ((object, &pe), record) in (0..).zip(placement).zip(&database.objects) {
         for &(end, volume) in traffic.partners(object) {
             let other = end.pe(placement);
             if other != pe {
                 crossing[pe as usize] += volume;
+                if !record.migratable {
+                    lasting[pe as usize] += volume;
+                }
                 // A partner that is an object finds this in its own row.
                 if matches!(end, End::Pe(_)) {
                     crossing[other as usize] += volume;
@@ -132,7 +136,7 @@ struct State<'a> {
     crossing: Vec<Volume>,
     /// Seconds of each PE in all; those below the limit are open.
     pes: Pes<'a>,
-    affinity: Affinity,
+    volumes: PeVolumes,
 }
 
 impl State<'_> {
@@ -141,9 +145,9 @@ impl State<'_> {
         work_seconds + self.cost.seconds(crossing) / self.work.speed(pe)
     }
 
-    /// Seconds of `pe` after it took `object`, to which [`Self::affinity`] belongs.
+    /// Seconds of `pe` after it took `object`, to which [`Self::volumes`] belongs.
     fn with(&self, pe: u32, object: u32) -> f64 {
-        let crossing = self.crossing[pe as usize] - self.affinity.with(pe) + self.affinity.crossing(pe);
+        let crossing = self.crossing[pe as usize] - self.volumes.with(pe) + self.volumes.crossing(pe);
         self.total(pe, self.work_seconds[pe as usize] + self.work.seconds(object, pe), crossing)
     }
 }
@@ -153,10 +157,10 @@ impl Rule for State<'_> {
     type Score = (u64, u64);
 
     fn best(&mut self, object: u32) -> Option<(Self::Score, u32)> {
-        self.affinity.fill(self.traffic, object, &self.placement);
+        self.volumes.fill(self.traffic, object, &self.placement);
         let donor = self.placement[object as usize];
-        let made = self.cost.seconds(self.affinity.with(donor));
-        let spared = self.cost.seconds(self.affinity.crossing(donor));
+        let made = self.cost.seconds(self.volumes.with(donor));
+        let spared = self.cost.seconds(self.volumes.crossing(donor));
         let relief = (self.work.load_seconds(object) + spared - made) / self.work.speed(donor);
         // The difference of two infinite times is no relief.
         if relief.is_nan() || relief <= 0.0 {
@@ -170,19 +174,19 @@ impl Rule for State<'_> {
                 && self.work.is_available(pe)
                 && self.with(pe, object) <= self.limit_seconds
         };
-        let spared_by = |pe: u32| order(self.cost.seconds(self.affinity.with(pe)));
+        let spared_by = |pe: u32| order(self.cost.seconds(self.volumes.with(pe)));
         let rank = |&pe: &u32| (std::cmp::Reverse(spared_by(pe)), order(self.with(pe, object)), pe);
-        let receiver = self.affinity.pes.iter().copied().chain(roomiest).filter(takes).min_by_key(rank)?;
+        let receiver = self.volumes.pes.iter().copied().chain(roomiest).filter(takes).min_by_key(rank)?;
         Some(((order(relief), spared_by(receiver)), receiver))
     }
 
     fn apply(&mut self, object: u32, receiver: u32) {
         let donor = self.placement[object as usize];
-        self.affinity.fill(self.traffic, object, &self.placement);
-        let affinity = &self.affinity;
+        self.volumes.fill(self.traffic, object, &self.placement);
+        let volumes = &self.volumes;
         let (from, to) = (donor as usize, receiver as usize);
-        self.crossing[from] = self.crossing[from] + affinity.with(donor) - affinity.crossing(donor);
-        self.crossing[to] = self.crossing[to] - affinity.with(receiver) + affinity.crossing(receiver);
+        self.crossing[from] = self.crossing[from] + volumes.with(donor) - volumes.crossing(donor);
+        self.crossing[to] = self.crossing[to] - volumes.with(receiver) + volumes.crossing(receiver);
         self.work_seconds[from] = (self.work_seconds[from] - self.work.seconds(object, donor)).max(0.0);
         self.work_seconds[to] += self.work.seconds(object, receiver);
         self.placement[object as usize] = receiver;

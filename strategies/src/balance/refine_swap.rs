@@ -24,7 +24,7 @@ pub const NAMED: Named = Named {
     aliases: &[],
     help: "RefineLB that also exchanges objects where none fits by itself: a tighter balance with more \
            migrations. For programs with few objects per PE.",
-    params: &[Param { key: "imbalance", default: "0.01", help: "allowed max/avg - 1" }],
+    params: &[Param::imbalance("0.01")],
     needs_communication: false,
     make: |params: &mut Params| Ok(Box::new(RefineSwap { imbalance: params.take_imbalance()? })),
 };
@@ -70,7 +70,7 @@ fn balance(database: &Database, work: &Work, imbalance: f64) -> Vec<u32> {
     // A limit that cannot be kept is a heuristic for what can, and RefineLB's may be a luckier one.
     let other_limit_seconds = (1.0 + refine::IMBALANCE) * average_seconds;
     let best_seconds = max_seconds(&best);
-    if best_seconds > limit_seconds.max(other_limit_seconds) {
+    if best_seconds > limit_seconds {
         let (other, other_seconds) = attempt(other_limit_seconds);
         if other_seconds < best_seconds {
             return other;

@@ -144,7 +144,7 @@ impl Traffic {
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// What one object exchanges with each PE. It is made once and filled for one object after the other.
-pub(super) struct Affinity {
+pub(super) struct PeVolumes {
     volume_of: Vec<Volume>,
     /// The PEs it exchanges anything with, in no order.
     pub(super) pes: Vec<u32>,
@@ -152,9 +152,9 @@ pub(super) struct Affinity {
     pub(super) total: Volume,
 }
 
-impl Affinity {
-    pub(super) fn new(pes: usize) -> Affinity {
-        Affinity { volume_of: vec![Volume::default(); pes], pes: Vec::new(), total: Volume::default() }
+impl PeVolumes {
+    pub(super) fn new(pes: usize) -> PeVolumes {
+        PeVolumes { volume_of: vec![Volume::default(); pes], pes: Vec::new(), total: Volume::default() }
     }
 
     /// Fills it for `object` when object `i` is on `placement[i]`; those that are [`NOWHERE`] do not count.
@@ -296,11 +296,11 @@ mod tests {
         assert_eq!(traffic.partners(1), [(a, volume(3, (5 << 40) + 7))]);
         assert_eq!(traffic.partners(2), []);
 
-        let mut affinity = Affinity::new(3);
-        affinity.fill(&traffic, 0, &[0, 2, NOWHERE]);
-        assert_eq!((affinity.with(2), affinity.with(1)), (volume(3, (5 << 40) + 7), volume(1, 0)));
-        assert_eq!(affinity.crossing(2), volume(1, 0));
-        affinity.fill(&traffic, 1, &[NOWHERE, 2, 0]);
-        assert_eq!((affinity.total, affinity.pes.len(), affinity.with(2)), (volume(0, 0), 0, volume(0, 0)));
+        let mut volumes = PeVolumes::new(3);
+        volumes.fill(&traffic, 0, &[0, 2, NOWHERE]);
+        assert_eq!((volumes.with(2), volumes.with(1)), (volume(3, (5 << 40) + 7), volume(1, 0)));
+        assert_eq!(volumes.crossing(2), volume(1, 0));
+        volumes.fill(&traffic, 1, &[NOWHERE, 2, 0]);
+        assert_eq!((volumes.total, volumes.pes.len(), volumes.with(2)), (volume(0, 0), 0, volume(0, 0)));
     }
 }

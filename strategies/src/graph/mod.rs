@@ -77,6 +77,20 @@ impl Graph {
         Graph::new(database.objects.len(), database.edges.iter().filter_map(pair))
     }
 
+    /// As [`Graph::of`], and after the objects a vertex per PE for the ends that are PEs. What PEs say to
+    /// PEs does not count: nobody can place it better.
+    pub fn with_pes(database: &Database) -> Graph {
+        let objects = database.objects.len();
+        let vertex = |end: End| match end {
+            End::Object(object) => object,
+            End::Pe(pe) => objects as u32 + pe,
+        };
+        let between_pes = |edge: &&Edge| matches!((edge.from, edge.to), (End::Pe(_), End::Pe(_)));
+        let edges = database.edges.iter().filter(|edge| !between_pes(edge));
+        let edges = edges.map(|edge| (vertex(edge.from), vertex(edge.to), edge.bytes));
+        Graph::new(objects + database.pes.len(), edges)
+    }
+
     /// How many vertices there are.
     pub fn vertices(&self) -> usize {
         self.offsets.len() - 1
@@ -125,22 +139,31 @@ impl Graph {
     /// # Panics
     /// When it names a vertex that there is not.
     pub fn induced(&self, vertices: &[u32]) -> Graph {
-        let mut position = vec![u32::MAX; self.vertices()];
-        for (&v, new) in vertices.iter().zip(0..) {
-            position[v as usize] = new;
+        self.split(&[vertices]).swap_remove(0)
+    }
+
+    /// The graphs that [`induced`](Graph::induced) gives for each of `parts`, which have no vertex in
+    /// common. O(vertices + edges) for all of them.
+    ///
+    /// # Panics
+    /// When a part names a vertex that there is not.
+    pub fn split<P: AsRef<[u32]>>(&self, parts: &[P]) -> Vec<Graph> {
+        let mut place = vec![(u32::MAX, 0); self.vertices()];
+        for (members, part) in parts.iter().zip(0..) {
+            members.as_ref().iter().zip(0..).for_each(|(&v, position)| place[v as usize] = (part, position));
         }
-        let mut graph =
-            Graph { offsets: Vec::with_capacity(vertices.len() + 1), targets: vec![], weights: vec![] };
-        graph.offsets.push(0);
-        for &v in vertices {
-            let inside = self.neighbors(v as usize).filter(|&(u, _)| position[u] != u32::MAX);
-            for (u, weight) in inside {
-                graph.targets.push(position[u]);
-                graph.weights.push(weight);
+        let inside = |(members, part): (&P, u32)| {
+            let mut graph = Graph { offsets: vec![0], targets: vec![], weights: vec![] };
+            for &v in members.as_ref() {
+                for (u, weight) in self.neighbors(v as usize).filter(|&(u, _)| place[u].0 == part) {
+                    graph.targets.push(place[u].1);
+                    graph.weights.push(weight);
+                }
+                graph.offsets.push(graph.targets.len());
             }
-            graph.offsets.push(graph.targets.len());
-        }
-        graph
+            graph
+        };
+        parts.iter().zip(0..).map(inside).collect()
     }
 
     /// The graph of the parts when vertex `v` belongs to `part_of[v]`: what they exchange.

@@ -1,9 +1,11 @@
 //! Strategies that look at the machine: who communicates much is put close together.
 
-use rayon::prelude::*;
-
-use crate::Topology;
+use crate::balance::comm_aware_refine::relieve;
+use crate::balance::load::Work;
 use crate::graph::Graph;
+use crate::partition::groups::{By, Grouping, Groups};
+use crate::registry::{ParamError, Params};
+use crate::{Assignment, Database, Topology};
 
 pub mod refine_topolb;
 pub mod tmlb_min_weight;
@@ -13,16 +15,6 @@ pub mod topolb;
 pub mod treematch;
 pub mod treematch_const;
 mod volumes;
-
-/// The largest distance from one of `from` to one of `to`.
-pub(crate) fn farthest(from: &[u32], to: &[u32], topology: &dyn Topology) -> u32 {
-    let row = || vec![0; topology.pes()];
-    let far = |row: &mut Vec<u32>, &pe: &u32| {
-        topology.distances_from(pe as usize, row);
-        to.iter().map(|&q| row[q as usize]).max().unwrap_or(0)
-    };
-    from.par_iter().map_init(row, far).max().unwrap_or(0)
-}
 
 /// Hop-bytes when the vertices of `graph` are on `places` and, those after them, on `anchors`.
 pub(crate) fn hop_bytes(graph: &Graph, anchors: &[u32], places: &[u32], topology: &dyn Topology) -> u128 {
@@ -37,4 +29,36 @@ pub(crate) fn hop_bytes(graph: &Graph, anchors: &[u32], places: &[u32], topology
             .sum::<u128>();
     }
     sum
+}
+
+/// The answer when group `i` is on `places[i]`.
+///
+/// Groups are balanced as if all PEs were alike. Where they are not, because of their speeds, of background
+/// or of objects that stay, the PEs above the allowed imbalance give objects of new groups to PEs these talk
+/// to, as in `CommAwareRefineLB`; groups that are kept, or whose sizes are given, remain as they are.
+fn answer(
+    database: &Database,
+    groups: &Groups,
+    grouping: Grouping,
+    available: Vec<u32>,
+    places: &[u32],
+) -> Assignment {
+    let mut pe_of = groups.placement(database, places);
+    let work = Work::new(database, available);
+    if grouping.by != By::Keep && !grouping.equal && work.pes_differ() {
+        pe_of = relieve(database, &work, pe_of, grouping.imbalance);
+    }
+    Assignment { pe_of, notes: vec![("groups".into(), groups.count as f64)] }
+}
+
+/// The value of `key`, which says how often something is tried: 1 to `most` times.
+fn take_count(params: &mut Params, key: &str, most: usize) -> Result<usize, ParamError> {
+    match params.take(key)? {
+        number if (1..=most).contains(&number) => Ok(number),
+        number => Err(params.bad(
+            key,
+            &number.to_string(),
+            format!("it is tried at least once and at most {most} times"),
+        )),
+    }
 }

@@ -5,7 +5,8 @@
 //! that name in Charm++ (6.10). There are as many rounds as PEs: of the groups that were not yet
 //! selected, the one with the most hop-bytes is; of all others it changes places with the one with which
 //! that saves most, if any does. A PE without objects counts as a group, so a group can also move to it.
-//! Ties go to the lowest numbers. Hop-bytes never grow.
+//! Ties go to the lowest numbers. Hop-bytes never grow, and no PE gets heavier than the heaviest was: where
+//! PEs differ in speed, background or objects that stay, swaps that would do that are not made.
 //!
 //! Swapping groups `a` and `b` on PEs `p` and `q` saves
 //!
@@ -17,9 +18,11 @@
 //! the two stay as far apart as they are. `cost(a, .)` takes a row of distances per neighbor of `a`,
 //! `cost(b, q)` is kept, and `cost(b, p)` takes one distance per neighbor of `b` from the row of `p`:
 //! O(p deg(a) + |E|) a round and O(p |E|) in all, where Charm++ takes O(p^3) and more.
+//! Empty PEs have no hop-bytes, so their rounds are the last.
 
-use super::farthest;
+use super::hop_bytes;
 use super::volumes::Volumes;
+use crate::balance::load::Work;
 use crate::graph::Graph;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::registry::{Named, Params};
@@ -31,7 +34,7 @@ pub const NAMED: Named = Named {
     name: "RefineTopoLB",
     aliases: &[],
     help: "The objects of PEs change places as wholes where that saves hop-bytes (Agarwal, Sharma, Kalé 2006); \
-           loads stay as they are. After another strategy, as in GreedyRefineLB+RefineTopoLB.",
+           no PE gets heavier than the heaviest is. After another strategy, as in GreedyRefineLB+RefineTopoLB.",
     params: &[],
     needs_communication: true,
     make: |_: &mut Params| Ok(Box::new(RefineTopoLb)),
@@ -52,7 +55,21 @@ impl Strategy for RefineTopoLb {
         let kept = Grouping { by: By::Keep, equal: false, imbalance: 0.0 };
         let groups = Groups::of(database, &available, kept, seed)?;
         let mut places = present(database, &groups, &available);
-        refine(&groups.graph, &groups.anchors, &available, topology, &mut places);
+        let mut loads_seconds = vec![0.0; groups.count];
+        for (group, object) in groups.group_of.iter().zip(&database.objects) {
+            group.iter().for_each(|&group| loads_seconds[group as usize] += object.load_seconds);
+        }
+        let work = Work::new(database, available);
+        // What a group takes on a PE; an empty one is past the last.
+        let seconds = |group: usize, pe: u32| {
+            let load_seconds = loads_seconds.get(group).copied().unwrap_or(0.0);
+            work.fixed_seconds[pe as usize] + load_seconds / work.speed(pe)
+        };
+        let empty = work.fixed_seconds.iter().zip(&database.pes).filter(|(_, pe)| pe.available);
+        let most = empty.map(|(&seconds, _)| seconds).fold(0.0, f64::max);
+        let limit_seconds = (0..).zip(&places).map(|(group, &pe)| seconds(group, pe)).fold(most, f64::max);
+        let fits = |group: usize, pe: u32| seconds(group, pe) <= limit_seconds;
+        refine(&groups.graph, &groups.anchors, &work.available, topology, &fits, &mut places);
         Ok(Assignment { pe_of: groups.placement(database, &places), notes: Vec::new() })
     }
 }
@@ -75,13 +92,24 @@ fn present(database: &Database, groups: &Groups, available: &[u32]) -> Vec<u32> 
     places.into_iter().map(place).collect()
 }
 
-/// Swaps the places of tasks (and of nothing, on free PEs) as long as that saves hop-bytes, once per PE.
+/// Whether a task may be on a PE; tasks past the last are nothing, which is on free PEs.
+type Fits<'a> = &'a dyn Fn(usize, u32) -> bool;
+
+/// Swaps the places of tasks (and of nothing, on free PEs) as long as that saves hop-bytes, once per PE, where
+/// it `fits`.
 ///
 /// The vertices of `graph` are the tasks and, after them, an anchor for each of `anchors`, which stays.
 ///
 /// # Panics
 /// When two tasks have the same place, or one that is not among `pes`.
-pub fn refine(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topology, places: &mut Vec<u32>) {
+fn refine(
+    graph: &Graph,
+    anchors: &[u32],
+    pes: &[u32],
+    topology: &dyn Topology,
+    fits: Fits,
+    places: &mut Vec<u32>,
+) {
     let tasks = places.len();
     // Free PEs are tasks that exchange nothing.
     let mut is_free = vec![false; topology.pes()];
@@ -89,8 +117,11 @@ pub fn refine(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topolo
     for &pe in places.iter() {
         assert!(std::mem::take(&mut is_free[pe as usize]), "every task has a PE of its own");
     }
+    let before = places.clone();
     places.extend(pes.iter().copied().filter(|&pe| is_free[pe as usize]));
-    let mut state = State::new(graph, anchors, tasks, topology, places);
+    // Gains are made of four costs.
+    let volumes = Volumes::within(graph, 4, || topology.diameter());
+    let mut state = State::new(graph, anchors, tasks, topology, &volumes, fits, places);
     let mut is_done = vec![false; tasks];
     for _ in 0..tasks {
         let waiting = (0..tasks).filter(|&task| !is_done[task]);
@@ -102,7 +133,17 @@ pub fn refine(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topolo
             state.swap(selected, partner);
         }
     }
+    for free in tasks..state.places.len() {
+        if let Some(partner) = state.best_to_move(free) {
+            state.swap(partner, free);
+        }
+    }
     places.truncate(tasks);
+    // Where low bits are dropped, what seems a gain may be a loss.
+    let cost = |places: &[u32]| hop_bytes(graph, anchors, places, topology);
+    if !volumes.is_exact() && cost(places) > cost(&before) {
+        *places = before;
+    }
 }
 
 /// The neighbors of a task with what they exchange.
@@ -121,6 +162,7 @@ struct State<'a> {
     graph: &'a Graph,
     tasks: usize,
     topology: &'a dyn Topology,
+    fits: Fits<'a>,
     /// The volume of every entry of the graph's rows; dividing each time would take longer than all else.
     volumes: Vec<i64>,
     /// The PE of every task, and then of every PE that is free.
@@ -132,6 +174,8 @@ struct State<'a> {
     /// The cost of the selected task on every PE.
     elsewhere: Vec<i64>,
     row: Vec<u32>,
+    /// The distance from a free PE to every vertex.
+    near: Vec<u32>,
 }
 
 impl<'a> State<'a> {
@@ -140,15 +184,23 @@ impl<'a> State<'a> {
         anchors: &'a [u32],
         tasks: usize,
         topology: &'a dyn Topology,
+        volumes: &Volumes,
+        fits: Fits<'a>,
         places: &'a mut Vec<u32>,
     ) -> Self {
-        let place_of: Vec<u32> = places[..tasks].iter().chain(anchors).copied().collect();
-        // Gains are made of four costs.
-        let scale = Volumes::new(graph, 4 * u128::from(farthest(&place_of, places, topology)));
-        let volumes = graph.rows().2.iter().map(|&bytes| scale.of(bytes)).collect();
-        let (costs, row) = (vec![0; tasks], vec![0; topology.pes()]);
-        let elsewhere = vec![0; topology.pes()];
-        let mut state = State { graph, tasks, topology, volumes, places, place_of, costs, elsewhere, row };
+        let mut state = State {
+            graph,
+            tasks,
+            topology,
+            fits,
+            volumes: graph.rows().2.iter().map(|&bytes| volumes.of(bytes)).collect(),
+            place_of: places[..tasks].iter().chain(anchors).copied().collect(),
+            places,
+            costs: vec![0; tasks],
+            elsewhere: vec![0; topology.pes()],
+            row: vec![0; topology.pes()],
+            near: vec![0; graph.vertices()],
+        };
         for task in 0..tasks {
             state.costs[task] = state.cost(task);
         }
@@ -181,10 +233,17 @@ impl<'a> State<'a> {
             let mut gain = leaving - elsewhere[there as usize];
             if partner < self.tasks {
                 gain += self.costs[partner];
-                // No partner saves more than all it costs now.
-                if partner == selected || gain <= most {
-                    continue;
-                }
+            }
+            // No partner saves more than all it costs now.
+            let here = self.places[selected];
+            if partner == selected
+                || gain <= most
+                || !(self.fits)(selected, there)
+                || !(self.fits)(partner, here)
+            {
+                continue;
+            }
+            if partner < self.tasks {
                 for (neighbor, volume) in neighbors(self.graph, &self.volumes, partner) {
                     gain -= if neighbor == selected {
                         2 * volume * i64::from(row[there as usize])
@@ -199,6 +258,19 @@ impl<'a> State<'a> {
         }
         (self.elsewhere, self.row) = (elsewhere, row);
         best.map(|(_, partner)| partner)
+    }
+
+    /// Which task should move to the PE of `free`; `None` if that saves nothing.
+    fn best_to_move(&mut self, free: usize) -> Option<usize> {
+        let here = self.places[free];
+        self.topology.distances_to(here as usize, &self.place_of, &mut self.near);
+        let may = |&task: &usize| (self.fits)(task, here) && (self.fits)(free, self.places[task]);
+        let gain = |task: usize| {
+            let cost = |(other, volume): (usize, i64)| volume * i64::from(self.near[other]);
+            self.costs[task] - neighbors(self.graph, &self.volumes, task).map(cost).sum::<i64>()
+        };
+        let gains = (0..self.tasks).filter(may).map(|task| (gain(task), std::cmp::Reverse(task)));
+        gains.max().filter(|&(gain, _)| gain > 0).map(|(_, std::cmp::Reverse(task))| task)
     }
 
     fn swap(&mut self, a: usize, b: usize) {
@@ -228,13 +300,21 @@ mod tests {
 
     use super::*;
     use crate::cost::Metrics;
+    use crate::database::{Edge, End};
     use crate::graph::load;
     use crate::mapping::hop_bytes;
     use crate::testing::{assign_on, database};
     use crate::topology;
 
     /// The same choices, all hop-bytes computed anew for each swap that might be made.
-    fn slow(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topology, places: &mut [u32]) {
+    fn slow(
+        graph: &Graph,
+        anchors: &[u32],
+        pes: &[u32],
+        topology: &dyn Topology,
+        fits: Fits,
+        places: &mut [u32],
+    ) {
         let own = |task: usize, places: &[u32]| -> u128 {
             let place =
                 |v: usize| places.get(v).copied().unwrap_or_else(|| anchors[v - places.len()]) as usize;
@@ -247,10 +327,11 @@ mod tests {
         let tasks = places.len();
         let mut all = places.to_vec();
         all.extend(pes.iter().filter(|pe| !places.contains(pe)));
-        let mut is_done = vec![false; tasks];
-        for _ in 0..tasks {
-            let waiting = (0..tasks).filter(|&task| !is_done[task]);
-            let selected = waiting.max_by_key(|&task| (own(task, &all[..tasks]), std::cmp::Reverse(task)));
+        let mut is_done = vec![false; all.len()];
+        for _ in 0..all.len() {
+            let waiting = (0..all.len()).filter(|&task| !is_done[task]);
+            let cost = |task: usize| if task < tasks { own(task, &all[..tasks]) } else { 0 };
+            let selected = waiting.max_by_key(|&task| (cost(task), std::cmp::Reverse(task)));
             let selected = selected.expect("one waits");
             is_done[selected] = true;
             let swapped = |partner: usize| {
@@ -259,7 +340,9 @@ mod tests {
                 swapped
             };
             let cost = |all: &[u32]| hop_bytes(graph, anchors, &all[..tasks], topology);
-            let best = (0..all.len()).map(swapped).min_by_key(|swapped| cost(swapped));
+            let fitting =
+                (0..all.len()).map(swapped).filter(|swapped| (0..).zip(swapped).all(|(t, &pe)| fits(t, pe)));
+            let best = fitting.min_by_key(|swapped| cost(swapped));
             if let Some(best) = best.filter(|best| cost(best) < cost(&all)) {
                 all = best;
             }
@@ -275,6 +358,7 @@ mod tests {
             anchors in prop::collection::vec(0..64u32, 0..3),
             count in 1..15usize,
             unit in prop::sample::select(vec![1u64, 1000, 1 << 33]),
+            forbidden in prop::collection::vec((0..15usize, 0..15u32), 0..24),
         ) {
             let machine = topology::parse(machine).expect("a machine");
             let pes: Vec<u32> = (0..machine.pes() as u32).collect();
@@ -285,8 +369,14 @@ mod tests {
             let graph = Graph::new(vertices as usize, edges);
             let before: Vec<u32> = (0..tasks as u32).rev().collect();
             let (mut fast, mut expected) = (before.clone(), before.clone());
-            refine(&graph, &anchors, &pes, &*machine, &mut fast);
-            slow(&graph, &anchors, &pes, &*machine, &mut expected);
+            // What is there already fits, as does nothing on a free PE.
+            let fits = |task: usize, pe: u32| match before.get(task) {
+                Some(&home) => home == pe || !forbidden.contains(&(task, pe)),
+                None => !before.contains(&pe) || !forbidden.contains(&(14, pe)),
+            };
+            let fits: Fits = if unit == 1 { &|_, _| true } else { &fits };
+            refine(&graph, &anchors, &pes, &*machine, fits, &mut fast);
+            slow(&graph, &anchors, &pes, &*machine, fits, &mut expected);
             let cost = |places: &[u32]| hop_bytes(&graph, &anchors, places, &*machine);
             prop_assert!(cost(&fast) <= cost(&before));
             prop_assert_eq!(fast, expected);
@@ -308,6 +398,44 @@ mod tests {
         assert_eq!(greedy.imbalance, refined.imbalance);
         let [refined, greedy] = [refined, greedy].map(|of| of.communication.expect("edges").hop_bytes);
         assert!(refined < greedy, "{refined} {greedy}");
+    }
+
+    #[test]
+    fn a_task_moves_to_a_free_pe_in_the_round_of_that_pe() {
+        let machine = topology::parse("mesh:7").expect("a mesh");
+        let graph = Graph::new(4, [(1, 0, 9), (2, 0, 3), (2, 1, 1), (3, 2, 6)]);
+        let mut places = vec![5, 6, 2, 0];
+        refine(&graph, &[], &[0, 1, 2, 3, 4, 5, 6], &*machine, &|_, _| true, &mut places);
+        assert_eq!(hop_bytes(&graph, &[], &places, &*machine), 24);
+    }
+
+    #[test]
+    fn what_talks_to_a_pe_stays_near_it() {
+        let mut database = database(4, &[(1.0, 0), (1.0, 3)]);
+        let edge = |to, bytes| Edge { from: End::Object(0), to, messages: 1, bytes };
+        database.edges = vec![edge(End::Pe(0), 100), edge(End::Object(1), 1)];
+        let answer = assign_on("RefineTopoLB", &database, "mesh:4").expect("no failure");
+        assert_eq!(answer.pe_of, [0, 1]);
+    }
+
+    #[test]
+    fn the_heaviest_pe_gets_no_heavier() {
+        // Two light objects and two heavy ones, each pair talking across the line.
+        let mut database = database(4, &[(10.0, 0), (10.0, 1), (1.0, 2), (1.0, 3)]);
+        let edge = |a, b| Edge { from: End::Object(a), to: End::Object(b), messages: 1, bytes: 1 };
+        database.edges = vec![edge(0, 3), edge(1, 2), edge(0, 2)];
+        let moved = |database: &Database| {
+            let answer = assign_on("RefineTopoLB", database, "mesh:4").expect("no failure");
+            let max = database.pe_loads(&answer.pe_of).into_iter().fold(0.0, f64::max);
+            (answer.moves(database).count() > 0, max)
+        };
+        assert_eq!(moved(&database), (true, 10.0));
+        database.pes[2].background_seconds = 9.0;
+        database.pes[3].background_seconds = 9.0;
+        let (_, max) = moved(&database);
+        assert_eq!(max, 10.0, "a heavy object on PE 2 would take 19 seconds");
+        database.pes[0].speed = 2.0;
+        assert_eq!(moved(&database).1, 10.0);
     }
 
     #[test]

@@ -11,23 +11,24 @@
 //! Choices where the paper leaves one:
 //! - the fake tree has the prime factors of the number of chares as arities, ascending (100 is 2:2:5:5).
 //!   A factor above 7 would make groups without structure; then the number of leaves is the next 2^a 3^b,
-//!   the surplus is constraints, and `TreeMatchConst` orders the chares;
+//!   and the surplus is chares that exchange nothing, which TreeMatch pads with in any case;
 //! - parts differ by at most one chare where the cores do not divide their number;
 //! - the paper speaks of a maximum-weight matching, then of a minimum-weight one. They are one: the cost of
 //!   group i on core j is its size less those of it that are on j already, and is minimised;
 //! - affinity is the number of messages.
 //!
 //! Beyond the paper: objects that stay are in the tree like others, so that what talks to them is in one
-//! part, and a chare counts as being at home where such a friend of it is. Where PEs differ in speed or in what they have to
-//! do besides, a part is given to a core before the cores take chares, by the same matching, and afterwards
-//! a group may change to another core only if that makes no core heavier than the heaviest was.
+//! part, and a chare counts as being at home where such a friend of it, or a PE it talks to, is. A group may
+//! change to another core only if that makes no core heavier than the heaviest was. Where PEs differ in speed
+//! or in what they have to do besides, that forbids much; so there parts are also given to cores by the same
+//! matching before the cores take chares, and of the two answers the one with fewer migrations counts, unless
+//! its heaviest core is heavier. So the matching never costs migrations or balance.
 //!
-//! Except for large prime factors the time is O(restarts * E log E) and that of the matching: 0.7 ms for 64
-//! PEs, about a second for 4096.
+//! The time is O(restarts * E log E) and that of the matching: 0.7 ms for 64 PEs, about a second for 4096.
 
+use super::take_count;
 use super::treematch::share::{SURPLUS, consecutive, share};
-use super::treematch::{Affinity, RESTARTS, Surplus, at_least_one, order, tree};
-use super::treematch_const::{self, TRIALS};
+use super::treematch::{Affinity, MAX_TRIES, RESTARTS, Surplus, order, tree};
 use crate::balance::load::Work;
 use crate::graph::Graph;
 use crate::partition::matching::minimum_weight;
@@ -51,7 +52,6 @@ pub const NAMED: Named = Named {
         },
         SURPLUS,
         RESTARTS,
-        TRIALS,
     ],
     needs_communication: true,
     make: |params: &mut Params| {
@@ -64,8 +64,7 @@ pub const NAMED: Named = Named {
             affinity: params.take("affinity")?,
             matching,
             surplus: params.take("surplus")?,
-            restarts: at_least_one(params, "restarts")?,
-            trials: at_least_one(params, "trials")?,
+            restarts: take_count(params, "restarts", MAX_TRIES)?,
         }))
     },
 };
@@ -81,11 +80,9 @@ pub struct TmlbMinWeight {
     pub surplus: Surplus,
     /// How often TreeMatch builds its tree.
     pub restarts: usize,
-    /// How many partitions are tried at each node of the tree where `TreeMatchConst` takes over.
-    pub trials: usize,
 }
 
-/// The most PEs whose migrations are kept in a table: 512 MB.
+/// The most PEs whose migrations are kept in a table: 512 MB, and as much again for their matching.
 const MAX_PES: usize = 1 << 13;
 
 impl Strategy for TmlbMinWeight {
@@ -103,15 +100,16 @@ impl Strategy for TmlbMinWeight {
                  it can; use fewer PEs, TMLB_TREEBASED, or matching=off"
             )));
         }
-        let graph = Graph::of(&self.affinity.of(database));
-        let sequence = sequence(&graph, self.restarts, self.trials, seed);
+        let counted = self.affinity.of(database);
+        let sequence = sequence(&Graph::of(&counted), self.restarts, seed);
         let work = Work::new(database, available);
-        Ok(Assignment::new(self.balance(&work, &graph, &sequence)))
+        Ok(Assignment::new(self.balance(&work, &Graph::with_pes(&counted), &sequence)))
     }
 }
 
 impl TmlbMinWeight {
-    /// The PE of every object when chares that are close in `sequence` are kept together.
+    /// The PE of every object when chares that are close in `sequence` are kept together; `graph` is that of
+    /// objects and PEs.
     fn balance(&self, work: &Work, graph: &Graph, sequence: &[u32]) -> Vec<u32> {
         let (database, cores) = (work.database(), &*work.available);
         let weights = weights(database.objects.iter().map(|object| object.load_seconds));
@@ -119,26 +117,25 @@ impl TmlbMinWeight {
         for part in &mut parts {
             part.retain(|&chare| database.objects[chare as usize].migratable);
         }
-        let character = |&pe: &u32| (work.fixed_seconds[pe as usize], database.pes[pe as usize].speed);
-        if self.matching && cores.iter().any(|pe| character(pe) != character(&cores[0])) {
-            let core_of = minimum_weight(&migrations(work, graph, &parts), cores.len());
-            let mut moved = vec![Vec::new(); cores.len()];
-            for (part, core) in parts.into_iter().zip(core_of) {
-                moved[core as usize] = part;
+        let share = |parts| share(work, &weights, cores, parts, self.surplus);
+        let mut groups = share(parts.clone());
+        if self.matching {
+            let limit_seconds = heaviest_seconds(work, &groups);
+            let (migrations, matched) = match_groups(work, graph, groups, limit_seconds);
+            groups = matched;
+            if work.pes_differ() {
+                let (_, parts) = match_groups(work, graph, parts, f64::INFINITY);
+                let others = share(parts);
+                let others_seconds = heaviest_seconds(work, &others);
+                if others_seconds <= limit_seconds {
+                    let (fewer, others) = match_groups(work, graph, others, others_seconds);
+                    groups = if fewer < migrations { others } else { groups };
+                }
             }
-            parts = moved;
         }
-        let groups = share(work, &weights, cores, parts, self.surplus);
-        let core_of = if self.matching {
-            let mut costs = migrations(work, graph, &groups);
-            forbid(&mut costs, work, &groups);
-            minimum_weight(&costs, cores.len())
-        } else {
-            (0..cores.len() as u32).collect()
-        };
         let mut pe_of = database.placement();
-        for (group, core) in groups.iter().zip(core_of) {
-            group.iter().for_each(|&chare| pe_of[chare as usize] = cores[core as usize]);
+        for (group, &pe) in groups.iter().zip(cores) {
+            group.iter().for_each(|&chare| pe_of[chare as usize] = pe);
         }
         pe_of
     }
@@ -148,22 +145,20 @@ impl TmlbMinWeight {
 const MAX_FACTOR: usize = 7;
 
 /// The vertices in an order in which those that communicate are close.
-fn sequence(graph: &Graph, restarts: usize, trials: usize, seed: u64) -> Vec<u32> {
+fn sequence(graph: &Graph, restarts: usize, seed: u64) -> Vec<u32> {
     let chares = graph.vertices();
-    let factors = tree::prime_factors(chares);
-    let leaf_of = if factors.last().is_none_or(|&factor| factor <= MAX_FACTOR) {
-        order(graph, &factors, restarts, seed)
-    } else {
-        let (tree, is_free) = tree::fake(chares);
-        treematch_const::place(&tree, &is_free, graph, &[], trials, seed)
-    };
+    let mut factors = tree::prime_factors(chares);
+    if factors.last().is_some_and(|&factor| factor > MAX_FACTOR) {
+        factors = tree::prime_factors(tree::three_smooth(chares));
+    }
+    let leaf_of = order(graph, &factors, restarts, seed);
     let mut sequence: Vec<u32> = (0..chares as u32).collect();
     sequence.sort_unstable_by_key(|&chare| leaf_of[chare as usize]);
     sequence
 }
 
-/// How many chares of each group would migrate to each core, less those that talk to an object that stays
-/// there: a row per group, a column per core.
+/// How many chares of each group would migrate to each core, less those that talk to that PE or an object
+/// that stays there: a row per group, a column per core.
 fn migrations(work: &Work, graph: &Graph, groups: &[Vec<u32>]) -> Vec<i64> {
     let (objects, cores) = (&work.database().objects, &work.available);
     let mut column_of_pe = vec![None; work.database().pes.len()];
@@ -173,10 +168,13 @@ fn migrations(work: &Work, graph: &Graph, groups: &[Vec<u32>]) -> Vec<i64> {
     let row = |group: &Vec<u32>| {
         let mut row = vec![group.len() as i64; cores.len()];
         for &chare in group {
-            let friends = graph.neighbors(chare as usize).map(|(friend, _)| friend);
-            let staying = friends.filter(|&friend| !objects[friend].migratable);
-            for home in std::iter::once(chare as usize).chain(staying) {
-                if let Some(column) = column_of_pe[objects[home].pe as usize] {
+            let friends =
+                graph.neighbors(chare as usize).filter_map(|(friend, _)| match objects.get(friend) {
+                    Some(object) => (!object.migratable).then_some(object.pe as usize),
+                    None => Some(friend - objects.len()),
+                });
+            for home in std::iter::once(objects[chare as usize].pe as usize).chain(friends) {
+                if let Some(column) = column_of_pe[home] {
                     row[column] -= 1;
                 }
             }
@@ -186,24 +184,51 @@ fn migrations(work: &Work, graph: &Graph, groups: &[Vec<u32>]) -> Vec<i64> {
     groups.iter().flat_map(row).collect()
 }
 
-/// Makes all that would take a core above the heaviest dearer than any answer without it; that group `i` is
-/// on core `i` remains possible.
-fn forbid(costs: &mut [i64], work: &Work, groups: &[Vec<u32>]) {
-    let cores = &work.available;
-    let load = |group: &Vec<u32>| group.iter().map(|&chare| work.load_seconds(chare)).sum();
-    let loads: Vec<f64> = groups.iter().map(load).collect();
-    let seconds = |group: usize, core: usize| {
-        let pe = cores[core] as usize;
-        work.fixed_seconds[pe] + loads[group] / work.database().pes[pe].speed
-    };
-    let limit = (0..cores.len()).map(|i| seconds(i, i)).fold(0.0, f64::max);
+/// Seconds of a core with a group of that load.
+fn seconds(work: &Work, load_seconds: f64, core: usize) -> f64 {
+    let pe = work.available[core];
+    work.fixed_seconds[pe as usize] + load_seconds / work.speed(pe)
+}
+
+/// By group: its load in seconds at speed 1.
+fn loads_seconds(work: &Work, groups: &[Vec<u32>]) -> Vec<f64> {
+    groups.iter().map(|group| group.iter().map(|&chare| work.load_seconds(chare)).sum()).collect()
+}
+
+/// Seconds of the heaviest core when group `i` is on core `i`.
+fn heaviest_seconds(work: &Work, groups: &[Vec<u32>]) -> f64 {
+    let on_cores = loads_seconds(work, groups).into_iter().zip(0..);
+    on_cores.map(|(load_seconds, core)| seconds(work, load_seconds, core)).fold(0.0, f64::max)
+}
+
+/// The groups in the order of the cores they go to so that least migrates, and how much that is. No core gets
+/// heavier than `limit_seconds`, which holds for the groups as they are.
+fn match_groups(
+    work: &Work,
+    graph: &Graph,
+    groups: Vec<Vec<u32>>,
+    limit_seconds: f64,
+) -> (i64, Vec<Vec<u32>>) {
+    let cores = groups.len();
+    let mut costs = migrations(work, graph, &groups);
+    // What is forbidden is dearer than any answer without it.
     let spread = |row: &[i64]| row.iter().max().zip(row.iter().min()).map_or(0, |(most, least)| most - least);
-    let dear = 1 + costs.iter().max().unwrap_or(&0) + costs.chunks(cores.len()).map(spread).sum::<i64>();
-    for (at, cost) in costs.iter_mut().enumerate() {
-        if seconds(at / cores.len(), at % cores.len()) > limit {
-            *cost = dear;
+    let dear = 1 + costs.iter().max().unwrap_or(&0) + costs.chunks(cores).map(spread).sum::<i64>();
+    for (load_seconds, row) in loads_seconds(work, &groups).into_iter().zip(costs.chunks_mut(cores)) {
+        for (core, cost) in row.iter_mut().enumerate() {
+            if seconds(work, load_seconds, core) > limit_seconds {
+                *cost = dear;
+            }
         }
     }
+    let core_of = minimum_weight(&costs, cores);
+    let mut matched = vec![Vec::new(); cores];
+    let mut cost = 0;
+    for ((group, core), row) in groups.into_iter().zip(core_of).zip(costs.chunks(cores)) {
+        cost += row[core as usize];
+        matched[core as usize] = group;
+    }
+    (cost, matched)
 }
 
 #[cfg(test)]
@@ -214,7 +239,7 @@ mod tests {
     use crate::graph::load;
     use crate::testing::{assign_on, database};
     use crate::topology::parse;
-    use proptest::prelude::{Just, Strategy as _, prop, prop_assert, prop_assert_eq, proptest};
+    use proptest::prelude::{Strategy as _, prop, prop_assert, proptest};
 
     fn moves(spec: &str, database: &Database, machine: &str) -> usize {
         assign_on(spec, database, machine).expect("an answer").moves(database).count()
@@ -225,7 +250,7 @@ mod tests {
         // Rings of 25, which are the subtrees of the second level of 2:2:5:5.
         let edges = (0..100).map(|v: u32| (v, v - v % 25 + (v + 1) % 25, 1));
         let graph = Graph::new(100, edges);
-        let sequence = sequence(&graph, 1, 1, 0);
+        let sequence = sequence(&graph, 1, 0);
         let parts = consecutive(&sequence, 4);
         let cut =
             parts.iter().map(|part| part.iter().map(|v| v / 25).collect::<std::collections::BTreeSet<_>>());
@@ -307,12 +332,21 @@ mod tests {
             let end = 0..chares as u32;
             let edges = prop::collection::vec((end.clone(), end, 0..5u64), 0..80);
             let objects = prop::collection::vec((0..5u8, 0..pes as u32), chares);
-            (Just(pes), objects, edges).prop_map(|(pes, objects, edges)| {
+            let kinds = prop::collection::vec(
+                prop::sample::select(vec![(1.0, 0.0), (1.0, 0.0), (1.0, 3.0), (2.0, 0.0)]),
+                pes,
+            );
+            (kinds, objects, edges).prop_map(|(kinds, objects, edges)| {
                 let objects: Vec<(f64, u32)> =
                     objects.into_iter().map(|(l, pe)| (f64::from(l), pe)).collect();
                 let edge =
                     |(a, b, messages)| Edge { from: End::Object(a), to: End::Object(b), messages, bytes: 1 };
-                Database { edges: edges.into_iter().map(edge).collect(), ..database(pes, &objects) }
+                let mut database = database(kinds.len(), &objects);
+                for (pe, (speed, background_seconds)) in database.pes.iter_mut().zip(kinds) {
+                    (pe.speed, pe.background_seconds) = (speed, background_seconds);
+                }
+                database.edges = edges.into_iter().map(edge).collect();
+                database
             })
         })
     }
@@ -322,14 +356,14 @@ mod tests {
         fn the_matching_never_increases_migrations_nor_the_heaviest_load(database in chares()) {
             let machine = format!("flat:{}", database.pes.len());
             let [on, off] = ["on", "off"].map(|matching| {
-                let spec = format!("TMLB_MIN_WEIGHT:trials=10,matching={matching}");
+                let spec = format!("TMLB_MIN_WEIGHT:matching={matching}");
                 assign_on(&spec, &database, &machine).expect("an answer")
             });
             prop_assert!(on.moves(&database).count() <= off.moves(&database).count());
             let heaviest = |answer: &Assignment| {
                 database.pe_loads(&answer.pe_of).into_iter().fold(0.0, f64::max)
             };
-            prop_assert_eq!(heaviest(&on), heaviest(&off));
+            prop_assert!(heaviest(&on) <= heaviest(&off) * (1.0 + 1e-12), "{} and {}", heaviest(&on), heaviest(&off));
         }
     }
 }

@@ -19,15 +19,16 @@
 //! - affinity is the number of messages.
 //!
 //! Beyond the paper: PEs that are not available are constraints of the first step, and their groups go to
-//! others; objects that stay take no leaf, and draw what talks to them towards their core.
+//! others; objects that stay take no leaf, and they and PEs draw what talks to them towards their core.
 //!
 //! Time is O(trials * (n + E)) for each of the log n levels of the fake trees, over the number of threads.
 
 use rayon::prelude::*;
 
+use super::take_count;
 use super::treematch::share::{SURPLUS, consecutive, share};
 use super::treematch::tree::{self, Levels, Machine};
-use super::treematch::{Affinity, RESTARTS, Surplus, at_least_one, place};
+use super::treematch::{Affinity, MAX_TRIES, RESTARTS, Surplus, place};
 use super::treematch_const::{self, TRIALS};
 use crate::balance::load::Work;
 use crate::database::Object;
@@ -68,8 +69,8 @@ pub const NAMED: Named = Named {
             affinity: params.take("affinity")?,
             level,
             surplus: params.take("surplus")?,
-            restarts: at_least_one(params, "restarts")?,
-            trials: at_least_one(params, "trials")?,
+            restarts: take_count(params, "restarts", MAX_TRIES)?,
+            trials: take_count(params, "trials", MAX_TRIES)?,
         }))
     },
 };
@@ -118,7 +119,8 @@ impl Strategy for TmlbTreeBased {
         let effort = (self.restarts, self.trials);
         let pes = permute(&machine, &levels, database, &groups, effort, seed);
         let nodes = nodes(&machine, level, database, &groups.placement(database, &pes));
-        let inside = Inside::new(&machine, &levels, Work::new(database, available), &Graph::of(&counted));
+        let inside =
+            Inside::new(&machine, &levels, Work::new(database, available), &Graph::with_pes(&counted));
         let cores = nodes.par_iter().map(|node| inside.balance(node, self.surplus, self.trials, seed));
         let mut answer = Assignment::unchanged(database);
         for (node, cores) in nodes.iter().zip(cores.collect::<Vec<_>>()) {
@@ -199,15 +201,17 @@ struct Inside<'a> {
     work: Work<'a>,
     /// The loads of objects as whole numbers.
     weights: Vec<u32>,
-    /// The vertices are the objects and, after them, for each PE what stays there.
+    /// The vertices are the objects and, after them, the PEs with what stays there.
     graph: Graph,
 }
 
 impl<'a> Inside<'a> {
+    /// `graph` is that of objects and PEs.
     fn new(machine: &'a Machine, levels: &'a Levels, work: Work<'a>, graph: &Graph) -> Self {
         let (objects, pes) = (&work.database().objects, work.database().pes.len());
         let vertex = |(o, i): (&Object, u32)| if o.migratable { i } else { objects.len() as u32 + o.pe };
-        let vertices: Vec<u32> = objects.iter().zip(0..).map(vertex).collect();
+        let pes_themselves = (objects.len()..objects.len() + pes).map(|vertex| vertex as u32);
+        let vertices: Vec<u32> = objects.iter().zip(0..).map(vertex).chain(pes_themselves).collect();
         let graph = graph.quotient(&vertices, objects.len() + pes);
         let weights = weights(objects.iter().map(|object| object.load_seconds));
         Inside { machine, levels, work, weights, graph }

@@ -2,7 +2,7 @@
 //!
 //! T. Agarwal, A. Sharma, L. V. Kalé, "Topology-aware task mapping for reducing communication
 //! contention on large parallel machines", IPDPS 2006, section 4.4: the first group is the one that
-//! exchanges most bytes, on the first PE; then, again and again, the group that exchanges most bytes
+//! exchanges most bytes, on the first PE (unless objects that stay have bytes for a group); then, again and again, the group that exchanges most bytes
 //! with placed ones goes to the free PE with the fewest hop-bytes to them (the first order of TopoLB's
 //! estimate). Ties go to the lowest group and the lowest PE; where the graph falls apart, that is the
 //! lowest group without a place.
@@ -14,9 +14,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::farthest;
-use super::topolb::{RESTARTS, TIES, Ties, best_of, take_restarts};
+use super::topolb::{MAX_RESTARTS, RESTARTS, TIES, Ties, best_of};
 use super::volumes::Volumes;
+use super::{answer, take_count};
 use crate::graph::Graph;
 use crate::partition::groups::{self, Grouping, Groups};
 use crate::registry::{Named, Params};
@@ -33,7 +33,8 @@ pub const NAMED: Named = Named {
     needs_communication: true,
     make: |params: &mut Params| {
         let grouping = Grouping::take(params)?;
-        Ok(Box::new(TopoCentLb { grouping, ties: params.take("ties")?, restarts: take_restarts(params)? }))
+        let restarts = take_count(params, "restarts", MAX_RESTARTS)?;
+        Ok(Box::new(TopoCentLb { grouping, ties: params.take("ties")?, restarts }))
     },
 };
 
@@ -59,10 +60,7 @@ impl Strategy for TopoCentLb {
         let groups = Groups::of(database, &available, self.grouping, seed)?;
         let place = |graph: &Graph, pes: &[u32]| Ok(place(graph, &groups.anchors, pes, topology));
         let places = best_of(&groups, &available, topology, (self.ties, self.restarts), seed, place)?;
-        Ok(Assignment {
-            pe_of: groups.placement(database, &places),
-            notes: vec![("groups".into(), groups.count as f64)],
-        })
+        Ok(answer(database, &groups, self.grouping, available, &places))
     }
 }
 
@@ -77,8 +75,7 @@ pub fn place(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topolog
     const NOWHERE: u32 = u32::MAX;
     let tasks = graph.vertices() - anchors.len();
     assert!(tasks <= pes.len(), "every task has a PE of its own");
-    let far = farthest(pes, pes, topology).max(farthest(anchors, pes, topology));
-    let volumes = Volumes::new(graph, u128::from(far));
+    let volumes = Volumes::within(graph, 1, || topology.diameter());
     let mut place_of = vec![NOWHERE; tasks];
     place_of.extend(anchors);
     // What each task exchanges with those that have a place; `u128` because anchors may be many.
@@ -92,16 +89,16 @@ pub fn place(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topolog
             }
         }
     };
-    if anchors.is_empty() {
-        // The first group is the heaviest one, ahead of those whose key is 0.
+    for vertex in tasks..graph.vertices() {
+        note(vertex, &mut keys, &mut heap, &place_of);
+    }
+    if keys.iter().all(|&key| key == 0) {
+        // Nobody exchanges anything with what has a place: the first group is the heaviest one.
         let heaviest = (0..tasks).max_by_key(|&task| (graph.weight(task), Reverse(task)));
         if let Some(task) = heaviest.filter(|&task| graph.weight(task) > 0) {
             keys[task] = 1;
             heap.push((1, Reverse(task as u32)));
         }
-    }
-    for vertex in tasks..graph.vertices() {
-        note(vertex, &mut keys, &mut heap, &place_of);
     }
     let mut free = pes.to_vec();
     let mut costs = vec![0i64; pes.len()];
@@ -170,11 +167,12 @@ mod tests {
         for step in 0..tasks {
             let key = |t: usize| -> u128 {
                 let placed = graph.neighbors(t).filter(|&(j, _)| place_of[j].is_some());
-                let key: u128 = placed.map(|(_, bytes)| u128::from(bytes)).sum();
-                if step == 0 && anchors.is_empty() { u128::from(graph.weight(t)) } else { key }
+                placed.map(|(_, bytes)| u128::from(bytes)).sum()
             };
-            let waiting = (0..tasks).filter(|&t| place_of[t].is_none());
-            let task = waiting.max_by_key(|&t| (key(t), Reverse(t))).expect("a task is left");
+            let waiting = || (0..tasks).filter(|&t| place_of[t].is_none());
+            let is_first = step == 0 && waiting().all(|t| key(t) == 0);
+            let key = |t: usize| if is_first { u128::from(graph.weight(t)) } else { key(t) };
+            let task = waiting().max_by_key(|&t| (key(t), Reverse(t))).expect("a task is left");
             let cost = |p: u32| -> u128 {
                 let hops = |q: u32| topology.distance(p as usize, q as usize);
                 let of =
@@ -204,6 +202,14 @@ mod tests {
             let graph = Graph::new(vertices as usize, edges);
             prop_assert_eq!(place(&graph, &anchors, &pes, &*machine), slow(&graph, &anchors, &pes, &*machine));
         }
+    }
+
+    #[test]
+    fn an_anchor_that_says_nothing_changes_nothing() {
+        let machine = topology::parse("mesh:4").expect("a mesh");
+        let edges = [(0, 1, 1), (1, 2, 5), (2, 3, 4)];
+        let without = place(&Graph::new(4, edges), &[], &[0, 1, 2, 3], &*machine);
+        assert_eq!(place(&Graph::new(5, edges), &[3], &[0, 1, 2, 3], &*machine), without);
     }
 
     #[test]

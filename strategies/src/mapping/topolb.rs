@@ -12,7 +12,8 @@
 //!
 //! (`c` bytes, `d` distance); the group with the largest gain, mean over free `p` of `f` less its
 //! minimum, is placed where `f` is least. Objects are grouped first (section 4.1), here by METIS as in
-//! the paper, by load alone, or not at all.
+//! the paper, by load alone, or not at all. Where PEs differ in speed, background or objects that stay, of
+//! which groups know nothing, those above the allowed imbalance give objects away in the end.
 //!
 //! That is the second order (`order=2`). In the first, neighbors without a place cost nothing; in the
 //! third, the mean is over the PEs that are still free, which changes every cost in every cycle: O(p^3)
@@ -34,12 +35,12 @@ use std::str::FromStr;
 
 use rayon::prelude::*;
 
-use super::hop_bytes;
 use super::volumes::Volumes;
+use super::{answer, hop_bytes, take_count};
 use crate::graph::Graph;
 use crate::partition::groups::{self, Grouping, Groups};
 use crate::random::{generator, shuffle};
-use crate::registry::{Named, Param, ParamError, Params};
+use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
@@ -77,7 +78,8 @@ pub const NAMED: Named = Named {
             3 => Order::Third,
             other => return Err(params.bad("order", &other.to_string(), "the order is 1, 2 or 3")),
         };
-        Ok(Box::new(TopoLb { grouping, order, ties: params.take("ties")?, restarts: take_restarts(params)? }))
+        let (ties, restarts) = (params.take("ties")?, take_count(params, "restarts", MAX_RESTARTS)?);
+        Ok(Box::new(TopoLb { grouping, order, ties, restarts }))
     },
 };
 
@@ -97,14 +99,8 @@ pub(super) const RESTARTS: Param = Param {
            fewest hop-bytes is kept",
 };
 
-/// The value of the key `restarts`.
-pub(super) fn take_restarts(params: &mut Params) -> Result<usize, ParamError> {
-    let restarts = params.take("restarts")?;
-    if restarts == 0 {
-        return Err(params.bad("restarts", "0", "groups are placed at least once"));
-    }
-    Ok(restarts)
-}
+/// The most restarts: more are a slip of the hand, for hardly any would still be better.
+pub(super) const MAX_RESTARTS: usize = 10_000;
 
 /// The strategy that places groups by estimates of their hop-bytes.
 #[derive(Clone, Copy, Debug)]
@@ -159,19 +155,19 @@ impl Strategy for TopoLb {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
-        check_pes("TopoLB", available.len())?;
+        check_pes(self.order, available.len())?;
         let groups = Groups::of(database, &available, self.grouping, seed)?;
-        let place = |graph: &Graph, pes: &[u32]| place(graph, &groups.anchors, pes, topology, self.order);
+        let distances = Distances::of(&groups.anchors, &available, topology);
+        let place = |graph: &Graph, pes: &[u32]| {
+            place_with(&distances, graph, &groups.anchors, pes, topology, self.order)
+        };
         let places = best_of(&groups, &available, topology, (self.ties, self.restarts), seed, place)?;
-        Ok(Assignment {
-            pe_of: groups.placement(database, &places),
-            notes: vec![("groups".into(), groups.count as f64)],
-        })
+        Ok(answer(database, &groups, self.grouping, available, &places))
     }
 }
 
 /// The best, by hop-bytes, of so many mappings that `place` makes of the graph of groups and the PEs
-/// it is given, in which ties go to the lowest number.
+/// it is given, in which ties go to the lowest number. Of equals the first.
 pub(super) fn best_of(
     groups: &Groups,
     pes: &[u32],
@@ -195,24 +191,40 @@ pub(super) fn best_of(
         let places = place(&graph, &shuffled_pes)?;
         Ok(names[..groups.count].iter().map(|&name| places[name as usize]).collect())
     };
-    let mappings = (0..restarts).into_par_iter().map(run).collect::<Result<Vec<Vec<u32>>, _>>()?;
-    let cost = |places: &Vec<u32>| hop_bytes(&groups.graph, &groups.anchors, places, topology);
-    // Of equals the first.
-    let best =
-        if mappings.len() == 1 { mappings.into_iter().next() } else { mappings.into_iter().min_by_key(cost) };
-    Ok(best.expect("groups are placed at least once"))
+    if restarts == 1 {
+        return run(0);
+    }
+    let ranked = |number: usize| {
+        let places: Vec<u32> = run(number)?;
+        Ok((hop_bytes(&groups.graph, &groups.anchors, &places, topology), number, places))
+    };
+    // Every thread may have a table of all groups and PEs; where they would be too large together, one
+    // thread makes one after the other.
+    let tables = groups.count.saturating_mul(8 * pes.len()).saturating_mul(rayon::current_num_threads());
+    let at_once = if tables <= MAX_TABLE_BYTES { 1 } else { restarts };
+    let runs = (0..restarts).into_par_iter().with_min_len(at_once).map(ranked);
+    let best = runs.try_reduce_with(|a, b| Ok(a.min(b)));
+    best.expect("groups are placed at least once").map(|(.., places)| places)
 }
 
 /// The most PEs: the distances of all pairs of them are added up before the first is chosen.
 const MAX_PES: usize = 1 << 16;
 
+/// The most PEs of the third order, whose time grows with the cube of their number and whose table takes
+/// 8 bytes for every pair.
+const MAX_PES_THIRD: usize = 1 << 13;
+
 /// Whether so many PEs can be compared in a reasonable time.
-pub(super) fn check_pes(name: &str, pes: usize) -> Result<(), StrategyError> {
-    if pes <= MAX_PES {
+fn check_pes(order: Order, pes: usize) -> Result<(), StrategyError> {
+    let (name, most) = match order {
+        Order::First | Order::Second => ("TopoLB", MAX_PES),
+        Order::Third => ("TopoLB:order=3", MAX_PES_THIRD),
+    };
+    if pes <= most {
         return Ok(());
     }
     Err(StrategyError(format!(
-        "{name} compares all pairs of PEs, and {pes} PEs are more than the {MAX_PES} it can; use fewer PEs \
+        "{name} compares all pairs of PEs, and {pes} PEs are more than the {most} it can; use fewer PEs \
          or a strategy without a table"
     )))
 }
@@ -226,7 +238,7 @@ const MAX_TABLE_BYTES: usize = 4 << 30;
 /// that is on that PE already, and stays.
 ///
 /// # Errors
-/// When there are more than 2^16 PEs, or the table would not fit into memory.
+/// When there are more than 2^16 PEs (2^13 in the third order), or the table would not fit into memory.
 ///
 /// # Panics
 /// When there are more tasks than PEs.
@@ -237,41 +249,65 @@ pub fn place(
     topology: &dyn Topology,
     order: Order,
 ) -> Result<Vec<u32>, StrategyError> {
-    check_pes("TopoLB", pes.len())?;
+    check_pes(order, pes.len())?;
+    place_with(&Distances::of(anchors, pes, topology), graph, anchors, pes, topology, order)
+}
+
+/// What is the same however the PEs are ordered.
+struct Distances {
+    /// By PE: the sum of the distances to those that take tasks; 0 for others.
+    sums: Vec<i64>,
+    /// The largest distance to one of them.
+    farthest: u32,
+}
+
+impl Distances {
+    fn of(anchors: &[u32], pes: &[u32], topology: &dyn Topology) -> Self {
+        let measure = |row: &mut Vec<u32>, &pe: &u32| {
+            topology.distances_from(pe as usize, row);
+            let distances = pes.iter().map(|&q| row[q as usize]);
+            (distances.clone().map(i64::from).sum::<i64>(), distances.max().unwrap_or(0))
+        };
+        let row = || vec![0; topology.pes()];
+        let (found, far): (Vec<i64>, Vec<u32>) = pes.par_iter().map_init(row, measure).unzip();
+        let mut row = row();
+        let far = anchors.iter().map(|pe| measure(&mut row, pe).1).chain(far);
+        let farthest = far.max().unwrap_or(0);
+        let mut sums = vec![0; topology.pes()];
+        pes.iter().zip(found).for_each(|(&pe, sum)| sums[pe as usize] = sum);
+        Distances { sums, farthest }
+    }
+}
+
+/// As [`place`], with the distances known.
+fn place_with(
+    distances: &Distances,
+    graph: &Graph,
+    anchors: &[u32],
+    pes: &[u32],
+    topology: &dyn Topology,
+    order: Order,
+) -> Result<Vec<u32>, StrategyError> {
     let tasks = graph.vertices() - anchors.len();
     assert!(tasks <= pes.len(), "every task has a PE of its own");
-    let measure = |row: &mut Vec<u32>, &pe: &u32| {
-        topology.distances_from(pe as usize, row);
-        let distances = pes.iter().map(|&q| row[q as usize]);
-        (distances.clone().map(i64::from).sum::<i64>(), distances.max().unwrap_or(0))
-    };
-    let row = || vec![0; topology.pes()];
-    let (sums, far): (Vec<i64>, Vec<u32>) = pes.par_iter().map_init(row, measure).unzip();
-    let mut row = row();
-    let farthest = anchors.iter().map(|pe| measure(&mut row, pe).1).chain(far).max().unwrap_or(0);
     let (expected, scale) = match order {
         Order::First => (vec![0; pes.len()], 1),
-        Order::Second | Order::Third => (sums, pes.len() as i64),
+        Order::Second | Order::Third => {
+            (pes.iter().map(|&pe| distances.sums[pe as usize]).collect(), pes.len() as i64)
+        }
     };
-    let volumes = Volumes::new(graph, scale as u128 * u128::from(farthest));
+    let volumes = Volumes::new(graph, scale as u128 * u128::from(distances.farthest));
     if order == Order::Third {
         return third::place((graph, tasks), anchors, pes, topology, volumes, expected);
     }
     let costs = (expected, scale);
+    let task_graph = (graph, tasks);
     if volumes.largest_cost <= i64::from(i32::MAX) {
-        fill(
-            Table::<i32>::new((graph, tasks), pes, topology, volumes, costs, MAX_TABLE_BYTES),
-            tasks,
-            anchors,
-            pes,
-        )
+        let table = Table::<i32>::new(task_graph, pes, topology, volumes, costs, MAX_TABLE_BYTES);
+        fill(table, tasks, anchors, pes)
     } else {
-        fill(
-            Table::<i64>::new((graph, tasks), pes, topology, volumes, costs, MAX_TABLE_BYTES),
-            tasks,
-            anchors,
-            pes,
-        )
+        let table = Table::<i64>::new(task_graph, pes, topology, volumes, costs, MAX_TABLE_BYTES);
+        fill(table, tasks, anchors, pes)
     }
 }
 

@@ -32,14 +32,14 @@ pub use affinity::Affinity;
 pub use share::Surplus;
 
 use grouping::Ties;
-
 use tree::Machine;
 
 use super::treematch_const::{self, TRIALS};
+use super::{answer, take_count};
 use crate::graph::Graph;
 use crate::partition::groups::{self, Grouping, Groups};
 use crate::random::generator;
-use crate::registry::{Named, Param, ParamError, Params};
+use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
 use crate::topology::Hierarchy;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
@@ -57,8 +57,8 @@ pub const NAMED: Named = Named {
         Ok(Box::new(TreeMatch {
             grouping: Grouping::take(params)?,
             affinity: params.take("affinity")?,
-            restarts: at_least_one(params, "restarts")?,
-            trials: at_least_one(params, "trials")?,
+            restarts: take_count(params, "restarts", MAX_TRIES)?,
+            trials: take_count(params, "trials", MAX_TRIES)?,
         }))
     },
 };
@@ -70,13 +70,8 @@ pub(super) const RESTARTS: Param = Param {
     help: "how often the tree is built, with ties broken differently; the best is taken",
 };
 
-/// The value of `key`, which says how often something is tried.
-pub(super) fn at_least_one(params: &mut Params, key: &str) -> Result<usize, ParamError> {
-    match params.take(key)? {
-        0 => Err(params.bad(key, "0", "something is tried at least once")),
-        number => Ok(number),
-    }
-}
+/// The most restarts and trials: more are a slip of the hand.
+pub(super) const MAX_TRIES: usize = 1_000_000;
 
 /// The strategy that matches groups to the tree of the machine.
 #[derive(Clone, Copy, Debug)]
@@ -98,18 +93,28 @@ impl Strategy for TreeMatch {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
-        let available = check(database, topology)?;
-        let counted = self.affinity.of(database);
-        let groups = Groups::of(&counted, &available, self.grouping, seed)?;
-        let machine = Machine::of(topology, database);
-        let effort = (self.restarts, self.trials);
-        let anchors = machine.leaves_of(&groups.anchors);
-        let leaves = place(&machine.tree, &machine.is_free, &groups.graph, &anchors, effort, seed);
-        Ok(Assignment {
-            pe_of: groups.placement(database, &machine.pes_of(&leaves)),
-            notes: vec![("groups".into(), groups.count as f64)],
+        assign(database, topology, self.grouping, self.affinity, seed, |machine, groups, anchors| {
+            let effort = (self.restarts, self.trials);
+            place(&machine.tree, &machine.is_free, &groups.graph, anchors, effort, seed)
         })
     }
+}
+
+/// The answer when `place` tells the leaf of every group of the tree of the machine, where anchors have
+/// the leaves it is given.
+pub(super) fn assign(
+    database: &Database,
+    topology: &dyn Topology,
+    grouping: Grouping,
+    affinity: Affinity,
+    seed: u64,
+    place: impl FnOnce(&Machine, &Groups, &[u32]) -> Vec<u32>,
+) -> Result<Assignment, StrategyError> {
+    let available = check(database, topology)?;
+    let groups = Groups::of(&affinity.of(database), &available, grouping, seed)?;
+    let machine = Machine::of(topology, database);
+    let leaves = place(&machine, &groups, &machine.leaves_of(&groups.anchors));
+    Ok(answer(database, &groups, grouping, available, &machine.pes_of(&leaves)))
 }
 
 /// The leaf of every task, as [`treematch_const::place`], from the leaves up where that is possible.

@@ -18,16 +18,17 @@
 //!
 //! Time is O(trials * (PEs + edges)) for each level.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
-use super::treematch::tree::Machine;
-use super::treematch::{Affinity, at_least_one};
+use super::take_count;
+use super::treematch::{Affinity, MAX_TRIES, assign};
 use crate::graph::Graph;
 use crate::partition::constrained;
-use crate::partition::groups::{self, Grouping, Groups};
+use crate::partition::groups::{self, Grouping};
 use crate::random::generator;
 use crate::registry::{Named, Param, Params};
-use crate::strategy::check;
 use crate::topology::Hierarchy;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
@@ -44,7 +45,7 @@ pub const NAMED: Named = Named {
         Ok(Box::new(TreeMatchConst {
             grouping: Grouping::take(params)?,
             affinity: params.take("affinity")?,
-            trials: at_least_one(params, "trials")?,
+            trials: take_count(params, "trials", MAX_TRIES)?,
         }))
     },
 };
@@ -74,15 +75,8 @@ impl Strategy for TreeMatchConst {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
-        let available = check(database, topology)?;
-        let counted = self.affinity.of(database);
-        let groups = Groups::of(&counted, &available, self.grouping, seed)?;
-        let machine = Machine::of(topology, database);
-        let anchors = machine.leaves_of(&groups.anchors);
-        let leaves = place(&machine.tree, &machine.is_free, &groups.graph, &anchors, self.trials, seed);
-        Ok(Assignment {
-            pe_of: groups.placement(database, &machine.pes_of(&leaves)),
-            notes: vec![("groups".into(), groups.count as f64)],
+        assign(database, topology, self.grouping, self.affinity, seed, |machine, groups, anchors| {
+            place(&machine.tree, &machine.is_free, &groups.graph, anchors, self.trials, seed)
         })
     }
 }
@@ -128,6 +122,7 @@ pub(super) fn place(
     let visits = padded.vertices() + 2 * padded.edges();
     let search = Search {
         tree,
+        nodes: (0..=tree.depth()).map(|level| tree.nodes(level).collect()).collect(),
         free_before,
         anchors,
         processes: free,
@@ -146,6 +141,8 @@ pub(super) fn place(
 /// What is the same at every node of the tree.
 struct Search<'a> {
     tree: &'a Hierarchy,
+    /// By level: the leaves below each of its nodes.
+    nodes: Vec<Vec<Range<usize>>>,
     /// By leaf: how many leaves before it are free.
     free_before: Vec<u32>,
     /// The leaf of each anchor.
@@ -160,10 +157,9 @@ impl Search<'_> {
     /// The leaves of the processes among `vertices`, which fill the free leaves below a node; vertex `i` of
     /// `graph` is `vertices[i]`.
     fn below(&self, level: usize, node: usize, graph: &Graph, vertices: &[u32]) -> Vec<(u32, u32)> {
-        let free =
-            |leaves: &std::ops::Range<usize>| self.free_before[leaves.end] - self.free_before[leaves.start];
-        let leaves = self.leaves(level, node);
-        let count = free(&leaves) as usize;
+        let free = |leaves: &Range<usize>| self.free_before[leaves.end] - self.free_before[leaves.start];
+        let leaves = &self.nodes[level][node];
+        let count = free(leaves) as usize;
         if count == 0 {
             return Vec::new();
         }
@@ -171,7 +167,7 @@ impl Search<'_> {
             return vec![(vertices[0], leaves.start as u32)];
         }
         let children = self.tree.children(level, node);
-        let leaves_of: Vec<_> = children.clone().map(|child| self.leaves(level + 1, child)).collect();
+        let leaves_of = &self.nodes[level + 1][children.clone()];
         let child_of = |&anchor: &u32| {
             let leaf = self.anchors[anchor as usize - self.processes] as usize;
             leaves_of.partition_point(|leaves| leaves.end <= leaf) as u32
@@ -185,19 +181,16 @@ impl Search<'_> {
         for (&part, vertex) in part_of.iter().zip(0..) {
             members[part as usize].push(vertex);
         }
-        let one = |(child, local): (usize, Vec<u32>)| {
-            let inside: Vec<u32> = local.iter().map(|&v| vertices[v as usize]).collect();
-            self.below(level + 1, child, &graph.induced(&local), &inside)
-        };
-        if let [part] = &mut *members {
-            return one((children.start, std::mem::take(part)));
+        if level + 1 == self.tree.depth() {
+            let taken = members.iter().zip(leaves_of).filter(|(_, leaves)| free(leaves) > 0);
+            return taken.map(|(part, leaves)| (vertices[part[0] as usize], leaves.start as u32)).collect();
         }
-        children.into_par_iter().zip(members).flat_map_iter(one).collect()
-    }
-
-    /// The leaves below a node.
-    fn leaves(&self, level: usize, node: usize) -> std::ops::Range<usize> {
-        self.tree.nodes(level).nth(node).expect("the tree has the node")
+        let graphs = graph.split(&members);
+        let one = |(child, (local, graph)): (usize, (Vec<u32>, Graph))| {
+            let inside: Vec<u32> = local.iter().map(|&v| vertices[v as usize]).collect();
+            self.below(level + 1, child, &graph, &inside)
+        };
+        children.into_par_iter().zip(members.into_par_iter().zip(graphs)).flat_map_iter(one).collect()
     }
 }
 
@@ -247,7 +240,7 @@ mod tests {
 
     #[test]
     fn objects_that_stay_draw_their_friends_into_their_subtree() {
-        let mut database = database(8, &[(1.0, 6), (1.0, 0), (1.0, 1), (1.0, 2)]);
+        let mut database = database(8, &[(0.0, 6), (1.0, 0), (1.0, 1), (1.0, 2)]);
         database.objects[0].migratable = false;
         let edge = |a, b| Edge { from: End::Object(a), to: End::Object(b), messages: 1, bytes: 100 };
         database.edges = vec![edge(0, 1), edge(2, 0), edge(0, 3)];

@@ -25,6 +25,18 @@ impl Volumes {
         Volumes { unit, shift, largest_cost: (largest >> shift) as i64 }
     }
 
+    /// As [`Volumes::new`] where a byte costs at most `factor` times `diameter`, which is asked for only if
+    /// costs might not fit otherwise: most machines have to look at all pairs of PEs for it.
+    pub(crate) fn within(graph: &Graph, factor: u128, diameter: impl FnOnce() -> u32) -> Self {
+        let any = Volumes::new(graph, factor * u128::from(u32::MAX));
+        if any.is_exact() { any } else { Volumes::new(graph, factor * u128::from(diameter())) }
+    }
+
+    /// Whether no bits are dropped.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.shift == 0
+    }
+
     /// So many bytes in the unit.
     pub(crate) fn of(&self, bytes: u64) -> i64 {
         ((bytes / self.unit) >> self.shift) as i64

@@ -89,8 +89,8 @@ impl Network for Alone {
         }
     }
 
-    fn link_bytes(&self) -> &[u64] {
-        &self.wires.bytes
+    fn wires(&self) -> &Wires {
+        &self.wires
     }
 }
 

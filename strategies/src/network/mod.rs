@@ -60,8 +60,13 @@ pub trait Network {
     /// of arrival.
     fn advance(&mut self, until: f64, arrivals: &mut Vec<Arrival>);
 
+    /// The links it runs on, with the bytes of all messages sent so far by way of each.
+    fn wires(&self) -> &Wires;
+
     /// The bytes of all messages sent so far by way of each link of the machine.
-    fn link_bytes(&self) -> &[u64];
+    fn link_bytes(&self) -> &[u64] {
+        &self.wires().bytes
+    }
 
     /// The seconds of a cycle, of networks that count in cycles.
     fn cycle_seconds(&self) -> Option<f64> {

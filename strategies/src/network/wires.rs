@@ -50,6 +50,22 @@ impl Wires {
         Ok(wires)
     }
 
+    /// The machine they are the links of.
+    pub fn machine(&self) -> &dyn Topology {
+        &*self.machine
+    }
+
+    /// The link that is the longest at its bytes (the lowest of several), and bytes / bandwidth in
+    /// seconds; none if no link carried any.
+    pub fn busiest(&self) -> Option<(usize, f64)> {
+        let seconds =
+            self.bytes.iter().zip(&self.bandwidth).map(|(&bytes, bandwidth)| bytes as f64 / bandwidth);
+        let longer = |most: Option<(usize, f64)>, (link, seconds): (usize, f64)| {
+            if seconds > most.map_or(0.0, |most| most.1) { Some((link, seconds)) } else { most }
+        };
+        seconds.enumerate().fold(None, longer)
+    }
+
     /// Replaces `route` by the links a message from `from` to `to` crosses, and books its bytes on each.
     pub fn route(&mut self, from: u32, to: u32, bytes: u64, route: &mut Vec<usize>) {
         route.clear();

@@ -1,8 +1,8 @@
 //! The groups of movable objects that a mapping strategy places as wholes, one on a PE.
 //!
 //! The first phase of the mapping papers: there are at most as many groups as PEs that take objects,
-//! and what they exchange is the graph that the second phase maps. Objects that stay where they are
-//! appear in it as anchors, one for each PE that holds such objects.
+//! and what they exchange is the graph that the second phase maps. Objects that stay where they are,
+//! and the ends of edges that are PEs, appear in it as anchors, one for each PE that has such.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +22,7 @@ pub struct Grouping {
     pub by: By,
     /// Whether all groups have the same number of objects, but for one, whatever their loads.
     pub equal: bool,
-    /// How far above the average METIS may load a group: max/avg - 1.
+    /// How far above the average METIS may load a group, and mappers a PE where PEs differ: max/avg - 1.
     pub imbalance: f64,
 }
 
@@ -68,8 +68,12 @@ pub const SIZES: Param = Param {
 };
 
 /// The key `imbalance` of grouping.
-pub const IMBALANCE: Param =
-    Param { key: "imbalance", default: "0.05", help: "allowed max/avg - 1 of the groups of METIS" };
+pub const IMBALANCE: Param = Param {
+    key: "imbalance",
+    default: "0.05",
+    help: "allowed max/avg - 1 of the groups of METIS; where PEs differ in speed, background or objects that \
+           stay, also of the PEs: those above it give away objects of new groups of any size",
+};
 
 impl Grouping {
     /// The values of [`GROUPS`], [`SIZES`] and [`IMBALANCE`].
@@ -97,7 +101,7 @@ pub struct Groups {
     pub group_of: Vec<Option<u32>>,
     /// How many groups there are; none is empty.
     pub count: usize,
-    /// The PEs whose objects stay, one per anchor.
+    /// The PEs with objects that stay, or that objects talk to as such; one per anchor, ascending.
     pub anchors: Vec<u32>,
     /// Vertices `0..count` are the groups, those after them the anchors.
     pub graph: Graph,
@@ -120,12 +124,14 @@ impl Groups {
         seed: u64,
     ) -> Result<Groups, StrategyError> {
         let Grouping { by, equal, imbalance } = grouping;
-        let graph = Graph::of(database);
+        let graph = Graph::with_pes(database);
         let movable: Vec<u32> =
             (0..database.objects.len() as u32).filter(|&o| database.objects[o as usize].migratable).collect();
         let weights = weights(movable.iter().map(|&o| database.objects[o as usize].load_seconds));
         let stay = database.objects.iter().filter(|object| !object.migratable);
-        let mut anchors: Vec<u32> = stay.map(|object| object.pe).collect();
+        let pes = 0..database.pes.len() as u32;
+        let talked_to = pes.filter(|&pe| graph.degree(database.objects.len() + pe as usize) > 0);
+        let mut anchors: Vec<u32> = stay.map(|object| object.pe).chain(talked_to).collect();
         anchors.sort_unstable();
         anchors.dedup();
         let mut part_of = match by {
@@ -133,11 +139,11 @@ impl Groups {
             _ if movable.len() <= available.len() => (0..movable.len() as u32).collect(),
             By::Greedy => greedy::partition(&weights, available.len()),
             By::Metis(method) => {
-                // Objects that stay weigh nothing here, but those that talk to them belong together.
+                // What stays weighs nothing here, but those that talk to it belong together.
                 let singly: Vec<Option<u32>> = positions(database, &movable);
                 let inner = with_anchors(&graph, database, &singly, movable.len(), &anchors);
                 let mut weights = weights;
-                weights.resize(inner.vertices(), 1);
+                weights.resize(inner.vertices(), 0);
                 let mut part_of =
                     metis::partition(&inner, &weights, available.len(), imbalance, method, seed)?;
                 part_of.truncate(movable.len());
@@ -169,8 +175,8 @@ impl Groups {
     }
 }
 
-/// What `count` groups and, after them, the anchors exchange; objects without a group are part of the
-/// anchor of their PE.
+/// What `count` groups and, after them, the anchors exchange; PEs and objects without a group are part of
+/// the anchor of their PE. `graph` is that of objects and PEs.
 fn with_anchors(
     graph: &Graph,
     database: &Database,
@@ -181,7 +187,9 @@ fn with_anchors(
     let anchor_of = |pe: u32| (count + anchors.partition_point(|&anchor| anchor < pe)) as u32;
     let vertex = |(group, pe): (&Option<u32>, u32)| group.unwrap_or_else(|| anchor_of(pe));
     let pes = database.objects.iter().map(|object| object.pe);
-    let vertex_of: Vec<u32> = group_of.iter().zip(pes).map(vertex).collect();
+    let objects = group_of.iter().zip(pes).map(vertex);
+    // PEs without an anchor have no edges, so nobody asks where they are.
+    let vertex_of: Vec<u32> = objects.chain((0..database.pes.len() as u32).map(anchor_of)).collect();
     graph.quotient(&vertex_of, count + anchors.len())
 }
 
@@ -282,6 +290,37 @@ mod tests {
         assert_eq!((groups.count, groups.anchors.clone()), (2, vec![2]));
         assert_eq!(groups.graph, Graph::new(3, [(0, 2, 8), (0, 1, 1)]));
         assert_eq!(groups.placement(&database, &[1, 0]), [2, 1, 2, 0]);
+    }
+
+    #[test]
+    fn pes_that_objects_talk_to_are_anchors() {
+        let mut database = database(3, &[(1.0, 2), (1.0, 0), (1.0, 1)]);
+        database.objects[2].migratable = false;
+        let to_pe = |from, pe, bytes| Edge { from, to: End::Pe(pe), messages: 1, bytes };
+        database.edges = vec![
+            edge(0, 1, 5),
+            to_pe(End::Object(0), 1, 7),
+            to_pe(End::Object(2), 1, 9),
+            to_pe(End::Object(1), 2, 2),
+            to_pe(End::Pe(0), 2, 8),
+        ];
+        let groups = groups(&database, METIS);
+        assert_eq!((groups.count, groups.anchors), (2, vec![1, 2]));
+        assert_eq!(groups.graph, Graph::new(4, [(0, 1, 5), (0, 2, 7), (1, 3, 2)]));
+    }
+
+    #[test]
+    fn what_stays_takes_no_group_even_where_nothing_has_a_load() {
+        let mut database = database(8, &[(0.0, 0); 24]);
+        for pinned in 0..8 {
+            let object = &mut database.objects[16 + pinned];
+            (object.migratable, object.pe) = (false, pinned as u32);
+        }
+        let ring = |first: u32, size: u32| (0..size).map(move |i| edge(first + i, first + (i + 1) % size, 1));
+        database.edges = ring(0, 16).chain(ring(16, 8)).collect();
+        for method in [metis::Method::Recursive, metis::Method::Kway] {
+            assert_eq!(groups(&database, By::Metis(method)).count, 8, "{method:?}");
+        }
     }
 
     #[test]

@@ -3,8 +3,10 @@
 //! G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning irregular graphs",
 //! SIAM J. Sci. Comput. 20(1), 1998 (recursive bisection), and "Multilevel k-way partitioning scheme for
 //! irregular graphs", J. Parallel Distrib. Comput. 48, 1998. METIS itself is the C library, through the
-//! crate `metis`. It keeps its random numbers in global state, so one call runs at a time, from seeding
-//! to return, and then the same seed gives the same partition.
+//! crate `metis`. It draws from the C library's `rand`, whose state is the process's, so one call runs at
+//! a time, from seeding to return, and then the same seed gives the same partition: with one C library.
+//! Another one's `rand` gives other partitions, as good ones, and foreign code that draws from `rand`
+//! on another thread during a call changes what that call gives.
 //!
 //! METIS prints to the standard output when a bisection leaves a side with fewer vertices than parts,
 //! and its bisections drift from balance level by level. So the recursion is ours: METIS cuts in two,
@@ -103,9 +105,10 @@ fn recurse(
         vec![Piece { graph: graph.clone(), vertices, weights: weights.to_vec(), first: 0, parts }];
     while let Some(piece) = pieces.pop() {
         let Piece { graph, vertices, weights, mut first, parts } = split_off_heavy(piece, &mut part_of);
-        if vertices.len() <= parts || parts <= 1 {
+        let is_nothing = weights.iter().all(|&weight| weight == 0);
+        if vertices.len() <= parts || parts <= 1 || is_nothing {
             for (&v, part) in vertices.iter().zip(0..) {
-                part_of[v as usize] = first + if parts <= 1 { 0 } else { part };
+                part_of[v as usize] = first + if parts <= 1 || is_nothing { 0 } else { part };
             }
             continue;
         }
@@ -144,7 +147,7 @@ fn split_off_heavy(mut piece: Piece, part_of: &mut [u32]) -> Piece {
     let mut any = false;
     for v in order {
         let weight = u64::from(piece.weights[v]);
-        if piece.parts <= 1 || weight * (piece.parts as u64) < total {
+        if piece.parts <= 1 || weight == 0 || weight * (piece.parts as u64) < total {
             break;
         }
         (is_heavy[v], any) = (true, true);

@@ -278,9 +278,9 @@ fn times(options: &Options) -> anyhow::Result<FigureResult> {
     };
     let criteria = vec![
         Criterion::every(
-            "every strategy takes longer for more chares",
+            "no strategy takes less time for more chares (to 5 %, for what else runs)",
             steps,
-            |(fewer, more)| more.seconds / fewer.seconds - 1.0,
+            |(fewer, more)| more.seconds / fewer.seconds - 0.95,
             |(fewer, more)| format!("{}, {}", told(fewer), told(more)),
         ),
         Criterion::every(

@@ -4,23 +4,8 @@ use proptest::prelude::*;
 
 use super::transfer::Stage;
 use super::*;
-use crate::cost::LoadBound;
 use crate::database::arbitrary;
-use crate::testing::{assign, database};
-
-fn max_per_average(database: &Database, placement: &[u32]) -> f64 {
-    let max = database.pe_loads(placement).into_iter().fold(0.0, f64::max);
-    max / LoadBound::of(database).average_seconds
-}
-
-/// Objects of about a quarter of a second, of which the first PEs have four times as many as the others.
-fn uneven(pes: usize) -> Database {
-    let on = |pe: usize| if pe < pes / 4 { 128 } else { 32 };
-    let objects: Vec<(f64, u32)> = (0..pes)
-        .flat_map(|pe| (0..on(pe)).map(move |i| (0.25 + (i * 7 % 5) as f64 / 40.0, pe as u32)))
-        .collect();
-    database(pes, &objects)
-}
+use crate::testing::{assign, database, max_per_average, uneven};
 
 fn ratio(spec: &str, database: &Database) -> f64 {
     let answer = assign(spec, database).expect("TemperedLB serves every database");
