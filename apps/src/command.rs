@@ -1,7 +1,7 @@
 //! The command line of a sample program, and how its result is shown.
 
 use crate::Format;
-use equipoise::{Config, LbStep, Report, ReportForm, Transport};
+use equipoise::{Config, LbStep, MachineReport, Report, ReportForm, Transport};
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
@@ -50,6 +50,9 @@ struct Document<'a, O, R> {
     executions: u64,
     remote_messages: u64,
     migrations: u64,
+    /// What happened on the simulated machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    machine: Option<&'a MachineReport>,
     lb_steps: &'a [LbStep],
 }
 
@@ -80,6 +83,9 @@ impl<O: clap::Args + Serialize> Command<O> {
                 _ = writeln!(text, "{}", report.result);
                 let (seconds, milliseconds) = (report.seconds, seconds_per_iteration * 1e3);
                 _ = writeln!(text, "time          {seconds:.3} s, {milliseconds:.3} ms per iteration");
+                if let Some(machine) = &report.machine {
+                    _ = writeln!(text, "{machine}");
+                }
                 balancing(&mut text, &report.lb_steps, report.migrations, shown);
                 text
             }
@@ -96,6 +102,7 @@ impl<O: clap::Args + Serialize> Command<O> {
                     executions: report.executions,
                     remote_messages: report.remote_messages,
                     migrations: report.migrations,
+                    machine: report.machine.as_ref(),
                     lb_steps: &report.lb_steps,
                 };
                 serde_json::to_string_pretty(&document)? + "\n"

@@ -7,6 +7,8 @@
 pub mod cells;
 mod command;
 pub mod kneighbor;
+pub mod leanmd;
+pub mod particles;
 pub mod stencil;
 pub mod stencil2d;
 pub mod stencil3d;
@@ -35,6 +37,8 @@ pub enum Program {
     Stencil3d(Command<stencil3d::Options>),
     /// Elements on a ring send each of their k neighbors a message, and answer those they get
     Kneighbor(Command<kneighbor::Options>),
+    /// Molecular dynamics: cells of particles, and forces between neighboring ones
+    Leanmd(Command<leanmd::Options>),
 }
 
 impl Program {
@@ -47,6 +51,7 @@ impl Program {
             Program::Stencil2d(command) => command.run("stencil2d", stencil2d::solve),
             Program::Stencil3d(command) => command.run("stencil3d", stencil3d::solve),
             Program::Kneighbor(command) => command.run("kneighbor", kneighbor::exchange),
+            Program::Leanmd(command) => command.run("leanmd", leanmd::simulate),
         }
     }
 }

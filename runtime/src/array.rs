@@ -278,6 +278,14 @@ impl<T: Chare> Port<T> {
         self.local.borrow_mut().push_back(item);
     }
 
+    /// The same, where it may be recorded.
+    fn keep(&self, pe: &PeCx, item: Item<T::Msg>) {
+        if let Some(tracer) = pe.tracer() {
+            tracer.queues(self.id, self.local.borrow().len());
+        }
+        self.enqueue(pe, item);
+    }
+
     #[inline(never)]
     fn send_away(&self, pe: &PeCx, at: u64, rank: u32, msg: T::Msg) {
         pe.counts.remote.set(pe.counts.remote.get() + 1);
@@ -290,9 +298,9 @@ impl<T: Chare> Port<T> {
         let directory = self.directory.as_ref().expect("an array has places or a directory");
         let route = directory.borrow().find(rank, self.home(pe, rank));
         match route {
-            Route::Here(slot) => self.enqueue(pe, Item { rank, slot, msg }),
+            Route::Here(slot) => self.keep(pe, Item { rank, slot, msg }),
             // The message waits here, at its home or where the element comes next.
-            Route::Hold => self.enqueue(pe, Item { rank, slot: location::IN_TRANSIT, msg }),
+            Route::Hold => self.keep(pe, Item { rank, slot: location::IN_TRANSIT, msg }),
             Route::There(Known { pe: to, epoch, .. }) => {
                 pe.counts.remote.set(pe.counts.remote.get() + 1);
                 self.post(pe, to, Order::Message { rank, epoch, origin: pe.rank, msg });
@@ -304,6 +312,7 @@ impl<T: Chare> Port<T> {
     pub(crate) fn post(&self, pe: &PeCx, to: u32, order: Order<T>) {
         if to == pe.rank {
             pe.queued.set(pe.queued.get() | self.bit);
+            pe.ordered();
             return self.orders.borrow_mut().push_back(order);
         }
         pe.post(&self.shared.mail, Some(self.id), to, order, || format!("a message to {}", T::NAME));

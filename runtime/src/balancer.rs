@@ -14,6 +14,7 @@ use equipoise_strategies::database::{Database, Edge, End, Object, ObjectIndex, P
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
 
 /// What one PE recorded in a period.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -23,6 +24,8 @@ pub(crate) struct Statistics {
     pub(crate) idle_seconds: f64,
     /// What the objects took by the clock, whatever they charged.
     pub(crate) measured_seconds: f64,
+    /// How fast the PE is; 1 is normal.
+    pub(crate) speed: f64,
     pub(crate) objects: Vec<ObjectStatistics>,
     /// Whom the PE itself sent how much.
     pub(crate) edges: Vec<Sent>,
@@ -87,7 +90,7 @@ pub(crate) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     let period_seconds = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
     let placement = database.placement();
     let choice = settings.schedule.at(u64::from(step));
-    let asked = pe.ticker.now();
+    let asked = Instant::now();
     let answer = choice.map(|choice| {
         // A user's strategy may panic; that is its error, not the run's.
         catch_unwind(AssertUnwindSafe(|| {
@@ -100,7 +103,7 @@ pub(crate) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         .map_err(|error| error.to_string())
         .and_then(|answer| answer.check(&database).map(|()| answer).map_err(|error| error.to_string()))
     });
-    let strategy_seconds = pe.ticker.seconds(pe.ticker.now().wrapping_sub(asked));
+    let strategy_seconds = took(pe, asked.elapsed().as_secs_f64());
     let (answer, error) = match answer {
         None => (Assignment::new(placement.clone()), None),
         Some(Ok(answer)) => (answer, None),
@@ -136,6 +139,18 @@ pub(crate) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     plans
 }
 
+/// What a strategy takes that took `seconds` here: the same, but on a simulated machine, whose PE 0 it
+/// keeps busy.
+fn took(pe: &PeCx, seconds: f64) -> f64 {
+    let simulation = pe.node.settings.simulation.as_ref();
+    let (Some(simulation), Some(clock)) = (simulation, pe.ticker.simulated()) else { return seconds };
+    // What was measured meanwhile was the strategy, not an element.
+    clock.charge(0.0);
+    let seconds = simulation.strategy(seconds);
+    clock.spend(seconds);
+    seconds
+}
+
 /// The database of a step, with the array and rank of each of its objects.
 fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, Vec<(u16, u32)>) {
     let settings = &pe.node.settings;
@@ -150,6 +165,7 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
     for statistics in &mut collected {
         let outside = statistics.wall_seconds - statistics.idle_seconds - statistics.measured_seconds;
         database.pes.push(PeRecord {
+            speed: statistics.speed,
             wall_seconds: statistics.wall_seconds,
             idle_seconds: statistics.idle_seconds,
             background_seconds: if settings.background { outside.max(0.0) } else { 0.0 },

@@ -2,15 +2,18 @@
 
 use crate::array::{AnyPort, Array, Port};
 use crate::chare::{Chare, Synced};
+use crate::clock::{Ticker, VirtualClock};
 use crate::codec;
 use crate::index::{Index, Pe};
-use crate::load::{Edges, Ticker, element_key};
+use crate::load::{Edges, element_key};
+use crate::machine::Work;
 use crate::node::{Failure, Node};
 use crate::order::PeOrder;
 use crate::proxy::{Target, Targets};
 use crate::reduction::Ledger;
 use crate::reply::{Parked, Reply};
 use crate::sync::Steps;
+use crate::tracer::Tracer;
 use crate::transport::Carrier;
 use serde::{Serialize, de::DeserializeOwned};
 use std::any::Any;
@@ -156,8 +159,15 @@ const BUFFERS: usize = 64;
 
 impl PeCx {
     /// The context of one PE, before its arrays are known.
-    pub(crate) fn new(rank: u32, node: Arc<Node>, carrier: Carrier) -> Self {
-        let recording = node.settings.recording();
+    pub(crate) fn new(rank: u32, node: Arc<Node>, carrier: Carrier, tracer: Option<Tracer>) -> Self {
+        let settings = &node.settings;
+        let recording = settings.recording();
+        let ticker = match &settings.simulation {
+            None => Ticker::real(settings.balances()),
+            Some(it) => {
+                Ticker::Virtual(VirtualClock::new(it.speeds(rank), it.work == Work::Measured, tracer))
+            }
+        };
         PeCx {
             rank,
             pes: node.pes,
@@ -176,7 +186,7 @@ impl PeCx {
             move_to: Cell::new(0),
             pin: Cell::new(false),
             seconds: Cell::new(0.0),
-            ticker: Ticker::new(node.settings.balances()),
+            ticker,
             steps: Steps::default(),
             parked: RefCell::default(),
             quiet: RefCell::default(),
@@ -220,7 +230,8 @@ impl PeCx {
     /// Has no effect where nothing is measured because no balancer and no dump asks for it.
     pub fn measure(&self, on: bool) {
         self.steps.measure(on, self.ticker.now());
-        self.recording.set(if on { self.node.settings.recording() } else { 0 });
+        let settings = &self.node.settings;
+        self.recording.set(if on { settings.recording() } else { settings.told() });
         if self.running().is_some() {
             self.after.set(self.after.get() | after::MEASURE);
         } else {
@@ -254,6 +265,9 @@ impl PeCx {
     /// communication.
     #[inline(never)]
     pub(crate) fn record(&self, to: u64, bytes: u64) {
+        if let Some(tracer) = self.tracer() {
+            tracer.sends((to >> 32) as u16, to as u32, bytes);
+        }
         match self.running.get() {
             Some(running) if element_key(running.array, running.rank) == to => {}
             Some(_) => {
@@ -288,6 +302,7 @@ impl PeCx {
     pub(crate) fn tell(&self, to: u32, order: PeOrder) {
         if to == self.rank {
             self.queued.set(self.queued.get() | PE_ORDERS);
+            self.ordered();
             return self.orders.borrow_mut().push_back(order);
         }
         self.post(&self.node.mail, None, to, order, || "an order of the runtime".into());
@@ -387,7 +402,8 @@ impl<T: Chare> Cx<'_, T> {
     }
 
     /// Says that this delivery took `seconds` of work, in place of what is measured; several charges
-    /// add up.
+    /// add up. On a simulated machine that is how long it takes, at speed 1; what is sent after a charge
+    /// leaves after it.
     ///
     /// # Panics
     /// If `seconds` is negative or not finite.
@@ -395,6 +411,9 @@ impl<T: Chare> Cx<'_, T> {
         assert!(seconds.is_finite() && seconds >= 0.0, "a charge of {seconds} seconds is no time");
         let sum = if self.pe.after.get() & after::CHARGED == 0 { 0.0 } else { self.pe.seconds.get() };
         self.pe.seconds.set(sum + seconds);
+        if let Some(clock) = self.pe.ticker.simulated() {
+            clock.charge(seconds);
+        }
         self.later(after::CHARGED);
     }
 

@@ -5,7 +5,8 @@ use crate::options::{Config, ReportForm, Settings};
 use crate::report::RunError;
 use equipoise_strategies::database::Dump;
 use equipoise_strategies::replay::Request;
-use equipoise_strategies::{Database, registry, topology};
+use equipoise_strategies::trace::Trace;
+use equipoise_strategies::{Database, network, registry, topology};
 use std::time::Instant;
 
 /// The text a configuration asks for instead of a run, if it does: help, or a replay.
@@ -15,6 +16,9 @@ pub(crate) fn answer(config: &Config) -> Result<Option<String>, RunError> {
     }
     if config.topology.as_deref() == Some("help") {
         return Ok(Some(topology::help()));
+    }
+    if config.machine.network.as_deref() == Some("help") {
+        return Ok(Some(network::help()));
     }
     let (Some(step), Some(file)) = (config.lb_sim, &config.lb_sim_file) else { return Ok(None) };
     let topology = config.topology.as_deref().map(topology::parse).transpose();
@@ -40,10 +44,10 @@ pub(crate) fn answer(config: &Config) -> Result<Option<String>, RunError> {
     }
 }
 
-/// What became of the databases of a run.
+/// What became of the databases and the trace of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// Why they are not in their file.
+    /// Why they are not in their files.
     pub(crate) error: Option<String>,
     /// Why there are fewer than were asked for.
     pub(crate) warning: Option<String>,
@@ -61,8 +65,20 @@ impl Written {
     }
 }
 
-/// Writes the databases of a run.
-pub(crate) fn dump(settings: &Settings, databases: Vec<Database>) -> Written {
+/// Writes what a run leaves in files.
+pub(crate) fn write(settings: &Settings, databases: Vec<Database>, trace: Option<Trace>) -> Written {
+    let mut written = dump(settings, databases);
+    let path = settings.simulation.as_ref().and_then(|it| it.record.as_ref());
+    if let (Some(path), Some(trace)) = (path, trace)
+        && let Err(error) = trace.write(path)
+    {
+        let before = written.error.map_or(String::new(), |error| error + "; ");
+        written.error = Some(format!("{before}{error}"));
+    }
+    written
+}
+
+fn dump(settings: &Settings, databases: Vec<Database>) -> Written {
     let Some(path) = &settings.dump else { return Written::default() };
     let (name, first) = (path.display(), settings.dump_start);
     let warning = match databases.len() as u64 {

@@ -24,6 +24,8 @@ mod orders;
 pub(crate) trait Manager {
     /// Runs what this PE sent itself; returns when others have work, too.
     fn local(&mut self, pe: &PeCx);
+    /// Runs one message this PE sent itself, or what it was ordered while there is none.
+    fn one(&mut self, pe: &PeCx);
     /// Runs what another PE put in this one's mailbox.
     fn mail(&mut self, pe: &PeCx, from: u32);
     /// Runs an order that came in bytes.
@@ -167,6 +169,7 @@ impl<T: Chare> Elements<T> {
         let slot = &mut self.slots[at];
         if pe.after.get() & after::COMM != 0 {
             pe.edges.set(slot.extra.as_mut().and_then(|extra| extra.edges.take()));
+            pe.begins(self.port.id, slot.rank);
         }
         slot.chare.deliver(&Cx { pe, port: &self.port, rank: slot.rank }, msg);
         let mut what = pe.after.get();
@@ -185,10 +188,11 @@ impl<T: Chare> Elements<T> {
             slot.load += now.wrapping_sub(self.clock);
             self.clock = now;
         }
-        if what & after::COMM != 0
-            && let Some(edges) = pe.edges.take()
-        {
-            slot.extra().edges = Some(edges);
+        if what & after::COMM != 0 {
+            if let Some(edges) = pe.edges.take() {
+                slot.extra().edges = Some(edges);
+            }
+            pe.ends();
         }
         if what & after::WORK != 0 {
             self.follow_up(pe, at, what);
@@ -321,6 +325,17 @@ impl<T: Chare> Elements<T> {
             pe.queued.set(0);
         }
         pe.executed(executions);
+    }
+
+    /// Says that there is more to run, if there is.
+    fn stay_queued(&self, pe: &PeCx) {
+        if !self.batch.is_empty()
+            || !self.port.local.borrow().is_empty()
+            || !self.port.orders.borrow().is_empty()
+        {
+            pe.queued.set(pe.queued.get() | self.port.bit);
+        }
+        pe.running.nobody();
     }
 
     pub(super) fn begin(&mut self, pe: &PeCx) {

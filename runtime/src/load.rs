@@ -5,35 +5,8 @@
 //! list that belongs to the sender and migrates with it. Both are off unless a strategy or a dump
 //! needs them.
 
-use quanta::Clock;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-
-/// Reads the TSC (or the operating system's clock where there is no constant TSC).
-///
-/// Runs only where something is measured: to find out how long a tick is takes a while.
-#[derive(Clone, Debug)]
-pub(crate) struct Ticker {
-    clock: Option<Clock>,
-}
-
-impl Ticker {
-    /// A clock, or one that stands still.
-    pub(crate) fn new(runs: bool) -> Self {
-        Ticker { clock: runs.then(Clock::new) }
-    }
-
-    /// A point in time, in ticks.
-    #[inline(always)]
-    pub(crate) fn now(&self) -> u64 {
-        self.clock.as_ref().map_or(0, Clock::raw)
-    }
-
-    /// How long a number of ticks is.
-    pub(crate) fn seconds(&self, ticks: u64) -> f64 {
-        self.clock.as_ref().map_or(0.0, |clock| clock.delta_as_nanos(0, ticks) as f64 * 1e-9)
-    }
-}
 
 /// Where recorded messages went: an element, as array and rank in one word.
 pub(crate) fn element_key(array: u16, rank: u32) -> u64 {
@@ -138,14 +111,5 @@ mod tests {
                 prop_assert_eq!(recorded, expected);
             }
         }
-    }
-
-    #[test]
-    fn a_tick_is_some_part_of_a_second() {
-        let ticker = Ticker::new(true);
-        let start = ticker.now();
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        let seconds = ticker.seconds(ticker.now() - start);
-        assert!((0.01..2.0).contains(&seconds), "{seconds} s");
     }
 }

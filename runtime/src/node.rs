@@ -4,8 +4,10 @@ use crate::balancer::LbStep;
 use crate::options::Settings;
 use crate::order::PeOrder;
 use crate::quiescence::Quiescence;
+use crate::report::MachineReport;
 use crate::transport::{Bells, Mail};
 use equipoise_strategies::Database;
+use equipoise_strategies::trace::Trace;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -34,6 +36,8 @@ pub(crate) type SharedValue = OnceLock<Arc<dyn Any + Send + Sync>>;
 pub(crate) struct Outcome {
     pub(crate) result: Option<Box<dyn Any + Send>>,
     pub(crate) failure: Option<Failure>,
+    pub(crate) machine: Option<MachineReport>,
+    pub(crate) trace: Option<Trace>,
     pub(crate) lb_steps: Vec<LbStep>,
     pub(crate) databases: Vec<Database>,
     /// What the PEs wait for, where nothing moves any more.

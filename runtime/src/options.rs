@@ -2,11 +2,13 @@
 
 use crate::context::after;
 use crate::location::Placement;
+use crate::machine::{Machine, Simulation, Work};
 use clap::ValueEnum;
 use equipoise_strategies::assignment::{MappingError, MappingFile};
 use equipoise_strategies::database::Dump;
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::schedule::Schedule;
+use equipoise_strategies::trace::Trace;
 use equipoise_strategies::{Strategy, Topology, topology};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -109,6 +111,10 @@ pub struct Config {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
+    /// The machine that is simulated, if one is.
+    #[command(flatten)]
+    pub machine: Machine,
+
     /// Balancers of your own, found by name like the rest; see [`Config::strategy`].
     #[arg(skip)]
     pub own: Vec<Choice>,
@@ -125,8 +131,8 @@ pub enum Transport {
     /// PEs are threads of this process.
     #[default]
     Threads,
-    /// All PEs take turns in one thread, in an order drawn from the seed; whatever crosses PEs is
-    /// encoded.
+    /// All PEs take turns in one thread, in an order drawn from the seed, or in virtual time with
+    /// --network; whatever crosses PEs is encoded.
     Simulated,
 }
 
@@ -186,6 +192,7 @@ impl Default for Config {
             lb_sim_file: None,
             bind: false,
             seed: 0,
+            machine: Machine::default(),
             own: Vec::new(),
             program: false,
         }
@@ -201,6 +208,14 @@ impl Config {
     /// So many PEs in one thread, in an order drawn from `seed`.
     pub fn simulated(pes: usize, seed: u64) -> Self {
         Config { transport: Transport::Simulated, seed, ..Config::threads(pes) }
+    }
+
+    /// The machine `topology` in virtual time, with `network` on its links; for example
+    /// `Config::on_machine("torus:8x8x8", "flow:bandwidth=175e6")`.
+    pub fn on_machine(topology: &str, network: &str) -> Self {
+        let machine = Machine { network: Some(network.to_owned()), ..Machine::default() };
+        let topology = Some(topology.to_owned());
+        Config { transport: Transport::Simulated, topology, machine, ..Config::default() }
     }
 
     /// Adds a balancer of your own under a name that `--balancer` then knows. It is shown what was
@@ -236,6 +251,14 @@ impl Config {
                 topology.pes()
             )));
         }
+        if self.machine.network.is_some() && self.transport != Transport::Simulated {
+            return Err(flag("--network without --transport simulated: threads have no network".into()));
+        }
+        let simulation = self.machine.resolve(&topology)?;
+        if let Some(path) = &self.machine.record {
+            // Found now, not after hours of running.
+            Trace::can_write(path).map_err(|error| flag(format!("--record: {error}")))?;
+        }
         if let Some(path) = &self.lb_dump {
             // Found now, not after hours of running.
             Dump::can_write(path).map_err(|error| flag(format!("--lb-dump: {error}")))?;
@@ -263,6 +286,7 @@ impl Config {
             dump_steps: self.lb_dump_steps,
             bind: self.bind,
             seed: self.seed,
+            simulation,
         })
     }
 
@@ -366,6 +390,8 @@ pub(crate) struct Settings {
     pub(crate) dump_steps: u64,
     pub(crate) bind: bool,
     pub(crate) seed: u64,
+    /// The machine in virtual time, if that is what is simulated.
+    pub(crate) simulation: Option<Simulation>,
 }
 
 impl Settings {
@@ -376,10 +402,20 @@ impl Settings {
 
     /// What is recorded, as bits of [`after`].
     pub(crate) fn recording(&self) -> u16 {
-        if !self.balances() {
-            return 0;
-        }
-        after::LOAD | if self.records_communication() { after::COMM } else { 0 }
+        let measured = match self.balances() {
+            true if self.records_communication() => after::LOAD | after::COMM,
+            true => after::LOAD,
+            false => 0,
+        };
+        measured | self.told()
+    }
+
+    /// Of these bits, those that a simulated machine needs whatever is measured: where uncharged work
+    /// takes time every delivery ends its own, and a trace is told of every send.
+    pub(crate) fn told(&self) -> u16 {
+        let Some(simulation) = &self.simulation else { return 0 };
+        let measures = if simulation.work == Work::Measured { after::LOAD } else { 0 };
+        measures | if simulation.record.is_some() { after::COMM } else { 0 }
     }
 
     /// Whether it is recorded who sends whom how much, if anything is.

@@ -2,18 +2,22 @@
 
 use crate::balancer::LbStep;
 use crate::options::ConfigError;
+use equipoise_strategies::table::seconds;
+use serde::Serialize;
 
 /// What is left of a run that ended well.
 #[derive(Debug)]
 pub struct Report<R> {
     /// What the program exited with.
     pub result: R,
-    /// Wall-clock seconds from before the setup to the end.
+    /// Wall-clock seconds from before the setup to the end, of this machine in any case.
     pub seconds: f64,
     /// The number of PEs.
     pub pes: usize,
     /// The seed of everything random.
     pub seed: u64,
+    /// What happened on the simulated machine, if one was simulated.
+    pub machine: Option<MachineReport>,
     /// What happened at each load-balancing step.
     pub lb_steps: Vec<LbStep>,
     /// Messages delivered to elements, those that a broadcast makes included.
@@ -22,11 +26,71 @@ pub struct Report<R> {
     pub remote_messages: u64,
     /// Elements that moved, load-balancing steps and [`Cx::migrate`](crate::Cx::migrate) together.
     pub migrations: u64,
-    /// Why the databases that `--lb-dump` asks for are not in their file, if writing them failed.
+    /// Why what `--lb-dump` or `--record` asks for is not in its file, if writing it failed.
     /// [`run`](crate::run()) tells whoever watches.
     pub dump_error: Option<String>,
     /// Why there are fewer of them than were asked for, if there are. [`run`](crate::run()) tells whoever watches.
     pub dump_warning: Option<String>,
+}
+
+/// What happened on a simulated machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MachineReport {
+    /// Virtual seconds until the program exited.
+    pub seconds: f64,
+    /// What each PE spent them on.
+    pub pes: Vec<PeTime>,
+    /// Messages that crossed the network, the runtime's own among them.
+    pub messages: u64,
+    /// How long they took, from the moment they left to their arrival, in the mean.
+    pub mean_latency_seconds: f64,
+    /// What 99 of 100 did not exceed, to 1 %.
+    pub p99_latency_seconds: f64,
+    /// Bytes that went over each link of the topology, by its number.
+    pub link_bytes: Vec<u64>,
+    /// The link that was the longest at its bytes, and how many seconds; none if no link carried any.
+    pub busiest_link: Option<(String, f64)>,
+}
+
+/// What a PE of a simulated machine spent its time on, in virtual seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PeTime {
+    /// Work: what was charged or measured.
+    pub busy_seconds: f64,
+    /// The runtime: deliveries, sends and receives, strategies.
+    pub overhead_seconds: f64,
+    /// Nothing.
+    pub idle_seconds: f64,
+}
+
+impl std::fmt::Display for MachineReport {
+    /// Lines of a name and a value each.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let share = |of: fn(&PeTime) -> f64| {
+            let sum: f64 = self.pes.iter().map(of).sum();
+            let all = self.seconds * self.pes.len() as f64;
+            if all > 0.0 { 100.0 * sum / all } else { 0.0 }
+        };
+        writeln!(f, "virtual time  {}", seconds(self.seconds))?;
+        writeln!(
+            f,
+            "PEs           busy {:.1} %, overhead {:.1} %, idle {:.1} % in the mean",
+            share(|pe| pe.busy_seconds),
+            share(|pe| pe.overhead_seconds),
+            share(|pe| pe.idle_seconds),
+        )?;
+        write!(
+            f,
+            "messages      {}, {} in the mean, 99 % within {}",
+            self.messages,
+            seconds(self.mean_latency_seconds),
+            seconds(self.p99_latency_seconds),
+        )?;
+        if let Some((name, busy)) = &self.busiest_link {
+            write!(f, "\nbusiest link  {name}, {} at full bandwidth", seconds(*busy))?;
+        }
+        Ok(())
+    }
 }
 
 /// Why there is no report.

@@ -357,7 +357,7 @@ impl Built {
 
 /// Runs `setup` on every PE, then messages until somebody exits.
 ///
-/// What became of `--lb-dump`, if it is not what was asked for, is told on stderr.
+/// What became of `--lb-dump` and `--record`, if it is not what was asked for, is told on stderr.
 ///
 /// A run that fails ends a program that has a command line ([`Config::program`]) with a sentence on
 /// stderr and exit code 1 (2 for a bad flag).
@@ -406,7 +406,7 @@ fn settings(config: &Config) -> Result<Settings, RunError> {
     }
 }
 
-/// A run, and what became of its databases, which are wanted of one that failed, too.
+/// A run, and what became of its databases and its trace, which are wanted of one that failed, too.
 fn attempt<R>(
     config: Config,
     setup: impl Fn(&Setup, Exit<R>) + Sync,
@@ -428,7 +428,8 @@ where
     }
     let seconds = start.elapsed().as_secs_f64();
     let mut outcome = std::mem::take(&mut *node.outcome.lock());
-    let written = crate::databases::dump(&settings, std::mem::take(&mut outcome.databases));
+    let databases = std::mem::take(&mut outcome.databases);
+    let written = crate::databases::write(&settings, databases, outcome.trace.take());
     let seed = settings.is_simulated().then_some(settings.seed);
     let result = match outcome.failure {
         Some(Failure::Panic { place, message }) => Err(RunError::Panic { place, message, seed }),
@@ -444,6 +445,7 @@ where
         seconds,
         pes: settings.pes,
         seed: settings.seed,
+        machine: outcome.machine,
         lb_steps: outcome.lb_steps,
         executions: outcome.executions,
         remote_messages: outcome.remote_messages,

@@ -148,13 +148,14 @@ impl PeCx {
             wall_seconds: self.ticker.seconds(now.wrapping_sub(self.steps.since.replace(now))),
             idle_seconds: self.ticker.seconds(self.steps.idle.take()),
             measured_seconds: self.ticker.seconds(self.steps.charged.take()),
+            speed: self.ticker.speed(),
             ..Statistics::default()
         };
         for manager in managers {
             manager.collect(self, &mut statistics);
         }
         statistics.edges = self.own_edges.borrow_mut().take();
-        if self.node.settings.is_simulated() {
+        if self.node.settings.is_simulated() && self.node.settings.simulation.is_none() {
             // PEs share one thread there: the wall clock of one says nothing of another.
             statistics.wall_seconds = statistics.objects.iter().map(|object| object.load_seconds).sum();
             statistics.idle_seconds = 0.0;

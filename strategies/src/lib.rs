@@ -19,6 +19,7 @@
 //! - [`registry`]: every strategy by name, its parameters and its help;
 //! - [`schedule`]: which strategy runs at which load-balancing step;
 //! - [`files`]: files of text, and who can help when the file system refuses;
+//! - [`trace`]: what happened in a run, to be timed on other networks;
 //! - [`table`]: aligned tables, and numbers as a person reads them.
 
 pub mod assignment;
@@ -26,6 +27,7 @@ pub mod balance;
 pub mod cost;
 pub mod database;
 pub mod files;
+mod frames;
 pub mod graph;
 pub mod mapping;
 pub mod network;
@@ -41,6 +43,7 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod topology;
+pub mod trace;
 
 pub use assignment::Assignment;
 pub use database::Database;

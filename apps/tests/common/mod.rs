@@ -1,11 +1,11 @@
 //! The ways to run a program that must not change what it computes.
 
 use equipoise::strategies::registry::ALL;
-use equipoise::{Config, Transport};
+use equipoise::{Config, Machine, Transport};
 use std::io::Write as _;
 use tempfile::NamedTempFile;
 
-/// Every strategy on 1 to 8 PEs, as threads and simulated, for a program of `objects` elements that take
+/// Every strategy on 1 to 8 PEs, as threads and simulated (some in virtual time), for a program of `objects` elements that take
 /// part in load balancing. Calls `check` with each, and what to say of it when it fails.
 pub fn every_way(objects: usize, mut check: impl FnMut(Config, &str)) {
     for pes in 1..=8 {
@@ -19,9 +19,14 @@ pub fn every_way(objects: usize, mut check: impl FnMut(Config, &str)) {
                 "FileLB" => format!("FileLB:path={}", mapping.path().display()),
                 name => name.to_owned(),
             };
-            for transport in [Transport::Threads, Transport::Simulated] {
+            let virtual_time = Machine { network: Some("ideal:hop=1e-6".into()), ..Machine::default() };
+            for (transport, machine) in [
+                (Transport::Threads, Machine::default()),
+                (Transport::Simulated, if pes % 3 == 0 { virtual_time } else { Machine::default() }),
+            ] {
                 let config = Config {
                     transport,
+                    machine,
                     balancer: vec![spec.clone()],
                     seed: pes as u64,
                     ..Config::threads(pes)

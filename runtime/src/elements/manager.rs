@@ -16,13 +16,28 @@ impl<T: Chare> Manager for Elements<T> {
     fn local(&mut self, pe: &PeCx) {
         self.begin(pe);
         self.run_local(pe);
-        if !self.batch.is_empty()
-            || !self.port.local.borrow().is_empty()
-            || !self.port.orders.borrow().is_empty()
-        {
-            pe.queued.set(pe.queued.get() | self.port.bit);
+        self.stay_queued(pe);
+    }
+
+    fn one(&mut self, pe: &PeCx) {
+        self.begin(pe);
+        if self.batch.is_empty() {
+            std::mem::swap(&mut *self.port.local.borrow_mut(), &mut self.batch);
+            if let Some(tracer) = pe.tracer() {
+                tracer.leave_port(self.port.id, self.batch.len());
+            }
         }
-        pe.running.nobody();
+        match self.batch.pop_front() {
+            Some(item) => {
+                if let Some(tracer) = pe.tracer() {
+                    tracer.takes(self.port.id);
+                }
+                pe.executed(1);
+                self.enter(pe, item);
+            }
+            None => self.run_orders(pe),
+        }
+        self.stay_queued(pe);
     }
 
     fn mail(&mut self, pe: &PeCx, from: u32) {
@@ -61,20 +76,21 @@ impl<T: Chare> Manager for Elements<T> {
 
     fn collect(&mut self, pe: &PeCx, statistics: &mut Statistics) {
         let movable = T::SYNC && !T::PINNED && !T::Index::PER_PE;
+        let speed = pe.ticker.speed();
         for slot in &mut self.slots {
             let measured = pe.ticker.seconds(std::mem::take(&mut slot.load));
             let mut object = ObjectStatistics {
                 array: self.port.id,
                 rank: slot.rank,
                 index: T::Index::unrank(slot.rank, self.port.shared.shape).coordinates(),
-                load_seconds: measured,
+                load_seconds: measured * speed,
                 bytes: None,
                 migratable: movable && slot.extra.as_ref().is_none_or(|extra| !extra.pinned),
                 edges: Vec::new(),
             };
             if let Some(extra) = &mut slot.extra {
                 let charged = std::mem::take(&mut extra.charged);
-                object.load_seconds = extra.declared.take().unwrap_or(measured + charged);
+                object.load_seconds = extra.declared.take().unwrap_or(measured * speed + charged);
                 object.edges = extra.edges.as_mut().map(|edges| edges.take()).unwrap_or_default();
             }
             if object.migratable {

@@ -4,6 +4,7 @@
 //! [`inbox`]) or bytes (where memory is not shared; [`simulated`] is such a place inside one thread).
 
 mod inbox;
+mod machine;
 mod schedule;
 pub(crate) mod simulated;
 pub(crate) mod threads;
@@ -18,8 +19,8 @@ use std::rc::Rc;
 pub(crate) enum Carrier {
     /// Mailboxes in shared memory.
     Threads,
-    /// The simulated network of one thread.
-    Simulated(Rc<simulated::Network>),
+    /// The mailbag of the one thread that all PEs share.
+    Simulated(Rc<simulated::Mailbag>),
 }
 
 impl PeCx {
@@ -34,10 +35,15 @@ impl PeCx {
     ) {
         match &self.carrier {
             Carrier::Threads => mail.push(self.rank, to, &self.node.bells, |bag| bag.orders.push(order)),
-            Carrier::Simulated(network) => {
-                network.send(self.rank, to, array, self.encoded(&order, what));
-            }
+            Carrier::Simulated(bag) => bag.add(self, to, array, self.encoded(&order, what)),
         }
+    }
+
+    /// Books what it costs this PE to send a message to another; returns when it leaves, in virtual seconds.
+    fn sends(&self) -> f64 {
+        let Some(clock) = self.ticker.simulated() else { return 0.0 };
+        clock.spend(self.node.settings.simulation.as_ref().map_or(0.0, |it| it.overhead));
+        clock.now()
     }
 
     /// Whether what another PE is given need not be encoded.
@@ -50,7 +56,7 @@ impl PeCx {
     pub(crate) fn quiet_outside(&self) -> bool {
         match &self.carrier {
             Carrier::Threads => self.node.bells.quiet(self.rank) && !self.node.stopped(),
-            Carrier::Simulated(network) => network.coin() && !self.node.stopped(),
+            Carrier::Simulated(bag) => bag.coin() && !self.node.stopped(),
         }
     }
 }

@@ -58,7 +58,7 @@ fn pe(
         }
     }
     node.bells.own(rank);
-    let built = build(node, PeCx::new(rank, Arc::clone(node), Carrier::Threads), setup);
+    let built = build(node, PeCx::new(rank, Arc::clone(node), Carrier::Threads, None), setup);
     barrier.wait();
     let Some(mut built) = built.filter(Built::agrees) else { return };
     let ran = catch_unwind(AssertUnwindSafe(|| {

@@ -60,16 +60,28 @@ pub fn watched<R: Send + 'static>(what: String, body: impl FnOnce() -> R + Send 
 
 /// How a failure names the machine it happened on.
 pub fn told(config: &Config) -> String {
-    let Config { pes, transport, migration, initial, seed, balancer, .. } = config;
+    let Config { pes, transport, migration, initial, seed, balancer, machine, .. } = config;
     let pes = pes.unwrap_or(0);
     format!(
-        "{transport:?} on {pes} PEs, seed {seed}, {migration:?}, initial {initial}, balancer {balancer:?}"
+        "{transport:?} on {pes} PEs, seed {seed}, {migration:?}, initial {initial}, balancer {balancer:?}, network {:?}",
+        machine.network
     )
 }
 
+/// Networks on which simulated runs take virtual time; where there is none they do not.
+const NETWORKS: [Option<&str>; 5] = [
+    None,
+    None,
+    Some("ideal:latency=0,hop=1e-12,bandwidth=1e30"),
+    Some("ideal"),
+    Some("ideal:latency=1e-3,hop=1e-9,bandwidth=1e5"),
+];
+
 /// A run on the simulated machine that differs in everything from seed to seed.
 pub fn simulated(seed: u64) -> Config {
-    vary(Config::simulated(1 + (seed % 7) as usize, seed))
+    let mut config = Config::simulated(1 + (seed % 7) as usize, seed);
+    config.machine.network = NETWORKS[(mixed(seed) >> 8) as usize % NETWORKS.len()].map(str::to_owned);
+    vary(config)
 }
 
 /// A run on 1 to 8 threads.

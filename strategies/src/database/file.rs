@@ -283,7 +283,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Whether [`write_whole`] would find a place.
-fn can_write_whole(path: &Path) -> io::Result<()> {
+pub(crate) fn can_write_whole(path: &Path) -> io::Result<()> {
     if takes_bytes_itself(path) {
         return Ok(());
     }

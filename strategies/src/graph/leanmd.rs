@@ -68,12 +68,7 @@ fn make(arguments: &Arguments) -> Result<Database, String> {
         "yes" => true,
         other => return Err(format!("pinned={other} is not understood: expected yes or no")),
     };
-    let particles: Vec<u64> = (0..cells as u64)
-        .map(|cell| {
-            let part = |change: u64| (u128::from(change) * u128::from(cell) / cells as u128) as u64;
-            if end >= first { first + part(end - first) } else { first - part(first - end) }
-        })
-        .collect();
+    let counts: Vec<u64> = (0..cells as u64).map(|cell| particles(first, end, cell, cells as u64)).collect();
 
     let mut database = tasks(cells * (1 + COMPUTES_PER_CELL));
     database.arrays = vec!["cell".into(), "compute".into()];
@@ -81,7 +76,7 @@ fn make(arguments: &Arguments) -> Result<Database, String> {
         let here = coordinates(&grid, cell);
         let object = &mut database.objects[cell];
         object.index = index(&[here]);
-        object.load_seconds = PARTICLE_NANOSECONDS * 1e-9 * particles[cell] as f64;
+        object.load_seconds = particle_seconds(counts[cell]);
         object.migratable = !pinned;
         for (made, offset) in (0..).zip(offsets()) {
             let there: [usize; 3] =
@@ -90,15 +85,15 @@ fn make(arguments: &Arguments) -> Result<Database, String> {
             let compute = cells + cell * COMPUTES_PER_CELL + made;
             let apart = offset.iter().filter(|&&step| step != 0).count();
             let pairs = match apart {
-                0 => particles[cell] * particles[cell].saturating_sub(1) / 2,
-                _ => particles[cell] * particles[other],
+                0 => counts[cell] * counts[cell].saturating_sub(1) / 2,
+                _ => counts[cell] * counts[other],
             };
             let object = &mut database.objects[compute];
             (object.array, object.index) = (1, index(&[here, there]));
-            object.load_seconds = PAIR_NANOSECONDS[apart] * 1e-9 * pairs as f64;
+            object.load_seconds = pair_seconds(apart, pairs);
             let ends = [cell, other];
             for &end in &ends[..if apart == 0 { 1 } else { 2 }] {
-                let bytes = HEADER_BYTES + BYTES_PER_PARTICLE * particles[end];
+                let bytes = HEADER_BYTES + BYTES_PER_PARTICLE * counts[end];
                 database.edges.push(edge(end as u32, compute as u32, 1, bytes));
                 database.edges.push(edge(compute as u32, end as u32, 1, bytes));
             }
@@ -106,6 +101,26 @@ fn make(arguments: &Arguments) -> Result<Database, String> {
     }
     database.edges.sort_unstable_by_key(|edge| (edge.from, edge.to));
     Ok(database)
+}
+
+/// How many particles a cell has if the first of `cells` has `first` and one after the last had `end`.
+pub fn particles(first: u64, end: u64, cell: u64, cells: u64) -> u64 {
+    let part = |change: u64| (u128::from(change) * u128::from(cell) / u128::from(cells)) as u64;
+    if end >= first { first + part(end - first) } else { first - part(first - end) }
+}
+
+/// What the forces of so many pairs of particles cost, in seconds; `apart` is in how many dimensions
+/// their cells differ.
+///
+/// # Panics
+/// If it is more than 3.
+pub fn pair_seconds(apart: usize, pairs: u64) -> f64 {
+    PAIR_NANOSECONDS[apart] * 1e-9 * pairs as f64
+}
+
+/// What it costs to move so many particles, in seconds.
+pub fn particle_seconds(particles: u64) -> f64 {
+    PARTICLE_NANOSECONDS * 1e-9 * particles as f64
 }
 
 /// The particles of the first cell, and those of the one after the last, in `A` or `A-B`.

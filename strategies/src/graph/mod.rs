@@ -14,7 +14,7 @@ use crate::spelling::{nearest, suggestion};
 
 mod csv;
 pub mod generate;
-mod leanmd;
+pub mod leanmd;
 mod matrix_market;
 mod metis_format;
 #[cfg(test)]

@@ -1,0 +1,290 @@
+//! Recording what happens on a simulated machine, for `--record`: a [`Trace`].
+//!
+//! A PE takes a message in a turn. In it elements execute, one after the other, and the runtime does
+//! something itself (it forwards, migrates, completes a reduction ..); each is an execution. What an
+//! element's own entry method does is told by the element, its work by the clock, its sends by the place
+//! where communication is recorded. Whatever else happens in the turn is an execution of the PE itself.
+//! What the PE itself does may need anything that was executed there before (a part of a reduction needs
+//! all who contributed), so it waits for all executions of the PE since the last such; and what it leaves in
+//! the PE's own queue waits for it.
+
+use crate::context::PeCx;
+use crate::load::element_key;
+use equipoise_strategies::trace::{Execution, Step, Trace, TraceMessage, TraceObject};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// What all PEs record together. Elements are numbered as they are met; the trace has them in order.
+#[derive(Default)]
+pub(crate) struct Log {
+    trace: RefCell<Trace>,
+    /// The number of an element by [`element_key`].
+    elements: RefCell<FxHashMap<u64, u32>>,
+}
+
+/// What one PE records.
+pub(crate) struct Tracer {
+    log: Rc<Log>,
+    pe: u32,
+    now: RefCell<Turn>,
+}
+
+/// The turn in progress, and what is remembered from one to the next.
+#[derive(Default)]
+struct Turn {
+    begin_seconds: f64,
+    /// The message it takes.
+    cause: Option<u32>,
+    /// What the element does that executes, and since when.
+    element: Option<(u32, f64)>,
+    steps: Vec<Step>,
+    /// What the PE itself does.
+    own: Vec<Step>,
+    /// Whether something waits for what the PE itself does.
+    needed: bool,
+    /// Whether an element executed in this turn.
+    executed: bool,
+    /// Messages that were recorded and are still to be put in a queue or a packet.
+    recorded: VecDeque<u32>,
+    /// Executions here since the PE itself did something, and that.
+    since: Vec<u32>,
+    last_own: Option<u32>,
+    /// Own queues by array: how many messages left the port, and the numbers of those that have one, by
+    /// their position among all that were ever queued.
+    queues: FxHashMap<u16, Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    left_port: u64,
+    taken: u64,
+    numbered: VecDeque<(u64, u32)>,
+}
+
+impl Log {
+    /// The tracer of a PE.
+    pub(crate) fn tracer(self: &Rc<Self>, pe: u32) -> Tracer {
+        Tracer { log: Rc::clone(self), pe, now: RefCell::default() }
+    }
+
+    fn element(&self, array: u16, rank: u32) -> u32 {
+        let mut elements = self.elements.borrow_mut();
+        let next = elements.len() as u32;
+        *elements.entry(element_key(array, rank)).or_insert(next)
+    }
+
+    fn message(&self, to: u32, pe: u32, bytes: u64) -> u32 {
+        let messages = &mut self.trace.borrow_mut().messages;
+        messages.push(TraceMessage { to, pe, bytes });
+        messages.len() as u32 - 1
+    }
+
+    /// The trace of a run that `head` says the rest of, with the elements in order.
+    pub(crate) fn finish(&self, head: Trace) -> Trace {
+        let Trace { messages, executions, .. } = self.trace.take();
+        let pes = head.pes;
+        let elements = self.elements.take();
+        let mut order: Vec<(u64, u32)> = elements.into_iter().collect();
+        order.sort_unstable();
+        let mut place = vec![0; order.len()];
+        for (new, &(_, old)) in (pes..).zip(&order) {
+            place[old as usize] = new;
+        }
+        // PEs were numbered from the end while it was not known how many elements there are.
+        let renumbered = |object: u32| match object.checked_sub(FIRST_PE) {
+            Some(pe) => pe,
+            None => place[object as usize],
+        };
+        let objects = order
+            .iter()
+            .map(|&(key, _)| TraceObject { array: (key >> 32) as u32, rank: key as u32 })
+            .collect();
+        Trace {
+            objects,
+            messages: messages.into_iter().map(|it| TraceMessage { to: renumbered(it.to), ..it }).collect(),
+            executions: executions
+                .into_iter()
+                .map(|it| Execution { object: renumbered(it.object), ..it })
+                .collect(),
+            ..head
+        }
+    }
+}
+
+/// The number of PE 0 among objects, until it is known how many there are.
+const FIRST_PE: u32 = 1 << 31;
+
+impl Tracer {
+    /// A turn begins at `seconds`.
+    pub(crate) fn begins_turn(&self, seconds: f64) {
+        let mut now = self.now.borrow_mut();
+        (now.begin_seconds, now.cause, now.executed, now.needed) = (seconds, None, false, false);
+    }
+
+    /// The PE takes a packet, with the message of that number.
+    pub(crate) fn unpacks(&self, number: u32) {
+        self.now.borrow_mut().cause = Some(number);
+    }
+
+    /// The PE ordered itself something, to be done in a later turn.
+    pub(crate) fn orders(&self) {
+        self.now.borrow_mut().needed = true;
+    }
+
+    /// An element executes from `seconds` on.
+    pub(crate) fn begins(&self, array: u16, rank: u32, seconds: f64) {
+        let object = self.log.element(array, rank);
+        let mut now = self.now.borrow_mut();
+        now.element = Some((object, seconds));
+        // What it cost to take the message is part of what it caused.
+        if !now.own.iter().any(|step| matches!(step, Step::Send(_))) {
+            now.steps = std::mem::take(&mut now.own);
+        }
+    }
+
+    /// The element has executed.
+    pub(crate) fn ends(&self) {
+        let mut now = self.now.borrow_mut();
+        let Some((object, begin_seconds)) = now.element.take() else { return };
+        // What has no message was left behind by what the PE itself did last.
+        let after = if now.cause.is_none() { now.last_own.into_iter().collect() } else { Vec::new() };
+        let (cause, steps) = (now.cause, std::mem::take(&mut now.steps));
+        now.executed = true;
+        self.add(&mut now, Execution { object, pe: self.pe, begin_seconds, cause, after, steps });
+    }
+
+    fn add(&self, now: &mut Turn, execution: Execution) {
+        let executions = &mut self.log.trace.borrow_mut().executions;
+        now.since.push(executions.len() as u32);
+        executions.push(execution);
+    }
+
+    /// Work was done, by the element that executes or by the runtime.
+    pub(crate) fn works(&self, seconds: f64) {
+        let mut now = self.now.borrow_mut();
+        if seconds == 0.0 {
+            return;
+        }
+        let steps = if now.element.is_some() { &mut now.steps } else { &mut now.own };
+        match steps.last_mut() {
+            Some(Step::Work(before)) => *before += seconds,
+            _ => steps.push(Step::Work(seconds)),
+        }
+    }
+
+    /// A message to an element is about to be sent.
+    pub(crate) fn sends(&self, array: u16, rank: u32, bytes: u64) {
+        let to = self.log.element(array, rank);
+        let number = self.log.message(to, self.pe, bytes);
+        let mut now = self.now.borrow_mut();
+        let steps = if now.element.is_some() { &mut now.steps } else { &mut now.own };
+        steps.push(Step::Send(number));
+        now.recorded.push_back(number);
+    }
+
+    /// A message is put in the PE's own queue of an array, where `waiting` messages have not left the
+    /// port: one that was recorded, or one of the runtime.
+    pub(crate) fn queues(&self, array: u16, waiting: usize) {
+        let mut now = self.now.borrow_mut();
+        match now.recorded.pop_front() {
+            Some(number) => {
+                let queue = now.queues.entry(array).or_default();
+                let position = queue.left_port + waiting as u64;
+                queue.numbered.push_back((position, number));
+            }
+            None => now.needed = true,
+        }
+    }
+
+    /// So many messages leave the port of an array, to be taken one after the other.
+    pub(crate) fn leave_port(&self, array: u16, messages: usize) {
+        self.now.borrow_mut().queues.entry(array).or_default().left_port += messages as u64;
+    }
+
+    /// The next of them is taken.
+    pub(crate) fn takes(&self, array: u16) {
+        let mut now = self.now.borrow_mut();
+        let queue = now.queues.entry(array).or_default();
+        let position = queue.taken;
+        queue.taken += 1;
+        let numbered = queue.numbered.front().filter(|(at, _)| *at == position).copied();
+        if numbered.is_some() {
+            queue.numbered.pop_front();
+        }
+        now.cause = numbered.map(|(_, number)| number);
+    }
+
+    /// A packet leaves for another PE, with a message that was recorded or one of the runtime; returns its
+    /// number.
+    pub(crate) fn packs(&self, to: u32, bytes: u64) -> u32 {
+        let mut now = self.now.borrow_mut();
+        if let Some(number) = now.recorded.pop_front() {
+            let message = &mut self.log.trace.borrow_mut().messages[number as usize];
+            (message.pe, message.bytes) = (to, bytes);
+            return number;
+        }
+        let number = self.log.message(FIRST_PE + to, to, bytes);
+        now.own.push(Step::Send(number));
+        number
+    }
+
+    /// The turn is over: what the PE itself did is an execution, if there was any or nothing else was.
+    /// `also` are executions elsewhere that had to be over.
+    pub(crate) fn ends_turn(&self, also: &[u32]) {
+        let mut now = self.now.borrow_mut();
+        let idle = now.own.is_empty() && !now.needed;
+        if idle && (now.executed || now.cause.is_none()) {
+            return;
+        }
+        let mut after = std::mem::take(&mut now.since);
+        after.extend_from_slice(also);
+        let steps = std::mem::take(&mut now.own);
+        let (begin_seconds, cause) = (now.begin_seconds, now.cause);
+        let object = FIRST_PE + self.pe;
+        self.add(&mut now, Execution { object, pe: self.pe, begin_seconds, cause, after, steps });
+        now.last_own = now.since.pop();
+    }
+
+    /// What was executed here last.
+    pub(crate) fn last(&self) -> Option<u32> {
+        let now = self.now.borrow();
+        now.since.last().copied().or(now.last_own)
+    }
+}
+
+impl PeCx {
+    /// The tracer of this PE, if what happens is recorded.
+    #[inline]
+    pub(crate) fn tracer(&self) -> Option<&Tracer> {
+        self.ticker.simulated()?.tracer()
+    }
+
+    /// An element begins to execute, where that is recorded.
+    #[inline(never)]
+    pub(crate) fn begins(&self, array: u16, rank: u32) {
+        if let Some(clock) = self.ticker.simulated()
+            && let Some(tracer) = clock.tracer()
+        {
+            tracer.begins(array, rank, clock.now());
+        }
+    }
+
+    /// The element has executed, where that is recorded.
+    #[inline(never)]
+    pub(crate) fn ends(&self) {
+        if let Some(tracer) = self.tracer() {
+            // What was measured until now is the element's.
+            self.ticker.now();
+            tracer.ends();
+        }
+    }
+
+    /// This PE ordered itself something.
+    pub(crate) fn ordered(&self) {
+        if let Some(tracer) = self.tracer() {
+            tracer.orders();
+        }
+    }
+}

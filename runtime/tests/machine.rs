@@ -1,0 +1,314 @@
+//! The simulated machine: virtual time passes as charges, messages and the speeds of PEs say, and the
+//! program's answer is what it is everywhere.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use common::*;
+use equipoise::prelude::*;
+use equipoise::strategies::trace::{Trace, replay};
+use equipoise::strategies::{network, topology};
+use equipoise::{Machine, MachineReport, Report, Work};
+
+/// Two elements that throw a ball to and fro.
+#[derive(Serialize, Deserialize)]
+struct Player {
+    /// Seconds it works before it throws, and after.
+    work: (f64, f64),
+    done: Exit<u32>,
+}
+
+#[chare(index = [i32; 1])]
+impl Player {
+    /// Throws the ball back, with so many bytes, until there were enough throws.
+    #[entry]
+    fn catch(&mut self, cx: &Cx<Self>, left: u32, ball: Vec<u8>) {
+        cx.charge(self.work.0);
+        if left == 0 {
+            return self.done.exit(cx, left);
+        }
+        cx.peer([1 - cx.index()[0]]).catch(left - 1, ball);
+        cx.charge(self.work.1);
+    }
+}
+
+/// The report of a ball of `bytes` thrown `throws` times between the PEs of `mesh:2`.
+fn play(machine: Machine, throws: u32, bytes: usize, work: (f64, f64)) -> MachineReport {
+    let config = Config { machine, ..Config::on_machine("mesh:2", "ideal") };
+    let report = equipoise::run(config, move |pe, done| {
+        let players = pe.array([2], |_| Player { work, done });
+        pe.main(move |pe| players.at(pe, [0]).catch(throws, vec![7; bytes]));
+    });
+    report.machine.expect("a machine was simulated")
+}
+
+fn machine(network: &str) -> Machine {
+    Machine { network: Some(network.into()), delivery: 0.0, ..Machine::default() }
+}
+
+#[track_caller]
+fn about(found: f64, expected: f64) {
+    assert!((found - expected).abs() <= 1e-9 * expected.abs() + 1e-15, "{found}, not {expected}");
+}
+
+#[test]
+fn a_ball_takes_its_latency_and_what_is_charged_before_it_is_thrown() {
+    let report = play(machine("ideal:latency=1,hop=0.5,bandwidth=1e30"), 10, 0, (0.25, 0.125));
+    // The last catch works before it exits.
+    about(report.seconds, 10.0 * (0.25 + 1.5) + 0.25);
+    assert_eq!(report.messages, 10);
+    about(report.mean_latency_seconds, 1.5);
+    about(report.pes[0].busy_seconds + report.pes[1].busy_seconds, 11.0 * 0.25 + 10.0 * 0.125);
+    for pe in &report.pes {
+        about(pe.busy_seconds + pe.overhead_seconds + pe.idle_seconds, report.seconds);
+    }
+}
+
+#[test]
+fn a_ball_takes_its_bytes_and_what_sending_and_receiving_cost() {
+    let short = play(machine("ideal:hop=1,bandwidth=1000"), 4, 100, (0.0, 0.0));
+    let long = play(machine("ideal:hop=1,bandwidth=1000"), 4, 600, (0.0, 0.0));
+    assert!(short.seconds > 4.0 * 1.1 && short.seconds < 4.0 * 1.2, "{}", short.seconds);
+    // Both lengths are written in the same number of bytes.
+    about(long.seconds - short.seconds, 4.0 * 0.5);
+    assert_eq!(long.link_bytes.iter().sum::<u64>() - short.link_bytes.iter().sum::<u64>(), 2000);
+    assert_eq!(long.busiest_link.as_ref().map(|(name, _)| name.as_str()), Some("0 -> 1"));
+
+    let costly = Machine { overhead: 0.125, delivery: 0.25, ..machine("ideal:hop=1") };
+    let report = play(costly, 4, 0, (0.0, 0.0));
+    let (waits, sends_and_receives) = (4.0, 4.0 * 2.0 * 0.125);
+    about(
+        report.seconds - waits - sends_and_receives,
+        5.0 * 0.25 + 4.0 * (report.mean_latency_seconds - 1.0),
+    );
+    about(report.pes.iter().map(|pe| pe.overhead_seconds).sum(), sends_and_receives + 5.0 * 0.25);
+}
+
+#[test]
+fn a_slow_pe_takes_longer_from_the_time_on_at_which_it_is_slow() {
+    let slow = |speed: &[&str]| {
+        let speed = speed.iter().map(|spec| spec.to_string()).collect();
+        play(Machine { speed, ..machine("ideal:hop=1") }, 4, 0, (1.0, 0.0)).seconds
+    };
+    let alone = slow(&[]);
+    about(slow(&["0=0.5"]) - alone, 3.0);
+    about(slow(&["all=0.5"]) - alone, 5.0);
+    // PE 0 works from 0 to 1, from 4 to 5 and from 8 to 9, if nobody is slow (and a ball has no size).
+    about(slow(&["0@6=0.25"]) - alone, 3.0);
+    about(slow(&["1@1000=0.25"]), alone);
+}
+
+/// Works, and comes to load balancing.
+#[derive(Serialize, Deserialize)]
+struct Worker {
+    iterations: u32,
+    done: Exit<u32>,
+}
+
+#[chare(index = [i32; 1], sync)]
+impl Worker {
+    #[entry]
+    fn work(&mut self, cx: &Cx<Self>) {
+        cx.charge(1e-3);
+        self.iterations += 1;
+        cx.peers().contribute().all_worked(1);
+    }
+
+    #[entry(reduce = u32::wrapping_add)]
+    fn all_worked(&mut self, cx: &Cx<Self>, _count: u32) {
+        match self.iterations {
+            40 => self.done.exit(cx, self.iterations),
+            iterations if iterations % 10 == 0 => cx.at_sync().work(),
+            _ => self.work(cx),
+        }
+    }
+}
+
+fn workers(config: Config) -> Report<u32> {
+    equipoise::run(config, |pe, done| {
+        let workers = pe.array([64], |_| Worker { iterations: 0, done });
+        pe.main(move |pe| workers.all(pe).work());
+    })
+}
+
+#[test]
+fn a_balancer_reacts_to_a_pe_that_becomes_slow() {
+    let run = |balancer: &str| {
+        let machine = Machine { speed: vec!["2@0.1=0.25".into()], ..machine("ideal") };
+        let balancer = vec![balancer.into()];
+        workers(Config { machine, balancer, ..Config::on_machine("torus:4x2", "ideal") })
+    };
+    let (still, moving) = (run("DummyLB"), run("GreedyRefineLB"));
+    let seconds = |report: &Report<u32>| report.machine.as_ref().expect("a machine").seconds;
+    // An iteration takes 8 ms, and 32 from the thirteenth on, where nothing moves; where 7.25 PEs share its
+    // 64 ms it takes 9 or 10, once the balancer has seen what happened.
+    assert!((0.95..1.0).contains(&seconds(&still)), "{}", seconds(&still));
+    assert!((0.5..0.6).contains(&seconds(&moving)), "{}", seconds(&moving));
+    let steps = &moving.lb_steps;
+    assert!(steps[0].before.imbalance < 0.01 && steps[1].before.imbalance > 1.0, "{steps:?}");
+    assert!(steps[2].before.imbalance < 0.2, "{steps:?}");
+}
+
+#[test]
+fn a_strategy_takes_the_time_it_is_said_to() {
+    let run = |strategy_seconds| {
+        let machine = Machine { strategy_seconds, ..machine("ideal:latency=1e-9,hop=1e-9") };
+        let config =
+            Config { machine, balancer: vec!["DummyLB".into()], ..Config::on_machine("mesh:8", "ideal") };
+        workers(config)
+    };
+    let (free, slow) = (run(None), run(Some(0.5)));
+    let seconds = |report: &Report<u32>| report.machine.as_ref().expect("a machine").seconds;
+    about(seconds(&slow) - seconds(&free), 1.5);
+    assert!(slow.lb_steps.iter().all(|step| step.strategy_seconds == 0.5), "{:?}", slow.lb_steps);
+    let first = &slow.machine.as_ref().expect("a machine").pes[0];
+    about(first.overhead_seconds, 1.5);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_every_network_the_same_answer() {
+    let run = |network: &str, seed| {
+        let config = Config {
+            balancer: vec!["RandomLB".into()],
+            initial: "random".into(),
+            seed,
+            ..Config::on_machine("torus:4x4", network)
+        };
+        workers(config)
+    };
+    for network in ["ideal", "ideal:latency=0,hop=0.001,bandwidth=1e5"] {
+        for seed in 0..4 {
+            let (first, second) = (run(network, seed), run(network, seed));
+            assert_eq!(first.machine, second.machine, "{network}, seed {seed}");
+            assert_eq!(first.lb_steps, second.lb_steps, "{network}, seed {seed}");
+            assert_eq!((first.result, first.migrations), (40, second.migrations));
+        }
+    }
+}
+
+#[test]
+fn work_that_is_not_charged_takes_what_it_takes_where_it_is_measured() {
+    /// Counts without charging.
+    #[derive(Serialize, Deserialize)]
+    struct Counter {
+        done: Exit<u64>,
+    }
+
+    #[chare(index = ())]
+    impl Counter {
+        #[entry]
+        fn count(&mut self, cx: &Cx<Self>) {
+            let begin = std::time::Instant::now();
+            while begin.elapsed().as_micros() < 2000 {
+                std::hint::spin_loop();
+            }
+            self.done.exit(cx, 0);
+        }
+    }
+
+    let run = |work| {
+        let machine = Machine { work, speed: vec!["0=0.5".into()], ..machine("ideal") };
+        let config = Config { machine, ..Config::on_machine("mesh:1", "ideal") };
+        let report = equipoise::run(config, |pe, done| {
+            let counter = pe.array((), |_| Counter { done });
+            pe.main(move |pe| counter.at(pe, ()).count());
+        });
+        report.machine.expect("a machine").seconds
+    };
+    assert_eq!(run(Work::Charged), 0.0);
+    assert!(run(Work::Measured) >= 4e-3, "2 ms at half speed");
+}
+
+#[test]
+fn who_only_talks_to_himself_does_not_stop_time() {
+    /// Talks to himself until somebody else has had enough.
+    #[derive(Serialize, Deserialize)]
+    struct Talker {
+        done: Exit<()>,
+    }
+
+    #[chare(index = [i32; 1])]
+    impl Talker {
+        #[entry]
+        fn talk(&mut self, cx: &Cx<Self>) {
+            cx.peer(cx.index()).talk();
+        }
+
+        #[entry]
+        fn wait(&mut self, cx: &Cx<Self>, left: u32) {
+            if left == 0 {
+                return self.done.exit(cx, ());
+            }
+            cx.peer([left as i32 % 2]).wait(left - 1);
+        }
+    }
+
+    let report = watched("a talker".into(), || {
+        equipoise::run(Config::on_machine("mesh:2", "ideal"), |pe, done| {
+            let talkers = pe.array([2], |_| Talker { done });
+            pe.main(move |pe| {
+                talkers.at(pe, [0]).talk();
+                talkers.at(pe, [1]).wait(20);
+            });
+        })
+    });
+    let machine = report.machine.expect("a machine");
+    assert!((1.9e-5..3e-5).contains(&machine.seconds), "{}", machine.seconds);
+}
+
+#[test]
+fn a_trace_replayed_where_it_was_recorded_takes_as_long() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (network, initial, balancer) in [
+        ("ideal:latency=1e-6,hop=1e-7,bandwidth=1e9", "blocks", None),
+        ("ideal:latency=1e-3,bandwidth=1e5", "roundrobin", None),
+        ("ideal:latency=1e-4,bandwidth=1e6", "blocks", Some("RotateLB".to_owned())),
+    ] {
+        let path = folder.path().join("some.trace");
+        let machine = Machine { record: Some(path.clone()), ..machine(network) };
+        let config = Config {
+            machine,
+            initial: initial.into(),
+            balancer: balancer.into_iter().collect(),
+            ..Config::on_machine("torus:4x2", network)
+        };
+        let report = workers(config.clone()).machine.expect("a machine");
+        let bytes = std::fs::read(&path).expect("it is there");
+        workers(config);
+        assert_eq!(bytes, std::fs::read(&path).expect("it is there"), "the same seed, the same trace");
+        let trace = Trace::read(&path).expect("a trace");
+        assert_eq!((trace.seconds, trace.pes, trace.objects.len()), (report.seconds, 8, 64));
+        assert_eq!(trace.arrays, ["Worker"]);
+
+        let topology = topology::parse("torus:4x2").expect("a machine");
+        let mut model = network::parse(network).expect("a network").on(&topology).expect("it serves a torus");
+        let replay = replay(&trace, &mut *model, None);
+        // Both take what is ready in order; what a PE had for itself came first every other time there.
+        let ratio = replay.seconds / report.seconds;
+        assert!((0.99..1.01).contains(&ratio), "{network}: {ratio}");
+        let busy: f64 = report.pes.iter().map(|pe| pe.busy_seconds + pe.overhead_seconds).sum();
+        about(replay.busy_seconds.iter().sum(), busy);
+    }
+}
+
+#[test]
+fn a_faster_network_shortens_a_trace_and_one_pe_does_everything_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("some.json");
+    let slow = "ideal:latency=1e-3,bandwidth=1e5";
+    let machine = Machine { record: Some(path.clone()), ..machine(slow) };
+    workers(Config { machine, ..Config::on_machine("torus:4x2", slow) });
+    let trace = Trace::read(&path).expect("a trace");
+    let topology = topology::parse("torus:4x2").expect("a machine");
+    let on = |network: &str, placement: Option<&[u32]>| {
+        let mut network =
+            network::parse(network).expect("a network").on(&topology).expect("it serves a torus");
+        replay(&trace, &mut *network, placement)
+    };
+    assert!(on("ideal", None).seconds < 0.9 * on(slow, None).seconds);
+    let alone = on(slow, Some(&[3; 64]));
+    assert!(alone.seconds > 64.0 * 40.0 * 1e-3, "{}", alone.seconds);
+    let spread: Vec<u32> = (0..64).map(|object| object % 8).collect();
+    assert!(on(slow, Some(&spread)).seconds < 0.2 * alone.seconds);
+}

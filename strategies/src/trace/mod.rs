@@ -1,0 +1,201 @@
+//! What happened in a run: who worked for how long, who told whom what, and what had to wait for what.
+//!
+//! A trace holds what does not depend on the network: the executions with their work and their sends, in
+//! the order in which they began, and what each of them needed before it could begin. So it can be
+//! [replayed](replay) on another network, another machine or another placement, and the same execution is
+//! timed anew: the method of the papers of Agarwal et al. (2006, section 5.3) and of BigNetSim.
+//!
+//! The crate knows nothing of chares: an object is whatever executes. The first objects are the PEs
+//! themselves, which execute what the runtime does; the others can be placed elsewhere.
+
+use serde::{Deserialize, Serialize};
+
+mod file;
+pub mod replay;
+
+pub use file::TraceError;
+pub use replay::{Replay, replay};
+
+/// What happened in a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// The spec of the machine it was recorded on.
+    pub topology: String,
+    /// The spec of the network it was recorded on.
+    pub network: String,
+    /// The seed of the run.
+    pub seed: u64,
+    /// How many PEs there were.
+    pub pes: u32,
+    /// When it was over, in seconds.
+    pub seconds: f64,
+    /// The names of the arrays.
+    pub arrays: Vec<String>,
+    /// The objects beside the PEs, in the order of a mapping file: object number `pes` is the first.
+    pub objects: Vec<TraceObject>,
+    /// The messages, in the order in which they were sent.
+    pub messages: Vec<TraceMessage>,
+    /// The executions, in the order in which they began on their PE; whatever one needs stands before it.
+    pub executions: Vec<Execution>,
+}
+
+/// Something that executes and can be placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceObject {
+    /// Its array, an index of [`Trace::arrays`].
+    pub array: u32,
+    /// Its number there.
+    pub rank: u32,
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceMessage {
+    /// The object it is for.
+    pub to: u32,
+    /// The PE it was sent to.
+    pub pe: u32,
+    /// Its encoded size.
+    pub bytes: u64,
+}
+
+/// An object did something without interruption.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Execution {
+    /// Who: a PE below [`Trace::pes`], or an object.
+    pub object: u32,
+    /// Where.
+    pub pe: u32,
+    /// When it began in the recorded run, in seconds.
+    pub begin_seconds: f64,
+    /// The message it was the answer to.
+    pub cause: Option<u32>,
+    /// Executions that had to be over, beside the one before it of the same object.
+    pub after: Vec<u32>,
+    /// What it did.
+    pub steps: Vec<Step>,
+}
+
+/// A part of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Step {
+    /// It worked for so many seconds at speed 1.
+    Work(f64),
+    /// It sent the message of that number.
+    Send(u32),
+}
+
+impl Trace {
+    /// Whether it can be replayed: numbers name what there is, every message is sent once, and nothing
+    /// waits for what comes later.
+    ///
+    /// # Errors
+    /// What is wrong, as a sentence about "it".
+    pub fn check(&self) -> Result<(), String> {
+        let all = u64::from(self.pes) + self.objects.len() as u64;
+        let object = |number: u32, of: &str| match u64::from(number) < all {
+            true => Ok(()),
+            false => Err(format!("{of} names object {number}, and there are {all}")),
+        };
+        let on = |pe: u32, of: &str| match pe < self.pes {
+            true => Ok(()),
+            false => Err(format!("{of} is on PE {pe}, and there are {}", self.pes)),
+        };
+        if self.pes == 0 {
+            return Err("it has no PE".into());
+        }
+        for (number, object) in self.objects.iter().enumerate() {
+            if object.array as usize >= self.arrays.len() {
+                return Err(format!("object {number} is of array {}, which has no name", object.array));
+            }
+        }
+        for (number, message) in self.messages.iter().enumerate() {
+            let name = format!("message {number}");
+            object(message.to, &name)?;
+            on(message.pe, &name)?;
+        }
+        let mut sent = vec![false; self.messages.len()];
+        for (number, execution) in self.executions.iter().enumerate() {
+            let name = format!("execution {number}");
+            object(execution.object, &name)?;
+            on(execution.pe, &name)?;
+            if execution.cause.is_some_and(|cause| sent.get(cause as usize) != Some(&true)) {
+                return Err(format!("{name} answers a message that was not sent before"));
+            }
+            if execution.after.iter().any(|&before| before as usize >= number) {
+                return Err(format!("{name} waits for one that is not before it"));
+            }
+            for step in &execution.steps {
+                match *step {
+                    Step::Work(seconds) if seconds.is_finite() && seconds >= 0.0 => {}
+                    Step::Work(seconds) => return Err(format!("{name} works for {seconds} seconds")),
+                    Step::Send(message) => match sent.get_mut(message as usize) {
+                        Some(sent) if !*sent => *sent = true,
+                        Some(_) => return Err(format!("message {message} is sent twice")),
+                        None => return Err(format!("{name} sends message {message}, which does not exist")),
+                    },
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Object 4 on PE 0 works 1 s, sends 100 bytes to object 5 on PE 1, and works 1 s more; object 5 works
+    /// 2 s and answers with 50 bytes, for which PE 0 itself waits for object 4's execution.
+    pub(crate) fn exchange() -> Trace {
+        let execution = |object, pe, begin_seconds, cause, after: &[u32], steps: &[Step]| Execution {
+            object,
+            pe,
+            begin_seconds,
+            cause,
+            after: after.to_vec(),
+            steps: steps.to_vec(),
+        };
+        Trace {
+            topology: "mesh:4".into(),
+            network: "ideal:hop=0.5,bandwidth=100".into(),
+            seed: 7,
+            pes: 4,
+            seconds: 6.0,
+            arrays: vec!["Some".into()],
+            objects: vec![TraceObject { array: 0, rank: 0 }, TraceObject { array: 0, rank: 9 }],
+            messages: vec![
+                TraceMessage { to: 5, pe: 1, bytes: 100 },
+                TraceMessage { to: 0, pe: 0, bytes: 50 },
+            ],
+            executions: vec![
+                execution(4, 0, 0.0, None, &[], &[Step::Work(1.0), Step::Send(0), Step::Work(1.0)]),
+                execution(5, 1, 2.5, Some(0), &[], &[Step::Work(2.0), Step::Send(1)]),
+                execution(0, 0, 5.5, Some(1), &[0], &[Step::Work(0.5)]),
+            ],
+        }
+    }
+
+    #[track_caller]
+    fn refused(change: impl FnOnce(&mut Trace), sentence: &str) {
+        let mut trace = exchange();
+        assert_eq!(trace.check(), Ok(()));
+        change(&mut trace);
+        let error = trace.check().expect_err(sentence);
+        assert!(error.contains(sentence), "`{error}` does not say `{sentence}`");
+    }
+
+    #[test]
+    fn what_is_inconsistent_is_refused() {
+        refused(|it| it.pes = 0, "no PE");
+        refused(|it| it.objects[1].array = 1, "has no name");
+        refused(|it| it.messages[0].to = 6, "message 0 names object 6");
+        refused(|it| it.messages[1].pe = 4, "message 1 is on PE 4");
+        refused(|it| it.executions[2].object = 6, "execution 2 names object 6");
+        refused(|it| it.executions[0].cause = Some(0), "execution 0 answers a message that was not sent");
+        refused(|it| it.executions[1].after = vec![1], "execution 1 waits for one that is not before it");
+        refused(|it| it.executions[1].steps.push(Step::Send(0)), "message 0 is sent twice");
+        refused(|it| it.executions[1].steps.push(Step::Send(2)), "message 2, which does not exist");
+        refused(|it| it.executions[1].steps.push(Step::Work(-1.0)), "works for -1 seconds");
+    }
+}

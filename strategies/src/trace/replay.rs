@@ -1,0 +1,280 @@
+//! A trace on a network: when everything would have happened.
+//!
+//! An execution is ready when the message it answers has arrived, the executions it waited for are over,
+//! and so is the one before it of the same object. A PE runs what is ready in the order in which it became
+//! so (of the same time, in the recorded order), one at a time.
+
+use std::collections::VecDeque;
+
+use super::{Step, Trace};
+use crate::network::{Arrival, Events, Message, Network};
+
+/// When a trace was over elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// The end of the last execution.
+    pub seconds: f64,
+    /// Messages that crossed the network.
+    pub messages: u64,
+    /// How long they took, in the mean; 0 if there were none.
+    pub mean_message_latency_seconds: f64,
+    /// Seconds each PE was busy.
+    pub busy_seconds: Vec<f64>,
+}
+
+/// What happens next, beside the network.
+enum Event {
+    /// A message leaves its PE, or is there at once if it stays.
+    Leaves(u32),
+    /// An execution is over.
+    Over(u32),
+}
+
+/// Replays `trace`, which has passed [`Trace::check`], on `network`, with object `i` beside the PEs on PE
+/// `placement[i]`; where each execution was recorded if there is no placement.
+///
+/// # Panics
+/// If the placement has another length than [`Trace::objects`].
+pub fn replay(trace: &Trace, network: &mut dyn Network, placement: Option<&[u32]>) -> Replay {
+    assert!(placement.is_none_or(|it| it.len() == trace.objects.len()), "a PE for every object");
+    let mut player = Player::new(trace, network, placement);
+    for execution in 0..trace.executions.len() as u32 {
+        if player.missing[execution as usize] == 0 {
+            player.ready(execution, 0.0);
+        }
+    }
+    player.run();
+    let Player { pes, last_seconds, messages, latency_seconds, .. } = player;
+    Replay {
+        seconds: last_seconds,
+        messages,
+        mean_message_latency_seconds: if messages == 0 { 0.0 } else { latency_seconds / messages as f64 },
+        busy_seconds: pes.into_iter().map(|pe| pe.busy_seconds).collect(),
+    }
+}
+
+/// A list for each of many, one after the other.
+struct Lists {
+    ends: Vec<u32>,
+    all: Vec<u32>,
+}
+
+impl Lists {
+    /// The lists of `pairs` (whose, what), in their order.
+    fn new(count: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
+        let mut ends = vec![0; count + 1];
+        for (whose, _) in pairs.clone() {
+            ends[whose as usize + 1] += 1;
+        }
+        for at in 0..count {
+            ends[at + 1] += ends[at];
+        }
+        let mut next = ends.clone();
+        let mut all = vec![0; ends[count] as usize];
+        for (whose, what) in pairs {
+            all[next[whose as usize] as usize] = what;
+            next[whose as usize] += 1;
+        }
+        Lists { ends, all }
+    }
+
+    fn range(&self, whose: u32) -> std::ops::Range<usize> {
+        self.ends[whose as usize] as usize..self.ends[whose as usize + 1] as usize
+    }
+}
+
+#[derive(Default)]
+struct Pe {
+    /// What is ready, in that order.
+    ready: VecDeque<u32>,
+    busy: bool,
+    busy_seconds: f64,
+}
+
+struct Player<'a> {
+    trace: &'a Trace,
+    network: &'a mut dyn Network,
+    placement: Option<&'a [u32]>,
+    /// How many things each execution waits for.
+    missing: Vec<u32>,
+    /// The executions that wait for each execution, and those that answer each message.
+    followers: Lists,
+    answers: Lists,
+    pes: Vec<Pe>,
+    events: Events<Event>,
+    /// The PE each message left, and when, in seconds.
+    from: Vec<u32>,
+    left_seconds: Vec<f64>,
+    last_seconds: f64,
+    messages: u64,
+    latency_seconds: f64,
+}
+
+impl<'a> Player<'a> {
+    fn new(trace: &'a Trace, network: &'a mut dyn Network, placement: Option<&'a [u32]>) -> Self {
+        let executions = &trace.executions;
+        let mut last = vec![None; trace.pes as usize + trace.objects.len()];
+        let mut before = Vec::with_capacity(executions.len());
+        for (number, execution) in (0u32..).zip(executions) {
+            before.push(last[execution.object as usize].replace(number));
+        }
+        let pairs = (0u32..).zip(executions).flat_map(|(number, execution)| {
+            let before = before[number as usize];
+            // One that is named and also stands before is waited for once.
+            let after = execution.after.iter().copied().filter(move |&it| Some(it) != before);
+            after.chain(before).map(move |it| (it, number))
+        });
+        let followers = Lists::new(executions.len(), pairs.clone());
+        let causes = (0u32..).zip(executions).filter_map(|(number, it)| Some((it.cause?, number)));
+        let answers = Lists::new(trace.messages.len(), causes.clone());
+        let mut missing = vec![0; executions.len()];
+        for (_, number) in pairs.chain(causes) {
+            missing[number as usize] += 1;
+        }
+        Player {
+            trace,
+            missing,
+            followers,
+            answers,
+            pes: (0..network.wires().machine().pes()).map(|_| Pe::default()).collect(),
+            events: Events::new(),
+            from: vec![0; trace.messages.len()],
+            left_seconds: vec![0.0; trace.messages.len()],
+            last_seconds: 0.0,
+            messages: 0,
+            latency_seconds: 0.0,
+            network,
+            placement,
+        }
+    }
+
+    /// The PE of an object; `otherwise` for one that is a PE, and where there is no placement.
+    fn pe(&self, object: u32, otherwise: u32) -> u32 {
+        match (self.placement, object.checked_sub(self.trace.pes)) {
+            (Some(placement), Some(object)) => placement[object as usize],
+            _ => otherwise,
+        }
+    }
+
+    fn run(&mut self) {
+        let mut arrivals: Vec<Arrival> = Vec::new();
+        loop {
+            let (own, outside) = (self.events.next(), self.network.next_event());
+            let first = match (own, outside) {
+                (Some(own), Some(outside)) => own.min(outside),
+                (Some(only), None) | (None, Some(only)) => only,
+                (None, None) => return,
+            };
+            if outside == Some(first) {
+                self.network.advance(first, &mut arrivals);
+                for Arrival { token, seconds } in arrivals.drain(..) {
+                    self.messages += 1;
+                    self.latency_seconds += seconds - self.left_seconds[token as usize];
+                    self.arrives(token as u32, seconds);
+                }
+                continue;
+            }
+            match self.events.pop(first) {
+                Some((seconds, Event::Leaves(message))) => self.leaves(message, seconds),
+                Some((seconds, Event::Over(execution))) => self.over(execution, seconds),
+                None => return,
+            }
+        }
+    }
+
+    fn leaves(&mut self, number: u32, seconds: f64) {
+        let message = self.trace.messages[number as usize];
+        let to = self.pe(message.to, message.pe);
+        let from = self.from[number as usize];
+        if from == to {
+            return self.arrives(number, seconds);
+        }
+        self.left_seconds[number as usize] = seconds;
+        self.network.send(seconds, Message { token: u64::from(number), from, to, bytes: message.bytes });
+    }
+
+    fn arrives(&mut self, message: u32, seconds: f64) {
+        for at in self.answers.range(message) {
+            self.satisfied(self.answers.all[at], seconds);
+        }
+    }
+
+    fn over(&mut self, number: u32, seconds: f64) {
+        self.last_seconds = self.last_seconds.max(seconds);
+        let execution = &self.trace.executions[number as usize];
+        let pe = self.pe(execution.object, execution.pe);
+        self.pes[pe as usize].busy = false;
+        for at in self.followers.range(number) {
+            self.satisfied(self.followers.all[at], seconds);
+        }
+        self.begin(pe, seconds);
+    }
+
+    /// One thing less to wait for.
+    fn satisfied(&mut self, execution: u32, seconds: f64) {
+        self.missing[execution as usize] -= 1;
+        if self.missing[execution as usize] == 0 {
+            self.ready(execution, seconds);
+        }
+    }
+
+    fn ready(&mut self, number: u32, seconds: f64) {
+        let execution = &self.trace.executions[number as usize];
+        let pe = self.pe(execution.object, execution.pe);
+        self.pes[pe as usize].ready.push_back(number);
+        self.begin(pe, seconds);
+    }
+
+    /// Begins the next execution of a PE, if it is free and there is one.
+    fn begin(&mut self, pe: u32, seconds: f64) {
+        let place = &mut self.pes[pe as usize];
+        if place.busy {
+            return;
+        }
+        let Some(number) = place.ready.pop_front() else { return };
+        place.busy = true;
+        let mut now = seconds;
+        for step in &self.trace.executions[number as usize].steps {
+            match *step {
+                Step::Work(work) => now += work,
+                Step::Send(message) => {
+                    self.from[message as usize] = pe;
+                    self.events.add(now, Event::Leaves(message));
+                }
+            }
+        }
+        place.busy_seconds += now - seconds;
+        self.events.add(now, Event::Over(number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::exchange;
+    use super::*;
+    use crate::{network, topology};
+
+    fn on(spec: &str, placement: Option<&[u32]>) -> Replay {
+        let machine = topology::parse("mesh:4").expect("a machine");
+        let mut network = network::parse(spec).expect("a network").on(&machine).expect("it serves a mesh");
+        replay(&exchange(), &mut *network, placement)
+    }
+
+    #[test]
+    fn what_was_recorded_happens_again() {
+        let replay = on("ideal:hop=0.5,bandwidth=100", None);
+        assert_eq!(replay.seconds, 1.0 + 1.5 + 2.0 + 1.0 + 0.5);
+        assert_eq!((replay.messages, replay.mean_message_latency_seconds), (2, 1.25));
+        assert_eq!(replay.busy_seconds, [2.5, 2.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn another_network_and_another_placement_change_when() {
+        assert_eq!(on("ideal:hop=0.5,bandwidth=10", None).seconds, 1.0 + 10.5 + 2.0 + 5.5 + 0.5);
+        let far = on("ideal:hop=0.5,bandwidth=100", Some(&[0, 3]));
+        assert_eq!(far.seconds, 1.0 + 2.5 + 2.0 + 2.0 + 0.5);
+        // On one PE the second waits until the first is over.
+        let together = on("ideal:hop=0.5,bandwidth=100", Some(&[0, 0]));
+        assert_eq!((together.seconds, together.messages), (4.5, 0));
+    }
+}
