@@ -1,19 +1,23 @@
 //! What the subcommands read: graphs for a machine, mappings, balancers, figures.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
 use equipoise_strategies::assignment::MappingFile;
 use equipoise_strategies::cost::named::{self, Named};
 use equipoise_strategies::database::Dump;
+<<<<<<< HEAD
 use equipoise_strategies::network::{self, Model};
+=======
+use equipoise_strategies::files::{self, Unread};
+>>>>>>> 207bd9c
 use equipoise_strategies::registry::{self, Choice};
-use equipoise_strategies::{Database, Topology, graph, topology};
+use equipoise_strategies::topology::{self, TopologyError};
+use equipoise_strategies::{Database, Topology, graph};
 
 use super::reproduce::{self, Figure};
 use super::{output, usage};
@@ -30,9 +34,17 @@ pub(super) fn graph() -> impl TypedValueParser<Value = String> {
     OrHelp { parser: StringValueParser::new(), help: graph::help }
 }
 
-/// The parser of a machine.
-pub(super) fn machine() -> impl TypedValueParser<Value = Arc<dyn Topology>> {
-    OrHelp { parser: topology::parse, help: topology::help }
+/// A machine, or what is wrong with the content of a file that its spec names.
+pub(super) type Machine = Result<Arc<dyn Topology>, TopologyError>;
+
+/// The parser of a machine. It refuses what another command line can mend; a broken file is no matter of
+/// the command line, and is told of later.
+pub(super) fn machine() -> impl TypedValueParser<Value = Machine> {
+    let parser = |spec: &str| match topology::parse(spec) {
+        Err(error) if error.is_of_the_request() => Err(error),
+        machine => Ok(machine),
+    };
+    OrHelp { parser, help: topology::help }
 }
 
 /// The parser of a cost.
@@ -127,14 +139,12 @@ pub(super) fn mapping(path: &Path, database: &Database) -> anyhow::Result<Vec<u3
 
 /// Puts the tasks of the lines `task pe` of a file where these say, for good.
 pub(super) fn fix(path: &Path, database: &mut Database) -> anyhow::Result<()> {
-    let text = fs::read_to_string(path).map_err(|error| {
-        let name = path.display();
-        usage(format!(
-            "cannot read the list of fixed tasks `{name}`: {error}; check its name and that it may be read"
-        ))
+    let list = format!("the list of fixed tasks `{}`", path.display());
+    let text = files::text(path).map_err(|unread| match unread {
+        Unread::System(_) => usage(format!("cannot read {list}: {unread}")),
+        Unread::NotText(_) => anyhow!("{list}: {unread}"),
     })?;
-    let in_file = || format!("the list of fixed tasks `{}`", path.display());
-    fix_lines(&text, database).with_context(in_file)
+    fix_lines(&text, database).context(list)
 }
 
 fn fix_lines(text: &str, database: &mut Database) -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, MAX_TABLE_PES, Topology};
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Fault, Kind, Link, MAX_TABLE_PES, Topology};
 use crate::graph::{Graph, is_graph_file, load};
 
 /// `graph:FILE` for the table of machines.
@@ -82,15 +82,21 @@ impl MachineGraph {
         Ok(machine)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, Fault> {
         if !text.contains(':') && !is_graph_file(Path::new(text)) {
             return Err(format!(
                 "expected a file whose name ends in .graph, .mtx or .csv, or a generated graph such as \
                  kneighbor:64,4; found `{text}`"
-            ));
+            )
+            .into());
         }
-        let tasks = load(text).map_err(|error| error.to_string())?;
-        MachineGraph::new(text, Graph::of(&tasks))
+        let tasks = load(text).map_err(|error| match error.is_of_the_request() {
+            true => Fault::Spec(error.to_string()),
+            false => Fault::Content(error.to_string()),
+        })?;
+        // A generated graph is as the spec says.
+        let fault = if is_graph_file(Path::new(text)) { Fault::Content } else { Fault::Spec };
+        MachineGraph::new(text, Graph::of(&tasks)).map_err(fault)
     }
 
     /// The distances from `a` to all PEs.

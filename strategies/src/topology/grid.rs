@@ -168,6 +168,21 @@ impl Topology for Grid {
         }
     }
 
+    /// A division and a look at a table per dimension.
+    fn distances_to(&self, a: usize, others: &[u32], row: &mut [u32]) {
+        row.fill(0);
+        let mut places = others.to_vec();
+        for d in &self.dimensions {
+            let from = d.coordinate(a);
+            let steps: Vec<u32> = (0..d.size).map(|to| d.distance(from, to) as u32).collect();
+            for (place, distance) in places.iter_mut().zip(&mut *row) {
+                let further = *place / d.size as u32;
+                *distance += steps[(*place - further * d.size as u32) as usize];
+                *place = further;
+            }
+        }
+    }
+
     fn diameter(&self) -> u32 {
         let farthest = |d: &Dimension| if d.is_ring() { d.size / 2 } else { d.size - 1 };
         self.dimensions.iter().map(|d| farthest(d) as u32).sum()

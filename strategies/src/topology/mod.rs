@@ -7,7 +7,6 @@ use std::sync::Arc;
 mod allocation;
 mod dragonfly;
 mod fat_tree;
-mod file;
 mod flat;
 mod graph;
 mod grid;
@@ -26,10 +25,11 @@ pub use flat::Flat;
 pub use graph::MachineGraph;
 pub use grid::Grid;
 pub use hierarchy::Hierarchy;
+pub(crate) use hierarchy::prime_factors;
 pub use hypercube::Hypercube;
 pub use matrix::DistanceMatrix;
 pub use product::Product;
-pub use spec::{TopologyError, parse};
+pub use spec::{Fault, TopologyError, parse};
 pub use tree::Tree;
 
 /// Every kind of machine, in the order help lists them.
@@ -55,7 +55,7 @@ pub struct Kind {
     /// What the machine is, how its PEs are numbered and how its messages travel.
     pub help: &'static str,
     /// Makes the machine of what stands after the colon, or says what is wrong with it.
-    pub parse: fn(&str) -> Result<Arc<dyn Topology>, String>,
+    pub parse: fn(&str) -> Result<Arc<dyn Topology>, Fault>,
 }
 
 /// The most PEs a machine may have; a spec with more is refused.
@@ -104,7 +104,7 @@ pub trait Topology: Send + Sync {
         }
     }
 
-    /// The largest distance there is.
+    /// The largest distance there is; of an allocation, that of its whole machine.
     ///
     /// Machines without a formula look at all pairs.
     fn diameter(&self) -> u32 {
@@ -140,7 +140,7 @@ pub trait Topology: Send + Sync {
         links.extend(next);
     }
 
-    /// The tree whose leaves are its PEs, where the machine is built as one.
+    /// The tree whose leaves are its PEs, where the machine is built as one or is a network of nodes.
     fn hierarchy(&self) -> Option<Hierarchy> {
         None
     }
