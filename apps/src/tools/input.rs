@@ -10,11 +10,8 @@ use clap::{Arg, Command};
 use equipoise_strategies::assignment::MappingFile;
 use equipoise_strategies::cost::named::{self, Named};
 use equipoise_strategies::database::Dump;
-<<<<<<< HEAD
-use equipoise_strategies::network::{self, Model};
-=======
 use equipoise_strategies::files::{self, Unread};
->>>>>>> 207bd9c
+use equipoise_strategies::network::{self, Model};
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::topology::{self, TopologyError};
 use equipoise_strategies::{Database, Topology, graph};
@@ -140,11 +137,15 @@ pub(super) fn mapping(path: &Path, database: &Database) -> anyhow::Result<Vec<u3
 /// Puts the tasks of the lines `task pe` of a file where these say, for good.
 pub(super) fn fix(path: &Path, database: &mut Database) -> anyhow::Result<()> {
     let list = format!("the list of fixed tasks `{}`", path.display());
-    let text = files::text(path).map_err(|unread| match unread {
-        Unread::System(_) => usage(format!("cannot read {list}: {unread}")),
-        Unread::NotText(_) => anyhow!("{list}: {unread}"),
-    })?;
-    fix_lines(&text, database).context(list)
+    fix_lines(&text(&list, path)?, database).context(list)
+}
+
+/// The text of the file at `path`, which is `what` as a person calls it.
+pub(super) fn text(what: &str, path: &Path) -> anyhow::Result<String> {
+    files::text(path).map_err(|unread| match unread {
+        Unread::System(_) => usage(format!("cannot read {what}: {unread}")),
+        Unread::NotText(_) => anyhow!("{what}: {unread}"),
+    })
 }
 
 fn fix_lines(text: &str, database: &mut Database) -> anyhow::Result<()> {

@@ -1,6 +1,5 @@
 //! `equipoise simulate`: how long the messages of a mapped task graph, or of a list, take on a network.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -133,14 +132,9 @@ impl Args {
     /// The messages of a list are sent at once; what that was, in words and numbers.
     fn batch(&self, path: &Path, network: &mut dyn Network) -> anyhow::Result<(String, Document)> {
         let name = path.display();
-        let text = fs::read_to_string(path).map_err(|error| {
-            usage(format!(
-                "cannot read the messages `{name}`: {error}; check its name and that it may be read"
-            ))
-        })?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let items = batch::read(text, self.topology.pes());
-        let items = items.map_err(|(line, reason)| anyhow!("{name}:{line}: {reason}"))?;
+        let list = format!("the messages `{name}`");
+        let items = batch::read(&input::text(&list, path)?, self.topology.pes());
+        let items = items.map_err(|(line, reason)| anyhow!("{list}: line {line}: {reason}"))?;
         let what = format!("{} of {name}", count(items.len() as u64, "message"));
         let told = output::watched(&what, || batch::run(&items, network));
         let document = Document {

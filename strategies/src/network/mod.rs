@@ -16,6 +16,8 @@ use crate::params::{Param, ParamError, Params};
 
 pub mod batch;
 mod events;
+pub mod exchange;
+mod flow;
 mod ideal;
 mod lanes;
 mod lines;
@@ -24,13 +26,14 @@ mod wires;
 mod wormhole;
 
 pub use events::Events;
+pub use flow::{Flow, Sharing};
 pub use ideal::Ideal;
 pub use packet::{Packet, Routing};
 pub use wires::Wires;
 pub use wormhole::Wormhole;
 
 /// Every kind of network, in the order help lists them.
-pub const ALL: &[&Kind] = &[&ideal::KIND, &packet::KIND, &wormhole::KIND];
+pub const ALL: &[&Kind] = &[&ideal::KIND, &flow::KIND, &packet::KIND, &wormhole::KIND];
 
 /// A kind of network as a spec names it.
 pub struct Kind {

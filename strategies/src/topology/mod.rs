@@ -14,6 +14,7 @@ mod hierarchy;
 mod hwloc;
 mod hypercube;
 mod matrix;
+mod platform;
 mod product;
 mod spec;
 mod tree;
@@ -28,6 +29,7 @@ pub use hierarchy::Hierarchy;
 pub(crate) use hierarchy::prime_factors;
 pub use hypercube::Hypercube;
 pub use matrix::DistanceMatrix;
+pub use platform::Platform;
 pub use product::Product;
 pub use spec::{Fault, TopologyError, parse};
 pub use tree::Tree;
@@ -43,6 +45,7 @@ pub const ALL: &[&Kind] = &[
     &dragonfly::KIND,
     &graph::KIND,
     &matrix::KIND,
+    &platform::KIND,
     &hwloc::KIND,
 ];
 

@@ -154,7 +154,6 @@ impl Topology for Product {
         links[before..].iter_mut().for_each(|link| *link += first);
     }
 
-<<<<<<< HEAD
     fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
         let ((here, from), (there, to)) = (self.place(a), self.place(b));
         if here != there {
@@ -166,9 +165,7 @@ impl Topology for Product {
         links[before..].iter_mut().for_each(|link| *link += first);
     }
 
-=======
     /// Its nodes are nodes of the tree whatever their network is: a part that is no tree gets one by number.
->>>>>>> 207bd9c
     fn hierarchy(&self) -> Option<Hierarchy> {
         let tree =
             |part: &Arc<dyn Topology>| part.hierarchy().unwrap_or_else(|| Hierarchy::by_number(part.pes()));

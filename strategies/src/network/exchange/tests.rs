@@ -1,0 +1,277 @@
+//! Halo exchanges against SimGrid 3.32, and what holds of every one.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::network::parse;
+use crate::testing::reference;
+use crate::{graph, topology};
+
+/// What `exchange` of the task graph `tasks` takes on a machine, with task `i` on PE `placement[i]`.
+fn run(exchange: Exchange, traffic: &Traffic, placement: &[u32], machine: &str, network: &str) -> Exchanged {
+    let machine = topology::parse(machine).expect("a machine");
+    let mut network = parse(network).expect("a network").on(&machine).expect("it serves the machine");
+    exchange.run(traffic, placement, &mut *network)
+}
+
+/// A stencil on a grid that does not wrap, with so many bytes each way.
+fn stencil(sizes: &str, bytes: &str) -> Traffic {
+    let bytes: f64 = bytes.parse().expect("a number");
+    Traffic::directed(&graph::load(&format!("mesh:{sizes},bytes={bytes}")).expect("a graph"))
+}
+
+/// The lines of a table, by the names of its columns.
+fn rows(table: &str) -> Vec<HashMap<&str, &str>> {
+    let mut lines = table.lines();
+    let names: Vec<&str> = lines.next().expect("names of columns").split(',').collect();
+    lines.map(|line| names.iter().copied().zip(line.split(',')).collect()).collect()
+}
+
+/// PEs with blanks between them.
+fn mapping(words: &str) -> Vec<u32> {
+    words.split(' ').map(|word| word.parse().expect("a PE")).collect()
+}
+
+fn json(path: &str) -> Option<Value> {
+    Some(serde_json::from_str(&reference(path)?).expect("a JSON document"))
+}
+
+fn numbers(list: &Value) -> Vec<u32> {
+    list.as_array().expect("a list").iter().map(|pe| pe.as_u64().expect("a number") as u32).collect()
+}
+
+#[track_caller]
+fn near(found: f64, expected: &str, tolerance: f64, what: &str) {
+    let expected: f64 = expected.parse().expect("a number");
+    let error = (found / expected - 1.0).abs();
+    assert!(error <= tolerance, "{what}: {found} for {expected}, off by {error:.1e}");
+}
+
+/// Iterations that compute before they post anything, as the Jacobi programs of the reference do.
+fn jacobi(iterations: u64, compute_seconds: f64) -> Exchange {
+    Exchange { iterations, compute_seconds, receives: Receives::AfterCompute }
+}
+
+#[test]
+fn table_1_of_topolb_is_met_as_by_simgrid() {
+    let (Some(table), Some(maps)) =
+        (reference("simgrid/table1_mesh8x8x8.csv"), json("simgrid/table1_mappings.json"))
+    else {
+        return;
+    };
+    let placement = |name: &str| match name {
+        "optimal" => (0..512).collect(),
+        name => numbers(&maps["maps"][name]),
+    };
+    let rows = rows(&table);
+    for row in rows.iter().filter(|row| row["model"] != "LV08") {
+        let (bandwidth, injection) = match row["case"] {
+            "bgl154" => (154e6, "136.5e6"),
+            "bgl175" => (175e6, "136.5e6"),
+            _ => (154e6, "none"),
+        };
+        let (latency, sharing, tolerance) =
+            if row["model"] == "M0" { (0.0, "equal", 1e-6) } else { (1e-7, "latency", 5e-3) };
+        let network =
+            format!("flow:bandwidth={bandwidth},injection={injection},latency={latency},sharing={sharing}");
+        let (traffic, placement) = (stencil("8x8x8", row["msg_bytes"]), placement(row["mapping"]));
+        let found = run(jacobi(2, 0.18e-3), &traffic, &placement, "mesh:8x8x8", &network);
+        let what = format!("{row:?}");
+        near(found.seconds, row["total_s"], tolerance, &what);
+        near(found.mean_message_latency_seconds, row["avg_msg_latency_s"], tolerance, &what);
+        if row["mapping"] != "optimal" || row["case"] == "nolimit" {
+            near(found.max_link_seconds, row["max_link_time_s"], 1e-9, &what);
+        }
+    }
+    // The paper's own times, in milliseconds per iteration.
+    let mut ratio = 1.0;
+    for (bytes, optimal, random) in [
+        ("1000", "0.2346", "0.2847"),
+        ("10000", "0.6228", "1.2182"),
+        ("100000", "4.5736", "11.239"),
+        ("500000", "22.2", "58.1"),
+        ("1000000", "44.0", "117.5"),
+    ] {
+        let milliseconds = |mapping: &str| {
+            let exchange = Exchange { iterations: 2, compute_seconds: 0.18e-3, ..Exchange::default() };
+            let network = "flow:bandwidth=175e6,injection=136.5e6";
+            let traffic = stencil("8x8x8", bytes);
+            run(exchange, &traffic, &placement(mapping), "mesh:8x8x8", network).seconds_per_iteration * 1e3
+        };
+        let found = (milliseconds("optimal"), milliseconds("random1"));
+        near(found.0, optimal, 0.05, &format!("{bytes} bytes, optimal"));
+        near(found.1, random, 0.15, &format!("{bytes} bytes, random"));
+        assert!(found.1 / found.0 > ratio, "the ratio rises with the size: {found:?} at {bytes} bytes");
+        ratio = found.1 / found.0;
+    }
+}
+
+#[test]
+fn figures_7_to_9_of_topolb_are_met_as_by_simgrid() {
+    let (Some(table), Some(maps)) =
+        (reference("simgrid/fig7_9_torus4x4x4.csv"), json("simgrid/fig7_9_mappings.json"))
+    else {
+        return;
+    };
+    for row in rows(&table).iter().filter(|row| row["model"] != "LV08") {
+        let (latency, sharing, tolerance) =
+            if row["model"] == "M0" { (0.0, "equal", 1e-6) } else { (0.5e-6, "latency", 5e-3) };
+        let network = format!("flow:bandwidth={},latency={latency},sharing={sharing}", row["link_bw"]);
+        let (traffic, placement) = (stencil("8x8", row["msg_bytes"]), numbers(&maps["maps"][row["mapping"]]));
+        let iterations = row["iters"].parse().expect("a number");
+        let found = run(jacobi(iterations, 20e-6), &traffic, &placement, "torus:4x4x4", &network);
+        let what = format!("{row:?}");
+        near(found.seconds, row["total_s"], tolerance, &what);
+        near(found.mean_message_latency_seconds, row["avg_msg_latency_s"], tolerance, &what);
+        near(found.max_link_seconds, row["max_link_time_s"], 1e-9, &what);
+    }
+}
+
+#[test]
+fn figures_10_and_11_of_topolb_are_met_as_by_simgrid() {
+    let (Some(table), Some(maps)) =
+        (reference("simgrid/fig10_11_jacobi2d.csv"), json("simgrid/fig10_11_mappings.json"))
+    else {
+        return;
+    };
+    for row in rows(&table) {
+        let (machine, sizes) = (row["net"], row["proc"]);
+        let placement = numbers(&maps[format!("{machine}_{sizes}")][row["mapping"]]);
+        let network = "flow:bandwidth=154e6,injection=136.5e6,latency=0";
+        let (traffic, iterations) = (stencil(row["task"], "100000"), row["iters"].parse().expect("a number"));
+        let machine = format!("{machine}:{sizes}");
+        let found = run(jacobi(iterations, 0.2e-3), &traffic, &placement, &machine, network);
+        let what = format!("{row:?}");
+        near(found.seconds_per_iteration * 4000.0, row["time_4000_iters_s"], 1e-6, &what);
+        near(found.mean_message_latency_seconds, row["avg_msg_latency_s"], 1e-6, &what);
+    }
+}
+
+#[test]
+fn fifty_mappings_are_met_as_by_simgrid() {
+    for machine in ["torus:8x8", "torus:4x4x4"] {
+        let file = format!("simgrid/rank50_{}_2dmesh8x8.csv", machine.replace(':', ""));
+        let Some(table) = reference(&file) else { return };
+        let traffic = stencil("8x8", "100000");
+        for row in rows(&table) {
+            let placement = mapping(row["mapping"]);
+            for (latency, sharing, column, tolerance) in
+                [(0.0, "equal", "M0", 1e-6), (1e-6, "latency", "M1", 5e-3)]
+            {
+                let network = format!("flow:bandwidth=154e6,latency={latency},sharing={sharing}");
+                let exchange = Exchange { iterations: 3, ..Exchange::default() };
+                let found = run(exchange, &traffic, &placement, machine, &network);
+                let what = format!("{machine}, mapping {}, {column}", row["id"]);
+                near(found.seconds, row[&*format!("time_{column}")], tolerance, &what);
+                near(found.mean_message_latency_seconds, row[&*format!("lat_{column}")], tolerance, &what);
+                near(found.max_link_seconds, row["max_link_time_s"], 1e-9, &what);
+            }
+        }
+    }
+}
+
+/// What 16 processes of the multi-zone benchmark SP send each other in a step, and the seconds one
+/// computes at 16 Gflop/s.
+fn sp_mz(name: &str) -> Option<(Traffic, f64)> {
+    let document = json(&format!("simgrid/spmz_{name}_comm.json"))?;
+    let rows = document["comm_bytes_per_step"].as_array().expect("a matrix").iter().zip(0..);
+    let messages = rows.flat_map(|(row, from)| {
+        let bytes = row.as_array().expect("a row").iter().map(|bytes| bytes.as_u64().expect("bytes"));
+        bytes.zip(0..).map(move |(bytes, to)| Halo { from, to, bytes }).filter(|message| message.bytes > 0)
+    });
+    let flops = document["flops_per_task"].as_f64();
+    Some((Traffic { tasks: 16, messages: messages.collect() }, flops.unwrap_or(3.24887e9) / 16e9))
+}
+
+/// A spec of a reference platform.
+fn platform(name: &str) -> String {
+    format!("platform:{}/../../shared/reference/simgrid/platform_{name}.json", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn steps_of_sp_mz_on_a_tree_are_met_as_by_simgrid() {
+    let (Some(table), Some((traffic, compute_seconds))) =
+        (reference("simgrid/spmz_D16_tree.csv"), sp_mz("D16"))
+    else {
+        return;
+    };
+    let exchange = Exchange { iterations: 5, compute_seconds, ..Exchange::default() };
+    for row in rows(&table) {
+        let placement = mapping(row["mapping"]);
+        let found = run(exchange, &traffic, &placement, &platform("tree"), "flow:latency=0");
+        near(found.seconds, row["time_M0_s"], 1e-6, &format!("{row:?}"));
+        near(found.max_link_seconds, row["mcf_static"], 1e-9, &format!("{row:?}"));
+    }
+}
+
+#[test]
+fn sp_mz_takes_at_least_what_its_busiest_link_does() {
+    for name in ["B16", "C16", "D16", "D16_block"] {
+        let Some((traffic, compute_seconds)) = sp_mz(name) else { return };
+        let exchange = Exchange { iterations: 5, compute_seconds, ..Exchange::default() };
+        let placement: Vec<u32> = (0..16).collect();
+        for machine in ["cluster", "tree", "grid"] {
+            for network in ["flow", "flow:sharing=latency", "ideal"] {
+                let found = run(exchange, &traffic, &placement, &platform(machine), network);
+                let (step, link) = (found.seconds_per_iteration, found.max_link_seconds);
+                let least = if network == "ideal" { compute_seconds } else { compute_seconds + link };
+                assert!(
+                    step > least && step < 2.0 * (compute_seconds + link),
+                    "{name} on {machine} by {network}: {found:?}"
+                );
+                assert_eq!(found.messages, 5 * traffic.messages.len() as u64);
+            }
+        }
+    }
+}
+
+#[test]
+fn tasks_of_a_pe_compute_in_turn_and_talk_at_once() {
+    let traffic = stencil("4", "100");
+    let exchange = Exchange { iterations: 3, compute_seconds: 1.0, ..Exchange::default() };
+    let alone = run(exchange, &traffic, &[0; 4], "mesh:1", "flow");
+    assert_eq!((alone.seconds, alone.mean_message_latency_seconds, alone.busiest_link), (12.0, 0.0, None));
+    // Two tasks on each of two PEs: 2 s for both, and then 100 bytes each way between tasks 1 and 2.
+    let pairs = run(exchange, &traffic, &[0, 0, 1, 1], "mesh:2", "flow:bandwidth=100,latency=0");
+    assert_eq!((pairs.messages, pairs.max_link_seconds), (18, 1.0));
+    assert!((pairs.mean_message_latency_seconds - 1.0 / 3.0).abs() < 1e-9, "{pairs:?}");
+    let none = run(Exchange { iterations: 0, ..exchange }, &traffic, &[0; 4], "mesh:1", "flow");
+    assert_eq!((none.seconds, none.messages), (0.0, 0));
+}
+
+#[test]
+fn a_message_moves_once_both_ends_have_posted_it() {
+    let traffic = Traffic { tasks: 3, messages: vec![Halo { from: 0, to: 2, bytes: 100 }] };
+    let seconds = |receives| {
+        // Task 0 has computed at 1 s, and task 2, which shares its PE with task 1, at 2 s.
+        let exchange = Exchange { iterations: 1, compute_seconds: 1.0, receives };
+        run(exchange, &traffic, &[0, 1, 1], "mesh:2", "flow:bandwidth=50,latency=0").seconds
+    };
+    assert_eq!(seconds(Receives::BeforeCompute), 3.0);
+    assert_eq!(seconds(Receives::AfterCompute), 4.0);
+}
+
+proptest! {
+    #[test]
+    fn both_readings_of_a_graph_keep_its_bytes(
+        edges in prop::collection::vec((0..9u32, 0..9u32, 0..99u64), 0..40),
+    ) {
+        let text: String = edges.iter().map(|(from, to, bytes)| format!("{from},{to},{bytes}\n")).collect();
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("graph.csv");
+        std::fs::write(&file, text).expect("a file");
+        let database = graph::load(&file.to_string_lossy()).expect("a graph");
+        let bytes: u64 = edges.iter().filter(|(from, to, _)| from != to).map(|edge| edge.2).sum();
+        for traffic in [Traffic::directed(&database), Traffic::undirected(&database)] {
+            prop_assert_eq!(traffic.messages.iter().map(|message| message.bytes).sum::<u64>(), bytes);
+            prop_assert!(traffic.messages.is_sorted_by_key(|message| (message.from, message.to)));
+            let exchange = Exchange { iterations: 2, ..Exchange::default() };
+            let placement: Vec<u32> = (0..traffic.tasks as u32).map(|task| task % 4).collect();
+            let found = run(exchange, &traffic, &placement, "torus:2x2", "flow");
+            prop_assert_eq!(found.messages, 2 * traffic.messages.len() as u64);
+        }
+    }
+}

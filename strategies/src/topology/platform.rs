@@ -1,0 +1,332 @@
+//! `platform:FILE.json`: a machine of which every link and every route is given.
+//!
+//! The file is one JSON object: `hosts` (how many; they are the PEs and the first of the vertices),
+//! `vertices` (hosts and routers), `links`, each `{"src": .., "dst": .., "bw": .., "lat": ..}` (vertices,
+//! bytes per second, seconds; one way), and `routes`, each `{"src": .., "dst": .., "links": [..]}` (hosts,
+//! and positions in `links` in the order in which a message crosses them), one for each two hosts and way.
+//! What else is in it is not read.
+//!
+//! The distance of two PEs is the number of links between them; where a route back is not as long as the
+//! route there, the longer counts, since distances are symmetric. (On such a machine hop-bytes are more
+//! than the bytes on all links.)
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::spec::from_file;
+use super::{Kind, Link, MAX_TABLE_PES, Topology};
+
+/// `platform:FILE.json` for the table of machines.
+pub const KIND: Kind = Kind {
+    name: "platform",
+    form: "platform:FILE.json",
+    help: "Hosts, routers, links with their bandwidths and latencies, and a route for each two hosts, from a \
+           file. Hosts are PEs; distances are links crossed.",
+    parse: |name| {
+        if name.is_empty() {
+            return Err("expected the name of a JSON file with hosts, vertices, links and routes".into());
+        }
+        Ok(Arc::new(from_file("platform", name, |text| Platform::read(name, text))?))
+    },
+};
+
+/// The most vertices of a platform, and the most links.
+const MAX_PARTS: usize = 1 << 24;
+
+/// A machine given by its links and routes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Platform {
+    /// The file it comes from.
+    source: String,
+    hosts: usize,
+    wires: Vec<Wire>,
+    /// The route from `a` to `b` is `crossed[starts[a * hosts + b]..starts[a * hosts + b + 1]]`.
+    starts: Vec<usize>,
+    crossed: Vec<u32>,
+}
+
+/// What a file holds.
+#[derive(Deserialize)]
+struct Written {
+    hosts: usize,
+    vertices: usize,
+    links: Vec<Wire>,
+    routes: Vec<Route>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct Wire {
+    src: usize,
+    dst: usize,
+    bw: f64,
+    lat: f64,
+}
+
+#[derive(Deserialize)]
+struct Route {
+    src: usize,
+    dst: usize,
+    links: Vec<u32>,
+}
+
+impl Platform {
+    /// The machine of a file `source` with this text.
+    ///
+    /// # Errors
+    /// When the text is no JSON of that form, a number is out of range, two links join the same vertices,
+    /// or a route is missing, given twice, or does not lead from its one end to its other.
+    pub fn read(source: &str, text: &str) -> Result<Self, String> {
+        let Written { hosts, vertices, links, routes } = serde_json::from_str(text).map_err(|error| {
+            format!("expected a JSON object with hosts, vertices, links and routes, and found: {error}")
+        })?;
+        check_parts(hosts, vertices, &links)?;
+        let routes = sort(hosts, &links, &routes)?;
+        let mut platform =
+            Platform { source: source.to_string(), hosts, wires: links, starts: vec![0], crossed: vec![] };
+        for route in routes {
+            platform.crossed.extend_from_slice(route);
+            platform.starts.push(platform.crossed.len());
+        }
+        Ok(platform)
+    }
+
+    fn crossed(&self, a: usize, b: usize) -> &[u32] {
+        let pair = a * self.hosts + b;
+        &self.crossed[self.starts[pair]..self.starts[pair + 1]]
+    }
+
+    /// What a person calls a vertex.
+    fn vertex(&self, vertex: usize) -> String {
+        if vertex < self.hosts { vertex.to_string() } else { format!("router {vertex}") }
+    }
+}
+
+/// Whether these are vertices and links; if not, which is none.
+fn check_parts(hosts: usize, vertices: usize, links: &[Wire]) -> Result<(), String> {
+    if hosts == 0 || hosts > MAX_TABLE_PES {
+        return Err(format!("a platform has 1 to {MAX_TABLE_PES} hosts, this one has {hosts}"));
+    }
+    if vertices < hosts || vertices > MAX_PARTS || links.len() > MAX_PARTS {
+        return Err(format!(
+            "hosts are vertices too, and there are at most {MAX_PARTS} vertices and as many links; found {hosts} \
+             hosts, {vertices} vertices and {} links",
+            links.len()
+        ));
+    }
+    let mut seen = HashMap::new();
+    for (id, &Wire { src, dst, bw, lat }) in links.iter().enumerate() {
+        let last = vertices - 1;
+        if let Some(vertex) = [src, dst].into_iter().find(|&vertex| vertex > last) {
+            return Err(format!("link {id} ends at vertex {vertex}, and the last vertex is {last}"));
+        }
+        if src == dst {
+            return Err(format!("link {id} leads from vertex {src} to itself"));
+        }
+        if !(bw.is_finite() && bw > 0.0 && lat.is_finite() && lat >= 0.0) {
+            return Err(format!(
+                "link {id} has a bandwidth of {bw} and a latency of {lat}; expected bytes per second above 0 and \
+                 seconds of at least 0"
+            ));
+        }
+        if let Some(other) = seen.insert((src, dst), id) {
+            return Err(format!(
+                "links {other} and {id} both lead from vertex {src} to vertex {dst}; make them one, or lead one \
+                 over a vertex of its own"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The links of the routes, by sender, then by receiver; those of a host to itself are empty.
+fn sort<'a>(hosts: usize, links: &[Wire], routes: &'a [Route]) -> Result<Vec<&'a [u32]>, String> {
+    // Before anything is allocated for all pairs.
+    if routes.len() < hosts * (hosts - 1) / 2 {
+        let found = routes.len();
+        return Err(format!(
+            "there are {found} routes for {hosts} hosts; give one for each two hosts and way"
+        ));
+    }
+    let mut sorted: Vec<&[u32]> = vec![&[]; hosts * hosts];
+    for route in routes {
+        let Route { src, dst, links: crossed } = route;
+        if src.max(dst) >= &hosts || src == dst {
+            return Err(format!(
+                "there is a route from {src} to {dst}; expected two different hosts of 0 to {}",
+                hosts - 1
+            ));
+        }
+        check_route(route, links)?;
+        let place = &mut sorted[src * hosts + dst];
+        if !place.is_empty() {
+            return Err(format!("the route from {src} to {dst} is given twice"));
+        }
+        *place = crossed;
+    }
+    let is_missing = |&pair: &usize| sorted[pair].is_empty() && pair / hosts != pair % hosts;
+    match (0..hosts * hosts).find(is_missing) {
+        Some(pair) => Err(format!(
+            "there is no route from {} to {}; give one for each two hosts and way",
+            pair / hosts,
+            pair % hosts
+        )),
+        None => Ok(sorted),
+    }
+}
+
+/// Whether a route leads from its one end to its other; if not, where it does not.
+fn check_route(Route { src, dst, links: crossed }: &Route, links: &[Wire]) -> Result<(), String> {
+    let mut at = *src;
+    for &id in crossed {
+        let Some(link) = links.get(id as usize) else {
+            return Err(format!(
+                "the route from {src} to {dst} crosses link {id}, and there are {} links",
+                links.len()
+            ));
+        };
+        if link.src != at {
+            return Err(format!(
+                "the route from {src} to {dst} is at vertex {at} where it crosses link {id}, which leaves vertex {}",
+                link.src
+            ));
+        }
+        at = link.dst;
+    }
+    if at != *dst {
+        return Err(format!("the route from {src} to {dst} ends at vertex {at}"));
+    }
+    Ok(())
+}
+
+impl Topology for Platform {
+    fn spec(&self) -> String {
+        format!("platform:{}", self.source)
+    }
+
+    fn pes(&self) -> usize {
+        self.hosts
+    }
+
+    fn distance(&self, a: usize, b: usize) -> u32 {
+        self.crossed(a, b).len().max(self.crossed(b, a).len()) as u32
+    }
+
+    fn links(&self) -> usize {
+        self.wires.len()
+    }
+
+    /// Links are numbered as in the file.
+    fn link(&self, id: usize) -> Link {
+        let Wire { src, dst, bw, lat } = self.wires[id];
+        Link {
+            name: format!("{} -> {}", self.vertex(src), self.vertex(dst)),
+            bandwidth: bw,
+            latency_seconds: lat,
+            length: 1,
+        }
+    }
+
+    fn route(&self, a: usize, b: usize, links: &mut Vec<usize>) {
+        links.extend(self.crossed(a, b).iter().map(|&link| link as usize));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::super::tests::{check, route, row};
+    use super::*;
+    use crate::testing::reference;
+
+    /// Two hosts at one router and a third at another.
+    const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/platform.json");
+
+    #[test]
+    fn a_platform_is_what_its_file_says() {
+        let spec = format!("platform:{SMALL}");
+        let machine = parse(&spec).expect("a platform");
+        check(&*machine);
+        assert_eq!((row(&*machine, 0), machine.links()), (vec![0, 2, 3], 8));
+        assert_eq!(route(&spec, 2, 0), "2 -> router 4, router 4 -> router 3, router 3 -> 0");
+        let backbone = machine.link(6);
+        assert_eq!((backbone.bandwidth, backbone.latency_seconds), (2.5e7, 1e-3));
+    }
+
+    #[test]
+    fn the_reference_platforms_keep_their_promises() {
+        for (name, links) in [("cluster", 40), ("tree", 46), ("grid", 54)] {
+            let Some(text) = reference(&format!("simgrid/platform_{name}.json")) else { return };
+            let folder = tempfile::tempdir().expect("a folder");
+            let file = folder.path().join("platform.json");
+            std::fs::write(&file, text).expect("a file");
+            let machine = parse(&format!("platform:{}", file.display())).expect(name);
+            check(&*machine);
+            assert_eq!((machine.pes(), machine.links()), (16, links));
+        }
+    }
+
+    #[test]
+    fn a_distance_is_the_longer_of_both_ways() {
+        let text = r#"{"hosts": 2, "vertices": 3, "name": "detour", "links": [
+            {"src": 0, "dst": 1, "bw": 1, "lat": 0}, {"src": 1, "dst": 2, "bw": 1, "lat": 0},
+            {"src": 2, "dst": 0, "bw": 1, "lat": 0}],
+            "routes": [{"src": 0, "dst": 1, "links": [0]}, {"src": 1, "dst": 0, "links": [1, 2]}]}"#;
+        let machine = Platform::read("detour.json", text).expect("a platform");
+        assert_eq!([machine.distance(0, 1), machine.distance(1, 0), machine.diameter()], [2; 3]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_platform_is_said() {
+        let text = std::fs::read_to_string(SMALL).expect("a file");
+        for (part, instead, expected) in [
+            ("{", "", "expected a JSON object with hosts, vertices, links and routes, and found: "),
+            ("\"hosts\"", "\"nodes\"", "missing field `hosts` at line"),
+            ("\"hosts\": 3", "\"hosts\": 0", "a platform has 1 to 16384 hosts, this one has 0"),
+            ("\"vertices\": 5", "\"vertices\": 2", "found 3 hosts, 2 vertices and 8 links"),
+            ("\"vertices\": 5", "\"vertices\": 4", "link 4 ends at vertex 4, and the last vertex is 3"),
+            ("\"dst\": 3", "\"dst\": 0", "link 0 leads from vertex 0 to itself"),
+            ("\"bw\": 1e8", "\"bw\": 0", "link 0 has a bandwidth of 0 and a latency of 0.0001"),
+            ("\"lat\": 1e-4", "\"lat\": -1", "link 0 has a bandwidth of 100000000 and a latency of -1"),
+            (
+                "\"src\": 3, \"dst\": 0",
+                "\"src\": 0, \"dst\": 3",
+                "links 0 and 1 both lead from vertex 0 to vertex 3",
+            ),
+            (
+                "\"dst\": 2, \"links\"",
+                "\"dst\": 3, \"links\"",
+                "there is a route from 0 to 3; expected two different hosts of 0 to 2",
+            ),
+            ("[0, 3]", "[0, 9]", "the route from 0 to 1 crosses link 9, and there are 8 links"),
+            (
+                "[0, 3]",
+                "[0, 2]",
+                "the route from 0 to 1 is at vertex 3 where it crosses link 2, which leaves vertex 1",
+            ),
+            ("[0, 3]", "[0]", "the route from 0 to 1 ends at vertex 3"),
+            ("[0, 3]", "[]", "the route from 0 to 1 ends at vertex 0"),
+            (
+                "{\"src\": 0, \"dst\": 1, \"links\": [0, 3]},",
+                "",
+                "there is no route from 0 to 1; give one for each two hosts and way",
+            ),
+            (
+                "{\"src\": 0, \"dst\": 2, \"links\": [0, 6, 5]}",
+                "{\"src\": 0, \"dst\": 1, \"links\": [0, 3]}",
+                "the route from 0 to 1 is given twice",
+            ),
+        ] {
+            assert!(text.contains(part), "{part}");
+            let error =
+                Platform::read("platform.json", &text.replacen(part, instead, 1)).expect_err(expected);
+            assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+        }
+        let error = parse("platform:").err().expect("no name").to_string();
+        assert!(error.contains("expected the name of a JSON file"), "{error}");
+        let few = r#"{"hosts": 9000, "vertices": 9000, "links": [], "routes": []}"#;
+        let error = Platform::read("few.json", few).expect_err("no routes");
+        assert!(error.contains("there are 0 routes for 9000 hosts"), "{error}");
+    }
+}
