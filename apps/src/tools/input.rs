@@ -134,6 +134,11 @@ pub(super) fn mapping(path: &Path, database: &Database) -> anyhow::Result<Vec<u3
     Ok(MappingFile::read(path)?.placement(database)?.to_vec())
 }
 
+/// The mapping in a file: the PE of each of so many objects on a machine with so many PEs.
+pub(super) fn places(path: &Path, objects: usize, pes: usize) -> anyhow::Result<Vec<u32>> {
+    Ok(MappingFile::read(path)?.of(objects, pes)?.to_vec())
+}
+
 /// Puts the tasks of the lines `task pe` of a file where these say, for good.
 pub(super) fn fix(path: &Path, database: &mut Database) -> anyhow::Result<()> {
     let list = format!("the list of fixed tasks `{}`", path.display());

@@ -109,11 +109,19 @@ impl MappingFile {
     /// # Errors
     /// When it has another number of lines than the database objects, or names a PE that there is not.
     pub fn placement(&self, database: &Database) -> Result<&[u32], MappingError> {
-        let (lines, objects) = (self.pe_of.len(), database.objects.len());
+        self.of(database.objects.len(), database.pes.len())
+    }
+
+    /// The PE of each of so many objects, on a machine with so many PEs.
+    ///
+    /// # Errors
+    /// As [`Self::placement`].
+    pub fn of(&self, objects: usize, pes: usize) -> Result<&[u32], MappingError> {
+        let lines = self.pe_of.len();
         if lines != objects {
             return Err(MappingError::Length { path: self.path.clone(), lines, objects });
         }
-        self.below(database.pes.len())
+        self.below(pes)
     }
 
     /// The PEs it names, in order, on a machine with so many PEs.
