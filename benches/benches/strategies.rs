@@ -147,7 +147,7 @@ const CASES: &[Case] = &[
         balancer: "RandomLB+RefineTopoLB",
         graph: STENCIL,
         machine: TORUS,
-        target_ms: None,
+        target_ms: Some(50.0),
         floor: TABLE_512,
     },
     Case {
@@ -175,7 +175,15 @@ const CASES: &[Case] = &[
         floor: SORT,
     },
     Case {
-        name: "TMLB_MIN_WEIGHT, 960 objects, 64 PEs",
+        name: "TMLB_MIN_WEIGHT, LeanMD's 960 objects, 64 PEs",
+        balancer: "TMLB_MIN_WEIGHT",
+        graph: ("leanmd:4x4x4", "leanmd:2x2x2"),
+        machine: ("tree:8:2:4", "tree:2:4"),
+        target_ms: Some(60.0),
+        floor: SORT,
+    },
+    Case {
+        name: "TMLB_MIN_WEIGHT, 960 objects on a ring, 64 PEs",
         balancer: "TMLB_MIN_WEIGHT",
         graph: ("kneighbor:960,4", "kneighbor:60,4"),
         machine: ("tree:8:2:4", "tree:2:4"),
@@ -192,18 +200,22 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// How the time of TopoLB grows: log of the ratio of times over log of the ratio of what grew, between
-/// two task graphs (and the smaller ones of small mode), mapped onto as many PEs.
-const GROWTHS: &[(&str, [&str; 2], [&str; 2])] = &[
+/// How the time of TopoLB grows: the slope of the logarithm of its time over that of what grows, by least
+/// squares, over task graphs (of which small mode takes two) that are mapped onto as many PEs.
+const GROWTHS: &[(&str, &[&str])] = &[
     (
         "TopoLB, exponent in PEs at 4 neighbors, 256 to 4096",
-        ["torus:16x16", "torus:64x64"],
-        ["torus:4x4", "torus:8x8"],
+        &["torus:16x16", "torus:24x24", "torus:32x32", "torus:48x48", "torus:64x64"],
     ),
     (
-        "TopoLB, exponent in edges at 1024 PEs, 4 to 32 neighbors",
-        ["kneighbor:1024,4", "kneighbor:1024,32"],
-        ["kneighbor:64,4", "kneighbor:64,8"],
+        "TopoLB, exponent in edges at 1024 PEs, 4 to 64 neighbors",
+        &[
+            "kneighbor:1024,4",
+            "kneighbor:1024,8",
+            "kneighbor:1024,16",
+            "kneighbor:1024,32",
+            "kneighbor:1024,64",
+        ],
     ),
 ];
 
@@ -234,16 +246,23 @@ fn think(balancer: &str, graph: &str, machine: &str) -> f64 {
     })
 }
 
-fn growth(graphs: [&str; 2]) -> f64 {
-    let measure = |spec: &str| {
+fn growth(graphs: &[&str]) -> f64 {
+    let measure = |spec: &&str| {
         let database = graph::load(spec).expect("the spec of a graph");
         let (objects, edges) = (database.objects.len() as f64, database.edges.len() as f64);
         let side = objects.sqrt() as usize;
         (objects, edges, think("TopoLB:groups=keep", spec, &format!("torus:{side}x{side}")))
     };
-    let [few, many] = graphs.map(measure);
-    let grew = if few.0 == many.0 { many.1 / few.1 } else { many.0 / few.0 };
-    (many.2 / few.2).ln() / grew.ln()
+    let all: Vec<(f64, f64, f64)> = graphs.iter().map(measure).collect();
+    let grows_in_edges = all.iter().all(|(objects, ..)| *objects == all[0].0);
+    let logs = |(objects, edges, ms): &(f64, f64, f64)| {
+        ((if grows_in_edges { edges } else { objects }).ln(), ms.ln())
+    };
+    let logs: Vec<(f64, f64)> = all.iter().map(logs).collect();
+    let mean = |of: fn(&(f64, f64)) -> f64| logs.iter().map(of).sum::<f64>() / logs.len() as f64;
+    let (x, y) = (mean(|log| log.0), mean(|log| log.1));
+    let covariance: f64 = logs.iter().map(|log| (log.0 - x) * (log.1 - y)).sum();
+    covariance / logs.iter().map(|log| (log.0 - x).powi(2)).sum::<f64>()
 }
 
 fn measurements() -> Vec<Measurement> {
@@ -272,13 +291,13 @@ fn measurements() -> Vec<Measurement> {
             take: Box::new(take),
         });
     }
-    for &(name, graphs, little) in GROWTHS {
+    for &(name, graphs) in GROWTHS {
         all.push(Measurement {
             name,
             unit: "",
             target: None,
             floor: None,
-            take: Box::new(move |small| growth(if small { little } else { graphs })),
+            take: Box::new(move |small| growth(if small { &graphs[..2] } else { graphs })),
         });
     }
     all

@@ -19,7 +19,7 @@ pub(crate) const DECODED_FLOOR_BYTES: u64 = 16 << 20;
 
 /// Beyond that, a frame may decode to so many times its stored bytes; a writer stores what
 /// compresses better as it is. So a small hostile file cannot make a reader allocate much.
-const DECODED_RATIO: u64 = 1024;
+pub(crate) const DECODED_RATIO: u64 = 1024;
 
 /// A trade of size against time at which both are near the end of their range.
 const COMPRESSION_LEVEL: i32 = 1;
@@ -43,7 +43,7 @@ pub(crate) fn text(bytes: Vec<u8>) -> Result<String, Refused> {
 }
 
 /// Whether `stored` bytes may stand for `decoded` ones; what is beyond the ratio comes off `floor`.
-fn plausible(decoded: u64, stored: u64, floor: &mut u64) -> bool {
+pub(crate) fn plausible(decoded: u64, stored: u64, floor: &mut u64) -> bool {
     let beyond = decoded.saturating_sub(stored.saturating_mul(DECODED_RATIO));
     let rest = floor.checked_sub(beyond);
     *floor = rest.unwrap_or(*floor);

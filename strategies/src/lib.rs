@@ -18,6 +18,7 @@
 //! - [`replay`]: what other strategies would have done at a recorded step;
 //! - [`registry`]: every strategy by name, its parameters and its help;
 //! - [`schedule`]: which strategy runs at which load-balancing step;
+//! - [`files`]: files of text, and who can help when the file system refuses;
 //! - [`trace`]: what happened in a run, to be timed on other networks;
 //! - [`table`]: aligned tables, and numbers as a person reads them.
 
@@ -25,6 +26,7 @@ pub mod assignment;
 pub mod balance;
 pub mod cost;
 pub mod database;
+pub mod files;
 mod frames;
 pub mod graph;
 pub mod mapping;

@@ -119,6 +119,23 @@ fn flags_that_do_not_fit_what_they_name_end_with_2() {
             ("inspect lb.json --step 2", &["has no step 2"]),
             ("map --graph lb.json --topology flat:2 --step 2", &["has no step 2"]),
             ("map --graph ring:8 --topology flat:2 --step 2", &["`ring:8` has no steps; leave it out"]),
+            (
+                "replay .",
+                &["cannot read the database `.`: it is a folder, and there is no file of that name"],
+            ),
+            ("convert lb.json no/such/place.db", &["cannot write the database `no/such/place.db`"]),
+            ("convert ring:4 no/such/place.csv", &["cannot write the task graph `no/such/place.csv`"]),
+            (
+                "map --graph ring:8 --topology flat:2 --output no/such/place",
+                &["cannot write the mapping `no/such/place`", "name a place that exists"],
+            ),
+            ("map --graph ring:8 --topology flat:2 --output .", &["cannot write the mapping `.`"]),
+            (
+                "map --graph ring:8 --topology flat:2 --balancer RefineLB --imbalance -1",
+                &["--imbalance -1: RefineLB:imbalance=-1 is not understood"],
+            ),
+            ("topology matrix:nothing", &["cannot read the distances `nothing`", "check its name"]),
+            ("topology torus:4[@nothing]", &["cannot read the nodes `nothing`", "check its name"]),
         ],
     );
 }
@@ -161,8 +178,39 @@ fn files_whose_content_is_broken_end_with_1() {
                 "map --graph ring:8 --topology flat:2 --fixed far.fixed",
                 &["`far.fixed`: line 1: there is no task 8; the graph has 8, counted from 0"],
             ),
+            (
+                "topology matrix:wild.map",
+                &["`matrix:wild.map` is not a topology: wild.map: line 2: the lines have 1"],
+            ),
+            ("topology graph:broken.graph", &["broken.graph:1: the header says 3 vertices"]),
+            ("topology torus:2x2[@words.map]", &["words.map: line 2: expected a node, found `one`"]),
+            (
+                "map --graph ring:8 --topology flat:2*torus:2x2[@words.map]",
+                &["in `torus:2x2[@words.map]`: words.map: line 2: expected a node"],
+            ),
         ],
     );
+}
+
+#[test]
+fn files_that_are_not_text_end_with_1_and_say_where() {
+    let place = place();
+    let garbage = b"0\n1\n\xff\xfe\x00\n";
+    for name in ["garbage.graph", "garbage.mtx", "garbage.csv", "garbage"] {
+        place.put(name, garbage);
+    }
+    for line in [
+        "inspect garbage.graph",
+        "map --graph garbage.mtx --topology flat:2",
+        "convert garbage.csv x.mtx",
+        "evaluate --graph ring:3 --topology flat:2 --mapping garbage",
+        "map --graph ring:3 --topology flat:2 --fixed garbage",
+        "topology matrix:garbage",
+        "topology graph:garbage.csv",
+        "topology torus:4[@garbage]",
+    ] {
+        place.run(line).failed(1, &["garbage", "3: this is not text in UTF-8; give another file"]);
+    }
 }
 
 #[test]
@@ -181,11 +229,9 @@ fn what_cannot_be_carried_out_ends_with_1() {
                 "map --graph ring:8 --topology flat:2 --balancer FileLB:path=wild.map",
                 &["FileLB:path=wild.map gave no answer", "line 3: there is no PE 2"],
             ),
-            ("convert lb.json no/such/place.db", &["cannot write the database `no/such/place.db`"]),
-            ("convert ring:4 no/such/place.csv", &["cannot write the task graph `no/such/place.csv`"]),
             (
-                "map --graph ring:8 --topology flat:2 --output no/such/place",
-                &["cannot write the mapping `no/such/place`"],
+                "map --graph ring:8 --topology flat:2 --output /dev/full",
+                &["cannot write the mapping `/dev/full`"],
             ),
         ],
     );

@@ -1,19 +1,21 @@
 //! `equipoise reproduce`: every figure is made, in its small version, as files and as a document.
 
-use equipoise_tests::{Place, Told};
-use serde_json::Value;
+use equipoise_tests::Place;
 
 /// Every figure, and the columns that whoever reads its CSV file can rely on.
 const FIGURES: &[(&str, &[&str])] = &[
     ("topolb-1", &["pes", "expected_random_hops_per_byte", "random_hops_per_byte", "topolb_hops_per_byte"]),
     ("topolb-2", &["pes", "topocentlb_hops_per_byte", "topolb_hops_per_byte"]),
     ("topolb-3", &["pes", "random_hops_per_byte", "topolb_refinetopolb_hops_per_byte"]),
-    ("topolb-4", &["pes", "topocentlb_hops_per_byte", "topolb_hops_per_byte"]),
-    ("topolb-5", &["groups", "pes", "degree", "paper_degree", "topolb_saved"]),
-    ("topolb-6", &["groups", "pes", "degree", "topolb_refinetopolb_saved"]),
+    ("topolb-4", &["pes", "topocentlb_over_topolb", "paper_topocentlb_over_topolb"]),
+    ("topolb-5", &["pes", "virtualization", "paper_degree", "paper_degree_share", "paper_topolb_saved"]),
+    ("topolb-6", &["groups", "pes", "degree", "paper_topolb_refinetopolb_saved"]),
     ("treematch-5", &["strategy", "particles_per_cell", "migrations", "paper_migrations", "imbalance"]),
-    ("treematch-9", &["strategy", "chares", "milliseconds", "growth_exponent"]),
+    ("treematch-9", &["strategy", "chares", "milliseconds", "paper_milliseconds", "growth_exponent"]),
 ];
+
+/// The figure that measures times, which are not the same twice.
+const OF_TIMES: &str = "treematch-9";
 
 /// The elements of an SVG file, after a look at whether each is closed in its turn.
 fn elements(svg: &str) -> Vec<&str> {
@@ -89,24 +91,12 @@ fn a_figure_is_a_table_a_picture_and_criteria() {
 }
 
 #[test]
-fn what_is_missed_is_said_and_fails_only_where_that_is_asked_for() {
+fn every_figure_is_as_it_should_be() {
     let place = Place::new();
-    // With this few random mappings, their mean may be anywhere; some seed misses, and most do not.
-    let mut codes = Vec::new();
-    for seed in 0..12 {
-        let line = format!("reproduce topolb-1 --small --seed {seed}");
-        let document: Value = place.run(&format!("{line} --format json")).document();
-        let criteria = document["criteria"].as_array().expect("criteria");
-        let missed = criteria.iter().filter(|criterion| criterion["met"] == false).count();
-        let told: Told = place.run(&format!("{line} --strict"));
-        assert_eq!(told.code, Some(i32::from(missed > 0)), "{told:?}");
-        assert_eq!(told.stdout.matches("missed  ").count(), missed, "{told:?}");
-        assert_eq!(told.stderr.contains("topolb-1: missed "), missed > 0, "{told:?}");
-        assert_eq!(place.run(&line).code, Some(0));
-        codes.push(missed > 0);
+    for (name, _) in FIGURES.iter().filter(|(name, _)| *name != OF_TIMES) {
+        let told = place.run(&format!("reproduce {name} --strict")).result();
+        assert!(told.contains("\nmet     "), "{told}");
     }
-    assert!(codes.contains(&true) && codes.contains(&false), "{codes:?}");
-    assert!(place.text("reproduce/topolb-1.csv").starts_with("mesh,torus,pes,"));
 }
 
 #[test]
@@ -125,5 +115,5 @@ fn what_cannot_be_made_is_said_with_a_remedy() {
     place.run("reproduce topolb-7").failed(2, &["there is no such figure; known are topolb-1, "]);
     place.put("taken", "");
     let line = "reproduce topolb-2 --small --output taken";
-    place.run(line).failed(1, &["cannot make the folder `taken`; name one that can be written to"]);
+    place.run(line).failed(2, &["cannot make the folder `taken`: ", "; name one that can be written to"]);
 }

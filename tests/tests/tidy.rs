@@ -68,8 +68,7 @@ const NOT_IN_STRATEGIES: &[Idiom] = &[
 ];
 
 /// The files of `strategies/src` that read and write files.
-const READERS_AND_WRITERS: &[&str] =
-    &["assignment/mapping_file.rs", "database/file.rs", "graph/mod.rs", "topology/file.rs"];
+const READERS_AND_WRITERS: &[&str] = &["database/file.rs", "files.rs", "trace/file.rs"];
 
 /// Not in `strategies/src` but in [`READERS_AND_WRITERS`].
 const FILES: &[Idiom] = &[

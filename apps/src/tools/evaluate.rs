@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use equipoise_strategies::Topology;
 use equipoise_strategies::cost::named::{self, Named, Placed};
 use equipoise_strategies::table::count;
 
@@ -21,7 +19,7 @@ pub struct Args {
 
     /// The machine, as in torus:4x4x4; `help` lists all kinds
     #[arg(long, value_name = "SPEC", value_parser = input::machine())]
-    topology: Arc<dyn Topology>,
+    topology: input::Machine,
 
     /// The PE of every task: one per line, in task order
     #[arg(long, value_name = "FILE")]
@@ -42,7 +40,7 @@ pub struct Args {
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let machine = &*self.topology;
+        let machine = &*self.topology.clone()?;
         let database = input::graph_on(&self.graph, self.step, machine)?;
         let mapping = input::mapping(&self.mapping, &database)?;
         let placed = output::watched("following every message", || Placed::new(&database, machine, &mapping));

@@ -1,18 +1,20 @@
 //! What the subcommands read: graphs for a machine, mappings, balancers, figures.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
 use equipoise_strategies::assignment::MappingFile;
 use equipoise_strategies::cost::named::{self, Named};
 use equipoise_strategies::database::Dump;
+use equipoise_strategies::files::{self, Unread};
+use equipoise_strategies::network::{self, Model};
 use equipoise_strategies::registry::{self, Choice};
-use equipoise_strategies::{Database, Topology, graph, topology};
+use equipoise_strategies::topology::{self, TopologyError};
+use equipoise_strategies::{Database, Topology, graph};
 
 use super::reproduce::{self, Figure};
 use super::{output, usage};
@@ -29,9 +31,17 @@ pub(super) fn graph() -> impl TypedValueParser<Value = String> {
     OrHelp { parser: StringValueParser::new(), help: graph::help }
 }
 
-/// The parser of a machine.
-pub(super) fn machine() -> impl TypedValueParser<Value = Arc<dyn Topology>> {
-    OrHelp { parser: topology::parse, help: topology::help }
+/// A machine, or what is wrong with the content of a file that its spec names.
+pub(super) type Machine = Result<Arc<dyn Topology>, TopologyError>;
+
+/// The parser of a machine. It refuses what another command line can mend; a broken file is no matter of
+/// the command line, and is told of later.
+pub(super) fn machine() -> impl TypedValueParser<Value = Machine> {
+    let parser = |spec: &str| match topology::parse(spec) {
+        Err(error) if error.is_of_the_request() => Err(error),
+        machine => Ok(machine),
+    };
+    OrHelp { parser, help: topology::help }
 }
 
 /// The parser of a cost.
@@ -42,6 +52,27 @@ pub(super) fn cost() -> impl TypedValueParser<Value = &'static Named> {
 /// The parser of a balancer.
 pub(super) fn balancer() -> impl TypedValueParser<Value = Choice> {
     OrHelp { parser: |spec: &str| registry::parse(spec, &[]), help: registry::help }
+}
+
+/// A network and how it was asked for.
+#[derive(Clone)]
+pub(super) struct Chosen {
+    pub(super) spec: String,
+    pub(super) model: Arc<dyn Model>,
+}
+
+/// The parser of a network.
+pub(super) fn network() -> impl TypedValueParser<Value = Chosen> {
+    let parser = |spec: &str| {
+        network::parse(spec).map(|model| Chosen { spec: spec.to_string(), model: Arc::from(model) })
+    };
+    OrHelp { parser, help: network::help }
+}
+
+/// A time in seconds, of at least 0.
+pub(super) fn seconds(text: &str) -> Result<f64, &'static str> {
+    let seconds = text.parse().ok().filter(|&seconds| f64::is_finite(seconds) && seconds >= 0.0);
+    seconds.ok_or("expected seconds, a number of at least 0")
 }
 
 /// The parser of a figure of a paper.
@@ -103,16 +134,23 @@ pub(super) fn mapping(path: &Path, database: &Database) -> anyhow::Result<Vec<u3
     Ok(MappingFile::read(path)?.placement(database)?.to_vec())
 }
 
+/// The mapping in a file: the PE of each of so many objects on a machine with so many PEs.
+pub(super) fn places(path: &Path, objects: usize, pes: usize) -> anyhow::Result<Vec<u32>> {
+    Ok(MappingFile::read(path)?.of(objects, pes)?.to_vec())
+}
+
 /// Puts the tasks of the lines `task pe` of a file where these say, for good.
 pub(super) fn fix(path: &Path, database: &mut Database) -> anyhow::Result<()> {
-    let text = fs::read_to_string(path).map_err(|error| {
-        let name = path.display();
-        usage(format!(
-            "cannot read the list of fixed tasks `{name}`: {error}; check its name and that it may be read"
-        ))
-    })?;
-    let in_file = || format!("the list of fixed tasks `{}`", path.display());
-    fix_lines(&text, database).with_context(in_file)
+    let list = format!("the list of fixed tasks `{}`", path.display());
+    fix_lines(&text(&list, path)?, database).context(list)
+}
+
+/// The text of the file at `path`, which is `what` as a person calls it.
+pub(super) fn text(what: &str, path: &Path) -> anyhow::Result<String> {
+    files::text(path).map_err(|unread| match unread {
+        Unread::System(_) => usage(format!("cannot read {what}: {unread}")),
+        Unread::NotText(_) => anyhow!("{what}: {unread}"),
+    })
 }
 
 fn fix_lines(text: &str, database: &mut Database) -> anyhow::Result<()> {

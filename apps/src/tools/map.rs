@@ -1,7 +1,6 @@
 //! `equipoise map`: where the tasks of a graph should go on a machine.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
@@ -30,14 +29,14 @@ pub struct Args {
 
     /// The machine, as in torus:4x4x4; `help` lists all kinds
     #[arg(long, value_name = "SPEC", value_parser = input::machine())]
-    topology: Arc<dyn Topology>,
+    topology: input::Machine,
 
     /// The strategy that decides; `help` lists them all
     #[arg(long, value_name = "SPEC", default_value = "TopoLB", value_parser = input::balancer())]
     balancer: Choice,
 
     /// The allowed imbalance, max/avg - 1, of every strategy that knows one and is given none
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     imbalance: Option<f64>,
 
     /// Where tasks are now: one PE per line, in task order; in blocks if left out
@@ -73,7 +72,7 @@ struct Document<'a> {
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let machine = &*self.topology;
+        let machine = &*self.topology.clone()?;
         let choice = match self.imbalance {
             Some(imbalance) => input::allow_imbalance(&self.balancer, imbalance)?,
             None => self.balancer.clone(),
@@ -86,7 +85,7 @@ impl Args {
             input::fix(path, &mut database)?;
         }
         let what = format!("{} places {} tasks", choice.spec, database.objects.len());
-        let (answer, took) = output::watched(&what, || self.ask(&choice, &database))?;
+        let (answer, took) = output::watched(&what, || self.ask(&choice, &database, machine))?;
         if let Some(path) = &self.output {
             mapping_file::write(path, &answer.pe_of)?;
         }
@@ -108,9 +107,14 @@ impl Args {
     }
 
     /// The strategy's answer, if it is possible, and the seconds it took.
-    fn ask(&self, choice: &Choice, database: &Database) -> anyhow::Result<(Assignment, f64)> {
+    fn ask(
+        &self,
+        choice: &Choice,
+        database: &Database,
+        machine: &dyn Topology,
+    ) -> anyhow::Result<(Assignment, f64)> {
         let (name, begin) = (&choice.spec, Instant::now());
-        let answer = choice.strategy.assign(database, &*self.topology, self.seed);
+        let answer = choice.strategy.assign(database, machine, self.seed);
         let took = begin.elapsed().as_secs_f64();
         let answer = answer.with_context(|| format!("{name} gave no answer"))?;
         answer.check(database).map_err(|impossible| {

@@ -3,7 +3,7 @@
 //! One file per subcommand; what they share of reading and writing is in `input` and `output`.
 //!
 //! A process ends with exit code 2 when the remedy is another command line (a flag or a value that is not
-//! understood, a file that is not there, flags that do not fit each other), with 1 when the remedy is
+//! understood, a file or folder that is not there, flags that do not fit each other), with 1 when the remedy is
 //! elsewhere (a file whose content is broken, a strategy that has no answer, a full disk), and with 0
 //! otherwise, also when the reader of its output went away.
 
@@ -26,6 +26,7 @@ mod metrics;
 mod output;
 mod replay;
 mod reproduce;
+mod simulate;
 mod topology;
 
 /// The subcommands beside `run`.
@@ -43,6 +44,8 @@ pub enum Tool {
     Convert(convert::Args),
     /// Shows the distances and links of a machine
     Topology(topology::Args),
+    /// Says how long the messages of a mapped task graph, or of a list, take on a network
+    Simulate(simulate::Args),
     /// Makes a figure of a paper again, and says whether it is as it should be
     Reproduce(reproduce::Args),
 }
@@ -60,6 +63,7 @@ pub fn run(tool: Tool) -> anyhow::Result<()> {
         Tool::Inspect(args) => args.run(),
         Tool::Convert(args) => args.run(),
         Tool::Topology(args) => args.run(),
+        Tool::Simulate(args) => args.run(),
         Tool::Reproduce(args) => args.run(),
     };
     done.map_err(|error| {
@@ -94,11 +98,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
         return error.is_of_the_request();
     }
     if let Some(error) = error.downcast_ref::<GraphError>() {
-        return match error {
-            GraphError::Spec { .. } | GraphError::Read { .. } => true,
-            GraphError::Database(error) => error.is_of_the_request(),
-            _ => false,
-        };
+        return error.is_of_the_request();
     }
     if let Some(error) = error.downcast_ref::<MappingError>() {
         return error.is_of_the_request();
@@ -106,5 +106,8 @@ fn is_usage(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<ReplayError>() {
         return error.is_of_the_request();
     }
-    error.is::<ParamError>() || error.is::<TopologyError>()
+    if let Some(error) = error.downcast_ref::<TopologyError>() {
+        return error.is_of_the_request();
+    }
+    error.is::<ParamError>()
 }

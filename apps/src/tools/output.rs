@@ -5,9 +5,11 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use equipoise_strategies::files::is_of_the_name;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
+use super::usage;
 use crate::Format;
 
 /// Work that takes less than this is not worth a sign of life.
@@ -31,6 +33,11 @@ pub(super) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     Ok(stdout.flush()?)
+}
+
+/// What the sentence says of a file that cannot be written.
+pub(super) fn refused(error: &io::Error, sentence: String) -> anyhow::Error {
+    if is_of_the_name(error) { usage(sentence) } else { anyhow::Error::msg(sentence) }
 }
 
 /// Tells a person what the result does not hold.

@@ -1,10 +1,8 @@
 //! `equipoise replay`: what balancers would have done at recorded load-balancing steps.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
-use equipoise_strategies::Topology;
 use equipoise_strategies::registry::Choice;
 use equipoise_strategies::replay::Request;
 
@@ -24,7 +22,7 @@ pub struct Args {
 
     /// The machine; `help` lists all kinds [default: the recorded one, else flat]
     #[arg(long, value_name = "SPEC", value_parser = input::machine())]
-    topology: Option<Arc<dyn Topology>>,
+    topology: Option<input::Machine>,
 
     /// What would be on another number of PEs, objects in blocks
     #[arg(long, value_name = "P")]
@@ -55,7 +53,7 @@ impl Args {
             step: self.step,
             steps: self.steps,
             pes: self.pes,
-            topology: self.topology,
+            topology: self.topology.transpose()?,
             strategies: self.balancer,
             seed: self.seed,
         };

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use equipoise_strategies::table::seconds;
 use serde::Serialize;
 use serde_json::Value;
@@ -23,7 +23,9 @@ mod leanmd;
 mod mapping;
 mod rows;
 mod topolb;
+mod topolb_network;
 mod treematch;
+mod treematch_runs;
 
 use chart::Series;
 pub(super) use figure::Figure;
@@ -37,8 +39,19 @@ const ALL: &[Figure] = &[
     topolb::TOPOLB_4,
     leanmd::TOPOLB_5,
     leanmd::TOPOLB_6,
+    topolb_network::TOPOLB_TABLE1,
+    topolb_network::TOPOLB_7,
+    topolb_network::TOPOLB_8,
+    topolb_network::TOPOLB_9,
+    topolb_network::TOPOLB_10,
+    topolb_network::TOPOLB_11,
+    treematch_runs::TREEMATCH_4,
     treematch::TREEMATCH_5,
+    treematch_runs::TREEMATCH_6,
+    treematch_runs::TREEMATCH_7,
+    treematch_runs::TREEMATCH_8,
     treematch::TREEMATCH_9,
+    treematch_runs::TREEMATCH_10,
 ];
 
 /// What is made, and where it goes.
@@ -75,6 +88,8 @@ struct Document<'a> {
     figure: &'a str,
     title: &'a str,
     paper: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    notes: &'a str,
     small: bool,
     seed: u64,
     seconds: f64,
@@ -107,8 +122,9 @@ impl Args {
         let Some(figure) = self.figure else { return output::print(&help()) };
         // Better now than when all work is done.
         let folder = self.output.display();
-        fs::create_dir_all(&self.output).with_context(|| {
-            format!("cannot make the folder `{folder}`; name one that can be written to with --output")
+        fs::create_dir_all(&self.output).map_err(|error| {
+            let remedy = "name one that can be written to with --output";
+            output::refused(&error, format!("cannot make the folder `{folder}`: {error}; {remedy}"))
         })?;
         let begin = Instant::now();
         let made = (figure.run)(&Options { small: self.small, seed: self.seed })?;
@@ -117,12 +133,15 @@ impl Args {
         let svg = self.write(figure.name, "svg", &made.chart.svg(figure.title)?)?;
         let text = || {
             let files = format!("Written to {csv} and {svg} in {}.\n", seconds(took));
-            format!("{} ({})\n\n{}{files}", figure.title, figure.paper, tables(&made))
+            let notes = if figure.notes.is_empty() { "" } else { "\n" };
+            let notes = format!("{}{notes}", figure.notes);
+            format!("{} ({})\n\n{}{notes}{files}", figure.title, figure.paper, tables(&made))
         };
         let document = Document {
             figure: figure.name,
             title: figure.title,
             paper: figure.paper,
+            notes: figure.notes,
             small: self.small,
             seed: self.seed,
             seconds: took,
@@ -133,22 +152,27 @@ impl Args {
             svg: svg.clone(),
         };
         output::show(self.format, text, &document)?;
-        let missed = made.criteria.iter().filter(|criterion| !criterion.met).count();
-        if self.strict && missed > 0 {
-            let all = made.criteria.len();
-            bail!("{}: missed {missed} of the {all} criteria", figure.name);
-        }
-        Ok(())
+        if self.strict { demand(figure.name, &made.criteria) } else { Ok(()) }
     }
 
     /// Writes a file of the figure and returns its name.
     fn write(&self, name: &str, extension: &str, text: &str) -> anyhow::Result<String> {
         let path = self.output.join(format!("{name}.{extension}"));
         let shown = path.display().to_string();
-        fs::write(&path, text).with_context(|| {
-            format!("cannot write `{shown}`; make room, or name another folder with --output")
+        fs::write(&path, text).map_err(|error| {
+            let remedy = "make room, or name another folder with --output";
+            output::refused(&error, format!("cannot write `{shown}`: {error}; {remedy}"))
         })?;
         Ok(shown)
+    }
+}
+
+/// Nothing, if all criteria of a figure are met.
+fn demand(name: &str, criteria: &[Criterion]) -> anyhow::Result<()> {
+    let missed = criteria.iter().filter(|criterion| !criterion.met).count();
+    match missed {
+        0 => Ok(()),
+        _ => bail!("{name}: missed {missed} of the {} criteria", criteria.len()),
     }
 }
 
@@ -160,4 +184,23 @@ fn tables(made: &FigureResult) -> String {
     };
     let criteria: String = made.criteria.iter().map(line).collect();
     format!("{}\n{criteria}\n", made.rows.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::axis::Axis;
+    use super::chart::Chart;
+    use super::rows::Rows;
+    use super::*;
+
+    #[test]
+    fn what_is_missed_is_said_and_is_an_error_where_all_is_demanded() {
+        let criteria = vec![Criterion::new("A", 1, true), Criterion::new("B", "2 of 3", false)];
+        let chart = Chart { x: Axis::log("x"), y: Axis::log("y"), series: Vec::new() };
+        let made = FigureResult { rows: Rows::new([("pes", "p")]), chart, criteria };
+        assert_eq!(tables(&made), "p\n\nmet     A: 1\nmissed  B: 2 of 3\n\n");
+        assert!(demand("figure", &made.criteria[..1]).is_ok());
+        let error = demand("figure", &made.criteria).expect_err("B is missed").to_string();
+        assert_eq!(error, "figure: missed 1 of the 2 criteria");
+    }
 }

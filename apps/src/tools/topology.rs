@@ -1,7 +1,5 @@
 //! `equipoise topology`: how far apart the PEs of a machine are, and over which links they talk.
 
-use std::sync::Arc;
-
 use equipoise_strategies::Topology;
 use equipoise_strategies::table::{aligned, bytes, pairs, percent, seconds};
 use equipoise_strategies::topology::{Hierarchy, Link};
@@ -24,7 +22,7 @@ const MAX_LISTED_PES: usize = 1 << 12;
 pub struct Args {
     /// The machine, as in torus:4x4x4; `help` lists all kinds
     #[arg(value_name = "SPEC", value_parser = input::machine())]
-    machine: Arc<dyn Topology>,
+    machine: input::Machine,
 
     /// List the distances between all PEs, a line per PE
     #[arg(long)]
@@ -52,8 +50,8 @@ struct Document {
     average_distance: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     histogram: Option<Vec<Bar>>,
-    /// Nodes of each level of the tree whose leaves are the PEs, root first; none on machines that are no
-    /// tree.
+    /// Nodes of each level of the tree whose leaves are the PEs, root first; none on machines that have no
+    /// [`Topology::hierarchy`].
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes_per_level: Option<Vec<usize>>,
     /// The tree in words, and the least and largest bandwidth of a link.
@@ -86,7 +84,7 @@ struct Crossed {
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let machine = &*self.machine;
+        let machine = &*self.machine?;
         let pes = machine.pes();
         if self.distances && pes > MAX_LISTED_PES {
             let sentence =

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::{Assignment, Impossible};
 use crate::Database;
 use crate::database::file::write_whole;
+use crate::files::{self, NOT_TEXT, Unread};
 
 /// What a mapping file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct MappingFile {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MappingError {
-    /// The file system does not give it, or it is not text.
+    /// The file system does not give it.
     #[error("cannot read the mapping `{}`: {source}; check its name and that it may be read", .path.display())]
     Read {
         /// The file.
@@ -70,7 +71,11 @@ pub enum MappingError {
 impl MappingError {
     /// Whether another name is the remedy; otherwise the file does not fit, or there is no room.
     pub fn is_of_the_request(&self) -> bool {
-        matches!(self, MappingError::Read { .. })
+        match self {
+            MappingError::Read { .. } => true,
+            MappingError::Write { source, .. } => files::is_of_the_name(source),
+            MappingError::Length { .. } | MappingError::Line { .. } => false,
+        }
     }
 }
 
@@ -80,9 +85,11 @@ impl MappingFile {
     /// # Errors
     /// When the file cannot be read, or a line is not a PE number.
     pub fn read(path: &Path) -> Result<Self, MappingError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| MappingError::Read { path: path.into(), source })?;
         let mut mapping = MappingFile { path: path.into(), ..MappingFile::default() };
+        let text = files::text(path).map_err(|unread| match unread {
+            Unread::System(source) => MappingError::Read { path: path.into(), source },
+            Unread::NotText(line) => mapping.at(line as u32, NOT_TEXT.into()),
+        })?;
         for (line, text) in (1..).zip(text.lines().map(str::trim)) {
             if text.is_empty() || text.starts_with('#') {
                 continue;
@@ -102,11 +109,19 @@ impl MappingFile {
     /// # Errors
     /// When it has another number of lines than the database objects, or names a PE that there is not.
     pub fn placement(&self, database: &Database) -> Result<&[u32], MappingError> {
-        let (lines, objects) = (self.pe_of.len(), database.objects.len());
+        self.of(database.objects.len(), database.pes.len())
+    }
+
+    /// The PE of each of so many objects, on a machine with so many PEs.
+    ///
+    /// # Errors
+    /// As [`Self::placement`].
+    pub fn of(&self, objects: usize, pes: usize) -> Result<&[u32], MappingError> {
+        let lines = self.pe_of.len();
         if lines != objects {
             return Err(MappingError::Length { path: self.path.clone(), lines, objects });
         }
-        self.below(database.pes.len())
+        self.below(pes)
     }
 
     /// The PEs it names, in order, on a machine with so many PEs.
@@ -233,7 +248,9 @@ mod tests {
         let nowhere = folder.path().join("no/such/place");
         let error = write(&nowhere, &[0]).expect_err("no place");
         assert!(error.to_string().contains("cannot write the mapping `"), "{error}");
-        assert!(!error.is_of_the_request());
+        assert!(error.is_of_the_request());
+        let full = MappingError::Write { path: nowhere.clone(), source: io::ErrorKind::StorageFull.into() };
+        assert!(!full.is_of_the_request());
         let error = MappingFile::read(&nowhere).expect_err("no file");
         assert!(error.to_string().contains("cannot read the mapping `"), "{error}");
         assert!(error.is_of_the_request());

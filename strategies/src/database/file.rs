@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{Dump, binary, charm, json};
+use crate::files;
 
 /// Why a database file cannot be read or written: a sentence that names the file, what is wrong, and the
 /// remedy.
@@ -58,7 +59,11 @@ pub enum DatabaseError {
 impl DatabaseError {
     /// Whether another name or step is the remedy; otherwise the file is broken, or there is no room.
     pub fn is_of_the_request(&self) -> bool {
-        matches!(self, DatabaseError::Read { .. } | DatabaseError::Steps { .. })
+        match self {
+            DatabaseError::Read { .. } | DatabaseError::Steps { .. } => true,
+            DatabaseError::Write { source, .. } => files::is_of_the_name(source),
+            DatabaseError::Refused { .. } => false,
+        }
     }
 }
 
@@ -203,8 +208,12 @@ fn steps_of_base(base: &Path) -> Result<Vec<u64>, DatabaseError> {
     let mut steps: Vec<u64> = entries.filter_map(|entry| same_base(entry.path())).collect();
     steps.sort_unstable();
     if steps.is_empty() {
-        let what = "there is no such file, and none of that name followed by the number of a step";
-        let source = io::Error::new(io::ErrorKind::NotFound, what);
+        let (kind, what) = match base.is_dir() {
+            true => (io::ErrorKind::IsADirectory, "it is a folder"),
+            false => (io::ErrorKind::NotFound, "there is no such file"),
+        };
+        let none = "and there is no file of that name followed by the number of a step";
+        let source = io::Error::new(kind, format!("{what}, {none}"));
         return Err(DatabaseError::Read { path: base.into(), source });
     }
     Ok(steps)
@@ -396,8 +405,9 @@ mod tests {
         check_error(Dump::read(&path), &["mesh.graph", "cannot read", "check its name"]);
         check_error(
             Dump::read_steps(&path, None, None),
-            &["mesh.graph", "no such file, and none of that name"],
+            &["mesh.graph", "there is no such file, and there is no file of that name followed by"],
         );
+        check_error(Dump::read_steps(folder.path(), None, None), &["it is a folder, and there is no file"]);
         fs::write(&path, "3 2\n2\n1 3\n2\n").unwrap();
         check_error(Dump::read(&path), &["mesh.graph", "is not a database: readable are", "8.x and 6.10"]);
         fs::write(&path, "").unwrap();

@@ -9,24 +9,19 @@ use std::fmt::Write as _;
 use super::{Fault, MAX_VERTICES, check_sparsity, edge, ends, merge, tasks};
 use crate::database::Database;
 
+/// A line of a file: sender, receiver, bytes and messages.
+pub(crate) type Row = (u32, u32, u64, u64);
+
 /// The task graph of a file with this text.
 pub(super) fn read(text: &str) -> Result<Database, Fault> {
-    let (mut edges, mut vertices, mut seen) = (Vec::new(), 0, false);
+    let (mut edges, mut vertices) = (Vec::new(), 0);
     // The line of the highest vertex.
     let mut last = 1;
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let is_first = !std::mem::replace(&mut seen, true);
-        if is_first && line.starts_with(|first: char| first.is_alphabetic() || first == '"') {
-            continue;
-        }
-        let (from, to, bytes, messages) = parse_line(line).map_err(|reason| (number + 1, reason))?;
+    for row in rows(text) {
+        let (number, (from, to, bytes, messages)) = row?;
         let highest = from.max(to) as usize;
         if highest >= vertices {
-            (vertices, last) = (highest + 1, number + 1);
+            (vertices, last) = (highest + 1, number);
         }
         if from != to {
             edges.push(edge(from, to, messages, bytes));
@@ -36,6 +31,18 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
     let mut database = tasks(vertices);
     database.edges = merge(edges).map_err(|reason| (1, reason))?;
     Ok(database)
+}
+
+/// The lines that count, with their numbers from 1, or what is wrong with them.
+pub(crate) fn rows(text: &str) -> impl Iterator<Item = Result<(usize, Row), Fault>> {
+    let counts = |&(_, line): &(usize, &str)| !line.is_empty() && !line.starts_with('#');
+    let lines = (1..).zip(text.lines().map(str::trim)).filter(counts);
+    let is_names = |line: &str| line.starts_with(|first: char| first.is_alphabetic() || first == '"');
+    let after_names = lines.enumerate().filter(move |&(place, (_, line))| place > 0 || !is_names(line));
+    after_names.map(|(_, (number, line))| match parse_line(line) {
+        Ok(row) => Ok((number, row)),
+        Err(reason) => Err((number, reason)),
+    })
 }
 
 /// The text of a file. Where nobody talks to the last object, it talks to itself, so that it is counted.
@@ -53,7 +60,7 @@ pub(super) fn write(database: &Database) -> String {
     text
 }
 
-fn parse_line(line: &str) -> Result<(u32, u32, u64, u64), String> {
+fn parse_line(line: &str) -> Result<Row, String> {
     let expected = || format!("expected `src,dst,bytes` or `src,dst,bytes,messages`, found `{line}`");
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     if !(3..=4).contains(&fields.len()) {

@@ -1,4 +1,5 @@
-//! Task graphs by formula: grids, rings, k neighbors, random graphs, and (in a file of its own) LeanMD.
+//! Task graphs by formula: grids, rings, k neighbors, trees, butterflies, random graphs, and (in a file of its
+//! own) LeanMD.
 //!
 //! A spec is the generator's name, a colon, and arguments separated by commas. But for LeanMD, every task
 //! has a load of one second, and `bytes=B` gives every edge B bytes each way (1 if it is left out, so that
@@ -33,11 +34,7 @@ pub const ALL: &[Generator] = &[
         form: "ring:64",
         help: "Neighbors on a ring.",
         keys: &["bytes"],
-        make: |arguments| {
-            let [size] = arguments.positional(["the number of tasks"])?;
-            let size = size.parse().map_err(|_| format!("expected a number of tasks, found `{size}`"))?;
-            uniform(arguments, k_neighbor(size, 2)?)
-        },
+        make: |arguments| uniform(arguments, k_neighbor(one_number(arguments)?, 2)?),
     },
     Generator {
         name: "kneighbor",
@@ -45,14 +42,30 @@ pub const ALL: &[Generator] = &[
         help: "i and i+1 .. i+k/2 on a ring; if k is odd also i and i+(k+1)/2.",
         keys: &["bytes"],
         make: |arguments| {
-            let [size, k] = arguments.positional(["the number of tasks", "the number of neighbors"])?;
-            let parse = |text: &str| text.parse().map_err(|_| format!("expected a number, found `{text}`"));
-            let (size, k): (usize, usize) = (parse(size)?, parse(k)?);
+            let (size, k) = two_numbers(arguments, "the number of neighbors")?;
             if k >= size {
                 return Err(format!("a ring of {size} tasks has no {k} neighbors for each; use fewer"));
             }
             uniform(arguments, k_neighbor(size, k)?)
         },
+    },
+    Generator {
+        name: "tree",
+        form: "tree:31,2",
+        help: "Task i and its children k*i+1 .. k*i+k, as far as there are so many tasks (sums and broadcasts).",
+        keys: &["bytes"],
+        make: |arguments| {
+            let (size, k) = two_numbers(arguments, "the number of children")?;
+            uniform(arguments, tree(size, k)?)
+        },
+    },
+    Generator {
+        name: "butterfly",
+        form: "butterfly:64",
+        help: "i and i with any one bit changed, a bit per stage: the exchanges of a fast Fourier transform of \
+               2^stages tasks.",
+        keys: &["bytes"],
+        make: |arguments| uniform(arguments, butterfly(one_number(arguments)?)?),
     },
     Generator {
         name: "random",
@@ -165,6 +178,19 @@ fn uniform(arguments: &Arguments, pattern: Pattern) -> Result<Database, String> 
     Ok(database)
 }
 
+/// The number of tasks, which is all that stands after the colon.
+fn one_number(arguments: &Arguments) -> Result<usize, String> {
+    let [size] = arguments.positional(["the number of tasks"])?;
+    size.parse().map_err(|_| format!("expected a number of tasks, found `{size}`"))
+}
+
+/// The number of tasks, and another one.
+fn two_numbers(arguments: &Arguments, other: &str) -> Result<(usize, usize), String> {
+    let [size, other] = arguments.positional(["the number of tasks", other])?;
+    let parse = |text: &str| text.parse().map_err(|_| format!("expected a number, found `{text}`"));
+    Ok((parse(size)?, parse(other)?))
+}
+
 fn grid(arguments: &Arguments, wraps: bool) -> Result<Pattern, String> {
     let [sizes] = arguments.positional(["sizes such as 16x16"])?;
     let grid = Grid::parse(sizes, wraps)?;
@@ -187,6 +213,27 @@ fn k_neighbor(vertices: usize, k: usize) -> Result<Pattern, String> {
     pairs.sort_unstable();
     pairs.dedup();
     pairs.retain(|(a, b)| a != b);
+    Ok(Pattern { vertices, pairs, grid: None })
+}
+
+fn tree(vertices: usize, children: usize) -> Result<Pattern, String> {
+    check_size(vertices, vertices)?;
+    if children == 0 && vertices > 1 {
+        return Err(format!("a tree of {vertices} tasks has at least 1 child for each; use more"));
+    }
+    let pairs = (1..vertices).map(|v| (((v - 1) / children) as u32, v as u32)).collect();
+    Ok(Pattern { vertices, pairs, grid: None })
+}
+
+fn butterfly(vertices: usize) -> Result<Pattern, String> {
+    if !vertices.is_power_of_two() {
+        return Err(format!("the tasks of a butterfly are a power of 2, not {vertices}"));
+    }
+    let stages = vertices.ilog2();
+    check_size(vertices, vertices / 2 * stages as usize)?;
+    let lower =
+        |bit: usize| (0..vertices).filter(move |v| v & bit == 0).map(move |v| (v as u32, (v | bit) as u32));
+    let pairs = (0..stages).flat_map(|stage| lower(1 << stage)).collect();
     Ok(Pattern { vertices, pairs, grid: None })
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::database::file::write_whole;
 use crate::database::{Database, DatabaseError, Dump, Edge, End, Object, ObjectIndex, PeRecord};
+use crate::files::{self, NOT_TEXT, Unread};
 use crate::spelling::{nearest, suggestion};
 
 mod csv;
@@ -18,6 +19,8 @@ mod matrix_market;
 mod metis_format;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use csv::rows as edge_list;
 
 /// An undirected weighted graph in compressed sparse rows.
 ///
@@ -220,6 +223,18 @@ pub enum GraphError {
     Database(#[from] DatabaseError),
 }
 
+impl GraphError {
+    /// Whether another spec or name is the remedy; otherwise a file is broken, or there is no room.
+    pub fn is_of_the_request(&self) -> bool {
+        match self {
+            GraphError::Spec { .. } | GraphError::Read { .. } => true,
+            GraphError::Write { source, .. } => files::is_of_the_name(source),
+            GraphError::Content { .. } => false,
+            GraphError::Database(error) => error.is_of_the_request(),
+        }
+    }
+}
+
 /// What is wrong with a line of a file: its number, from 1, and a sentence.
 type Fault = (usize, String);
 
@@ -300,11 +315,12 @@ pub fn load_steps(spec: &str) -> Result<Dump, GraphError> {
 
 /// The task graph in a file of that kind.
 fn read(path: &Path, format: &Format) -> Result<Database, GraphError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| GraphError::Read { path: path.into(), source })?;
     let content = |(line, reason)| GraphError::Content { path: path.into(), line, reason };
-    // Some programs put a byte-order mark before the text.
-    (format.read)(text.strip_prefix('\u{feff}').unwrap_or(&text)).map_err(content)
+    let text = files::text(path).map_err(|unread| match unread {
+        Unread::System(source) => GraphError::Read { path: path.into(), source },
+        Unread::NotText(line) => content((line, NOT_TEXT.into())),
+    })?;
+    (format.read)(&text).map_err(content)
 }
 
 /// What a person can write where a task graph is asked for: every generator, and the files.

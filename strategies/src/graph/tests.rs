@@ -53,6 +53,12 @@ fn generators_make_the_edges_their_names_say() {
         &[(0, 1), (0, 2), (0, 4), (0, 5), (1, 2), (1, 3), (1, 5), (2, 3), (2, 4), (3, 4), (3, 5), (4, 5)],
     );
     check_pairs("kneighbor:4,3", 4, &[(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]);
+    check_pairs("tree:6,2", 6, &[(0, 1), (0, 2), (1, 3), (1, 4), (2, 5)]);
+    check_pairs("tree:5,9", 5, &[(0, 1), (0, 2), (0, 3), (0, 4)]);
+    check_pairs("tree:3,1", 3, &[(0, 1), (1, 2)]);
+    check_pairs("tree:1,0", 1, &[]);
+    check_pairs("butterfly:1", 1, &[]);
+    check_pairs("butterfly:4", 4, &[(0, 1), (0, 2), (1, 3), (2, 3)]);
     check_pairs("random:n=4,degree=3", 4, &[(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]);
     check_pairs("random:n=4,degree=0", 4, &[]);
 }
@@ -200,6 +206,12 @@ fn what_is_wrong_with_a_spec_is_said() {
         ("kneighbor:4,4", "a ring of 4 tasks has no 4 neighbors for each"),
         ("kneighbor:1000000,1000", "it has more than"),
         ("random:n=5", "`degree=` must be given"),
+        ("tree:5", "expected the number of tasks, then the number of children; found 1"),
+        ("tree:5,0", "a tree of 5 tasks has at least 1 child for each"),
+        ("tree:99999999999,2", "it has more than"),
+        ("butterfly:12", "the tasks of a butterfly are a power of 2, not 12"),
+        ("butterfly:0", "the tasks of a butterfly are a power of 2, not 0"),
+        ("butterfly:8,2", "expected the number of tasks; found 2"),
         ("random:n=5,degree=5", "the mean degree of 5 tasks is 0 to 4, not 5"),
         ("random:n=5,degree=-1", "the mean degree of 5 tasks is 0 to 4, not -1"),
         ("random:n=5,degree=NaN", "not NaN"),

@@ -10,7 +10,7 @@
 //! step, so nodes with more load than others keep it.
 //!
 //! Choices where the paper leaves one:
-//! - a node is what hangs below the root, if that is several PEs; where the root's children are PEs, the
+//! - a node is the right part of a product, or what hangs below the root; where that is a single PE, the
 //!   machine is one node. `level` says otherwise (`level=2` where switches are above the nodes);
 //! - part i of a node belongs to its i-th core in tree order: parts are next to those they talk to;
 //! - what is placed well does not migrate for nothing: the groups stay as they are, and a node keeps the
@@ -50,8 +50,8 @@ pub const NAMED: Named = Named {
         Param {
             key: "level",
             default: "auto",
-            help: "where the nodes are, in levels below the root of the machine's tree; `auto`: 1, or 0 (all is \
-                   one node) if those are single PEs",
+            help: "where the nodes are, in levels below the root of the machine's tree; `auto`: where the parts \
+                   of a product meet, else 1, or 0 (all is one node) if those are single PEs",
         },
         SURPLUS,
         RESTARTS,
@@ -80,7 +80,9 @@ pub const NAMED: Named = Named {
 pub struct TmlbTreeBased {
     /// What makes objects belong together.
     pub affinity: Affinity,
-    /// The level of the nodes, in levels below the root; `None`: 1, or 0 if those are single PEs.
+    /// The level of the nodes, in levels below the root; `None`: [`Hierarchy::node_level`].
+    ///
+    /// [`Hierarchy::node_level`]: crate::topology::Hierarchy::node_level
     pub level: Option<usize>,
     /// What a core takes of another's part when its own is used up.
     pub surplus: Surplus,
@@ -103,8 +105,7 @@ impl Strategy for TmlbTreeBased {
         let available = check(database, topology)?;
         let machine = Machine::of(topology, database);
         let deepest = machine.tree.depth();
-        let has_nodes = || deepest > 1 && machine.tree.nodes(1).any(|node| node.len() > 1);
-        let level = self.level.unwrap_or_else(|| usize::from(has_nodes()));
+        let level = self.level.unwrap_or_else(|| machine.tree.node_level());
         if level > deepest {
             let spec = topology.spec();
             return Err(StrategyError(format!(
@@ -347,6 +348,19 @@ mod tests {
         let error =
             assign_on("TMLB_TREEBASED:level=3", &dealt("ring:8", 8), "tree:2:4").expect_err("no level 3");
         assert!(error.0.contains("the tree of `tree:2:4/4:2` has only 2"), "{error}");
+    }
+
+    #[test]
+    fn nodes_are_those_of_a_product_whatever_their_network_is() {
+        for network in ["torus:3x3", "mesh:9", "fattree:3:3"] {
+            let (machine, database) = (format!("{network}*tree:2:4/2:1"), dealt("kneighbor:300,7", 72));
+            let answer = assign_on("TMLB_TREEBASED", &database, &machine).expect("an answer").pe_of;
+            // What was on a PE went to a node as a group, and stayed there when that was balanced.
+            let node = |object: usize| answer[object] / 8;
+            assert!((72..300).all(|object| node(object) == node(object % 72)), "{machine}: {answer:?}");
+            let moved = |level| assign_on(level, &database, &machine).expect("an answer").pe_of != answer;
+            assert!(moved("TMLB_TREEBASED:level=1") && !moved("TMLB_TREEBASED:level=2"), "{machine}");
+        }
     }
 
     #[test]

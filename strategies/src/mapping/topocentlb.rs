@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
     use crate::graph::load;
-    use crate::testing::{assign_on, communication, reference};
+    use crate::testing::{assign_on, communication};
     use crate::topology;
 
     fn hops_per_byte(spec: &str, graph: &str, machine: &str) -> f64 {
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn an_independent_implementation_has_the_same_hops_per_byte() {
-        let Some(table) = reference("simgrid/hops_per_byte_ref.csv") else { return };
+        let table = include_str!("../../tests/data/hops_per_byte_ref.csv");
         let mut rows = 0;
         for line in table.lines().skip(1) {
             let cells: Vec<&str> = line.split(',').collect();
@@ -155,7 +155,7 @@ mod tests {
             assert!((found - expected).abs() <= 6e-5, "{line}: {found}");
             rows += 1;
         }
-        assert_eq!(rows, 19);
+        assert!(rows > 18, "the table has {rows} rows");
     }
 
     /// As described, with keys and costs computed anew each time.

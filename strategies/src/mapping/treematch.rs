@@ -16,7 +16,7 @@
 //! - groups are in the order of their lowest members, and leaves in tree order whatever their PEs are
 //!   called, so physical core numbers do no harm;
 //! - a machine that is no tree (a grid, a graph) gets a tree of its numbers, with the prime factors of the
-//!   number of PEs as arities.
+//!   number of PEs as arities; in a product its nodes are the leaves of such a tree.
 //!
 //! The algorithm knows neither PEs that take nothing, nor uneven trees, nor objects that stay and draw others
 //! to them. Where there are such, [`super::treematch_const`] takes over, which was made for them.

@@ -14,19 +14,26 @@ use std::sync::Arc;
 use crate::Topology;
 use crate::params::{Param, ParamError, Params};
 
+pub mod batch;
 mod events;
 pub mod exchange;
 mod flow;
 mod ideal;
+mod lanes;
+mod lines;
+mod packet;
 mod wires;
+mod wormhole;
 
 pub use events::Events;
 pub use flow::{Flow, Sharing};
 pub use ideal::Ideal;
+pub use packet::{Packet, Routing};
 pub use wires::Wires;
+pub use wormhole::Wormhole;
 
 /// Every kind of network, in the order help lists them.
-pub const ALL: &[&Kind] = &[&ideal::KIND, &flow::KIND];
+pub const ALL: &[&Kind] = &[&ideal::KIND, &flow::KIND, &packet::KIND, &wormhole::KIND];
 
 /// A kind of network as a spec names it.
 pub struct Kind {
@@ -103,6 +110,17 @@ pub struct Arrival {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NetworkError(pub String);
+
+/// The value of the key `ejection`: bytes per second a PE receives at most.
+fn ejection(params: &mut Params, injection: Option<f64>) -> Result<Option<f64>, ParamError> {
+    let value: String = params.take("ejection")?;
+    match (value.as_str(), value.parse()) {
+        ("injection", _) => Ok(injection),
+        ("none", _) => Ok(None),
+        (_, Ok(limit)) if f64::is_finite(limit) && limit > 0.0 => Ok(Some(limit)),
+        _ => Err(params.bad("ejection", &value, "expected a number above 0, `injection`, or `none`")),
+    }
+}
 
 /// The network of a spec such as `ideal:latency=1e-6`.
 ///

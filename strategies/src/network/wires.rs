@@ -71,7 +71,12 @@ impl Wires {
         route.clear();
         self.machine.route(from as usize, to as usize, route);
         for &link in route.iter() {
-            self.bytes[link] = self.bytes[link].saturating_add(bytes);
+            self.book(link, bytes);
         }
+    }
+
+    /// Books bytes on a link that were not routed here.
+    pub fn book(&mut self, link: usize, bytes: u64) {
+        self.bytes[link] = self.bytes[link].saturating_add(bytes);
     }
 }

@@ -11,8 +11,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::spec::{as_part, keyed};
-use super::{Hierarchy, Link, Topology, file, rename};
+use super::spec::{as_part, from_file, keyed};
+use super::{Fault, Hierarchy, Link, Topology, rename};
 use crate::random::{below, generator};
 
 /// What help says of allocations.
@@ -25,8 +25,8 @@ pub const HELP: (&str, &str) = (
 /// The stream of random numbers that choose nodes.
 const STREAM: u64 = 0x616c_6c6f_6361_7465;
 
-/// How many entries of a row of the machine take as long as one distance asked for alone.
-const MAX_ROW_SHARE: usize = 32;
+/// How many entries of a row of the machine take about as long as one distance asked for alone.
+const MAX_ROW_SHARE: usize = 8;
 
 /// No PE.
 const NONE: u32 = u32::MAX;
@@ -67,11 +67,12 @@ impl Allocation {
     }
 
     /// The allocation that `text` describes, which stands between the brackets.
-    pub(super) fn parse(machine: Arc<dyn Topology>, text: &str) -> Result<Self, String> {
+    pub(super) fn parse(machine: Arc<dyn Topology>, text: &str) -> Result<Self, Fault> {
         if let Some(name) = text.strip_prefix('@') {
-            let in_file = |reason| format!("{name}: {reason}");
-            let nodes = read(&file::text("nodes", name)?, &*machine).map_err(in_file)?;
-            return Allocation::of(machine, nodes, text.to_string()).map_err(in_file);
+            return from_file("nodes", name, |lines| {
+                let nodes = read(lines, &*machine)?;
+                Allocation::of(machine, nodes, text.to_string())
+            });
         }
         if let Some(arguments) = text.strip_prefix("random:") {
             let (count, rest) = arguments.split_once(',').unwrap_or((arguments, ""));
@@ -80,12 +81,13 @@ impl Allocation {
             })?;
             let [seed] = keyed(rest, ["seed"], [Some(0)])?;
             if count > machine.pes() {
-                return Err(format!("there are {} nodes, and not {count} to choose", machine.pes()));
+                return Err(format!("there are {} nodes, and not {count} to choose", machine.pes()).into());
             }
             let nodes = draw(machine.pes(), count, seed);
-            return Allocation::of(machine, nodes, format!("random:{count},seed={seed}"));
+            return Ok(Allocation::of(machine, nodes, format!("random:{count},seed={seed}"))?);
         }
-        Allocation::new(machine.clone(), list(text, &*machine)?)
+        let nodes = list(text, &*machine)?;
+        Ok(Allocation::new(machine, nodes)?)
     }
 }
 
@@ -181,6 +183,11 @@ impl Topology for Allocation {
         row.iter_mut().zip(&self.nodes).for_each(|(distance, &node)| *distance = whole[node as usize]);
     }
 
+    /// To know better one would have to look at all pairs, of which there may be 10^14.
+    fn diameter(&self) -> u32 {
+        self.machine.diameter()
+    }
+
     fn links(&self) -> usize {
         self.machine.links()
     }
@@ -199,6 +206,10 @@ impl Topology for Allocation {
 
     fn route(&self, a: usize, b: usize, links: &mut Vec<usize>) {
         self.machine.route(self.nodes[a] as usize, self.nodes[b] as usize, links);
+    }
+
+    fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
+        self.machine.onward(self.nodes[a] as usize, self.nodes[b] as usize, crossed, links);
     }
 
     fn hierarchy(&self) -> Option<Hierarchy> {

@@ -141,6 +141,20 @@ impl FatTree {
         )
     }
 
+    /// Height, node and plane of the switch (or PE) at the end of a link.
+    fn end(&self, link: usize) -> (usize, usize, usize) {
+        let height = self.levels.partition_point(|level| level.first_link <= link) - 1;
+        let level = &self.levels[height];
+        let cable = (link - level.first_link) / 2;
+        let (child, plane) = (cable / level.planes, cable % level.planes);
+        let is_up = (link - level.first_link).is_multiple_of(2);
+        if is_up {
+            (height + 1, child / level.arity, plane)
+        } else {
+            (height, child, plane % level.planes_below)
+        }
+    }
+
     /// What a person calls a switch, or the PE if its height is 0.
     fn name(height: usize, node: usize, plane: usize) -> String {
         if height == 0 { node.to_string() } else { format!("switch {height}.{node}.{plane}") }
@@ -211,6 +225,24 @@ impl Topology for FatTree {
         };
         links.extend(levels.iter().map(|level| cable(level, a)));
         links.extend(levels.iter().rev().map(|level| cable(level, b) + 1));
+    }
+
+    /// Up to any parent while `b` is not below; there is one way down.
+    fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
+        let (height, node, plane) = crossed.map_or((0, a, 0), |link| self.end(link));
+        let pes_below = self.levels.get(height).map_or(self.pes(), |level| level.pes_per_child);
+        if b / pes_below != node {
+            let level = &self.levels[height];
+            let digit = b % level.planes / level.planes_below;
+            let up = |step| {
+                let parent = (digit + step) % level.parents;
+                level.first_link + 2 * (node * level.planes + plane + parent * level.planes_below)
+            };
+            links.extend((0..level.parents).map(up));
+        } else if height > 0 {
+            let level = &self.levels[height - 1];
+            links.push(level.first_link + 2 * (b / level.pes_per_child * level.planes + plane) + 1);
+        }
     }
 
     fn hierarchy(&self) -> Option<Hierarchy> {

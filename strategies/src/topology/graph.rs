@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, MAX_TABLE_PES, Topology};
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Fault, Kind, Link, MAX_TABLE_PES, Topology};
 use crate::graph::{Graph, is_graph_file, load};
 
 /// `graph:FILE` for the table of machines.
@@ -82,15 +82,21 @@ impl MachineGraph {
         Ok(machine)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, Fault> {
         if !text.contains(':') && !is_graph_file(Path::new(text)) {
             return Err(format!(
                 "expected a file whose name ends in .graph, .mtx or .csv, or a generated graph such as \
                  kneighbor:64,4; found `{text}`"
-            ));
+            )
+            .into());
         }
-        let tasks = load(text).map_err(|error| error.to_string())?;
-        MachineGraph::new(text, Graph::of(&tasks))
+        let tasks = load(text).map_err(|error| match error.is_of_the_request() {
+            true => Fault::Spec(error.to_string()),
+            false => Fault::Content(error.to_string()),
+        })?;
+        // A generated graph is as the spec says.
+        let fault = if is_graph_file(Path::new(text)) { Fault::Content } else { Fault::Spec };
+        MachineGraph::new(text, Graph::of(&tasks)).map_err(fault)
     }
 
     /// The distances from `a` to all PEs.
@@ -136,6 +142,17 @@ impl MachineGraph {
                 }
             }
         }
+    }
+
+    /// The links of `at` that are on a shortest way to `b`, by the PE they reach.
+    fn nearer(&self, at: usize, b: usize) -> impl Iterator<Item = usize> {
+        let (offsets, targets, weights) = self.graph.rows();
+        let to_go = self.row(b);
+        let is_nearer = move |&link: &usize| {
+            let left = to_go[targets[link] as usize];
+            left.checked_add(self.length(weights[link])) == Some(to_go[at])
+        };
+        (offsets[at]..offsets[at + 1]).filter(is_nearer)
     }
 
     fn length(&self, weight: u64) -> u32 {
@@ -186,18 +203,16 @@ impl Topology for MachineGraph {
     }
 
     fn route(&self, a: usize, b: usize, links: &mut Vec<usize>) {
-        let (offsets, targets, weights) = self.graph.rows();
-        let to_go = self.row(b);
         let mut at = a;
-        while at != b {
-            let is_nearer = |&link: &usize| {
-                let left = to_go[targets[link] as usize];
-                left.checked_add(self.length(weights[link])) == Some(to_go[at])
-            };
-            let Some(link) = (offsets[at]..offsets[at + 1]).find(is_nearer) else { return };
+        while let Some(link) = self.nearer(at, b).next() {
             links.push(link);
-            at = targets[link] as usize;
+            at = self.graph.rows().1[link] as usize;
         }
+    }
+
+    fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
+        let at = crossed.map_or(a, |link| self.graph.rows().1[link] as usize);
+        links.extend(self.nearer(at, b));
     }
 }
 

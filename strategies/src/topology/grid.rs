@@ -117,6 +117,12 @@ impl Dimension {
         if self.is_ring() { 2 * self.size } else { 2 * (self.size - 1) }
     }
 
+    /// The first link of the line that the PE is on, and how many positive ones there are.
+    fn line_of(&self, pe: usize) -> (usize, usize) {
+        let line = pe / (self.stride * self.size) * self.stride + pe % self.stride;
+        (self.first_link + line * self.links_per_line(), self.links_per_line() / 2)
+    }
+
     fn coordinate(&self, pe: usize) -> usize {
         pe / self.stride % self.size
     }
@@ -162,6 +168,21 @@ impl Topology for Grid {
         }
     }
 
+    /// A division and a look at a table per dimension.
+    fn distances_to(&self, a: usize, others: &[u32], row: &mut [u32]) {
+        row.fill(0);
+        let mut places = others.to_vec();
+        for d in &self.dimensions {
+            let from = d.coordinate(a);
+            let steps: Vec<u32> = (0..d.size).map(|to| d.distance(from, to) as u32).collect();
+            for (place, distance) in places.iter_mut().zip(&mut *row) {
+                let further = *place / d.size as u32;
+                *distance += steps[(*place - further * d.size as u32) as usize];
+                *place = further;
+            }
+        }
+    }
+
     fn diameter(&self) -> u32 {
         let farthest = |d: &Dimension| if d.is_ring() { d.size / 2 } else { d.size - 1 };
         self.dimensions.iter().map(|d| farthest(d) as u32).sum()
@@ -188,9 +209,7 @@ impl Topology for Grid {
             if from == to {
                 continue;
             }
-            let line = at / (d.stride * d.size) * d.stride + at % d.stride;
-            let first = d.first_link + line * d.links_per_line();
-            let positive = d.links_per_line() / 2;
+            let (first, positive) = d.line_of(at);
             let forward = (to + d.size - from) % d.size;
             let is_forward = if d.is_ring() { 2 * forward <= d.size } else { from < to };
             if is_forward {
@@ -202,6 +221,26 @@ impl Topology for Grid {
                 links.extend((to..from).rev().map(|coordinate| first + positive + coordinate));
             }
             at = at - from * d.stride + to * d.stride;
+        }
+    }
+
+    /// In every dimension that is not corrected, the shorter way round, or both where they are equally
+    /// long.
+    fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
+        let at = crossed.map_or(a, |link| self.ends(link).1);
+        for d in &self.dimensions {
+            let (from, to) = (d.coordinate(at), d.coordinate(b));
+            if from == to {
+                continue;
+            }
+            let (first, positive) = d.line_of(at);
+            if !d.is_ring() {
+                links.push(if from < to { first + from } else { first + positive + from - 1 });
+                continue;
+            }
+            let forward = (to + d.size - from) % d.size;
+            links.extend((2 * forward <= d.size).then_some(first + from));
+            links.extend((2 * forward >= d.size).then_some(first + positive + from));
         }
     }
 }

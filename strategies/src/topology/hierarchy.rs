@@ -16,6 +16,8 @@ pub struct Hierarchy {
     leaves: Vec<u32>,
     /// By level: where the leaves below each of its nodes begin, and after the last one where they end.
     starts: Vec<Vec<u32>>,
+    /// The level that the machine says its nodes are at.
+    node_level: usize,
 }
 
 impl Hierarchy {
@@ -32,12 +34,25 @@ impl Hierarchy {
             below /= arity.max(&1);
             starts.push((0..=count as u32).step_by(below.max(1)).collect());
         }
-        Hierarchy { leaves, starts }
+        Hierarchy { leaves, starts, node_level: 1 }
+    }
+
+    /// The tree of so many PEs that are not built as one, as on a grid: its arities are the prime factors of
+    /// their number, so that PEs with close numbers are close, as they are on grids.
+    pub fn by_number(pes: usize) -> Self {
+        Hierarchy::balanced(&prime_factors(pes))
     }
 
     /// How many levels there are below the root.
     pub fn depth(&self) -> usize {
         self.starts.len() - 1
+    }
+
+    /// The level of the nodes of a cluster, each of several PEs: where the parts of a product meet, else 1;
+    /// 0, which makes one node of all, where these are single PEs.
+    pub fn node_level(&self) -> usize {
+        let level = self.node_level.min(self.depth());
+        if self.nodes(level).any(|node| node.len() > 1) { level } else { 0 }
     }
 
     /// The PE of every leaf, from left to right.
@@ -76,8 +91,8 @@ impl Hierarchy {
         (0..self.depth()).map(same).collect()
     }
 
-    /// This tree with `inner` hung below each leaf: PE `p` of it becomes the PEs from `p` times the
-    /// leaves of `inner`.
+    /// This tree with `inner` hung below each leaf, which is a node: PE `p` of it becomes the PEs from `p`
+    /// times the leaves of `inner`.
     pub(super) fn over(&self, inner: &Hierarchy) -> Self {
         let size = inner.leaves.len() as u32;
         let leaves = self.leaves.iter().flat_map(|&p| inner.leaves.iter().map(move |&q| p * size + q));
@@ -88,7 +103,11 @@ impl Hierarchy {
             let begins = (0..end).step_by(size as usize);
             begins.flat_map(|begin| within.iter().map(move |start| begin + start)).chain([end]).collect()
         });
-        Hierarchy { leaves: leaves.collect(), starts: outside.chain(inside).collect() }
+        Hierarchy {
+            leaves: leaves.collect(),
+            starts: outside.chain(inside).collect(),
+            node_level: self.depth(),
+        }
     }
 
     /// This tree without the leaves and nodes that are not needed when PE `i` is now what was PE
@@ -109,8 +128,25 @@ impl Hierarchy {
             starts.dedup();
             starts
         };
-        Hierarchy { starts: self.starts.iter().map(thin).collect(), leaves }
+        Hierarchy { starts: self.starts.iter().map(thin).collect(), leaves, node_level: self.node_level }
     }
+}
+
+/// The prime factors of a number, ascending: 100 is 2, 2, 5, 5. None of 0 and 1.
+pub(crate) fn prime_factors(mut number: usize) -> Vec<usize> {
+    let mut factors = Vec::new();
+    let mut factor = 2;
+    while factor * factor <= number {
+        while number % factor == 0 {
+            factors.push(factor);
+            number /= factor;
+        }
+        factor += 1;
+    }
+    if number > 1 {
+        factors.push(number);
+    }
+    factors
 }
 
 #[cfg(test)]
@@ -137,9 +173,35 @@ mod tests {
     }
 
     #[test]
+    fn numbers_have_prime_factors() {
+        let check = |number, expected: &[usize]| assert_eq!(prime_factors(number), expected, "{number}");
+        check(0, &[]);
+        check(1, &[]);
+        check(100, &[2, 2, 5, 5]);
+        check(110, &[2, 5, 11]);
+        check(960, &[2, 2, 2, 2, 2, 2, 3, 5]);
+        check(997, &[997]);
+    }
+
+    #[test]
+    fn nodes_are_where_the_parts_of_a_product_meet() {
+        let balanced = Hierarchy::balanced;
+        let check = |tree: Hierarchy, level| assert_eq!(tree.node_level(), level, "{tree:?}");
+        check(balanced(&[8, 2, 4]), 1);
+        check(balanced(&[8]), 0);
+        check(balanced(&[]), 0);
+        check(balanced(&[2, 3]).over(&balanced(&[2, 4])), 2);
+        check(balanced(&[2, 3]).over(&balanced(&[2])).keep(&[0, 1, 6]), 2);
+        check(balanced(&[2, 3]).over(&balanced(&[2])).keep(&[0, 3, 6]), 0);
+        check(balanced(&[2]).over(&balanced(&[2]).over(&balanced(&[2]))), 1);
+        check(Hierarchy::by_number(36).over(&balanced(&[4])), 4);
+    }
+
+    #[test]
     fn a_tree_below_each_leaf_of_another_is_a_tree() {
         let both = Hierarchy::balanced(&[2]).over(&Hierarchy::balanced(&[2, 2]));
         assert_eq!(both, Hierarchy::balanced(&[2, 2, 2]));
+        assert_eq!(both.over(&Hierarchy::balanced(&[2])).arities(), Some(vec![2; 4]));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub const KIND: Kind = Kind {
     form: "hwloc",
     help: "The machine this runs on, or that of a synthetic description (hwloc:pack:2 core:4 pu:2), as a \
            tree of hardware threads. Needs the cargo feature hwloc.",
-    parse,
+    parse: |text| Ok(parse(text)?),
 };
 
 #[cfg(not(feature = "hwloc"))]

@@ -80,6 +80,14 @@ impl Topology for Hypercube {
             }
         }
     }
+
+    /// In every dimension that is not corrected.
+    fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
+        let end = |link: usize| (link / self.dimensions) ^ 1 << (link % self.dimensions);
+        let at = crossed.map_or(a, end);
+        let differs = |dimension: &usize| (at ^ b) >> dimension & 1 == 1;
+        links.extend((0..self.dimensions).filter(differs).map(|dimension| at * self.dimensions + dimension));
+    }
 }
 
 #[cfg(test)]

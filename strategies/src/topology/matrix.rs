@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, MAX_TABLE_PES, Topology, file};
+use super::spec::from_file;
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, MAX_TABLE_PES, Topology};
 
 /// `matrix:FILE` for the table of machines.
 pub const KIND: Kind = Kind {
@@ -17,8 +18,7 @@ pub const KIND: Kind = Kind {
         if name.is_empty() {
             return Err("expected the name of a file with a line of distances per PE".into());
         }
-        let text = file::text("distances", name)?;
-        Ok(Arc::new(DistanceMatrix::read(name, &text).map_err(|reason| format!("{name}: {reason}"))?))
+        Ok(Arc::new(from_file("distances", name, |text| DistanceMatrix::read(name, text))?))
     },
 };
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 mod allocation;
 mod dragonfly;
 mod fat_tree;
-mod file;
 mod flat;
 mod graph;
 mod grid;
@@ -27,11 +26,12 @@ pub use flat::Flat;
 pub use graph::MachineGraph;
 pub use grid::Grid;
 pub use hierarchy::Hierarchy;
+pub(crate) use hierarchy::prime_factors;
 pub use hypercube::Hypercube;
 pub use matrix::DistanceMatrix;
 pub use platform::Platform;
 pub use product::Product;
-pub use spec::{TopologyError, parse};
+pub use spec::{Fault, TopologyError, parse};
 pub use tree::Tree;
 
 /// Every kind of machine, in the order help lists them.
@@ -58,7 +58,7 @@ pub struct Kind {
     /// What the machine is, how its PEs are numbered and how its messages travel.
     pub help: &'static str,
     /// Makes the machine of what stands after the colon, or says what is wrong with it.
-    pub parse: fn(&str) -> Result<Arc<dyn Topology>, String>,
+    pub parse: fn(&str) -> Result<Arc<dyn Topology>, Fault>,
 }
 
 /// The most PEs a machine may have; a spec with more is refused.
@@ -107,7 +107,7 @@ pub trait Topology: Send + Sync {
         }
     }
 
-    /// The largest distance there is.
+    /// The largest distance there is; of an allocation, that of its whole machine.
     ///
     /// Machines without a formula look at all pairs.
     fn diameter(&self) -> u32 {
@@ -128,7 +128,22 @@ pub trait Topology: Send + Sync {
     /// Appends the links a message from `a` to `b` crosses, in order; none if `a == b`.
     fn route(&self, a: usize, b: usize, links: &mut Vec<usize>);
 
-    /// The tree whose leaves are its PEs, where the machine is built as one.
+    /// Appends the links that a message from `a` to `b` whose last link was `crossed` (none: it is still at
+    /// `a`) may take next on a way that is as short as the route; none if it has arrived.
+    ///
+    /// Whatever it takes, it arrives, at a length of its way of [`Self::distance`]; who always takes the
+    /// first takes [`Self::route`]. Machines that know only one way follow the route.
+    fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
+        let first = links.len();
+        self.route(a, b, links);
+        let position = |crossed| links[first..].iter().position(|&link| link == crossed);
+        let next = crossed.map_or(Some(0), |crossed| Some(position(crossed)? + 1));
+        let next = next.and_then(|next| links.get(first + next).copied());
+        links.truncate(first);
+        links.extend(next);
+    }
+
+    /// The tree whose leaves are its PEs, where the machine is built as one or is a network of nodes.
     fn hierarchy(&self) -> Option<Hierarchy> {
         None
     }

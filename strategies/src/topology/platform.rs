@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{Kind, Link, MAX_TABLE_PES, Topology, file};
+use super::spec::from_file;
+use super::{Kind, Link, MAX_TABLE_PES, Topology};
 
 /// `platform:FILE.json` for the table of machines.
 pub const KIND: Kind = Kind {
@@ -27,8 +28,7 @@ pub const KIND: Kind = Kind {
         if name.is_empty() {
             return Err("expected the name of a JSON file with hosts, vertices, links and routes".into());
         }
-        let text = file::text("platform", name)?;
-        Ok(Arc::new(Platform::read(name, &text).map_err(|reason| format!("{name}: {reason}"))?))
+        Ok(Arc::new(from_file("platform", name, |text| Platform::read(name, text))?))
     },
 };
 

@@ -3,8 +3,8 @@
 //! What stands before the `*` is the network, its "PEs" being the nodes; what stands after it is each
 //! node. PE p is core p mod C of node p / C, for C cores per node. Two PEs of a node are as far apart as
 //! the node says. A hop between nodes is longer than any way inside one: two PEs of different nodes are
-//! (distance of the nodes) * (1 + largest distance inside a node) apart, whichever cores they are, and
-//! their messages take the network's route; a network link is longer by the same factor. How a message
+//! (distance of the nodes) * (1 + [diameter](Topology::diameter) of a node) apart, whichever cores they are,
+//! and their messages take the network's route; a network link is longer by the same factor. How a message
 //! gets from a core to its node's link is not counted.
 
 use std::sync::Arc;
@@ -131,7 +131,8 @@ impl Topology for Product {
                 Some(node) => format!("node {node}"),
                 None => format!("network {place}"),
             });
-            return Link { name, length: self.hop * link.length, ..link };
+            // No distance overflows, so only a link that is on no route can be longer than fits.
+            return Link { name, length: self.hop.saturating_mul(link.length), ..link };
         };
         let node = inside / self.node.links();
         let link = self.node.link(inside % self.node.links());
@@ -153,15 +154,29 @@ impl Topology for Product {
         links[before..].iter_mut().for_each(|link| *link += first);
     }
 
+    fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
+        let ((here, from), (there, to)) = (self.place(a), self.place(b));
+        if here != there {
+            return self.network.onward(here, there, crossed, links);
+        }
+        let first = self.network.links() + here * self.node.links();
+        let before = links.len();
+        self.node.onward(from, to, crossed.map(|link| link - first), links);
+        links[before..].iter_mut().for_each(|link| *link += first);
+    }
+
+    /// Its nodes are nodes of the tree whatever their network is: a part that is no tree gets one by number.
     fn hierarchy(&self) -> Option<Hierarchy> {
-        Some(self.network.hierarchy()?.over(&self.node.hierarchy()?))
+        let tree =
+            |part: &Arc<dyn Topology>| part.hierarchy().unwrap_or_else(|| Hierarchy::by_number(part.pes()));
+        Some(tree(&self.network).over(&tree(&self.node)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::parse;
-    use super::super::tests::{route, row};
+    use super::super::tests::{check_between, route, row};
 
     #[test]
     fn a_hop_of_a_product_is_longer_than_any_way_inside_a_node() {
@@ -175,9 +190,37 @@ mod tests {
             assert_eq!(parse(spec).expect(spec).spec(), spec);
         }
         assert_eq!(row(&*parse("flat:2*flat:2*flat:2").expect("a product"), 0), [0, 1, 2, 2, 3, 3, 3, 3]);
+    }
+
+    #[test]
+    fn the_nodes_of_a_product_are_nodes_of_its_tree() {
         let tree = |spec: &str| parse(spec).expect(spec).hierarchy().and_then(|tree| tree.arities());
         assert_eq!(tree("fattree:2:3*tree:2:4"), Some(vec![2, 3, 2, 4]));
         assert_eq!(tree("dragonfly:groups=5,routers=4,hosts=3"), Some(vec![5, 4, 3]));
-        assert_eq!(tree("torus:2x3*tree:2:4"), None);
+        assert_eq!(tree("torus:3x3*tree:2:4"), Some(vec![3, 3, 2, 4]));
+        assert_eq!(tree("tree:2:3*mesh:3x2"), Some(vec![2, 3, 2, 3]));
+        let level = |spec: &str| parse(spec).expect(spec).hierarchy().expect("a tree").node_level();
+        assert_eq!(
+            (level("torus:3x3*tree:2:4"), level("fattree:2:3*flat:4"), level("torus:4*flat:1")),
+            (2, 2, 0)
+        );
+    }
+
+    #[test]
+    fn links_that_no_message_takes_may_be_longer_than_fits() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("detour.csv");
+        std::fs::write(&file, "0,1,1\n1,2,1\n0,2,4000000000\n").expect("a file");
+        let machine = parse(&format!("graph:{}*flat:2", file.display())).expect("a product");
+        check_between(&*machine, |_, _| None);
+        assert!((0..machine.links()).any(|link| machine.link(link).length == u32::MAX));
+    }
+
+    #[test]
+    fn a_product_of_many_nodes_is_made_at_once() {
+        let machine = parse("torus:256x256x256[random:1000000]*flat:2").expect("a product");
+        assert_eq!((machine.pes(), machine.diameter()), (2_000_000, 2 * 384));
+        // A hop is as long as if all of a node were ours.
+        assert_eq!(row(&*parse("flat:2*mesh:4[0-1]").expect("a product"), 0), [0, 1, 4, 4]);
     }
 }

@@ -3,9 +3,11 @@
 //! A kind of machine and, after a colon, its sizes; `A*B` is a network A of nodes B; `A[..]` has the PEs
 //! of A that the brackets name. Brackets bind closer than `*`, and parentheses closer than both.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{ALL, Allocation, Product, Topology};
+use crate::files::{self, Unread};
 use crate::spelling::{nearest, suggestion};
 
 /// How deep specs may be nested.
@@ -19,6 +21,46 @@ pub struct TopologyError {
     pub spec: String,
     /// What is wrong with it and what was expected.
     pub reason: String,
+    /// Whether that is the content of a file it names.
+    pub is_content: bool,
+}
+
+impl TopologyError {
+    /// Whether another spec is the remedy; otherwise the content of a file is broken.
+    pub fn is_of_the_request(&self) -> bool {
+        !self.is_content
+    }
+}
+
+/// What is wrong with a spec or a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The spec itself, or the name of a file in it.
+    Spec(String),
+    /// The content of a file it names.
+    Content(String),
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Fault::Spec(reason)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(reason: &str) -> Self {
+        Fault::Spec(reason.into())
+    }
+}
+
+impl Fault {
+    /// The same with another sentence.
+    fn map(self, change: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Fault::Spec(reason) => Fault::Spec(change(reason)),
+            Fault::Content(reason) => Fault::Content(change(reason)),
+        }
+    }
 }
 
 /// The machine of a spec such as `torus:8x8x8`.
@@ -27,17 +69,21 @@ pub struct TopologyError {
 /// When the kind of machine is unknown, its sizes are missing, zero or too large, or a file that it
 /// names cannot be used.
 pub fn parse(spec: &str) -> Result<Arc<dyn Topology>, TopologyError> {
-    machine(spec, 0).map_err(|reason| TopologyError { spec: spec.to_string(), reason })
+    machine(spec, 0).map_err(|fault| {
+        let is_content = matches!(fault, Fault::Content(_));
+        let (Fault::Spec(reason) | Fault::Content(reason)) = fault;
+        TopologyError { spec: spec.to_string(), reason, is_content }
+    })
 }
 
 /// The machine of a spec inside `depth` others.
-fn machine(text: &str, depth: usize) -> Result<Arc<dyn Topology>, String> {
+fn machine(text: &str, depth: usize) -> Result<Arc<dyn Topology>, Fault> {
     if depth > MAX_DEPTH {
-        return Err(format!("machines are nested at most {MAX_DEPTH} deep"));
+        return Err(format!("machines are nested at most {MAX_DEPTH} deep").into());
     }
     let part = |part: &str| match part {
-        "" => Err("a machine is missing beside `*` or `[`".to_string()),
-        part => machine(part, depth + 1).map_err(|reason| within(part, reason)),
+        "" => Err("a machine is missing beside `*` or `[`".into()),
+        part => machine(part, depth + 1).map_err(|fault| fault.map(|reason| within(part, reason))),
     };
     let shape = Shape::of(text)?;
     if let Some(star) = shape.star {
@@ -53,15 +99,28 @@ fn machine(text: &str, depth: usize) -> Result<Arc<dyn Topology>, String> {
     }
 }
 
-fn of_a_kind(text: &str) -> Result<Arc<dyn Topology>, String> {
+fn of_a_kind(text: &str) -> Result<Arc<dyn Topology>, Fault> {
     let (name, rest) = text.split_once(':').unwrap_or((text, ""));
     let Some(kind) = ALL.iter().find(|kind| kind.name == name) else {
         let names: Vec<&str> = ALL.iter().map(|kind| kind.name).collect();
         let forms: Vec<&str> = ALL.iter().map(|kind| kind.form).collect();
         let meant = suggestion(&nearest(name, &names));
-        return Err(format!("there is no machine `{name}`{meant}; known are {}", forms.join(", ")));
+        return Err(format!("there is no machine `{name}`{meant}; known are {}", forms.join(", ")).into());
     };
     (kind.parse)(rest)
+}
+
+/// What `read` makes of the text of a file, which holds `what`.
+pub(super) fn from_file<T>(
+    what: &str,
+    name: &str,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, Fault> {
+    let text = files::text(Path::new(name)).map_err(|unread| match unread {
+        Unread::System(_) => Fault::Spec(format!("cannot read the {what} `{name}`: {unread}")),
+        Unread::NotText(_) => Fault::Content(format!("{name}: {unread}")),
+    })?;
+    read(&text).map_err(|reason| Fault::Content(format!("{name}: {reason}")))
 }
 
 /// The sentence about a part of a spec; it names the part unless one further inside is named.

@@ -14,7 +14,7 @@ pub(super) fn check(machine: &dyn Topology) {
 
 /// Everything a machine promises, for all of its pairs; `ends` are what links call the ends of a route,
 /// if that is known.
-fn check_between(machine: &dyn Topology, ends: impl Fn(usize, usize) -> Option<(String, String)>) {
+pub(super) fn check_between(machine: &dyn Topology, ends: impl Fn(usize, usize) -> Option<(String, String)>) {
     let (spec, pes) = (machine.spec(), machine.pes());
     let again = parse(&spec).expect("a machine's own spec is one");
     assert_eq!((again.spec(), again.pes(), again.links()), (spec.clone(), pes, machine.links()));
@@ -51,12 +51,24 @@ fn check_between(machine: &dyn Topology, ends: impl Fn(usize, usize) -> Option<(
                 at = Some(to.to_string());
             }
             assert!(end.is_none() || at == end, "{spec}: the route {a} to {b} arrives");
+            assert_eq!(wander(machine, a, b, |_, _| 0), route, "{spec}: {a} to {b}, always the first way");
+            // Any fixed mixture of choices serves.
+            let way = wander(machine, a, b, |step, ways| (a * 7 + b * 3 + step * step) % ways);
+            let names: Vec<_> = way.iter().filter_map(|&id| links[id].name.split_once(" -> ")).collect();
+            assert!(
+                names.windows(2).all(|pair| pair[0].1 == pair[1].0),
+                "{spec}: any way {a} to {b} hangs together: {names:?}"
+            );
+            assert_eq!(names.last().map(|name| name.1.to_string()).or(at.clone()), at, "{spec}: {a} to {b}");
+            let length: u32 = way.iter().map(|&id| links[id].length).sum();
+            assert_eq!(length, distance, "{spec}: any way {a} to {b} is as long as the route");
             let bytes = (3 * a + b) as u64;
             hop_bytes += bytes * u64::from(distance);
             route.iter().for_each(|&id| loads[id] += bytes);
         }
     }
-    assert_eq!(machine.diameter(), diameter, "{spec}");
+    // That of an allocation, which `[` tells, is that of the whole machine.
+    assert!(machine.diameter() == diameter || spec.contains('[') && machine.diameter() > diameter, "{spec}");
     if let Some(tree) = machine.hierarchy() {
         let mut leaves = tree.leaves().to_vec();
         leaves.sort_unstable();
@@ -65,6 +77,20 @@ fn check_between(machine: &dyn Topology, ends: impl Fn(usize, usize) -> Option<(
     }
     let carried: u64 = loads.iter().zip(&links).map(|(load, link)| load * u64::from(link.length)).sum();
     assert_eq!(carried, hop_bytes, "{spec}: loads times lengths are hop-bytes");
+}
+
+/// The links of a way from `a` to `b` whose step `choose(step, ways)` decides.
+fn wander(machine: &dyn Topology, a: usize, b: usize, choose: impl Fn(usize, usize) -> usize) -> Vec<usize> {
+    let (mut way, mut ways) = (Vec::new(), Vec::new());
+    loop {
+        ways.clear();
+        machine.onward(a, b, way.last().copied(), &mut ways);
+        if ways.is_empty() {
+            return way;
+        }
+        assert!(way.len() <= machine.links(), "{}: a way from {a} to {b} does not end", machine.spec());
+        way.push(ways[choose(way.len(), ways.len())]);
+    }
 }
 
 /// Distances from PE 0 by breadth-first search over the links.

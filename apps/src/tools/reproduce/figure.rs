@@ -18,6 +18,8 @@ pub struct Figure {
     pub paper: &'static str,
     /// How long it takes, about, for people.
     pub takes: &'static str,
+    /// What to know when comparing it with the paper's; empty if there is nothing.
+    pub notes: &'static str,
     /// Makes it.
     pub run: fn(&Options) -> anyhow::Result<FigureResult>,
 }
@@ -60,14 +62,16 @@ impl Criterion {
     }
 
     /// That something holds of every one of `items`; what was measured is told of the worst one: that for
-    /// which `slack`, what is left to the limit, is least (negative where the limit is passed).
+    /// which `slack`, what is left to the limit, is least (negative where the limit is passed, or not a
+    /// number where nothing could be computed).
     pub fn every<I>(
         criterion: impl Into<String>,
         items: impl IntoIterator<Item = I>,
         slack: impl Fn(&I) -> f64,
         measured: impl Fn(&I) -> String,
     ) -> Self {
-        let worst = items.into_iter().map(|item| (slack(&item), item)).min_by(|a, b| a.0.total_cmp(&b.0));
+        let left = |item: &I| Some(slack(item)).filter(|left| !left.is_nan()).unwrap_or(f64::NEG_INFINITY);
+        let worst = items.into_iter().map(|item| (left(&item), item)).min_by(|a, b| a.0.total_cmp(&b.0));
         match worst {
             Some((slack, item)) => Criterion::new(criterion, measured(&item), slack >= 0.0),
             None => Criterion::new(criterion, "nothing was measured", false),
@@ -121,7 +125,8 @@ mod tests {
         };
         check(&[1.0, 2.0, 0.5], "2", true);
         check(&[1.0, 3.0, 2.5], "3", false);
-        check(&[1.0, f64::NAN.copysign(-1.0)], "NaN", false);
+        check(&[1.0, f64::NAN], "NaN", false);
+        check(&[1.0, -f64::NAN, 0.5], "NaN", false);
         check(&[], "nothing was measured", false);
     }
 

@@ -27,9 +27,10 @@ pub(super) const TOPOLB_5: Figure = Figure {
     title: "Hops per byte of LeanMD on 2D tori",
     paper: "Agarwal, Sharma, Kalé 2006, figure 5",
     takes: "5 seconds",
+    notes: "",
     run: |options| {
         let tori = ["3x6", "6x6", "8x8", "8x16", "16x16", "16x32", "32x32"];
-        make(options, options.choose(&tori, &["3x6", "8x8", "16x32"]), PAPER_2D, criteria_2d)
+        make(options, options.choose(&tori, &["3x6", "8x8", "16x32"]), &PAPER_2D, criteria_2d)
     },
 };
 
@@ -39,9 +40,10 @@ pub(super) const TOPOLB_6: Figure = Figure {
     title: "Hops per byte of LeanMD on 3D tori",
     paper: "Agarwal, Sharma, Kalé 2006, figure 6",
     takes: "5 seconds",
+    notes: "",
     run: |options| {
         let tori = ["3x3x2", "4x3x3", "4x4x4", "8x4x4", "8x8x4", "8x8x8", "16x8x8"];
-        make(options, options.choose(&tori, &["3x3x2", "4x4x4", "8x8x8"]), &[], criteria_3d)
+        make(options, options.choose(&tori, &["3x3x2", "4x4x4", "8x8x8"]), &PAPER_3D, criteria_3d)
     },
 };
 
@@ -131,16 +133,38 @@ fn measure(case: Case, objects: &Database, seed: u64) -> anyhow::Result<Measured
     })
 }
 
-/// What the paper prints of figure 5, at 512 processors: hops per byte over those of random mappings, of
-/// which it prints no number. RefineTopoLB saves a further 12 % of TopoLB's.
-const PAPER_2D: &[(&str, f64)] =
-    &[("random", 1.0), ("TopoCentLB", 0.70), ("TopoLB", 0.66), ("TopoLB+RefineTopoLB", 0.66 * 0.88)];
+/// What the paper prints of a figure at 512 processors: the parts of the hops of random mappings that are
+/// saved. Of the hops of random mappings themselves it prints no number.
+struct Paper {
+    topocentlb_saved: Option<f64>,
+    topolb_saved: Option<f64>,
+    /// By both.
+    topolb_refined_saved: Option<f64>,
+    /// Of the hops that TopoLB leaves.
+    refinement_saved: Option<f64>,
+}
 
-/// Both figures; of `paper`, at 512 processors, hops per byte over those of random mappings.
+/// What it prints of figure 5.
+const PAPER_2D: Paper = Paper {
+    topocentlb_saved: Some(0.30),
+    topolb_saved: Some(0.34),
+    topolb_refined_saved: None,
+    refinement_saved: Some(0.12),
+};
+
+/// What it prints of figure 6, of which it does not say at how many processors.
+const PAPER_3D: Paper = Paper {
+    topocentlb_saved: None,
+    topolb_saved: None,
+    topolb_refined_saved: Some(0.40),
+    refinement_saved: None,
+};
+
+/// Both figures.
 fn make(
     options: &Options,
     tori: &[&'static str],
-    paper: &[(&str, f64)],
+    paper: &Paper,
     criteria: fn(&[Measured]) -> Vec<Criterion>,
 ) -> anyhow::Result<FigureResult> {
     let objects = graph::load(GRAPH)?;
@@ -153,25 +177,47 @@ fn make(
         ("groups", "groups"),
         ("torus", "torus"),
         ("pes", "p"),
+        ("virtualization", "virtualization"),
+        ("paper_virtualization", "paper"),
         ("degree", "degree"),
         ("paper_degree", "paper"),
+        ("degree_share", "of groups"),
+        ("paper_degree_share", "paper"),
         ("expected_random_hops_per_byte", "expected"),
         ("random_hops_per_byte", "random"),
         ("topocentlb_hops_per_byte", "TopoCentLB"),
         ("topolb_hops_per_byte", "TopoLB"),
         ("topolb_refinetopolb_hops_per_byte", "+RefineTopoLB"),
         ("topocentlb_saved", "TopoCentLB saves"),
+        ("paper_topocentlb_saved", "paper"),
         ("topolb_saved", "TopoLB saves"),
+        ("paper_topolb_saved", "paper"),
         ("topolb_refinetopolb_saved", "+RefineTopoLB saves"),
+        ("paper_topolb_refinetopolb_saved", "paper"),
+        ("refinetopolb_saved", "RefineTopoLB of that"),
+        ("paper_refinetopolb_saved", "paper"),
     ]);
     for measured in &all {
         let &Measured { case, pes, degree, expected, random, topocentlb, topolb, refined } = measured;
         let first = [case.partitioner.name(), case.torus].map(|name| Cell::Text(name.into()));
-        let degrees = [Cell::Number(degree), Cell::maybe(paper_degree(pes))];
+        let (p, printed) = (pes as f64, |number: Option<f64>| number.filter(|_| pes == LARGE));
+        let objects = objects.objects.len() as f64;
         let hops = [expected, random, topocentlb, topolb, refined];
-        let saved = [topocentlb, topolb, refined].map(|hops| measured.saved(hops));
-        let cells = first.into_iter().chain([Cell::Count(pes as u64)]).chain(degrees);
-        rows.push(cells.chain(hops.into_iter().chain(saved).map(Cell::Number)));
+        let beside_paper = [
+            (measured.saved(topocentlb), printed(paper.topocentlb_saved)),
+            (measured.saved(topolb), printed(paper.topolb_saved)),
+            (measured.saved(refined), printed(paper.topolb_refined_saved)),
+            (1.0 - refined / topolb, printed(paper.refinement_saved)),
+        ];
+        let groups = [
+            (objects / p, paper_virtualization(pes)),
+            (degree, paper_degree(pes)),
+            (degree / p, paper_degree_share(pes)),
+        ];
+        let pair = |(ours, paper)| [Cell::Number(ours), Cell::maybe(paper)];
+        let cells = first.into_iter().chain([Cell::Count(pes as u64)]);
+        let cells = cells.chain(groups.into_iter().flat_map(pair)).chain(hops.map(Cell::Number));
+        rows.push(cells.chain(beside_paper.into_iter().flat_map(pair)));
     }
     let series = |name: &str, partitioner: Partitioner, number: fn(&Measured) -> f64| {
         let of = all.iter().filter(|measured| measured.case.partitioner == partitioner);
@@ -191,10 +237,19 @@ fn make(
         lines.push(series("TopoLB", partitioner, |measured| measured.topolb));
         lines.push(series("TopoLB+RefineTopoLB", partitioner, |measured| measured.refined));
     }
-    for &(name, part) in paper {
+    // Of the hops of random mappings, which the paper does not print.
+    let refined = paper.topolb_saved.zip(paper.refinement_saved);
+    let refined = refined.map(|(first, further)| 1.0 - (1.0 - first) * (1.0 - further));
+    for (name, saved) in [
+        ("TopoCentLB", paper.topocentlb_saved),
+        ("TopoLB", paper.topolb_saved),
+        ("TopoLB+RefineTopoLB", paper.topolb_refined_saved.or(refined)),
+    ] {
         let large = metis().find(|measured| measured.pes == LARGE);
-        let point = large.map(|measured| (measured.pes as f64, part * measured.random));
-        lines.push(Series::paper(format!("{name} in the paper"), point));
+        if let Some((saved, large)) = saved.zip(large) {
+            let point = (large.pes as f64, (1.0 - saved) * large.random);
+            lines.push(Series::paper(format!("{name} in the paper"), [point]));
+        }
     }
     let chart =
         Chart { x: Axis::log("processors"), y: Axis::linear("hops per byte between groups"), series: lines };
@@ -215,6 +270,25 @@ fn paper_degree(pes: usize) -> Option<f64> {
     match pes {
         SMALL => Some(12.7),
         LARGE => Some(19.5),
+        _ => None,
+    }
+}
+
+/// The same as a share of all groups.
+fn paper_degree_share(pes: usize) -> Option<f64> {
+    match pes {
+        SMALL => Some(0.70),
+        LARGE => Some(0.04),
+        _ => None,
+    }
+}
+
+/// The number of objects per processor in the paper.
+fn paper_virtualization(pes: usize) -> Option<f64> {
+    match pes {
+        SMALL => Some(180.0),
+        LARGE => Some(6.0),
+        1024 => Some(3.0),
         _ => None,
     }
 }

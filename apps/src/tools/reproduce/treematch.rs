@@ -3,8 +3,8 @@
 //! E. Jeannot, E. Meneses, G. Mercier, F. Tessier, G. Zheng, "Communication and topology-aware load balancing
 //! in Charm++ with TreeMatch", Cluster 2013, sections VI.A and VI.B, on 64 cores: 8 nodes of 2 sockets with 4
 //! cores each. Of figure 5 the paper says that GreedyLB migrates nearly all of LeanMD's 960 chares, and that
-//! about 680 migrate where the matching of groups with cores is left out; of figure 9, that times are linear
-//! in the number of chares.
+//! about 680 migrate where the matching of groups with cores is left out, with TMLB_MIN_WEIGHT between GreedyLB
+//! and RefineLB; of figure 9, that times are linear in the number of chares.
 
 use std::time::Instant;
 
@@ -24,6 +24,10 @@ pub(super) const TREEMATCH_5: Figure = Figure {
     title: "Migrations of LeanMD's 960 chares on 64 cores",
     paper: "Jeannot et al. 2013, figure 5",
     takes: "a second",
+    notes: "Without the matching, our groups are on cores in tree order, which knows nothing of where chares \
+            are: about as many migrate as if every group were on a core drawn at random, 945. That the paper has \
+            about 680 this does not explain. It says that the program then takes about 5 % longer, a time that \
+            this figure, which runs no program, does not have.\n",
     run: migrations,
 };
 
@@ -32,7 +36,10 @@ pub(super) const TREEMATCH_9: Figure = Figure {
     name: "treematch-9",
     title: "Time of strategies for kNeighbor on 64 cores",
     paper: "Jeannot et al. 2013, figure 9",
-    takes: "5 seconds",
+    takes: "10 seconds",
+    notes: "The paper prints times for the 64 chares of Stencil3D only, beside figure 10: 214.8 ms for \
+            TMLB_TREEBASED, about 7.5 ms for RefineCommLB, and less than 1 ms (here 1) for the other strategies \
+            of Charm++.\n",
     run: times,
 };
 
@@ -128,6 +135,15 @@ fn migrations(options: &Options) -> anyhow::Result<FigureResult> {
         Criterion::every("GreedyLB migrates at least 900", of(GREEDY), |b| count(b) - 900.0, told),
         Criterion::every("RefineLB migrates at most 15 %, 144", of(REFINE), |b| 144.0 - count(b), told),
         Criterion::every(
+            "TMLB_MIN_WEIGHT migrates more than RefineLB and fewer than GreedyLB",
+            of(REFINE).zip(of(MIN_WEIGHT)).zip(of(GREEDY)),
+            |((refine, tmlb), greedy)| (count(tmlb) - count(refine)).min(count(greedy) - count(tmlb)) - 1.0,
+            |((refine, tmlb), greedy)| {
+                let [least, most] = [refine, greedy].map(|balanced| balanced.after.migrations);
+                format!("{}, between {least} and {most}", told(tmlb))
+            },
+        ),
+        Criterion::every(
             "TMLB_MIN_WEIGHT migrates fewer than without the matching",
             of(MIN_WEIGHT).zip(of(UNMATCHED)),
             |(with, without)| count(without) - count(with) - 1.0,
@@ -169,6 +185,21 @@ struct Timed {
     chares: usize,
     strategy: &'static str,
     seconds: f64,
+    /// How many calls are timed together.
+    calls: u32,
+}
+
+/// Calls that are timed together take at least this, so that neither the clock nor one interruption decides.
+const BATCH_SECONDS: f64 = 5e-3;
+
+/// The milliseconds that the paper prints for a strategy and 64 chares of Stencil3D.
+fn paper_milliseconds(strategy: &str) -> Option<f64> {
+    match strategy {
+        TREE_BASED => Some(214.8),
+        "RefineCommLB" => Some(7.5),
+        MIN_WEIGHT => None,
+        _ => Some(1.0),
+    }
 }
 
 /// Figure 9: elements on a ring send 1 MB to each of 7 neighbors, round-robin on the cores. Times are those of
@@ -185,17 +216,26 @@ fn times(options: &Options) -> anyhow::Result<FigureResult> {
             object.pe = pe;
         }
         databases.push(database);
-        all.extend(THINKING.map(|strategy| Timed { chares, strategy, seconds: f64::INFINITY }));
+        all.extend(THINKING.map(|strategy| Timed { chares, strategy, seconds: f64::INFINITY, calls: 1 }));
     }
     // The least of several times is the one that nothing else took part in, and what goes on beside lasts:
     // the times of one strategy are not taken one after the other.
-    let rounds = (1..=if options.small { 3 } else { 20 }).map(|round| format!("round {round}"));
+    let rounds = (1..=if options.small { 3 } else { 12 }).map(|round| format!("round {round}"));
     options.sweep(rounds, |_| {
         for (timed, number) in all.iter_mut().zip(0..) {
             let database = &databases[number / THINKING.len()];
             let begin = Instant::now();
-            alone.install(|| ask(timed.strategy, database, &*machine, options.seed))?;
-            timed.seconds = timed.seconds.min(begin.elapsed().as_secs_f64());
+            alone.install(|| {
+                (0..timed.calls)
+                    .try_for_each(|_| ask(timed.strategy, database, &*machine, options.seed).map(drop))
+            })?;
+            let batch = begin.elapsed().as_secs_f64();
+            let seconds = batch / f64::from(timed.calls);
+            // The first call says how many take long enough.
+            if batch >= BATCH_SECONDS / 2.0 {
+                timed.seconds = timed.seconds.min(seconds);
+            }
+            timed.calls = (BATCH_SECONDS / seconds).ceil() as u32;
         }
         Ok(())
     })?;
@@ -209,11 +249,13 @@ fn times(options: &Options) -> anyhow::Result<FigureResult> {
         ("strategy", "strategy"),
         ("chares", "chares"),
         ("milliseconds", "ms"),
+        ("paper_milliseconds", "paper"),
         ("growth_exponent", "time grows as chares to the"),
     ]);
-    for &Timed { chares, strategy, seconds } in &all {
+    for &Timed { chares, strategy, seconds, .. } in &all {
         let growth = Some(growth(strategy)).filter(|_| sizes.last() == Some(&chares));
-        let numbers = [Cell::Number(1e3 * seconds), Cell::maybe(growth)];
+        let paper = paper_milliseconds(strategy).filter(|_| chares == 64);
+        let numbers = [Cell::Number(1e3 * seconds), Cell::maybe(paper), Cell::maybe(growth)];
         rows.push([Cell::Text(strategy.into()), Cell::Count(chares as u64)].into_iter().chain(numbers));
     }
     let milliseconds = |timed: &Timed| (timed.chares as f64, 1e3 * timed.seconds);
@@ -236,9 +278,9 @@ fn times(options: &Options) -> anyhow::Result<FigureResult> {
     };
     let criteria = vec![
         Criterion::every(
-            "every strategy takes longer for more chares (to a tenth, for the noise of clocks)",
+            "no strategy takes less time for more chares (to 5 %, for what else runs)",
             steps,
-            |(fewer, more)| more.seconds / fewer.seconds - 0.9,
+            |(fewer, more)| more.seconds / fewer.seconds - 0.95,
             |(fewer, more)| format!("{}, {}", told(fewer), told(more)),
         ),
         Criterion::every(

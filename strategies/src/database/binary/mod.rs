@@ -112,6 +112,7 @@ mod tests {
     use super::*;
     use crate::database::{Database, Edge, End, Object, ObjectIndex, PeRecord, arbitrary};
     use crate::frames::checksum;
+    use crate::frames::{DECODED_RATIO, plausible};
     use proptest::prelude::*;
 
     /// A dump of two steps that compresses well.

@@ -6,7 +6,7 @@ use super::*;
 use crate::cost::Metrics;
 use crate::database::{Edge, End};
 use crate::graph::load;
-use crate::testing::{assign, assign_on, communication, database, reference};
+use crate::testing::{assign, assign_on, communication, database};
 use crate::topology;
 
 /// Hops per byte of the tasks `graph` on the machine `machine`, one on each PE, by the strategy `spec`.
@@ -32,7 +32,7 @@ fn a_square_mesh_on_its_torus_is_mapped_perfectly() {
 
 #[test]
 fn an_independent_implementation_has_the_same_hops_per_byte() {
-    let Some(table) = reference("simgrid/hops_per_byte_ref.csv") else { return };
+    let table = include_str!("../../../tests/data/hops_per_byte_ref.csv");
     let mut rows = 0;
     for line in table.lines().skip(1) {
         let cells: Vec<&str> = line.split(',').collect();
@@ -48,7 +48,7 @@ fn an_independent_implementation_has_the_same_hops_per_byte() {
             rows += 1;
         }
     }
-    assert!(rows >= 19 + 12, "the table has {rows} rows");
+    assert!(rows > 30, "the table has {rows} rows");
 }
 
 /// Algorithm 1 as printed (with the mean over free PEs), every cost computed anew each time.

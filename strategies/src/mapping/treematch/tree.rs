@@ -2,6 +2,7 @@
 
 use crate::Database;
 use crate::graph::Graph;
+pub(in crate::mapping) use crate::topology::prime_factors;
 use crate::topology::{Hierarchy, Topology};
 
 /// The tree of a machine, and which of its leaves take objects.
@@ -16,12 +17,9 @@ pub(in crate::mapping) struct Machine {
 impl Machine {
     /// The tree of the machine that `database` is of.
     ///
-    /// A machine that is not built as one (a grid, a graph) gets a tree of its numbers, with the prime
-    /// factors of the number of PEs as arities: PEs with close numbers are close, as they are on grids,
-    /// where the first dimension counts fastest.
+    /// A machine that is not built as one (a grid, a graph) gets that [by number](Hierarchy::by_number).
     pub(in crate::mapping) fn of(topology: &dyn Topology, database: &Database) -> Self {
-        let by_number = || Hierarchy::balanced(&prime_factors(topology.pes()));
-        let tree = topology.hierarchy().unwrap_or_else(by_number);
+        let tree = topology.hierarchy().unwrap_or_else(|| Hierarchy::by_number(topology.pes()));
         let mut leaf_of_pe = vec![0; topology.pes()];
         for (&pe, leaf) in tree.leaves().iter().zip(0..) {
             leaf_of_pe[pe as usize] = leaf;
@@ -39,23 +37,6 @@ impl Machine {
     pub(in crate::mapping) fn pes_of(&self, leaves: &[u32]) -> Vec<u32> {
         leaves.iter().map(|&leaf| self.tree.leaves()[leaf as usize]).collect()
     }
-}
-
-/// The prime factors of a number, ascending: 100 is 2, 2, 5, 5. None of 0 and 1.
-pub(in crate::mapping) fn prime_factors(mut number: usize) -> Vec<usize> {
-    let mut factors = Vec::new();
-    let mut factor = 2;
-    while factor * factor <= number {
-        while number % factor == 0 {
-            factors.push(factor);
-            number /= factor;
-        }
-        factor += 1;
-    }
-    if number > 1 {
-        factors.push(number);
-    }
-    factors
 }
 
 /// The smallest number of the form 2^a 3^b that is not below `number`.
@@ -114,17 +95,6 @@ mod tests {
     use super::*;
     use crate::testing::database;
     use crate::topology::parse;
-
-    #[test]
-    fn numbers_have_prime_factors() {
-        let check = |number, expected: &[usize]| assert_eq!(prime_factors(number), expected, "{number}");
-        check(0, &[]);
-        check(1, &[]);
-        check(100, &[2, 2, 5, 5]);
-        check(110, &[2, 5, 11]);
-        check(960, &[2, 2, 2, 2, 2, 2, 3, 5]);
-        check(997, &[997]);
-    }
 
     #[test]
     fn the_next_number_without_large_factors() {

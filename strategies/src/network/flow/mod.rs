@@ -14,9 +14,9 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::{Arrival, Events, Kind, Message, Model, Network, NetworkError, Wires};
+use super::{Arrival, Events, Kind, Message, Model, Network, NetworkError, Wires, ejection};
 use crate::Topology;
-use crate::params::{Param, ParamError, Params};
+use crate::params::Param;
 
 mod max_min;
 mod tournament;
@@ -103,17 +103,6 @@ pub(super) const KIND: Kind = Kind {
         }))
     },
 };
-
-/// The value of the key `ejection`.
-fn ejection(params: &mut Params, injection: Option<f64>) -> Result<Option<f64>, ParamError> {
-    let value: String = params.take("ejection")?;
-    match (value.as_str(), value.parse()) {
-        ("injection", _) => Ok(injection),
-        ("none", _) => Ok(None),
-        (_, Ok(limit)) if f64::is_finite(limit) && limit > 0.0 => Ok(Some(limit)),
-        _ => Err(params.bad("ejection", &value, "expected a number above 0, `injection`, or `none`")),
-    }
-}
 
 impl Model for Flow {
     fn on(&self, machine: &Arc<dyn Topology>) -> Result<Box<dyn Network>, NetworkError> {

@@ -1,0 +1,478 @@
+//! Table 1 and figures 7 to 11 of the TopoLB paper: the time of Jacobi iterations under mappings.
+//!
+//! T. Agarwal, A. Sharma, L. V. Kalé, "Topology-aware task mapping for reducing communication contention
+//! on large parallel machines", IPDPS 2006, sections 1, 5.3 and 5.4. Tasks on a mesh exchange messages
+//! with their neighbors; in table 1 and figures 10 and 11 on BlueGene/L, elsewhere in the authors' network
+//! simulator. Here they do so in the network `flow`. BlueGene's nodes inject 136.5e6 bytes per second
+//! (the optimal column of table 1 is 0.18 ms + 6 messages at that rate); a link carries 175e6 (154e6
+//! after the overhead of packets, which figures 10 and 11 take).
+//!
+//! Iterations repeat themselves after the first few. So only some are simulated, and the others take what
+//! the last ones did, once two stretches of them took equally long.
+
+use std::sync::Arc;
+
+use anyhow::ensure;
+use equipoise_strategies::database::{Edge, End};
+use equipoise_strategies::network::exchange::{Exchange, Receives, Traffic};
+use equipoise_strategies::table::bytes;
+use equipoise_strategies::{Database, Topology, graph, network, topology};
+
+use super::axis::Axis;
+use super::chart::{Chart, Series};
+use super::figure::{Criterion, Figure, FigureResult, Options};
+use super::mapping::ask;
+use super::rows::{Cell, Rows};
+
+/// Table 1.
+pub(super) const TOPOLB_TABLE1: Figure = Figure {
+    name: "topolb-table1",
+    title: "200 Jacobi iterations on 512 BlueGene/L nodes, optimal and random mapping",
+    paper: "Agarwal, Sharma, Kalé 2006, table 1",
+    takes: "10 seconds",
+    notes: "Random is a mean of random mappings. BlueGene/L chooses among shortest ways as it goes, which this network \
+            does not: random mappings take longer here.",
+    run: table1,
+};
+
+/// Figure 7.
+pub(super) const TOPOLB_7: Figure = Figure {
+    name: "topolb-7",
+    title: "Message latency against link bandwidth, 8x8 mesh on a 4x4x4 torus",
+    paper: "Agarwal, Sharma, Kalé 2006, figure 7",
+    takes: "5 seconds",
+    notes: NUMBERING,
+    run: |options| latencies(options, &[50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 500.0, 750.0, 1000.0]),
+};
+
+/// Figure 8.
+pub(super) const TOPOLB_8: Figure = Figure {
+    name: "topolb-8",
+    title: "Message latency without congestion, 8x8 mesh on a 4x4x4 torus",
+    paper: "Agarwal, Sharma, Kalé 2006, figure 8",
+    takes: "5 seconds",
+    notes: NUMBERING,
+    run: |options| latencies(options, &[300.0, 400.0, 500.0, 600.0, 700.0, 800.0, 900.0, 1000.0]),
+};
+
+/// Figure 9.
+pub(super) const TOPOLB_9: Figure = Figure {
+    name: "topolb-9",
+    title: "Time of 2000 iterations against link bandwidth, 8x8 mesh on a 4x4x4 torus",
+    paper: "Agarwal, Sharma, Kalé 2006, figure 9",
+    takes: "10 seconds",
+    notes: NUMBERING,
+    run: completion,
+};
+
+/// Figure 10.
+pub(super) const TOPOLB_10: Figure = Figure {
+    name: "topolb-10",
+    title: "4000 Jacobi iterations of 100 kB messages on BlueGene/L tori",
+    paper: "Agarwal, Sharma, Kalé 2006, figure 10",
+    takes: "20 seconds",
+    notes: "",
+    run: |options| bluegene(options, "torus"),
+};
+
+/// Figure 11.
+pub(super) const TOPOLB_11: Figure = Figure {
+    name: "topolb-11",
+    title: "4000 Jacobi iterations of 100 kB messages on BlueGene/L meshes",
+    paper: "Agarwal, Sharma, Kalé 2006, figure 11",
+    takes: "20 seconds",
+    notes: "On a mesh TopoLB's estimate draws everything to the centre, and TopoCentLB may be better; the paper only \
+            says that both beat random mappings.",
+    run: |options| bluegene(options, "mesh"),
+};
+
+const NUMBERING: &str = "Medians over random numberings of the tasks, as a partitioner would leave them: with the natural one \
+                         TopoCentLB is as perfect as TopoLB on this machine.";
+
+const RANDOM: &str = "RandomLB:groups=keep";
+const TOPOCENTLB: &str = "TopoCentLB";
+const TOPOLB: &str = "TopoLB";
+const ALL: [&str; 3] = [TOPOLB, TOPOCENTLB, RANDOM];
+
+/// What iterations take.
+#[derive(Clone, Copy, Debug)]
+struct Time {
+    seconds: f64,
+    mean_latency_seconds: f64,
+}
+
+/// Iterations of a task graph on a machine.
+struct Run<'a> {
+    machine: &'a Arc<dyn Topology>,
+    network: String,
+    compute_seconds: f64,
+    iterations: u64,
+}
+
+impl Run<'_> {
+    /// What they take with task `i` on PE `placement[i]`.
+    fn time(&self, tasks: &Database, placement: &[u32]) -> anyhow::Result<Time> {
+        let traffic = Traffic::directed(tasks);
+        let model = network::parse(&self.network)?;
+        let some = |iterations| -> anyhow::Result<_> {
+            let exchange = Exchange {
+                iterations,
+                compute_seconds: self.compute_seconds,
+                receives: Receives::AfterCompute,
+            };
+            Ok(exchange.run(&traffic, placement, &mut *model.on(self.machine)?))
+        };
+        // Twice as many until the second half of them takes twice what its first half does.
+        let mut count = 2;
+        loop {
+            let (first, half, all) = (some(count)?, some(count + count / 2)?, some(2 * count)?);
+            let (early, late) = (half.seconds - first.seconds, all.seconds - half.seconds);
+            if (late - early).abs() <= 1e-9 * all.seconds {
+                let each = (early + late) / count as f64;
+                let seconds = all.seconds + each * (self.iterations as f64 - 2.0 * count as f64);
+                return Ok(Time { seconds, mean_latency_seconds: all.mean_message_latency_seconds });
+            }
+            ensure!(count < self.iterations, "the iterations do not settle");
+            count *= 2;
+        }
+    }
+}
+
+/// The tasks of a mesh that send each neighbor so many bytes.
+fn mesh(sizes: &str, bytes: u64, pes: usize) -> anyhow::Result<Database> {
+    Ok(graph::load(&format!("mesh:{sizes},bytes={bytes}"))?.remap(pes as u32))
+}
+
+/// The same tasks under other numbers, as a program would have them after METIS: the natural ones happen
+/// to be so good that TopoCentLB is perfect on this machine, too.
+fn renumbered(tasks: &Database, machine: &dyn Topology, seed: u64) -> anyhow::Result<Database> {
+    let order = ask(RANDOM, tasks, machine, seed)?.pe_of;
+    let end = |end| match end {
+        End::Object(object) => End::Object(order[object as usize]),
+        End::Pe(pe) => End::Pe(pe),
+    };
+    let mut tasks = tasks.clone();
+    for edge in &mut tasks.edges {
+        *edge = Edge { from: end(edge.from), to: end(edge.to), ..*edge };
+    }
+    tasks.edges.sort_unstable_by_key(|edge| (edge.from, edge.to));
+    Ok(tasks)
+}
+
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    let half = numbers.len() / 2;
+    if numbers.len() % 2 == 1 { numbers[half] } else { 0.5 * (numbers[half - 1] + numbers[half]) }
+}
+
+/// What table 1 prints: bytes, seconds of the random and of the optimal mapping.
+const PAPER_TABLE1: [(u64, f64, f64); 5] = [
+    (1_000, 0.05693, 0.04691),
+    (10_000, 0.24364, 0.12456),
+    (100_000, 2.24775, 0.91472),
+    (500_000, 11.62, 4.44),
+    (1_000_000, 23.50, 8.80),
+];
+
+fn table1(options: &Options) -> anyhow::Result<FigureResult> {
+    let machine = topology::parse("mesh:8x8x8")?;
+    let seeds = if options.small { 1 } else { 5 };
+    struct Row {
+        bytes: u64,
+        random: f64,
+        optimal: f64,
+        paper_random: f64,
+        paper_optimal: f64,
+    }
+    let all = options.sweep(PAPER_TABLE1.map(|row| row.0), |size| {
+        let tasks = mesh("8x8x8", size, machine.pes())?;
+        let network = "flow:bandwidth=175e6,injection=136.5e6".to_string();
+        let run = Run { machine: &machine, network, compute_seconds: 0.18e-3, iterations: 200 };
+        let optimal = run.time(&tasks, &tasks.placement())?.seconds;
+        let mut random = 0.0;
+        for seed in 0..seeds {
+            let placement = ask(RANDOM, &tasks, &*machine, options.seed.wrapping_add(seed))?.pe_of;
+            random += run.time(&tasks, &placement)?.seconds / seeds as f64;
+        }
+        let (_, paper_random, paper_optimal) =
+            PAPER_TABLE1.into_iter().find(|row| row.0 == size).unwrap_or_default();
+        Ok(Row { bytes: size, random, optimal, paper_random, paper_optimal })
+    })?;
+    let mut rows = Rows::new([
+        ("message_bytes", "message"),
+        ("random_seconds", "random s"),
+        ("paper_random_seconds", "paper"),
+        ("optimal_seconds", "optimal s"),
+        ("paper_optimal_seconds", "paper"),
+        ("ratio", "ratio"),
+        ("paper_ratio", "paper"),
+    ]);
+    for row in &all {
+        let ratios = [row.random / row.optimal, row.paper_random / row.paper_optimal];
+        rows.push([
+            Cell::Count(row.bytes),
+            Cell::Number(row.random),
+            Cell::Number(row.paper_random),
+            Cell::Number(row.optimal),
+            Cell::Number(row.paper_optimal),
+            Cell::Number(ratios[0]),
+            Cell::Number(ratios[1]),
+        ]);
+    }
+    let series = |of: fn(&Row) -> f64| all.iter().map(move |row| (row.bytes as f64, of(row)));
+    let chart = Chart {
+        x: Axis::log("bytes of a message"),
+        y: Axis::log("seconds of 200 iterations"),
+        series: vec![
+            Series::measured(format!("random (mean of {seeds})"), series(|row| row.random)),
+            Series::measured("optimal", series(|row| row.optimal)),
+            Series::paper("random in the paper", series(|row| row.paper_random)),
+            Series::paper("optimal in the paper", series(|row| row.paper_optimal)),
+        ],
+    };
+    let within = |name: &str, limit: f64, of: fn(&Row) -> f64| {
+        Criterion::every(
+            format!("{name} is within {:.0} % of the paper", 100.0 * limit),
+            &all,
+            |row| limit - of(row).abs(),
+            |row| format!("{:+.1} % at {}", 100.0 * of(row), bytes(row.bytes)),
+        )
+    };
+    let criteria = vec![
+        within("optimal", 0.05, |row| row.optimal / row.paper_optimal - 1.0),
+        within("random", 0.15, |row| row.random / row.paper_random - 1.0),
+        Criterion::every(
+            "the longer the messages, the more does the mapping matter",
+            all.windows(2),
+            |pair| pair[1].random / pair[1].optimal - pair[0].random / pair[0].optimal,
+            |pair| {
+                let ratio = |row: &Row| format!("{:.2} at {}", row.random / row.optimal, bytes(row.bytes));
+                format!("{}, {}", ratio(&pair[0]), ratio(&pair[1]))
+            },
+        ),
+    ];
+    Ok(FigureResult { rows, chart, criteria })
+}
+
+/// What an 8x8 mesh of tasks takes on a 4x4x4 torus with links of so many MB/s: for every renumbering, what
+/// it takes under each of [`ALL`].
+struct Swept {
+    megabytes_per_second: f64,
+    times: Vec<[Time; 3]>,
+}
+
+impl Swept {
+    fn median(&self, which: usize, of: fn(&Time) -> f64) -> f64 {
+        median(self.times.iter().map(|times| of(&times[which])).collect())
+    }
+}
+
+fn sweep(options: &Options, bandwidths: &[f64], permutations: u64) -> anyhow::Result<Vec<Swept>> {
+    let machine = topology::parse("torus:4x4x4")?;
+    let tasks = mesh("8x8", 10_000, machine.pes())?;
+    let mut mapped = Vec::new();
+    for permutation in 0..permutations {
+        let seed = options.seed.wrapping_add(permutation);
+        let tasks = renumbered(&tasks, &*machine, seed)?;
+        let place = |spec| Ok(ask(spec, &tasks, &*machine, seed)?.pe_of);
+        let placements = ALL.into_iter().map(place).collect::<anyhow::Result<Vec<_>>>()?;
+        mapped.push((tasks, placements));
+    }
+    options.sweep(bandwidths.iter().copied(), |megabytes_per_second| {
+        let network = format!("flow:bandwidth={megabytes_per_second}e6,latency=0.5e-6,sharing=latency");
+        let run = Run { machine: &machine, network, compute_seconds: 20e-6, iterations: 2000 };
+        let times = |(tasks, placements): &(Database, Vec<Vec<u32>>)| {
+            let [a, b, c] = [0, 1, 2].map(|which| run.time(tasks, &placements[which]));
+            Ok([a?, b?, c?])
+        };
+        let times = mapped.iter().map(times).collect::<anyhow::Result<_>>()?;
+        Ok(Swept { megabytes_per_second, times })
+    })
+}
+
+fn latencies(options: &Options, bandwidths: &[f64]) -> anyhow::Result<FigureResult> {
+    let ends = [bandwidths[0], bandwidths[bandwidths.len() - 1]];
+    let all = sweep(options, options.choose(bandwidths, &ends), if options.small { 2 } else { 8 })?;
+    let microseconds = |swept: &Swept, which| 1e6 * swept.median(which, |time| time.mean_latency_seconds);
+    let mut rows = Rows::new([
+        ("link_megabytes_per_second", "MB/s"),
+        ("topolb_latency_microseconds", "TopoLB us"),
+        ("topocentlb_latency_microseconds", "TopoCentLB us"),
+        ("random_latency_microseconds", "random us"),
+    ]);
+    for swept in &all {
+        let numbers = [0, 1, 2].map(|which| Cell::Number(microseconds(swept, which)));
+        rows.push([Cell::Number(swept.megabytes_per_second)].into_iter().chain(numbers));
+    }
+    let names = ["TopoLB", "TopoCentLB", "random"];
+    let series = names.into_iter().enumerate().map(|(which, name)| {
+        let point = |swept: &Swept| (swept.megabytes_per_second, microseconds(swept, which));
+        Series::measured(name, all.iter().map(point).collect::<Vec<_>>())
+    });
+    let chart = Chart {
+        x: Axis::linear("MB/s of a link"),
+        y: Axis::linear("microseconds a message takes"),
+        series: series.collect(),
+    };
+    let told = |swept: &&Swept| {
+        let [a, b, c] = [0, 1, 2].map(|which| microseconds(swept, which));
+        format!("{a:.1}, {b:.1} and {c:.1} us at {} MB/s", swept.megabytes_per_second)
+    };
+    let criteria = vec![
+        Criterion::every(
+            "TopoLB, TopoCentLB, random: in this order at every bandwidth",
+            &all,
+            |swept| {
+                let [a, b, c] = [0, 1, 2].map(|which| microseconds(swept, which));
+                (b - a).min(c - b)
+            },
+            told,
+        ),
+        Criterion::every(
+            "random takes at least 2 times TopoLB at every bandwidth",
+            &all,
+            |swept| microseconds(swept, 2) / microseconds(swept, 0) - 2.0,
+            told,
+        ),
+    ];
+    Ok(FigureResult { rows, chart, criteria })
+}
+
+fn completion(options: &Options) -> anyhow::Result<FigureResult> {
+    let bandwidths = [50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 500.0, 750.0, 1000.0];
+    let permutations = if options.small { 3 } else { 12 };
+    let all = sweep(options, options.choose(&bandwidths, &[50.0, 200.0]), permutations)?;
+    let seconds = |swept: &Swept, which| swept.median(which, |time| time.seconds);
+    let ratio = |swept: &Swept, which: usize| {
+        median(swept.times.iter().map(|times| times[which].seconds / times[0].seconds).collect())
+    };
+    let mut rows = Rows::new([
+        ("link_megabytes_per_second", "MB/s"),
+        ("topolb_seconds", "TopoLB s"),
+        ("topocentlb_seconds", "TopoCentLB s"),
+        ("random_seconds", "random s"),
+        ("topocentlb_per_topolb", "TopoCentLB/TopoLB"),
+        ("paper_topocentlb_per_topolb", "paper"),
+        ("random_per_topolb", "random/TopoLB"),
+        ("paper_random_per_topolb_at_least", "paper, at least"),
+    ]);
+    for (number, swept) in all.iter().enumerate() {
+        let numbers = [0, 1, 2].map(|which| Cell::Number(seconds(swept, which)));
+        rows.push([Cell::Number(swept.megabytes_per_second)].into_iter().chain(numbers).chain([
+            Cell::Number(ratio(swept, 1)),
+            Cell::Text("1.10 to 1.25".into()),
+            Cell::Number(ratio(swept, 2)),
+            // It says so of smaller bandwidths.
+            if number == 0 { Cell::Number(2.0) } else { Cell::Nothing },
+        ]));
+    }
+    let series = ["TopoLB", "TopoCentLB", "random"].into_iter().enumerate().map(|(which, name)| {
+        let point = |swept: &Swept| (swept.megabytes_per_second, seconds(swept, which));
+        Series::measured(name, all.iter().map(point).collect::<Vec<_>>())
+    });
+    let chart = Chart {
+        x: Axis::linear("MB/s of a link"),
+        y: Axis::linear("seconds of 2000 iterations"),
+        series: series.collect(),
+    };
+    let criteria = vec![
+        Criterion::every(
+            "random takes at least 2 times TopoLB at the lowest bandwidth (paper: more than 2)",
+            all.first(),
+            |swept| ratio(swept, 2) - 2.0,
+            |swept| format!("{:.2} times", ratio(swept, 2)),
+        ),
+        Criterion::every(
+            format!("TopoCentLB takes 1.0 to 1.6 times TopoLB, median of {permutations} numberings"),
+            &all,
+            |swept| (ratio(swept, 1) - 1.0).min(1.6 - ratio(swept, 1)),
+            |swept| format!("{:.2} times at {} MB/s", ratio(swept, 1), swept.megabytes_per_second),
+        ),
+    ];
+    Ok(FigureResult { rows, chart, criteria })
+}
+
+/// Meshes of tasks and the machines of figures 10 and 11.
+const SIZES: [(&str, &str); 4] =
+    [("8x8", "4x4x4"), ("16x8", "8x4x4"), ("16x16", "8x8x4"), ("16x32", "8x8x8")];
+
+/// What 4000 iterations take under each of [`ALL`] on machines of the kind `torus` or `mesh`.
+fn jacobi(options: &Options, kind: &str) -> anyhow::Result<Vec<(usize, [f64; 3])>> {
+    let cases = options.choose(&SIZES, &SIZES[..2]);
+    let seeds = if options.small { 1 } else { 3 };
+    options.sweep(cases.iter().map(|(_, machine)| format!("{kind}:{machine}")), |spec| {
+        let machine = topology::parse(&spec)?;
+        let (sizes, _) = cases.iter().find(|(_, size)| spec.ends_with(size)).unwrap_or(&SIZES[0]);
+        let tasks = mesh(sizes, 100_000, machine.pes())?;
+        let network = "flow:bandwidth=154e6,injection=136.5e6".to_string();
+        let run = Run { machine: &machine, network, compute_seconds: 0.2e-3, iterations: 4000 };
+        let time = |strategy, seed| {
+            let placement = ask(strategy, &tasks, &*machine, seed)?.pe_of;
+            Ok::<_, anyhow::Error>(run.time(&tasks, &placement)?.seconds)
+        };
+        let mut random = 0.0;
+        for seed in 0..seeds {
+            random += time(RANDOM, options.seed.wrapping_add(seed))? / seeds as f64;
+        }
+        Ok((machine.pes(), [time(TOPOLB, options.seed)?, time(TOPOCENTLB, options.seed)?, random]))
+    })
+}
+
+fn bluegene(options: &Options, kind: &'static str) -> anyhow::Result<FigureResult> {
+    let all = jacobi(options, kind)?;
+    let mut rows = Rows::new([
+        ("pes", "p"),
+        ("topolb_seconds", "TopoLB s"),
+        ("topocentlb_seconds", "TopoCentLB s"),
+        ("random_seconds", "random s"),
+    ]);
+    for (pes, seconds) in &all {
+        rows.push([Cell::Count(*pes as u64)].into_iter().chain(seconds.map(Cell::Number)));
+    }
+    let series = ["TopoLB", "TopoCentLB", "random"].into_iter().enumerate().map(|(which, name)| {
+        Series::measured(
+            name,
+            all.iter().map(|(pes, seconds)| (*pes as f64, seconds[which])).collect::<Vec<_>>(),
+        )
+    });
+    let chart = Chart {
+        x: Axis::log("processors"),
+        y: Axis::linear("seconds of 4000 iterations"),
+        series: series.collect(),
+    };
+    let told = |(pes, [a, b, c]): &&(usize, [f64; 3])| format!("{a:.2}, {b:.2} and {c:.2} s at p = {pes}");
+    let mut criteria = vec![Criterion::every(
+        "TopoLB and TopoCentLB are faster than random everywhere",
+        &all,
+        |(_, [a, b, c])| c - a.max(*b),
+        told,
+    )];
+    if kind == "mesh" {
+        let tori = jacobi(options, "torus")?;
+        let pairs = || all.iter().zip(&tori);
+        criteria.push(Criterion::every(
+            "nothing is faster on the mesh than on the torus (but TopoCentLB, which may be lucky)",
+            pairs(),
+            |((_, mesh), (_, torus))| (mesh[0] - torus[0]).min(mesh[2] - torus[2]) + 1e-9,
+            |(mesh, torus)| format!("{} beside {}", told(mesh), told(torus)),
+        ));
+        let lost = |which: usize| {
+            move |((_, mesh), (_, torus)): (&(usize, [f64; 3]), &(usize, [f64; 3]))| {
+                mesh[which] / torus[which]
+            }
+        };
+        criteria.push(Criterion::every(
+            "random loses more than TopoLB without the torus's wrap for p <= 256",
+            pairs().filter(|((pes, _), _)| *pes <= 256),
+            |pair| lost(2)(*pair) - lost(0)(*pair),
+            |pair| format!("{:.2} beside {:.2} at p = {}", lost(2)(*pair), lost(0)(*pair), pair.0.0),
+        ));
+        let mean = |which| pairs().map(lost(which)).sum::<f64>() / all.len().max(1) as f64;
+        criteria.push(Criterion::new(
+            "and in the mean",
+            format!("{:.2} beside {:.2}", mean(2), mean(0)),
+            mean(2) > mean(0),
+        ));
+    }
+    Ok(FigureResult { rows, chart, criteria })
+}

@@ -1,0 +1,252 @@
+//! `equipoise simulate`: how long the messages of a mapped task graph, of a list, or of a recorded run take on a
+//! network.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use equipoise_strategies::network::exchange::{Exchange, Traffic};
+use equipoise_strategies::network::{self, Network, batch};
+use equipoise_strategies::table::{count, pairs, seconds};
+use equipoise_strategies::trace::{Trace, replay};
+use equipoise_strategies::{Database, Topology, topology};
+use serde::Serialize;
+
+use super::input::Chosen;
+use super::{input, output, usage};
+use crate::Format;
+
+/// What is simulated.
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["graph", "messages", "events"]))]
+pub struct Args {
+    /// The task graph whose tasks exchange messages, iteration after iteration: a generator such as
+    /// mesh:16x16, or a file; `help` lists all kinds. A .csv says who sends what; any other graph sends half
+    /// of an edge's bytes each way
+    #[arg(long, value_name = "SPEC|FILE", value_parser = input::graph())]
+    graph: Option<String>,
+
+    /// Messages that are all sent at once, instead of a task graph: lines src,dst,bytes with PEs as ends
+    #[arg(long, value_name = "FILE")]
+    messages: Option<PathBuf>,
+
+    /// What a run recorded with --record FILE: the same executions and messages, timed anew
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+
+    /// The machine, as in torus:4x4x4; `help` lists all kinds [default for --events: where they were
+    /// recorded]
+    #[arg(long, value_name = "SPEC", value_parser = input::machine(), required_unless_present = "events")]
+    topology: Option<Arc<dyn Topology>>,
+
+    /// The network on its links, as in flow:bandwidth=154e6; `help` lists all kinds [default for --events:
+    /// where they were recorded]
+    #[arg(long, value_name = "SPEC", value_parser = input::network(), required_unless_present = "events")]
+    network: Option<Chosen>,
+
+    /// The PE of every task: one per line, in task order [default: task i on PE i, where these are as many];
+    /// for --events of every element, array by array [default: where it was recorded]
+    #[arg(long, value_name = "FILE", conflicts_with = "messages")]
+    mapping: Option<PathBuf>,
+
+    /// The step of a database with several [default: the first]
+    #[arg(long, value_name = "S", requires = "graph")]
+    step: Option<u64>,
+
+    /// How often every task computes and exchanges messages
+    #[arg(long, value_name = "I", default_value_t = 1, requires = "graph",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: u64,
+
+    /// Seconds a task computes in each iteration
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, requires = "graph",
+          value_parser = input::seconds)]
+    compute: f64,
+
+    /// How the result is shown
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The one JSON document. A list of messages, and a recorded run, is one iteration.
+#[derive(Serialize)]
+struct Document {
+    seconds: f64,
+    seconds_per_iteration: f64,
+    mean_message_latency_seconds: f64,
+    /// The bytes that an iteration sends over the busiest link, over its bandwidth.
+    max_link_seconds: f64,
+    /// Of networks that count in cycles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cycles: Option<u64>,
+}
+
+/// A machine and a network on its links.
+struct Place {
+    topology: Arc<dyn Topology>,
+    spec: String,
+    network: Box<dyn Network>,
+}
+
+impl Place {
+    fn new(topology: Arc<dyn Topology>, chosen: &Chosen) -> anyhow::Result<Place> {
+        let network = chosen.model.on(&topology);
+        let network = network.map_err(|refusal| usage(format!("{}: {refusal}", chosen.spec)))?;
+        Ok(Place { topology, spec: chosen.spec.clone(), network })
+    }
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let given = || -> anyhow::Result<Place> {
+            let (Some(topology), Some(network)) = (&self.topology, &self.network) else {
+                return Err(usage("give --topology and --network".into()));
+            };
+            Place::new(topology.clone(), network)
+        };
+        let (place, what, document) = match (&self.graph, &self.messages, &self.events) {
+            (Some(graph), ..) => self.exchange(graph, given()?)?,
+            (None, Some(path), _) => batch(path, given()?)?,
+            (None, None, Some(path)) => self.replay(path)?,
+            (None, None, None) => return Err(usage("give --graph, --messages or --events".into())),
+        };
+        let text = || {
+            let heading = format!("{what} on {}, {}\n\n", place.topology.spec(), place.spec);
+            heading + &lines(&document, &*place.network, self.graph.is_some())
+        };
+        output::show(self.format, text, &document)
+    }
+
+    /// The tasks of a graph exchange their messages; what that was, in words and numbers.
+    fn exchange(&self, graph: &str, mut place: Place) -> anyhow::Result<(Place, String, Document)> {
+        let database = input::graph_on(graph, self.step, &*place.topology)?;
+        let placement = self.placement(graph, &database, &*place.topology)?;
+        let is_directed = Path::new(graph).extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
+        let traffic = if is_directed { Traffic::directed } else { Traffic::undirected }(&database);
+        let exchange =
+            Exchange { iterations: self.iterations, compute_seconds: self.compute, ..Exchange::default() };
+        let iterations = count(self.iterations, "iteration");
+        let what = format!("{iterations} of {graph}");
+        let told = output::watched(&what, || exchange.run(&traffic, &placement, &mut *place.network));
+        let tasks = count(traffic.tasks as u64, "task");
+        let what = format!("{what}: {tasks}, {}", count(told.messages, "message"));
+        let document = Document {
+            seconds: told.seconds,
+            seconds_per_iteration: told.seconds_per_iteration,
+            mean_message_latency_seconds: told.mean_message_latency_seconds,
+            max_link_seconds: told.max_link_seconds,
+            cycles: cycles(told.seconds, &*place.network),
+        };
+        Ok((place, what, document))
+    }
+
+    /// What was recorded happens again; what that was, in words and numbers.
+    fn replay(&self, path: &Path) -> anyhow::Result<(Place, String, Document)> {
+        let trace = Trace::read(path).map_err(|error| {
+            if error.is_of_the_request() { usage(error.to_string()) } else { anyhow!(error) }
+        })?;
+        let name = path.display();
+        let recorded = |what: &str, spec: &str, error: String| {
+            usage(format!("{name} was recorded on {spec}: {error}; give another with --{what}"))
+        };
+        let topology = match &self.topology {
+            Some(topology) => topology.clone(),
+            None => topology::parse(&trace.topology)
+                .map_err(|error| recorded("topology", &trace.topology, error.to_string()))?,
+        };
+        let mut place = match &self.network {
+            Some(network) => Place::new(topology, network)?,
+            None => {
+                let model = network::parse(&trace.network)
+                    .map_err(|error| recorded("network", &trace.network, error.to_string()))?;
+                Place::new(topology, &Chosen { spec: trace.network.clone(), model: model.into() })?
+            }
+        };
+        let pes = place.topology.pes();
+        if pes < trace.pes as usize {
+            return Err(usage(format!(
+                "{name} was recorded on {} PEs and {} has {pes}; give a --topology with at least as many",
+                trace.pes,
+                place.topology.spec()
+            )));
+        }
+        let placement = self.mapping.as_deref().map(|path| input::places(path, trace.objects.len(), pes));
+        let placement = placement.transpose()?;
+        let what = format!("{} of {name}", count(trace.executions.len() as u64, "execution"));
+        let told = output::watched(&what, || replay(&trace, &mut *place.network, placement.as_deref()));
+        let document = Document {
+            seconds: told.seconds,
+            seconds_per_iteration: told.seconds,
+            mean_message_latency_seconds: told.mean_message_latency_seconds,
+            max_link_seconds: place.network.wires().busiest().map_or(0.0, |busiest| busiest.1),
+            cycles: cycles(told.seconds, &*place.network),
+        };
+        let what = format!("{what}, recorded in {}", seconds(trace.seconds));
+        Ok((place, what, document))
+    }
+
+    /// The PE of every task.
+    fn placement(
+        &self,
+        graph: &str,
+        database: &Database,
+        topology: &dyn Topology,
+    ) -> anyhow::Result<Vec<u32>> {
+        if let Some(path) = &self.mapping {
+            return input::mapping(path, database);
+        }
+        let (tasks, pes) = (database.objects.len(), topology.pes());
+        if tasks != pes {
+            let (tasks, pes) = (count(tasks as u64, "task"), count(pes as u64, "PE"));
+            return Err(usage(format!(
+                "{graph} has {tasks} and {} {pes}; give --mapping FILE with the PE of every task, as \
+                 `equipoise map` writes it with --output FILE",
+                topology.spec()
+            )));
+        }
+        output::warn("there is no --mapping; task i runs on PE i");
+        Ok((0..pes as u32).collect())
+    }
+}
+
+/// The messages of a list are sent at once; what that was, in words and numbers.
+fn batch(path: &Path, mut place: Place) -> anyhow::Result<(Place, String, Document)> {
+    let name = path.display();
+    let text = input::text(&format!("the messages `{name}`"), path)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let items = batch::read(text, place.topology.pes());
+    let items = items.map_err(|(line, reason)| anyhow!("{name}:{line}: {reason}"))?;
+    let what = format!("{} of {name}", count(items.len() as u64, "message"));
+    let told = output::watched(&what, || batch::run(&items, &mut *place.network));
+    let document = Document {
+        seconds: told.seconds,
+        seconds_per_iteration: told.seconds,
+        mean_message_latency_seconds: told.mean_latency_seconds(),
+        max_link_seconds: place.network.wires().busiest().map_or(0.0, |busiest| busiest.1),
+        cycles: cycles(told.seconds, &*place.network),
+    };
+    Ok((place, what, document))
+}
+
+/// How many cycles these seconds are, of networks that count in cycles.
+fn cycles(seconds: f64, network: &dyn Network) -> Option<u64> {
+    network.cycle_seconds().map(|cycle| (seconds / cycle).round() as u64)
+}
+
+/// The numbers for a person.
+fn lines(document: &Document, network: &dyn Network, has_iterations: bool) -> String {
+    let mut lines = vec![("time", seconds(document.seconds))];
+    if has_iterations {
+        lines.push(("per iteration", seconds(document.seconds_per_iteration)));
+    }
+    lines.push(("message latency", format!("{} on average", seconds(document.mean_message_latency_seconds))));
+    if let Some((link, _)) = network.wires().busiest() {
+        let (name, busy) = (network.wires().machine().link(link).name, seconds(document.max_link_seconds));
+        let each = if has_iterations { " per iteration" } else { "" };
+        lines.push(("busiest link", format!("{name}, {busy}{each} at its bandwidth")));
+    }
+    if let Some(cycles) = document.cycles {
+        lines.push(("cycles", cycles.to_string()));
+    }
+    pairs(&lines)
+}

@@ -1,0 +1,153 @@
+//! `cargo bench -p equipoise-benches --bench network [-- --small --rounds N --json FILTER]`: how fast the
+//! network models are, on one thread: nanoseconds per message.
+//!
+//! The load is that of a random mapping: every PE of torus:8x8x8 sends messages to PEs drawn at random, as
+//! many at once as the case says, until a million have arrived. 500 ns are 2 million messages per second.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use equipoise_benches::Measurement;
+use equipoise_strategies::network::batch::{self, Item};
+use equipoise_strategies::{network, topology};
+
+const FLOOR: &str = "floor: route a message";
+
+/// A network model under a load.
+struct Case {
+    name: &'static str,
+    /// What `--network` takes.
+    network: &'static str,
+    /// Bytes of a message.
+    bytes: u64,
+    /// Messages per PE in flight at once.
+    each: usize,
+    /// How many are sent at least.
+    messages: usize,
+    target_ns: Option<f64>,
+}
+
+/// Messages that each PE sends in a phase, as in a 3D stencil.
+const EACH: usize = 6;
+
+/// A network of the kind of the batch experiments, with flits of 16 bytes.
+const WORMHOLE: &str = "wormhole:flit=16,cycles_per_hop=4,buffer=16,handoff=4";
+
+/// A million messages of 4096 bytes, six per PE at once.
+const CASE: Case =
+    Case { name: "", network: "", bytes: 4096, each: EACH, messages: 1_000_000, target_ns: None };
+
+const CASES: &[Case] = &[
+    Case { name: "ideal", network: "ideal", target_ns: Some(500.0), ..CASE },
+    Case {
+        name: "ideal, 2000 of each PE at once",
+        network: "ideal",
+        each: 2000,
+        target_ns: Some(500.0),
+        ..CASE
+    },
+    Case { name: "packet", network: "packet", target_ns: Some(2000.0), ..CASE },
+    Case {
+        name: "packet, 200 of each PE at once",
+        network: "packet",
+        each: 200,
+        target_ns: Some(2000.0),
+        ..CASE
+    },
+    Case { name: "packet, messages of 100 kB", network: "packet", bytes: 100_000, messages: 50_000, ..CASE },
+    Case { name: "packet, adaptive", network: "packet:routing=adaptive", ..CASE },
+    Case { name: "wormhole", network: WORMHOLE, messages: 200_000, ..CASE },
+];
+
+/// Models whose time for six messages of every PE is compared between two tori of that side.
+const GROWTHS: &[(&str, &str, [usize; 2])] = &[
+    ("ideal, exponent in PEs, 64 to 4096", "ideal", [4, 16]),
+    ("packet, exponent in PEs, 64 to 4096", "packet", [4, 16]),
+    ("wormhole, exponent in PEs, 64 to 512", WORMHOLE, [4, 8]),
+];
+
+/// `each` messages from every PE to others, whoever these are.
+fn load(pes: usize, each: usize, bytes: u64) -> Vec<Item> {
+    let mut state = 1u64;
+    let mut draw = || {
+        // A multiplicative congruential generator; any mixture serves (D. H. Lehmer, 1949).
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % pes
+    };
+    let of = |pe: usize| std::iter::repeat_n(pe, each);
+    (0..pes).flat_map(of).map(|from| Item { from: from as u32, to: draw() as u32, bytes }).collect()
+}
+
+/// Nanoseconds per message of a model on a cube of `side`^3 PEs, for at least so many messages.
+fn drive(network: &str, side: usize, each: usize, bytes: u64, messages: usize) -> f64 {
+    let machine = topology::parse(&format!("torus:{side}x{side}x{side}")).expect("a torus");
+    let items = load(machine.pes(), each, bytes);
+    let phases = messages.div_ceil(items.len());
+    let model = network::parse(network).expect("the spec of a network");
+    let mut networks: Vec<_> = (0..phases).map(|_| model.on(&machine).expect("it serves a torus")).collect();
+    let start = Instant::now();
+    for network in &mut networks {
+        black_box(batch::run(&items, &mut **network));
+    }
+    start.elapsed().as_nanos() as f64 / (phases * items.len()) as f64
+}
+
+/// Nanoseconds to find the route of a message: what every model does at least.
+fn route(side: usize, messages: usize) -> f64 {
+    let machine = topology::parse(&format!("torus:{side}x{side}x{side}")).expect("a torus");
+    let items = load(machine.pes(), messages.div_ceil(machine.pes()), 1);
+    let mut route = Vec::new();
+    let start = Instant::now();
+    for item in &items {
+        route.clear();
+        machine.route(item.from as usize, item.to as usize, &mut route);
+        black_box(&route);
+    }
+    start.elapsed().as_nanos() as f64 / items.len() as f64
+}
+
+/// How the time of a phase grows with the PEs: the log of the ratio of times over that of PEs.
+fn growth(network: &str, [few, many]: [usize; 2], messages: usize) -> f64 {
+    let [fast, slow] = [few, many].map(|side| drive(network, side, EACH, 4096, messages));
+    let pes = (many as f64 / few as f64).powi(3);
+    1.0 + (slow / fast).ln() / pes.ln()
+}
+
+fn measurements() -> Vec<Measurement> {
+    let mut all = vec![Measurement {
+        name: FLOOR,
+        unit: "ns",
+        target: None,
+        floor: None,
+        take: Box::new(|small| if small { route(2, 100) } else { route(8, 1_000_000) }),
+    }];
+    for case in CASES {
+        all.push(Measurement {
+            name: case.name,
+            unit: "ns",
+            target: case.target_ns,
+            floor: Some(FLOOR),
+            take: Box::new(move |small| match small {
+                true => drive(case.network, 2, case.each.min(10), case.bytes, 100),
+                false => drive(case.network, 8, case.each, case.bytes, case.messages),
+            }),
+        });
+    }
+    for &(name, network, sides) in GROWTHS {
+        all.push(Measurement {
+            name,
+            unit: "",
+            target: None,
+            floor: None,
+            take: Box::new(move |small| match small {
+                true => growth(network, [2, 3], 100),
+                false => growth(network, sides, 200_000),
+            }),
+        });
+    }
+    all
+}
+
+fn main() {
+    equipoise_benches::run(measurements());
+}
