@@ -37,7 +37,7 @@ pub struct Args {
     /// The machine, as in torus:4x4x4; `help` lists all kinds [default for --events: where they were
     /// recorded]
     #[arg(long, value_name = "SPEC", value_parser = input::machine(), required_unless_present = "events")]
-    topology: Option<Arc<dyn Topology>>,
+    topology: Option<input::Machine>,
 
     /// The network on its links, as in flow:bandwidth=154e6; `help` lists all kinds [default for --events:
     /// where they were recorded]
@@ -102,7 +102,7 @@ impl Args {
             let (Some(topology), Some(network)) = (&self.topology, &self.network) else {
                 return Err(usage("give --topology and --network".into()));
             };
-            Place::new(topology.clone(), network)
+            Place::new(topology.clone()?, network)
         };
         let (place, what, document) = match (&self.graph, &self.messages, &self.events) {
             (Some(graph), ..) => self.exchange(graph, given()?)?,
@@ -150,7 +150,7 @@ impl Args {
             usage(format!("{name} was recorded on {spec}: {error}; give another with --{what}"))
         };
         let topology = match &self.topology {
-            Some(topology) => topology.clone(),
+            Some(topology) => topology.clone()?,
             None => topology::parse(&trace.topology)
                 .map_err(|error| recorded("topology", &trace.topology, error.to_string()))?,
         };

@@ -20,7 +20,8 @@
 //!
 //! The flows of a link rise at most twice in a filling, and between that levels only fall, so it ends.
 
-use crate::network::Events;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Levels closer than this, relatively, are the same: rounding must not pass for a change.
 const SLACK: f64 = 1e-10;
@@ -41,8 +42,9 @@ pub struct MaxMin {
     routes: Vec<Vec<Hop>>,
     /// The links to look at (again).
     stale: Vec<u32>,
-    /// The links to which something happens, by level; what is not as the link's `next` says is void.
-    due: Events<u32>,
+    /// The links to which something happens, by level (its bits, which for numbers that are not negative
+    /// compare as the numbers do), then by number; what is not as the link's `next` says is void.
+    due: BinaryHeap<Reverse<(u64, u32)>>,
     /// The level the filling has reached.
     reached: f64,
     /// Room for the flows of a link that is looked at.
@@ -145,7 +147,7 @@ impl MaxMin {
             flows: Vec::new(),
             routes: Vec::new(),
             stale: Vec::new(),
-            due: Events::new(),
+            due: BinaryHeap::new(),
             reached: 0.0,
             seen: Vec::new(),
             fillings: 0,
@@ -192,7 +194,8 @@ impl MaxMin {
         self.fillings += 1;
         self.reached = 0.0;
         self.look();
-        while let Some((due, link)) = self.due.pop(f64::INFINITY) {
+        while let Some(Reverse((due, link))) = self.due.pop() {
+            let due = f64::from_bits(due);
             let Some((_, step)) = self.links[link as usize].next.take_if(|next| next.0 == due) else {
                 continue;
             };
@@ -223,7 +226,7 @@ impl MaxMin {
             let has_room = load <= link.capacity * (1.0 + SLACK);
             let next = if has_room { None } else { link.next(&self.seen, self.reached, self.fillings) };
             if let Some((level, _)) = next.filter(|_| next != link.next) {
-                self.due.add(level, id);
+                self.due.push(Reverse((level.to_bits(), id)));
             }
             link.next = next;
             *room = Room { left: link.capacity - load, is_due: next.is_some(), is_stale: false, ..*room };

@@ -108,10 +108,11 @@ impl Model for Flow {
     fn on(&self, machine: &Arc<dyn Topology>) -> Result<Box<dyn Network>, NetworkError> {
         let wires = Wires::new(machine, self.bandwidth, self.latency_seconds)?;
         let (links, pes) = (wires.bandwidth.len(), machine.pes());
-        let limits = [self.injection, self.ejection];
-        let first_limit = |which: usize| limits[..which].iter().flatten().count() * pes + links;
-        let [injection, ejection] = [0, 1].map(|which| limits[which].map(|_| first_limit(which) as u32));
-        let limits = limits.into_iter().flatten().flat_map(|limit| std::iter::repeat_n(limit, pes));
+        // After the machine's own links come those of the limits, one per PE.
+        let injection = self.injection.map(|_| links as u32);
+        let ejection = self.ejection.map(|_| (links + injection.map_or(0, |_| pes)) as u32);
+        let limits = [self.injection, self.ejection].into_iter().flatten();
+        let limits = limits.flat_map(|limit| std::iter::repeat_n(limit, pes));
         let quickest = wires.latency_seconds.iter().copied().filter(|&seconds| seconds > 0.0);
         Ok(Box::new(Fluid {
             weighs: self.sharing == Sharing::Latency,
