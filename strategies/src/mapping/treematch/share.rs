@@ -6,9 +6,9 @@
 //! most load left, by default the heaviest again. The paper only says that the less loaded chares serve to
 //! balance; since owners took the heavy ones by then, these are such. To take the lightest, which the
 //! sentence allows too, leaves heavier ones to the very end: of LeanMD with 100 to 250 particles in a cell
-//! (960 chares on 64 cores) max/avg is then 1.033 instead of 1.015, and a byte travels 4.55 hops instead of 4.12; where all cells are
-//! alike, both are the same. Of equally loaded cores the one with fewer chares is served first, then the
-//! first, so that chares without load are spread.
+//! (960 chares on 64 cores) max/avg is then 1.033 instead of 1.015, and a byte travels 4.55 hops instead of
+//! 4.12; where all cells are alike, both are the same. Of equally loaded cores the one with fewer chares is
+//! served first, then the first, so that chares without load are spread.
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::str::FromStr;
