@@ -26,13 +26,13 @@ enum Command {
     #[command(subcommand)]
     Run(Box<Program>),
     #[command(flatten)]
-    Tool(Tool),
+    Tool(Box<Tool>),
 }
 
 fn main() -> ExitCode {
     let told = match equipoise::parse::<Cli>().command {
         Command::Run(program) => program.run().map_err(anyhow::Error::from),
-        Command::Tool(tool) => tools::run(tool).map(|()| ExitCode::SUCCESS),
+        Command::Tool(tool) => tools::run(*tool).map(|()| ExitCode::SUCCESS),
     };
     let error = match told {
         Ok(code) => return code,

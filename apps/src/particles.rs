@@ -82,11 +82,10 @@ impl Particles {
         let all = std::mem::take(self);
         for (at, &id) in all.ids.iter().enumerate() {
             let (mut position, mut number) = ([0.0; 3], 0);
-            for axis in 0..3 {
-                let x = all.positions[3 * at + axis];
+            for (x, position) in all.positions[3 * at..3 * at + 3].iter().zip(&mut position) {
                 // Nobody crosses a whole cell between two visits; who did would be lost to his neighbors.
                 let over = (x / CELL).floor().clamp(-1.0, 1.0);
-                position[axis] = x - over * CELL;
+                *position = x - over * CELL;
                 number = 3 * number + (over + 1.0) as usize;
             }
             let to = if number == HERE { &mut *self } else { &mut gone[number] };
@@ -138,9 +137,9 @@ pub fn between(here: &[f64], there: &[f64], offset: [i32; 3], sigma: f64) -> For
             let d = [b[0] + shift[0] - a[0], b[1] + shift[1] - a[1], b[2] + shift[2] - a[2]];
             if let Some((pull, potential)) = lennard_jones(d, sigma) {
                 forces.potential += potential;
-                for axis in 0..3 {
-                    forces.on[0][3 * i + axis] += pull * d[axis];
-                    forces.on[1][3 * j + axis] -= pull * d[axis];
+                for (axis, d) in d.into_iter().enumerate() {
+                    forces.on[0][3 * i + axis] += pull * d;
+                    forces.on[1][3 * j + axis] -= pull * d;
                 }
             }
         }
@@ -156,9 +155,9 @@ pub fn within(here: &[f64], sigma: f64) -> Forces {
             let d = [b[0] - a[0], b[1] - a[1], b[2] - a[2]];
             if let Some((pull, potential)) = lennard_jones(d, sigma) {
                 forces.potential += potential;
-                for axis in 0..3 {
-                    forces.on[0][3 * i + axis] += pull * d[axis];
-                    forces.on[0][3 * j + axis] -= pull * d[axis];
+                for (axis, d) in d.into_iter().enumerate() {
+                    forces.on[0][3 * i + axis] += pull * d;
+                    forces.on[0][3 * j + axis] -= pull * d;
                 }
             }
         }

@@ -177,7 +177,7 @@ const CASES: &[Case] = &[
     Case {
         name: "TMLB_MIN_WEIGHT, LeanMD's 960 objects, 64 PEs",
         balancer: "TMLB_MIN_WEIGHT",
-        graph: ("leanmd:4x4x4", "leanmd:2x2x2"),
+        graph: ("leanmd:4x4x4", "leanmd:3x3x3"),
         machine: ("tree:8:2:4", "tree:2:4"),
         target_ms: Some(60.0),
         floor: SORT,

@@ -13,7 +13,7 @@ pub(crate) enum Ticker {
     /// The TSC (or the operating system's clock where there is no constant TSC).
     Real(Clock),
     /// The clock of a PE of a simulated machine.
-    Virtual(VirtualClock),
+    Virtual(Box<VirtualClock>),
 }
 
 /// Ticks per second of virtual time; a run may last half a year.

@@ -6,7 +6,7 @@ use crate::clock::{Ticker, VirtualClock};
 use crate::codec;
 use crate::index::{Index, Pe};
 use crate::load::{Edges, element_key};
-use crate::machine::Work;
+use crate::machine::Uncharged;
 use crate::node::{Failure, Node};
 use crate::order::PeOrder;
 use crate::proxy::{Target, Targets};
@@ -164,9 +164,11 @@ impl PeCx {
         let recording = settings.recording();
         let ticker = match &settings.simulation {
             None => Ticker::real(settings.balances()),
-            Some(it) => {
-                Ticker::Virtual(VirtualClock::new(it.speeds(rank), it.work == Work::Measured, tracer))
-            }
+            Some(it) => Ticker::Virtual(Box::new(VirtualClock::new(
+                it.speeds(rank),
+                it.uncharged == Uncharged::Measured,
+                tracer,
+            ))),
         };
         PeCx {
             rank,

@@ -67,6 +67,8 @@ pub(crate) struct Elements<T: Chare> {
     unborn: Vec<(Journey, Box<Slot<T>>)>,
     /// When the delivery in progress began, in ticks.
     clock: u64,
+    /// Whether [`Manager::one`] ran orders the last time.
+    ordered_last: bool,
 }
 
 impl<T: Chare> Elements<T> {
@@ -86,6 +88,7 @@ impl<T: Chare> Elements<T> {
             at_sync: Vec::new(),
             unborn: Vec::new(),
             clock: 0,
+            ordered_last: false,
         }
     }
 
@@ -325,6 +328,21 @@ impl<T: Chare> Elements<T> {
             pe.queued.set(0);
         }
         pe.executed(executions);
+    }
+
+    /// The next message of this PE to itself.
+    fn next_item(&mut self, pe: &PeCx) -> Option<Item<T::Msg>> {
+        if self.batch.is_empty() {
+            std::mem::swap(&mut *self.port.local.borrow_mut(), &mut self.batch);
+            if let Some(tracer) = pe.tracer() {
+                tracer.leave_port(self.port.id, self.batch.len());
+            }
+        }
+        let item = self.batch.pop_front()?;
+        if let Some(tracer) = pe.tracer() {
+            tracer.takes(self.port.id);
+        }
+        Some(item)
     }
 
     /// Says that there is more to run, if there is.

@@ -24,7 +24,7 @@ pub struct Machine {
 
     /// What work takes that is not charged: no time, or what it takes here
     #[arg(long, value_enum, default_value_t, requires = "network")]
-    pub work: Work,
+    pub uncharged: Uncharged,
 
     /// Speeds of PEs where they differ from 1, from some virtual second on: `3=0.5`, `0-63=2`,
     /// `all@1.5=0.25`; may be repeated
@@ -40,7 +40,7 @@ pub struct Machine {
     pub overhead: f64,
 
     /// Seconds a strategy takes at a load-balancing step [default: none, or what it takes here with
-    /// --work measured]
+    /// --uncharged measured]
     #[arg(long, value_name = "SECONDS", requires = "network")]
     pub strategy_seconds: Option<f64>,
 
@@ -52,10 +52,10 @@ pub struct Machine {
 
 /// What work takes in virtual time if it is not charged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Work {
+pub enum Uncharged {
     /// Nothing: the same seed gives the same run.
     #[default]
-    Charged,
+    Free,
     /// What it takes on this machine, over the speed of the PE.
     Measured,
 }
@@ -65,7 +65,7 @@ impl Default for Machine {
     fn default() -> Self {
         Machine {
             network: None,
-            work: Work::Charged,
+            uncharged: Uncharged::Free,
             speed: Vec::new(),
             // About what it costs here. It is not 0 so that time passes while somebody only talks to itself.
             delivery: 1e-8,
@@ -81,7 +81,7 @@ pub(crate) struct Simulation {
     /// The spec of the network.
     pub(crate) spec: String,
     model: Box<dyn network::Model>,
-    pub(crate) work: Work,
+    pub(crate) uncharged: Uncharged,
     /// By PE; empty if all are 1 throughout.
     speeds: Vec<Speeds>,
     pub(crate) delivery: f64,
@@ -112,7 +112,7 @@ impl Machine {
         Ok(Some(Simulation {
             spec: spec.clone(),
             model,
-            work: self.work,
+            uncharged: self.uncharged,
             speeds: speeds(&self.speed, topology.pes())?,
             delivery: self.delivery,
             overhead: self.overhead,
@@ -135,7 +135,7 @@ impl Simulation {
 
     /// What a strategy that took `measured` seconds here takes there.
     pub(crate) fn strategy(&self, measured: f64) -> f64 {
-        let otherwise = if self.work == Work::Measured { measured } else { 0.0 };
+        let otherwise = if self.uncharged == Uncharged::Measured { measured } else { 0.0 };
         self.strategy_seconds.unwrap_or(otherwise)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::context::after;
 use crate::location::Placement;
-use crate::machine::{Machine, Simulation, Work};
+use crate::machine::{Machine, Simulation, Uncharged};
 use clap::ValueEnum;
 use equipoise_strategies::assignment::{MappingError, MappingFile};
 use equipoise_strategies::database::Dump;
@@ -414,7 +414,7 @@ impl Settings {
     /// takes time every delivery ends its own, and a trace is told of every send.
     pub(crate) fn told(&self) -> u16 {
         let Some(simulation) = &self.simulation else { return 0 };
-        let measures = if simulation.work == Work::Measured { after::LOAD } else { 0 };
+        let measures = if simulation.uncharged == Uncharged::Measured { after::LOAD } else { 0 };
         measures | if simulation.record.is_some() { after::COMM } else { 0 }
     }
 

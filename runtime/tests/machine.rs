@@ -9,7 +9,7 @@ use common::*;
 use equipoise::prelude::*;
 use equipoise::strategies::trace::{Trace, replay};
 use equipoise::strategies::{network, topology};
-use equipoise::{Machine, MachineReport, Report, Work};
+use equipoise::{Machine, MachineReport, Report, Uncharged};
 
 /// Two elements that throw a ball to and fro.
 #[derive(Serialize, Deserialize)]
@@ -207,8 +207,8 @@ fn work_that_is_not_charged_takes_what_it_takes_where_it_is_measured() {
         }
     }
 
-    let run = |work| {
-        let machine = Machine { work, speed: vec!["0=0.5".into()], ..machine("ideal") };
+    let run = |uncharged| {
+        let machine = Machine { uncharged, speed: vec!["0=0.5".into()], ..machine("ideal") };
         let config = Config { machine, ..Config::on_machine("mesh:1", "ideal") };
         let report = equipoise::run(config, |pe, done| {
             let counter = pe.array((), |_| Counter { done });
@@ -216,8 +216,8 @@ fn work_that_is_not_charged_takes_what_it_takes_where_it_is_measured() {
         });
         report.machine.expect("a machine").seconds
     };
-    assert_eq!(run(Work::Charged), 0.0);
-    assert!(run(Work::Measured) >= 4e-3, "2 ms at half speed");
+    assert_eq!(run(Uncharged::Free), 0.0);
+    assert!(run(Uncharged::Measured) >= 4e-3, "2 ms at half speed");
 }
 
 #[test]

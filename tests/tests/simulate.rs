@@ -113,3 +113,43 @@ fn what_cannot_be_simulated_is_said_with_a_remedy() {
         .run("simulate --messages none --topology mesh:5 --network ideal")
         .failed(2, &["cannot read the messages `none`"]);
 }
+
+#[test]
+fn a_recorded_run_is_timed_anew() {
+    let place = Place::new();
+    let program = "run kneighbor --elements 16 --iterations 12 --charge 1e-6 --work 1000 --bytes 100000 \
+                   --transport simulated --topology torus:4x4 --network ideal:bandwidth=1e8 --format json";
+    let document = place.run(&format!("{program} --record some.trace")).document();
+    let took = document["machine"]["seconds"].as_f64().expect("virtual seconds");
+    assert_eq!(document, {
+        let mut again = place.run(program).document();
+        // But for the clock of this machine the run is the same without a record.
+        for field in ["seconds", "seconds_per_iteration"] {
+            again[field] = document[field].clone();
+        }
+        again
+    });
+
+    let ([seconds, ..], _) = simulate(&place, "--events some.trace");
+    assert!((seconds / took - 1.0).abs() < 0.02, "{seconds} instead of {took}");
+    let ([faster, ..], _) = simulate(&place, "--events some.trace --network ideal:bandwidth=1e9");
+    assert!(faster < 0.5 * seconds, "{faster} instead of {seconds}");
+    place.put("alone.map", "5\n".repeat(16));
+    let ([alone, ..], _) = simulate(&place, "--events some.trace --mapping alone.map");
+    // Element i of 16 works (i / 15)^2 ms in each iteration.
+    let work = 12.0 * (0..16).map(|i| f64::from(1000 * i * i / 225) * 1e-6).sum::<f64>();
+    assert!(alone > work && alone < 1.2 * work, "{alone} for {work} of work");
+    let text = place.run("simulate --events some.trace").result();
+    assert!(text.contains(" executions of some.trace, recorded in "), "{text}");
+
+    place.put("short.map", "5\n".repeat(15));
+    place.run("simulate --events some.trace --mapping short.map").failed(1, &["short.map"]);
+    place.run("simulate --events none.trace").failed(2, &["cannot read the trace `none.trace`"]);
+    place.put("broken.trace", &place.bytes("some.trace")[..100]);
+    place.run("simulate --events broken.trace").failed(1, &["the trace `broken.trace` is truncated"]);
+    place.run("simulate --events some.trace --topology mesh:2").failed(2, &["recorded on 16 PEs"]);
+    place.run("simulate --events some.trace --graph mesh:2").failed(2, &["cannot be used with"]);
+    place.run("run kneighbor --network ideal").failed(2, &["--network without --transport simulated"]);
+    let bad = "run kneighbor --transport simulated --network ideal --record no/such/place";
+    place.run(bad).failed(2, &["--record: cannot write the trace"]);
+}

@@ -60,7 +60,7 @@ pub struct Args {
 
     /// Seconds a task computes in each iteration
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0, requires = "graph",
-          value_parser = input::seconds)]
+          value_parser = input::seconds, allow_negative_numbers = true)]
     compute: f64,
 
     /// How the result is shown

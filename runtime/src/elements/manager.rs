@@ -21,17 +21,11 @@ impl<T: Chare> Manager for Elements<T> {
 
     fn one(&mut self, pe: &PeCx) {
         self.begin(pe);
-        if self.batch.is_empty() {
-            std::mem::swap(&mut *self.port.local.borrow_mut(), &mut self.batch);
-            if let Some(tracer) = pe.tracer() {
-                tracer.leave_port(self.port.id, self.batch.len());
-            }
-        }
-        match self.batch.pop_front() {
+        // Neither may starve the other: who talks to himself waits for what others order, too.
+        self.ordered_last = !self.ordered_last && !self.port.orders.borrow().is_empty();
+        let item = if self.ordered_last { None } else { self.next_item(pe) };
+        match item {
             Some(item) => {
-                if let Some(tracer) = pe.tracer() {
-                    tracer.takes(self.port.id);
-                }
                 pe.executed(1);
                 self.enter(pe, item);
             }

@@ -10,9 +10,9 @@
 //! route there, the longer counts, since distances are symmetric. (On such a machine hop-bytes are more
 //! than the bytes on all links.)
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
 use super::spec::from_file;
@@ -115,7 +115,7 @@ fn check_parts(hosts: usize, vertices: usize, links: &[Wire]) -> Result<(), Stri
             links.len()
         ));
     }
-    let mut seen = HashMap::new();
+    let mut seen = FxHashMap::default();
     for (id, &Wire { src, dst, bw, lat }) in links.iter().enumerate() {
         let last = vertices - 1;
         if let Some(vertex) = [src, dst].into_iter().find(|&vertex| vertex > last) {

@@ -1,8 +1,8 @@
 //! Reading and writing traces.
 //!
-//! JSON if the name ends in `.json`, otherwise binary: 8 bytes [`MAGIC`], then frames as in a
+//! JSON if the name ends in `.json`, otherwise binary: 8 bytes, then frames as in a
 //! [database](crate::database), the first with all but the messages and the executions, then one with the
-//! messages, then the executions in frames of [`CHUNK`]. Which of the two a file is, is known by its
+//! messages, then the executions in frames of 65,536. Which of the two a file is, is known by its
 //! content.
 
 use std::fs;

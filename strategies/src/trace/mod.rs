@@ -2,7 +2,7 @@
 //!
 //! A trace holds what does not depend on the network: the executions with their work and their sends, in
 //! the order in which they began, and what each of them needed before it could begin. So it can be
-//! [replayed](replay) on another network, another machine or another placement, and the same execution is
+//! [replayed](replay()) on another network, another machine or another placement, and the same execution is
 //! timed anew: the method of the papers of Agarwal et al. (2006, section 5.3) and of BigNetSim.
 //!
 //! The crate knows nothing of chares: an object is whatever executes. The first objects are the PEs

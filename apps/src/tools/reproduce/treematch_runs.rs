@@ -72,7 +72,7 @@ const PROGRAMS: &str =
     "The times are of 100 iterations, of which a few are run; a strategy takes as long as in the paper.";
 
 /// 8 nodes of 2 sockets with 4 cores, and what carries their messages.
-const MACHINE: &str = "fattree:8:2:4/3.2e9:12e9:6e9//1:1:1";
+const MACHINE: &str = "fattree:8:2:4/3.2e9:12e9:6e9/1:1:1";
 const NETWORK: &str = "flow:latency=0.3e-6";
 
 /// What the runtime of a core takes to send a message to another core, and to receive one, in seconds.

@@ -4,9 +4,12 @@
 //! file    8 bytes MAGIC, u32 format version, frame of Header, one frame per step
 //! step    Columns, and one byte: whether communication was recorded (in version 1 it was, and there is
 //!         no such byte)
+//! frame   u64 decoded length, u64 stored length, u32 CRC-32 of both lengths and the stored bytes,
+//!         stored bytes: the decoded ones compressed by zstd, or themselves if the lengths are equal
 //! ```
-//! Integers are little endian, and frames are those of [`crate::frames`]. A step is a column per field rather than a row per object, because
-//! like numbers side by side compress by a third better and decode four times faster.
+//! All integers are little endian; the decoded bytes are bincode's legacy layout. A step is a column per
+//! field rather than a row per object, because like numbers side by side compress by a third better and
+//! decode four times faster.
 //!
 //! A reader trusts nothing: the checksum finds damage, lengths are compared with what is there before
 //! anything is allocated, and a decoded database must pass

@@ -114,7 +114,7 @@ impl Exchange {
     pub fn run(&self, traffic: &Traffic, placement: &[u32], network: &mut dyn Network) -> Exchanged {
         assert_eq!(placement.len(), traffic.tasks, "a mapping gives every task one PE");
         let mut run = Run::new(self, traffic, placement, network);
-        run.to_the_end();
+        run.finish();
         let (seconds, latency_seconds) = (run.seconds, run.latency_seconds);
         let messages = traffic.messages.len() as u64 * self.iterations;
         let iterations = self.iterations.max(1) as f64;
@@ -197,7 +197,7 @@ impl<'a> Run<'a> {
     }
 
     /// Lets everything happen in its order; what arrives before what is computed by then.
-    fn to_the_end(&mut self) {
+    fn finish(&mut self) {
         for task in 0..self.tasks.len() as u32 {
             self.begin(0.0, task);
         }
