@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::{Arrival, Events, Kind, Message, Model, Network, NetworkError, Wires, ejection};
 use crate::Topology;
-use crate::params::Param;
+use crate::params::{Param, ParamError, Params};
 
 mod max_min;
 mod tournament;
@@ -77,8 +77,9 @@ pub(super) const KIND: Kind = Kind {
         },
         Param {
             key: "latency",
-            default: "machine",
-            help: "seconds per link before a message flows, or `machine`: each link's own",
+            default: "auto",
+            help: "seconds per link before a message flows, `machine`: each link's own, or `auto`: none, and each \
+                   link's own with sharing=latency",
         },
         Param { key: "injection", default: "none", help: "bytes per second a PE sends at most, or `none`" },
         Param {
@@ -94,15 +95,31 @@ pub(super) const KIND: Kind = Kind {
     ],
     make: |params| {
         let injection = params.take_positive("injection", "none")?;
+        let sharing = params.take("sharing")?;
         Ok(Box::new(Flow {
             bandwidth: params.take_positive("bandwidth", "machine")?,
-            latency_seconds: params.take_seconds_or("latency", "machine")?,
+            latency_seconds: latency(params, sharing)?,
             injection,
             ejection: ejection(params, injection)?,
-            sharing: params.take("sharing")?,
+            sharing,
         }))
     },
 };
+
+/// What a link's latency is, of `latency`; none for the machine's own.
+///
+/// Fair sharing is exact without latencies, and sharing by them needs some.
+fn latency(params: &mut Params, sharing: Sharing) -> Result<Option<f64>, ParamError> {
+    let value: String = params.take("latency")?;
+    match (value.as_str(), sharing) {
+        ("auto", Sharing::Equal) => Ok(Some(0.0)),
+        ("auto", Sharing::Latency) | ("machine", _) => Ok(None),
+        (number, _) => match number.parse() {
+            Ok(seconds) if f64::is_finite(seconds) && seconds >= 0.0 => Ok(Some(seconds)),
+            _ => Err(params.bad("latency", number, "expected seconds, at least 0, `machine` or `auto`")),
+        },
+    }
+}
 
 impl Model for Flow {
     fn on(&self, machine: &Arc<dyn Topology>) -> Result<Box<dyn Network>, NetworkError> {

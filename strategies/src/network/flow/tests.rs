@@ -213,7 +213,10 @@ fn sharing_by_latency_prefers_short_ways() {
 fn what_is_wrong_with_a_flow_spec_is_said() {
     for (spec, expected) in [
         ("flow:bandwidth=0", "flow:bandwidth=0 is not understood: expected a number above 0, or `machine`"),
-        ("flow:latency=-1", "flow:latency=-1 is not understood: expected seconds, at least 0, or `machine`"),
+        (
+            "flow:latency=-1",
+            "flow:latency=-1 is not understood: expected seconds, at least 0, `machine` or `auto`",
+        ),
         ("flow:injection=fast", "expected a number above 0, or `none`"),
         ("flow:ejection=-1", "expected a number above 0, `injection`, or `none`"),
         ("flow:sharing=fair", "flow:sharing=fair is not understood: expected `equal` or `latency`"),
