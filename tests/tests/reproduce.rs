@@ -19,19 +19,12 @@ const FIGURES: &[(&str, &[&str])] = &[
     ("topolb-9", &["topolb_seconds", "topocentlb_per_topolb", "paper_topocentlb_per_topolb"]),
     ("topolb-10", &["pes", "topolb_seconds", "topocentlb_seconds", "random_seconds"]),
     ("topolb-11", &["pes", "topolb_seconds", "topocentlb_seconds", "random_seconds"]),
-    ("treematch-4", &["strategy", "particles_per_cell", "seconds", "gain", "paper_gain"]),
     ("treematch-5", &["strategy", "particles_per_cell", "migrations", "paper_migrations", "imbalance"]),
-    ("treematch-6", &["strategy", "seconds", "gain"]),
-    ("treematch-7", &["strategy", "seconds", "gain"]),
-    ("treematch-8", &["strategy", "seconds", "gain"]),
     ("treematch-9", &["strategy", "chares", "milliseconds", "paper_milliseconds", "growth_exponent"]),
-    ("treematch-10", &["strategy", "seconds", "standard_deviation_seconds", "gain", "paper_gain"]),
 ];
 
-/// The figures that take longer than a test may, and the one that measures times, which are not the same
-/// twice.
-const NOT_IN_FULL: &[&str] =
-    &["treematch-4", "treematch-6", "treematch-7", "treematch-8", "treematch-9", "treematch-10"];
+/// The figure that measures times, which are not the same twice.
+const OF_TIMES: &str = "treematch-9";
 
 /// The elements of an SVG file, after a look at whether each is closed in its turn.
 fn elements(svg: &str) -> Vec<&str> {
@@ -109,7 +102,7 @@ fn a_figure_is_a_table_a_picture_and_criteria() {
 #[test]
 fn what_can_be_made_in_full_is_as_it_should_be() {
     let place = Place::new();
-    for (name, _) in FIGURES.iter().filter(|(name, _)| !NOT_IN_FULL.contains(name)) {
+    for (name, _) in FIGURES.iter().filter(|(name, _)| *name != OF_TIMES) {
         let told = place.run(&format!("reproduce {name} --strict")).result();
         assert!(told.contains("\nmet     "), "{told}");
     }

@@ -99,10 +99,8 @@ fn what_cannot_be_simulated_is_said_with_a_remedy() {
     place.run(&format!("{graph} --iterations 0")).failed(2, &["--iterations"]);
     place.run(&format!("{graph} --compute -1")).failed(2, &["--compute"]);
     let list = "simulate --messages list.csv --network";
-    place
-        .run(&format!("{list} ideal --topology mesh:4"))
-        .failed(1, &["the messages `list.csv`: line 2: there is no PE 4"]);
-    place.run(&format!("{list} idle --topology mesh:5")).failed(2, &["did you mean `ideal`?"]);
+    place.run(&format!("{list} ideal --topology mesh:4")).failed(1, &["list.csv:2: there is no PE 4"]);
+    place.run(&format!("{list} ideel --topology mesh:5")).failed(2, &["did you mean `ideal`?"]);
     place.run(&format!("{list} packet:sise=1 --topology mesh:5")).failed(2, &["did you mean `size`?"]);
     place.run(&format!("{list} wormhole --topology torus:32x32x32")).failed(2, &["use `packet` or `flow`"]);
     place

@@ -25,7 +25,6 @@ mod rows;
 mod topolb;
 mod topolb_network;
 mod treematch;
-mod treematch_runs;
 
 use chart::Series;
 pub(super) use figure::Figure;
@@ -45,13 +44,8 @@ const ALL: &[Figure] = &[
     topolb_network::TOPOLB_9,
     topolb_network::TOPOLB_10,
     topolb_network::TOPOLB_11,
-    treematch_runs::TREEMATCH_4,
     treematch::TREEMATCH_5,
-    treematch_runs::TREEMATCH_6,
-    treematch_runs::TREEMATCH_7,
-    treematch_runs::TREEMATCH_8,
     treematch::TREEMATCH_9,
-    treematch_runs::TREEMATCH_10,
 ];
 
 /// What is made, and where it goes.

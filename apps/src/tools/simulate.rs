@@ -50,16 +50,16 @@ pub struct Args {
     mapping: Option<PathBuf>,
 
     /// The step of a database with several [default: the first]
-    #[arg(long, value_name = "S", requires = "graph")]
+    #[arg(long, value_name = "S", conflicts_with_all = ["messages", "events"])]
     step: Option<u64>,
 
     /// How often every task computes and exchanges messages
-    #[arg(long, value_name = "I", default_value_t = 1, requires = "graph",
+    #[arg(long, value_name = "I", default_value_t = 1, conflicts_with_all = ["messages", "events"],
           value_parser = clap::value_parser!(u64).range(1..))]
     iterations: u64,
 
     /// Seconds a task computes in each iteration
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, requires = "graph",
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, conflicts_with_all = ["messages", "events"],
           value_parser = input::seconds, allow_negative_numbers = true)]
     compute: f64,
 

@@ -223,24 +223,17 @@ impl<'a> State<'a> {
             }
         }
         self.topology.distances_from(self.places[selected] as usize, &mut row);
-        let leaving = self.costs[selected];
+        let (leaving, here) = (self.costs[selected], self.places[selected]);
         let mut best: Option<(i64, usize)> = None;
         for (partner, &there) in self.places.iter().enumerate() {
             let most = best.map_or(0, |(most, _)| most);
             let mut gain = leaving - elsewhere[there as usize];
             if partner < self.tasks {
                 gain += self.costs[partner];
-            }
-            // No partner saves more than all it costs now.
-            let here = self.places[selected];
-            if partner == selected
-                || gain <= most
-                || !(self.fits)(selected, there)
-                || !(self.fits)(partner, here)
-            {
-                continue;
-            }
-            if partner < self.tasks {
+                // No partner saves more than all it costs now.
+                if partner == selected || gain <= most {
+                    continue;
+                }
                 for (neighbor, volume) in neighbors(self.graph, &self.volumes, partner) {
                     gain -= if neighbor == selected {
                         2 * volume * i64::from(row[there as usize])
@@ -249,7 +242,8 @@ impl<'a> State<'a> {
                     };
                 }
             }
-            if gain > most {
+            // The best so far is seldom beaten, so this is seldom asked.
+            if gain > most && (self.fits)(selected, there) && (self.fits)(partner, here) {
                 best = Some((gain, partner));
             }
         }
