@@ -56,6 +56,7 @@ const CASES: &[Case] = &[
     },
     Case { name: "packet, messages of 100 kB", network: "packet", bytes: 100_000, messages: 50_000, ..CASE },
     Case { name: "packet, adaptive", network: "packet:routing=adaptive", ..CASE },
+    Case { name: "flow", network: "flow", target_ns: Some(50_000.0), messages: 20_000, ..CASE },
     Case { name: "wormhole", network: WORMHOLE, messages: 200_000, ..CASE },
 ];
 
@@ -63,6 +64,7 @@ const CASES: &[Case] = &[
 const GROWTHS: &[(&str, &str, [usize; 2])] = &[
     ("ideal, exponent in PEs, 64 to 4096", "ideal", [4, 16]),
     ("packet, exponent in PEs, 64 to 4096", "packet", [4, 16]),
+    ("flow, exponent in PEs, 64 to 512", "flow", [4, 8]),
     ("wormhole, exponent in PEs, 64 to 512", WORMHOLE, [4, 8]),
 ];
 
