@@ -196,8 +196,15 @@ mod tests {
 
     #[test]
     fn what_is_not_simulated_takes_what_the_last_iterations_do() {
-        let plan =
-            Plan { before: 3, iterations: 100, initial: "blocks", cores: in_turn(), scale: 100.0, seed: 0 };
+        let plan = Plan {
+            before: 3,
+            after: 1,
+            iterations: 100,
+            initial: "blocks",
+            cores: in_turn(),
+            scale: 100.0,
+            seed: 0,
+        };
         let program = |iterations| crate::kneighbor::Options {
             bytes: 1000,
             iterations,
