@@ -166,22 +166,34 @@ fn a_strategy_takes_the_time_it_is_said_to() {
     about(first.overhead_seconds, 1.5);
 }
 
+/// Machines of 16 PEs, and networks that serve them all.
+const MACHINES: [&str; 4] = ["flat:16", "torus:4x4", "fattree:4:4", "dragonfly:groups=4,routers=2,hosts=2"];
+const NETWORKS: [&str; 7] = [
+    "ideal",
+    "ideal:latency=0,hop=0.001,bandwidth=1e5",
+    "flow:latency=1e-6,injection=1e9",
+    "flow:sharing=latency",
+    "packet",
+    "packet:routing=adaptive",
+    "wormhole:flit=16",
+];
+
 #[test]
 fn the_same_seed_gives_the_same_run_and_every_network_the_same_answer() {
-    let run = |network: &str, seed| {
-        let config = Config {
-            balancer: vec!["RandomLB".into()],
-            initial: "random".into(),
-            seed,
-            ..Config::on_machine("torus:4x4", network)
+    for (machine, network) in MACHINES.iter().flat_map(|machine| NETWORKS.map(|network| (machine, network))) {
+        let run = |seed| {
+            let config = Config {
+                balancer: vec!["RandomLB".into()],
+                initial: "random".into(),
+                seed,
+                ..Config::on_machine(machine, network)
+            };
+            workers(config)
         };
-        workers(config)
-    };
-    for network in ["ideal", "ideal:latency=0,hop=0.001,bandwidth=1e5"] {
-        for seed in 0..4 {
-            let (first, second) = (run(network, seed), run(network, seed));
-            assert_eq!(first.machine, second.machine, "{network}, seed {seed}");
-            assert_eq!(first.lb_steps, second.lb_steps, "{network}, seed {seed}");
+        for seed in 0..2 {
+            let (first, second) = (run(seed), run(seed));
+            assert_eq!(first.machine, second.machine, "{machine}, {network}, seed {seed}");
+            assert_eq!(first.lb_steps, second.lb_steps, "{machine}, {network}, seed {seed}");
             assert_eq!((first.result, first.migrations), (40, second.migrations));
         }
     }
@@ -264,6 +276,9 @@ fn a_trace_replayed_where_it_was_recorded_takes_as_long() {
         ("ideal:latency=1e-6,hop=1e-7,bandwidth=1e9", "blocks", None),
         ("ideal:latency=1e-3,bandwidth=1e5", "roundrobin", None),
         ("ideal:latency=1e-4,bandwidth=1e6", "blocks", Some("RotateLB".to_owned())),
+        ("flow:bandwidth=1e6,injection=1e6,latency=1e-5", "random", Some("RotateLB".to_owned())),
+        ("packet:bandwidth=1e6,routing=adaptive", "random", None),
+        ("wormhole:flit=16,cycle=1e-5", "random", None),
     ] {
         let path = folder.path().join("some.trace");
         let machine = Machine { record: Some(path.clone()), ..machine(network) };
