@@ -41,6 +41,12 @@ pub fn text(path: &Path) -> Result<String, Unread> {
     })
 }
 
+/// The line, from 1, in which a part of a text begins.
+pub(crate) fn line_of(text: &str, part: &str) -> usize {
+    let offset = part.as_ptr().addr().saturating_sub(text.as_ptr().addr()).min(text.len());
+    1 + text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count()
+}
+
 /// Whether a file cannot be written because of its name, so that another name is the remedy; otherwise
 /// there is no room, for example.
 pub fn is_of_the_name(error: &io::Error) -> bool {
