@@ -171,6 +171,18 @@ impl Topology for Product {
             |part: &Arc<dyn Topology>| part.hierarchy().unwrap_or_else(|| Hierarchy::by_number(part.pes()));
         Some(tree(&self.network).over(&tree(&self.node)))
     }
+
+    fn host(&self, pe: usize) -> Option<&str> {
+        self.network.host(self.place(pe).0)
+    }
+
+    fn node_of(&self, pe: usize) -> usize {
+        self.place(pe).0
+    }
+
+    fn grid_position(&self, pe: usize) -> Option<Vec<usize>> {
+        self.network.grid_position(self.place(pe).0)
+    }
 }
 
 #[cfg(test)]
