@@ -56,7 +56,11 @@ const NOTES: &str = "Of 100 iterations, those up to the third after the load-bal
     paper's 10 %, since 112 MB per 8 chares cross the network, and after it 32 MB. With the work of the example loads \
     differ, more so with more chares. TMLB_TREEBASED balances in nodes only, so the heaviest node decides, and what is \
     gained shrinks to about the paper's for 256 chares. RefineCommLB moves nothing there either: it takes a MB to \
-    cost a PE 8.5 ms, as Charm++ does, beside which a few milliseconds of work are within its 5 %.\n";
+    cost a PE 8.5 ms, as Charm++ does, beside which a few milliseconds of work are within its 5 %. \
+    That number hangs on what is not known: with 256 chares whose additions are twice as slow, an iteration takes \
+    257 ms with TMLB_TREEBASED and 187 with RefineLB; with chares in blocks, 239 ms and 138 with GreedyCommLB. Of \
+    messages alone in blocks, on nodes that are filled one after the other, it takes 11.5 ms, and 12.5 without \
+    balancing; then nothing is gained with 64.\n";
 
 /// Messages are a hundredth of the paper's, and links as well.
 const SCALE: f64 = 100.0;

@@ -42,7 +42,7 @@ pub(super) const TREEMATCH_10: Figure = Figure {
     paper: "Jeannot et al. 2013, figure 10",
     takes: "20 seconds",
     notes: "Times are of 10,000 iterations with blocks of 64x64x64 cells, 1.5 ns (4 cycles) each; the paper says \
-            neither. The load-balancing step is after 10 of them; 3 more are simulated, and the rest takes what the \
+            neither, and both decide the gain: the larger the blocks or the slower the cells, the less it is. The load-balancing step is after 10 of them; 3 more are simulated, and the rest takes what the \
             last two do. Blocks of 16x16x16 cells cross links of a 16th of the bandwidth, which takes as long. In \
             each of the runs that a deviation is of, PEs are numbered over cores in another order, drawn from \
             the seed, as a launcher does that binds nothing. There is one block per core, and all are alike: strategies \
