@@ -33,6 +33,7 @@ pub mod mapping;
 pub mod network;
 mod params;
 pub mod partition;
+pub mod poise;
 mod random;
 pub mod registry;
 pub mod replay;

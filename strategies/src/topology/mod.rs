@@ -16,6 +16,7 @@ mod hypercube;
 mod matrix;
 mod platform;
 mod product;
+mod shape;
 mod spec;
 mod tree;
 
@@ -31,6 +32,7 @@ pub use hypercube::Hypercube;
 pub use matrix::DistanceMatrix;
 pub use platform::Platform;
 pub use product::Product;
+pub use shape::Shape;
 pub use spec::{Fault, TopologyError, parse};
 pub use tree::Tree;
 
@@ -146,6 +148,11 @@ pub trait Topology: Send + Sync {
     /// The tree whose leaves are its PEs, where the machine is built as one or is a network of nodes.
     fn hierarchy(&self) -> Option<Hierarchy> {
         None
+    }
+
+    /// How its PEs lie: what a mapper that cuts the machine into pieces goes by.
+    fn shape(&self) -> Shape {
+        self.hierarchy().map_or(Shape::Any, Shape::Nested)
     }
 
     /// The operating system's number of the hardware thread that the PE is, on machines that are the one
