@@ -14,8 +14,8 @@ use crate::balance::{
 use crate::mapping::{
     refine_topolb, tmlb_min_weight, tmlb_tree_based, topocentlb, topolb, treematch, treematch_const,
 };
-use crate::poise::balancer;
 pub use crate::params::{Param, ParamError, Params};
+use crate::poise::balancer;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 /// Every strategy, in the order help lists them.

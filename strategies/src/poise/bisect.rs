@@ -64,7 +64,7 @@ impl Effort {
 }
 
 /// How good a bisection is: its overload, then its cost. Less is better.
-type Grade = (i64, i64);
+pub(crate) type Grade = (i64, i64);
 
 impl<'a> Halves<'a> {
     /// Side 0 takes exactly `first` of the load, side 1 the rest; vertices must have a load of 1 each for that.
@@ -93,10 +93,14 @@ impl<'a> Halves<'a> {
         (loads[0] - self.capacity[0]).max(0) + (loads[1] - self.capacity[1]).max(0)
     }
 
-    fn grade(&self, sides: &[u8]) -> Grade {
+    pub fn grade(&self, sides: &[u8]) -> Grade {
         let mut cost = 0;
         for v in 0..self.graph.vertices() {
-            let cut = self.graph.row(v).iter().filter(|half| half.to as usize > v && sides[half.to as usize] != sides[v]);
+            let cut = self
+                .graph
+                .row(v)
+                .iter()
+                .filter(|half| half.to as usize > v && sides[half.to as usize] != sides[v]);
             cost += self.edge_cost * cut.map(|half| i64::from(half.weight)).sum::<i64>();
             cost += i64::from(sides[v]) * self.bias(v);
         }

@@ -4,7 +4,7 @@
 //! quotient graph (a vertex per block, what blocks exchange) blocks with equally many PEs change places pairwise, a
 //! descent with active flags.
 
-use super::csr::Csr;
+use super::csr::{Csr, Half};
 use super::distance::Metric;
 use super::machine::Near;
 
@@ -20,13 +20,17 @@ const HEAVY_NEIGHBORS: usize = 8;
 /// Passes over all blocks at most.
 const PASSES: usize = 10;
 
+/// By block: the homes of what is in it now, ascending, and what it saves that these live there.
+pub(crate) type Pulls = [Vec<(u32, i64)>];
+
 /// The block that what is now in each block should go to.
 ///
-/// After the blocks, `quotient` has a vertex for each of `anchors`, which stay in these blocks. `fits` says whether
-/// what is in the first block may go to the second.
+/// After the blocks, `quotient` has a vertex for each of `anchors`, which stay in these blocks. `pulls` may be
+/// empty. `fits` says whether what is in the first block may go to the second.
 pub(crate) fn places<M: Metric>(
     quotient: &Csr,
     anchors: &[u32],
+    pulls: &Pulls,
     distance: &M,
     near: &Near,
     fits: impl Fn(usize, usize) -> bool,
@@ -39,14 +43,19 @@ pub(crate) fn places<M: Metric>(
     let mut place_of: Vec<u32> = at.iter().chain(anchors).copied().collect();
     let cost = |place_of: &[u32], v: usize, place: u32, other: usize| -> i64 {
         let others = quotient.row(v).iter().filter(|half| half.to as usize != other);
-        others.map(|half| i64::from(half.weight) * distance.between(place, place_of[half.to as usize])).sum()
+        let away = |half: &Half| i64::from(half.weight) * distance.between(place, place_of[half.to as usize]);
+        let pull = pulls
+            .get(v)
+            .map_or(0, |pulls| pulls.binary_search_by_key(&place, |pull| pull.0).map_or(0, |at| pulls[at].1));
+        others.map(away).sum::<i64>() - pull
     };
     let mut is_active = vec![true; blocks];
     let (mut candidates, mut heaviest) = (Vec::new(), Vec::new());
     for _ in 0..PASSES {
         let mut has_changed = false;
         for v in 0..blocks {
-            if !std::mem::take(&mut is_active[v]) || quotient.degree(v) == 0 {
+            let is_drawn = quotient.degree(v) > 0 || pulls.get(v).is_some_and(|pulls| !pulls.is_empty());
+            if !std::mem::take(&mut is_active[v]) || !is_drawn {
                 continue;
             }
             let here = place_of[v];
@@ -55,13 +64,15 @@ pub(crate) fn places<M: Metric>(
                 candidates.extend(0..blocks as u32);
             } else {
                 heaviest.clear();
-                heaviest.extend(quotient.row(v).iter().map(|half| (!half.weight, place_of[half.to as usize])));
+                heaviest
+                    .extend(quotient.row(v).iter().map(|half| (!half.weight, place_of[half.to as usize])));
                 heaviest.sort_unstable();
                 for &(_, place) in heaviest.iter().take(HEAVY_NEIGHBORS) {
                     candidates.push(place);
                     candidates.extend_from_slice(near.of(place));
                 }
                 candidates.extend_from_slice(near.of(here));
+                candidates.extend(pulls.get(v).into_iter().flatten().map(|pull| pull.0));
                 candidates.sort_unstable();
                 candidates.dedup();
             }

@@ -23,12 +23,6 @@ pub(crate) struct Csr {
 }
 
 impl Csr {
-    /// The graph of these rows; `offsets` has an entry more than there are loads.
-    pub fn new(offsets: Vec<u32>, halves: Vec<Half>, loads: Vec<i64>) -> Self {
-        debug_assert_eq!(offsets.len(), loads.len() + 1);
-        Csr { offsets, halves, loads }
-    }
-
     /// An empty graph with room for so many vertices, to be filled by [`Self::push`].
     pub fn with_capacity(vertices: usize) -> Self {
         let mut offsets = Vec::with_capacity(vertices + 1);
@@ -46,11 +40,6 @@ impl Csr {
     /// How many vertices there are.
     pub fn vertices(&self) -> usize {
         self.loads.len()
-    }
-
-    /// How many ends of edges there are: twice the edges.
-    pub fn halves(&self) -> usize {
-        self.halves.len()
     }
 
     /// The edges of `v`.
@@ -164,7 +153,10 @@ mod tests {
     fn contraction_adds_up_loads_and_parallel_edges() {
         let coarse = path().contract(&[0, 1, 1, 0], 2);
         assert_eq!(coarse.loads, [5, 5]);
-        assert_eq!((coarse.row(0), coarse.row(1)), (&[Half { to: 1, weight: 4 }][..], &[Half { to: 0, weight: 4 }][..]));
+        assert_eq!(
+            (coarse.row(0), coarse.row(1)),
+            (&[Half { to: 1, weight: 4 }][..], &[Half { to: 0, weight: 4 }][..])
+        );
         let same = path().contract(&[0, 1, 2, 3], 4);
         assert_eq!(same, path());
     }
@@ -172,6 +164,9 @@ mod tests {
     #[test]
     fn groups_list_their_members_in_order() {
         let groups = Groups::new(&[2, 0, 2, 0], 3);
-        assert_eq!((groups.members(0), groups.members(1), groups.members(2)), (&[1, 3][..], &[][..], &[0, 2][..]));
+        assert_eq!(
+            (groups.members(0), groups.members(1), groups.members(2)),
+            (&[1, 3][..], &[][..], &[0, 2][..])
+        );
     }
 }

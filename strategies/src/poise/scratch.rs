@@ -20,6 +20,7 @@ use super::problem::Problem;
 use super::repair::repair;
 use super::settings::Settings;
 use super::swaps;
+use super::v_cycle;
 use crate::random::generator;
 
 /// With at most so many objects per PE, blocks next to one's own are candidates although no neighbor is there.
@@ -53,7 +54,7 @@ pub(crate) fn map(problem: &Problem, settings: &Settings, seed: u64) -> Vec<u32>
     let layers = problem.machine.layers.len();
     let mut kept = vec![start(problem)];
     for layer in 1..layers {
-        let tries = if layer <= settings.beam_layers { settings.beam_tries } else { 1 };
+        let tries = if layer == 1 && settings.beam_layers > 0 { settings.beam_tries } else { 1 };
         if kept.len() == 1 && tries == 1 {
             kept = vec![descend(problem, settings, layer, &kept[0], seed)];
             continue;
@@ -70,7 +71,11 @@ pub(crate) fn map(problem: &Problem, settings: &Settings, seed: u64) -> Vec<u32>
         // Stable: of equals the first.
         attempts.sort_by_key(|attempt| attempt.0);
         attempts.dedup_by(|a, b| a.0 == b.0);
-        attempts.truncate(if layer < settings.beam_layers { settings.beam_width } else { 1 });
+        if layer == settings.beam_layers.min(layers - 1) {
+            attempts.truncate(1);
+            let seed = seed.wrapping_add(layer as u64);
+            v_cycle::refine(problem, settings, layer, settings.beam_cycles, &mut attempts[0].1, seed);
+        }
         kept = attempts.into_iter().map(|attempt| attempt.1).collect();
     }
     kept.swap_remove(0)
@@ -102,7 +107,9 @@ pub(crate) fn grade(problem: &Problem, layer: usize, block_of: &[u32]) -> Grade 
 pub(crate) fn cost(graph: &Csr, distance: &impl Metric, block_of: &[u32]) -> i64 {
     let of_vertex = |v: usize| -> i64 {
         let higher = graph.row(v).iter().filter(|half| half.to as usize > v);
-        higher.map(|half| i64::from(half.weight) * distance.between(block_of[v], block_of[half.to as usize])).sum()
+        higher
+            .map(|half| i64::from(half.weight) * distance.between(block_of[v], block_of[half.to as usize]))
+            .sum()
     };
     (0..graph.vertices()).map(of_vertex).sum()
 }
@@ -127,11 +134,14 @@ fn split(
     let mut below = vec![NONE; graph.vertices()];
     problem.anchors_in(layer).zip(movable..).for_each(|(block, anchor)| below[anchor] = block);
     let mut settings = *settings;
-    if blocks > settings.repeat_blocks {
+    if layer <= settings.beam_layers {
+        settings.effort = settings.beam_effort;
+    } else if blocks > settings.repeat_blocks {
         settings.effort.repeats = 1;
     }
     for level in levels(graph, above, blocks, movable) {
-        let piece = |block: u32| Piece { problem, layer, block, members: groups.members(block as usize), above };
+        let piece =
+            |block: u32| Piece { problem, layer, block, members: groups.members(block as usize), above };
         let bisected = |&block: &u32| {
             let [x, y] = before.children[block as usize];
             if y == NONE {
@@ -157,7 +167,8 @@ fn split(
 
 /// Blocks in the order they can be split in: those of a level wait for none of the same.
 fn levels(graph: &Csr, above: &[u32], blocks: usize, movable: usize) -> Vec<Vec<u32>> {
-    let cluster_of: Vec<u32> = above[..movable].iter().copied().chain(above[movable..].iter().map(|_| blocks as u32)).collect();
+    let cluster_of: Vec<u32> =
+        above[..movable].iter().copied().chain(above[movable..].iter().map(|_| blocks as u32)).collect();
     let quotient = graph.contract(&cluster_of, blocks + 1);
     let mut level_of = vec![0; blocks];
     let mut levels: Vec<Vec<u32>> = Vec::new();
@@ -199,7 +210,9 @@ impl Piece<'_> {
         let whole = &problem.graph;
         let stream = SPLIT_STREAM | (layer as u64) << 32 | u64::from(block);
         let mut dice = generator(seed, stream);
-        let share = |load: i64| (i128::from(load) * i128::from(capacity[0])) / i128::from((capacity[0] + capacity[1]).max(1));
+        let share = |load: i64| {
+            (i128::from(load) * i128::from(capacity[0])) / i128::from((capacity[0] + capacity[1]).max(1))
+        };
         if members.len() == whole.vertices() {
             let target = share(whole.total_load()) as i64;
             let halves = Halves { graph: whole, edge_cost: 1, bias: &[], capacity, target };
@@ -222,9 +235,10 @@ impl Piece<'_> {
                 }
             }
             bias.push(drawn);
-            let inside = whole.row(v as usize).iter().filter(|half| {
-                (half.to as usize) < problem.movable && above[half.to as usize] == block
-            });
+            let inside = whole
+                .row(v as usize)
+                .iter()
+                .filter(|half| (half.to as usize) < problem.movable && above[half.to as usize] == block);
             let load = whole.loads[v as usize];
             graph.push(load, inside.map(|half| Half { to: place_of[half.to as usize], weight: half.weight }));
         }
@@ -274,9 +288,7 @@ impl Refinement<'_> {
     pub fn run<M: Metric>(&self, problem: &Problem, settings: &Settings, metric: &M, block_of: &mut [u32]) {
         let layer = &problem.machine.layers[self.layer];
         let blocks = layer.blocks();
-        if self.homes.is_none() {
-            self.swap_blocks(metric, &layer.near, block_of);
-        }
+        self.swap_blocks(metric, &layer.near, block_of);
         let board = Board {
             graph: self.graph,
             movable: self.movable,
@@ -308,15 +320,37 @@ impl Refinement<'_> {
         }
     }
 
+    /// Where the vertices of each block are at home, and what it saves to live there.
+    fn pulls(&self, block_of: &[u32]) -> Vec<Vec<(u32, i64)>> {
+        let Some(homes) = self.homes else { return Vec::new() };
+        let mut pulls = vec![Vec::new(); self.capacity.len()];
+        for v in (0..self.movable).filter(|&v| homes.home_of[v] != NONE) {
+            pulls[block_of[v] as usize].push((homes.home_of[v], homes.leave_costs[v]));
+        }
+        let merge = |pulls: &mut Vec<(u32, i64)>| {
+            pulls.sort_unstable();
+            pulls.dedup_by(|next, kept| {
+                let is_same = next.0 == kept.0;
+                kept.1 += if is_same { next.1 } else { 0 };
+                is_same
+            });
+        };
+        pulls.iter_mut().for_each(merge);
+        pulls
+    }
+
     /// Whole blocks change places.
     fn swap_blocks<M: Metric>(&self, metric: &M, near: &super::machine::Near, block_of: &mut [u32]) {
         let blocks = self.capacity.len();
         let anchors = block_of[self.movable..].to_vec();
-        let cluster_of: Vec<u32> =
-            block_of[..self.movable].iter().copied().chain((0..anchors.len()).map(|at| (blocks + at) as u32)).collect();
+        let cluster_of: Vec<u32> = block_of[..self.movable]
+            .iter()
+            .copied()
+            .chain((0..anchors.len()).map(|at| (blocks + at) as u32))
+            .collect();
         let quotient = self.graph.contract(&cluster_of, blocks + anchors.len());
         let fits = |block: usize, place: usize| quotient.loads[block] <= self.capacity[place];
-        let places = blocks::places(&quotient, &anchors, metric, near, fits);
+        let places = blocks::places(&quotient, &anchors, &self.pulls(block_of), metric, near, fits);
         block_of[..self.movable].iter_mut().for_each(|block| *block = places[*block as usize]);
     }
 }

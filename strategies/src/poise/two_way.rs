@@ -21,52 +21,66 @@ const PATIENCE: (usize, usize) = (30, 300);
 
 /// Lowers the overload of `sides`, then its cost; never makes either worse.
 pub(crate) fn refine(halves: &Halves, sides: &mut [u8]) {
-    let graph = halves.graph;
-    let vertices = graph.vertices();
-    let mut state = State {
-        halves,
-        loads: halves.loads(sides),
-        sides,
-        gains: vec![0; vertices],
-        is_in: vec![false; vertices],
-        is_locked: vec![false; vertices],
-        heaps: Default::default(),
-        heaviest: graph.heaviest(),
-    };
-    for _ in 0..if vertices > LARGE { FEW_ROUNDS } else { ROUNDS } {
+    let mut state = State::new(halves, sides);
+    for _ in 0..if sides.len() > LARGE { FEW_ROUNDS } else { ROUNDS } {
         if !state.round() {
             break;
         }
     }
+    sides.iter_mut().zip(&state.vertices).for_each(|(side, vertex)| *side = vertex.side);
+}
+
+/// What is known of a vertex.
+#[derive(Clone, Copy)]
+struct Vertex {
+    /// The weight of its edges to the other side, and of all.
+    across: u32,
+    all: u32,
+    side: u8,
+    /// Whether it has moved in this round.
+    is_locked: bool,
 }
 
 struct State<'a> {
     halves: &'a Halves<'a>,
-    sides: &'a mut [u8],
+    vertices: Vec<Vertex>,
     loads: [i64; 2],
-    /// By vertex: what it saves that it changes sides. Known of those that take part.
-    gains: Vec<i64>,
-    is_in: Vec<bool>,
-    is_locked: Vec<bool>,
     /// By side: (gain, vertex, all its bits turned so that the lowest comes first); entries may be out of date.
     heaps: [BinaryHeap<(i64, u32)>; 2],
     heaviest: i64,
 }
 
-impl State<'_> {
+impl<'a> State<'a> {
+    fn new(halves: &'a Halves<'a>, sides: &[u8]) -> State<'a> {
+        let vertex = |(v, &side): (usize, &u8)| {
+            let (mut across, mut all) = (0, 0);
+            for half in halves.graph.row(v) {
+                all += half.weight;
+                across += if sides[half.to as usize] == side { 0 } else { half.weight };
+            }
+            Vertex { across, all, side, is_locked: false }
+        };
+        State {
+            halves,
+            vertices: sides.iter().enumerate().map(vertex).collect(),
+            loads: halves.loads(sides),
+            heaps: Default::default(),
+            heaviest: halves.graph.heaviest(),
+        }
+    }
+
     /// Whether a round found something better.
     fn round(&mut self) -> bool {
         self.start();
-        let limit = (self.sides.len() / PATIENCE_SHARE).clamp(PATIENCE.0, PATIENCE.1);
+        let limit = (self.vertices.len() / PATIENCE_SHARE).clamp(PATIENCE.0, PATIENCE.1);
         let (mut saved, mut best, mut kept) = (0, (self.halves.overload(self.loads), 0), 0);
         let before = best;
         let mut moved: Vec<u32> = Vec::new();
         while let Some(v) = self.pick() {
-            saved += self.gains[v];
-            self.is_locked[v] = true;
-            self.flip(v);
+            saved += self.gain(v);
+            self.vertices[v].is_locked = true;
+            self.flip(v, true);
             moved.push(v as u32);
-            self.tell_neighbors(v);
             let grade = (self.halves.overload(self.loads), -saved);
             if grade < best {
                 (best, kept) = (grade, moved.len());
@@ -75,56 +89,55 @@ impl State<'_> {
             }
         }
         for &v in &moved[kept..] {
-            self.flip(v as usize);
+            self.flip(v as usize, false);
         }
         best < before
     }
 
-    /// Fills the heaps.
+    /// Fills the heaps with those that have a reason to move.
     fn start(&mut self) {
         self.heaps.iter_mut().for_each(BinaryHeap::clear);
-        self.is_locked.fill(false);
         let all = self.halves.overload(self.loads) > 0;
-        for v in 0..self.sides.len() {
-            let (gain, touches) = self.gain(v);
-            self.is_in[v] = all || touches;
-            if self.is_in[v] {
-                self.gains[v] = gain;
-                self.heaps[usize::from(self.sides[v])].push((gain, !(v as u32)));
+        let mut entries: [Vec<(i64, u32)>; 2] = Default::default();
+        for v in 0..self.vertices.len() {
+            let touches = all || self.vertices[v].across > 0 || self.drawn(v) > 0;
+            let gain = self.gain(v);
+            let vertex = &mut self.vertices[v];
+            vertex.is_locked = false;
+            if touches {
+                entries[usize::from(vertex.side)].push((gain, !(v as u32)));
             }
         }
+        self.heaps = entries.map(BinaryHeap::from);
     }
 
-    /// What it saves that `v` changes sides, and whether there is a reason to.
-    fn gain(&self, v: usize) -> (i64, bool) {
-        let side = self.sides[v];
-        let (mut across, mut along) = (0, 0);
-        for half in self.halves.graph.row(v) {
-            if self.sides[half.to as usize] == side {
-                along += i64::from(half.weight);
-            } else {
-                across += i64::from(half.weight);
-            }
-        }
-        let drawn = if side == 0 { -self.halves.bias(v) } else { self.halves.bias(v) };
-        (self.halves.edge_cost * (across - along) + drawn, across > 0 || drawn > 0)
+    /// How much `v` is drawn to the other side from outside.
+    #[inline]
+    fn drawn(&self, v: usize) -> i64 {
+        if self.vertices[v].side == 0 { -self.halves.bias(v) } else { self.halves.bias(v) }
+    }
+
+    /// What it saves that `v` changes sides.
+    #[inline]
+    fn gain(&self, v: usize) -> i64 {
+        let Vertex { across, all, .. } = self.vertices[v];
+        self.halves.edge_cost * (2 * i64::from(across) - i64::from(all)) + self.drawn(v)
     }
 
     /// The vertex to move next, taken from its heap.
     fn pick(&mut self) -> Option<usize> {
-        let (sides, gains, is_locked) = (&*self.sides, &self.gains, &self.is_locked);
-        let mut best: Option<(i64, usize)> = None;
         for from in 0..2 {
-            let heap = &mut self.heaps[from];
-            while let Some(&(gain, v)) = heap.peek() {
+            while let Some(&(gain, v)) = self.heaps[from].peek() {
                 let v = !v as usize;
-                if is_locked[v] || usize::from(sides[v]) != from || gain != gains[v] {
-                    heap.pop();
+                let vertex = &self.vertices[v];
+                if vertex.is_locked || usize::from(vertex.side) != from || gain != self.gain(v) {
+                    self.heaps[from].pop();
                 } else {
                     break;
                 }
             }
         }
+        let mut best: Option<(i64, usize)> = None;
         let capacity = self.halves.capacity;
         let is_over = [self.loads[0] > capacity[0], self.loads[1] > capacity[1]];
         for from in 0..2 {
@@ -132,7 +145,7 @@ impl State<'_> {
             let Some(&(gain, v)) = self.heaps[from].peek() else { continue };
             let there = self.loads[to] + self.halves.graph.loads[!v as usize];
             // What is borrowed must be given back, so the other side has to have somebody to give.
-            let may_borrow = !is_over[to] && there <= capacity[to] + self.heaviest && !self.heaps[to].is_empty();
+            let may_borrow = there <= capacity[to] + self.heaviest && !self.heaps[to].is_empty();
             let may = is_over[from] || (!is_over[to] && (there <= capacity[to] || may_borrow));
             if may && best.is_none_or(|best| gain > best.0) {
                 best = Some((gain, from));
@@ -142,28 +155,27 @@ impl State<'_> {
         self.heaps[from].pop().map(|(_, v)| !v as usize)
     }
 
-    fn flip(&mut self, v: usize) {
-        let (from, load) = (usize::from(self.sides[v]), self.halves.graph.loads[v]);
-        self.loads[from] -= load;
-        self.loads[1 - from] += load;
-        self.sides[v] = 1 - self.sides[v];
-    }
-
-    /// After `v` changed sides: its neighbors gain by following it, and lose by staying away.
-    fn tell_neighbors(&mut self, v: usize) {
-        for half in self.halves.graph.row(v) {
+    /// Moves `v` to the other side; its neighbors gain by following it, and lose by staying away. Those that have not
+    /// moved yet go into the heaps, if there is any use.
+    fn flip(&mut self, v: usize, tell: bool) {
+        let (graph, vertex) = (self.halves.graph, &mut self.vertices[v]);
+        vertex.side = 1 - vertex.side;
+        vertex.across = vertex.all - vertex.across;
+        let side = vertex.side;
+        self.loads[usize::from(side)] += graph.loads[v];
+        self.loads[usize::from(1 - side)] -= graph.loads[v];
+        for half in graph.row(v) {
             let u = half.to as usize;
-            if self.is_locked[u] {
-                continue;
-            }
-            if !self.is_in[u] {
-                self.is_in[u] = true;
-                self.gains[u] = self.gain(u).0;
+            let neighbor = &mut self.vertices[u];
+            if neighbor.side == side {
+                neighbor.across -= half.weight;
             } else {
-                let change = 2 * self.halves.edge_cost * i64::from(half.weight);
-                self.gains[u] += if self.sides[u] == self.sides[v] { -change } else { change };
+                neighbor.across += half.weight;
             }
-            self.heaps[usize::from(self.sides[u])].push((self.gains[u], !half.to));
+            if tell && !neighbor.is_locked {
+                let side = usize::from(neighbor.side);
+                self.heaps[side].push((self.gain(u), !half.to));
+            }
         }
     }
 }
