@@ -14,6 +14,7 @@
 //! - [`partition`]: grouping objects;
 //! - [`balance`]: strategies that look at load;
 //! - [`mapping`]: strategies that look at the machine;
+//! - [`poise`]: the strategy that weighs hops, loads and migrations together;
 //! - [`network`]: how long messages take on a machine's links;
 //! - [`replay`]: what other strategies would have done at a recorded step;
 //! - [`registry`]: every strategy by name, its parameters and its help;
@@ -34,6 +35,7 @@ pub mod mapping;
 pub mod network;
 mod params;
 pub mod partition;
+pub mod poise;
 mod random;
 pub mod registry;
 pub mod replay;

@@ -15,10 +15,12 @@ use crate::mapping::{
     refine_topolb, tmlb_min_weight, tmlb_tree_based, topocentlb, topolb, treematch, treematch_const,
 };
 pub use crate::params::{Param, ParamError, Params};
+use crate::poise::balancer;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 /// Every strategy, in the order help lists them.
 pub const ALL: &[&Named] = &[
+    &balancer::NAMED,
     &greedy_refine::NAMED,
     &refine::NAMED,
     &refine_swap::NAMED,

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use super::spec::as_part;
-use super::{Hierarchy, Link, Topology, count_links, count_pes, rename};
+use super::{Hierarchy, Link, Shape, Topology, count_links, count_pes, rename};
 
 /// What help says of products.
 pub const HELP: (&str, &str) = (
@@ -182,6 +182,15 @@ impl Topology for Product {
 
     fn grid_position(&self, pe: usize) -> Option<Vec<usize>> {
         self.network.grid_position(self.place(pe).0)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Product {
+            network: Box::new(self.network.shape()),
+            node: Box::new(self.node.shape()),
+            cores: self.cores,
+            places: (0..self.pes() as u32).collect(),
+        }
     }
 }
 
