@@ -32,7 +32,7 @@ pub struct Args {
     topology: input::Machine,
 
     /// The strategy that decides; `help` lists them all
-    #[arg(long, value_name = "SPEC", default_value = "TopoLB", value_parser = input::balancer())]
+    #[arg(long, value_name = "SPEC", default_value = "PoiseLB", value_parser = input::balancer())]
     balancer: Choice,
 
     /// The allowed imbalance, max/avg - 1, of every strategy that knows one and is given none

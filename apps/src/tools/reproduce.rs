@@ -22,6 +22,10 @@ mod chart;
 mod figure;
 mod leanmd;
 mod mapping;
+mod poise_ablation;
+mod poise_apps;
+mod poise_data;
+mod poise_gamma;
 mod rows;
 mod topolb;
 mod topolb_network;
@@ -54,6 +58,9 @@ const ALL: &[Figure] = &[
     treematch_kneighbor::TREEMATCH_8,
     treematch::TREEMATCH_9,
     treematch_runs::TREEMATCH_10,
+    poise_gamma::POISE_GAMMA,
+    poise_apps::POISE_APPS,
+    poise_ablation::POISE_ABLATION,
 ];
 
 /// What is made, and where it goes.
@@ -78,6 +85,11 @@ pub struct Args {
     /// Everything random comes from this
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+
+    /// A folder with databases and task graphs: poise-gamma and poise-ablation take those in it instead of making
+    /// their own
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
 
     /// How the result is shown
     #[arg(long, value_enum, default_value_t)]
@@ -129,7 +141,7 @@ impl Args {
             output::refused(&error, format!("cannot make the folder `{folder}`: {error}; {remedy}"))
         })?;
         let begin = Instant::now();
-        let made = (figure.run)(&Options { small: self.small, seed: self.seed })?;
+        let made = (figure.run)(&Options { small: self.small, seed: self.seed, data: self.data.clone() })?;
         let took = begin.elapsed().as_secs_f64();
         let csv = self.write(figure.name, "csv", &made.rows.csv())?;
         let svg = self.write(figure.name, "svg", &made.chart.svg(figure.title)?)?;

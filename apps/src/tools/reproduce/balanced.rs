@@ -167,7 +167,7 @@ pub(super) fn drawn(seed: u64) -> Vec<u32> {
 }
 
 /// A number that looks like any other (S. Vigna's splitmix64).
-fn mixed(number: u64) -> u64 {
+pub(super) fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

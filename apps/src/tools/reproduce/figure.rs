@@ -1,20 +1,21 @@
-//! What a figure of a paper is, and what comes of making it again.
+//! What a figure is, of a paper or of our own, and what comes of making it again.
 
 use std::fmt::Display;
+use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::chart::Chart;
 use super::rows::Rows;
 
-/// A figure of a paper that can be made again.
+/// A figure of a paper that can be made again, or one of our own.
 #[derive(Debug)]
 pub struct Figure {
     /// What it is called on the command line, and what its files are called.
     pub name: &'static str,
     /// What it shows, in a line.
     pub title: &'static str,
-    /// Where it is printed.
+    /// Where it is printed, or that it is in no paper.
     pub paper: &'static str,
     /// How long it takes, about, for people.
     pub takes: &'static str,
@@ -31,6 +32,8 @@ pub struct Options {
     pub small: bool,
     /// Everything random comes from this.
     pub seed: u64,
+    /// A folder with databases and task graphs, for the figures that take them instead of those they make.
+    pub data: Option<PathBuf>,
 }
 
 /// A figure, made.
@@ -132,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_sweep_ends_with_the_first_error() {
-        let options = Options { small: false, seed: 0 };
+        let options = Options { small: false, seed: 0, data: None };
         assert_eq!(options.sweep([1, 2], |item| Ok(2 * item)).expect("no error"), [2, 4]);
         let mut done = 0;
         let result = options.sweep([1, 2, 3], |item| {
