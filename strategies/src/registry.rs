@@ -20,7 +20,6 @@ use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 /// Every strategy, in the order help lists them.
 pub const ALL: &[&Named] = &[
-    &balancer::NAMED,
     &greedy_refine::NAMED,
     &refine::NAMED,
     &refine_swap::NAMED,
@@ -32,6 +31,7 @@ pub const ALL: &[&Named] = &[
     &rec_bipart::NAMED,
     &distributed::NAMED,
     &tempered::NAMED,
+    &balancer::NAMED,
     &topolb::NAMED,
     &topocentlb::NAMED,
     &refine_topolb::NAMED,

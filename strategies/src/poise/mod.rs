@@ -8,6 +8,7 @@
 //! - [`scratch`]: from nothing to a placement, layer by layer; [`v_cycle`]: once more, level by level;
 //! - [`kway`], [`local`], [`swaps`], [`blocks`], [`repair`], [`settle`]: refinement over all blocks;
 //! - [`one_to_one`], [`tabu`], [`anneal`]: one object per PE; [`present`]: from where everything is now;
+//! - [`tools`]: what others can use on its own;
 //! - [`links`]: the most loaded link; [`bound`]: what cannot be undercut.
 
 mod anneal;
@@ -34,6 +35,7 @@ mod swaps;
 mod tabu;
 #[cfg(test)]
 mod tests;
+pub mod tools;
 mod two_way;
 mod v_cycle;
 

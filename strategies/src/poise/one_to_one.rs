@@ -7,6 +7,7 @@
 use rayon::prelude::*;
 
 use super::anneal::Annealing;
+use super::bound::cost_bound;
 use super::distance::{Metric, with_metric};
 use super::problem::Problem;
 use super::scratch::{cost, map, refine_layer};
@@ -49,7 +50,8 @@ pub(crate) fn search(
     let heaviest = problem.graph.heaviest();
     // Anybody may be anywhere, so that it does not matter who is swapped.
     let fits = problem.capacity.iter().all(|&capacity| capacity >= heaviest);
-    if problem.movable < 2 || !fits || !is_alone(&block_of) {
+    let is_optimal = cost(&problem.graph, &problem.machine.last().distance, &block_of) <= cost_bound(problem);
+    if is_optimal || !fits || !is_alone(&block_of) {
         return block_of;
     }
     let mut starts = vec![block_of];

@@ -4,13 +4,15 @@
 use proptest::prelude::*;
 
 use super::bisect::{Effort, Halves, bisect};
+use super::balancer::sentence;
 use super::bound::cost_bound;
 use super::csr::{Csr, Half};
-use super::distance::{Metric, with_metric};
+use super::distance::with_metric;
 use super::kway::{Board, Homes, State};
 use super::problem::Problem;
 use super::repair::repair;
 use super::scratch::cost;
+use super::tools::{bisect_exactly, repaired, swapped};
 use super::{local, swaps, tabu, two_way};
 use crate::cost::{Metrics, link_loads};
 use crate::database::{Edge, End};
@@ -271,4 +273,36 @@ fn mappings_are_near_the_best_known() {
         let hop_bytes = metrics.communication.expect("it was recorded").hop_bytes as f64;
         assert!(limit.is_none_or(|limit| hop_bytes <= limit), "{file}: {hop_bytes} hop-bytes");
     }
+}
+
+#[test]
+fn a_sentence_says_what_was_gained_and_what_could_be() {
+    let say = |before, after, least| {
+        let notes = [("PoiseLB hop-bytes before", before), ("hop-bytes after", after), ("hop-bytes at least", least)];
+        sentence(&notes.map(|(name, value)| (name.to_string(), value))).expect("they are of this strategy")
+    };
+    let fell = "Hop-bytes fell to 54 % of what they were; no placement with balanced loads gets below 31 %.";
+    assert_eq!(say(100.0, 54.0, 31.0), fell);
+    assert!(say(100.0, 120.0, 31.0).starts_with("Hop-bytes rose to 120 %"));
+    assert!(say(100.0, 100.0, 31.0).starts_with("Hop-bytes are what they were;"));
+    assert_eq!(say(0.0, 0.0, 0.0), "Nothing travels.");
+    assert_eq!(sentence(&[("groups".to_string(), 2.0)]), None);
+}
+
+#[test]
+fn tools_serve_others() {
+    let mesh = graph::load("mesh:8x8").expect("a mesh");
+    let sides = bisect_exactly(&graph::Graph::of(&mesh), 16, 1);
+    assert_eq!(sides.iter().filter(|&&side| side == 0).count(), 16);
+    let tasks = mesh.remap(8);
+    let machine = topology::parse("torus:4x2").expect("a torus");
+    let heavy: Vec<u32> = (0..64).map(|i| if i < 20 { 0 } else { i / 8 }).collect();
+    let tasks = tasks.placed(&heavy);
+    let hop_bytes = |placement: &[u32]| communication(&tasks, &*machine, placement).hop_bytes;
+    let repaired = repaired(&tasks, &*machine, 0.0).expect("it fits");
+    let swapped = swapped(&tasks, &*machine, 0.0, 1).expect("it fits");
+    for placement in [&repaired, &swapped] {
+        assert_eq!(max_per_average(&tasks, placement), 1.0);
+    }
+    assert!(hop_bytes(&swapped) <= hop_bytes(&repaired));
 }
