@@ -152,7 +152,7 @@ fn map_starts_where_it_is_told_and_leaves_what_is_fixed() {
     let line = "map --graph ring:8 --topology flat:4 --balancer DummyLB --initial ring.map --output same.map";
     place.run(line).result();
     assert_eq!(place.text("same.map"), place.text("ring.map"));
-    for balancer in ["RotateLB", "GreedyLB", "TopoLB", "RefineLB"] {
+    for balancer in ["RotateLB", "GreedyLB", "TopoLB", "RefineLB", "PoiseLB"] {
         let fixed = format!(
             "map --graph ring:8 --topology flat:4 --balancer {balancer} --fixed some.fixed --output fixed.map"
         );

@@ -40,4 +40,4 @@ mod two_way;
 mod v_cycle;
 
 pub use balancer::PoiseLb;
-pub use settings::Quality;
+pub use settings::{Ingredient, Quality};

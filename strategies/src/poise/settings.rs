@@ -13,6 +13,66 @@ pub enum Quality {
     Default,
     /// Several times the time, a few percent fewer hop-bytes.
     Best,
+    /// Without something, to see what that is worth: V-cycles are left out of the best, all else of the default.
+    Without(Ingredient),
+}
+
+/// Something that mappings could be made without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ingredient {
+    /// Several first bisections of the smallest graph, of which the best is kept.
+    Tries,
+    /// Several bisections of every level of small graphs (W-cycles).
+    Repeats,
+    /// Localized search, that goes on where moves do not pay at once.
+    Search,
+    /// Several placements that are followed through the first layers.
+    Beam,
+    /// V-cycles over the final placement.
+    Cycles,
+    /// One object per PE: searches from several mappings.
+    Starts,
+    /// One object per PE: tabu search.
+    Tabu,
+    /// One object per PE: annealing.
+    Annealing,
+}
+
+impl Ingredient {
+    /// All of them, with what they are called.
+    pub const ALL: [(&'static str, Ingredient); 8] = [
+        ("tries", Ingredient::Tries),
+        ("repeats", Ingredient::Repeats),
+        ("search", Ingredient::Search),
+        ("beam", Ingredient::Beam),
+        ("cycles", Ingredient::Cycles),
+        ("starts", Ingredient::Starts),
+        ("tabu", Ingredient::Tabu),
+        ("annealing", Ingredient::Annealing),
+    ];
+
+    /// What is left without it.
+    fn out_of(self, settings: Settings) -> Settings {
+        let Settings { effort, beam_effort, .. } = settings;
+        match self {
+            Ingredient::Tries => Settings {
+                effort: Effort { tries: 1, ..effort },
+                beam_effort: Effort { tries: 1, ..beam_effort },
+                ..settings
+            },
+            Ingredient::Repeats => Settings {
+                effort: Effort { repeats: 1, ..effort },
+                beam_effort: Effort { repeats: 1, ..beam_effort },
+                ..settings
+            },
+            Ingredient::Search => Settings { patience: 0, ..settings },
+            Ingredient::Beam => Settings { beam_layers: 0, ..settings },
+            Ingredient::Cycles => Settings { v_cycles: 0, ..settings },
+            Ingredient::Starts => Settings { starts: 1, ..settings },
+            Ingredient::Tabu => Settings { tabu_work: 0, ..settings },
+            Ingredient::Annealing => Settings { anneal_steps: 0, ..settings },
+        }
+    }
 }
 
 impl FromStr for Quality {
@@ -23,7 +83,14 @@ impl FromStr for Quality {
             "fast" => Ok(Quality::Fast),
             "default" => Ok(Quality::Default),
             "best" => Ok(Quality::Best),
-            _ => Err("the quality is `fast`, `default` or `best`".into()),
+            _ => {
+                let left_out = text.strip_prefix("no-");
+                let without = Ingredient::ALL.into_iter().find(|(name, _)| Some(*name) == left_out);
+                without.map(|(_, ingredient)| Quality::Without(ingredient)).ok_or_else(|| {
+                    let names = Ingredient::ALL.map(|(name, _)| format!("`no-{name}`")).join(", ");
+                    format!("the quality is `fast`, `default` or `best`, or without something, for comparison: {names}")
+                })
+            }
         }
     }
 }
@@ -94,6 +161,8 @@ impl Quality {
                 anneal_steps: 10_000,
                 ..default
             },
+            Quality::Without(Ingredient::Cycles) => Ingredient::Cycles.out_of(Quality::Best.settings()),
+            Quality::Without(ingredient) => ingredient.out_of(default),
         };
         preset.tuned()
     }
