@@ -25,6 +25,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 mod write;
+mod written;
 
 pub use read::decode;
 pub use write::{encode, pack};
@@ -122,6 +123,7 @@ fn held(dump: &Dump) -> Dump {
             bytes: edge.bytes as f64 as u64,
         });
         database.edges = read::merged(edges.collect()).unwrap_or_default();
+        database.edges.iter_mut().for_each(|edge| edge.bytes = edge.bytes as f64 as u64);
     }
     held
 }
