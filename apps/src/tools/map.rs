@@ -102,8 +102,10 @@ impl Args {
         if let Some(path) = &self.output {
             mapping_file::write(path, &answer.pe_of)?;
         }
-        let slots = Slots::of(machine, self.slots);
-        output::write_launchers(&self.launcher, &slots, &answer.pe_of, self.check)?;
+        if !self.launcher.is_empty() {
+            let slots = Slots::of(machine, self.slots);
+            output::write_launchers(&self.launcher, &slots, &answer.pe_of, self.check)?;
+        }
         let mapped =
             output::watched("following every message", || Placed::new(&database, machine, &answer.pe_of));
         let text = || {
