@@ -37,6 +37,11 @@ pub struct Options {
     /// charged
     #[arg(long, value_enum, default_value_t)]
     pub forces: Work,
+
+    /// A cell puts its computes on the PEs after its own, one on each, as LeanMD does; without this they start
+    /// where --initial says
+    #[arg(long)]
+    pub spread: bool,
 }
 
 /// What forces cost.
@@ -54,7 +59,14 @@ pub enum Work {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { cells: [4; 3], particles: [100; 2], iterations: 20, lb_every: 10, forces: Work::Measured }
+        Options {
+            cells: [4; 3],
+            particles: [100; 2],
+            iterations: 20,
+            lb_every: 10,
+            forces: Work::Measured,
+            spread: false,
+        }
     }
 }
 
@@ -319,13 +331,25 @@ pub fn simulate(config: Config, options: &Options) -> Report<Motion> {
             }
         });
         let [sx, sy, sz] = cells;
-        let computes = pe.array([14, sx, sy, sz], |_| Compute {
+        let compute = |_| Compute {
             options: options.clone(),
             cells: array,
             iteration: 0,
             balancing: false,
             positions: [None, None],
-        });
+        };
+        let shape = [14, sx, sy, sz];
+        let computes = if options.spread {
+            let (cells, pes) = (x * y * z, pe.pes() as u64);
+            // Cells are in blocks, which is the default.
+            let place = |[number, i, j, k]: [i32; 4]| {
+                let cell = i as u64 + x * (j as u64 + y * k as u64);
+                Pe(((cell * pes / cells + 1 + number as u64) % pes) as u32)
+            };
+            pe.array_placed(shape, place, compute)
+        } else {
+            pe.array(shape, compute)
+        };
         pe.main(move |pe| array.all(pe).start(computes));
     })
 }
