@@ -13,7 +13,7 @@ use super::KIND;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Group {
     Collection(u64),
-    ObjectGroup(u64),
+    Objgroup(u64),
     /// A handler by itself.
     None,
 }
@@ -23,7 +23,7 @@ impl Group {
     pub(super) fn name(&self) -> String {
         match self {
             Group::Collection(id) => format!("collection {id}"),
-            Group::ObjectGroup(id) => format!("objgroup {id}"),
+            Group::Objgroup(id) => format!("objgroup {id}"),
             Group::None => "handlers".into(),
         }
     }
@@ -32,7 +32,7 @@ impl Group {
     fn of(name: &str) -> Option<Group> {
         let numbered = |word| name.strip_prefix(word).and_then(|id: &str| id.parse().ok());
         let collection = numbered("collection ").map(Group::Collection);
-        let group = collection.or(numbered("objgroup ").map(Group::ObjectGroup));
+        let group = collection.or(numbered("objgroup ").map(Group::Objgroup));
         group.or((name == "handlers").then_some(Group::None)).filter(|group| group.name() == name)
     }
 }
@@ -221,7 +221,7 @@ fn phase(database: &Database, rank: usize, part: &RankPart, groups: Option<&[Gro
         });
         match group(object) {
             Group::Collection(id) => entity["collection_id"] = json!(id),
-            Group::ObjectGroup(id) => entity["objgroup_id"] = json!(id),
+            Group::Objgroup(id) => entity["objgroup_id"] = json!(id),
             Group::None => (),
         }
         if !object.index.coordinates().is_empty() {

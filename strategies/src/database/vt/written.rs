@@ -171,7 +171,7 @@ impl Entity {
     pub(super) fn group(&self) -> Group {
         match (self.collection_id, self.objgroup_id) {
             (Some(id), _) => Group::Collection(id),
-            (None, Some(id)) => Group::ObjectGroup(id),
+            (None, Some(id)) => Group::Objgroup(id),
             (None, None) => Group::None,
         }
     }
