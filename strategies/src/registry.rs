@@ -15,6 +15,7 @@ use crate::mapping::{
     refine_topolb, tmlb_min_weight, tmlb_tree_based, topocentlb, topolb, treematch, treematch_const,
 };
 pub use crate::params::{Param, ParamError, Params};
+use crate::poise::balancer;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 /// Every strategy, in the order help lists them.
@@ -30,6 +31,7 @@ pub const ALL: &[&Named] = &[
     &rec_bipart::NAMED,
     &distributed::NAMED,
     &tempered::NAMED,
+    &balancer::NAMED,
     &topolb::NAMED,
     &topocentlb::NAMED,
     &refine_topolb::NAMED,
