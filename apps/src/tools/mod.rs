@@ -16,6 +16,7 @@ use equipoise_strategies::graph::GraphError;
 use equipoise_strategies::registry::ParamError;
 use equipoise_strategies::replay::ReplayError;
 use equipoise_strategies::topology::TopologyError;
+use equipoise_strategies::trace::TraceError;
 
 mod convert;
 mod evaluate;
@@ -107,6 +108,9 @@ fn is_usage(error: &anyhow::Error) -> bool {
         return error.is_of_the_request();
     }
     if let Some(error) = error.downcast_ref::<TopologyError>() {
+        return error.is_of_the_request();
+    }
+    if let Some(error) = error.downcast_ref::<TraceError>() {
         return error.is_of_the_request();
     }
     error.is::<ParamError>()
