@@ -12,10 +12,11 @@ use crate::balance::{
     rec_bipart, refine, refine_comm, refine_swap, rotate, tempered,
 };
 use crate::mapping::{
-    refine_topolb, tmlb_min_weight, tmlb_tree_based, topocentlb, topolb, treematch, treematch_const,
+    hier_topo_map, libtopomap, refine_topolb, tmlb_min_weight, tmlb_tree_based, topocentlb, topolb,
+    treematch, treematch_const,
 };
-use crate::poise::balancer;
 pub use crate::params::{Param, ParamError, Params};
+use crate::poise::balancer;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 /// Every strategy, in the order help lists them.
@@ -35,6 +36,8 @@ pub const ALL: &[&Named] = &[
     &topolb::NAMED,
     &topocentlb::NAMED,
     &refine_topolb::NAMED,
+    &hier_topo_map::NAMED,
+    &libtopomap::NAMED,
     &treematch::NAMED,
     &treematch_const::NAMED,
     &tmlb_min_weight::NAMED,

@@ -14,7 +14,11 @@ pub const NAMED: Named = Named {
     help: "Cuts the machine and the objects together, half by half, and refines after every cut: few hops at \
            balanced loads.",
     params: &[
-        Param { key: "quality", default: "default", help: "how long it may think: `fast`, `default` or `best`" },
+        Param {
+            key: "quality",
+            default: "default",
+            help: "how long it may think: `fast`, `default` or `best`",
+        },
         Param::imbalance("0.03"),
     ],
     needs_communication: true,

@@ -96,7 +96,11 @@ impl<'a> Halves<'a> {
     fn grade(&self, sides: &[u8]) -> Grade {
         let mut cost = 0;
         for v in 0..self.graph.vertices() {
-            let cut = self.graph.row(v).iter().filter(|half| half.to as usize > v && sides[half.to as usize] != sides[v]);
+            let cut = self
+                .graph
+                .row(v)
+                .iter()
+                .filter(|half| half.to as usize > v && sides[half.to as usize] != sides[v]);
             cost += self.edge_cost * cut.map(|half| i64::from(half.weight)).sum::<i64>();
             cost += i64::from(sides[v]) * self.bias(v);
         }

@@ -55,7 +55,8 @@ pub(crate) fn places<M: Metric>(
                 candidates.extend(0..blocks as u32);
             } else {
                 heaviest.clear();
-                heaviest.extend(quotient.row(v).iter().map(|half| (!half.weight, place_of[half.to as usize])));
+                heaviest
+                    .extend(quotient.row(v).iter().map(|half| (!half.weight, place_of[half.to as usize])));
                 heaviest.sort_unstable();
                 for &(_, place) in heaviest.iter().take(HEAVY_NEIGHBORS) {
                     candidates.push(place);

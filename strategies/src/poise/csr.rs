@@ -164,7 +164,10 @@ mod tests {
     fn contraction_adds_up_loads_and_parallel_edges() {
         let coarse = path().contract(&[0, 1, 1, 0], 2);
         assert_eq!(coarse.loads, [5, 5]);
-        assert_eq!((coarse.row(0), coarse.row(1)), (&[Half { to: 1, weight: 4 }][..], &[Half { to: 0, weight: 4 }][..]));
+        assert_eq!(
+            (coarse.row(0), coarse.row(1)),
+            (&[Half { to: 1, weight: 4 }][..], &[Half { to: 0, weight: 4 }][..])
+        );
         let same = path().contract(&[0, 1, 2, 3], 4);
         assert_eq!(same, path());
     }
@@ -172,6 +175,9 @@ mod tests {
     #[test]
     fn groups_list_their_members_in_order() {
         let groups = Groups::new(&[2, 0, 2, 0], 3);
-        assert_eq!((groups.members(0), groups.members(1), groups.members(2)), (&[1, 3][..], &[][..], &[0, 2][..]));
+        assert_eq!(
+            (groups.members(0), groups.members(1), groups.members(2)),
+            (&[1, 3][..], &[][..], &[0, 2][..])
+        );
     }
 }

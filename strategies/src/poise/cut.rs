@@ -290,7 +290,8 @@ impl Any {
             let Some(&(least, _)) = nearest.first() else { continue };
             let farthest = nearest[most.min(NEAREST) - 1].0;
             for &(distance, to) in nearest.iter().filter(|&&(distance, _)| distance <= farthest) {
-                let weight = (u64::from(NEAREST_WEIGHT) * u64::from(least) / u64::from(distance.max(1))).max(1);
+                let weight =
+                    (u64::from(NEAREST_WEIGHT) * u64::from(least) / u64::from(distance.max(1))).max(1);
                 edges.push((from, to, weight));
             }
         }

@@ -264,7 +264,9 @@ impl<'a, M: Metric> State<'a, M> {
                     saved += gain;
                     for u in board.graph.row(v).iter().map(|half| half.to).chain([v as u32]) {
                         changed[u as usize] = batch_number;
-                        if (u as usize) < board.movable && !std::mem::replace(&mut is_active[u as usize], true) {
+                        if (u as usize) < board.movable
+                            && !std::mem::replace(&mut is_active[u as usize], true)
+                        {
                             next.push(u);
                         }
                     }
@@ -293,7 +295,10 @@ impl<'a, M: Metric> State<'a, M> {
         let part = vertices.len().div_ceil(rayon::current_num_threads());
         vertices
             .par_chunks(part)
-            .map_init(|| Scratch::new(blocks), |scratch, part| part.iter().map(|v| wish(scratch, v)).collect::<Vec<_>>())
+            .map_init(
+                || Scratch::new(blocks),
+                |scratch, part| part.iter().map(|v| wish(scratch, v)).collect::<Vec<_>>(),
+            )
             .flatten_iter()
             .collect()
     }

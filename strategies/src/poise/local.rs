@@ -146,7 +146,8 @@ fn follow<M: Metric>(
         new = state.best_move(u as usize).unwrap_or(new);
     }
     if new != (gain, block) {
-        wishes[u as usize] = Wish { gain: new.0, block: new.1, version: version + 1, status: Status::Waiting };
+        wishes[u as usize] =
+            Wish { gain: new.0, block: new.1, version: version + 1, status: Status::Waiting };
         heap.push((new.0, u, version + 1));
     }
 }

@@ -122,26 +122,27 @@ impl<'a> Machine<'a> {
         all_children.push(Vec::new());
         let depth = all_starts.len();
         let mut block_of = vec![0; used.len()];
-        let layers = all_starts.into_iter().zip(all_children).enumerate().map(|(number, (starts, children))| {
-            let (distance, scale) = metrics.between(topology, used, &order, &starts);
-            let mut near = Near::default();
-            if starts.len() - 1 <= MAX_NEAR_BLOCKS || number + 1 == depth {
-                let (mut of_one, mut of_block) = (Vec::new(), Vec::new());
-                for (block, range) in (0..).zip(starts.windows(2)) {
-                    let pes = &order[range[0] as usize..range[1] as usize];
-                    pes.iter().for_each(|&pe| block_of[pe as usize] = block);
-                }
-                for (block, range) in (0..).zip(starts.windows(2)) {
-                    for &pe in &order[range[0] as usize..range[1] as usize] {
-                        cutter.near(pe, &mut of_one);
-                        let others = of_one.drain(..).map(|pe| block_of[pe as usize]);
-                        of_block.extend(others.filter(|&other| other != block));
+        let layers =
+            all_starts.into_iter().zip(all_children).enumerate().map(|(number, (starts, children))| {
+                let (distance, scale) = metrics.between(topology, used, &order, &starts);
+                let mut near = Near::default();
+                if starts.len() - 1 <= MAX_NEAR_BLOCKS || number + 1 == depth {
+                    let (mut of_one, mut of_block) = (Vec::new(), Vec::new());
+                    for (block, range) in (0..).zip(starts.windows(2)) {
+                        let pes = &order[range[0] as usize..range[1] as usize];
+                        pes.iter().for_each(|&pe| block_of[pe as usize] = block);
                     }
-                    near.push(&mut of_block);
+                    for (block, range) in (0..).zip(starts.windows(2)) {
+                        for &pe in &order[range[0] as usize..range[1] as usize] {
+                            cutter.near(pe, &mut of_one);
+                            let others = of_one.drain(..).map(|pe| block_of[pe as usize]);
+                            of_block.extend(others.filter(|&other| other != block));
+                        }
+                        near.push(&mut of_block);
+                    }
                 }
-            }
-            Layer { starts, children, distance, scale, near }
-        });
+                Layer { starts, children, distance, scale, near }
+            });
         let layers = layers.collect();
         let order = order.into_iter().map(|pe| used[pe as usize]).collect();
         Machine { order, layers }
@@ -232,7 +233,8 @@ fn sampled<'a>(
     let is_last = blocks == used.len();
     let of_block = |block: usize, samples: usize| {
         let (start, end) = (starts[block] as usize, starts[block + 1] as usize);
-        let sample = move |i: usize| used[order[start + (end - start) * (2 * i + 1) / (2 * samples)] as usize];
+        let sample =
+            move |i: usize| used[order[start + (end - start) * (2 * i + 1) / (2 * samples)] as usize];
         (0..samples).map(sample)
     };
     let table = |samples: usize| {

@@ -67,7 +67,8 @@ impl<'a> Problem<'a> {
         used.dedup();
         let machine = Machine::new(topology, &used);
         let block_of_pe = machine.blocks_of_pes(database.pes.len());
-        let by_pe = capacities(database, available, &graph.loads[..movable.len()], load_unit_seconds, imbalance);
+        let by_pe =
+            capacities(database, available, &graph.loads[..movable.len()], load_unit_seconds, imbalance);
         let home = |&object: &u32| {
             let pe = database.objects[object as usize].pe as usize;
             if database.pes[pe].available { block_of_pe[pe] } else { NONE }
@@ -157,7 +158,9 @@ fn anchored_pes(database: &Database, vertex_of: &[u32]) -> Vec<u32> {
 fn fixed_pe(database: &Database, vertex_of: &[u32], end: End) -> Option<u32> {
     match end {
         End::Pe(pe) => Some(pe),
-        End::Object(object) if vertex_of[object as usize] == NONE => Some(database.objects[object as usize].pe),
+        End::Object(object) if vertex_of[object as usize] == NONE => {
+            Some(database.objects[object as usize].pe)
+        }
         End::Object(_) => None,
     }
 }
@@ -254,15 +257,18 @@ fn capacities(
     let mut by_pe = vec![0; database.pes.len()];
     let (total, heaviest) = (loads.iter().sum::<i64>(), loads.iter().copied().max().unwrap_or(0));
     let speed = |pe: u32| database.pes[pe as usize].speed;
-    let are_alike = available.iter().all(|&pe| fixed_seconds[pe as usize] == 0.0 && speed(pe) == speed(available[0]));
+    let are_alike =
+        available.iter().all(|&pe| fixed_seconds[pe as usize] == 0.0 && speed(pe) == speed(available[0]));
     if are_alike || unit_seconds == 0.0 {
         let average = (total as u64).div_ceil(available.len() as u64);
-        let most = ((average as f64 * (1.0 + imbalance) + 1e-9).floor().min(total as f64) as i64).max(heaviest);
+        let most =
+            ((average as f64 * (1.0 + imbalance) + 1e-9).floor().min(total as f64) as i64).max(heaviest);
         available.iter().for_each(|&pe| by_pe[pe as usize] = most);
         return by_pe;
     }
     let bound = LoadBound::of(database);
-    let mut open: Vec<(f64, f64)> = available.iter().map(|&pe| (fixed_seconds[pe as usize], speed(pe))).collect();
+    let mut open: Vec<(f64, f64)> =
+        available.iter().map(|&pe| (fixed_seconds[pe as usize], speed(pe))).collect();
     let level_seconds = pour(total as f64 * unit_seconds, &mut open);
     let limit_seconds = (level_seconds * (1.0 + imbalance)).max(bound.bound_seconds) * (1.0 + 1e-9);
     for &pe in available {

@@ -157,7 +157,8 @@ fn push<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) -> b
         let room = |other: u32| board.capacity[other as usize] - state.loads[other as usize];
         rooms.retain(|&(_, other)| room(other) >= lightest);
         if rooms.is_empty() {
-            let others = (0..state.loads.len() as u32).filter(|&other| other != block && room(other) >= lightest);
+            let others =
+                (0..state.loads.len() as u32).filter(|&other| other != block && room(other) >= lightest);
             rooms.extend(others.map(|other| (board.distance.between(block, other), other)));
             if rooms.len() > ROOMS {
                 rooms.select_nth_unstable(ROOMS - 1);
@@ -234,8 +235,10 @@ fn repack<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) ->
     emptiest.sort_unstable();
     let mut others = 1;
     loop {
-        let pool: Vec<u32> = [block].into_iter().chain(emptiest.iter().take(others).map(|entry| entry.1)).collect();
-        let mut vertices: Vec<u32> = pool.iter().flat_map(|&block| members.of(block).iter().copied()).collect();
+        let pool: Vec<u32> =
+            [block].into_iter().chain(emptiest.iter().take(others).map(|entry| entry.1)).collect();
+        let mut vertices: Vec<u32> =
+            pool.iter().flat_map(|&block| members.of(block).iter().copied()).collect();
         vertices.sort_unstable_by_key(|&v| (Reverse(state.board.graph.loads[v as usize]), v));
         let packed = pack(state, &pool, &vertices, true).or_else(|| pack(state, &pool, &vertices, false));
         if let Some(places) = packed {

@@ -102,7 +102,9 @@ pub(crate) fn grade(problem: &Problem, layer: usize, block_of: &[u32]) -> Grade 
 pub(crate) fn cost(graph: &Csr, distance: &impl Metric, block_of: &[u32]) -> i64 {
     let of_vertex = |v: usize| -> i64 {
         let higher = graph.row(v).iter().filter(|half| half.to as usize > v);
-        higher.map(|half| i64::from(half.weight) * distance.between(block_of[v], block_of[half.to as usize])).sum()
+        higher
+            .map(|half| i64::from(half.weight) * distance.between(block_of[v], block_of[half.to as usize]))
+            .sum()
     };
     (0..graph.vertices()).map(of_vertex).sum()
 }
@@ -131,7 +133,8 @@ fn split(
         settings.effort.repeats = 1;
     }
     for level in levels(graph, above, blocks, movable) {
-        let piece = |block: u32| Piece { problem, layer, block, members: groups.members(block as usize), above };
+        let piece =
+            |block: u32| Piece { problem, layer, block, members: groups.members(block as usize), above };
         let bisected = |&block: &u32| {
             let [x, y] = before.children[block as usize];
             if y == NONE {
@@ -157,7 +160,8 @@ fn split(
 
 /// Blocks in the order they can be split in: those of a level wait for none of the same.
 fn levels(graph: &Csr, above: &[u32], blocks: usize, movable: usize) -> Vec<Vec<u32>> {
-    let cluster_of: Vec<u32> = above[..movable].iter().copied().chain(above[movable..].iter().map(|_| blocks as u32)).collect();
+    let cluster_of: Vec<u32> =
+        above[..movable].iter().copied().chain(above[movable..].iter().map(|_| blocks as u32)).collect();
     let quotient = graph.contract(&cluster_of, blocks + 1);
     let mut level_of = vec![0; blocks];
     let mut levels: Vec<Vec<u32>> = Vec::new();
@@ -199,7 +203,9 @@ impl Piece<'_> {
         let whole = &problem.graph;
         let stream = SPLIT_STREAM | (layer as u64) << 32 | u64::from(block);
         let mut dice = generator(seed, stream);
-        let share = |load: i64| (i128::from(load) * i128::from(capacity[0])) / i128::from((capacity[0] + capacity[1]).max(1));
+        let share = |load: i64| {
+            (i128::from(load) * i128::from(capacity[0])) / i128::from((capacity[0] + capacity[1]).max(1))
+        };
         if members.len() == whole.vertices() {
             let target = share(whole.total_load()) as i64;
             let halves = Halves { graph: whole, edge_cost: 1, bias: &[], capacity, target };
@@ -222,9 +228,10 @@ impl Piece<'_> {
                 }
             }
             bias.push(drawn);
-            let inside = whole.row(v as usize).iter().filter(|half| {
-                (half.to as usize) < problem.movable && above[half.to as usize] == block
-            });
+            let inside = whole
+                .row(v as usize)
+                .iter()
+                .filter(|half| (half.to as usize) < problem.movable && above[half.to as usize] == block);
             let load = whole.loads[v as usize];
             graph.push(load, inside.map(|half| Half { to: place_of[half.to as usize], weight: half.weight }));
         }
@@ -312,8 +319,11 @@ impl Refinement<'_> {
     fn swap_blocks<M: Metric>(&self, metric: &M, near: &super::machine::Near, block_of: &mut [u32]) {
         let blocks = self.capacity.len();
         let anchors = block_of[self.movable..].to_vec();
-        let cluster_of: Vec<u32> =
-            block_of[..self.movable].iter().copied().chain((0..anchors.len()).map(|at| (blocks + at) as u32)).collect();
+        let cluster_of: Vec<u32> = block_of[..self.movable]
+            .iter()
+            .copied()
+            .chain((0..anchors.len()).map(|at| (blocks + at) as u32))
+            .collect();
         let quotient = self.graph.contract(&cluster_of, blocks + anchors.len());
         let fits = |block: usize, place: usize| quotient.loads[block] <= self.capacity[place];
         let places = blocks::places(&quotient, &anchors, metric, near, fits);

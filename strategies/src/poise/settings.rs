@@ -77,9 +77,14 @@ impl Quality {
                 ..default
             },
             Quality::Default => default,
-            Quality::Best => {
-                Settings { patience: 40, restarts: 4, v_cycles: 1, tabu_work: 100_000_000, anneal_steps: 10_000, ..default }
-            }
+            Quality::Best => Settings {
+                patience: 40,
+                restarts: 4,
+                v_cycles: 1,
+                tabu_work: 100_000_000,
+                anneal_steps: 10_000,
+                ..default
+            },
         }
     }
 }

@@ -132,7 +132,8 @@ impl State<'_> {
             let Some(&(gain, v)) = self.heaps[from].peek() else { continue };
             let there = self.loads[to] + self.halves.graph.loads[!v as usize];
             // What is borrowed must be given back, so the other side has to have somebody to give.
-            let may_borrow = !is_over[to] && there <= capacity[to] + self.heaviest && !self.heaps[to].is_empty();
+            let may_borrow =
+                !is_over[to] && there <= capacity[to] + self.heaviest && !self.heaps[to].is_empty();
             let may = is_over[from] || (!is_over[to] && (there <= capacity[to] || may_borrow));
             if may && best.is_none_or(|best| gain > best.0) {
                 best = Some((gain, from));

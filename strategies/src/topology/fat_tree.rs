@@ -20,7 +20,8 @@
 use std::sync::Arc;
 
 use super::{
-    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Shape, Topology, Tree, count_links, per_level,
+    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Shape, Topology, Tree, count_links,
+    per_level,
 };
 
 /// `fattree:..` for the table of machines.
