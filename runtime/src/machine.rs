@@ -14,7 +14,9 @@ use std::sync::Arc;
 /// the seed and time means nothing.
 ///
 /// Every PE does one thing at a time. A delivery takes what it charges ([`Cx::charge`](crate::Cx::charge)),
-/// whatever is sent after a charge leaves after it, and a message takes what the network says.
+/// whatever is sent after a charge leaves after it, and a message takes what the network says. Broadcasts go along
+/// a tree of PEs, parts of reductions from every PE to PE 0. Where work is measured, load is what was measured
+/// times the PE's speed at the load-balancing step.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Simulated machine")]
 pub struct Machine {

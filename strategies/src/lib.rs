@@ -29,6 +29,7 @@ pub mod database;
 pub mod files;
 mod frames;
 pub mod graph;
+mod hostlist;
 pub mod mapping;
 pub mod network;
 mod params;

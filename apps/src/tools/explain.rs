@@ -103,7 +103,10 @@ fn told(before: &Metrics, after: &Metrics) -> String {
     }
     if let Some(bound) = now.hop_bytes_lower_bound.filter(|&bound| bound > 0) {
         let above = now.hop_bytes as f64 / bound as f64;
-        told += &format!(" No mapping as even has fewer than {}, of which these are {above:.2} times.", bytes(bound));
+        told += &format!(
+            " No mapping as even has fewer than {}, of which these are {above:.2} times.",
+            bytes(bound)
+        );
     }
     told
 }
@@ -131,22 +134,26 @@ fn lists(explanation: &Explanation, database: &Database, machine: &dyn Topology)
         text += &(aligned(&rows) + "\n");
     }
     if !far.is_empty() {
-        let mut rows = vec![["heavy and apart", "bytes", "PEs", "distance before", "after"].map(String::from).to_vec()];
+        let mut rows =
+            vec![["heavy and apart", "bytes", "PEs", "distance before", "after"].map(String::from).to_vec()];
         let name = |end| end_name(database, end);
-        rows.extend(far.iter().map(|&FarEdge { ends: [a, b], bytes: volume, pes, distance_before, distance_after }| {
-            vec![
-                format!("{} - {}", name(a), name(b)),
-                bytes(volume),
-                format!("{} - {}", pes[0], pes[1]),
-                distance_before.to_string(),
-                distance_after.to_string(),
-            ]
-        }));
+        rows.extend(far.iter().map(
+            |&FarEdge { ends: [a, b], bytes: volume, pes, distance_before, distance_after }| {
+                vec![
+                    format!("{} - {}", name(a), name(b)),
+                    bytes(volume),
+                    format!("{} - {}", pes[0], pes[1]),
+                    distance_before.to_string(),
+                    distance_after.to_string(),
+                ]
+            },
+        ));
         text += &(aligned(&rows) + "\n");
     }
     for (when, links) in [("before", hot_before), ("after", hot_after)] {
         if !links.is_empty() {
-            let mut rows = vec![vec![format!("hottest links {when}"), "bytes".into(), "at its bandwidth".into()]];
+            let mut rows =
+                vec![vec![format!("hottest links {when}"), "bytes".into(), "at its bandwidth".into()]];
             let row = |link: &HotLink| vec![link.name.clone(), bytes(link.bytes), seconds(link.seconds)];
             rows.extend(links.iter().map(row));
             text += &(aligned(&rows) + "\n");

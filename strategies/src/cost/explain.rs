@@ -132,11 +132,20 @@ impl Explanation {
             distance_after,
         });
         let nodes = meeting.map(|meeting| meeting.nodes).unwrap_or_default();
-        let at_level = |(level, (nodes, [bytes_before, bytes_after]))| AtLevel { level, nodes, bytes_before, bytes_after };
+        let at_level = |(level, (nodes, bytes)): (usize, (usize, [u64; 2]))| AtLevel {
+            level,
+            nodes,
+            bytes_before: bytes[0],
+            bytes_after: bytes[1],
+        };
         Explanation {
             distances: distances
                 .into_iter()
-                .map(|(distance, [bytes_before, bytes_after])| AtDistance { distance, bytes_before, bytes_after })
+                .map(|(distance, [bytes_before, bytes_after])| AtDistance {
+                    distance,
+                    bytes_before,
+                    bytes_after,
+                })
                 .collect(),
             levels: nodes.into_iter().zip(levels).enumerate().rev().map(at_level).collect(),
             far: far.collect(),
@@ -184,7 +193,9 @@ fn hottest(topology: &dyn Topology, loads: &[u64], most: usize) -> Vec<HotLink> 
     }
     hot.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     hot.truncate(most);
-    hot.into_iter().map(|(seconds, id, bytes)| HotLink { name: topology.link(id).name, bytes, seconds }).collect()
+    hot.into_iter()
+        .map(|(seconds, id, bytes)| HotLink { name: topology.link(id).name, bytes, seconds })
+        .collect()
 }
 
 #[cfg(test)]
@@ -201,7 +212,8 @@ mod tests {
         let told = Explanation::of(&database, &*machine, &[0, 2, 1, 3], &[0, 1, 2, 3], 2);
         let at = |distance, bytes_before, bytes_after| AtDistance { distance, bytes_before, bytes_after };
         assert_eq!(told.distances, [at(2, 0, 40), at(4, 80, 40)]);
-        let level = |level, nodes, bytes_before, bytes_after| AtLevel { level, nodes, bytes_before, bytes_after };
+        let level =
+            |level, nodes, bytes_before, bytes_after| AtLevel { level, nodes, bytes_before, bytes_after };
         assert_eq!(told.levels, [level(2, 4, 0, 0), level(1, 2, 0, 40), level(0, 1, 80, 40)]);
         assert_eq!(told.far.len(), 2);
         let FarEdge { ends, bytes, pes, distance_before, distance_after } = told.far[0];

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 mod steady;
 
-use steady::Steady;
+use steady::{Period, Steady};
 
 use super::{Arrival, Events, Message, Network};
 use crate::Database;
@@ -123,15 +123,10 @@ impl Exchange {
         assert_eq!(placement.len(), traffic.tasks, "a mapping gives every task one PE");
         let mut run = Run::new(self, traffic, placement, network);
         run.finish();
-        let (mut seconds, mut latency_seconds) = (run.seconds, run.latency_seconds);
-        let mut simulated_iterations = self.iterations;
-        if let Some(found) = run.steady.as_ref().and_then(|steady| steady.found) {
-            simulated_iterations = found.iteration;
-            let left = (self.iterations - found.iteration) as f64;
-            seconds = found.seconds + left * found.seconds_per_iteration;
-            // Latencies repeat themselves with the iterations.
-            latency_seconds = found.latency_seconds + left * found.latency_per_iteration;
-        }
+        let left_out = (self.iterations - run.iterations) as f64 / run.period.iterations.max(1) as f64;
+        let seconds = run.seconds + left_out * run.period.seconds;
+        let latency_seconds = run.latency_seconds + left_out * run.period.latency_seconds;
+        let simulated_iterations = run.iterations;
         let messages = traffic.messages.len() as u64 * self.iterations;
         let link_seconds = network.wires().busiest().map_or(0.0, |(_, seconds)| seconds);
         Exchanged {
@@ -163,6 +158,9 @@ struct Run<'a> {
     seconds: f64,
     /// Of all messages that have arrived.
     latency_seconds: f64,
+    /// How many iterations are simulated, and the period of which all but these consist, once one is found.
+    iterations: u64,
+    period: Period,
     steady: Option<Steady>,
 }
 
@@ -209,6 +207,8 @@ impl<'a> Run<'a> {
             sent_seconds: vec![0.0; traffic.messages.len()],
             seconds: 0.0,
             latency_seconds: 0.0,
+            iterations: exchange.iterations,
+            period: Period::default(),
             steady: exchange.extrapolates.then(|| Steady::new(traffic.tasks)),
         }
     }
@@ -232,26 +232,28 @@ impl<'a> Run<'a> {
             while let Some((_, task)) = self.computing.pop(now) {
                 self.computed(now, task);
             }
-            if self.steady.as_ref().is_some_and(|steady| steady.found.is_some()) {
-                return;
-            }
         }
-        let is_through = |task: &Task| task.begun == self.exchange.iterations && task.missing == 0;
+        let is_through = |task: &Task| task.begun == self.iterations && task.missing == 0;
         assert!(self.tasks.iter().all(is_through), "a network delivers what it is given");
     }
 
     /// The task begins an iteration, unless it has done all.
     fn begin(&mut self, now: f64, id: u32) {
         self.seconds = self.seconds.max(now);
-        let task = &mut self.tasks[id as usize];
-        if let Some(steady) = &mut self.steady {
-            steady.begins(id, task.begun, now);
-        }
-        if task.begun == self.exchange.iterations {
+        if self.tasks[id as usize].begun == self.iterations {
             return;
         }
+        let task = &mut self.tasks[id as usize];
+        let number = task.begun;
         task.begun += 1;
         task.missing = 1 + task.sends.len() + task.receives.len();
+        if let Some(period) = self.steady.as_mut().and_then(|steady| steady.begins(id, number, now)) {
+            // All whole periods are left out that no task has begun.
+            let begun = self.tasks.iter().map(|task| task.begun).max().unwrap_or(0);
+            self.iterations = begun + (self.iterations - begun) % period.iterations;
+            self.period = period;
+            self.steady = None;
+        }
         if self.exchange.receives == Receives::BeforeCompute {
             self.post_receives(now, id);
         }

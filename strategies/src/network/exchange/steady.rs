@@ -2,7 +2,7 @@
 //!
 //! If every task begins an iteration exactly as long after it began the one `period` before, and that was so for
 //! three periods in a row, then what happens between is a repetition, too: the same messages meet the same others
-//! on the way. So the rest need not be simulated. Exactly means but for rounding.
+//! on the way. So whole periods can be left out. Exactly means but for rounding.
 
 use std::collections::VecDeque;
 
@@ -21,10 +21,6 @@ pub(super) struct Steady {
     /// The number of the first of `iterations`.
     first: u64,
     iterations: VecDeque<Iteration>,
-    /// The latencies of all messages of iterations before the first.
-    earlier_latency_seconds: f64,
-    /// The repetition, once there is one.
-    pub(super) found: Option<Found>,
 }
 
 /// An iteration.
@@ -36,26 +32,24 @@ struct Iteration {
     latency_seconds: f64,
 }
 
-/// An iteration from which on all is a repetition.
-#[derive(Clone, Copy)]
-pub(super) struct Found {
-    /// How many iterations were over for every task.
-    pub(super) iteration: u64,
-    /// When the last of the tasks was through with them, and the latencies of their messages.
+/// What repeats itself.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Period {
+    /// How many iterations it has.
+    pub(super) iterations: u64,
+    /// How long it takes.
     pub(super) seconds: f64,
+    /// The latencies of its messages.
     pub(super) latency_seconds: f64,
-    /// What each further one adds.
-    pub(super) seconds_per_iteration: f64,
-    pub(super) latency_per_iteration: f64,
 }
 
 impl Steady {
     pub(super) fn new(tasks: usize) -> Self {
-        Steady { tasks, first: 0, iterations: VecDeque::new(), earlier_latency_seconds: 0.0, found: None }
+        Steady { tasks, first: 0, iterations: VecDeque::new() }
     }
 
-    /// A task begins the iteration of that number, from 0, or would if it were not through.
-    pub(super) fn begins(&mut self, task: u32, iteration: u64, seconds: f64) {
+    /// A task begins the iteration of that number, from 0; the period if it is the last to do so, and there is one.
+    pub(super) fn begins(&mut self, task: u32, iteration: u64, seconds: f64) -> Option<Period> {
         let at = (iteration - self.first) as usize;
         if at == self.iterations.len() {
             let seconds = vec![0.0; self.tasks];
@@ -65,26 +59,15 @@ impl Steady {
         now.seconds[task as usize] = seconds;
         now.begun += 1;
         if now.begun < self.tasks {
-            return;
+            return None;
         }
-        self.found = (1..=LONGEST).find_map(|period| self.repeats(at, period)).map(|(period, seconds)| {
-            // Who has begun this iteration has had all messages of those before.
-            let latency_seconds = |from| {
-                self.iterations.range(from..at).map(|iteration| iteration.latency_seconds).sum::<f64>()
-            };
-            Found {
-                iteration,
-                seconds: self.iterations[at].seconds.iter().copied().fold(0.0, f64::max),
-                latency_seconds: self.earlier_latency_seconds + latency_seconds(0),
-                seconds_per_iteration: seconds / period as f64,
-                latency_per_iteration: latency_seconds(at - period) / period as f64,
-            }
-        });
+        let found = (1..=LONGEST).find_map(|period| self.repeats(at, period));
         // Iterations are completed in their order, so what is too long ago is over.
         while self.first + (ALIKE * LONGEST) as u64 <= iteration {
-            self.earlier_latency_seconds += self.iterations.pop_front().map_or(0.0, |it| it.latency_seconds);
+            self.iterations.pop_front();
             self.first += 1;
         }
+        found
     }
 
     /// A message of the iteration of that number took so long.
@@ -92,16 +75,19 @@ impl Steady {
         self.iterations[(iteration - self.first) as usize].latency_seconds += latency_seconds;
     }
 
-    /// The seconds of a period if the last ones were alike.
-    fn repeats(&self, at: usize, period: usize) -> Option<(usize, f64)> {
+    /// So many iterations as a period, if the last ones were alike.
+    fn repeats(&self, at: usize, period: usize) -> Option<Period> {
         let first = at.checked_sub(ALIKE * period)?;
-        let seconds = |iteration: usize| &self.iterations[iteration].seconds;
-        let length = seconds(at)[0] - seconds(at - period)[0];
-        let slack = ROUNDING * seconds(at)[0];
+        let begun = |iteration: usize| &self.iterations[iteration].seconds;
+        let seconds = begun(at)[0] - begun(at - period)[0];
+        let slack = ROUNDING * begun(at)[0];
         let alike = (first..at).step_by(period).all(|earlier| {
-            let pairs = seconds(earlier).iter().zip(seconds(earlier + period));
-            pairs.into_iter().all(|(before, after)| (after - before - length).abs() <= slack)
+            let mut pairs = begun(earlier).iter().zip(begun(earlier + period));
+            pairs.all(|(before, after)| (after - before - seconds).abs() <= slack)
         });
-        alike.then_some((period, length))
+        // Who has begun this iteration has had all messages of those before.
+        let latencies = self.iterations.range(at - period..at).map(|iteration| iteration.latency_seconds);
+        let latency_seconds = latencies.sum();
+        alike.then_some(Period { iterations: period as u64, seconds, latency_seconds })
     }
 }
