@@ -84,7 +84,8 @@ impl<O: clap::Args + Serialize> Command<O> {
                 let (seconds, milliseconds) = (report.seconds, seconds_per_iteration * 1e3);
                 _ = writeln!(text, "time          {seconds:.3} s, {milliseconds:.3} ms per iteration");
                 if let Some(machine) = &report.machine {
-                    _ = writeln!(text, "{machine}");
+                    let each = 1e3 * machine.seconds / f64::from(report.result.iterations().max(1));
+                    _ = writeln!(text, "{machine}\niteration     {each:.6} ms in virtual time");
                 }
                 balancing(&mut text, &report.lb_steps, report.migrations, shown);
                 text

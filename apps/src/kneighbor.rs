@@ -34,6 +34,10 @@ pub struct Options {
     #[arg(long, value_name = "OPERATIONS", default_value_t = 0)]
     pub work: u32,
 
+    /// The fourth power in place of the square, as in Charm++'s own example of load balancing
+    #[arg(long, requires = "work")]
+    pub steep: bool,
+
     /// Iterations between load-balancing steps; 0: no steps
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub lb_every: u32,
@@ -41,6 +45,12 @@ pub struct Options {
     /// Seconds of load that an operation counts for, in place of what is measured
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub charge: Option<f64>,
+
+    /// Seconds of load that each byte of a message counts for where it arrives, as if it were copied there;
+    /// only with --charge
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(default_value_t = 0.0, requires = "charge")]
+    pub charge_byte: f64,
 }
 
 impl Default for Options {
@@ -52,8 +62,10 @@ impl Default for Options {
             bytes: 64,
             iterations: 100,
             work: 0,
+            steep: false,
             lb_every: 10,
             charge: None,
+            charge_byte: 0.0,
         }
     }
 }
@@ -89,9 +101,9 @@ impl Element {
     #[entry]
     fn step(&mut self, cx: &Cx<Self>) {
         let ([me], [elements]) = (cx.index(), cx.shape());
-        let operations = operations(self.options.work, me, elements);
+        let operations = operations(&self.options, me, elements);
         compute(operations);
-        self.charge(cx, operations);
+        self.charge(cx, operations, 0);
         self.iteration += 1;
         for distance in distances(self.options.neighbors) {
             self.missing += 1;
@@ -109,7 +121,7 @@ impl Element {
     /// same.
     #[entry]
     fn message(&mut self, cx: &Cx<Self>, from: i32, data: Vec<u8>) {
-        self.charge(cx, 0);
+        self.charge(cx, 0, data.len());
         self.count(&data);
         cx.peer([from]).answer(data);
     }
@@ -117,7 +129,7 @@ impl Element {
     /// Takes an answer. It is of this iteration, as the next one begins when all answers have come.
     #[entry]
     fn answer(&mut self, cx: &Cx<Self>, data: Vec<u8>) {
-        self.charge(cx, 0);
+        self.charge(cx, 0, data.len());
         self.count(&data);
         self.buffers.push(data);
         self.missing -= 1;
@@ -129,7 +141,7 @@ impl Element {
     /// Learns that every element has all its answers.
     #[entry(reduce = reduce::nothing)]
     fn answered(&mut self, cx: &Cx<Self>, _all: ()) {
-        self.charge(cx, 0);
+        self.charge(cx, 0, 0);
         let Options { iterations, lb_every, .. } = self.options;
         if self.iteration == iterations {
             cx.peer([0]).contribute().finished(self.arrived.to_vec());
@@ -154,10 +166,12 @@ impl Element {
         self.arrived[1] += data.len() as u64;
     }
 
-    /// Says what an entry costs, if the loads are to be these and not what is measured.
-    fn charge(&self, cx: &Cx<Self>, operations: u64) {
-        if let Some(seconds) = self.options.charge {
-            cx.charge(seconds * operations as f64);
+    /// Says what an entry that takes in so many bytes costs, if the loads are to be these and not what is
+    /// measured.
+    fn charge(&self, cx: &Cx<Self>, operations: u64, bytes: usize) {
+        let Options { charge, charge_byte, .. } = self.options;
+        if let Some(seconds) = charge {
+            cx.charge(seconds * operations as f64 + charge_byte * bytes as f64);
         }
     }
 }
@@ -170,9 +184,11 @@ fn distances(k: u32) -> impl Iterator<Item = i64> {
 }
 
 /// The work of one element, in floating-point operations.
-fn operations(work: u32, index: i32, elements: i32) -> u64 {
+fn operations(options: &Options, index: i32, elements: i32) -> u64 {
     let (part, whole) = (index as u128, (elements - 1).max(1) as u128);
-    (u128::from(work) * part * part / (whole * whole)) as u64
+    let square = |work: u128| work * part * part / (whole * whole);
+    let work = square(u128::from(options.work));
+    (if options.steep { square(work) } else { work }) as u64
 }
 
 /// Does some floating-point operations, each of which needs the result of the one before.

@@ -37,6 +37,11 @@ pub struct Options {
     /// charged
     #[arg(long, value_enum, default_value_t)]
     pub forces: Work,
+
+    /// A cell puts its computes on the PEs after its own, one on each, as LeanMD does; without this they start
+    /// where --initial says
+    #[arg(long)]
+    pub spread: bool,
 }
 
 /// What forces cost.
@@ -54,7 +59,14 @@ pub enum Work {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { cells: [4; 3], particles: [100; 2], iterations: 20, lb_every: 10, forces: Work::Measured }
+        Options {
+            cells: [4; 3],
+            particles: [100; 2],
+            iterations: 20,
+            lb_every: 10,
+            forces: Work::Measured,
+            spread: false,
+        }
     }
 }
 
@@ -100,8 +112,8 @@ struct Cell {
     /// Whether particles are being handed on, and how many neighbors have yet to.
     handing_on: bool,
     missing: u32,
-    /// Particles, kinetic and potential energy in the first step; known to one cell.
-    first: Vec<f64>,
+    /// Kinetic and potential energy in the first step.
+    first: [f64; 2],
     done: Exit<Motion>,
 }
 
@@ -127,10 +139,10 @@ impl Cell {
         let energy = self.moves();
         self.iteration += 1;
         if self.iteration == 1 {
-            cx.peer([0; 3]).contribute().begun(energy.clone());
+            self.first = [energy[1], energy[2]];
         }
         if self.iteration == self.options.iterations {
-            cx.peer([0; 3]).contribute().ended(energy);
+            cx.peer([0; 3]).contribute().ended([energy, self.first.to_vec()].concat());
         } else if self.iteration.is_multiple_of(HAND_ON) {
             self.hand_on(cx);
         } else {
@@ -141,6 +153,7 @@ impl Cell {
     /// Takes particles from a neighbor; those of a neighbor that is ahead wait.
     #[entry(when = self.handing_on && iteration == self.iteration)]
     fn take(&mut self, cx: &Cx<Self>, iteration: u32, particles: Particles) {
+        self.charge(cx, particles.count());
         self.particles.join(particles);
         self.missing -= 1;
         if self.missing == 0 {
@@ -149,21 +162,14 @@ impl Cell {
         }
     }
 
-    /// Learns how many particles there are, and their energy in the first step.
-    #[entry(reduce = reduce::sums)]
-    fn begun(&mut self, cx: &Cx<Self>, sums: Vec<f64>) {
-        self.charge(cx, 0);
-        self.first = sums;
-    }
-
-    /// Learns the same of the last step.
+    /// Learns how many particles there are, and their energies in the last step and in the first.
     #[entry(reduce = reduce::sums)]
     fn ended(&mut self, cx: &Cx<Self>, sums: Vec<f64>) {
         self.charge(cx, 0);
         let motion = Motion {
             iterations: self.iteration,
             particles: sums[0] as u64,
-            first_energy: [self.first[1], self.first[2]],
+            first_energy: [sums[3], sums[4]],
             last_energy: [sums[1], sums[2]],
         };
         self.done.exit(cx, motion);
@@ -320,18 +326,30 @@ pub fn simulate(config: Config, options: &Options) -> Report<Motion> {
                 forces: Vec::new(),
                 handing_on: false,
                 missing: 0,
-                first: Vec::new(),
+                first: [0.0; 2],
                 done,
             }
         });
         let [sx, sy, sz] = cells;
-        let computes = pe.array([14, sx, sy, sz], |_| Compute {
+        let compute = |_| Compute {
             options: options.clone(),
             cells: array,
             iteration: 0,
             balancing: false,
             positions: [None, None],
-        });
+        };
+        let shape = [14, sx, sy, sz];
+        let computes = if options.spread {
+            let (cells, pes) = (x * y * z, pe.pes() as u64);
+            // Cells are in blocks, which is the default.
+            let place = |[number, i, j, k]: [i32; 4]| {
+                let cell = i as u64 + x * (j as u64 + y * k as u64);
+                Pe(((cell * pes / cells + 1 + number as u64) % pes) as u32)
+            };
+            pe.array_placed(shape, place, compute)
+        } else {
+            pe.array(shape, compute)
+        };
         pe.main(move |pe| array.all(pe).start(computes));
     })
 }

@@ -55,6 +55,7 @@ fn its_task_graph_is_the_one_of_the_spec() {
         iterations: 10,
         lb_every: 4,
         forces: Work::Modelled,
+        ..Options::default()
     };
     let config = Config { lb_dump: Some(path.clone()), lb_dump_start: 1, ..Config::simulated(7, 3) };
     simulate(config, &options);

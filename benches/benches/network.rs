@@ -3,11 +3,13 @@
 //!
 //! The load is that of a random mapping: every PE of torus:8x8x8 sends messages to PEs drawn at random, as
 //! many at once as the case says, until a million have arrived. 500 ns are 2 million messages per second.
+//! Then the simulated machine: a program whose elements, one per PE, talk to ten others each.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use equipoise_benches::Measurement;
+use equipoise::Config;
+use equipoise_benches::{Measurement, programs};
 use equipoise_strategies::network::batch::{self, Item};
 use equipoise_strategies::{network, topology};
 
@@ -67,6 +69,22 @@ const GROWTHS: &[(&str, &str, [usize; 2])] = &[
     ("flow, exponent in PEs, 64 to 512", "flow", [4, 8]),
     ("wormhole, exponent in PEs, 64 to 512", WORMHOLE, [4, 8]),
 ];
+
+/// A chare program on the simulated machine: seconds for a million messages on torus:16x16x16, and how they grow.
+const PROGRAMS: &[(&str, &str, &str)] = &[
+    ("a program on 4096 PEs, ideal, a million messages", "the same, exponent in PEs, 64 to 4096", "ideal"),
+    (
+        "a program on 4096 PEs, packet, a million messages",
+        "the same by packet, exponent in PEs, 64 to 4096",
+        "packet",
+    ),
+];
+
+/// Seconds per message of a program on a cube of `side`^3 PEs.
+fn program(network: &str, side: i32, messages: usize) -> f64 {
+    let config = Config::on_machine(&format!("torus:{side}x{side}x{side}"), network);
+    programs::talk(config, side.pow(3), messages).0
+}
 
 /// `each` messages from every PE to others, whoever these are.
 fn load(pes: usize, each: usize, bytes: u64) -> Vec<Item> {
@@ -144,6 +162,29 @@ fn measurements() -> Vec<Measurement> {
             take: Box::new(move |small| match small {
                 true => growth(network, [2, 3], 100),
                 false => growth(network, sides, 200_000),
+            }),
+        });
+    }
+    for &(name, growth, network) in PROGRAMS {
+        all.push(Measurement {
+            name,
+            unit: "s",
+            target: Some(10.0),
+            floor: None,
+            take: Box::new(move |small| match small {
+                true => program(network, 2, 100) * 100.0,
+                false => program(network, 16, 1_000_000) * 1e6,
+            }),
+        });
+        all.push(Measurement {
+            name: growth,
+            unit: "",
+            target: None,
+            floor: None,
+            take: Box::new(move |small| {
+                let ([few, many], messages) = if small { ([2, 3], 100) } else { ([4, 16], 400_000) };
+                let [fast, slow] = [few, many].map(|side| program(network, side, messages));
+                1.0 + (slow / fast).ln() / (f64::from(many) / f64::from(few)).powi(3).ln()
             }),
         });
     }

@@ -1,4 +1,5 @@
-//! What only takes place before or between messages: creation, and a whole load-balancing step.
+//! What only takes place before or between messages: creation, and a whole load-balancing step; and a program that
+//! only talks.
 
 use equipoise::Report;
 use equipoise::prelude::*;
@@ -76,4 +77,57 @@ pub fn balance(config: Config, elements: i32, steps: u32) -> Report<f64> {
         let array = pe.array([elements], |_| Balanced { steps, epoch, done });
         pe.main(move |pe| array.all(pe).step());
     })
+}
+
+/// An element that talks to the elements around it, without ever waiting for more than one message from each.
+#[derive(Serialize, Deserialize)]
+pub struct Talker {
+    heard: u32,
+    left: u32,
+    done: Exit<u32>,
+}
+
+/// How many elements on either side are spoken to.
+const AROUND: i32 = 5;
+
+#[chare(index = [i32; 1])]
+impl Talker {
+    #[entry]
+    fn speak(&mut self, cx: &Cx<Self>) {
+        let ([me], [all]) = (cx.index(), cx.shape());
+        for by in (1..=AROUND).flat_map(|by| [by, -by]) {
+            // An odd stride puts those who talk on PEs that are far apart.
+            cx.peer([(me + by * 257).rem_euclid(all)]).hear([0; 16]);
+        }
+    }
+
+    #[entry]
+    fn hear(&mut self, cx: &Cx<Self>, _words: [u64; 16]) {
+        self.heard += 1;
+        if self.heard == 2 * AROUND as u32 {
+            (self.heard, self.left) = (0, self.left - 1);
+            match self.left {
+                0 => cx.peers().contribute().silent(1),
+                _ => self.speak(cx),
+            }
+        }
+    }
+
+    #[entry(reduce = u32::wrapping_add)]
+    fn silent(&mut self, cx: &Cx<Self>, count: u32) {
+        self.done.exit(cx, count);
+    }
+}
+
+/// One element per PE of a machine, and `messages` messages in all, more or less; returns the seconds it takes here
+/// per message, and the report.
+pub fn talk(config: Config, pes: i32, messages: usize) -> (f64, Report<u32>) {
+    let left = (messages / (pes as usize * 2 * AROUND as usize)).max(1) as u32;
+    let start = Instant::now();
+    let report = equipoise::run(config, |pe, done| {
+        let array = pe.array([pes], |_| Talker { heard: 0, left, done });
+        pe.main(move |pe| array.all(pe).speak());
+    });
+    let messages = f64::from(left) * f64::from(pes) * f64::from(2 * AROUND);
+    (start.elapsed().as_secs_f64() / messages, report)
 }

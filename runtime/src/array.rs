@@ -6,7 +6,7 @@ use crate::codec;
 use crate::context::PeCx;
 use crate::index::{Index, show};
 use crate::load::Edges;
-use crate::location::{self, Directory, Known, Placement, Route, place};
+use crate::location::{self, Directory, Known, Placement, Residents, Route, place};
 use crate::order::Order;
 use crate::proxy::{Target, Targets};
 use crate::transport::Mail;
@@ -15,8 +15,8 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// A handle to a chare array: plain data, to be captured, stored in elements and sent in messages.
 #[derive(Serialize, Deserialize)]
@@ -189,6 +189,7 @@ pub(crate) struct Shared<T: Chare> {
     /// Ranks below the shape.
     pub(crate) count: u32,
     pub(crate) placement: Placement,
+    pub(crate) residents: OnceLock<Residents>,
     /// The place of every rank; empty where PEs have directories instead.
     pub(crate) places: Box<[AtomicU64]>,
     pub(crate) mail: Mail<Item<T::Msg>, Order<T>>,
@@ -213,6 +214,9 @@ pub(crate) struct Port<T: Chare> {
     /// The number of the next broadcast; PE 0 counts.
     pub(crate) broadcasts: Cell<u32>,
 }
+
+/// To how many PEs each relays a broadcast; Charm++'s spanning trees branch as often.
+const BRANCHES: u64 = 4;
 
 /// What the runtime asks of a port whose chare it does not know.
 pub(crate) trait AnyPort: Any {
@@ -279,7 +283,7 @@ impl<T: Chare> Port<T> {
     }
 
     /// The same, where it may be recorded.
-    fn keep(&self, pe: &PeCx, item: Item<T::Msg>) {
+    pub(crate) fn keep(&self, pe: &PeCx, item: Item<T::Msg>) {
         if let Some(tracer) = pe.tracer() {
             tracer.queues(self.id, self.local.borrow().len());
         }
@@ -329,10 +333,23 @@ impl<T: Chare> Port<T> {
     pub(crate) fn spread(&self, pe: &PeCx, msg: T::Msg) {
         let number = self.broadcasts.get();
         self.broadcasts.set(number.wrapping_add(1));
-        for to in 1..pe.pes {
-            self.post(pe, to, Order::All { number, msg: T::copy(&msg) });
+        if pe.shares_memory() {
+            for to in 1..pe.pes {
+                self.post(pe, to, Order::All { number, msg: T::copy(&msg) });
+            }
         }
         self.post(pe, 0, Order::All { number, msg });
+    }
+
+    /// Relays a broadcast, where PEs share no memory, to those after this one in a tree whose root is PE 0.
+    pub(crate) fn relay(&self, pe: &PeCx, number: u32, msg: &T::Msg) {
+        if pe.shares_memory() {
+            return;
+        }
+        let first = u64::from(pe.rank) * BRANCHES + 1;
+        for to in (first..first + BRANCHES).take_while(|&to| to < u64::from(pe.pes)) {
+            self.post(pe, to as u32, Order::All { number, msg: T::copy(msg) });
+        }
     }
 
     fn insert(&self, pe: &PeCx, rank: u32, chare: T) {

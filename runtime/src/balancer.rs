@@ -131,6 +131,10 @@ pub(crate) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         error,
     };
     publish(settings.lb_report, &report);
+    if let Some(clock) = pe.ticker.simulated() {
+        // Only the report needs the metrics.
+        clock.forget();
+    }
     let mut outcome = pe.node.outcome.lock();
     outcome.lb_steps.push(report);
     if settings.dumps(u64::from(step)) {
@@ -145,7 +149,7 @@ fn took(pe: &PeCx, seconds: f64) -> f64 {
     let simulation = pe.node.settings.simulation.as_ref();
     let (Some(simulation), Some(clock)) = (simulation, pe.ticker.simulated()) else { return seconds };
     // What was measured meanwhile was the strategy, not an element.
-    clock.charge(0.0);
+    clock.forget();
     let seconds = simulation.strategy(seconds);
     clock.spend(seconds);
     seconds

@@ -1,9 +1,9 @@
 //! Time as the elements of a PE see it: the machine's own, or that of a simulated machine.
 
 use crate::tracer::Tracer;
+use equipoise_strategies::trace::Speeds;
 use quanta::Clock;
 use std::cell::Cell;
-use std::sync::Arc;
 
 /// Where a PE reads the time. Nothing is read where nothing is measured: to find out how long a tick of
 /// the machine's clock is takes a while.
@@ -31,7 +31,7 @@ impl Ticker {
         match self {
             Ticker::Real(clock) => clock.raw(),
             Ticker::Still => 0,
-            Ticker::Virtual(clock) => clock.ticks(),
+            Ticker::Virtual(clock) => clock.settled_ticks(),
         }
     }
 
@@ -59,35 +59,6 @@ impl Ticker {
     }
 }
 
-/// How fast a PE of a simulated machine is from when on: (seconds, speed), by time; before the first, and
-/// where there is none, 1.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Speeds(pub(crate) Arc<[(f64, f64)]>);
-
-impl Speeds {
-    /// The speed at a time.
-    fn at(&self, seconds: f64) -> f64 {
-        self.0.iter().rev().find(|(from, _)| *from <= seconds).map_or(1.0, |(_, speed)| *speed)
-    }
-
-    /// When `work` seconds at speed 1 are done if they begin at `seconds`.
-    fn finish(&self, seconds: f64, mut work: f64) -> f64 {
-        if self.0.is_empty() {
-            return seconds + work;
-        }
-        let (mut now, mut speed) = (seconds, self.at(seconds));
-        for &(from, next) in self.0.iter().filter(|(from, _)| *from > seconds) {
-            let until = (from - now) * speed;
-            if work <= until {
-                break;
-            }
-            work -= until;
-            (now, speed) = (from, next);
-        }
-        now + work / speed
-    }
-}
-
 /// The clock of one PE of a simulated machine. It moves when work is charged (or measured) and when the
 /// scheduler sets it to what happens next.
 pub(crate) struct VirtualClock {
@@ -95,6 +66,8 @@ pub(crate) struct VirtualClock {
     speeds: Speeds,
     /// The machine's own clock where uncharged work is measured, and since when it is.
     measuring: Option<(Clock, Cell<u64>)>,
+    /// Whether the delivery in progress has charged: then nothing is measured until it is over.
+    has_charged: Cell<bool>,
     /// Seconds that went into the runtime, not into elements.
     overhead: Cell<f64>,
     /// Is told what work is done, where what happens is recorded.
@@ -108,20 +81,39 @@ impl VirtualClock {
             let since = Cell::new(clock.raw());
             (clock, since)
         });
-        VirtualClock { now: Cell::new(0.0), speeds, measuring, overhead: Cell::new(0.0), tracer }
+        VirtualClock {
+            now: Cell::new(0.0),
+            speeds,
+            measuring,
+            has_charged: Cell::new(false),
+            overhead: Cell::new(0.0),
+            tracer,
+        }
     }
 
     /// Now, in virtual seconds; what was measured up to now is over.
     pub(crate) fn settle(&self) -> f64 {
         if let Some((clock, since)) = &self.measuring {
             let raw = clock.raw();
-            self.work(clock.delta_as_nanos(since.replace(raw), raw) as f64 * 1e-9);
+            let measured = clock.delta_as_nanos(since.replace(raw), raw) as f64 * 1e-9;
+            if !self.has_charged.get() {
+                self.work(measured);
+            }
         }
         self.now.get()
     }
 
-    fn ticks(&self) -> u64 {
-        (self.settle() * VIRTUAL_HERTZ) as u64
+    /// What [`settle`](Self::settle) leaves, in ticks.
+    #[cold]
+    #[inline(never)]
+    fn settled_ticks(&self) -> u64 {
+        self.settle();
+        self.ticks()
+    }
+
+    /// Now, in ticks.
+    pub(crate) fn ticks(&self) -> u64 {
+        (self.now.get() * VIRTUAL_HERTZ) as u64
     }
 
     /// Lets time pass until `seconds`; what happened on the machine itself since the last settlement
@@ -131,10 +123,24 @@ impl VirtualClock {
         self.now.set(self.now.get().max(seconds));
     }
 
-    /// The element that runs charges `work` seconds at speed 1, in place of what was measured.
+    /// The element that runs charges `work` seconds at speed 1, in place of what was measured since the last
+    /// settlement and is measured until its delivery is over.
     pub(crate) fn charge(&self, work: f64) {
         self.forget();
+        self.has_charged.set(true);
         self.work(work);
+    }
+
+    /// The delivery that charged is over.
+    pub(crate) fn charged(&self) {
+        self.forget();
+        self.has_charged.set(false);
+    }
+
+    /// What was measured since the last settlement went into the runtime.
+    pub(crate) fn settle_overhead(&self) {
+        let before = self.now.get();
+        self.overhead.set(self.overhead.get() + (self.settle() - before));
     }
 
     /// The runtime takes `work` seconds at speed 1.
@@ -166,7 +172,8 @@ impl VirtualClock {
         self.overhead.get()
     }
 
-    fn forget(&self) {
+    /// What was measured since the last settlement took no virtual time.
+    pub(crate) fn forget(&self) {
         if let Some((clock, since)) = &self.measuring {
             since.set(clock.raw());
         }
@@ -188,7 +195,7 @@ mod tests {
 
     #[test]
     fn work_takes_as_long_as_the_pe_is_slow_while_it_is() {
-        let clock = |changes: &[(f64, f64)]| VirtualClock::new(Speeds(changes.into()), false, None);
+        let clock = |changes: &[(f64, f64)]| VirtualClock::new(Speeds(changes.to_vec()), false, None);
         let after = |clock: &VirtualClock, work| {
             clock.charge(work);
             clock.now()
@@ -207,12 +214,18 @@ mod tests {
 
     #[test]
     fn what_is_measured_passes_unless_it_is_charged() {
-        let clock = VirtualClock::new(Speeds(Arc::new([(0.0, 0.5)])), true, None);
+        let clock = VirtualClock::new(Speeds(vec![(0.0, 0.5)]), true, None);
         std::thread::sleep(std::time::Duration::from_millis(5));
         let measured = clock.settle();
         assert!((0.01..4.0).contains(&measured), "{measured} s at half speed");
         std::thread::sleep(std::time::Duration::from_millis(5));
         clock.charge(0.5);
         assert_eq!(clock.now(), measured + 1.0);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert_eq!(clock.settle(), measured + 1.0, "the charge says what all of it takes");
+        clock.charged();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        clock.settle_overhead();
+        assert!(clock.overhead() >= 0.01 && clock.now() == measured + 1.0 + clock.overhead());
     }
 }

@@ -38,8 +38,14 @@ pub(crate) mod after {
     pub(crate) const CHARGED: u16 = 1 << 8;
     pub(crate) const DECLARED: u16 = 1 << 9;
     pub(crate) const MEASURE: u16 = 1 << 10;
+    /// A trace is told of executions and sends.
+    pub(crate) const TRACED: u16 = 1 << 11;
+    /// The clock of a simulated PE moves by what a delivery took here.
+    pub(crate) const TIMED: u16 = 1 << 12;
+    /// What a simulated machine is told, whatever is measured.
+    pub(crate) const TOLD: u16 = TRACED | TIMED;
     /// Whatever is not recording.
-    pub(crate) const WORK: u16 = !(LOAD | COMM);
+    pub(crate) const WORK: u16 = !(LOAD | COMM | TOLD);
 }
 
 /// The bit of [`PeCx::queued`] that stands for orders about the run; arrays share the others.
@@ -165,7 +171,7 @@ impl PeCx {
         let ticker = match &settings.simulation {
             None => Ticker::real(settings.balances()),
             Some(it) => Ticker::Virtual(Box::new(VirtualClock::new(
-                it.speeds(rank),
+                it.speeds_of(rank),
                 it.uncharged == Uncharged::Measured,
                 tracer,
             ))),
@@ -263,12 +269,15 @@ impl PeCx {
         self.infos.get(usize::from(array)).map_or("?", |info| info.name)
     }
 
-    /// Records a message of `bytes` bytes to an element; what an element sends itself is not
-    /// communication.
+    /// Records a message of `bytes` bytes to an element, for a trace and as communication; what an element
+    /// sends itself is none.
     #[inline(never)]
     pub(crate) fn record(&self, to: u64, bytes: u64) {
         if let Some(tracer) = self.tracer() {
             tracer.sends((to >> 32) as u16, to as u32, bytes);
+        }
+        if self.after.get() & after::COMM == 0 {
+            return;
         }
         match self.running.get() {
             Some(running) if element_key(running.array, running.rank) == to => {}
@@ -405,7 +414,8 @@ impl<T: Chare> Cx<'_, T> {
 
     /// Says that this delivery took `seconds` of work, in place of what is measured; several charges
     /// add up. On a simulated machine that is how long it takes, at speed 1; what is sent after a charge
-    /// leaves after it.
+    /// leaves after it, and where uncharged work is measured there, nothing is measured from the charge to the
+    /// end of the delivery: so charge first. `main`, parked closures and reducers cannot charge.
     ///
     /// # Panics
     /// If `seconds` is negative or not finite.

@@ -10,6 +10,7 @@ use crate::contribute::Contributor;
 use crate::location::{self, Route, is_taken};
 use crate::order::{Journey, Order, PeOrder};
 use crate::reduction::Tally;
+use crate::tracer::Kept;
 use crate::transport::Bag;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,7 +25,8 @@ mod orders;
 pub(crate) trait Manager {
     /// Runs what this PE sent itself; returns when others have work, too.
     fn local(&mut self, pe: &PeCx);
-    /// Runs one message this PE sent itself, or what it was ordered while there is none.
+    /// Runs one message this PE sent itself, or, where it has ordered itself something, all orders every other
+    /// time.
     fn one(&mut self, pe: &PeCx);
     /// Runs what another PE put in this one's mailbox.
     fn mail(&mut self, pe: &PeCx, from: u32);
@@ -132,6 +134,7 @@ impl<T: Chare> Elements<T> {
     fn hold(&mut self, pe: &PeCx, rank: u32, msg: T::Msg) {
         pe.not_executed();
         self.early.entry(rank).or_default().push(msg);
+        pe.keeps(Kept::Early, self.port.id, rank);
     }
 
     #[inline(always)]
@@ -147,6 +150,7 @@ impl<T: Chare> Elements<T> {
         } else {
             pe.not_executed();
             slot.extra().pending.push_back(msg);
+            pe.keeps(Kept::Pending, self.port.id, rank);
         }
     }
 
@@ -162,6 +166,7 @@ impl<T: Chare> Elements<T> {
             let Some(next) = extra.pending.iter().position(ready) else { return };
             let Some(msg) = extra.pending.remove(next) else { return };
             pe.executed(1);
+            pe.releases(Kept::Pending, self.port.id, rank, next);
             self.run(pe, at, msg);
         }
     }
@@ -170,9 +175,11 @@ impl<T: Chare> Elements<T> {
     #[inline(always)]
     fn run(&mut self, pe: &PeCx, at: usize, msg: T::Msg) {
         let slot = &mut self.slots[at];
-        if pe.after.get() & after::COMM != 0 {
+        if pe.after.get() & (after::COMM | after::TOLD) != 0 {
             pe.edges.set(slot.extra.as_mut().and_then(|extra| extra.edges.take()));
-            pe.begins(self.port.id, slot.rank);
+            if pe.after.get() & after::TOLD != 0 {
+                pe.execution_begins(self.port.id, slot.rank);
+            }
         }
         slot.chare.deliver(&Cx { pe, port: &self.port, rank: slot.rank }, msg);
         let mut what = pe.after.get();
@@ -191,11 +198,13 @@ impl<T: Chare> Elements<T> {
             slot.load += now.wrapping_sub(self.clock);
             self.clock = now;
         }
-        if what & after::COMM != 0 {
+        if what & (after::COMM | after::TOLD) != 0 {
             if let Some(edges) = pe.edges.take() {
                 slot.extra().edges = Some(edges);
             }
-            pe.ends();
+            if what & after::TOLD != 0 {
+                pe.execution_ends();
+            }
         }
         if what & after::WORK != 0 {
             self.follow_up(pe, at, what);
@@ -213,6 +222,11 @@ impl<T: Chare> Elements<T> {
             let now = pe.ticker.now();
             pe.steps.charged.set(pe.steps.charged.get() + now.wrapping_sub(self.clock));
             self.clock = now;
+        }
+        if what & after::CHARGED != 0
+            && let Some(clock) = pe.ticker.simulated()
+        {
+            clock.charged();
         }
         if what & after::DECLARED != 0 {
             slot.extra().declared = Some(pe.steps.declared.get());

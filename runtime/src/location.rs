@@ -20,6 +20,7 @@
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
 
 /// The slot of an element that is on its way to the PE.
 pub(crate) const IN_TRANSIT: u32 = u32::MAX;
@@ -73,17 +74,64 @@ impl Placement {
         }
     }
 
-    /// Calls `make` for the ranks of one PE, in order.
-    pub(crate) fn each(&self, pe: u32, count: u32, pes: u32, make: impl FnMut(u32)) {
+    /// Calls `make` for the ranks of one PE, in order. The ranks of all PEs are found once for all, where they
+    /// do not follow from the PE: thousands of simulated PEs would look at every rank.
+    pub(crate) fn each(
+        &self,
+        pe: u32,
+        count: u32,
+        pes: u32,
+        residents: &OnceLock<Residents>,
+        mut make: impl FnMut(u32),
+    ) {
         match self {
-            // The two regular ones are not searched: thousands of simulated PEs would look at every rank.
             Placement::Blocks => {
                 let first = |pe: u32| (u64::from(pe) * u64::from(count)).div_ceil(u64::from(pes)) as u32;
                 (first(pe)..first(pe + 1)).for_each(make);
             }
             Placement::RoundRobin => (pe..count).step_by(pes as usize).for_each(make),
-            _ => (0..count).filter(|&rank| self.pe(rank, count, pes) == pe).for_each(make),
+            Placement::PerPe if pe < count => make(pe),
+            Placement::PerPe => {}
+            Placement::Random(_) | Placement::Listed(_) => {
+                residents
+                    .get_or_init(|| Residents::of(self, count, pes))
+                    .on(pe)
+                    .iter()
+                    .copied()
+                    .for_each(make);
+            }
         }
+    }
+}
+
+/// The ranks of every PE, in order.
+#[derive(Debug)]
+pub(crate) struct Residents {
+    /// By PE: where its ranks begin, and after the last where they end.
+    starts: Vec<u32>,
+    ranks: Vec<u32>,
+}
+
+impl Residents {
+    fn of(placement: &Placement, count: u32, pes: u32) -> Self {
+        let mut starts = vec![0; pes as usize + 1];
+        for rank in 0..count {
+            starts[placement.pe(rank, count, pes) as usize + 1] += 1;
+        }
+        for pe in 0..pes as usize {
+            starts[pe + 1] += starts[pe];
+        }
+        let (mut next, mut ranks) = (starts.clone(), vec![0; count as usize]);
+        for rank in 0..count {
+            let next = &mut next[placement.pe(rank, count, pes) as usize];
+            ranks[*next as usize] = rank;
+            *next += 1;
+        }
+        Residents { starts, ranks }
+    }
+
+    fn on(&self, pe: u32) -> &[u32] {
+        &self.ranks[self.starts[pe as usize] as usize..self.starts[pe as usize + 1] as usize]
     }
 }
 
@@ -361,9 +409,9 @@ mod tests {
         let listed = Placement::Listed([2, 0, 1].into());
         for placement in [Placement::Blocks, Placement::RoundRobin, Placement::Random(3), listed] {
             for (count, pes) in [(0, 3), (1, 3), (10, 4), (64, 3), (7, 7), (5, 9)] {
-                let mut made = Vec::new();
+                let (mut made, residents) = (Vec::new(), OnceLock::new());
                 for pe in 0..pes {
-                    placement.each(pe, count, pes, |rank| made.push((rank, pe)));
+                    placement.each(pe, count, pes, &residents, |rank| made.push((rank, pe)));
                 }
                 made.sort_unstable();
                 let expected: Vec<_> =

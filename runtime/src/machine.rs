@@ -1,10 +1,11 @@
 //! The simulated machine: the flags that describe it, and what they mean.
 
-use crate::clock::Speeds;
 use crate::options::ConfigError;
 use clap::ValueEnum;
 use equipoise_strategies::network::{self, Network};
 use equipoise_strategies::topology::Topology;
+use equipoise_strategies::trace::Speeds;
+use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,7 +14,9 @@ use std::sync::Arc;
 /// the seed and time means nothing.
 ///
 /// Every PE does one thing at a time. A delivery takes what it charges ([`Cx::charge`](crate::Cx::charge)),
-/// whatever is sent after a charge leaves after it, and a message takes what the network says.
+/// whatever is sent after a charge leaves after it, and a message takes what the network says. Broadcasts go along
+/// a tree of PEs, parts of reductions from every PE to PE 0. Where work is measured, load is what was measured
+/// times the PE's speed at the load-balancing step.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Simulated machine")]
 pub struct Machine {
@@ -80,10 +83,11 @@ impl Default for Machine {
 pub(crate) struct Simulation {
     /// The spec of the network.
     pub(crate) spec: String,
-    model: Box<dyn network::Model>,
+    /// The network, with nothing under way, until the run takes it.
+    pub(crate) network: Mutex<Option<Box<dyn Network>>>,
     pub(crate) uncharged: Uncharged,
     /// By PE; empty if all are 1 throughout.
-    speeds: Vec<Speeds>,
+    pub(crate) speeds: Vec<Speeds>,
     pub(crate) delivery: f64,
     pub(crate) overhead: f64,
     pub(crate) strategy_seconds: Option<f64>,
@@ -93,11 +97,21 @@ pub(crate) struct Simulation {
 impl Machine {
     /// What the flags mean on `topology`; none if no machine is to be simulated.
     pub(crate) fn resolve(&self, topology: &Arc<dyn Topology>) -> Result<Option<Simulation>, ConfigError> {
-        let Some(spec) = &self.network else { return Ok(None) };
+        let Some(spec) = &self.network else {
+            // On the command line clap says so.
+            let Machine { speed, strategy_seconds, record, .. } = self;
+            if !speed.is_empty() || strategy_seconds.is_some() || record.is_some() {
+                return Err(ConfigError::Flag(
+                    "speeds, seconds of strategies and traces are of a simulated machine; give it a network"
+                        .into(),
+                ));
+            }
+            return Ok(None);
+        };
         let named = |error: &dyn std::fmt::Display| ConfigError::Flag(format!("--network {spec}: {error}"));
         let model = network::parse(spec).map_err(|error| named(&error))?;
         // Whether it serves this machine is found now, not when PEs have been built.
-        model.on(topology).map_err(|error| named(&error))?;
+        let network = model.on(topology).map_err(|error| named(&error))?;
         let times = [
             ("--delivery", Some(self.delivery)),
             ("--overhead", Some(self.overhead)),
@@ -111,7 +125,7 @@ impl Machine {
         }
         Ok(Some(Simulation {
             spec: spec.clone(),
-            model,
+            network: Mutex::new(Some(network)),
             uncharged: self.uncharged,
             speeds: speeds(&self.speed, topology.pes())?,
             delivery: self.delivery,
@@ -123,13 +137,8 @@ impl Machine {
 }
 
 impl Simulation {
-    /// The network, with nothing under way.
-    pub(crate) fn network(&self, topology: &Arc<dyn Topology>) -> Result<Box<dyn Network>, String> {
-        self.model.on(topology).map_err(|error| error.to_string())
-    }
-
     /// How fast a PE is when.
-    pub(crate) fn speeds(&self, pe: u32) -> Speeds {
+    pub(crate) fn speeds_of(&self, pe: u32) -> Speeds {
         self.speeds.get(pe as usize).cloned().unwrap_or_default()
     }
 
@@ -160,7 +169,7 @@ fn speeds(specs: &[String], pes: usize) -> Result<Vec<Speeds>, ConfigError> {
     let sorted = |mut changes: Vec<(f64, f64)>| {
         // Of the same time, the last one said counts: the search goes from the end.
         changes.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        Speeds(changes.into())
+        Speeds(changes)
     };
     Ok(changes.into_iter().map(sorted).collect())
 }

@@ -410,12 +410,11 @@ impl Settings {
         measured | self.told()
     }
 
-    /// Of these bits, those that a simulated machine needs whatever is measured: where uncharged work
-    /// takes time every delivery ends its own, and a trace is told of every send.
+    /// Of these bits, those that a simulated machine needs whatever is measured.
     pub(crate) fn told(&self) -> u16 {
         let Some(simulation) = &self.simulation else { return 0 };
-        let measures = if simulation.uncharged == Uncharged::Measured { after::LOAD } else { 0 };
-        measures | if simulation.record.is_some() { after::COMM } else { 0 }
+        let timed = if simulation.uncharged == Uncharged::Measured { after::TIMED } else { 0 };
+        timed | if simulation.record.is_some() { after::TRACED } else { 0 }
     }
 
     /// Whether it is recorded who sends whom how much, if anything is.

@@ -44,7 +44,7 @@ impl<'a, T: Chare> Target<'a, T> {
         if when != When::Now {
             return self.postpone(msg);
         }
-        if pe.after.get() & after::COMM != 0 {
+        if pe.after.get() & (after::COMM | after::TRACED) != 0 {
             pe.record(element_key(port.id, rank), codec::size(&msg));
         }
         port.send(pe, rank, msg);
@@ -103,7 +103,7 @@ impl<'a, T: Chare> Targets<'a, T> {
             return pe.when_quiet(Box::new(move |pe| port.send_to(pe, &to, msg)));
         }
         if let Receivers::Some(ranks) = &to
-            && pe.after.get() & after::COMM != 0
+            && pe.after.get() & (after::COMM | after::TRACED) != 0
         {
             let bytes = codec::size(&msg);
             for &rank in ranks {

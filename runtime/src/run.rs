@@ -18,8 +18,8 @@ use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// What a PE is made of before any message: the same calls, in the same order, on every PE.
@@ -39,7 +39,7 @@ impl Setup {
     /// If the shape has a negative side or more than 2^32 - 1 indices, or the setup of another PE
     /// made another array at this point.
     pub fn array<I: Index, T: Chare<Index = I>>(&self, shape: I, make: impl Fn(I) -> T) -> Array<T> {
-        self.create(shape, Some(&make), self.placement::<I>(shape))
+        self.create(shape, Some(&make), || self.placement::<I>(shape))
     }
 
     /// Creates an array as [`array`](Self::array) does, with every element on the PE `place` says.
@@ -53,13 +53,16 @@ impl Setup {
         make: impl Fn(I) -> T,
     ) -> Array<T> {
         assert!(!I::PER_PE, "{} has one element on every PE, which cannot be placed elsewhere", T::NAME);
-        let count = self.count::<T>(shape);
-        let list: Arc<[u32]> = (0..count).map(|rank| place(I::unrank(rank, shape)).0).collect();
-        if let Some(rank) = list.iter().position(|&pe| pe >= self.pe.pes) {
-            let index = show(I::unrank(rank as u32, shape));
-            panic!("{}{index} is placed on PE {}, and there are {}", T::NAME, list[rank], self.pe.pes);
-        }
-        self.create(shape, Some(&make), Placement::Listed(list))
+        let list = || {
+            let count = self.count::<T>(shape);
+            let list: Arc<[u32]> = (0..count).map(|rank| place(I::unrank(rank, shape)).0).collect();
+            if let Some(rank) = list.iter().position(|&pe| pe >= self.pe.pes) {
+                let index = show(I::unrank(rank as u32, shape));
+                panic!("{}{index} is placed on PE {}, and there are {}", T::NAME, list[rank], self.pe.pes);
+            }
+            Placement::Listed(list)
+        };
+        self.create(shape, Some(&make), list)
     }
 
     /// Creates an array without elements, to be filled by [`Array::insert`] with indices below
@@ -69,7 +72,7 @@ impl Setup {
     /// As `array`.
     pub fn sparse<I: Index, T: Chare<Index = I>>(&self, bounds: I) -> Array<T> {
         assert!(!I::PER_PE, "{} has one element on every PE; use `array`", T::NAME);
-        self.create(bounds, None::<&fn(I) -> T>, self.placement::<I>(bounds))
+        self.create(bounds, None::<&fn(I) -> T>, || self.placement::<I>(bounds))
     }
 
     /// A big value that all elements of a process read: `make` runs once per process.
@@ -150,7 +153,7 @@ impl Setup {
         &self,
         shape: I,
         make: Option<&impl Fn(I) -> T>,
-        placement: Placement,
+        placement: impl FnOnce() -> Placement,
     ) -> Array<T> {
         let id = self.ports.borrow().len();
         let (pe, node) = (&self.pe, &self.pe.node);
@@ -158,15 +161,19 @@ impl Setup {
         assert!(id < usize::from(u16::MAX), "there are more than {} arrays", u16::MAX - 1);
         assert!(!I::PER_PE || count == pe.pes, "{} is one per PE; its shape is Pe({})", T::NAME, pe.pes);
         let direct = !node.settings.is_simulated() && (make.is_some() || count <= DENSE);
+        // The first PE that comes here finds out for all, outside the lock: a placement may be the user's code.
+        let is_known = node.arrays.lock().len() > id;
+        let placement = if is_known { None } else { Some(placement()) };
         let shared = {
             let mut all = node.arrays.lock();
-            if all.len() == id {
+            if let Some(placement) = placement.filter(|_| all.len() == id) {
                 let places = |rank| AtomicU64::new(place(placement.pe(rank, count, pe.pes), NOBODY));
                 all.push(Arc::new(Shared::<T> {
                     shape,
                     count,
                     places: if direct { (0..count).map(places).collect() } else { Box::default() },
                     placement,
+                    residents: OnceLock::new(),
                     mail: Mail::new(id as u32 + 1, if node.settings.is_simulated() { 0 } else { pe.pes }),
                 }));
             }
@@ -180,7 +187,7 @@ impl Setup {
         let mut slots = Vec::new();
         if let Some(make) = make {
             slots.reserve_exact((count / pe.pes) as usize + 1);
-            shared.placement.each(pe.rank, count, pe.pes, |rank| {
+            shared.placement.each(pe.rank, count, pe.pes, &shared.residents, |rank| {
                 let at = slots.len() as u32;
                 match &mut directory {
                     None => shared.places[rank as usize].store(place(pe.rank, at), Relaxed),

@@ -215,10 +215,10 @@ impl PeCx {
         }
     }
 
-    /// Counts time without work, from `start`.
-    pub(crate) fn was_idle(&self, start: u64) {
+    /// Counts time without work, from `start` to `end`.
+    pub(crate) fn was_idle(&self, start: u64, end: u64) {
         if self.after.get() & after::LOAD != 0 {
-            self.steps.idle.set(self.steps.idle.get() + self.ticker.now().wrapping_sub(start));
+            self.steps.idle.set(self.steps.idle.get() + end.wrapping_sub(start));
         }
     }
 }

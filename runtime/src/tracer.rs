@@ -6,7 +6,9 @@
 //! where communication is recorded. Whatever else happens in the turn is an execution of the PE itself.
 //! What the PE itself does may need anything that was executed there before (a part of a reduction needs
 //! all who contributed), so it waits for all executions of the PE since the last such; and what it leaves in
-//! the PE's own queue waits for it.
+//! the PE's own queue waits for it. A message that is kept, because a guard is closed or its element is still
+//! to come, is remembered by its number, so that what it causes in the end waits for it and not only for
+//! what let it in.
 
 use crate::context::PeCx;
 use crate::load::element_key;
@@ -22,23 +24,39 @@ pub(crate) struct Log {
     trace: RefCell<Trace>,
     /// The number of an element by [`element_key`].
     elements: RefCell<FxHashMap<u64, u32>>,
+    /// The messages that are kept, by the [`element_key`] of whom they are for.
+    kept: RefCell<FxHashMap<(Kept, u64), Causes>>,
+}
+
+/// Numbers of messages; none of one that was left behind by what a PE itself did.
+type Causes = VecDeque<Option<u32>>;
+
+/// Why a message is kept that came up for delivery.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kept {
+    /// A guard of its element is closed.
+    Pending,
+    /// Its element is on its way, or does not exist.
+    Early,
 }
 
 /// What one PE records.
 pub(crate) struct Tracer {
     log: Rc<Log>,
     pe: u32,
-    now: RefCell<Turn>,
+    now: RefCell<Current>,
 }
 
 /// The turn in progress, and what is remembered from one to the next.
 #[derive(Default)]
-struct Turn {
+struct Current {
     begin_seconds: f64,
     /// The message it takes.
     cause: Option<u32>,
     /// What the element does that executes, and since when.
     element: Option<(u32, f64)>,
+    /// The message that had been kept and is delivered now, in place of the one it takes.
+    released: Option<Option<u32>>,
     steps: Vec<Step>,
     /// What the PE itself does.
     own: Vec<Step>,
@@ -113,6 +131,17 @@ impl Log {
     }
 }
 
+impl Current {
+    /// The element that executes does something, or the PE itself.
+    fn does(&mut self, step: Step) {
+        let steps = if self.element.is_some() { &mut self.steps } else { &mut self.own };
+        match (steps.last_mut(), step) {
+            (Some(Step::Work(before)), Step::Work(seconds)) => *before += seconds,
+            _ => steps.push(step),
+        }
+    }
+}
+
 /// The number of PE 0 among objects, until it is known how many there are.
 const FIRST_PE: u32 = 1 << 31;
 
@@ -137,25 +166,57 @@ impl Tracer {
     pub(crate) fn begins(&self, array: u16, rank: u32, seconds: f64) {
         let object = self.log.element(array, rank);
         let mut now = self.now.borrow_mut();
-        now.element = Some((object, seconds));
-        // What it cost to take the message is part of what it caused.
-        if !now.own.iter().any(|step| matches!(step, Step::Send(_))) {
+        if now.own.iter().any(|step| matches!(step, Step::Send(_))) {
+            // What the PE itself sent before does not wait for the element.
+            self.add_own(&mut now, &[]);
+        } else {
+            // What it cost to take the message is part of what it caused.
             now.steps = std::mem::take(&mut now.own);
         }
+        now.element = Some((object, seconds));
     }
 
     /// The element has executed.
     pub(crate) fn ends(&self) {
         let mut now = self.now.borrow_mut();
         let Some((object, begin_seconds)) = now.element.take() else { return };
+        let cause = now.released.take().unwrap_or(now.cause);
         // What has no message was left behind by what the PE itself did last.
-        let after = if now.cause.is_none() { now.last_own.into_iter().collect() } else { Vec::new() };
-        let (cause, steps) = (now.cause, std::mem::take(&mut now.steps));
+        let after = if cause.is_none() { now.last_own.into_iter().collect() } else { Vec::new() };
+        let steps = std::mem::take(&mut now.steps);
         now.executed = true;
         self.add(&mut now, Execution { object, pe: self.pe, begin_seconds, cause, after, steps });
     }
 
-    fn add(&self, now: &mut Turn, execution: Execution) {
+    /// A message for an element came up for delivery and is kept.
+    pub(crate) fn keeps(&self, why: Kept, array: u16, rank: u32) {
+        let cause = self.now.borrow().cause;
+        self.log.kept.borrow_mut().entry((why, element_key(array, rank))).or_default().push_back(cause);
+    }
+
+    /// The `nth` message of those kept for an element is delivered.
+    pub(crate) fn releases(&self, why: Kept, array: u16, rank: u32, nth: usize) {
+        let released = self.unkept(why, array, rank, nth);
+        self.now.borrow_mut().released = Some(released);
+    }
+
+    /// The first message of those kept for an element is put in the PE's own queue.
+    pub(crate) fn requeues(&self, why: Kept, array: u16, rank: u32) {
+        let number = self.unkept(why, array, rank, 0);
+        self.now.borrow_mut().recorded.extend(number);
+    }
+
+    /// What is kept for an element is sent anew, by the runtime.
+    pub(crate) fn drops(&self, why: Kept, array: u16, rank: u32) {
+        self.log.kept.borrow_mut().remove(&(why, element_key(array, rank)));
+    }
+
+    fn unkept(&self, why: Kept, array: u16, rank: u32, nth: usize) -> Option<u32> {
+        let mut kept = self.log.kept.borrow_mut();
+        kept.get_mut(&(why, element_key(array, rank)))?.remove(nth)?
+    }
+
+    fn add(&self, now: &mut Current, execution: Execution) {
         let executions = &mut self.log.trace.borrow_mut().executions;
         now.since.push(executions.len() as u32);
         executions.push(execution);
@@ -167,21 +228,14 @@ impl Tracer {
         if seconds == 0.0 {
             return;
         }
-        let steps = if now.element.is_some() { &mut now.steps } else { &mut now.own };
-        match steps.last_mut() {
-            Some(Step::Work(before)) => *before += seconds,
-            _ => steps.push(Step::Work(seconds)),
-        }
+        now.does(Step::Work(seconds));
     }
 
     /// A message to an element is about to be sent.
     pub(crate) fn sends(&self, array: u16, rank: u32, bytes: u64) {
         let to = self.log.element(array, rank);
         let number = self.log.message(to, self.pe, bytes);
-        let mut now = self.now.borrow_mut();
-        let steps = if now.element.is_some() { &mut now.steps } else { &mut now.own };
-        steps.push(Step::Send(number));
-        now.recorded.push_back(number);
+        self.now.borrow_mut().recorded.push_back(number);
     }
 
     /// A message is put in the PE's own queue of an array, where `waiting` messages have not left the
@@ -190,6 +244,7 @@ impl Tracer {
         let mut now = self.now.borrow_mut();
         match now.recorded.pop_front() {
             Some(number) => {
+                now.does(Step::Send(number));
                 let queue = now.queues.entry(array).or_default();
                 let position = queue.left_port + waiting as u64;
                 queue.numbered.push_back((position, number));
@@ -220,13 +275,15 @@ impl Tracer {
     /// number.
     pub(crate) fn packs(&self, to: u32, bytes: u64) -> u32 {
         let mut now = self.now.borrow_mut();
-        if let Some(number) = now.recorded.pop_front() {
-            let message = &mut self.log.trace.borrow_mut().messages[number as usize];
-            (message.pe, message.bytes) = (to, bytes);
-            return number;
-        }
-        let number = self.log.message(FIRST_PE + to, to, bytes);
-        now.own.push(Step::Send(number));
+        let number = match now.recorded.pop_front() {
+            Some(number) => {
+                let message = &mut self.log.trace.borrow_mut().messages[number as usize];
+                (message.pe, message.bytes) = (to, bytes);
+                number
+            }
+            None => self.log.message(FIRST_PE + to, to, bytes),
+        };
+        now.does(Step::Send(number));
         number
     }
 
@@ -238,12 +295,17 @@ impl Tracer {
         if idle && (now.executed || now.cause.is_none()) {
             return;
         }
+        self.add_own(&mut now, also);
+    }
+
+    /// What the PE itself did until now is an execution.
+    fn add_own(&self, now: &mut Current, also: &[u32]) {
         let mut after = std::mem::take(&mut now.since);
         after.extend_from_slice(also);
         let steps = std::mem::take(&mut now.own);
         let (begin_seconds, cause) = (now.begin_seconds, now.cause);
         let object = FIRST_PE + self.pe;
-        self.add(&mut now, Execution { object, pe: self.pe, begin_seconds, cause, after, steps });
+        self.add(now, Execution { object, pe: self.pe, begin_seconds, cause, after, steps });
         now.last_own = now.since.pop();
     }
 
@@ -261,9 +323,10 @@ impl PeCx {
         self.ticker.simulated()?.tracer()
     }
 
-    /// An element begins to execute, where that is recorded.
+    /// An element begins to execute, where a simulated machine is told.
+    #[cold]
     #[inline(never)]
-    pub(crate) fn begins(&self, array: u16, rank: u32) {
+    pub(crate) fn execution_begins(&self, array: u16, rank: u32) {
         if let Some(clock) = self.ticker.simulated()
             && let Some(tracer) = clock.tracer()
         {
@@ -271,13 +334,28 @@ impl PeCx {
         }
     }
 
-    /// The element has executed, where that is recorded.
+    /// The element has executed, where a simulated machine is told.
+    #[cold]
     #[inline(never)]
-    pub(crate) fn ends(&self) {
+    pub(crate) fn execution_ends(&self) {
+        // What was measured until now is the element's.
+        self.ticker.now();
         if let Some(tracer) = self.tracer() {
-            // What was measured until now is the element's.
-            self.ticker.now();
             tracer.ends();
+        }
+    }
+
+    /// A message for an element came up for delivery and is kept.
+    pub(crate) fn keeps(&self, why: Kept, array: u16, rank: u32) {
+        if let Some(tracer) = self.tracer() {
+            tracer.keeps(why, array, rank);
+        }
+    }
+
+    /// The `nth` message of those kept for an element is delivered.
+    pub(crate) fn releases(&self, why: Kept, array: u16, rank: u32, nth: usize) {
+        if let Some(tracer) = self.tracer() {
+            tracer.releases(why, array, rank, nth);
         }
     }
 

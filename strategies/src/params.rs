@@ -134,6 +134,7 @@ impl Params {
                 known,
             });
         }
+        debug_assert!(made.is_err() || params.given.is_empty(), "{owner} does not take {:?}", params.given);
         made
     }
 
@@ -181,7 +182,7 @@ impl Params {
             return Ok(None);
         }
         match value.parse() {
-            Ok(number) if f64::is_finite(number) && number > 0.0 => Ok(Some(number)),
+            Ok(number) if is_positive(number) => Ok(Some(number)),
             _ => Err(self.bad(key, &value, format!("expected a number above 0, or `{otherwise}`"))),
         }
     }
@@ -192,7 +193,7 @@ impl Params {
     /// If it is not.
     pub fn take_seconds(&mut self, key: &str) -> Result<f64, ParamError> {
         let seconds: f64 = self.take(key)?;
-        if seconds.is_finite() && seconds >= 0.0 {
+        if are_seconds(seconds) {
             return Ok(seconds);
         }
         Err(self.bad(key, &seconds.to_string(), "a time in seconds is a number of at least 0"))
@@ -208,7 +209,7 @@ impl Params {
             return Ok(None);
         }
         match value.parse() {
-            Ok(seconds) if f64::is_finite(seconds) && seconds >= 0.0 => Ok(Some(seconds)),
+            Ok(seconds) if are_seconds(seconds) => Ok(Some(seconds)),
             _ => Err(self.bad(key, &value, format!("expected seconds, at least 0, or `{otherwise}`"))),
         }
     }
@@ -222,4 +223,13 @@ impl Params {
             expected: expected.to_string(),
         }
     }
+}
+/// Whether a number is above 0, and so large and so small that times made of it are finite.
+pub(crate) fn is_positive(number: f64) -> bool {
+    (1e-30..=1e30).contains(&number)
+}
+
+/// Whether a number is a time in seconds of at least 0, and sums of such are finite.
+pub(crate) fn are_seconds(number: f64) -> bool {
+    (0.0..=1e30).contains(&number)
 }

@@ -57,7 +57,7 @@ pub struct Named {
     pub params: &'static [Param],
     /// Whether it reads [`Database::edges`]; without such a strategy nobody need record them.
     pub needs_communication: bool,
-    /// Makes it from its parameters; whatever `make` does not take is rejected afterwards.
+    /// Makes it from its parameters, all of which it takes.
     pub make: fn(&mut Params) -> Result<Box<dyn Strategy>, ParamError>,
 }
 

@@ -94,3 +94,10 @@ pub(crate) fn charm_dumps() -> Vec<PathBuf> {
     }
     dumps
 }
+
+/// The text with the letter at a place, counted round and round, replaced by others.
+pub(crate) fn mutated(text: &str, at: usize, by: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let at = at % letters.len().max(1);
+    letters.iter().take(at).copied().chain(by.chars()).chain(letters.iter().skip(at + 1).copied()).collect()
+}

@@ -13,14 +13,17 @@ use clap::error::ErrorKind;
 use equipoise_strategies::assignment::MappingError;
 use equipoise_strategies::database::DatabaseError;
 use equipoise_strategies::graph::GraphError;
+use equipoise_strategies::launcher::LauncherError;
 use equipoise_strategies::registry::ParamError;
 use equipoise_strategies::replay::ReplayError;
 use equipoise_strategies::topology::TopologyError;
+use equipoise_strategies::trace::TraceError;
 
 mod convert;
 mod evaluate;
 mod input;
 mod inspect;
+mod launcher;
 mod map;
 mod metrics;
 mod output;
@@ -42,6 +45,8 @@ pub enum Tool {
     Inspect(inspect::Args),
     /// Writes a database or a task graph in another form
     Convert(convert::Args),
+    /// Checks a file that tells a launcher where ranks go, and writes it in other formats
+    Launcher(launcher::Args),
     /// Shows the distances and links of a machine
     Topology(topology::Args),
     /// Says how long the messages of a mapped task graph, or of a list, take on a network
@@ -62,6 +67,7 @@ pub fn run(tool: Tool) -> anyhow::Result<()> {
         Tool::Replay(args) => args.run(),
         Tool::Inspect(args) => args.run(),
         Tool::Convert(args) => args.run(),
+        Tool::Launcher(args) => args.run(),
         Tool::Topology(args) => args.run(),
         Tool::Simulate(args) => args.run(),
         Tool::Reproduce(args) => args.run(),
@@ -100,6 +106,9 @@ fn is_usage(error: &anyhow::Error) -> bool {
     if let Some(error) = error.downcast_ref::<GraphError>() {
         return error.is_of_the_request();
     }
+    if let Some(error) = error.downcast_ref::<LauncherError>() {
+        return error.is_of_the_request();
+    }
     if let Some(error) = error.downcast_ref::<MappingError>() {
         return error.is_of_the_request();
     }
@@ -107,6 +116,9 @@ fn is_usage(error: &anyhow::Error) -> bool {
         return error.is_of_the_request();
     }
     if let Some(error) = error.downcast_ref::<TopologyError>() {
+        return error.is_of_the_request();
+    }
+    if let Some(error) = error.downcast_ref::<TraceError>() {
         return error.is_of_the_request();
     }
     error.is::<ParamError>()

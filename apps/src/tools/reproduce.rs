@@ -17,6 +17,7 @@ use super::{input, output};
 use crate::Format;
 
 mod axis;
+mod balanced;
 mod chart;
 mod figure;
 mod leanmd;
@@ -25,6 +26,8 @@ mod rows;
 mod topolb;
 mod topolb_network;
 mod treematch;
+mod treematch_kneighbor;
+mod treematch_runs;
 
 use chart::Series;
 pub(super) use figure::Figure;
@@ -44,8 +47,13 @@ const ALL: &[Figure] = &[
     topolb_network::TOPOLB_9,
     topolb_network::TOPOLB_10,
     topolb_network::TOPOLB_11,
+    treematch_runs::TREEMATCH_4,
     treematch::TREEMATCH_5,
+    treematch_kneighbor::TREEMATCH_6,
+    treematch_kneighbor::TREEMATCH_7,
+    treematch_kneighbor::TREEMATCH_8,
     treematch::TREEMATCH_9,
+    treematch_runs::TREEMATCH_10,
 ];
 
 /// What is made, and where it goes.

@@ -26,7 +26,8 @@ pub struct Args {
     #[arg(long, value_name = "SPEC|FILE", value_parser = input::graph())]
     graph: Option<String>,
 
-    /// Messages that are all sent at once, instead of a task graph: lines src,dst,bytes with PEs as ends
+    /// Messages that are all sent at once, instead of a task graph: lines src,dst,bytes[,messages] with PEs as
+    /// ends
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
 
@@ -142,9 +143,7 @@ impl Args {
 
     /// What was recorded happens again; what that was, in words and numbers.
     fn replay(&self, path: &Path) -> anyhow::Result<(Place, String, Document)> {
-        let trace = Trace::read(path).map_err(|error| {
-            if error.is_of_the_request() { usage(error.to_string()) } else { anyhow!(error) }
-        })?;
+        let trace = Trace::read(path)?;
         let name = path.display();
         let recorded = |what: &str, spec: &str, error: String| {
             usage(format!("{name} was recorded on {spec}: {error}; give another with --{what}"))
@@ -213,8 +212,7 @@ impl Args {
 fn batch(path: &Path, mut place: Place) -> anyhow::Result<(Place, String, Document)> {
     let name = path.display();
     let text = input::text(&format!("the messages `{name}`"), path)?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let items = batch::read(text, place.topology.pes());
+    let items = batch::read(&text, place.topology.pes());
     let items = items.map_err(|(line, reason)| anyhow!("{name}:{line}: {reason}"))?;
     let what = format!("{} of {name}", count(items.len() as u64, "message"));
     let told = output::watched(&what, || batch::run(&items, &mut *place.network));

@@ -7,6 +7,7 @@ use crate::context::PeCx;
 use crate::location::{self, Known, NOBODY, is_taken};
 use crate::order::{Ended, Journey, Order, PeOrder};
 use crate::reduction::Tally;
+use crate::tracer::Kept;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How many bytes of encoded elements of one array may be under way from a PE: about a core's cache.
@@ -50,6 +51,9 @@ impl<T: Chare> Elements<T> {
         let rank = slot.rank;
         self.port.post(pe, home, Order::Located { rank, news: Known { pe: home, epoch, gone: true } });
         // What its guards held back is for whoever has its index next.
+        if let Some(tracer) = pe.tracer() {
+            tracer.drops(Kept::Pending, self.port.id, rank);
+        }
         for msg in slot.extra.iter_mut().flat_map(|extra| extra.pending.drain(..)) {
             self.port.send(pe, rank, msg);
         }
@@ -142,7 +146,10 @@ impl<T: Chare> Elements<T> {
         self.slots.push(slot);
         if !self.early.is_empty() {
             for msg in self.early.remove(&rank).into_iter().flatten() {
-                self.port.enqueue(pe, Item { rank, slot: at as u32, msg });
+                if let Some(tracer) = pe.tracer() {
+                    tracer.requeues(Kept::Early, self.port.id, rank);
+                }
+                self.port.keep(pe, Item { rank, slot: at as u32, msg });
             }
         }
         let slot = &mut self.slots[at];

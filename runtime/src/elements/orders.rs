@@ -43,6 +43,7 @@ impl<T: Chare> Elements<T> {
             }
             Order::Broadcast { msg } => self.port.spread(pe, msg),
             Order::All { number, msg } => {
+                self.port.relay(pe, number, &msg);
                 if number != self.broadcasts {
                     self.ahead.insert(number, msg);
                     return;

@@ -7,6 +7,7 @@
 //! happens in the order in which it was caused, so the same seed gives the same run as long as work is
 //! charged.
 
+use crate::clock::VirtualClock;
 use crate::context::{ARRAY_BITS, PE_ORDERS, PeCx};
 use crate::elements::Manager;
 use crate::machine::Simulation;
@@ -21,6 +22,7 @@ use equipoise_strategies::trace::Trace;
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 /// What happens beside what happens in the network.
@@ -41,6 +43,9 @@ enum Turn {
     FoundQuiet(u64),
 }
 
+/// So many events at one time, and time stands still for ever.
+const STANDSTILL: u32 = 1 << 27;
+
 /// A PE as the scheduler sees it.
 #[derive(Default)]
 struct Place {
@@ -54,6 +59,8 @@ struct Place {
     bit: u32,
     /// Seconds of all its turns.
     busy_seconds: f64,
+    /// When its last turn began, and what the runtime had taken until then.
+    last_turn: (f64, f64),
 }
 
 struct Scheduler<'a> {
@@ -82,9 +89,8 @@ pub(super) fn schedule(
     pes: &mut [Built],
     running: &Cell<usize>,
 ) {
-    let network = match simulation.network(&node.settings.topology) {
-        Ok(network) => network,
-        Err(error) => return node.fail(Failure::Program(error)),
+    let Some(network) = simulation.network.lock().take() else {
+        return node.fail(Failure::Program("the network is in use by another run".into()));
     };
     let places = pes.iter().map(|_| Place::default()).collect();
     let mut scheduler = Scheduler {
@@ -101,8 +107,14 @@ pub(super) fn schedule(
         end: None,
         quiet: Vec::new(),
     };
-    scheduler.turn(0, 0.0, Turn::Begin);
-    scheduler.run();
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        scheduler.turn(0, 0.0, Turn::Begin);
+        scheduler.run();
+    }));
+    // What happened until then is told of a run that failed, too.
+    if let Err(payload) = ran {
+        node.fail(scheduler.pes[running.get()].blame(&*payload));
+    }
     let report = scheduler.report();
     let trace = log.map(|log| {
         log.finish(Trace {
@@ -111,6 +123,7 @@ pub(super) fn schedule(
             seed: node.settings.seed,
             pes: node.pes,
             seconds: report.seconds,
+            speeds: simulation.speeds.clone(),
             arrays: scheduler.pes[0].pe.infos.iter().map(|info| info.name.to_owned()).collect(),
             ..Trace::default()
         })
@@ -122,6 +135,8 @@ pub(super) fn schedule(
 impl Scheduler<'_> {
     fn run(&mut self) {
         let mut arrivals = Vec::new();
+        // How many things happened at the time that is reached.
+        let (mut reached, mut still) = (f64::NEG_INFINITY, 0);
         loop {
             let (own, outside) = (self.events.next(), self.network.next_event());
             let first = match (own, outside) {
@@ -130,20 +145,31 @@ impl Scheduler<'_> {
                 (None, None) if self.found_quiet() => continue,
                 (None, None) => return,
             };
-            // What happened elsewhere before the exit is part of the run.
-            if self.end.is_some_and(|end| first >= end) {
-                return;
-            }
+            still = if first > reached { 0 } else { still };
+            reached = first;
             if outside == Some(first) {
                 self.network.advance(first, &mut arrivals);
                 for arrival in arrivals.drain(..) {
                     self.arrives(arrival.token as usize, arrival.seconds);
                 }
-            } else {
+            }
+            // All that happens at one time before the network is asked again: what is sent then is part of what
+            // it looks at together.
+            loop {
+                // What happened elsewhere before the exit is part of the run.
+                if self.end.is_some_and(|end| first >= end) {
+                    return;
+                }
                 match self.events.pop(first) {
                     Some((seconds, Event::Leaves(number))) => self.leaves(number, seconds),
                     Some((seconds, Event::Turn(at))) => self.turn(at, seconds, Turn::Take),
-                    None => {}
+                    None => break,
+                }
+                still += 1;
+                if still > STANDSTILL {
+                    return self.node.fail(Failure::Program(format!(
+                        "{STANDSTILL} things happened at {first} s, and no time passed; charge work, or let                          deliveries take time (--delivery)"
+                    )));
                 }
             }
         }
@@ -170,24 +196,24 @@ impl Scheduler<'_> {
     fn awaits_turn(&mut self, at: usize, seconds: f64) {
         if !self.places[at].awaits_turn {
             self.places[at].awaits_turn = true;
-            self.events.add(seconds.max(self.now(at)), Event::Turn(at));
+            self.events.add(seconds.max(self.clock(at).now()), Event::Turn(at));
         }
     }
 
     /// The clock of a PE.
-    fn now(&self, at: usize) -> f64 {
-        self.pes[at].pe.ticker.simulated().map_or(0.0, |clock| clock.settle())
+    fn clock(&self, at: usize) -> &VirtualClock {
+        self.pes[at].pe.ticker.simulated().expect("PEs of a simulated machine have such clocks")
     }
 
     /// A PE does something; then what it sent leaves, and if it has nothing else to do it passes on what
     /// it collected.
     fn turn(&mut self, at: usize, seconds: f64, turn: Turn) {
         self.running.set(at);
-        let idle_since = self.pes[at].pe.ticker.now();
-        if let Some(clock) = self.pes[at].pe.ticker.simulated() {
-            clock.resume(seconds);
-        }
-        self.pes[at].pe.was_idle(idle_since);
+        let clock = self.clock(at);
+        let (idle_since, overhead) = (clock.ticks(), clock.overhead());
+        clock.resume(seconds);
+        self.pes[at].pe.was_idle(idle_since, clock.ticks());
+        self.places[at].last_turn = (seconds, overhead);
         if let Some(tracer) = self.pes[at].pe.tracer() {
             tracer.begins_turn(seconds);
         }
@@ -202,7 +228,9 @@ impl Scheduler<'_> {
             pass_on(pe, managers);
         }
         let more = more(pe, &self.places[at]);
-        let now = self.now(at);
+        let clock = self.clock(at);
+        clock.settle_overhead();
+        let now = clock.now();
         if let Some(tracer) = self.pes[at].pe.tracer() {
             tracer.ends_turn(&std::mem::take(&mut self.quiet));
         }
@@ -267,23 +295,28 @@ impl Scheduler<'_> {
 
     /// The latest clock.
     fn latest(&self) -> f64 {
-        (0..self.pes.len()).map(|at| self.now(at)).fold(0.0, f64::max)
+        (0..self.pes.len()).map(|at| self.clock(at).now()).fold(0.0, f64::max)
     }
 
     fn report(&self) -> MachineReport {
         let seconds = self.end.filter(|end| end.is_finite()).unwrap_or_else(|| self.latest());
-        let time = |(place, built): (&Place, &Built)| {
-            let overhead_seconds = built.pe.ticker.simulated().map_or(0.0, |clock| clock.overhead());
+        let time = |(at, place): (usize, &Place)| {
+            let (clock, (begin, overhead_before)) = (self.clock(at), place.last_turn);
+            // Who was busy at the end is cut there.
+            let beyond = (clock.now() - seconds.max(begin)).max(0.0);
+            let part = if beyond > 0.0 { beyond / (clock.now() - begin) } else { 0.0 };
+            let turns_seconds = place.busy_seconds - beyond;
+            let overhead_seconds = clock.overhead() - part * (clock.overhead() - overhead_before);
             PeTime {
-                busy_seconds: place.busy_seconds - overhead_seconds,
+                busy_seconds: turns_seconds - overhead_seconds,
                 overhead_seconds,
-                idle_seconds: (seconds - place.busy_seconds).max(0.0),
+                idle_seconds: (seconds - turns_seconds).max(0.0),
             }
         };
         let wires = self.network.wires();
         MachineReport {
             seconds,
-            pes: self.places.iter().zip(&*self.pes).map(time).collect(),
+            pes: self.places.iter().enumerate().map(time).collect(),
             messages: self.latencies.count,
             mean_latency_seconds: self.latencies.mean(),
             p99_latency_seconds: self.latencies.quantile(0.99),

@@ -40,7 +40,7 @@ impl PeCx {
     }
 
     /// Books what it costs this PE to send a message to another; returns when it leaves, in virtual seconds.
-    fn sends(&self) -> f64 {
+    fn packet_leaves(&self) -> f64 {
         let Some(clock) = self.ticker.simulated() else { return 0.0 };
         clock.spend(self.node.settings.simulation.as_ref().map_or(0.0, |it| it.overhead));
         clock.now()

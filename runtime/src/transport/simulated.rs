@@ -45,7 +45,7 @@ impl Mailbag {
 
     pub(super) fn add(&self, pe: &PeCx, to: u32, array: Option<u16>, bytes: Vec<u8>) {
         debug_assert_ne!(pe.rank, to, "a PE keeps what it sends itself");
-        let seconds = pe.sends();
+        let seconds = pe.packet_leaves();
         let number = pe.tracer().map_or(0, |tracer| tracer.packs(to, bytes.len() as u64));
         self.packets.borrow_mut().push(Packet { from: pe.rank, to, seconds, number, array, bytes });
     }

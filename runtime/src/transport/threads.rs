@@ -124,7 +124,7 @@ fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>], patience: Patience) {
         }
         if idle != 0 {
             if pe.after.get() & after::LOAD != 0 {
-                pe.was_idle(idle_since);
+                pe.was_idle(idle_since, pe.ticker.now());
             }
             if resting {
                 node.quiescence.go_on(me);

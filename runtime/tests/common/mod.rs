@@ -69,12 +69,16 @@ pub fn told(config: &Config) -> String {
 }
 
 /// Networks on which simulated runs take virtual time; where there is none they do not.
-const NETWORKS: [Option<&str>; 5] = [
+const NETWORKS: [Option<&str>; 9] = [
+    None,
     None,
     None,
     Some("ideal:latency=0,hop=1e-12,bandwidth=1e30"),
     Some("ideal"),
     Some("ideal:latency=1e-3,hop=1e-9,bandwidth=1e5"),
+    Some("flow"),
+    Some("packet:routing=adaptive"),
+    Some("wormhole:flit=16"),
 ];
 
 /// A run on the simulated machine that differs in everything from seed to seed.

@@ -1,15 +1,19 @@
 //! Reading and writing database files, whatever their layout.
 //!
 //! A file is recognised by its content, never by its name: ours in binary ([`super::binary`]) and in JSON
-//! ([`super::json`]), and Charm++'s dumps ([`super::charm`]), which hold one step each.
+//! ([`super::json`]), Charm++'s dumps ([`super::charm`]), which hold one step each, and vt's LB data ([`super::vt`]),
+//! which has a file per rank: of `data.1.json`, or `data.%p.json`, those of all ranks are read.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Dump, binary, charm, json};
+use super::{Dump, binary, charm, json, vt};
 use crate::files;
+
+#[cfg(test)]
+mod tests;
 
 /// Why a database file cannot be read or written: a sentence that names the file, what is wrong, and the
 /// remedy.
@@ -82,9 +86,24 @@ impl Dump {
     /// When the file cannot be read, or is not a whole and consistent database in a known layout.
     pub fn read(path: impl AsRef<Path>) -> Result<Dump, DatabaseError> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(|source| DatabaseError::Read { path: path.into(), source })?;
-        let step = split_step(path).map_or(0, |(_, step)| step);
-        decode(&bytes, step).map_err(|refused| DatabaseError::Refused { path: path.into(), refused })
+        let refused = |refused| DatabaseError::Refused { path: path.into(), refused };
+        if !vt::is_pattern(path) {
+            let bytes = load(path)?;
+            if !vt::recognises(&bytes) {
+                let step = split_step(path).map_or(0, |(_, step)| step);
+                return decode(&bytes, step).map_err(refused);
+            }
+        }
+        let ranks =
+            files::of_ranks(path).map_err(|source| DatabaseError::Read { path: path.into(), source })?;
+        let text = |path: PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok(vt::RankText { name, text: load(&path)? })
+        };
+        let texts = ranks.unwrap_or_else(|| vec![path.into()]).into_iter().map(text);
+        let dump = vt::decode(texts.collect::<Result<_, DatabaseError>>()?).map_err(refused)?;
+        check_order(&dump).map_err(refused)?;
+        Ok(dump)
     }
 
     /// The steps that a replay is to see: `count` of them (all that follow if `None`) from step `first` on
@@ -102,7 +121,11 @@ impl Dump {
     ) -> Result<Dump, DatabaseError> {
         let path = path.as_ref();
         // A pipe is not a regular file, and can be read all the same.
-        let whole = if path.exists() && !path.is_dir() { Some(Dump::read(path)?) } else { None };
+        let whole = if vt::is_pattern(path) || path.exists() && !path.is_dir() {
+            Some(Dump::read(path)?)
+        } else {
+            None
+        };
         let there = match &whole {
             Some(dump) => dump.steps.iter().map(|database| database.step).collect(),
             None => steps_of_base(path)?,
@@ -124,17 +147,56 @@ impl Dump {
         Ok(dump)
     }
 
-    /// Writes a file at `path`: JSON if it ends in `.json`, otherwise binary.
+    /// Writes a file at `path`: JSON if it ends in `.json`, otherwise binary; or vt's LB data where its name has
+    /// `%p` for the rank, compressed if it ends in `.br`.
     ///
-    /// The file appears whole or not at all, and replaces the one that stood there.
+    /// A file appears whole or not at all, and replaces the one that stood there.
     ///
     /// # Errors
     /// When a step is not consistent or does not follow the one before, or the file system refuses.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), DatabaseError> {
         let path = path.as_ref();
+        if vt::is_pattern(path) {
+            return self.write_ranks(path);
+        }
         let bytes =
             self.encode(path).map_err(|refused| DatabaseError::Refused { path: path.into(), refused })?;
         write_whole(path, &bytes).map_err(|source| DatabaseError::Write { path: path.into(), source })
+    }
+
+    /// Whether the file that [`Self::write`] made at `path` reads back as what such a file holds.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn reads_back(&self, path: impl AsRef<Path>) -> Result<bool, DatabaseError> {
+        let again = Dump::read(path.as_ref())?;
+        Ok(if vt::is_pattern(path.as_ref()) { vt::is_same(self, &again) } else { again == *self })
+    }
+
+    /// Writes a file of vt's LB data per PE, whose number takes the place of `%p` in the name.
+    fn write_ranks(&self, path: &Path) -> Result<(), DatabaseError> {
+        let refused = |refused| DatabaseError::Refused { path: path.into(), refused };
+        check_order(self).map_err(refused)?;
+        let pes = self.steps.first().map_or(0, |database| database.pes.len());
+        if let Ok(Some(there)) = files::of_ranks(path)
+            && there.len() > pes
+        {
+            // They would be read as ranks of this dump.
+            let sentence = format!("`{}` is there, of a dump of more ranks", there[pes].display());
+            let source = io::Error::new(io::ErrorKind::AlreadyExists, sentence);
+            return Err(DatabaseError::Write { path: path.into(), source });
+        }
+        let encoder = vt::Encoder::new(self).map_err(refused)?;
+        for rank in 0..pes {
+            let mut bytes = encoder.text(rank).map_err(refused)?;
+            let path = of_rank(path, rank);
+            let failed = |source| DatabaseError::Write { path: path.clone(), source };
+            if vt::is_packed(&path) {
+                bytes = vt::pack(&bytes).map_err(failed)?;
+            }
+            write_whole(&path, &bytes).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Whether [`Self::write`] will find a place for a file at `path`, for those who know long before; only
@@ -144,7 +206,8 @@ impl Dump {
     /// When the file system does not let one be made there.
     pub fn can_write(path: impl AsRef<Path>) -> Result<(), DatabaseError> {
         let path = path.as_ref();
-        can_write_whole(path).map_err(|source| DatabaseError::Write { path: path.into(), source })
+        let place = if vt::is_pattern(path) { of_rank(path, 0) } else { path.into() };
+        can_write_whole(&place).map_err(|source| DatabaseError::Write { path: path.into(), source })
     }
 
     /// The bytes of a file of that name.
@@ -162,6 +225,24 @@ impl Dump {
     }
 }
 
+/// The bytes of a file, decompressed if its name says that they are compressed.
+fn load(path: &Path) -> Result<Vec<u8>, DatabaseError> {
+    let bytes = fs::read(path).map_err(|source| DatabaseError::Read { path: path.into(), source })?;
+    if !vt::is_packed(path) {
+        return Ok(bytes);
+    }
+    vt::unpack(&bytes).map_err(|error| {
+        let sentence = format!("ends in .br and is not compressed with brotli, or is broken: {error}");
+        DatabaseError::Refused { path: path.into(), refused: Refused(sentence) }
+    })
+}
+
+/// The name of the file of a rank.
+fn of_rank(path: &Path, rank: usize) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(name.replacen("%p", &rank.to_string(), 1))
+}
+
 /// The dump in `bytes`, of whatever layout; `step` is the number of a Charm++ dump.
 fn decode(bytes: &[u8], step: u64) -> Result<Dump, Refused> {
     let dump = if binary::recognises(bytes) {
@@ -174,8 +255,8 @@ fn decode(bytes: &[u8], step: u64) -> Result<Dump, Refused> {
         Err(Refused("is empty; have the program dump it again".into()))
     } else {
         Err(Refused(
-            "is not a database: readable are those of equipoise, in binary or JSON, and the LB dumps of \
-             Charm++ 8.x and 6.10 (+LBDump)"
+            "is not a database: readable are those of equipoise, in binary or JSON, the LB dumps of Charm++ 8.x \
+             and 6.10 (+LBDump), and the LB data of vt (--vt_lb_data)"
                 .into(),
         ))
     }?;
@@ -316,152 +397,5 @@ fn create_beside(path: &Path) -> io::Result<(PathBuf, PathBuf, File)> {
             Err(e) => return Err(e),
             Ok(file) => return Ok((path, partial, file)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::database::{Database, PeRecord};
-
-    fn dump(steps: &[u64]) -> Dump {
-        let step = |&step| Database { step, pes: vec![PeRecord::default()], ..Database::default() };
-        Dump {
-            program: "kneighbor".into(),
-            topology: "flat:1".into(),
-            steps: steps.iter().map(step).collect(),
-        }
-    }
-
-    /// A Charm++ dump without objects, in the layout of 8.x.
-    fn charm_dump() -> Vec<u8> {
-        let ints = |numbers: &[i32]| numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
-        let machine = [0x10, 0xea, 0xbd, 0xf9, 1, 1, 2, 4, 8, 16, 1, 4, 8, 1, 1, 8];
-        let pe = [0.0, 0.0, 0.0, 1.0f64].iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
-        [machine.to_vec(), ints(&[3, 1, 0, 1, 0]), pe, vec![1], ints(&[0; 8])].concat()
-    }
-
-    fn steps(dump: &Dump) -> Vec<u64> {
-        dump.steps.iter().map(|database| database.step).collect()
-    }
-
-    #[track_caller]
-    fn check_error<T: std::fmt::Debug>(result: Result<T, DatabaseError>, expected: &[&str]) {
-        let error = result.expect_err(expected[0]).to_string();
-        for part in expected {
-            assert!(error.contains(part), "`{error}` does not contain `{part}`");
-        }
-    }
-
-    #[test]
-    fn the_name_chooses_the_form_that_is_written_and_the_content_the_one_that_is_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let whole = dump(&[3, 5]);
-        for (written, read) in
-            [("a.json", "as-binary.db"), ("a.JSON", "b.1"), ("c.db", "as-json.json"), ("d", "e")]
-        {
-            let (written, read) = (folder.path().join(written), folder.path().join(read));
-            whole.write(&written).unwrap();
-            let json = fs::read(&written).unwrap().starts_with(b"{");
-            assert_eq!(json, written.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")));
-            fs::rename(&written, &read).unwrap();
-            assert_eq!(Dump::read(&read).unwrap(), whole);
-        }
-        fs::write(folder.path().join("lb.dat.17"), charm_dump()).unwrap();
-        assert_eq!(steps(&Dump::read(folder.path().join("lb.dat.17")).unwrap()), [17]);
-        fs::write(folder.path().join("lb"), charm_dump()).unwrap();
-        assert_eq!(steps(&Dump::read(folder.path().join("lb")).unwrap()), [0]);
-    }
-
-    #[test]
-    fn a_replay_sees_the_steps_it_asks_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("lb.db");
-        dump(&[2, 3, 7]).write(&file).unwrap();
-        let base = folder.path().join("lb.dat");
-        for step in [2, 3, 7] {
-            fs::write(folder.path().join(format!("lb.dat.{step}")), charm_dump()).unwrap();
-        }
-        fs::write(folder.path().join("lb.dat.txt"), "not a step").unwrap();
-        for path in [&file, &base] {
-            let read = |first, count| Dump::read_steps(path, first, count);
-            assert_eq!(steps(&read(None, None).unwrap()), [2, 3, 7]);
-            assert_eq!(steps(&read(None, Some(1)).unwrap()), [2]);
-            assert_eq!(steps(&read(Some(3), None).unwrap()), [3, 7]);
-            assert_eq!(steps(&read(Some(3), Some(2)).unwrap()), [3, 7]);
-            check_error(read(Some(4), Some(1)), &["has no step 4; choose among steps 2, 3, 7"]);
-            check_error(read(Some(9), None), &["has no step 9"]);
-            check_error(read(Some(7), Some(3)), &["has only 1 of the 3 steps asked for from step 7 on"]);
-            check_error(read(None, Some(0)), &["was asked for 0 steps"]);
-        }
-        dump(&[]).write(&file).unwrap();
-        check_error(Dump::read_steps(&file, None, None), &["lb.db", "holds no steps"]);
-    }
-
-    #[test]
-    fn files_that_are_not_there_or_not_databases_are_named_with_a_remedy() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mesh.graph");
-        check_error(Dump::read(&path), &["mesh.graph", "cannot read", "check its name"]);
-        check_error(
-            Dump::read_steps(&path, None, None),
-            &["mesh.graph", "there is no such file, and there is no file of that name followed by"],
-        );
-        check_error(Dump::read_steps(folder.path(), None, None), &["it is a folder, and there is no file"]);
-        fs::write(&path, "3 2\n2\n1 3\n2\n").unwrap();
-        check_error(Dump::read(&path), &["mesh.graph", "is not a database: readable are", "8.x and 6.10"]);
-        fs::write(&path, "").unwrap();
-        check_error(Dump::read(&path), &["mesh.graph", "is empty"]);
-        check_error(Dump::read(folder.path()), &["cannot read the database"]);
-    }
-
-    #[test]
-    fn steps_out_of_order_or_twice_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lb.db");
-        for (steps, expected) in
-            [(&[1, 5, 3][..], "has step 3 after step 5"), (&[2, 2], "step 2 after step 2")]
-        {
-            check_error(dump(steps).write(&path), &[expected, "in ascending order"]);
-            fs::write(&path, binary::encode(&dump(steps)).unwrap()).unwrap();
-            check_error(Dump::read(&path), &[expected]);
-            fs::write(&path, json::encode(&dump(steps)).unwrap()).unwrap();
-            check_error(Dump::read_steps(&path, None, Some(1)), &[expected]);
-        }
-    }
-
-    #[test]
-    fn a_file_is_replaced_whole_or_not_at_all() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lb.json");
-        dump(&[0]).write(&path).unwrap();
-        dump(&[0, 1]).write(&path).unwrap();
-        let mut broken = dump(&[4]);
-        broken.steps[0].pes[0].speed = -1.0;
-        check_error(broken.write(&path), &["lb.json", "cannot hold step 4: the speed of PE 0 is -1"]);
-        assert_eq!(Dump::read(&path).unwrap(), dump(&[0, 1]));
-        check_error(dump(&[0]).write(folder.path().join("no/such/place")), &["cannot write", "name a place"]);
-        check_error(dump(&[0]).write(folder.path()), &["cannot write"]);
-        for (path, can) in [("lb.json", true), ("new.db", true), ("no/such/place", false), ("", false)] {
-            assert_eq!(Dump::can_write(folder.path().join(path)).is_ok(), can, "{path}");
-        }
-        let left: Vec<_> =
-            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["lb.json"], "no partial file is left");
-    }
-
-    #[test]
-    #[cfg(unix)]
-    fn links_and_devices_are_not_replaced_by_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let [file, link, device] = ["lb.db", "link", "device"].map(|name| folder.path().join(name));
-        dump(&[0]).write(&file).unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        // Through a link, because a mistake in what is tested would replace the device itself.
-        std::os::unix::fs::symlink("/dev/null", &device).unwrap();
-        dump(&[1]).write(&link).unwrap();
-        dump(&[1]).write(&device).unwrap();
-        assert_eq!(Dump::read(&file).unwrap(), dump(&[1]));
-        assert!([&link, &device].iter().all(|path| path.is_symlink()));
     }
 }

@@ -45,7 +45,7 @@ use super::file::Refused;
 use super::{Database, Dump};
 
 /// The value of `type`.
-const TYPE: &str = "equipoise-lb-database";
+pub(super) const TYPE: &str = "equipoise-lb-database";
 
 /// The version that is written, and the newest that is read.
 const VERSION: u64 = 2;

@@ -3,7 +3,7 @@
 //! All loads are `f64` seconds, all volumes `u64` bytes (totals exceed 2^32 in real programs).
 //!
 //! A [`Dump`] is what a file holds: every step a program dumped. [`mod@file`] reads and writes them, and
-//! each layout has its own file: [`binary`] and [`json`] are ours, [`charm`] is Charm++'s.
+//! each layout has its own file: [`binary`] and [`json`] are ours, [`charm`] is Charm++'s and [`vt`] is vt's.
 //! [`Database::check`] says whether a database is whole, and [`Database::remap`] what it would be on
 //! another number of PEs.
 
@@ -22,6 +22,7 @@ pub mod file;
 pub mod json;
 mod remap;
 mod totals;
+pub mod vt;
 
 pub use check::Inconsistent;
 pub use file::DatabaseError;

@@ -146,7 +146,7 @@ fn parse_entry(line: &str, vertices: usize, banner: Banner) -> Result<(u32, u32,
     Ok((vertex(row)?, vertex(column)?, parse_bytes(value)?))
 }
 
-fn parse_bytes(text: &str) -> Result<u64, String> {
+pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
     if let Ok(bytes) = text.parse() {
         return Ok(bytes);
     }

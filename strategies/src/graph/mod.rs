@@ -7,20 +7,28 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::database::file::write_whole;
 use crate::database::{Database, DatabaseError, Dump, Edge, End, Object, ObjectIndex, PeRecord};
-use crate::files::{self, NOT_TEXT, Unread};
+use crate::files;
 use crate::spelling::{nearest, suggestion};
 
 mod csv;
+mod dense;
+#[cfg(test)]
+mod format_tests;
+mod formats;
 pub mod generate;
 pub mod leanmd;
 mod matrix_market;
 mod metis_format;
+mod monitoring;
+mod scotch_format;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use csv::rows as edge_list;
+pub(crate) use formats::extensions;
+use formats::{FORMATS, format, read};
+pub use formats::{is_graph_file, reads_back, write};
 
 /// An undirected weighted graph in compressed sparse rows.
 ///
@@ -238,48 +246,11 @@ impl GraphError {
 /// What is wrong with a line of a file: its number, from 1, and a sentence.
 type Fault = (usize, String);
 
-/// A kind of file that holds a task graph.
-struct Format {
-    /// What the name of such a file ends in.
-    extension: &'static str,
-    read: fn(&str) -> Result<Database, Fault>,
-    /// The text of a file; edges that end at a PE are not in the database.
-    write: fn(&Database) -> String,
-    /// Whether the second database is what a file of the first reads back as.
-    is_same: fn(&Database, &Database) -> bool,
-    /// What such a file does not hold.
-    lacks: &'static str,
-}
-
-const FORMATS: &[Format] = &[
-    Format {
-        extension: "graph",
-        read: metis_format::read,
-        write: metis_format::write,
-        is_same: metis_format::is_same,
-        lacks: "PEs, numbers of messages, which way bytes go, parts of nanoseconds of loads, or sizes of objects \
-                if one is unknown",
-    },
-    Format {
-        extension: "mtx",
-        read: matrix_market::read,
-        write: matrix_market::write,
-        is_same: is_same_graph,
-        lacks: "PEs, loads, sizes of objects, or numbers of messages",
-    },
-    Format {
-        extension: "csv",
-        read: csv::read,
-        write: csv::write,
-        is_same: is_same_graph,
-        lacks: "PEs, loads or sizes of objects",
-    },
-];
-
 /// The task graph of a spec: a generator such as `mesh:16x16`, or a file.
 ///
-/// Files are told apart by their names: METIS (`.graph`), Matrix Market (`.mtx`), edge lists (`.csv`),
-/// and any other is a database, of which the first step is taken.
+/// Files are told apart by their names: METIS (`.graph`), Matrix Market (`.mtx`), edge lists (`.csv`), Scotch
+/// (`.grf`), square matrices (`.mat`), Open MPI's monitoring (`.prof`), and any other is a database, of which the
+/// first step is taken.
 ///
 /// # Errors
 /// When the spec names no generator and no file, or the file is not what its name says.
@@ -313,72 +284,19 @@ pub fn load_steps(spec: &str) -> Result<Dump, GraphError> {
     read(path, format).map(one)
 }
 
-/// The task graph in a file of that kind.
-fn read(path: &Path, format: &Format) -> Result<Database, GraphError> {
-    let content = |(line, reason)| GraphError::Content { path: path.into(), line, reason };
-    let text = files::text(path).map_err(|unread| match unread {
-        Unread::System(source) => GraphError::Read { path: path.into(), source },
-        Unread::NotText(line) => content((line, NOT_TEXT.into())),
-    })?;
-    (format.read)(&text).map_err(content)
-}
-
 /// What a person can write where a task graph is asked for: every generator, and the files.
 pub fn help() -> String {
     let mut text = String::new();
     for generator in generate::ALL {
         let _ = writeln!(text, "{}\n    {}", generator.form, generator.help);
     }
-    text += "FILE.graph, FILE.mtx, FILE.csv, or any other FILE\n    METIS, Matrix Market, lines of \
-             src,dst,bytes[,messages], or a load-balancing database.\n\
-             All generators but leanmd also take ,bytes=B: what each edge carries each way.\n";
+    text += "All generators but leanmd also take ,bytes=B: what each edge carries each way.\n";
+    for format in FORMATS {
+        let _ = writeln!(text, "FILE.{}\n    {}", format.extension, format.help);
+    }
+    text += "any other FILE\n    A load-balancing database: ours, a dump of Charm++, or vt's data.0.json or data.%p.json (.br) \
+             with those of the other ranks beside it.\n";
     text
-}
-
-/// The kind of graph file that the name of a file says it is; `None` for a database.
-fn format(path: &Path) -> Option<&'static Format> {
-    let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-    FORMATS.iter().find(|format| format.extension == extension)
-}
-
-/// The kind of graph file that the name of a file must say it is.
-fn form(path: &Path) -> Result<&'static Format, GraphError> {
-    let reason = || "the name of a task graph ends in .graph, .mtx or .csv".to_string();
-    format(path).ok_or_else(|| GraphError::Spec { spec: path.display().to_string(), reason: reason() })
-}
-
-/// Whether a file of that name holds a task graph: METIS, Matrix Market or an edge list.
-pub fn is_graph_file(path: &Path) -> bool {
-    format(path).is_some()
-}
-
-/// Writes a task graph at `path`, in the form its name says; returns what files of that form do not hold
-/// of a database, as a phrase.
-///
-/// Edges that end at a PE are left out. The file appears whole or not at all.
-///
-/// # Errors
-/// When the name says no form, or the file system refuses.
-pub fn write(path: &Path, database: &Database) -> Result<&'static str, GraphError> {
-    let format = form(path)?;
-    let mut tasks = database.clone();
-    tasks.edges.retain(|edge| ends(edge).is_some());
-    let text = (format.write)(&tasks);
-    write_whole(path, text.as_bytes()).map_err(|source| GraphError::Write { path: path.into(), source })?;
-    Ok(format.lacks)
-}
-
-/// Whether the file that [`write()`] made at `path` of `database` reads back as what it holds.
-///
-/// # Errors
-/// As [`load`] and [`write()`].
-pub fn reads_back(path: &Path, database: &Database) -> Result<bool, GraphError> {
-    let format = form(path)?;
-    Ok((format.is_same)(database, &read(path, format)?))
-}
-
-fn is_same_graph(database: &Database, again: &Database) -> bool {
-    Graph::of(database) == Graph::of(again)
 }
 
 /// The ends of an edge between objects.

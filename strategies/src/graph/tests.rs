@@ -346,11 +346,11 @@ fn what_is_written_reads_back_as_the_same_graph() {
     let last = End::Object(19);
     database.edges.retain(|edge| edge.from != last && edge.to != last && edge.from != End::Object(3));
     database.edges[0].bytes = 1 << 60;
-    for extension in ["graph", "mtx", "csv"] {
+    for extension in ["graph", "mtx", "csv", "grf", "mat", "prof"] {
         let read = again(&database, extension);
         assert_eq!(Graph::of(&read), Graph::of(&database), "{extension}");
-        if extension == "graph" {
-            let facts = |o: &Object| (o.load_seconds, o.bytes);
+        if extension == "graph" || extension == "grf" {
+            let facts = |o: &Object| (o.load_seconds, o.bytes.filter(|_| extension == "graph"));
             assert!(read.objects.iter().map(facts).eq(database.objects.iter().map(facts)));
         } else {
             assert_eq!(read.edges, database.edges, "{extension}");
@@ -392,20 +392,26 @@ fn edges_that_end_at_a_pe_are_left_out_and_other_names_are_refused() {
     let mut database = load("ring:3").expect("a ring");
     let edges = database.edges.clone();
     database.edges.push(Edge { from: End::Pe(0), to: End::Object(1), messages: 1, bytes: 9 });
-    for extension in ["mtx", "csv"] {
+    for extension in ["mtx", "csv", "mat", "prof"] {
         assert_eq!(again(&database, extension).edges, edges);
     }
     let error = write(Path::new("x.txt"), &database).expect_err("no form").to_string();
-    assert!(error.contains("ends in .graph, .mtx or .csv"), "{error}");
+    assert!(error.contains("ends in .graph, .mtx, .csv, .grf, .mat or .prof"), "{error}");
     let error = write(Path::new("no/such/place.csv"), &database).expect_err("no place").to_string();
     assert!(error.contains("cannot write the task graph `no/such/place.csv`"), "{error}");
 }
 
 #[test]
 fn help_names_every_generator_and_format() {
-    for name in
-        generate::ALL.iter().map(|generator| generator.form).chain(["FILE.graph", "FILE.mtx", "FILE.csv"])
-    {
+    for name in generate::ALL.iter().map(|generator| generator.form).chain([
+        "FILE.graph",
+        "FILE.mtx",
+        "FILE.csv",
+        "FILE.grf",
+        "FILE.mat",
+        "FILE.prof",
+        "data.%p.json",
+    ]) {
         assert!(help().contains(name), "{name}");
     }
 }

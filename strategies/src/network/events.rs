@@ -22,7 +22,6 @@ pub struct Events<T> {
     future: Vec<Vec<(u64, T)>>,
     /// The least time of each bucket.
     least: [u64; BUCKETS],
-    len: usize,
 }
 
 impl<T> Events<T> {
@@ -33,7 +32,6 @@ impl<T> Events<T> {
             present: VecDeque::new(),
             future: (0..BUCKETS).map(|_| Vec::new()).collect(),
             least: [u64::MAX; BUCKETS],
-            len: 0,
         }
     }
 
@@ -43,7 +41,6 @@ impl<T> Events<T> {
         debug_assert!(seconds >= 0.0, "an event at {seconds}");
         // Adding 0.0 turns -0.0, whose bits would be the largest, into 0.0.
         let time = (seconds + 0.0).to_bits().max(self.now);
-        self.len += 1;
         self.place(time, what);
     }
 
@@ -64,18 +61,7 @@ impl<T> Events<T> {
             self.go_on();
         }
         let what = self.present.pop_front()?;
-        self.len -= 1;
         Some((f64::from_bits(self.now), what))
-    }
-
-    /// How many things will happen.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether nothing will.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     fn place(&mut self, time: u64, what: T) {
@@ -140,13 +126,13 @@ mod tests {
         let mut events = Events::new();
         events.add(1.0, ());
         assert!(events.pop(0.999).is_none());
-        assert_eq!((events.next(), events.len()), (Some(1.0), 1));
+        assert_eq!(events.next(), Some(1.0));
         // What is looked at has not happened: something else may come first.
         events.add(0.5, ());
-        assert_eq!((events.next(), events.len()), (Some(0.5), 2));
+        assert_eq!(events.next(), Some(0.5));
         assert_eq!(events.pop(1.0), Some((0.5, ())));
         assert_eq!(events.pop(1.0), Some((1.0, ())));
-        assert!(events.is_empty());
+        assert_eq!(events.next(), None);
     }
 
     proptest! {
@@ -165,7 +151,6 @@ mod tests {
                     heap.push(Reverse((at.to_bits(), added)));
                     added += 1;
                 }
-                prop_assert_eq!(events.len(), heap.len());
                 let next = heap.pop().map(|Reverse((at, what))| (f64::from_bits(at), what));
                 prop_assert_eq!(events.next(), next.map(|next| next.0));
                 prop_assert_eq!(events.pop(f64::INFINITY), next);

@@ -114,7 +114,7 @@ mod tests {
         }
         assert_eq!(arrivals.len(), 11);
         assert_eq!(
-            network.link_bytes().iter().map(|&bytes| u128::from(bytes)).sum::<u128>() % (1 << 30),
+            network.wires().bytes.iter().map(|&bytes| u128::from(bytes)).sum::<u128>() % (1 << 30),
             u128::from(bytes) * u128::from(to / 4 + to % 4)
         );
         arrivals.iter().find(|arrival| arrival.token == 99).expect("it arrives").seconds

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::Topology;
-use crate::params::{Param, ParamError, Params};
+use crate::params::{Param, ParamError, Params, is_positive};
 
 pub mod batch;
 mod events;
@@ -43,7 +43,7 @@ pub struct Kind {
     pub help: &'static str,
     /// The keys it takes.
     pub params: &'static [Param],
-    /// Makes it from its parameters; whatever `make` does not take is rejected afterwards.
+    /// Makes it from its parameters, all of which it takes.
     pub make: fn(&mut Params) -> Result<Box<dyn Model>, ParamError>,
 }
 
@@ -59,7 +59,7 @@ pub trait Model: Send + Sync {
 /// Messages under way on the links of a machine.
 ///
 /// A message from a PE to itself crosses no link: it arrives when it is sent.
-pub trait Network {
+pub trait Network: Send {
     /// Puts a message on its way at `now` seconds, which is not before anything that has happened.
     fn send(&mut self, now: f64, message: Message);
 
@@ -72,11 +72,6 @@ pub trait Network {
 
     /// The links it runs on, with the bytes of all messages sent so far by way of each.
     fn wires(&self) -> &Wires;
-
-    /// The bytes of all messages sent so far by way of each link of the machine.
-    fn link_bytes(&self) -> &[u64] {
-        &self.wires().bytes
-    }
 
     /// The seconds of a cycle, of networks that count in cycles.
     fn cycle_seconds(&self) -> Option<f64> {
@@ -117,7 +112,7 @@ fn ejection(params: &mut Params, injection: Option<f64>) -> Result<Option<f64>, 
     match (value.as_str(), value.parse()) {
         ("injection", _) => Ok(injection),
         ("none", _) => Ok(None),
-        (_, Ok(limit)) if f64::is_finite(limit) && limit > 0.0 => Ok(Some(limit)),
+        (_, Ok(limit)) if is_positive(limit) => Ok(Some(limit)),
         _ => Err(params.bad("ejection", &value, "expected a number above 0, `injection`, or `none`")),
     }
 }

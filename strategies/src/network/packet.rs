@@ -1,7 +1,8 @@
 //! Virtual cut-through: messages go in packets, and one that has to wait does so in a node, off the links.
 //!
 //! P. Kermani, L. Kleinrock ("Virtual cut-through: a new computer communication switching technique", 1979).
-//! A message is cut into packets of `size` bytes, the last one smaller. When the header of a packet is at a
+//! A message is cut into packets of `size` bytes, the last one smaller; of one that would be more than 2^16
+//! packets, these are as much larger as it takes. When the header of a packet is at a
 //! node, the packet queues for the next link, first come first served; buffers hold any number. With f the
 //! time at which the link has sent the packet before, b and l its bandwidth and latency, and h and t the
 //! times at which header and tail of the packet are here, it is on the link
@@ -117,6 +118,9 @@ impl Model for Packet {
     }
 }
 
+/// The most packets of a message, all of which queue for its first link when it is sent.
+const MAX_PACKETS: u64 = 1 << 16;
+
 /// Where a packet is that is not on a known way: arrived, in its PE, or past the port out of it.
 const ARRIVED: u32 = u32::MAX;
 const IN_PE: u32 = u32::MAX - 1;
@@ -134,7 +138,7 @@ struct Channel {
 #[derive(Clone, Copy)]
 struct OnWay {
     message: u32,
-    bytes: u32,
+    bytes: u64,
     /// With fixed routing the place of its next channel in `ways`, else the last link it has crossed.
     place: u32,
     /// When its last byte is at the node.
@@ -200,10 +204,15 @@ impl Packets {
         })
     }
 
+    /// The size of a packet of a message of so many bytes, but for the last.
+    fn packet_bytes(&self, bytes: u64) -> u64 {
+        u64::from(self.model.size_bytes).max(bytes.div_ceil(MAX_PACKETS))
+    }
+
     /// A place for a message; with fixed routing its way is kept. Returns the place, and that of its packets
     /// in its PE.
     fn register(&mut self, Message { token, from, to, bytes }: Message) -> (u32, u32) {
-        let missing = bytes.div_ceil(u64::from(self.model.size_bytes)).max(1);
+        let missing = bytes.div_ceil(self.packet_bytes(bytes)).max(1);
         let mut sent = Sent { token, from, to, way: ARRIVED, missing };
         if self.model.routing == Routing::Fixed && from != to {
             self.wires.route(from, to, bytes, &mut self.route);
@@ -253,7 +262,7 @@ impl Packets {
         let Some(link) = self.choices.iter().copied().reduce(sooner) else {
             return (self.first_in + to as usize, ARRIVED);
         };
-        self.wires.book(link, u64::from(packet.bytes));
+        self.wires.book(link, packet.bytes);
         self.onward(from, to, Some(link));
         let is_last = self.choices.is_empty() && self.model.ejection.is_none();
         (link, if is_last { ARRIVED } else { link as u32 })
@@ -270,7 +279,7 @@ impl Packets {
         let (id, place) = self.next_channel(now, &packet);
         let channel = &mut self.channels[id];
         let start = now.max(channel.busy_seconds);
-        let end = (start + f64::from(packet.bytes) / channel.bandwidth).max(packet.tail_seconds);
+        let end = (start + packet.bytes as f64 / channel.bandwidth).max(packet.tail_seconds);
         channel.busy_seconds = end;
         let tail_seconds = end + channel.latency_seconds;
         let due = if place == ARRIVED { tail_seconds } else { start + channel.latency_seconds };
@@ -301,10 +310,10 @@ impl Network for Packets {
             self.lines.add(self.channels.len(), now, packet(0, ARRIVED));
             return;
         }
-        let mut left = message.bytes;
+        let (mut left, most) = (message.bytes, self.packet_bytes(message.bytes));
         for _ in 0..self.messages[index as usize].missing {
-            let bytes = left.min(u64::from(self.model.size_bytes)) as u32;
-            left -= u64::from(bytes);
+            let bytes = left.min(most);
+            left -= bytes;
             self.forward(now, packet(bytes, place));
         }
     }

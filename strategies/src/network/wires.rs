@@ -6,7 +6,7 @@ use super::NetworkError;
 use crate::Topology;
 
 /// The most links of a machine that can be simulated.
-const MAX_LINKS: usize = 1 << 26;
+const MAX_SIMULATED_LINKS: usize = 1 << 26;
 
 /// The links of a machine, with what was said of all of them in place of what the machine says.
 pub struct Wires {
@@ -30,9 +30,10 @@ impl Wires {
         latency_seconds: Option<f64>,
     ) -> Result<Self, NetworkError> {
         let count = machine.links();
-        if count > MAX_LINKS {
+        if count > MAX_SIMULATED_LINKS {
             let spec = machine.spec();
-            let refusal = format!("`{spec}` has {count} links, and at most {MAX_LINKS} can be simulated");
+            let refusal =
+                format!("`{spec}` has {count} links, and at most {MAX_SIMULATED_LINKS} can be simulated");
             return Err(NetworkError(refusal));
         }
         let mut wires = Wires {

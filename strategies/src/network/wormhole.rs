@@ -15,13 +15,15 @@
 //!
 //! T(i) = max over k with k B <= L - 1 of H(i + k) + L - 1 - k B,
 //!
-//! and the link is free for another message `handoff` cycles after that.
+//! and the link is free for another message `handoff` cycles after that. (Room is known at once: where the
+//! buffer is smaller than c, the news that there is room would in truth come late, and flits with gaps.)
 //!
 //! A PE sends one message at a time, and receives one: its ports are held like links, by L flits, and the
-//! header passes them in no time. What is sent between two cycles enters at the next one. Where routes form circles, as on a torus, links have lanes (see
-//! [`super::lanes`]); each lane moves flits as if it were alone on the link, which is optimistic where
-//! several do.
+//! header passes them in no time. What is sent between two cycles enters at the next one. Where routes form
+//! circles, as on a torus, links have lanes (see [`super::lanes`]); each lane moves flits as if it were alone on
+//! the link, which is optimistic where several do.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::lanes::Lanes;
@@ -51,7 +53,11 @@ pub(super) const KIND: Kind = Kind {
     params: &[
         Param { key: "flit", default: "1", help: "bytes of a flit, of which a link moves one per cycle" },
         Param { key: "cycles_per_hop", default: "1", help: "cycles a header takes to cross a link" },
-        Param { key: "buffer", default: "1", help: "flits that fit behind each link" },
+        Param {
+            key: "buffer",
+            default: "1",
+            help: "flits that fit behind each link; at least cycles_per_hop for what a machine would do",
+        },
         Param {
             key: "handoff",
             default: "0",
@@ -88,7 +94,7 @@ impl Model for Wormhole {
 
 /// A message sent so little after the beginning of a cycle, relative to the time, is sent at its beginning:
 /// seconds are products of cycles, rounded.
-const ROUNDING: f64 = 1e-12;
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
 /// No worm.
 const NONE: u32 = u32::MAX;
@@ -138,6 +144,8 @@ struct Worms {
     worms: Vec<Worm>,
     /// Places in `worms` of messages that are gone.
     spare: Vec<u32>,
+    /// Messages from a PE to itself, and when they were sent, in seconds.
+    at_home: VecDeque<Arrival>,
     events: Events<Event>,
     /// When the last message was sent, in seconds.
     now: f64,
@@ -159,6 +167,7 @@ impl Worms {
             channels: vec![Channel { holder: NONE, first: NONE, last: NONE }; 2 * machine.pes()],
             worms: Vec::new(),
             spare: Vec::new(),
+            at_home: VecDeque::new(),
             events: Events::new(),
             now: 0.0,
             route: Vec::new(),
@@ -173,7 +182,7 @@ impl Worms {
         (channel as usize) < 2 * self.pes
     }
 
-    /// A new worm for this message, whose way has no channels if it stays on its PE.
+    /// A new worm for this message, which goes to another PE.
     fn hatch(&mut self, Message { token, from, to, bytes }: Message) -> u32 {
         let index = self.spare.pop().unwrap_or_else(|| {
             self.worms.push(Worm::default());
@@ -186,9 +195,6 @@ impl Worms {
         worm.behind = NONE;
         worm.heads.clear();
         worm.way.clear();
-        if self.route.is_empty() {
-            return index;
-        }
         worm.way.push(from);
         for (link, lane) in self.route.iter().zip(&self.lanes_of_route) {
             let channel = 2 * self.pes + lane * links + link;
@@ -299,20 +305,25 @@ impl Network for Worms {
         self.wires.route(message.from, message.to, message.bytes, &mut route);
         self.route = route;
         self.now = now;
+        if self.route.is_empty() {
+            self.at_home.push_back(Arrival { token: message.token, seconds: now });
+            return;
+        }
         let cycle = (now / self.model.cycle_seconds * (1.0 - ROUNDING)).ceil();
         let worm = self.hatch(message);
-        if self.route.is_empty() {
-            self.events.add(cycle, Event::Arrived { worm });
-        } else {
-            self.ask(cycle, worm, 0);
-        }
+        self.ask(cycle, worm, 0);
     }
 
     fn next_event(&mut self) -> Option<f64> {
-        self.events.next().map(|cycle| (cycle * self.model.cycle_seconds).max(self.now))
+        match self.at_home.front() {
+            Some(arrival) => Some(arrival.seconds),
+            None => self.events.next().map(|cycle| (cycle * self.model.cycle_seconds).max(self.now)),
+        }
     }
 
     fn advance(&mut self, until: f64, arrivals: &mut Vec<Arrival>) {
+        // Time has not gone on since they were sent.
+        arrivals.extend(self.at_home.drain(..));
         while let Some(next) = self.next_event()
             && next <= until
         {
@@ -321,11 +332,7 @@ impl Network for Worms {
                 Event::Head { worm, hop } => self.go_on(cycle, worm, hop),
                 Event::Free { worm, hop } => self.free(cycle, worm, hop),
                 Event::Arrived { worm } => {
-                    let body = &self.worms[worm as usize];
-                    arrivals.push(Arrival { token: body.token, seconds: next });
-                    if body.way.is_empty() {
-                        self.spare.push(worm);
-                    }
+                    arrivals.push(Arrival { token: self.worms[worm as usize].token, seconds: next });
                 }
             }
         }

@@ -223,6 +223,18 @@ impl Topology for Allocation {
     fn cpu_of(&self, pe: usize) -> Option<usize> {
         self.machine.cpu_of(self.nodes[pe] as usize)
     }
+
+    fn host(&self, pe: usize) -> Option<&str> {
+        self.machine.host(self.nodes[pe] as usize)
+    }
+
+    fn node_of(&self, pe: usize) -> usize {
+        self.machine.node_of(self.nodes[pe] as usize)
+    }
+
+    fn grid_position(&self, pe: usize) -> Option<Vec<usize>> {
+        self.machine.grid_position(self.nodes[pe] as usize)
+    }
 }
 
 #[cfg(test)]

@@ -18,14 +18,14 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Fault, Kind, Link, MAX_TABLE_PES, Topology};
-use crate::graph::{Graph, is_graph_file, load};
+use crate::graph::{Graph, extensions, is_graph_file, load};
 
 /// `graph:FILE` for the table of machines.
 pub const KIND: Kind = Kind {
     name: "graph",
     form: "graph:FILE",
-    help: "The vertices of a graph (.graph, .mtx, .csv or a generated one) as PEs, its edges as links, as \
-           long as their weights; shortest paths by the lowest-numbered neighbor.",
+    help: "The vertices of a graph (a file such as .graph, .mtx or .csv, or a generated one) as PEs, its edges as \
+           links, as long as their weights; shortest paths by the lowest-numbered neighbor.",
     parse: |text| Ok(Arc::new(MachineGraph::parse(text)?)),
 };
 
@@ -84,9 +84,10 @@ impl MachineGraph {
 
     fn parse(text: &str) -> Result<Self, Fault> {
         if !text.contains(':') && !is_graph_file(Path::new(text)) {
+            let extensions = extensions();
             return Err(format!(
-                "expected a file whose name ends in .graph, .mtx or .csv, or a generated graph such as \
-                 kneighbor:64,4; found `{text}`"
+                "expected a file whose name ends in {extensions}, or a generated graph such as kneighbor:64,4; found \
+                 `{text}`"
             )
             .into());
         }

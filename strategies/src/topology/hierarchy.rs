@@ -37,6 +37,12 @@ impl Hierarchy {
         Hierarchy { leaves, starts, node_level: 1 }
     }
 
+    /// The tree with these leaves, and by level, root first, where the leaves below each node begin and at last
+    /// where they end.
+    pub(super) fn new(leaves: Vec<u32>, starts: Vec<Vec<u32>>) -> Self {
+        Hierarchy { leaves, starts, node_level: 1 }
+    }
+
     /// The tree of so many PEs that are not built as one, as on a grid: its arities are the prime factors of
     /// their number, so that PEs with close numbers are close, as they are on grids.
     pub fn by_number(pes: usize) -> Self {

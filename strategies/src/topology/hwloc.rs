@@ -1,35 +1,55 @@
-//! `hwloc`: the machine this runs on; `hwloc:pack:2 core:4 pu:1`: one of hwloc's synthetic descriptions.
+//! `hwloc`: the machine this runs on; `hwloc:FILE.xml`: one that hwloc has written down (`lstopo FILE.xml`);
+//! `hwloc:pack:2 core:4 pu:1`: one of hwloc's synthetic descriptions.
 //!
 //! PEs are hardware threads in the order of hwloc, which puts those next to each other that share most.
 //! They are the leaves of a tree of which only those levels of hwloc count that set PEs apart (two
-//! packages do; one cache in each package does not), two links further at each level. Where nodes of a
-//! level have different numbers of children, the tree has the largest number everywhere, and the PEs are
-//! an allocation of it. So such a machine is a `tree:` (and its spec says so), and a database recorded on
-//! it can be replayed anywhere.
+//! packages do; one cache in each package does not), two links further at each level.
 //!
-//! Needs the cargo feature `hwloc`, which needs the library (F. Broquedis et al., "hwloc: a generic
-//! framework for managing hardware affinities in HPC applications", 2010).
+//! Of this machine, where nodes of a level have different numbers of children, the tree has the largest number
+//! everywhere, and the PEs are an allocation of it. So it and those of synthetic descriptions are a `tree:` (and
+//! their spec says so), and a database recorded on one can be replayed anywhere. Files ([`xml`]) are trees with
+//! names, and may be as uneven as they like.
+//!
+//! Only this machine needs the cargo feature `hwloc`, which needs the library (F. Broquedis et al., "hwloc: a
+//! generic framework for managing hardware affinities in HPC applications", 2010).
 
-use super::Kind;
+use std::sync::Arc;
+
+use super::spec::from_file;
+use super::{Fault, Kind, Topology};
+
+mod synthetic;
+mod xml;
 
 /// `hwloc` for the table of machines.
 pub const KIND: Kind = Kind {
     name: "hwloc",
-    form: "hwloc",
-    help: "The machine this runs on, or that of a synthetic description (hwloc:pack:2 core:4 pu:2), as a \
-           tree of hardware threads. Needs the cargo feature hwloc.",
-    parse: |text| Ok(parse(text)?),
+    form: "hwloc, hwloc:FILE.xml, hwloc:pack:2 core:4 pu:2",
+    help: "Hardware threads as a tree: those of the machine this runs on (needs the cargo feature hwloc), of an XML \
+           file of lstopo, or of a synthetic description.",
+    parse,
 };
 
+fn parse(text: &str) -> Result<Arc<dyn Topology>, Fault> {
+    if text.is_empty() {
+        return Ok(this_machine()?);
+    }
+    if text.to_lowercase().ends_with(".xml") {
+        let spec = format!("hwloc:{text}");
+        return Ok(Arc::new(from_file("machine", text, |xml| xml::read(&spec, xml))?));
+    }
+    Ok(Arc::new(synthetic::read(text)?))
+}
+
 #[cfg(not(feature = "hwloc"))]
-fn parse(_: &str) -> Result<std::sync::Arc<dyn super::Topology>, String> {
+fn this_machine() -> Result<Arc<dyn Topology>, String> {
     Err("this program was built without hwloc; install libhwloc-dev, libudev-dev and pkg-config and build it \
-         with --features hwloc, or describe the machine as a tree such as tree:2:4"
+         with --features hwloc, or describe the machine as hwloc:pack:2 core:4 pu:2 or by an XML file of lstopo"
         .into())
 }
 
 #[cfg(feature = "hwloc")]
-use library::parse;
+use library::this_machine;
 
 /// What asks the library.
 #[cfg(feature = "hwloc")]
@@ -42,32 +62,29 @@ mod library {
 
     use super::super::{Hierarchy, Link, Topology};
 
-    /// The machine of a synthetic description, or this one.
-    pub(super) fn parse(text: &str) -> Result<Arc<dyn Topology>, String> {
-        let library = if text.is_empty() {
-            Hwloc::new().map_err(|error| format!("hwloc does not see this machine: {error}"))?
-        } else {
-            let invalid = |error: &dyn std::fmt::Display| {
-                format!(
-                    "expected a synthetic description such as pack:2 core:4 pu:2, found `{text}` ({error})"
-                )
-            };
-            let builder = Hwloc::builder().from_synthetic(text).map_err(|error| invalid(&error))?;
-            builder.build().map_err(|error| invalid(&error))?
-        };
-        let units: Vec<&TopologyObject> = library.objects_with_type(ObjectType::PU).collect();
-        let levels = (0..usize::from(library.depth())).map(|depth| {
-            let labels: Vec<u64> = units.iter().map(|unit| label(unit, depth)).collect();
-            labels
-        });
-        let machine = super::tree_of(&levels.collect::<Vec<_>>())?;
-        if !library.is_this_system() {
-            return Ok(machine);
-        }
+    /// The machine this runs on.
+    pub(super) fn this_machine() -> Result<Arc<dyn Topology>, String> {
+        let library = Hwloc::new().map_err(|error| format!("hwloc does not see this machine: {error}"))?;
+        let (machine, units) = (tree(&library)?, units(&library));
         let number =
             |unit: &&TopologyObject| unit.os_index().ok_or("hwloc does not number the hardware threads");
         let cpus = units.iter().map(number).collect::<Result<_, _>>()?;
         Ok(Arc::new(ThisMachine { machine, cpus }))
+    }
+
+    /// The hardware threads of a machine, in hwloc's order.
+    fn units(library: &Hwloc) -> Vec<&TopologyObject> {
+        library.objects_with_type(ObjectType::PU).collect()
+    }
+
+    /// The tree of a machine of the library.
+    pub(super) fn tree(library: &Hwloc) -> Result<Arc<dyn Topology>, String> {
+        let units = units(library);
+        let levels = (0..usize::from(library.depth())).map(|depth| {
+            let labels: Vec<u64> = units.iter().map(|unit| label(unit, depth)).collect();
+            labels
+        });
+        super::tree_of(&levels.collect::<Vec<_>>())
     }
 
     /// Which object a hardware thread belongs to at a depth; where there is none, the next one below.
@@ -133,13 +150,17 @@ mod library {
         fn cpu_of(&self, pe: usize) -> Option<usize> {
             Some(self.cpus[pe])
         }
+
+        fn node_of(&self, _pe: usize) -> usize {
+            0
+        }
     }
 }
 
 /// The tree in which PEs are together at a level as long as their labels there are equal; levels from the
 /// root, PEs of a node one after the other, and alone at the last level.
 #[cfg(any(feature = "hwloc", test))]
-fn tree_of(levels: &[Vec<u64>]) -> Result<std::sync::Arc<dyn super::Topology>, String> {
+fn tree_of(levels: &[Vec<u64>]) -> Result<Arc<dyn Topology>, String> {
     use super::{Allocation, Tree};
 
     let pes = levels.last().map_or(0, Vec::len);
@@ -170,9 +191,9 @@ fn tree_of(levels: &[Vec<u64>]) -> Result<std::sync::Arc<dyn super::Topology>, S
     let leaf =
         |pe: usize| places.iter().zip(&arities).fold(0, |leaf, (places, arity)| leaf * arity + places[pe]);
     let leaves: Vec<u32> = (0..pes).map(|pe| leaf(pe) as u32).collect();
-    let tree = std::sync::Arc::new(tree);
+    let tree = Arc::new(tree);
     let is_even = leaves.len() == arities.iter().product::<usize>();
-    if is_even { Ok(tree) } else { Ok(std::sync::Arc::new(Allocation::new(tree, leaves)?)) }
+    if is_even { Ok(tree) } else { Ok(Arc::new(Allocation::new(tree, leaves)?)) }
 }
 
 #[cfg(test)]
@@ -196,25 +217,31 @@ mod tests {
     #[cfg(not(feature = "hwloc"))]
     #[test]
     fn without_the_library_it_is_said_how_to_get_it() {
-        let error = crate::topology::parse("hwloc:pack:2").err().expect("built without hwloc").to_string();
-        for word in ["libhwloc-dev", "libudev-dev", "--features hwloc", "tree:2:4"] {
+        let error = crate::topology::parse("hwloc").err().expect("built without hwloc").to_string();
+        for word in ["libhwloc-dev", "libudev-dev", "--features hwloc", "hwloc:pack:2 core:4 pu:2"] {
             assert!(error.contains(word), "`{error}` does not contain `{word}`");
         }
     }
 
     #[cfg(feature = "hwloc")]
     #[test]
-    fn a_synthetic_description_is_a_tree() {
-        for (text, expected) in [
-            ("hwloc:pack:2 core:4 pu:1", "tree:2:4/4:2"),
-            ("hwloc:pack:2 l3:1 l2:4 l1:1 core:1 pu:2", "tree:2:4:2/6:4:2"),
-            ("hwloc:pu:1", "tree:1/2"),
+    fn synthetic_descriptions_are_what_the_library_says() {
+        for text in [
+            "pack:2 core:4 pu:1",
+            "pack:2 l3:1 l2:4 l1:1 core:1 pu:2",
+            "pu:1",
+            "node:2 core:3 pu:4",
+            "Package:2 [NUMANode(memory=1GB)] L3Cache:2 L2Cache:2 Core:1 PU:2(indexes=2*8:1*2)",
+            "2 3 4",
+            "group:3 die:2 core:2 2",
+            "numa:2 socket:1 l2:3 pu:2",
         ] {
-            let machine = crate::topology::parse(text).expect(text);
-            assert_eq!((machine.spec().as_str(), machine.cpu_of(0)), (expected, None));
+            let builder = hwlocality::Topology::builder().from_synthetic(text);
+            let library = builder.and_then(|builder| Ok(builder.build())).expect(text).expect(text);
+            let theirs = library::tree(&library).expect(text);
+            let ours = crate::topology::parse(&format!("hwloc:{text}")).expect(text);
+            assert_eq!((ours.spec(), ours.cpu_of(0)), (theirs.spec(), None), "{text}");
         }
-        let error = crate::topology::parse("hwloc:pack:two").err().expect("not a description").to_string();
-        assert!(error.contains("expected a synthetic description such as pack:2 core:4 pu:2"), "{error}");
     }
 
     #[cfg(feature = "hwloc")]

@@ -25,8 +25,8 @@ pub const KIND: Kind = Kind {
 /// A machine given by its distances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DistanceMatrix {
-    /// The file it comes from.
-    source: String,
+    /// The spec that reads it again.
+    spec: String,
     pes: usize,
     /// Rows one after the other.
     distances: Vec<u32>,
@@ -78,9 +78,16 @@ impl DistanceMatrix {
             let found = line_of.len();
             return Err(format!("there are {found} lines of {pes} distances; give a line for each PE"));
         }
-        let matrix = DistanceMatrix { source: source.to_string(), pes, distances };
+        let matrix = DistanceMatrix { spec: format!("matrix:{source}"), pes, distances };
         matrix.check(&line_of)?;
         Ok(matrix)
+    }
+
+    /// The machine that `spec` reads again, with these distances, rows one after the other: symmetric, and 0 in
+    /// the diagonal only.
+    pub(super) fn of(spec: &str, pes: usize, distances: Vec<u32>) -> Self {
+        debug_assert_eq!(distances.len(), pes * pes);
+        DistanceMatrix { spec: spec.to_string(), pes, distances }
     }
 
     /// Whether these are distances; if not, which line says so.
@@ -112,7 +119,7 @@ impl DistanceMatrix {
 
 impl Topology for DistanceMatrix {
     fn spec(&self) -> String {
-        format!("matrix:{}", self.source)
+        self.spec.clone()
     }
 
     fn pes(&self) -> usize {

@@ -14,10 +14,14 @@ mod hierarchy;
 mod hwloc;
 mod hypercube;
 mod matrix;
+mod named_tree;
 mod platform;
 mod product;
+mod scotch;
 mod shape;
+mod slurm;
 mod spec;
+mod topograph;
 mod tree;
 
 pub use allocation::Allocation;
@@ -30,6 +34,7 @@ pub use hierarchy::Hierarchy;
 pub(crate) use hierarchy::prime_factors;
 pub use hypercube::Hypercube;
 pub use matrix::DistanceMatrix;
+pub use named_tree::{NamedTree, Part};
 pub use platform::Platform;
 pub use product::Product;
 pub use shape::Shape;
@@ -48,6 +53,9 @@ pub const ALL: &[&Kind] = &[
     &graph::KIND,
     &matrix::KIND,
     &platform::KIND,
+    &slurm::KIND,
+    &topograph::KIND,
+    &scotch::KIND,
     &hwloc::KIND,
 ];
 
@@ -133,8 +141,7 @@ pub trait Topology: Send + Sync {
     /// Appends the links that a message from `a` to `b` whose last link was `crossed` (none: it is still at
     /// `a`) may take next on a way that is as short as the route; none if it has arrived.
     ///
-    /// Whatever it takes, it arrives, at a length of its way of [`Self::distance`]; who always takes the
-    /// first takes [`Self::route`]. Machines that know only one way follow the route.
+    /// Whatever it takes, it arrives, on a way as long as [`Self::route`]; who always takes the first takes that. Machines that know only one way follow the route.
     fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
         let first = links.len();
         self.route(a, b, links);
@@ -158,6 +165,22 @@ pub trait Topology: Send + Sync {
     /// The operating system's number of the hardware thread that the PE is, on machines that are the one
     /// this program runs on.
     fn cpu_of(&self, _pe: usize) -> Option<usize> {
+        None
+    }
+
+    /// The name of the host that the PE is, or is a part of, where the machine's file says.
+    fn host(&self, _pe: usize) -> Option<&str> {
+        None
+    }
+
+    /// The node that the PE is a part of, as a launcher of processes counts nodes: that of the network in a
+    /// product; on other machines every PE is a node of its own. An allocation keeps the numbers of its machine.
+    fn node_of(&self, pe: usize) -> usize {
+        pe
+    }
+
+    /// The coordinates of the PE's node, where the machine, or the network of a product, is a grid.
+    fn grid_position(&self, _pe: usize) -> Option<Vec<usize>> {
         None
     }
 }

@@ -180,6 +180,18 @@ impl Topology for Product {
             places: (0..self.pes() as u32).collect(),
         }
     }
+
+    fn host(&self, pe: usize) -> Option<&str> {
+        self.network.host(self.place(pe).0)
+    }
+
+    fn node_of(&self, pe: usize) -> usize {
+        self.place(pe).0
+    }
+
+    fn grid_position(&self, pe: usize) -> Option<Vec<usize>> {
+        self.network.grid_position(self.place(pe).0)
+    }
 }
 
 #[cfg(test)]

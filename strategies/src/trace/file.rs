@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Trace, TraceObject};
+use super::{Speeds, Trace, TraceObject};
 use crate::database::file::{Refused, can_write_whole, write_whole};
+use crate::files::is_of_the_name;
 use crate::frames::{DECODED_FLOOR_BYTES, damaged, push_frame, take_frame, text, truncated};
 
 /// What every binary trace begins with; the last byte but one is the version of the format.
@@ -57,7 +58,11 @@ pub enum TraceError {
 impl TraceError {
     /// Whether another name is the remedy; otherwise the file is broken, or there is no room.
     pub fn is_of_the_request(&self) -> bool {
-        matches!(self, TraceError::Read { .. })
+        match self {
+            TraceError::Read { .. } => true,
+            TraceError::Write { source, .. } => is_of_the_name(source),
+            TraceError::Refused { .. } => false,
+        }
     }
 }
 
@@ -87,7 +92,7 @@ impl Trace {
     /// When the file system refuses.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), TraceError> {
         let path = path.as_ref();
-        let bytes = if path.extension().is_some_and(|extension| extension == "json") {
+        let bytes = if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
             serde_json::to_vec(self).map_err(|error| Refused(format!("cannot be encoded: {error}")))
         } else {
             encode(self)
@@ -105,6 +110,7 @@ struct Head {
     seed: u64,
     pes: u32,
     seconds: f64,
+    speeds: Vec<Speeds>,
     arrays: Vec<Vec<u8>>,
     objects: Vec<TraceObject>,
     executions: u64,
@@ -119,6 +125,7 @@ fn encode(trace: &Trace) -> Result<Vec<u8>, Refused> {
         seed: trace.seed,
         pes: trace.pes,
         seconds: trace.seconds,
+        speeds: trace.speeds.clone(),
         arrays: trace.arrays.iter().map(|name| name.clone().into_bytes()).collect(),
         objects: trace.objects.clone(),
         executions: trace.executions.len() as u64,
@@ -134,7 +141,7 @@ fn encode(trace: &Trace) -> Result<Vec<u8>, Refused> {
 fn decode(bytes: &[u8]) -> Result<Trace, Refused> {
     let trace = match bytes.strip_prefix(&MAGIC) {
         Some(rest) => decode_frames(rest, bytes.len())?,
-        None if bytes.starts_with(b"{") => serde_json::from_slice(bytes)
+        None if bytes.trim_ascii_start().starts_with(b"{") => serde_json::from_slice(bytes)
             .map_err(|error| Refused(format!("is not a trace in JSON: {error}; record it again")))?,
         None if MAGIC.starts_with(bytes) => return Err(truncated(bytes.len(), MAGIC.len())),
         None => {
@@ -155,6 +162,7 @@ fn decode_frames(mut rest: &[u8], file_bytes: usize) -> Result<Trace, Refused> {
         seed: head.seed,
         pes: head.pes,
         seconds: head.seconds,
+        speeds: head.speeds,
         arrays: head.arrays.into_iter().map(text).collect::<Result<_, _>>()?,
         objects: head.objects,
         messages: take_frame(&mut rest, file_bytes, &mut floor)?,
@@ -181,7 +189,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back_in_both_forms() {
         let folder = tempfile::tempdir().expect("a folder");
-        for name in ["some.trace", "some.json"] {
+        for name in ["some.trace", "some.JSON"] {
             let path = folder.path().join(name);
             exchange().write(&path).expect("it can be written");
             assert_eq!(Trace::read(&path).expect("it can be read"), exchange(), "{name}");

@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 
 mod file;
 pub mod replay;
+mod speeds;
 
 pub use file::TraceError;
 pub use replay::{Replay, replay};
+pub use speeds::Speeds;
 
 /// What happened in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,13 +31,17 @@ pub struct Trace {
     pub pes: u32,
     /// When it was over, in seconds.
     pub seconds: f64,
+    /// How fast the PEs were, by PE; empty if their speeds were 1 throughout.
+    #[serde(default)]
+    pub speeds: Vec<Speeds>,
     /// The names of the arrays.
     pub arrays: Vec<String>,
     /// The objects beside the PEs, in the order of a mapping file: object number `pes` is the first.
     pub objects: Vec<TraceObject>,
     /// The messages, in the order in which they were sent.
     pub messages: Vec<TraceMessage>,
-    /// The executions, in the order in which they began on their PE; whatever one needs stands before it.
+    /// The executions; whatever one needs stands before it. Those of a PE are in the order in which they began,
+    /// but that what a PE itself did in a turn stands after those of its elements.
     pub executions: Vec<Execution>,
 }
 
@@ -86,8 +92,8 @@ pub enum Step {
 }
 
 impl Trace {
-    /// Whether it can be replayed: numbers name what there is, every message is sent once, and nothing
-    /// waits for what comes later.
+    /// Whether it can be replayed: numbers name what there is, no message is sent twice, and nothing waits for
+    /// what comes later.
     ///
     /// # Errors
     /// What is wrong, as a sentence about "it".
@@ -103,6 +109,12 @@ impl Trace {
         };
         if self.pes == 0 {
             return Err("it has no PE".into());
+        }
+        if !(self.speeds.is_empty() || self.speeds.len() == self.pes as usize) {
+            return Err(format!("it has speeds of {} PEs, and there are {}", self.speeds.len(), self.pes));
+        }
+        if let Some(pe) = self.speeds.iter().position(|speeds| !speeds.are_sane()) {
+            return Err(format!("the speeds of PE {pe} are not above 0 or not in the order of time"));
         }
         for (number, object) in self.objects.iter().enumerate() {
             if object.array as usize >= self.arrays.len() {
@@ -162,6 +174,7 @@ pub(crate) mod tests {
             seed: 7,
             pes: 4,
             seconds: 6.0,
+            speeds: Vec::new(),
             arrays: vec!["Some".into()],
             objects: vec![TraceObject { array: 0, rank: 0 }, TraceObject { array: 0, rank: 9 }],
             messages: vec![
@@ -188,6 +201,8 @@ pub(crate) mod tests {
     #[test]
     fn what_is_inconsistent_is_refused() {
         refused(|it| it.pes = 0, "no PE");
+        refused(|it| it.speeds = vec![Speeds::default()], "speeds of 1 PEs");
+        refused(|it| it.speeds = vec![Speeds(vec![(0.0, -1.0)]); 4], "the speeds of PE 0");
         refused(|it| it.objects[1].array = 1, "has no name");
         refused(|it| it.messages[0].to = 6, "message 0 names object 6");
         refused(|it| it.messages[1].pe = 4, "message 1 is on PE 4");

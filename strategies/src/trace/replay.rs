@@ -2,11 +2,12 @@
 //!
 //! An execution is ready when the message it answers has arrived, the executions it waited for are over,
 //! and so is the one before it of the same object. A PE runs what is ready in the order in which it became
-//! so (of the same time, in the recorded order), one at a time.
+//! so (of the same time, in the recorded order), one at a time, as fast as it was when it was recorded.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
-use super::{Step, Trace};
+use super::{Speeds, Step, Trace};
 use crate::network::{Arrival, Events, Message, Network};
 
 /// When a trace was over elsewhere.
@@ -16,7 +17,7 @@ pub struct Replay {
     pub seconds: f64,
     /// Messages that crossed the network.
     pub messages: u64,
-    /// How long they took, in the mean; 0 if there were none.
+    /// How long they took, in the mean, those that stayed on their PE not counted; 0 if there were none.
     pub mean_message_latency_seconds: f64,
     /// Seconds each PE was busy.
     pub busy_seconds: Vec<f64>,
@@ -85,9 +86,11 @@ impl Lists {
 
 #[derive(Default)]
 struct Pe {
-    /// What is ready, in that order.
-    ready: VecDeque<u32>,
+    /// What is ready: since when (its bits, which for times compare as these do), and its number.
+    ready: BinaryHeap<Reverse<(u64, u32)>>,
     busy: bool,
+    /// Whether it has to be looked at before time goes on.
+    is_touched: bool,
     busy_seconds: f64,
 }
 
@@ -101,6 +104,10 @@ struct Player<'a> {
     followers: Lists,
     answers: Lists,
     pes: Vec<Pe>,
+    /// PEs that may have something to begin.
+    touched: Vec<u32>,
+    /// The speeds of PEs that the trace says nothing of.
+    normal: Speeds,
     events: Events<Event>,
     /// The PE each message left, and when, in seconds.
     from: Vec<u32>,
@@ -137,6 +144,8 @@ impl<'a> Player<'a> {
             followers,
             answers,
             pes: (0..network.wires().machine().pes()).map(|_| Pe::default()).collect(),
+            touched: Vec::new(),
+            normal: Speeds::default(),
             events: Events::new(),
             from: vec![0; trace.messages.len()],
             left_seconds: vec![0.0; trace.messages.len()],
@@ -158,6 +167,7 @@ impl<'a> Player<'a> {
 
     fn run(&mut self) {
         let mut arrivals: Vec<Arrival> = Vec::new();
+        self.begin(0.0);
         loop {
             let (own, outside) = (self.events.next(), self.network.next_event());
             let first = match (own, outside) {
@@ -172,13 +182,16 @@ impl<'a> Player<'a> {
                     self.latency_seconds += seconds - self.left_seconds[token as usize];
                     self.arrives(token as u32, seconds);
                 }
-                continue;
             }
-            match self.events.pop(first) {
-                Some((seconds, Event::Leaves(message))) => self.leaves(message, seconds),
-                Some((seconds, Event::Over(execution))) => self.over(execution, seconds),
-                None => return,
+            // All that happens at one time, before anything begins and before the network is asked again: what
+            // is sent then is part of what it looks at together.
+            while let Some((seconds, event)) = self.events.pop(first) {
+                match event {
+                    Event::Leaves(message) => self.leaves(message, seconds),
+                    Event::Over(execution) => self.over(execution, seconds),
+                }
             }
+            self.begin(first);
         }
     }
 
@@ -207,7 +220,7 @@ impl<'a> Player<'a> {
         for at in self.followers.range(number) {
             self.satisfied(self.followers.all[at], seconds);
         }
-        self.begin(pe, seconds);
+        self.touch(pe);
     }
 
     /// One thing less to wait for.
@@ -221,22 +234,37 @@ impl<'a> Player<'a> {
     fn ready(&mut self, number: u32, seconds: f64) {
         let execution = &self.trace.executions[number as usize];
         let pe = self.pe(execution.object, execution.pe);
-        self.pes[pe as usize].ready.push_back(number);
-        self.begin(pe, seconds);
+        self.pes[pe as usize].ready.push(Reverse((seconds.to_bits(), number)));
+        self.touch(pe);
+    }
+
+    fn touch(&mut self, pe: u32) {
+        if !std::mem::replace(&mut self.pes[pe as usize].is_touched, true) {
+            self.touched.push(pe);
+        }
+    }
+
+    /// Begins what can begin at `seconds`.
+    fn begin(&mut self, seconds: f64) {
+        while let Some(pe) = self.touched.pop() {
+            self.pes[pe as usize].is_touched = false;
+            self.begin_on(pe, seconds);
+        }
     }
 
     /// Begins the next execution of a PE, if it is free and there is one.
-    fn begin(&mut self, pe: u32, seconds: f64) {
+    fn begin_on(&mut self, pe: u32, seconds: f64) {
         let place = &mut self.pes[pe as usize];
         if place.busy {
             return;
         }
-        let Some(number) = place.ready.pop_front() else { return };
+        let Some(Reverse((_, number))) = place.ready.pop() else { return };
         place.busy = true;
+        let speeds = self.trace.speeds.get(pe as usize).unwrap_or(&self.normal);
         let mut now = seconds;
         for step in &self.trace.executions[number as usize].steps {
             match *step {
-                Step::Work(work) => now += work,
+                Step::Work(work) => now = speeds.finish(now, work),
                 Step::Send(message) => {
                     self.from[message as usize] = pe;
                     self.events.add(now, Event::Leaves(message));
@@ -266,6 +294,49 @@ mod tests {
         assert_eq!(replay.seconds, 1.0 + 1.5 + 2.0 + 1.0 + 0.5);
         assert_eq!((replay.messages, replay.mean_message_latency_seconds), (2, 1.25));
         assert_eq!(replay.busy_seconds, [2.5, 2.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_slow_pe_takes_as_long_as_when_it_was_recorded() {
+        let machine = topology::parse("mesh:4").expect("a machine");
+        let model = network::parse("ideal:hop=0.5,bandwidth=100").expect("a network");
+        let mut trace = exchange();
+        // Of the two seconds of PE 1, the second takes twice as long.
+        trace.speeds =
+            vec![Speeds::default(), Speeds(vec![(3.5, 0.5)]), Speeds::default(), Speeds::default()];
+        let replay = replay(&trace, &mut *model.on(&machine).expect("it serves a mesh"), None);
+        assert_eq!(replay.seconds, 1.0 + 1.5 + 3.0 + 1.0 + 0.5);
+    }
+
+    #[test]
+    fn what_is_ready_at_the_same_time_runs_in_the_recorded_order() {
+        // Object 4 leads to 7 and object 5 to 6, which was first; both are ready at 1 s on PE 2.
+        let execution = |object, pe, cause, steps: &[Step]| crate::trace::Execution {
+            object,
+            pe,
+            begin_seconds: 0.0,
+            cause,
+            after: Vec::new(),
+            steps: steps.to_vec(),
+        };
+        let message = |to| crate::trace::TraceMessage { to, pe: 2, bytes: 0 };
+        let trace = Trace {
+            pes: 4,
+            objects: vec![crate::trace::TraceObject { array: 0, rank: 0 }; 4],
+            messages: vec![message(7), message(6), message(0)],
+            executions: vec![
+                execution(4, 1, None, &[Step::Send(0)]),
+                execution(5, 3, None, &[Step::Send(1)]),
+                execution(6, 2, Some(1), &[Step::Work(1.0), Step::Send(2)]),
+                execution(7, 2, Some(0), &[Step::Work(10.0)]),
+                execution(0, 0, Some(2), &[]),
+            ],
+            ..exchange()
+        };
+        let machine = topology::parse("mesh:4").expect("a machine");
+        let model = network::parse("ideal:hop=1,bandwidth=100").expect("a network");
+        let replay = replay(&trace, &mut *model.on(&machine).expect("it serves a mesh"), None);
+        assert_eq!((replay.seconds, replay.mean_message_latency_seconds), (12.0, 1.0));
     }
 
     #[test]

@@ -11,6 +11,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+mod steady;
+
+use steady::{Period, Steady};
+
 use super::{Arrival, Events, Message, Network};
 use crate::Database;
 use crate::database::End;
@@ -55,7 +59,8 @@ impl Traffic {
     }
 
     /// Half of what two tasks exchange each way, the odd byte from the lower to the higher, whichever way
-    /// it went: what an undirected graph says.
+    /// it went: what an undirected graph says. (An edge without bytes is none there, and a message in a
+    /// directed one.)
     pub fn undirected(database: &Database) -> Traffic {
         let both_ways = |(low, high, bytes): (u32, u32, u64)| {
             let half = bytes / 2;
@@ -76,6 +81,9 @@ pub struct Exchange {
     pub compute_seconds: f64,
     /// When a task posts its receives.
     pub receives: Receives,
+    /// Whether iterations that repeat what came before exactly (every task begins as long after it did one period
+    /// ago, three periods in a row) are not simulated.
+    pub extrapolates: bool,
 }
 
 /// When a task posts the receives of an iteration.
@@ -100,9 +108,9 @@ pub struct Exchanged {
     pub mean_message_latency_seconds: f64,
     /// Messages in all iterations.
     pub messages: u64,
-    /// The link that the bytes of an iteration keep busy the longest, if one carries any.
-    pub busiest_link: Option<usize>,
-    /// How long they do: its bytes in an iteration over its bandwidth.
+    /// Iterations that were simulated: all, unless they repeated themselves.
+    pub simulated_iterations: u64,
+    /// The bytes of an iteration over a link over its bandwidth, of the link where this is the most.
     pub max_link_seconds: f64,
 }
 
@@ -115,17 +123,19 @@ impl Exchange {
         assert_eq!(placement.len(), traffic.tasks, "a mapping gives every task one PE");
         let mut run = Run::new(self, traffic, placement, network);
         run.finish();
-        let (seconds, latency_seconds) = (run.seconds, run.latency_seconds);
+        let left_out = (self.iterations - run.iterations) as f64 / run.period.iterations.max(1) as f64;
+        let seconds = run.seconds + left_out * run.period.seconds;
+        let latency_seconds = run.latency_seconds + left_out * run.period.latency_seconds;
+        let simulated_iterations = run.iterations;
         let messages = traffic.messages.len() as u64 * self.iterations;
-        let iterations = self.iterations.max(1) as f64;
-        let (busiest_link, link_seconds) = network.wires().busiest().unzip();
+        let link_seconds = network.wires().busiest().map_or(0.0, |(_, seconds)| seconds);
         Exchanged {
             seconds,
-            seconds_per_iteration: seconds / iterations,
+            seconds_per_iteration: seconds / self.iterations.max(1) as f64,
             mean_message_latency_seconds: latency_seconds / messages.max(1) as f64,
             messages,
-            busiest_link,
-            max_link_seconds: link_seconds.unwrap_or(0.0) / iterations,
+            simulated_iterations,
+            max_link_seconds: link_seconds / simulated_iterations.max(1) as f64,
         }
     }
 }
@@ -148,6 +158,10 @@ struct Run<'a> {
     seconds: f64,
     /// Of all messages that have arrived.
     latency_seconds: f64,
+    /// How many iterations are simulated, and the period of which all but these consist, once one is found.
+    iterations: u64,
+    period: Period,
+    steady: Option<Steady>,
 }
 
 /// A task.
@@ -193,10 +207,16 @@ impl<'a> Run<'a> {
             sent_seconds: vec![0.0; traffic.messages.len()],
             seconds: 0.0,
             latency_seconds: 0.0,
+            iterations: exchange.iterations,
+            period: Period::default(),
+            steady: exchange.extrapolates.then(|| Steady::new(traffic.tasks)),
         }
     }
 
     /// Lets everything happen in its order; what arrives before what is computed by then.
+    ///
+    /// # Panics
+    /// When the network loses a message.
     fn finish(&mut self) {
         for task in 0..self.tasks.len() as u32 {
             self.begin(0.0, task);
@@ -204,8 +224,7 @@ impl<'a> Run<'a> {
         let mut arrivals = Vec::new();
         loop {
             let next = [self.computing.next(), self.network.next_event()].into_iter().flatten();
-            let Some(now) = next.reduce(f64::min) else { return };
-            self.seconds = now;
+            let Some(now) = next.reduce(f64::min) else { break };
             self.network.advance(now, &mut arrivals);
             for arrival in arrivals.drain(..) {
                 self.arrive(arrival);
@@ -214,16 +233,27 @@ impl<'a> Run<'a> {
                 self.computed(now, task);
             }
         }
+        let is_through = |task: &Task| task.begun == self.iterations && task.missing == 0;
+        assert!(self.tasks.iter().all(is_through), "a network delivers what it is given");
     }
 
     /// The task begins an iteration, unless it has done all.
     fn begin(&mut self, now: f64, id: u32) {
-        let task = &mut self.tasks[id as usize];
-        if task.begun == self.exchange.iterations {
+        self.seconds = self.seconds.max(now);
+        if self.tasks[id as usize].begun == self.iterations {
             return;
         }
+        let task = &mut self.tasks[id as usize];
+        let number = task.begun;
         task.begun += 1;
         task.missing = 1 + task.sends.len() + task.receives.len();
+        if let Some(period) = self.steady.as_mut().and_then(|steady| steady.begins(id, number, now)) {
+            // All whole periods are left out that no task has begun.
+            let begun = self.tasks.iter().map(|task| task.begun).max().unwrap_or(0);
+            self.iterations = begun + (self.iterations - begun) % period.iterations;
+            self.period = period;
+            self.steady = None;
+        }
         if self.exchange.receives == Receives::BeforeCompute {
             self.post_receives(now, id);
         }
@@ -279,7 +309,11 @@ impl<'a> Run<'a> {
     /// A message has arrived: its send and its receive are done.
     fn arrive(&mut self, Arrival { token, seconds }: Arrival) {
         let Halo { from, to, .. } = self.messages[token as usize];
-        self.latency_seconds += seconds - self.sent_seconds[token as usize];
+        let latency_seconds = seconds - self.sent_seconds[token as usize];
+        self.latency_seconds += latency_seconds;
+        if let Some(steady) = &mut self.steady {
+            steady.arrives(self.tasks[from as usize].begun - 1, latency_seconds);
+        }
         self.finish_one(seconds, from);
         self.finish_one(seconds, to);
     }

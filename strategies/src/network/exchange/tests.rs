@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::network::parse;
+use crate::network::{batch, parse};
 use crate::testing::reference;
 use crate::{graph, topology};
 
@@ -58,7 +58,7 @@ fn near(found: f64, expected: &str, tolerance: f64, what: &str) {
 
 /// Iterations that compute before they post anything, as the Jacobi programs of the reference do.
 fn jacobi(iterations: u64, compute_seconds: f64) -> Exchange {
-    Exchange { iterations, compute_seconds, receives: Receives::AfterCompute }
+    Exchange { iterations, compute_seconds, receives: Receives::AfterCompute, extrapolates: false }
 }
 
 #[test]
@@ -192,6 +192,7 @@ fn fifty_mappings_are_met_as_by_simgrid() {
 fn fifty_mappings_with_latencies_are_met_as_by_simgrid() {
     let complete = include_str!("../../../tests/data/simgrid_rank50_latency.csv");
     let complete = rows(complete);
+    // Where the reference is wrong, by how much (see the notes beside the data).
     let mut far = Vec::new();
     for machine in ["torus:8x8", "torus:4x4x4"] {
         let network = "flow:bandwidth=154e6,latency=1e-6,sharing=latency";
@@ -201,11 +202,20 @@ fn fifty_mappings_with_latencies_are_met_as_by_simgrid() {
             near(found.seconds, same.expect("a mapping")["seconds"], 1e-6, &what);
             let expected: f64 = row["time_M1"].parse().expect("a number");
             if (found.seconds / expected - 1.0).abs() > 5e-3 {
-                far.push(what);
+                far.push(format!("{what}: {:+.2} %", 100.0 * (found.seconds / expected - 1.0)));
             }
         });
     }
-    assert!(far.len() <= 5, "{far:?}");
+    if !far.is_empty() {
+        let known = [
+            "torus:8x8, mapping 11: +1.11 %",
+            "torus:4x4x4, mapping 2: +4.91 %",
+            "torus:4x4x4, mapping 22: +2.39 %",
+            "torus:4x4x4, mapping 23: +0.96 %",
+            "torus:4x4x4, mapping 43: +2.54 %",
+        ];
+        assert_eq!(far, known);
+    }
 }
 
 /// What 16 processes of the multi-zone benchmark SP send each other in a step, and the seconds one
@@ -266,7 +276,7 @@ fn tasks_of_a_pe_compute_in_turn_and_talk_at_once() {
     let traffic = stencil("4", "100");
     let exchange = Exchange { iterations: 3, compute_seconds: 1.0, ..Exchange::default() };
     let alone = run(exchange, &traffic, &[0; 4], "mesh:1", "flow");
-    assert_eq!((alone.seconds, alone.mean_message_latency_seconds, alone.busiest_link), (12.0, 0.0, None));
+    assert_eq!((alone.seconds, alone.mean_message_latency_seconds, alone.max_link_seconds), (12.0, 0.0, 0.0));
     // Two tasks on each of two PEs: 2 s for both, and then 100 bytes each way between tasks 1 and 2.
     let pairs = run(exchange, &traffic, &[0, 0, 1, 1], "mesh:2", "flow:bandwidth=100,latency=0");
     assert_eq!((pairs.messages, pairs.max_link_seconds), (18, 1.0));
@@ -280,7 +290,7 @@ fn a_message_moves_once_both_ends_have_posted_it() {
     let traffic = Traffic { tasks: 3, messages: vec![Halo { from: 0, to: 2, bytes: 100 }] };
     let seconds = |receives| {
         // Task 0 has computed at 1 s, and task 2, which shares its PE with task 1, at 2 s.
-        let exchange = Exchange { iterations: 1, compute_seconds: 1.0, receives };
+        let exchange = Exchange { iterations: 1, compute_seconds: 1.0, receives, extrapolates: false };
         run(exchange, &traffic, &[0, 1, 1], "mesh:2", "flow:bandwidth=50,latency=0").seconds
     };
     assert_eq!(seconds(Receives::BeforeCompute), 3.0);
@@ -305,6 +315,43 @@ proptest! {
             let placement: Vec<u32> = (0..traffic.tasks as u32).map(|task| task % 4).collect();
             let found = run(exchange, &traffic, &placement, "torus:2x2", "flow");
             prop_assert_eq!(found.messages, 2 * traffic.messages.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn an_exchange_is_over_when_its_last_task_is_through() {
+    // Two tasks, two flits each way: the ports are held for longer than the messages take.
+    let traffic = stencil("2", "2");
+    let exchange = Exchange { iterations: 1, ..Exchange::default() };
+    let network = "wormhole:handoff=4";
+    let found = run(exchange, &traffic, &[0, 1], "mesh:2", network);
+    let machine = topology::parse("mesh:2").expect("a machine");
+    let items = [(0, 1), (1, 0)].map(|(from, to)| batch::Item { from, to, bytes: 2 });
+    let batch = batch::run(&items, &mut *parse(network).expect("it is one").on(&machine).expect("it serves"));
+    assert_eq!(found.seconds, batch.seconds);
+}
+
+#[test]
+fn iterations_that_repeat_themselves_need_not_be_simulated() {
+    let traffic = stencil("4x4x4", "1000");
+    for (network, is_steady) in [
+        ("flow:bandwidth=1e6,injection=3e6", true),
+        ("ideal:hop=1e-3", true),
+        ("packet:bandwidth=1e6,size=100", false),
+    ] {
+        for (seed, compute_seconds) in [(1, 0.0), (2, 1e-3), (3, 1e-2)] {
+            let order: Vec<u32> = (0..64).map(|task| task * (35 + 2 * seed) % 64).collect();
+            let all = Exchange { iterations: 60, compute_seconds, ..Exchange::default() };
+            let some = Exchange { extrapolates: true, ..all };
+            let [all, some] = [all, some].map(|it| run(it, &traffic, &order, "torus:4x4x4", network));
+            let same =
+                |some: f64, all: f64| assert!((some / all - 1.0).abs() < 1e-9, "{network}: {some}, {all}");
+            same(some.seconds, all.seconds);
+            same(some.mean_message_latency_seconds, all.mean_message_latency_seconds);
+            same(some.max_link_seconds, all.max_link_seconds);
+            assert!(some.simulated_iterations <= 60 && all.simulated_iterations == 60);
+            assert!(!is_steady || some.simulated_iterations < 60, "{network}: {}", some.simulated_iterations);
         }
     }
 }

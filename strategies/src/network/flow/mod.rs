@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::{Arrival, Events, Kind, Message, Model, Network, NetworkError, Wires, ejection};
 use crate::Topology;
-use crate::params::{Param, ParamError, Params};
+use crate::params::{Param, ParamError, Params, are_seconds};
 
 mod max_min;
 mod tournament;
@@ -115,7 +115,7 @@ fn latency(params: &mut Params, sharing: Sharing) -> Result<Option<f64>, ParamEr
         ("auto", Sharing::Equal) => Ok(Some(0.0)),
         ("auto", Sharing::Latency) | ("machine", _) => Ok(None),
         (number, _) => match number.parse() {
-            Ok(seconds) if f64::is_finite(seconds) && seconds >= 0.0 => Ok(Some(seconds)),
+            Ok(seconds) if are_seconds(seconds) => Ok(Some(seconds)),
             _ => Err(params.bad("latency", number, "expected seconds, at least 0, `machine` or `auto`")),
         },
     }

@@ -109,7 +109,7 @@ proptest! {
         prop_assert_eq!(network.next_event(), None);
         prop_assert!(arrivals.is_sorted_by(|a, b| a.seconds <= b.seconds));
         let hop_bytes: u64 = messages.iter().map(|(_, m)| m.bytes * u64::from(machine.distance(m.from as usize, m.to as usize))).sum();
-        prop_assert_eq!(network.link_bytes().iter().sum::<u64>(), hop_bytes);
+        prop_assert_eq!(network.wires().bytes.iter().sum::<u64>(), hop_bytes);
         arrivals.sort_by_key(|arrival| arrival.token);
         prop_assert!(arrivals.iter().map(|arrival| arrival.token).eq(0..messages.len() as u64));
         let limits = limited.then_some((150.0, 120.0));

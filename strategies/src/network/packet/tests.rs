@@ -25,7 +25,7 @@ fn deliver(spec: &str, machine: &str, messages: &[(u32, u32, u64)]) -> (Vec<f64>
         assert!(time.is_nan(), "message {} arrives once", arrival.token);
         *time = arrival.seconds;
     }
-    (times, network.link_bytes().to_vec())
+    (times, network.wires().bytes.clone())
 }
 
 /// Machines whose links have powers of two for numbers, so that sums are exact, or nearly so.

@@ -302,7 +302,7 @@ fn worms_on_a_full_ring_are_never_stuck() {
         let all: Vec<_> = (0..pes).flat_map(|a| (1..pes).map(move |d| (a, (a + d) % pes, 200))).collect();
         let (cycles, network) = deliver(&model(1, 1, 0), machine, &all);
         assert!(cycles.iter().all(|cycle| cycle.is_finite()));
-        let carried: u64 = network.link_bytes().iter().sum();
+        let carried: u64 = network.wires().bytes.iter().sum();
         let machine = topology::parse(machine).expect(machine);
         let hops: u64 = all.iter().map(|m| u64::from(machine.distance(m.0 as usize, m.1 as usize))).sum();
         assert_eq!(carried, 200 * hops);

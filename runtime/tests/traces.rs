@@ -1,0 +1,275 @@
+//! Traces: what a run on the simulated machine records, and that its replay is the same execution.
+
+#![allow(missing_docs)]
+
+use equipoise::prelude::*;
+use equipoise::strategies::trace::{Replay, Trace, replay};
+use equipoise::strategies::{network, topology};
+use equipoise::{Machine, Report};
+use std::path::Path;
+
+fn machine(network: &str) -> Machine {
+    Machine { network: Some(network.into()), delivery: 0.0, ..Machine::default() }
+}
+
+#[track_caller]
+fn about(found: f64, expected: f64) {
+    assert!((found - expected).abs() <= 1e-9 * expected.abs() + 1e-15, "{found}, not {expected}");
+}
+
+/// What a trace takes on a machine and a network.
+fn replayed(trace: &Trace, machine: &str, network: &str, placement: Option<&[u32]>) -> Replay {
+    let machine = topology::parse(machine).expect("a machine");
+    let model = network::parse(network).expect("a network");
+    replay(trace, &mut *model.on(&machine).expect("it serves this machine"), placement)
+}
+
+/// Works, and comes to load balancing.
+#[derive(Serialize, Deserialize)]
+struct Worker {
+    iterations: u32,
+    done: Exit<u32>,
+}
+
+#[chare(index = [i32; 1], sync)]
+impl Worker {
+    #[entry]
+    fn work(&mut self, cx: &Cx<Self>) {
+        cx.charge(1e-3);
+        self.iterations += 1;
+        cx.peers().contribute().all_worked(1);
+    }
+
+    #[entry(reduce = u32::wrapping_add)]
+    fn all_worked(&mut self, cx: &Cx<Self>, _count: u32) {
+        match self.iterations {
+            40 => self.done.exit(cx, self.iterations),
+            iterations if iterations % 10 == 0 => cx.at_sync().work(),
+            _ => self.work(cx),
+        }
+    }
+}
+
+fn workers(config: Config) -> Report<u32> {
+    equipoise::run(config, |pe, done| {
+        let workers = pe.array([64], |_| Worker { iterations: 0, done });
+        pe.main(move |pe| workers.all(pe).work());
+    })
+}
+
+#[test]
+fn a_trace_replayed_where_it_was_recorded_takes_as_long() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (network, initial, balancer) in [
+        ("ideal:latency=1e-6,hop=1e-7,bandwidth=1e9", "blocks", None),
+        ("ideal:latency=1e-3,bandwidth=1e5", "roundrobin", None),
+        ("ideal:latency=1e-4,bandwidth=1e6", "blocks", Some("RotateLB".to_owned())),
+        ("flow:bandwidth=1e6,injection=1e6,latency=1e-5", "random", Some("RotateLB".to_owned())),
+        ("packet:bandwidth=1e6,routing=adaptive", "random", None),
+        ("wormhole:flit=16,cycle=1e-5", "random", None),
+    ] {
+        let path = folder.path().join("some.trace");
+        let machine = Machine { record: Some(path.clone()), ..machine(network) };
+        let config = Config {
+            machine,
+            initial: initial.into(),
+            balancer: balancer.into_iter().collect(),
+            ..Config::on_machine("torus:4x2", network)
+        };
+        let report = workers(config.clone()).machine.expect("a machine");
+        let bytes = std::fs::read(&path).expect("it is there");
+        workers(config);
+        assert_eq!(bytes, std::fs::read(&path).expect("it is there"), "the same seed, the same trace");
+        let trace = Trace::read(&path).expect("a trace");
+        assert_eq!((trace.seconds, trace.pes, trace.objects.len()), (report.seconds, 8, 64));
+        assert_eq!(trace.arrays, ["Worker"]);
+
+        let replay = replayed(&trace, "torus:4x2", network, None);
+        // Both take what is ready in order; what a PE had for itself came first every other time there.
+        let ratio = replay.seconds / report.seconds;
+        assert!((0.99..1.01).contains(&ratio), "{network}: {ratio}");
+        let busy: f64 = report.pes.iter().map(|pe| pe.busy_seconds + pe.overhead_seconds).sum();
+        about(replay.busy_seconds.iter().sum(), busy);
+    }
+}
+
+#[test]
+fn a_faster_network_shortens_a_trace_and_one_pe_does_everything_itself() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("some.json");
+    let slow = "ideal:latency=1e-3,bandwidth=1e5";
+    let machine = Machine { record: Some(path.clone()), ..machine(slow) };
+    workers(Config { machine, ..Config::on_machine("torus:4x2", slow) });
+    let trace = Trace::read(&path).expect("a trace");
+    let on = |network: &str, placement| replayed(&trace, "torus:4x2", network, placement);
+    assert!(on("ideal", None).seconds < 0.9 * on(slow, None).seconds);
+    let alone = on(slow, Some(&[3; 64]));
+    assert!(alone.seconds > 64.0 * 40.0 * 1e-3, "{}", alone.seconds);
+    let spread: Vec<u32> = (0..64).map(|object| object % 8).collect();
+    assert!(on(slow, Some(&spread)).seconds < 0.2 * alone.seconds);
+}
+
+/// Passes a number on, and comes to load balancing now and then.
+#[derive(Serialize, Deserialize)]
+struct Link {
+    rounds: u32,
+    done: Exit<u32>,
+}
+
+#[chare(index = [i32; 1], sync)]
+impl Link {
+    #[entry]
+    fn go(&mut self, cx: &Cx<Self>) {
+        let ([me], [all]) = (cx.index(), cx.shape());
+        cx.charge(1e-5 * f64::from(1 + me % 5));
+        cx.peer([(me + 1) % all]).take(vec![me; 100]);
+    }
+
+    #[entry]
+    fn take(&mut self, cx: &Cx<Self>, numbers: Vec<i32>) {
+        cx.charge(1e-7 * numbers.len() as f64);
+        self.rounds += 1;
+        match self.rounds {
+            12 => cx.peers().contribute().all_done(self.rounds),
+            rounds if rounds % 4 == 0 => cx.at_sync().go(),
+            _ => self.go(cx),
+        }
+    }
+
+    #[entry(reduce = u32::max)]
+    fn all_done(&mut self, cx: &Cx<Self>, rounds: u32) {
+        self.done.exit(cx, rounds);
+    }
+}
+
+fn links(config: Config, elements: i32) -> Report<u32> {
+    equipoise::run(config, |pe, done| {
+        let links = pe.array([elements], |_| Link { rounds: 0, done });
+        pe.main(move |pe| links.all(pe).go());
+    })
+}
+
+#[test]
+fn recording_changes_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for balancer in ["GreedyRefineLB", "RefineTopoLB", "RotateLB"] {
+        let run = |record| {
+            let machine = Machine { record, overhead: 1e-7, ..machine("flow:latency=1e-6") };
+            let balancer = vec![balancer.to_owned()];
+            links(Config { machine, balancer, ..Config::on_machine("torus:4x2", "flow") }, 24)
+        };
+        let (plain, recorded) = (run(None), run(Some(folder.path().join("some.trace"))));
+        assert_eq!(plain.machine, recorded.machine, "{balancer}");
+        assert_eq!(plain.lb_steps, recorded.lb_steps, "{balancer}");
+        assert!(plain.lb_steps.iter().all(|step| step.error.is_none()), "{:?}", plain.lb_steps);
+    }
+}
+
+#[test]
+fn what_a_send_costs_comes_before_it_and_speeds_are_those_of_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("some.trace");
+    let network = "ideal:latency=1e-5,bandwidth=1e9";
+    let speed = vec!["0=0.5".into(), "all@1e-4=0.25".into(), "3@2e-4=2".into()];
+    let machine = Machine { record: Some(path.clone()), overhead: 1e-6, speed, ..machine(network) };
+    let report = links(Config { machine, ..Config::on_machine("torus:4x2", network) }, 8);
+    let trace = Trace::read(&path).expect("a trace");
+    let ratio =
+        replayed(&trace, "torus:4x2", network, None).seconds / report.machine.expect("a machine").seconds;
+    assert!((0.99..1.01).contains(&ratio), "{ratio}");
+}
+
+/// Waits for a word before it takes what came.
+#[derive(Serialize, Deserialize)]
+struct Gate {
+    is_open: bool,
+    done: Exit<()>,
+}
+
+#[chare(index = [i32; 1])]
+impl Gate {
+    /// The second and the third tell the first.
+    #[entry]
+    fn start(&mut self, cx: &Cx<Self>) {
+        match cx.index() {
+            [1] => cx.peer([0]).data(vec![0; 1000]),
+            [2] => {
+                cx.charge(1.0);
+                cx.peer([0]).open();
+            }
+            _ => {}
+        }
+    }
+
+    #[entry]
+    fn open(&mut self, _cx: &Cx<Self>) {
+        self.is_open = true;
+    }
+
+    #[entry(when = self.is_open)]
+    fn data(&mut self, cx: &Cx<Self>, _data: Vec<u8>) {
+        cx.charge(0.25);
+        self.done.exit(cx, ());
+    }
+}
+
+#[test]
+fn what_a_guard_held_back_still_waits_for_its_message() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("some.trace");
+    // The data are there after 1 ms, and the gate opens after a second.
+    let network = "ideal:latency=0,hop=0,bandwidth=1e6";
+    let machine = Machine { record: Some(path.clone()), ..machine(network) };
+    let config = Config { machine, initial: "roundrobin".into(), ..Config::on_machine("mesh:3", network) };
+    let report = equipoise::run(config, |pe, done| {
+        let gates = pe.array([3], |_| Gate { is_open: false, done });
+        pe.main(move |pe| gates.all(pe).start());
+    });
+    assert!((1.25..1.26).contains(&report.machine.expect("a machine").seconds));
+    let trace = Trace::read(&path).expect("a trace");
+    assert!((1.25..1.26).contains(&replayed(&trace, "mesh:3", network, None).seconds));
+    // Where 1000 bytes take 10 s the data come last.
+    let slow = replayed(&trace, "mesh:3", "ideal:latency=0,hop=0,bandwidth=100", None);
+    assert!((10.25..12.0).contains(&slow.seconds), "{}", slow.seconds);
+}
+
+/// Ends the run badly.
+#[derive(Serialize, Deserialize)]
+struct Faulty {
+    done: Exit<()>,
+}
+
+#[chare(index = [i32; 1])]
+impl Faulty {
+    #[entry]
+    fn step(&mut self, cx: &Cx<Self>, left: u32) {
+        cx.charge(1.0);
+        assert!(left > 0, "no step is left");
+        if left > 1000 {
+            self.done.exit(cx, ());
+        }
+        cx.peer([1 - cx.index()[0]]).step(left - 1);
+    }
+}
+
+#[test]
+fn a_run_that_fails_leaves_what_happened_until_then() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("some.trace");
+    let machine = Machine { record: Some(path.clone()), ..machine("ideal") };
+    let config = Config { machine, ..Config::on_machine("mesh:2", "ideal") };
+    let failed = equipoise::try_run(config, |pe, done: Exit<()>| {
+        let faulty = pe.array([2], |_| Faulty { done });
+        pe.main(move |pe| faulty.at(pe, [0]).step(5));
+    });
+    let sentence = failed.expect_err("it panics").to_string();
+    assert!(sentence.contains("no step is left") && sentence.contains("entry `step`"), "{sentence}");
+    // The one that panics is not over.
+    assert_eq!(executions(&path), 5);
+}
+
+/// How many executions of elements are in a trace.
+fn executions(path: &Path) -> usize {
+    let trace = Trace::read(path).expect("a trace");
+    trace.executions.iter().filter(|execution| execution.object >= trace.pes).count()
+}

@@ -1,0 +1,243 @@
+//! Tests of vt's LB data.
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::super::arbitrary::dump;
+use super::super::file::DatabaseError;
+use super::super::{Database, Object};
+use super::*;
+use crate::testing::mutated;
+
+/// Two ranks as vt writes them: an initial task of each in phase 0, phase 1 skipped, and phase 3 as phase 2.
+const RANK_0: &str = include_str!("../../../tests/data/vt/data.0.json");
+const RANK_1: &str = include_str!("../../../tests/data/vt/data.1.json");
+
+fn texts(texts: &[&str]) -> Vec<RankText> {
+    let named = |(rank, text): (usize, &&str)| RankText {
+        name: format!("data.{rank}.json"),
+        text: text.as_bytes().to_vec(),
+    };
+    texts.iter().enumerate().map(named).collect()
+}
+
+/// Objects as `array/id index @PE load`, and edges as `from>to messages*bytes`.
+fn told(database: &Database) -> (Vec<String>, Vec<String>) {
+    let end = |end| match end {
+        End::Object(object) => database.objects[object as usize].id.to_string(),
+        End::Pe(pe) => format!("PE{pe}"),
+    };
+    let edge = |edge: &Edge| format!("{}>{} {}*{}", end(edge.from), end(edge.to), edge.messages, edge.bytes);
+    let object = |object: &Object| {
+        let pinned = if object.migratable { "" } else { " pinned" };
+        let Object { id, array, pe, load_seconds, .. } = object;
+        format!("{}/{id} {:?} @{pe} {load_seconds}{pinned}", database.arrays[*array as usize], object.index)
+    };
+    (database.objects.iter().map(object).collect(), database.edges.iter().map(edge).collect())
+}
+
+#[test]
+fn phases_are_steps_and_ranks_are_pes() {
+    let dump = decode(texts(&[RANK_0, RANK_1])).expect("two ranks");
+    let steps: Vec<u64> = dump.steps.iter().map(|database| database.step).collect();
+    assert_eq!(steps, [0, 2, 3]);
+    let (objects, edges) = told(&dump.steps[0]);
+    assert_eq!(
+        objects,
+        [
+            "collection 7/1310722 [0] @0 1.5",
+            "collection 7/1310726 [1] @1 2",
+            "objgroup 3/5 [] @1 0.25 pinned",
+            "handlers/0 [] @0 0 pinned",
+        ]
+    );
+    assert_eq!(
+        edges,
+        ["1310722>1310726 2*96", "1310722>PE1 1*8", "1310726>1310722 3*64", "PE1>1310726 1*10"]
+    );
+    // Data that is shared, and an object that nobody has.
+    assert_eq!(dump.steps[0].dangling_edges, 2);
+    assert_eq!(dump.steps[0].objects[0].bytes, Some(2048));
+    let speeds: Vec<f64> = dump.steps[0].pes.iter().map(|pe| pe.speed).collect();
+    assert_eq!(speeds, [1.0, 0.5]);
+    // The object moved, and stayed.
+    assert_eq!(told(&dump.steps[1]).0, told(&dump.steps[2]).0);
+    assert_eq!(told(&dump.steps[1]).0[0], "collection 7/1310722 [0] @1 0.5");
+    assert!(is_same(&dump, &decode(again(&dump)).expect("what was written")));
+}
+
+/// The texts that are written of a dump.
+fn again(dump: &Dump) -> Vec<RankText> {
+    let encoder = Encoder::new(dump).expect("a whole dump");
+    let text =
+        |rank| RankText { name: format!("data.{rank}.json"), text: encoder.text(rank).expect("a rank") };
+    (0..dump.steps[0].pes.len()).map(text).collect()
+}
+
+#[test]
+fn objects_may_be_numbers_in_collections() {
+    let task = |seq: u64, collection: u64, time: &str| {
+        format!(
+            r#"{{"entity": {{"type": "object", "home": 0, "migratable": true, "seq_id": {seq}, "collection_id":
+            {collection}}}, "node": 0, "resource": "cpu", "time": {time}}}"#
+        )
+    };
+    let end = |seq: u64, collection: u64| {
+        format!(r#"{{"type": "object", "seq_id": {seq}, "collection_id": {collection}}}"#)
+    };
+    let text = format!(
+        r#"{{"phases": [{{"id": 0, "tasks": [{}, {}], "communications": [{{"type": "Broadcast", "from": {},
+        "to": {}, "messages": 1, "bytes": 7}}]}}]}}"#,
+        task(1, 20, "1"),
+        task(1, 10, "2.5"),
+        end(1, 10),
+        end(1, 20)
+    );
+    let dump = decode(texts(&[&text])).expect("a rank");
+    let (objects, edges) = told(&dump.steps[0]);
+    assert_eq!(objects, ["collection 10/1 [] @0 2.5", "collection 20/4294967297 [] @0 1"]);
+    assert_eq!(edges, ["1>4294967297 1*7"]);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_file_and_line() {
+    let check = |rank: usize, from: &str, to: &str, expected: &str| {
+        let mut both = [RANK_0.to_string(), RANK_1.to_string()];
+        assert!(both[rank].contains(from), "{from}");
+        both[rank] = both[rank].replacen(from, to, 1);
+        let error = decode(texts(&[&both[0], &both[1]])).expect_err(expected).to_string();
+        assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+    };
+    check(0, "\"time\": 1.5", "\"time\": -1.5", "data.0.json: line 18, column");
+    check(0, "\"time\": 1.5", "\"time\": -1.5", "the time of a task is -1.5; expected seconds of at least 0");
+    check(0, "\"id\": 1310722, ", "", "a task is an object with an id or a seq_id");
+    check(0, "\"bytes\": 96.0", "\"bytes\": \"many\"", "invalid type: string \"many\", expected f64");
+    check(0, "\"node\": 0", "\"node\": 4", "an object is on node 4, and there are files of 2 ranks");
+    check(
+        0,
+        "{\"type\": \"node\"",
+        "{\"type\": \"rank\"",
+        "an end is of the type object, node or shared_id, found `rank`",
+    );
+    check(
+        1,
+        "\"rank_alpha\": 2.0",
+        "\"rank_alpha\": 0.0",
+        "data.1.json: rank_alpha is 0; expected a number above 0",
+    );
+    check(1, "\"list\": [3]", "\"list\": []", "phase 3 is in data.0.json and not in data.1.json");
+    check(
+        1,
+        "\"list\": [3]",
+        "\"list\": [3, 5]",
+        "phase 5 is identical to the one before, which is not there",
+    );
+    check(1, "\"list\": [3]", "\"list\": [2, 3]", "phase 2 is there, and listed as identical");
+    check(1, "\"range\": []}\n", "\"range\": [[4, 99999999]]}\n", "is longer than the 65536 phases");
+    check(1, "\"id\": 2,", "\"id\": 0,", "phase 0 is there twice");
+    check(1, "1310726", "1310722", "object 1310722 is in data.0.json and in data.1.json");
+    check(1, "\"phases\": [\n", "\"phases\": [,\n", "data.1.json: line ");
+}
+
+#[test]
+fn files_are_read_and_written_by_rank_plain_and_compressed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("data.0.json"), RANK_0).expect("a file");
+    fs::write(path("data.1.json"), RANK_1).expect("a file");
+    let dump = Dump::read(path("data.1.json")).expect("both ranks");
+    assert_eq!(dump, decode(texts(&[RANK_0, RANK_1])).expect("both ranks"));
+    assert_eq!(Dump::read(path("data.%p.json")).expect("both ranks"), dump);
+    assert_eq!(
+        Dump::read_steps(path("data.%p.json"), Some(2), Some(1)).expect("a step").steps,
+        dump.steps[1..2]
+    );
+    for name in ["plain.%p.json", "packed.%p.json.br"] {
+        Dump::can_write(path(name)).expect("a place");
+        dump.write(path(name)).expect("a place");
+        assert!(dump.reads_back(path(name)).expect("what was written"), "{name}");
+        let mut other = dump.clone();
+        other.steps[1].objects[0].load_seconds *= 2.0;
+        assert!(!other.reads_back(path(name)).expect("what was written"), "{name}");
+    }
+    let packed = fs::read(path("packed.1.json.br")).expect("a file");
+    assert_eq!(unpack(&packed).expect("brotli"), fs::read(path("plain.1.json")).expect("a file"));
+    let refused = |path: &Path, expected: &str, is_of_the_request: bool| {
+        let error = Dump::read(path).expect_err(expected);
+        assert!(error.to_string().contains(expected), "`{error}` does not contain `{expected}`");
+        assert_eq!(error.is_of_the_request(), is_of_the_request, "{error}");
+    };
+    fs::write(path("broken.json.br"), b"Dear reader").expect("a file");
+    refused(&path("broken.json.br"), "ends in .br and is not compressed with brotli, or is broken", false);
+    fs::write(path("data.3.json"), RANK_0).expect("a file");
+    refused(&path("data.0.json"), "there is no file of rank 2, data.2.json", true);
+    refused(&path("none.%p.json"), "there is no file of rank 0, none.0.json", true);
+    fs::write(path("plain.2.json"), RANK_0).expect("a file");
+    let error = dump.write(path("plain.%p.json")).expect_err("a third rank is there");
+    assert!(error.to_string().contains("plain.2.json` is there, of a dump of more ranks"), "{error}");
+    assert!(matches!(error, DatabaseError::Write { .. }) && error.is_of_the_request());
+}
+
+/// What vt's schema (`scripts/LBDatafile_schema.py`) says of a value: that it is an integer, a number with a point,
+/// a list, and so on, by the name of its key.
+fn conforms(key: &str, value: &serde_json::Value) -> bool {
+    match key {
+        "time" | "bytes" => value.is_f64(),
+        "id" | "home" | "node" | "collection_id" | "messages" | "rank" | "count" => value.is_u64(),
+        "migratable" => value.is_boolean(),
+        "index" | "list" | "range" | "tasks" | "communications" | "phases" => {
+            value.is_array() || value.is_object()
+        }
+        "type" | "resource" => value.is_string(),
+        "entity" | "from" | "to" | "metadata" | "skipped" | "identical_to_previous" => value.is_object(),
+        _ => false,
+    }
+}
+
+/// Whether all of a document is as the schema says, but for what it leaves to everybody.
+fn check_schema(value: &serde_json::Value) {
+    match value {
+        serde_json::Value::Object(pairs) => {
+            for (key, value) in pairs {
+                if ["user_defined", "attributes", "rank_alpha"].contains(&key.as_str()) {
+                    continue;
+                }
+                assert!(conforms(key, value), "{key}: {value}");
+                check_schema(value);
+            }
+            if pairs.contains_key("messages") {
+                // Its check of ends looks at this key of nodes, too.
+                assert!(["from", "to"].iter().all(|end| pairs[*end]["migratable"].is_boolean()));
+            }
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(check_schema),
+        _ => (),
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_dump_reads_back_as_what_files_of_vt_hold(mut dump in dump()) {
+        // All steps of a run are of the same ranks, and ascend.
+        let pes = dump.steps.first().map_or(0, |database| database.pes.len());
+        dump.steps.retain(|database| database.pes.len() == pes);
+        dump.steps.sort_by_key(|database| database.step);
+        dump.steps.dedup_by_key(|database| database.step);
+        prop_assume!(pes > 0);
+        let texts = again(&dump);
+        for RankText { text, .. } in &texts {
+            check_schema(&serde_json::from_slice(text).expect("JSON"));
+        }
+        let read = decode(texts).expect("what was written");
+        prop_assert!(is_same(&dump, &read), "{:?}\n{:?}", held(&dump), held(&read));
+    }
+
+    #[test]
+    fn no_text_panics(at in 0..4000usize, word in "[0-9a-z\"{},:. \\[\\]-]{0,4}") {
+        let _ = decode(texts(&[&mutated(RANK_0, at, &word), RANK_1]));
+        let _ = decode(texts(&[&mutated(RANK_1, at, &word)]));
+        let _ = unpack(mutated(RANK_1, at, &word).as_bytes());
+    }
+}
