@@ -24,10 +24,12 @@ pub(crate) struct Log {
     trace: RefCell<Trace>,
     /// The number of an element by [`element_key`].
     elements: RefCell<FxHashMap<u64, u32>>,
-    /// The numbers of messages that are kept, by the [`element_key`] of whom they are for; none where it was
-    /// left behind by what a PE itself did.
-    kept: RefCell<FxHashMap<(Kept, u64), VecDeque<Option<u32>>>>,
+    /// The messages that are kept, by the [`element_key`] of whom they are for.
+    kept: RefCell<FxHashMap<(Kept, u64), Causes>>,
 }
+
+/// Numbers of messages; none of one that was left behind by what a PE itself did.
+type Causes = VecDeque<Option<u32>>;
 
 /// Why a message is kept that came up for delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

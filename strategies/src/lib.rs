@@ -14,6 +14,7 @@
 //! - [`partition`]: grouping objects;
 //! - [`balance`]: strategies that look at load;
 //! - [`mapping`]: strategies that look at the machine;
+//! - [`launcher`]: files that tell launchers of processes where ranks go;
 //! - [`poise`]: the strategy that weighs hops, loads and migrations together;
 //! - [`network`]: how long messages take on a machine's links;
 //! - [`replay`]: what other strategies would have done at a recorded step;
@@ -31,6 +32,7 @@ pub mod files;
 mod frames;
 pub mod graph;
 mod hostlist;
+pub mod launcher;
 pub mod mapping;
 pub mod network;
 mod params;

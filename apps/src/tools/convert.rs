@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use equipoise_strategies::database::{Dump, End};
+use equipoise_strategies::database::{Dump, End, vt};
 use equipoise_strategies::graph::{self, Graph};
 use equipoise_strategies::table::count;
 
@@ -12,13 +12,14 @@ use super::{input, output, usage};
 /// What is converted into what.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A database (ours, in binary or JSON, or Charm++ dumps), a task graph's file, or its spec; `help`
-    /// lists all kinds
+    /// A database (ours, in binary or JSON, Charm++ dumps, or vt's LB data), a task graph's file, or its spec;
+    /// `help` lists all kinds
     #[arg(value_name = "IN", value_parser = input::graph())]
     input: String,
 
-    /// What is written: .json a database in JSON, .graph METIS, .mtx Matrix Market, .csv an edge list, and
-    /// any other name a database in binary
+    /// What is written: .json a database in JSON, data.%p.json or data.%p.json.br vt's LB data (a file per rank),
+    /// .graph METIS, .mtx Matrix Market, .csv an edge list, .grf Scotch, .mat a square matrix, .prof as of Open
+    /// MPI's monitoring, and any other name a database in binary
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
@@ -38,7 +39,10 @@ impl Args {
             write_graph(&self.input, &dump, &self.output, self.check)?
         } else {
             dump.write(&self.output)?;
-            if self.check && Dump::read(&self.output)? != dump {
+            if vt::is_pattern(&self.output) && !input::is_generated(&self.input) {
+                output::warn(&format!("files of this form do not hold {}", vt::LACKS));
+            }
+            if self.check && !dump.reads_back(&self.output)? {
                 bail!(
                     "what `{}` reads back as is not what was written; this is a mistake",
                     self.output.display()

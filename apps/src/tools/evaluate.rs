@@ -12,8 +12,8 @@ use crate::Format;
 /// What is evaluated.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The task graph: a generator such as mesh:16x16, or a file (METIS .graph, Matrix Market .mtx, .csv,
-    /// or a database); `help` lists all kinds
+    /// The task graph: a generator such as mesh:16x16, or a file (.graph, .mtx, .csv, .grf, .mat, .prof, or a
+    /// database); `help` lists all kinds
     #[arg(long, value_name = "SPEC|FILE", value_parser = input::graph())]
     graph: String,
 

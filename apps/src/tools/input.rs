@@ -1,7 +1,7 @@
 //! What the subcommands read: graphs for a machine, mappings, balancers, figures.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -14,7 +14,7 @@ use equipoise_strategies::files::{self, Unread};
 use equipoise_strategies::network::{self, Model};
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::topology::{self, TopologyError};
-use equipoise_strategies::{Database, Topology, graph};
+use equipoise_strategies::{Database, Topology, graph, launcher};
 
 use super::reproduce::{self, Figure};
 use super::{output, usage};
@@ -67,6 +67,26 @@ pub(super) fn network() -> impl TypedValueParser<Value = Chosen> {
         network::parse(spec).map(|model| Chosen { spec: spec.to_string(), model: Arc::from(model) })
     };
     OrHelp { parser, help: network::help }
+}
+
+/// A launcher's file and its format.
+#[derive(Clone)]
+pub(super) struct LauncherFile {
+    pub(super) format: &'static launcher::Format,
+    pub(super) path: PathBuf,
+}
+
+/// The parser of a launcher's file, `FORMAT=FILE`.
+pub(super) fn launcher() -> impl TypedValueParser<Value = LauncherFile> {
+    let parser = |text: &str| {
+        let (format, path) = text
+            .split_once('=')
+            .filter(|(_, path)| !path.is_empty())
+            .ok_or_else(|| format!("expected FORMAT=FILE such as mpich=MPICH_RANK_ORDER, found `{text}`"))?;
+        let format = launcher::format(format).map_err(|error| error.to_string())?;
+        Ok::<_, String>(LauncherFile { format, path: path.into() })
+    };
+    OrHelp { parser, help: launcher::help }
 }
 
 /// A time in seconds, of at least 0.

@@ -7,6 +7,7 @@ use anyhow::{Context as _, anyhow};
 use equipoise_strategies::assignment::mapping_file;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::cost::named::{self, Placed};
+use equipoise_strategies::launcher::Slots;
 use equipoise_strategies::registry::Choice;
 use equipoise_strategies::table::{count, seconds};
 use equipoise_strategies::{Assignment, Database, Topology};
@@ -18,8 +19,8 @@ use crate::Format;
 /// What is mapped, and how.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The task graph: a generator such as mesh:16x16, or a file (METIS .graph, Matrix Market .mtx, .csv,
-    /// or a database); `help` lists all kinds
+    /// The task graph: a generator such as mesh:16x16, or a file (.graph, .mtx, .csv, .grf, .mat, .prof, or a
+    /// database); `help` lists all kinds
     #[arg(long, value_name = "SPEC|FILE", value_parser = input::graph())]
     graph: String,
 
@@ -55,6 +56,18 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Also write a launcher's file, for tasks that are ranks; `help` lists all formats
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = input::launcher())]
+    launcher: Vec<input::LauncherFile>,
+
+    /// How many ranks run on a PE, in launchers' files
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "launcher")]
+    slots: u32,
+
+    /// Read launchers' files back, and fail if they do not say the same
+    #[arg(long, requires = "launcher")]
+    check: bool,
+
     /// How the result is shown
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -88,6 +101,10 @@ impl Args {
         let (answer, took) = output::watched(&what, || self.ask(&choice, &database, machine))?;
         if let Some(path) = &self.output {
             mapping_file::write(path, &answer.pe_of)?;
+        }
+        if !self.launcher.is_empty() {
+            let slots = Slots::of(machine, self.slots);
+            output::write_launchers(&self.launcher, &slots, &answer.pe_of, self.check)?;
         }
         let mapped =
             output::watched("following every message", || Placed::new(&database, machine, &answer.pe_of));

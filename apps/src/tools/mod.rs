@@ -13,6 +13,7 @@ use clap::error::ErrorKind;
 use equipoise_strategies::assignment::MappingError;
 use equipoise_strategies::database::DatabaseError;
 use equipoise_strategies::graph::GraphError;
+use equipoise_strategies::launcher::LauncherError;
 use equipoise_strategies::registry::ParamError;
 use equipoise_strategies::replay::ReplayError;
 use equipoise_strategies::topology::TopologyError;
@@ -20,8 +21,10 @@ use equipoise_strategies::trace::TraceError;
 
 mod convert;
 mod evaluate;
+mod explain;
 mod input;
 mod inspect;
+mod launcher;
 mod map;
 mod metrics;
 mod output;
@@ -37,12 +40,16 @@ pub enum Tool {
     Map(map::Args),
     /// Says what a mapping costs
     Evaluate(evaluate::Args),
+    /// Says what a mapping gains, and what it leaves: distances, heavy edges, hot links
+    Explain(explain::Args),
     /// Compares what balancers would have done at recorded load-balancing steps
     Replay(replay::Args),
     /// Shows what is in a database or a task graph
     Inspect(inspect::Args),
     /// Writes a database or a task graph in another form
     Convert(convert::Args),
+    /// Checks a file that tells a launcher where ranks go, and writes it in other formats
+    Launcher(launcher::Args),
     /// Shows the distances and links of a machine
     Topology(topology::Args),
     /// Says how long the messages of a mapped task graph, or of a list, take on a network
@@ -60,9 +67,11 @@ pub fn run(tool: Tool) -> anyhow::Result<()> {
     let done = match tool {
         Tool::Map(args) => args.run(),
         Tool::Evaluate(args) => args.run(),
+        Tool::Explain(args) => args.run(),
         Tool::Replay(args) => args.run(),
         Tool::Inspect(args) => args.run(),
         Tool::Convert(args) => args.run(),
+        Tool::Launcher(args) => args.run(),
         Tool::Topology(args) => args.run(),
         Tool::Simulate(args) => args.run(),
         Tool::Reproduce(args) => args.run(),
@@ -99,6 +108,9 @@ fn is_usage(error: &anyhow::Error) -> bool {
         return error.is_of_the_request();
     }
     if let Some(error) = error.downcast_ref::<GraphError>() {
+        return error.is_of_the_request();
+    }
+    if let Some(error) = error.downcast_ref::<LauncherError>() {
         return error.is_of_the_request();
     }
     if let Some(error) = error.downcast_ref::<MappingError>() {

@@ -5,10 +5,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use anyhow::bail;
 use equipoise_strategies::files::is_of_the_name;
+use equipoise_strategies::launcher::{self, Job, Slots};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
+use super::input::LauncherFile;
 use super::usage;
 use crate::Format;
 
@@ -43,6 +46,27 @@ pub(super) fn refused(error: &io::Error, sentence: String) -> anyhow::Error {
 /// Tells a person what the result does not hold.
 pub(super) fn warn(sentence: &str) {
     eprintln!("warning: {sentence}");
+}
+
+/// Writes the files that tell launchers that rank `i` runs on PE `pe_of[i]`; with `check`, reads them back.
+pub(super) fn write_launchers(
+    files: &[LauncherFile],
+    slots: &Slots,
+    pe_of: &[u32],
+    check: bool,
+) -> anyhow::Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let job = Job::new(pe_of, slots)
+        .map_err(|reason| usage(format!("no launcher's file can be written: {reason}")))?;
+    for LauncherFile { format, path } in files {
+        launcher::write(path, format, &job)?;
+        if check && !launcher::is_same(format, slots, pe_of, &launcher::read(path, format, slots)?) {
+            bail!("what `{}` reads back as is not what was written; this is a mistake", path.display());
+        }
+    }
+    Ok(())
 }
 
 /// Does `work`, with a sign of life on a terminal's stderr while it takes long.

@@ -14,6 +14,9 @@ const MAX_PAIRS_PES: usize = 1 << 15;
 /// The most links whose bandwidths are looked at.
 const MAX_LISTED_LINKS: usize = 1 << 20;
 
+/// The most hosts whose names a person is told.
+const MAX_NAMED_HOSTS: usize = 8;
+
 /// The most PEs whose distances are listed.
 const MAX_LISTED_PES: usize = 1 << 12;
 
@@ -54,6 +57,9 @@ struct Document {
     /// [`Topology::hierarchy`].
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes_per_level: Option<Vec<usize>>,
+    /// The host of every node, where the machine's file names them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hosts: Option<Vec<String>>,
     /// The tree in words, and the least and largest bandwidth of a link.
     #[serde(skip)]
     tree: Option<String>,
@@ -111,6 +117,7 @@ impl Args {
             average_distance: histogram.as_deref().map(average),
             histogram,
             nodes_per_level: tree.as_ref().map(nodes_per_level),
+            hosts: hosts(machine),
             tree: tree.as_ref().map(tree_text),
             bandwidths: bandwidths(machine),
             distances: self.distances.then(|| (0..pes).map(row).collect()),
@@ -118,6 +125,14 @@ impl Args {
         };
         output::show(self.format, || document.text(), &document)
     }
+}
+
+/// The host of every node, in the order of their PEs.
+fn hosts(machine: &dyn Topology) -> Option<Vec<String>> {
+    let mut hosts: Vec<(usize, &str)> =
+        (0..machine.pes()).map_while(|pe| Some((machine.node_of(pe), machine.host(pe)?))).collect();
+    hosts.dedup();
+    (!hosts.is_empty()).then(|| hosts.into_iter().map(|(_, host)| host.to_string()).collect())
 }
 
 /// How many nodes each level has, root first.
@@ -200,6 +215,11 @@ impl Document {
         }
         if let Some(tree) = &self.tree {
             lines.push(("tree", tree.clone()));
+        }
+        if let Some(hosts) = &self.hosts {
+            let some = hosts.iter().take(MAX_NAMED_HOSTS).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = hosts.len().saturating_sub(MAX_NAMED_HOSTS);
+            lines.push(("hosts", if more > 0 { format!("{some} and {more} more") } else { some }));
         }
         match (self.diameter, self.average_distance) {
             (Some(diameter), Some(average)) => lines.extend([

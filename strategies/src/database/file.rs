@@ -186,8 +186,9 @@ impl Dump {
             let source = io::Error::new(io::ErrorKind::AlreadyExists, sentence);
             return Err(DatabaseError::Write { path: path.into(), source });
         }
+        let encoder = vt::Encoder::new(self).map_err(refused)?;
         for rank in 0..pes {
-            let mut bytes = vt::encode(self, rank).map_err(refused)?;
+            let mut bytes = encoder.text(rank).map_err(refused)?;
             let path = of_rank(path, rank);
             let failed = |source| DatabaseError::Write { path: path.clone(), source };
             if vt::is_packed(&path) {

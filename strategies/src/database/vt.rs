@@ -11,7 +11,7 @@
 //! the program and its topology, and `phases[].user_defined.equipoise` the record of the PE. vt and its tools read
 //! such files as their own. They do not hold what PEs send to PEs.
 //!
-//! [`decode`] and [`encode`] know of texts only, one per rank; [`super::file`] finds the files.
+//! [`decode`] and [`Encoder`] know of texts only, one per rank; [`super::file`] finds the files.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -25,9 +25,10 @@ mod read;
 #[cfg(test)]
 mod tests;
 mod write;
+mod written;
 
 pub use read::decode;
-pub use write::{encode, pack};
+pub use write::{Encoder, pack};
 
 /// The most bytes of a file after decompression.
 const MAX_BYTES: u64 = 1 << 34;
@@ -122,6 +123,7 @@ fn held(dump: &Dump) -> Dump {
             bytes: edge.bytes as f64 as u64,
         });
         database.edges = read::merged(edges.collect()).unwrap_or_default();
+        database.edges.iter_mut().for_each(|edge| edge.bytes = edge.bytes as f64 as u64);
     }
     held
 }

@@ -61,8 +61,8 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     check(
         grf,
         &GRF.replace("4 20", "4 10"),
-        5,
-        "the edge between vertices 1 and 2 (from 0) has only one arc",
+        7,
+        "the edge between vertices 0 and 2 (from 0) has only one arc",
     );
     check(grf, &GRF.replace("7 20", "7 10"), 4, "vertex 10 is its own neighbor");
     check(grf, "0 2 2 0 0 2 1 1 0", 1, "the edge between vertices 0 and 1 (from 0) is there twice");

@@ -25,6 +25,9 @@ const MAX_WALKED: usize = 200_000_000;
 const OBJECTS: usize = 24;
 const PARTNERS: usize = 16;
 
+/// Objects, and the blocks they go to.
+type Moves = Vec<(u32, u32)>;
+
 /// Lowers the load of the busiest link of a placement in the last layer; gives its load, in weights, before and after.
 pub(crate) fn relieve<M: Metric>(
     problem: &Problem,
@@ -53,7 +56,7 @@ pub(crate) fn relieve<M: Metric>(
         if most == 0 || traffic.walked > MAX_WALKED {
             break;
         }
-        let mut best: Option<(u64, i64, Vec<(u32, u32)>)> = None;
+        let mut best: Option<(u64, i64, Moves)> = None;
         for v in traffic.over(link, block_of) {
             let here = block_of[v as usize];
             board.look(v as usize, block_of, &mut scratch);
@@ -85,13 +88,7 @@ pub(crate) fn relieve<M: Metric>(
 }
 
 /// How `v` can get into `block`: alone if there is room, or in exchange for somebody.
-fn ways<M: Metric>(
-    board: &Board<M>,
-    loads: &[i64],
-    block_of: &[u32],
-    v: u32,
-    block: u32,
-) -> Vec<Vec<(u32, u32)>> {
+fn ways<M: Metric>(board: &Board<M>, loads: &[i64], block_of: &[u32], v: u32, block: u32) -> Vec<Moves> {
     let load = |v: u32| board.graph.loads[v as usize];
     let here = block_of[v as usize];
     let room = |block: u32| board.capacity[block as usize] - loads[block as usize];

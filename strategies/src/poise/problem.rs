@@ -183,12 +183,11 @@ fn volumes(
         },
     };
     let pairs = || {
-        let ends = database.edges.iter().filter_map(|edge| {
+        database.edges.iter().filter_map(|edge| {
             let (a, b) = (vertex(edge.from)?, vertex(edge.to)?);
             let matters = a != b && edge.bytes > 0 && (a.min(b) as usize) < movable;
             matters.then_some((a as usize, b as usize, edge.bytes))
-        });
-        ends
+        })
     };
     let (mut unit, mut total, mut count) = (0, 0u128, 0usize);
     let mut starts = vec![0u32; vertices + 1];

@@ -20,7 +20,6 @@ use super::problem::Problem;
 use super::repair::repair;
 use super::settings::Settings;
 use super::swaps;
-use super::v_cycle;
 use crate::random::generator;
 
 /// With at most so many objects per PE, blocks next to one's own are candidates although no neighbor is there.
@@ -31,7 +30,7 @@ const FEW_OBJECTS_PER_BLOCK: usize = 64;
 const MANY_VERTICES: usize = 200_000;
 
 /// Rounds of localized search in the last layer, and in those before.
-const LAST_ROUNDS: usize = 3;
+const LAST_ROUNDS: usize = 5;
 const ROUNDS: usize = 2;
 
 /// Passes of greedy refinement in the last layer, and in those before.
@@ -73,15 +72,13 @@ pub(crate) fn map(problem: &Problem, settings: &Settings, seed: u64) -> Vec<u32>
         attempts.dedup_by(|a, b| a.0 == b.0);
         if layer == settings.beam_layers.min(layers - 1) {
             attempts.truncate(1);
-            let seed = seed.wrapping_add(layer as u64);
-            v_cycle::refine(problem, settings, layer, settings.beam_cycles, &mut attempts[0].1, seed);
         }
         kept = attempts.into_iter().map(|attempt| attempt.1).collect();
     }
     kept.swap_remove(0)
 }
 
-/// All in the only block of the first layer, refined where that is the last one too.
+/// All in the only block of the first layer.
 fn start(problem: &Problem) -> Vec<u32> {
     vec![0; problem.graph.vertices()]
 }
@@ -134,9 +131,7 @@ fn split(
     let mut below = vec![NONE; graph.vertices()];
     problem.anchors_in(layer).zip(movable..).for_each(|(block, anchor)| below[anchor] = block);
     let mut settings = *settings;
-    if layer <= settings.beam_layers {
-        settings.effort = settings.beam_effort;
-    } else if blocks > settings.repeat_blocks {
+    if blocks > settings.repeat_blocks {
         settings.effort.repeats = 1;
     }
     for level in levels(graph, above, blocks, movable) {

@@ -53,18 +53,10 @@ impl Ingredient {
 
     /// What is left without it.
     fn out_of(self, settings: Settings) -> Settings {
-        let Settings { effort, beam_effort, .. } = settings;
+        let effort = settings.effort;
         match self {
-            Ingredient::Tries => Settings {
-                effort: Effort { tries: 1, ..effort },
-                beam_effort: Effort { tries: 1, ..beam_effort },
-                ..settings
-            },
-            Ingredient::Repeats => Settings {
-                effort: Effort { repeats: 1, ..effort },
-                beam_effort: Effort { repeats: 1, ..beam_effort },
-                ..settings
-            },
+            Ingredient::Tries => Settings { effort: Effort { tries: 1, ..effort }, ..settings },
+            Ingredient::Repeats => Settings { effort: Effort { repeats: 1, ..effort }, ..settings },
             Ingredient::Search => Settings { patience: 0, ..settings },
             Ingredient::Beam => Settings { beam_layers: 0, ..settings },
             Ingredient::Cycles => Settings { v_cycles: 0, ..settings },
@@ -112,10 +104,6 @@ pub(crate) struct Settings {
     pub beam_layers: usize,
     /// How many.
     pub beam_tries: usize,
-    /// How hard their bisections try.
-    pub beam_effort: Effort,
-    /// Times the best of them is coarsened and refined again.
-    pub beam_cycles: usize,
     /// One object per PE: mappings that are searched from.
     pub starts: usize,
     /// One object per PE: work of tabu search from each start, in iterations times the square of the PEs.
@@ -134,13 +122,11 @@ impl Quality {
             v_cycles: 0,
             beam_layers: 4,
             beam_tries: 2,
-            beam_effort: Effort::THOROUGH,
-            beam_cycles: 0,
             starts: 8,
             tabu_work: 3_000_000,
             anneal_steps: 2000,
         };
-        let preset = match self {
+        match self {
             Quality::Fast => Settings {
                 effort: Effort { tries: 2, ..default.effort },
                 repeat_blocks: 16,
@@ -154,46 +140,16 @@ impl Quality {
             Quality::Default => default,
             Quality::Best => Settings {
                 patience: 40,
-                restarts: 4,
+                restarts: 2,
                 v_cycles: 1,
-                starts: 16,
-                tabu_work: 6_000_000,
+                beam_layers: 5,
+                beam_tries: 4,
+                tabu_work: 10_000_000,
                 anneal_steps: 10_000,
                 ..default
             },
             Quality::Without(Ingredient::Cycles) => Ingredient::Cycles.out_of(Quality::Best.settings()),
             Quality::Without(ingredient) => ingredient.out_of(default),
-        };
-        preset.tuned()
-    }
-}
-
-impl Settings {
-    // TUNING
-    fn tuned(mut self) -> Settings {
-        let Ok(text) = std::env::var("P") else { return self };
-        for pair in text.split(',').filter(|p| !p.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap();
-            let v: usize = value.parse().unwrap();
-            match key {
-                "tries" => self.effort.tries = v,
-                "rep" => self.effort.repeats = v,
-                "below" => self.effort.repeat_below = v,
-                "wtop" => self.repeat_blocks = v,
-                "pat" => self.patience = v,
-                "restarts" => self.restarts = v,
-                "v" => self.v_cycles = v,
-                "bl" => self.beam_layers = v,
-                "bt" => self.beam_tries = v,
-                "tabu" => self.tabu_work = v,
-                "brep" => self.beam_effort.repeats = v,
-                "btries" => self.beam_effort.tries = v,
-                "bv" => self.beam_cycles = v,
-                "starts" => self.starts = v,
-                "sa" => self.anneal_steps = v,
-                _ => panic!(),
-            }
         }
-        self
     }
 }

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 
-use super::bisect::{Effort, Halves, bisect};
 use super::balancer::sentence;
+use super::bisect::{Effort, Halves, bisect};
 use super::bound::cost_bound;
 use super::csr::{Csr, Half};
 use super::distance::with_metric;
@@ -278,7 +278,8 @@ fn mappings_are_near_the_best_known() {
 #[test]
 fn a_sentence_says_what_was_gained_and_what_could_be() {
     let say = |before, after, least| {
-        let notes = [("PoiseLB hop-bytes before", before), ("hop-bytes after", after), ("hop-bytes at least", least)];
+        let notes =
+            [("PoiseLB hop-bytes before", before), ("hop-bytes after", after), ("hop-bytes at least", least)];
         sentence(&notes.map(|(name, value)| (name.to_string(), value))).expect("they are of this strategy")
     };
     let fell = "Hop-bytes fell to 54 % of what they were; no placement with balanced loads gets below 31 %.";

@@ -30,7 +30,8 @@ pub fn bisect_exactly(graph: &Graph, first: usize, seed: u64) -> Vec<u8> {
     let unit = total.div_ceil(u128::from(u32::MAX)).max(1);
     let mut csr = Csr::with_capacity(graph.vertices());
     for v in 0..graph.vertices() {
-        let half = |(to, weight): (usize, u64)| Half { to: to as u32, weight: (u128::from(weight) / unit) as u32 };
+        let half =
+            |(to, weight): (usize, u64)| Half { to: to as u32, weight: (u128::from(weight) / unit) as u32 };
         csr.push(1, graph.neighbors(v).map(half));
     }
     bisect(&Halves::exact(&csr, first as i64), &Effort::THOROUGH, &mut generator(seed, BISECT_STREAM))

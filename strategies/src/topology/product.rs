@@ -172,6 +172,15 @@ impl Topology for Product {
         Some(tree(&self.network).over(&tree(&self.node)))
     }
 
+    fn shape(&self) -> Shape {
+        Shape::Product {
+            network: Box::new(self.network.shape()),
+            node: Box::new(self.node.shape()),
+            cores: self.cores,
+            places: (0..self.pes() as u32).collect(),
+        }
+    }
+
     fn host(&self, pe: usize) -> Option<&str> {
         self.network.host(self.place(pe).0)
     }
@@ -182,15 +191,6 @@ impl Topology for Product {
 
     fn grid_position(&self, pe: usize) -> Option<Vec<usize>> {
         self.network.grid_position(self.place(pe).0)
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::Product {
-            network: Box::new(self.network.shape()),
-            node: Box::new(self.node.shape()),
-            cores: self.cores,
-            places: (0..self.pes() as u32).collect(),
-        }
     }
 }
 

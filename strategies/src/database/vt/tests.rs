@@ -70,8 +70,9 @@ fn phases_are_steps_and_ranks_are_pes() {
 
 /// The texts that are written of a dump.
 fn again(dump: &Dump) -> Vec<RankText> {
+    let encoder = Encoder::new(dump).expect("a whole dump");
     let text =
-        |rank| RankText { name: format!("data.{rank}.json"), text: encode(dump, rank).expect("a rank") };
+        |rank| RankText { name: format!("data.{rank}.json"), text: encoder.text(rank).expect("a rank") };
     (0..dump.steps[0].pes.len()).map(text).collect()
 }
 

@@ -13,7 +13,7 @@ use super::KIND;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Group {
     Collection(u64),
-    ObjectGroup(u64),
+    Objgroup(u64),
     /// A handler by itself.
     None,
 }
@@ -23,7 +23,7 @@ impl Group {
     pub(super) fn name(&self) -> String {
         match self {
             Group::Collection(id) => format!("collection {id}"),
-            Group::ObjectGroup(id) => format!("objgroup {id}"),
+            Group::Objgroup(id) => format!("objgroup {id}"),
             Group::None => "handlers".into(),
         }
     }
@@ -32,7 +32,7 @@ impl Group {
     fn of(name: &str) -> Option<Group> {
         let numbered = |word| name.strip_prefix(word).and_then(|id: &str| id.parse().ok());
         let collection = numbered("collection ").map(Group::Collection);
-        let group = collection.or(numbered("objgroup ").map(Group::ObjectGroup));
+        let group = collection.or(numbered("objgroup ").map(Group::Objgroup));
         group.or((name == "handlers").then_some(Group::None)).filter(|group| group.name() == name)
     }
 }
@@ -81,24 +81,71 @@ impl Extras {
     }
 }
 
-/// The text of the file of a rank, one of the PEs of the steps.
-///
-/// # Errors
-/// When a step is not consistent, or steps have different numbers of PEs.
-pub fn encode(dump: &Dump, rank: usize) -> Result<Vec<u8>, Refused> {
-    let pes = dump.steps.first().map_or(0, |database| database.pes.len());
-    let (mut phases, groups) = (Vec::new(), groups(dump));
-    for database in &dump.steps {
-        let step = database.step;
-        database.check().map_err(|error| Refused(format!("cannot hold step {step}: {error}")))?;
-        if database.pes.len() != pes {
+/// The texts of the files of all ranks, which are the PEs of the steps.
+pub struct Encoder<'a> {
+    dump: &'a Dump,
+    /// What the arrays are to vt.
+    groups: Option<Vec<Group>>,
+    /// By step, then by rank: the positions of what a rank has.
+    parts: Vec<Vec<RankPart>>,
+}
+
+#[derive(Clone, Default)]
+struct RankPart {
+    objects: Vec<u32>,
+    /// Those that it sends on, as in vt.
+    edges: Vec<u32>,
+}
+
+impl<'a> Encoder<'a> {
+    /// Of all steps of `dump`.
+    ///
+    /// # Errors
+    /// When a step is not consistent, or steps have different numbers of PEs.
+    pub fn new(dump: &'a Dump) -> Result<Self, Refused> {
+        let pes = dump.steps.first().map_or(0, |database| database.pes.len());
+        let mut parts = Vec::with_capacity(dump.steps.len());
+        for database in &dump.steps {
+            let step = database.step;
+            database.check().map_err(|error| Refused(format!("cannot hold step {step}: {error}")))?;
             let found = database.pes.len();
-            return Err(Refused(format!(
-                "cannot hold step {step}: it has {found} PEs, and the first has {pes}"
-            )));
+            if found != pes {
+                return Err(Refused(format!(
+                    "cannot hold step {step}: it has {found} PEs, and the first has {pes}"
+                )));
+            }
+            let mut ranks = vec![RankPart::default(); pes];
+            let placement = database.placement();
+            for (object, &pe) in (0..).zip(&placement) {
+                ranks[pe as usize].objects.push(object);
+            }
+            for (position, edge) in (0..).zip(&database.edges) {
+                ranks[edge.from.pe(&placement) as usize].edges.push(position);
+            }
+            parts.push(ranks);
         }
-        phases.push(phase(database, rank, groups.as_deref()));
+        Ok(Encoder { dump, groups: groups(dump), parts })
     }
+
+    /// The text of a rank's file.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON, which a consistent dump can.
+    pub fn text(&self, rank: usize) -> Result<Vec<u8>, Refused> {
+        let steps = self.dump.steps.iter().zip(&self.parts);
+        let phases: Vec<Value> = steps
+            .map(|(database, parts)| phase(database, rank, &parts[rank], self.groups.as_deref()))
+            .collect();
+        let document = json!({ "type": KIND, "metadata": metadata(self.dump, rank), "phases": phases });
+        let mut text =
+            serde_json::to_vec(&document).map_err(|error| Refused(format!("cannot be written: {error}")))?;
+        text.push(b'\n');
+        Ok(text)
+    }
+}
+
+/// What is said of a rank and of all phases.
+fn metadata(dump: &Dump, rank: usize) -> Value {
     let skipped = skipped(dump);
     let mut metadata = json!({
         "type": KIND,
@@ -114,11 +161,7 @@ pub fn encode(dump: &Dump, rank: usize) -> Result<Vec<u8>, Refused> {
     if speed != 1.0 {
         metadata["rank_alpha"] = json!(1.0 / speed);
     }
-    let document = json!({ "type": KIND, "metadata": metadata, "phases": phases });
-    let mut text =
-        serde_json::to_vec(&document).map_err(|error| Refused(format!("cannot be written: {error}")))?;
-    text.push(b'\n');
-    Ok(text)
+    metadata
 }
 
 /// The same bytes compressed.
@@ -167,7 +210,7 @@ fn groups(dump: &Dump) -> Option<Vec<Group>> {
 }
 
 /// What a rank has of a step.
-fn phase(database: &Database, rank: usize, groups: Option<&[Group]>) -> Value {
+fn phase(database: &Database, rank: usize, part: &RankPart, groups: Option<&[Group]>) -> Value {
     let group = |object: &Object| match groups.and_then(|groups| groups.get(object.array as usize)) {
         Some(&group) => group,
         None => Group::Collection(u64::from(object.array)),
@@ -178,7 +221,7 @@ fn phase(database: &Database, rank: usize, groups: Option<&[Group]>) -> Value {
         });
         match group(object) {
             Group::Collection(id) => entity["collection_id"] = json!(id),
-            Group::ObjectGroup(id) => entity["objgroup_id"] = json!(id),
+            Group::Objgroup(id) => entity["objgroup_id"] = json!(id),
             Group::None => (),
         }
         if !object.index.coordinates().is_empty() {
@@ -195,30 +238,23 @@ fn phase(database: &Database, rank: usize, groups: Option<&[Group]>) -> Value {
         }
         task
     };
-    let here = database.objects.iter().filter(|object| object.pe as usize == rank);
+    let here = part.objects.iter().map(|&position| &database.objects[position as usize]);
     let end = |end: End| match end {
         End::Object(object) => entity(&database.objects[object as usize]),
         End::Pe(pe) => json!({ "type": "node", "id": pe, "migratable": false }),
     };
     let mut communications = Vec::new();
-    for edge in &database.edges {
+    for edge in part.edges.iter().map(|&position| &database.edges[position as usize]) {
         let kind = match (edge.from, edge.to) {
             (End::Object(_), End::Object(_)) => "SendRecv",
             (End::Object(_), End::Pe(_)) => "CollectionToNode",
             (End::Pe(_), End::Object(_)) => "NodeToCollection",
             (End::Pe(_), End::Pe(_)) => continue,
         };
-        // The sender's rank writes it down, as in vt.
-        let sender = match edge.from {
-            End::Object(object) => database.objects[object as usize].pe,
-            End::Pe(pe) => pe,
-        };
-        if sender as usize == rank {
-            communications.push(json!({
-                "type": kind, "from": end(edge.from), "to": end(edge.to), "messages": edge.messages,
-                "bytes": edge.bytes as f64,
-            }));
-        }
+        communications.push(json!({
+            "type": kind, "from": end(edge.from), "to": end(edge.to), "messages": edge.messages,
+            "bytes": edge.bytes as f64,
+        }));
     }
     let mut extras = Extras::new(&database.pes[rank]);
     extras.communication_recorded = database.communication_recorded;

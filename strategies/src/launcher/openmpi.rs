@@ -1,0 +1,72 @@
+//! Rankfiles of Open MPI (`mpirun --map-by rankfile:file=FILE`; before version 5 `--rankfile FILE`): a line
+//! `rank 3=cx17 slot=1` per rank.
+//!
+//! Where the machine does not name hosts, `+n2` stands for node 2 (from 0) of the allocation. A slot is a core of
+//! the node, counted through all of its sockets. Empty lines and lines that begin with `#` do not count.
+
+use std::fmt::Write as _;
+
+use super::{Fault, Format, Job, Place, Said, Slots, each_once};
+
+/// `openmpi` for the table of formats.
+pub const FORMAT: Format = Format {
+    name: "openmpi",
+    help: "A rankfile of Open MPI (mpirun --map-by rankfile:file=FILE). Says hosts and slots; +n2 is node 2 where the \
+           machine names no hosts.",
+    write,
+    read,
+    has_slots: true,
+};
+
+fn write(job: &Job) -> Result<String, String> {
+    let slots = job.slots;
+    let has_hosts = slots.hosts().is_ok();
+    let mut text = String::new();
+    for (rank, (node, slot)) in job.node_slots().enumerate() {
+        let host = if has_hosts { slots.host(node)?.to_string() } else { format!("+n{node}") };
+        let _ = writeln!(text, "rank {rank}={host} slot={slot}");
+    }
+    Ok(text)
+}
+
+fn read(text: &str, slots: &Slots) -> Result<Said, Fault> {
+    let hosts = slots.hosts();
+    let mut said = Vec::new();
+    for (line, text) in (1..).zip(text.lines().map(str::trim)) {
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        let expected = || (line, format!("expected `rank N=HOST slot=N`, found `{text}`"));
+        let after = text.strip_prefix("rank").filter(|rest| rest.starts_with(char::is_whitespace));
+        let (rank, rest) = after.and_then(|rest| rest.split_once('=')).ok_or_else(expected)?;
+        let rank: u64 = rank.trim().parse().map_err(|_| expected())?;
+        let (host, slot) = rest.trim().split_once(char::is_whitespace).ok_or_else(expected)?;
+        let (key, slot) = slot.split_once('=').ok_or_else(expected)?;
+        let slot = slot.trim();
+        if !["slot", "slots"].contains(&key.trim()) {
+            return Err(expected());
+        }
+        let slot: u64 = slot.parse().map_err(|_| match slot.contains([':', '-', ',', '*']) {
+            true => (
+                line,
+                format!(
+                    "slot={slot} is not one core; write the core, counted through the sockets of its host"
+                ),
+            ),
+            false => expected(),
+        })?;
+        let node = match (host.strip_prefix("+n"), &hosts) {
+            (Some(number), _) => {
+                number.parse().ok().filter(|&node| node < slots.nodes()).ok_or_else(|| {
+                    (line, format!("there is no node {host}; nodes are +n0 to +n{}", slots.nodes() - 1))
+                })?
+            }
+            (None, Ok(hosts)) => *hosts.get(host).ok_or_else(|| {
+                (line, format!("the machine has no host {host}; is it another machine's file?"))
+            })?,
+            (None, Err(reason)) => return Err((line, format!("host {host} is not known: {reason}"))),
+        };
+        said.push((rank, Place::Slot(node, slot), line));
+    }
+    each_once(said)
+}
