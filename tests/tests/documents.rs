@@ -161,6 +161,13 @@ fn map_starts_where_it_is_told_and_leaves_what_is_fixed() {
         let lines: Vec<&str> = mapping.lines().collect();
         assert_eq!((lines.len(), lines[0], lines[7]), (8, "3", "0"), "{balancer}");
     }
+    let told = |line: &str| place.run(&format!("map --graph ring:8 --topology torus:4 {line}")).result();
+    assert!(
+        told("--fixed some.fixed --output default.map").contains("\nPoiseLB took "),
+        "it maps by default"
+    );
+    assert_eq!(place.text("default.map").lines().next(), Some("3"));
+    assert!(told("--imbalance 0.5").contains("\nPoiseLB:imbalance=0.5 took "), "which knows an imbalance");
     let spread = "map --graph ring:8 --topology flat:4 --balancer RandomLB --seed 5 --output";
     for file in ["a.map", "b.map"] {
         place.run(&format!("{spread} {file}")).result();

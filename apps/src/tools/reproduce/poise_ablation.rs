@@ -182,8 +182,8 @@ fn run(options: &Options) -> anyhow::Result<FigureResult> {
         (0..if options.small { 1 } else { 3 }).map(|seed| options.seed.wrapping_add(seed)).collect();
     let alone = ThreadPoolBuilder::new().num_threads(1).build()?;
     let all = options.sweep(instances(options)?, |instance| {
-        let taken: anyhow::Result<Vec<Taken>> = alone
-            .install(|| variants.iter().map(|(variant, _)| take(&instance, variant, &seeds)).collect());
+        let taken: anyhow::Result<Vec<Taken>> =
+            alone.install(|| variants.iter().map(|(variant, _)| take(&instance, variant, &seeds)).collect());
         Ok((instance, taken?))
     })?;
     let mut rows = Rows::new([
@@ -228,8 +228,13 @@ fn run(options: &Options) -> anyhow::Result<FigureResult> {
             };
             let most = of_set.iter().max_by(|a, b| a.1.total_cmp(&b.1));
             let Some(most) = most.map(|most| (most.0.clone(), most.1)) else { continue };
-            let ratio =
-                Ratio { variant, set, hop_bytes: mean(|ratio| ratio.1), seconds: mean(|ratio| ratio.2), most };
+            let ratio = Ratio {
+                variant,
+                set,
+                hop_bytes: mean(|ratio| ratio.1),
+                seconds: mean(|ratio| ratio.2),
+                most,
+            };
             rows.push([
                 Cell::Text(format!("(all: {set})")),
                 Cell::Nothing,
@@ -261,7 +266,8 @@ fn chart(ratios: &[Ratio]) -> Chart {
 }
 
 fn criteria(variants: &[(&'static str, &'static str)], ratios: &[Ratio]) -> Vec<Criterion> {
-    let left_out = variants.iter().filter(|(variant, _)| variant.starts_with("no-") || *variant == "best-once");
+    let left_out =
+        variants.iter().filter(|(variant, _)| variant.starts_with("no-") || *variant == "best-once");
     let pays = |&(variant, beside): &(&'static str, &'static str)| {
         let of_variant = || ratios.iter().filter(move |ratio| ratio.variant == variant);
         let worth = of_variant().map(|ratio| ratio.hop_bytes - 1.0).fold(f64::NEG_INFINITY, f64::max);

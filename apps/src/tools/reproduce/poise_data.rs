@@ -27,7 +27,8 @@ pub(super) fn of_folder(
 ) -> anyhow::Result<Vec<Named>> {
     let shown = folder.display();
     let remedy = "name a folder that can be read with --data, or leave it out";
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read the folder `{shown}`; {remedy}"))?;
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read the folder `{shown}`; {remedy}"))?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.is_file() && wanted(path));
     paths.sort();
@@ -62,7 +63,8 @@ pub(super) fn stencil(side: usize, seed: u64) -> anyhow::Result<Named> {
     for (number, object) in database.objects.iter_mut().enumerate() {
         let noise = 0.8 + 0.4 * drawn(seed, number);
         let interrupted = mixed(mixed(seed) ^ (count + number) as u64).is_multiple_of(256);
-        object.load_seconds = 1e-4 * if interrupted { noise + 6.0 * drawn(seed, 2 * count + number) } else { noise };
+        object.load_seconds =
+            1e-4 * if interrupted { noise + 6.0 * drawn(seed, 2 * count + number) } else { noise };
     }
     // Two on one PE, so that the machine is far out of balance and not far from what can be reached.
     database.objects[count / 3].load_seconds = 12.3e-4;

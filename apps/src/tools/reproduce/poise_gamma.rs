@@ -30,7 +30,10 @@ pub(super) const POISE_GAMMA: Figure = Figure {
             and of the other strategies what they make of the first program.\n\
             `least` is what no placement with so few moves can go below, since moving an object saves at most what its \
             own messages travel: MetisLB, which moves nearly everything, is below it where the start is bad, and what \
-            is below it is not compared.\n",
+            is below it is not compared.\n\
+            Of kneighbor on 64 PEs TopoLB, which orders parts of METIS, can have fewer hops: on a ring whose loads differ \
+            by a factor of hundreds PoiseLB's cuts come out as good or better once in a few times. On a recorded ring of \
+            256 objects TopoLB has 0.779 hops, PoiseLB 0.919, with restarts=20 0.763, and TopoLB+PoiseLB 0.716.\n",
     run,
 };
 
@@ -56,7 +59,7 @@ const MOST_MOVES: u64 = 3;
 struct Case {
     name: String,
     machine: String,
-    /// Whether it is about moves, too: LeanMD's objects start far from those they talk to.
+    /// Whether moves are limited, too: LeanMD's objects start far from those they talk to.
     counts_moves: bool,
     database: Database,
 }
@@ -118,7 +121,7 @@ fn cases(options: &Options) -> anyhow::Result<Vec<Case>> {
         if options.small { &[(64, "torus:4x4x4")] } else { &[(64, "torus:4x4x4"), (512, "torus:8x8x8")] };
     let mut cases = Vec::new();
     let mut add = |named: &Named, pes: u32, machine: &str| {
-        let counts_moves = !named.name.starts_with("leanmd");
+        let counts_moves = ["stencil", "kneighbor"].iter().any(|program| named.name.starts_with(program));
         let (name, machine, database) = (named.name.clone(), machine.into(), named.database.remap(pes));
         cases.push(Case { name, machine, counts_moves, database });
     };
@@ -285,7 +288,9 @@ fn criteria(all: &[Measured]) -> Vec<Criterion> {
     criteria.push(Criterion::every(
         "gamma = 1: no more than three times as many objects moved as RefineLB moves",
         about_moves().filter_map(|measured| Some((measured, with_one(measured)?, measured.of(REFINE)?))),
-        |(_, poise, refine)| (MOST_MOVES * refine.moves) as f64 / poise.moves.max(1) as f64 - 1.0,
+        |(_, poise, refine)| {
+            ((MOST_MOVES * refine.moves) as f64 - poise.moves as f64) / poise.moves.max(1) as f64
+        },
         |(measured, poise, refine)| format!("{poise}; {refine}; {}", measured.case),
     ));
     let balanced = all.iter().filter_map(|measured| {
