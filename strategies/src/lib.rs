@@ -15,6 +15,7 @@
 //! - [`balance`]: strategies that look at load;
 //! - [`mapping`]: strategies that look at the machine;
 //! - [`launcher`]: files that tell launchers of processes where ranks go;
+//! - [`poise`]: the strategy that weighs hops, loads and migrations together;
 //! - [`network`]: how long messages take on a machine's links;
 //! - [`replay`]: what other strategies would have done at a recorded step;
 //! - [`registry`]: every strategy by name, its parameters and its help;
@@ -36,6 +37,7 @@ pub mod mapping;
 pub mod network;
 mod params;
 pub mod partition;
+pub mod poise;
 mod random;
 pub mod registry;
 pub mod replay;

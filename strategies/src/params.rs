@@ -172,6 +172,18 @@ impl Params {
         Err(self.bad("imbalance", &imbalance.to_string(), expected))
     }
 
+    /// Whether the value is `on`.
+    ///
+    /// # Errors
+    /// If it is not `on` or `off`.
+    pub fn take_switch(&mut self, key: &str) -> Result<bool, ParamError> {
+        match self.take::<String>(key)?.as_str() {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            value => Err(self.bad(key, value, "it is `on` or `off`")),
+        }
+    }
+
     /// A finite number above 0, or none if the value is the word `otherwise`.
     ///
     /// # Errors

@@ -12,9 +12,11 @@ use crate::balance::{
     rec_bipart, refine, refine_comm, refine_swap, rotate, tempered,
 };
 use crate::mapping::{
-    refine_topolb, tmlb_min_weight, tmlb_tree_based, topocentlb, topolb, treematch, treematch_const,
+    hier_topo_map, libtopomap, refine_topolb, tmlb_min_weight, tmlb_tree_based, topocentlb, topolb,
+    treematch, treematch_const,
 };
 pub use crate::params::{Param, ParamError, Params};
+use crate::poise::balancer;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 /// Every strategy, in the order help lists them.
@@ -30,9 +32,12 @@ pub const ALL: &[&Named] = &[
     &rec_bipart::NAMED,
     &distributed::NAMED,
     &tempered::NAMED,
+    &balancer::NAMED,
     &topolb::NAMED,
     &topocentlb::NAMED,
     &refine_topolb::NAMED,
+    &hier_topo_map::NAMED,
+    &libtopomap::NAMED,
     &treematch::NAMED,
     &treematch_const::NAMED,
     &tmlb_min_weight::NAMED,

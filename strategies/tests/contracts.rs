@@ -42,6 +42,9 @@ const MORE: &[&str] = &[
     "DistributedLB:imbalance=0,known=1",
     "TemperedLB:knowledge=Complete,criterion=Grapevine,trials=2",
     "TemperedLB:transfer=SwapClusters,ordering=SmallObjects",
+    "PoiseLB:quality=fast,gamma=1,links=on",
+    "PoiseLB:quality=best,gamma=0.1,restarts=2,imbalance=0.3",
+    "GreedyLB+PoiseLB:quality=fast,imbalance=0",
 ];
 
 /// Strategies that never make the most loaded PE heavier.

@@ -221,7 +221,7 @@ fn array_name(database: &Database, array: u32) -> String {
 }
 
 /// `Block[3, 4]`; an object whose index is unknown goes by its id, `array 2#17`.
-fn end_name(database: &Database, end: End) -> String {
+pub(super) fn end_name(database: &Database, end: End) -> String {
     match end {
         End::Pe(pe) => format!("PE {pe}"),
         End::Object(object) => {

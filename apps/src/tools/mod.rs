@@ -21,6 +21,7 @@ use equipoise_strategies::trace::TraceError;
 
 mod convert;
 mod evaluate;
+mod explain;
 mod input;
 mod inspect;
 mod launcher;
@@ -39,6 +40,8 @@ pub enum Tool {
     Map(map::Args),
     /// Says what a mapping costs
     Evaluate(evaluate::Args),
+    /// Says what a mapping gains, and what it leaves: distances, heavy edges, hot links
+    Explain(explain::Args),
     /// Compares what balancers would have done at recorded load-balancing steps
     Replay(replay::Args),
     /// Shows what is in a database or a task graph
@@ -64,6 +67,7 @@ pub fn run(tool: Tool) -> anyhow::Result<()> {
     let done = match tool {
         Tool::Map(args) => args.run(),
         Tool::Evaluate(args) => args.run(),
+        Tool::Explain(args) => args.run(),
         Tool::Replay(args) => args.run(),
         Tool::Inspect(args) => args.run(),
         Tool::Convert(args) => args.run(),

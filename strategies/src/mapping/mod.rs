@@ -7,6 +7,8 @@ use crate::partition::groups::{By, Grouping, Groups};
 use crate::registry::{ParamError, Params};
 use crate::{Assignment, Database, Topology};
 
+pub mod hier_topo_map;
+pub mod libtopomap;
 pub mod refine_topolb;
 pub mod tmlb_min_weight;
 pub mod tmlb_tree_based;

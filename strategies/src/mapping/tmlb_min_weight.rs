@@ -55,14 +55,9 @@ pub const NAMED: Named = Named {
     ],
     needs_communication: true,
     make: |params: &mut Params| {
-        let matching = match &*params.take::<String>("matching")? {
-            "on" => true,
-            "off" => false,
-            other => return Err(params.bad("matching", other, "it is `on` or `off`")),
-        };
         Ok(Box::new(TmlbMinWeight {
             affinity: params.take("affinity")?,
-            matching,
+            matching: params.take_switch("matching")?,
             surplus: params.take("surplus")?,
             restarts: take_count(params, "restarts", MAX_TRIES)?,
         }))

@@ -75,6 +75,47 @@ pub fn partition(
     Ok(part_of)
 }
 
+/// Cuts `graph` in two sides, 0 and 1, whose weights are about in the proportion of `shares`.
+///
+/// # Errors
+/// As [`partition`].
+///
+/// # Panics
+/// When there is another number of weights than vertices.
+pub fn bisect(
+    graph: &Graph,
+    weights: &[u32],
+    shares: [u64; 2],
+    seed: u64,
+) -> Result<Vec<u32>, StrategyError> {
+    assert_eq!(weights.len(), graph.vertices(), "every vertex has a weight");
+    let total = shares[0] + shares[1];
+    // METIS refuses to leave a side empty, and prints where it cannot help it.
+    if shares.contains(&0)
+        || graph.vertices() < 4
+        || graph.edges() == 0
+        || weights.iter().all(|&weight| weight == 0)
+    {
+        return Ok(in_order(weights, shares));
+    }
+    let shares = shares.map(|share| share as f32 / total as f32);
+    call(graph, weights, &shares, 0.0, Method::Recursive, seed)
+        .map_err(|error| StrategyError(format!("METIS cannot bisect these objects: {error}")))
+}
+
+/// The side of every vertex when the first are on side 0 until it is full.
+fn in_order(weights: &[u32], shares: [u64; 2]) -> Vec<u32> {
+    let mut left = shares[0];
+    let side = |&weight: &u32| match left.checked_sub(u64::from(weight)) {
+        Some(rest) => {
+            left = rest;
+            0
+        }
+        None => 1,
+    };
+    weights.iter().map(side).collect()
+}
+
 type Failure = Box<dyn std::error::Error>;
 
 /// A part of the graph that is to be cut into the parts `first..first + parts`.

@@ -5,6 +5,7 @@
 //! - [`correct`]: makes parts of a partition as light, or as large, as they must be;
 //! - `constrained`: parts of exactly given sizes, by TreeMatch's randomised search;
 //! - [`exchange`]: the same by exchanges, where parts have few vertices;
+//! - [`exact`]: parts of given sizes, by bisections;
 //! - [`groups`]: the groups of movable objects that a mapping strategy places as wholes;
 //! - [`matching`]: who gets what, at the least cost in all.
 //!
@@ -12,6 +13,7 @@
 
 pub(crate) mod constrained;
 pub mod correct;
+pub mod exact;
 pub mod exchange;
 pub mod greedy;
 pub mod groups;

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::spec::{as_part, from_file, keyed};
-use super::{Fault, Hierarchy, Link, Topology, rename};
+use super::{Fault, Hierarchy, Link, Shape, Topology, rename};
 use crate::random::{below, generator};
 
 /// What help says of allocations.
@@ -214,6 +214,10 @@ impl Topology for Allocation {
 
     fn hierarchy(&self) -> Option<Hierarchy> {
         Some(self.machine.hierarchy()?.keep(&self.nodes))
+    }
+
+    fn shape(&self) -> Shape {
+        self.machine.shape().keep(&self.nodes)
     }
 
     fn cpu_of(&self, pe: usize) -> Option<usize> {

@@ -20,7 +20,8 @@
 use std::sync::Arc;
 
 use super::{
-    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Topology, Tree, count_links, per_level,
+    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Shape, Topology, Tree, count_links,
+    per_level,
 };
 
 /// `fattree:..` for the table of machines.
@@ -247,6 +248,10 @@ impl Topology for FatTree {
 
     fn hierarchy(&self) -> Option<Hierarchy> {
         self.tree.hierarchy()
+    }
+
+    fn shape(&self) -> Shape {
+        self.hierarchy().map_or(Shape::Any, Shape::Tree)
     }
 }
 

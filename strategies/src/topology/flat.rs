@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Topology, count_pes};
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Shape, Topology, count_pes};
 
 /// `flat:N` for the table of machines.
 pub const KIND: Kind = Kind {
@@ -78,5 +78,9 @@ impl Topology for Flat {
 
     fn hierarchy(&self) -> Option<Hierarchy> {
         Some(Hierarchy::balanced(&[self.pes]))
+    }
+
+    fn shape(&self) -> Shape {
+        self.hierarchy().map_or(Shape::Any, Shape::Tree)
     }
 }

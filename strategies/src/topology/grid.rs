@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, Topology, count_pes};
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, Shape, Topology, count_pes};
 
 /// `torus:8x8x8` for the table of machines.
 pub const TORUS: Kind = Kind {
@@ -186,6 +186,11 @@ impl Topology for Grid {
     fn diameter(&self) -> u32 {
         let farthest = |d: &Dimension| if d.is_ring() { d.size / 2 } else { d.size - 1 };
         self.dimensions.iter().map(|d| farthest(d) as u32).sum()
+    }
+
+    fn shape(&self) -> Shape {
+        let sizes = self.dimensions.iter().map(|d| (d.size, d.is_ring())).collect();
+        Shape::Grid { sizes, nodes: (0..self.pes as u32).collect() }
     }
 
     fn links(&self) -> usize {

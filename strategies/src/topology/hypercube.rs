@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, MAX_PES, Topology};
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, MAX_PES, Shape, Topology};
 
 /// `hypercube:6` for the table of machines.
 pub const KIND: Kind = Kind {
@@ -55,6 +55,10 @@ impl Topology for Hypercube {
 
     fn diameter(&self) -> u32 {
         self.dimensions as u32
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Grid { sizes: vec![(2, false); self.dimensions], nodes: (0..self.pes() as u32).collect() }
     }
 
     fn links(&self) -> usize {

@@ -18,6 +18,7 @@ mod named_tree;
 mod platform;
 mod product;
 mod scotch;
+mod shape;
 mod slurm;
 mod spec;
 mod topograph;
@@ -36,6 +37,7 @@ pub use matrix::DistanceMatrix;
 pub use named_tree::{NamedTree, Part};
 pub use platform::Platform;
 pub use product::Product;
+pub use shape::Shape;
 pub use spec::{Fault, TopologyError, parse};
 pub use tree::Tree;
 
@@ -153,6 +155,11 @@ pub trait Topology: Send + Sync {
     /// The tree whose leaves are its PEs, where the machine is built as one or is a network of nodes.
     fn hierarchy(&self) -> Option<Hierarchy> {
         None
+    }
+
+    /// How its PEs lie: what a mapper that cuts the machine into pieces goes by.
+    fn shape(&self) -> Shape {
+        self.hierarchy().map_or(Shape::Any, Shape::Nested)
     }
 
     /// The operating system's number of the hardware thread that the PE is, on machines that are the one

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use super::spec::as_part;
-use super::{Hierarchy, Link, Topology, count_links, count_pes, rename};
+use super::{Hierarchy, Link, Shape, Topology, count_links, count_pes, rename};
 
 /// What help says of products.
 pub const HELP: (&str, &str) = (
@@ -170,6 +170,15 @@ impl Topology for Product {
         let tree =
             |part: &Arc<dyn Topology>| part.hierarchy().unwrap_or_else(|| Hierarchy::by_number(part.pes()));
         Some(tree(&self.network).over(&tree(&self.node)))
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Product {
+            network: Box::new(self.network.shape()),
+            node: Box::new(self.node.shape()),
+            cores: self.cores,
+            places: (0..self.pes() as u32).collect(),
+        }
     }
 
     fn host(&self, pe: usize) -> Option<&str> {

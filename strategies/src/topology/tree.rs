@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use super::{
-    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Topology, count_pes, per_level,
+    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Shape, Topology, count_pes, per_level,
 };
 
 /// `tree:..` for the table of machines.
@@ -156,5 +156,9 @@ impl Topology for Tree {
     }
     fn hierarchy(&self) -> Option<Hierarchy> {
         Some(Hierarchy::balanced(&self.levels.iter().rev().map(|level| level.arity).collect::<Vec<_>>()))
+    }
+
+    fn shape(&self) -> Shape {
+        self.hierarchy().map_or(Shape::Any, Shape::Tree)
     }
 }

@@ -30,7 +30,7 @@ pub(super) const TOPOLB_TABLE1: Figure = Figure {
     name: "topolb-table1",
     title: "200 Jacobi iterations on 512 BlueGene/L nodes, optimal and random mapping",
     paper: "Agarwal, Sharma, Kalé 2006, table 1",
-    takes: "10 seconds",
+    takes: "a minute",
     notes: "Random is a mean of random mappings. BlueGene/L chooses among shortest ways as it goes, which this network \
             does not. Iterations are simulated until they repeat themselves exactly.",
     run: table1,

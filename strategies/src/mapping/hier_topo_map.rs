@@ -1,0 +1,318 @@
+//! `HierTopoMap`: maps processes to nodes, then, in every node, to its PEs.
+//!
+//! J. Wu, X. Xiong, Z. Lan, "Hierarchical task mapping for parallel applications on supercomputers",
+//! J. Supercomput. 71, 2015, for programs that keep their processes where they are, as MPI programs do. First
+//! what two processes send each other is added up, and they are divided into groups that exchange little, each as
+//! large as a node has PEs (section 3.1; METIS, corrected to these sizes). The groups are mapped along a tree of
+//! the nodes: by recursive tree mapping (algorithm 1), or on grids by recursive bipartitioning (algorithm 2).
+//! Then the processes of every node are mapped along the tree of its PEs, all nodes in parallel (section 3.2).
+//!
+//! Choices where the paper leaves one:
+//! - a node is the right part of a product, or what hangs below the root of a tree; on other machines every PE is
+//!   a node;
+//! - where the machine says its tree it is taken; neighbor joining would find the same (a test says so). Elsewhere
+//!   [`joining`] finds one;
+//! - fewer processes than PEs are made as many by processes that talk to nobody;
+//! - where nodes have different numbers of PEs there are no groups: processes are cut along the trees, as many
+//!   as there are PEs below, and so they are where there are more objects than PEs, by their loads then;
+//! - `guard`: where the order of the processes as it is, block after block, has no more hop-bytes and is as
+//!   balanced, it stands. (The paper's measurements begin with it, and stencils in their natural order are hard
+//!   to beat.) The note `block order kept` says when.
+//!
+//! Objects and PEs that stay take their part in no cut. Time is that of log(PEs) partitions, and O(nodes^2) where
+//! neighbors are joined.
+
+use rayon::prelude::*;
+
+use super::hop_bytes;
+use crate::balance::comm_aware_refine::relieve;
+use crate::balance::load::Work;
+use crate::cost::LoadBound;
+use crate::database::Database;
+use crate::graph::Graph;
+use crate::partition::exact::{self, Partitioner};
+use crate::partition::{capacity, weights};
+use crate::registry::{Named, Param, Params};
+use crate::strategy::check;
+use crate::{Assignment, Strategy, StrategyError, Topology};
+
+pub mod coordinates;
+pub mod joining;
+pub(super) mod nodes;
+pub mod tree;
+
+use nodes::Nodes;
+use tree::{Processes, Tree};
+
+/// `HierTopoMap` for the registry.
+pub const NAMED: Named = Named {
+    name: "HierTopoMap",
+    aliases: &[],
+    help: "Processes to nodes along the machine's tree or coordinates, then inside every node (Wu et al. 2014). For \
+           the ranks of MPI programs on clusters and tori.",
+    params: &[
+        Param {
+            key: "inter",
+            default: "auto",
+            help: "how nodes are cut: `tree` (the machine's, or joined from distances), `bipart` (by coordinates), or \
+                   `auto`: bipart on grids, else tree",
+        },
+        Param {
+            key: "intra",
+            default: "on",
+            help: "whether processes are mapped inside the nodes, too; `off`: in their order",
+        },
+        Param {
+            key: "guard",
+            default: "on",
+            help: "whether the order of the processes as it is stands where it has no more hop-bytes",
+        },
+        Param { key: "partitioner", default: "metis", help: "what cuts: `metis`" },
+        Param {
+            key: "imbalance",
+            default: "0.03",
+            help: "allowed max/avg - 1 of the PEs where there are more objects than PEs",
+        },
+    ],
+    needs_communication: true,
+    make: |params: &mut Params| {
+        Ok(Box::new(HierTopoMap {
+            inter: params.take("inter")?,
+            intra: params.take_switch("intra")?,
+            guard: params.take_switch("guard")?,
+            partitioner: params.take("partitioner")?,
+            imbalance: params.take_imbalance()?,
+        }))
+    },
+};
+
+/// The hierarchical mapper.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HierTopoMap {
+    /// How nodes are cut.
+    pub inter: Inter,
+    /// Whether processes are mapped inside the nodes, too.
+    pub intra: bool,
+    /// Whether the order as it is stands where it is no worse.
+    pub guard: bool,
+    /// What cuts.
+    pub partitioner: Partitioner,
+    /// The allowed max/avg - 1 where there are more objects than PEs.
+    pub imbalance: f64,
+}
+
+impl Default for HierTopoMap {
+    fn default() -> Self {
+        HierTopoMap {
+            inter: Inter::Auto,
+            intra: true,
+            guard: true,
+            partitioner: Partitioner::Metis,
+            imbalance: 0.03,
+        }
+    }
+}
+
+/// How nodes are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inter {
+    /// By coordinates where there are some, else along a tree.
+    Auto,
+    /// Along a tree: the machine's own, or joined from distances.
+    Tree,
+    /// By coordinates.
+    Bipart,
+}
+
+impl std::str::FromStr for Inter {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Inter::Auto),
+            "tree" => Ok(Inter::Tree),
+            "bipart" => Ok(Inter::Bipart),
+            _ => Err("nodes are cut by `tree`, `bipart` or `auto`"),
+        }
+    }
+}
+
+/// Where the processes of a program best go: from what each sends to whom, to the PE of each. `neighbors[i]` are
+/// the receivers of process `i`, each with the bytes it is sent, as the neighbor lists of a distributed graph
+/// communicator have them (`HTM_Topomap` of the paper); an edge may stand at one of its ends or at both, and
+/// counts each time. There are as many processes as PEs, and the answer is a permutation: the new rank of every
+/// process, where ranks are placed in the order of PEs.
+///
+/// # Errors
+/// When there are not as many processes as PEs, a receiver does not exist, or the machine cannot be served.
+pub fn topomap(
+    neighbors: &[Vec<(u32, u64)>],
+    topology: &dyn Topology,
+    mapper: HierTopoMap,
+    seed: u64,
+) -> Result<Vec<u32>, StrategyError> {
+    let (processes, pes) = (neighbors.len(), topology.pes());
+    if processes != pes {
+        return Err(StrategyError(format!(
+            "there are {processes} processes, and `{}` has {pes} PEs; a permutation needs as many",
+            topology.spec()
+        )));
+    }
+    let edges = neighbors
+        .iter()
+        .zip(0u32..)
+        .flat_map(|(list, from)| list.iter().map(move |&(to, bytes)| (from, to, bytes)));
+    if let Some((from, to, _)) = edges.clone().find(|&(_, to, _)| to as usize >= processes) {
+        return Err(StrategyError(format!(
+            "process {from} sends to {to}, and there are {processes} processes"
+        )));
+    }
+    let graph = Graph::new(processes, edges.filter(|&(from, to, _)| from != to));
+    let available: Vec<u32> = (0..pes as u32).collect();
+    let to_nodes = |graph: &Graph, nodes: &Nodes<'_>| mapper.to_nodes(graph, nodes, seed);
+    let mut place_of = mapper.place(&graph, topology, &available, seed, to_nodes)?;
+    if mapper.guard
+        && hop_bytes(&graph, &[], &available, topology) <= hop_bytes(&graph, &[], &place_of, topology)
+    {
+        place_of = available;
+    }
+    Ok(place_of)
+}
+
+impl Strategy for HierTopoMap {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let available = check(database, topology)?;
+        let movable: Vec<u32> =
+            (0..database.objects.len() as u32).filter(|&o| database.objects[o as usize].migratable).collect();
+        let all = Graph::with_pes(database);
+        let graph = all.induced(&movable);
+        let seconds = || movable.iter().map(|&object| database.objects[object as usize].load_seconds);
+        let weights = weights(seconds());
+        let with = |places: &[u32]| {
+            let mut pe_of = database.placement();
+            movable.iter().zip(places).for_each(|(&object, &pe)| pe_of[object as usize] = pe);
+            // Where there is a PE for every object, each stays by itself.
+            if movable.len() <= available.len() { pe_of } else { self.relieved(database, &available, pe_of) }
+        };
+        let mut pe_of = with(&if movable.len() <= available.len() {
+            self.place(&graph, topology, &available, seed, |graph, nodes| self.to_nodes(graph, nodes, seed))?
+        } else {
+            self.spread(&graph, &weights, topology, &available, seed)?
+        });
+        let mut kept = 0.0;
+        if self.guard {
+            let in_order = with(&blocks(&movable, &available));
+            let heaviest = |pe_of: &[u32]| database.pe_loads(pe_of).into_iter().fold(0.0, f64::max);
+            let average = LoadBound::of(database).average_seconds;
+            let allowed = heaviest(&pe_of).max((1.0 + self.imbalance) * average);
+            let pes: Vec<u32> = (0..topology.pes() as u32).collect();
+            let cost = |pe_of: &[u32]| hop_bytes(&all, &pes, pe_of, topology);
+            if heaviest(&in_order) <= allowed && cost(&in_order) <= cost(&pe_of) {
+                (pe_of, kept) = (in_order, 1.0);
+            }
+        }
+        Ok(Assignment { pe_of, notes: vec![("block order kept".into(), kept)] })
+    }
+}
+
+/// The PEs of objects in their order, as many on each.
+fn blocks(movable: &[u32], available: &[u32]) -> Vec<u32> {
+    (0..movable.len()).map(|at| available[at * available.len() / movable.len()]).collect()
+}
+
+impl HierTopoMap {
+    /// The PE of every process, at most one on each of the PEs `available`; `to_nodes` says on which node each of
+    /// as many groups is, or, where nodes have different numbers of PEs, each process.
+    pub(super) fn place(
+        &self,
+        graph: &Graph,
+        topology: &dyn Topology,
+        available: &[u32],
+        seed: u64,
+        to_nodes: impl FnOnce(&Graph, &Nodes<'_>) -> Result<Vec<u32>, StrategyError>,
+    ) -> Result<Vec<u32>, StrategyError> {
+        let processes = graph.vertices();
+        let graph = &padded(graph, available.len());
+        let nodes = Nodes::of(topology, available)?;
+        let sizes: Vec<u64> = nodes.pes.iter().map(|pes| pes.len() as u64).collect();
+        let ones = vec![1; graph.vertices()];
+        let node_of = if nodes.are_alike() {
+            let group_of = exact::partition(graph, &ones, &sizes, self.partitioner, seed)?;
+            let node_of_group = to_nodes(&graph.quotient(&group_of, sizes.len()), &nodes)?;
+            group_of.iter().map(|&group| node_of_group[group as usize]).collect()
+        } else {
+            to_nodes(graph, &nodes)?
+        };
+        let mut members = vec![Vec::new(); sizes.len()];
+        for (&node, process) in node_of.iter().zip(0u32..) {
+            members[node as usize].push(process);
+        }
+        let room_of_pe = vec![1; topology.pes()];
+        let graphs = graph.split(&members);
+        let inside = members.par_iter().zip(graphs).enumerate().map(|(node, (members, graph))| {
+            if !self.intra {
+                return Ok(nodes.pes[node].clone());
+            }
+            self.along(&graph, &ones[..members.len()], &room_of_pe, &nodes.inside[node], seed)
+        });
+        let inside = inside.collect::<Result<Vec<Vec<u32>>, StrategyError>>()?;
+        let mut pe_of = vec![0; graph.vertices()];
+        for (members, pes) in members.iter().zip(inside) {
+            members.iter().zip(pes).for_each(|(&process, pe)| pe_of[process as usize] = pe);
+        }
+        pe_of.truncate(processes);
+        Ok(pe_of)
+    }
+
+    /// The node of every group of as many, or of every process where nodes are not alike: along their tree.
+    fn to_nodes(&self, graph: &Graph, nodes: &Nodes<'_>, seed: u64) -> Result<Vec<u32>, StrategyError> {
+        let room = |pes: &Vec<u32>| if nodes.are_alike() { 1 } else { pes.len() as u64 };
+        let rooms: Vec<u64> = nodes.pes.iter().map(room).collect();
+        self.along(graph, &vec![1; graph.vertices()], &rooms, &nodes.tree(self.inter)?, seed)
+    }
+
+    /// The PE of every object where there are more of them than PEs.
+    fn spread(
+        &self,
+        graph: &Graph,
+        weights: &[u32],
+        topology: &dyn Topology,
+        available: &[u32],
+        seed: u64,
+    ) -> Result<Vec<u32>, StrategyError> {
+        let nodes = Nodes::of(topology, available)?;
+        let tree = nodes.tree(self.inter)?.with(|node| nodes.inside[node as usize].clone());
+        let room = capacity(weights, available.len(), self.imbalance);
+        self.along(graph, weights, &vec![room; topology.pes()], &tree, seed)
+    }
+
+    fn along(
+        &self,
+        graph: &Graph,
+        weights: &[u32],
+        rooms: &[u64],
+        tree: &Tree,
+        seed: u64,
+    ) -> Result<Vec<u32>, StrategyError> {
+        Processes { graph, weights, rooms, partitioner: self.partitioner, seed }.map(tree)
+    }
+
+    /// The placement where PEs that speed, background or objects that stay take above the allowed imbalance gave
+    /// objects away.
+    fn relieved(&self, database: &Database, available: &[u32], pe_of: Vec<u32>) -> Vec<u32> {
+        relieve(database, &Work::new(database, available.to_vec()), pe_of, self.imbalance)
+    }
+}
+
+/// The same graph with as many vertices, the new ones without edges.
+fn padded(graph: &Graph, vertices: usize) -> Graph {
+    Graph::new(vertices, graph.pairs())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Recursive bipartition by coordinates: the tree of nodes that lie on a grid.
+//!
+//! J. Wu, X. Xiong, Z. Lan, "Hierarchical task mapping for parallel applications on supercomputers",
+//! J. Supercomput. 71, 2015, section 3.1.2 and algorithm 2 (figure 5): nodes are cut in two along the dimension
+//! in which they extend the most (from the least to the largest coordinate; links that wrap do not count), and so
+//! on. The nodes need not be all of the grid. Of dimensions with the same extent the first is cut, at the median in
+//! the order of coordinates along it and then of node numbers, the larger half first: parts have equal sizes,
+//! or differ by one, which the paper leaves open. O(n log^2 n).
+
+use super::tree::Tree;
+
+/// The tree of nodes, of which node `i` is number `numbers[i]` of a grid with `sizes`, first dimension fastest; its
+/// leaves are positions in `numbers`, at least one.
+pub fn bipartition(sizes: &[usize], numbers: &[u32]) -> Tree {
+    let mut tree = Tree::default();
+    let mut nodes: Vec<u32> = (0..numbers.len() as u32).collect();
+    let coordinate = |node: u32, dimension: usize| {
+        let stride: usize = sizes[..dimension].iter().product();
+        numbers[node as usize] as usize / stride % sizes[dimension]
+    };
+    halve(&mut tree, sizes.len(), &coordinate, numbers, &mut nodes);
+    tree
+}
+
+fn halve(
+    tree: &mut Tree,
+    dimensions: usize,
+    coordinate: &impl Fn(u32, usize) -> usize,
+    numbers: &[u32],
+    nodes: &mut [u32],
+) -> u32 {
+    if let [only] = *nodes {
+        return tree.leaf(only);
+    }
+    let extent = |dimension: usize| {
+        let coordinates = nodes.iter().map(|&node| coordinate(node, dimension));
+        let (least, most) = coordinates.fold((usize::MAX, 0), |(least, most), x| (least.min(x), most.max(x)));
+        most - least
+    };
+    // Of equals `max_by_key` takes the last.
+    let longest = (0..dimensions).rev().max_by_key(|&dimension| extent(dimension)).unwrap_or(0);
+    let half = nodes.len().div_ceil(2);
+    let key = |&node: &u32| (coordinate(node, longest), numbers[node as usize]);
+    nodes.select_nth_unstable_by_key(half - 1, key);
+    let (left, right) = nodes.split_at_mut(half);
+    let children = [left, right].map(|side| halve(tree, dimensions, coordinate, numbers, side));
+    tree.parent(children.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grid_is_cut_along_its_longest_side() {
+        // 4 x 2: between the second and the third column, then each square between its columns.
+        let tree = bipartition(&[4, 2], &(0..8).collect::<Vec<_>>());
+        assert_eq!(tree.places(), [0, 4, 1, 5, 2, 6, 3, 7]);
+        assert_eq!(tree.arities(), [(2, 7)]);
+        assert_eq!(bipartition(&[9], &[5]).places(), [0]);
+    }
+
+    #[test]
+    fn of_some_nodes_the_longest_extent_counts_and_halves_are_equal() {
+        // On 8 x 8: five nodes in row 0, columns 0 to 4, and one in row 7.
+        let numbers = [0, 1, 2, 3, 4, 56];
+        let tree = bipartition(&[8, 8], &numbers);
+        // Cut along the second dimension at the median: the first three of row 0 are one half.
+        assert_eq!(
+            tree.places()[..3].iter().copied().collect::<std::collections::BTreeSet<_>>(),
+            [0, 1, 2].into()
+        );
+        assert_eq!(tree.arities(), [(2, 5)]);
+    }
+
+    #[test]
+    fn sixty_five_thousand_nodes_are_cut_sixteen_times() {
+        let tree = bipartition(&[32, 32, 64], &(0..1 << 16).collect::<Vec<_>>());
+        assert_eq!(tree.arities(), [(2, (1 << 16) - 1)]);
+        let mut places = tree.places();
+        // The last two cuts leave pairs of neighbors.
+        for pair in places.chunks(2) {
+            assert!([1, 32, 1024].contains(&pair[0].abs_diff(pair[1])), "{pair:?}");
+        }
+        places.sort_unstable();
+        assert!(places.iter().zip(0..).all(|(&place, node)| place == node));
+    }
+}

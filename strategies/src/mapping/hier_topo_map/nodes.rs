@@ -1,0 +1,168 @@
+//! A machine as nodes with PEs: what is mapped first, and what then.
+
+use super::Inter;
+use super::coordinates::bipartition;
+use super::joining::join;
+use super::tree::Tree;
+use crate::strategy::StrategyError;
+use crate::topology::{Hierarchy, Shape, Topology};
+
+/// The nodes of a machine that have PEs for objects.
+pub struct Nodes<'a> {
+    topology: &'a dyn Topology,
+    /// By node: its PEs that take objects, as its tree has them from left to right.
+    pub pes: Vec<Vec<u32>>,
+    /// By node: the tree of these PEs.
+    pub inside: Vec<Tree>,
+    /// How the nodes lie.
+    between: Between,
+}
+
+/// How nodes lie.
+enum Between {
+    /// In a tree of the machine's own, with nodes as places.
+    Tree(Tree),
+    /// On a grid of these sizes, with the number of every node there.
+    Grid(Vec<usize>, Vec<u32>),
+    /// As their distances say.
+    Distances,
+}
+
+impl<'a> Nodes<'a> {
+    /// The nodes with the PEs `available`, ascending: the left part of a product; what is at the level of nodes of
+    /// a tree; else every PE by itself.
+    ///
+    /// # Errors
+    /// When the distances inside a node cannot be made a tree.
+    pub fn of(topology: &'a dyn Topology, available: &[u32]) -> Result<Self, StrategyError> {
+        match topology.shape() {
+            Shape::Product { network, node, cores, places } => {
+                let mut pes: Vec<(u32, Vec<u32>)> = Vec::new();
+                let mut sorted = available.to_vec();
+                sorted.sort_unstable_by_key(|&pe| places[pe as usize]);
+                for pe in sorted {
+                    let of = places[pe as usize] / cores as u32;
+                    match pes.last_mut() {
+                        Some((last, pes)) if *last == of => pes.push(pe),
+                        _ => pes.push((of, vec![pe])),
+                    }
+                }
+                let core = |pe: u32| places[pe as usize] as usize % cores;
+                let inside = pes
+                    .iter()
+                    .map(|(_, pes)| inside(topology, &node, pes, core))
+                    .collect::<Result<_, _>>()?;
+                let (numbers, pes): (Vec<u32>, Vec<Vec<u32>>) = pes.into_iter().unzip();
+                let between = Between::of(&network, &numbers);
+                Ok(Nodes { topology, pes, inside, between })
+            }
+            Shape::Tree(tree) | Shape::Nested(tree) => Ok(Nodes::of_tree(topology, &tree, available)),
+            shape @ (Shape::Grid { .. } | Shape::Any) => {
+                let between = Between::of(&shape, available);
+                Ok(Nodes {
+                    topology,
+                    pes: available.iter().map(|&pe| vec![pe]).collect(),
+                    inside: alone(available),
+                    between,
+                })
+            }
+        }
+    }
+
+    fn of_tree(topology: &'a dyn Topology, tree: &Hierarchy, available: &[u32]) -> Self {
+        let mut is_available = vec![false; topology.pes()];
+        available.iter().for_each(|&pe| is_available[pe as usize] = true);
+        let pe = |leaf: usize| Some(tree.leaves()[leaf]).filter(|&pe| is_available[pe as usize]);
+        let level = tree.node_level();
+        let (mut inside, mut number) = (Vec::new(), Vec::new());
+        for node in 0..tree.nodes(level).len() {
+            let below = Tree::of(tree, (level, node), tree.depth(), &pe);
+            number.push(below.is_some().then_some(inside.len() as u32));
+            inside.extend(below);
+        }
+        let between = Tree::of(tree, (0, 0), level, &|node| number[node]).unwrap_or_default();
+        let pes = inside.iter().map(Tree::places).collect();
+        Nodes { topology, pes, inside, between: Between::Tree(between) }
+    }
+
+    /// Whether all have as many PEs.
+    pub fn are_alike(&self) -> bool {
+        self.pes.iter().all(|pes| pes.len() == self.pes[0].len())
+    }
+
+    /// How far a node is from each.
+    pub fn distances_from(&self, node: usize, row: &mut [u32]) {
+        let first: Vec<u32> = self.pes.iter().map(|pes| pes[0]).collect();
+        self.topology.distances_to(first[node] as usize, &first, row);
+    }
+
+    /// The tree of the nodes; its places are positions in [`Nodes::pes`].
+    ///
+    /// # Errors
+    /// When there are no coordinates to bipartition by, or there are too many nodes to be joined.
+    pub fn tree(&self, inter: Inter) -> Result<Tree, StrategyError> {
+        match (inter, &self.between) {
+            (Inter::Auto | Inter::Bipart, Between::Grid(sizes, numbers)) => Ok(bipartition(sizes, numbers)),
+            (Inter::Auto | Inter::Tree, Between::Tree(tree)) => Ok(tree.clone()),
+            (Inter::Bipart, _) => Err(StrategyError(format!(
+                "HierTopoMap:inter=bipart needs coordinates, and the nodes of `{}` have none; use inter=tree",
+                self.topology.spec()
+            ))),
+            (Inter::Auto | Inter::Tree, _) => {
+                join(self.pes.len(), |node, row| self.distances_from(node, row)).map_err(|error| {
+                    let remedy = "use inter=bipart on a grid, or a machine that is built as a tree";
+                    StrategyError(format!("HierTopoMap on `{}`: {error}; {remedy}", self.topology.spec()))
+                })
+            }
+        }
+    }
+}
+
+impl Between {
+    /// How the nodes `numbers` of a network lie.
+    fn of(network: &Shape, numbers: &[u32]) -> Self {
+        match network {
+            Shape::Grid { sizes, nodes } => {
+                let sizes = sizes.iter().map(|&(size, _)| size).collect();
+                Between::Grid(sizes, numbers.iter().map(|&number| nodes[number as usize]).collect())
+            }
+            Shape::Tree(tree) | Shape::Nested(tree) => {
+                let mut place = vec![None; tree.leaves().len()];
+                numbers.iter().zip(0..).for_each(|(&number, node)| place[number as usize] = Some(node));
+                let place_of = |leaf: usize| place[tree.leaves()[leaf] as usize];
+                Between::Tree(Tree::of(tree, (0, 0), tree.depth(), &place_of).unwrap_or_default())
+            }
+            Shape::Product { .. } | Shape::Any => Between::Distances,
+        }
+    }
+}
+
+/// Trees of one PE each.
+fn alone(pes: &[u32]) -> Vec<Tree> {
+    let tree = |&pe: &u32| {
+        let mut tree = Tree::default();
+        tree.leaf(pe);
+        tree
+    };
+    pes.iter().map(tree).collect()
+}
+
+/// The tree of the PEs of a node, of which `core` says where they are in `node`.
+fn inside(
+    topology: &dyn Topology,
+    node: &Shape,
+    pes: &[u32],
+    core: impl Fn(u32) -> usize,
+) -> Result<Tree, StrategyError> {
+    if let Shape::Tree(tree) | Shape::Nested(tree) = node {
+        let pe_of = |leaf: usize| pes.iter().copied().find(|&pe| core(pe) == tree.leaves()[leaf] as usize);
+        return Ok(Tree::of(tree, (0, 0), tree.depth(), &pe_of).unwrap_or_default());
+    }
+    let row = |pe: usize, row: &mut [u32]| topology.distances_to(pes[pe] as usize, pes, row);
+    let joined = join(pes.len(), row).map_err(|error| {
+        StrategyError(format!("HierTopoMap inside the nodes of `{}`: {error}", topology.spec()))
+    })?;
+    let mut tree = Tree::default();
+    tree.graft(&joined, |position| pes[position as usize]);
+    Ok(tree)
+}

@@ -1,0 +1,155 @@
+//! The mapper as a whole: permutations, exact sizes, and what it gains.
+
+use super::*;
+use crate::graph::load;
+use crate::registry::parse;
+use crate::testing::assign_on;
+use crate::topology;
+use proptest::prelude::*;
+
+/// What the tasks of a graph exchange when task `i` is on `pe_of[i]`.
+fn hops(graph: &str, machine: &str, pe_of: &[u32]) -> u128 {
+    let machine = topology::parse(machine).expect("a machine");
+    hop_bytes(&Graph::of(&load(graph).expect("a graph")), &[], pe_of, &*machine)
+}
+
+/// The answer of `HierTopoMap:..` for a graph on a machine, and its hop-bytes.
+fn mapped(spec: &str, graph: &str, machine: &str) -> (Vec<u32>, u128) {
+    let pes = topology::parse(machine).expect("a machine").pes();
+    let tasks = load(graph).expect("a graph").remap(pes as u32);
+    let answer = assign_on(spec, &tasks, machine).expect("it serves this");
+    let cost = hops(graph, machine, &answer.pe_of);
+    (answer.pe_of, cost)
+}
+
+fn is_permutation(pe_of: &[u32]) -> bool {
+    let mut sorted = pe_of.to_vec();
+    sorted.sort_unstable();
+    sorted.iter().zip(0..).all(|(&pe, expected)| pe == expected)
+}
+
+/// Ranks as they were numbered by somebody who did not think of machines.
+const SHUFFLED: &str = "random:n=128,degree=6,seed=3";
+
+#[test]
+fn every_way_gives_a_permutation_and_the_whole_is_better_than_its_parts() {
+    for (machine, inters) in [
+        ("fattree:4:4*tree:2:4", &["tree", "auto"][..]),
+        ("torus:4x4*tree:2:4", &["tree", "bipart"]),
+        ("torus:4x8x4", &["tree", "bipart"]),
+        ("torus:4x4x4[random:16,seed=2]*tree:2:4", &["tree", "bipart"]),
+        ("dragonfly:groups=4,routers=4,hosts=1*tree:2:4", &["tree"]),
+        ("hypercube:7", &["tree", "bipart"]),
+        ("tree:4:4:8", &["tree"]),
+    ] {
+        for inter in inters {
+            let run = |intra| {
+                mapped(&format!("HierTopoMap:inter={inter},intra={intra},guard=off"), SHUFFLED, machine)
+            };
+            let ((whole, cost), (outside, outside_cost)) = (run("on"), run("off"));
+            assert!(is_permutation(&whole) && is_permutation(&outside), "{machine} {inter}");
+            assert!(cost <= outside_cost, "{machine} {inter}: {cost} > {outside_cost}");
+            let blocks: Vec<u32> = (0..128).collect();
+            assert!(cost < hops(SHUFFLED, machine, &blocks), "{machine} {inter}");
+        }
+    }
+}
+
+#[test]
+fn nodes_with_holes_take_as_many_processes_as_they_have_cores() {
+    // Nodes of 8, 5 and 3 cores.
+    let machine = "(torus:3*tree:2:4)[0-7,8-12,16-18]";
+    let (pe_of, _) = mapped("HierTopoMap:guard=off", "ring:16", machine);
+    assert!(is_permutation(&pe_of), "{pe_of:?}");
+}
+
+#[test]
+fn fewer_processes_than_pes_are_a_process_each() {
+    let (mut pe_of, _) = mapped("HierTopoMap", "ring:11", "torus:2x2*tree:4");
+    pe_of.sort_unstable();
+    pe_of.dedup();
+    assert_eq!(pe_of.len(), 11);
+}
+
+#[test]
+fn more_objects_than_pes_are_spread_by_their_loads() {
+    let (pe_of, cost) = mapped("HierTopoMap", "mesh:32x32", "fattree:4:4*tree:2:2");
+    let mut loads = vec![0; 64];
+    pe_of.iter().for_each(|&pe| loads[pe as usize] += 1);
+    assert!(loads.iter().all(|&load| load <= 16), "{loads:?}");
+    let (_, topolb) = mapped("TreeMatch", "mesh:32x32", "fattree:4:4*tree:2:2");
+    assert!(cost <= topolb, "{cost} and TreeMatch {topolb}");
+}
+
+#[test]
+fn the_order_as_it_is_stands_where_it_is_best_and_only_there() {
+    let tasks = load("mesh:8x8").expect("a graph").remap(64);
+    let kept = |graph: &Database, guard| {
+        let answer =
+            assign_on(&format!("HierTopoMap:guard={guard}"), graph, "mesh:8x8").expect("it serves this");
+        let note = answer.notes.iter().find(|note| note.0 == "block order kept").expect("it says").1;
+        (note, is_permutation(&answer.pe_of), answer.pe_of == (0..64).collect::<Vec<_>>())
+    };
+    assert_eq!(kept(&tasks, "on"), (1.0, true, true));
+    assert!(kept(&tasks, "off").1);
+    let random = load("random:n=64,degree=4,seed=1").expect("a graph").remap(64);
+    assert_eq!(kept(&random, "on"), (0.0, true, false));
+}
+
+#[test]
+fn neighbor_lists_give_the_same_permutation_as_a_database() {
+    let graph = Graph::of(&load(SHUFFLED).expect("a graph"));
+    let neighbors: Vec<Vec<(u32, u64)>> = (0..128)
+        .map(|v| graph.neighbors(v).filter(|&(u, _)| u > v).map(|(u, bytes)| (u as u32, bytes)).collect())
+        .collect();
+    for spec in ["torus:4x4*tree:2:4", "fattree:4:4:8"] {
+        let machine = topology::parse(spec).expect("a machine");
+        let ranks = topomap(&neighbors, &*machine, HierTopoMap::default(), 0).expect("it serves this");
+        assert_eq!(ranks, mapped("HierTopoMap", SHUFFLED, spec).0, "{spec}");
+    }
+}
+
+#[test]
+fn what_cannot_be_mapped_is_said_with_the_remedy() {
+    let machine = topology::parse("tree:2:2").expect("a machine");
+    let error =
+        |lists: &[Vec<(u32, u64)>], mapper| topomap(lists, &*machine, mapper, 0).expect_err("refused").0;
+    let lists = vec![Vec::new(); 3];
+    assert!(error(&lists, HierTopoMap::default()).contains("3 processes, and `tree:2:2/4:2` has 4 PEs"));
+    let lists = vec![vec![(4, 1)], Vec::new(), Vec::new(), Vec::new()];
+    assert!(error(&lists, HierTopoMap::default()).contains("process 0 sends to 4"));
+    let bipart = HierTopoMap { inter: Inter::Bipart, ..HierTopoMap::default() };
+    assert!(error(&vec![Vec::new(); 4], bipart).contains("use inter=tree"));
+    for (spec, expected) in [
+        ("HierTopoMap:inter=up", "`tree`, `bipart` or `auto`"),
+        ("HierTopoMap:intra=1", "`on` or `off`"),
+        ("HierTopoMap:partitioner=scotch", "partitioners are"),
+    ] {
+        let error = parse(spec, &[]).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_lists_on_any_machine_give_a_permutation_that_is_no_worse(
+        machine in prop::sample::select(vec!["torus:3x4", "fattree:3:4", "torus:3*tree:2:2", "tree:12", "flat:12", "mesh:4x4[random:12]"]),
+        edges in prop::collection::vec((0u32..12, 0u32..12, 0u64..1000), 0..60),
+        seed in 0u64..3,
+    ) {
+        let machine = topology::parse(machine).expect("a machine");
+        let mut neighbors = vec![Vec::new(); 12];
+        for (from, to, bytes) in edges {
+            neighbors[from as usize].push((to, bytes));
+        }
+        let ranks = topomap(&neighbors, &*machine, HierTopoMap::default(), seed).expect("it serves this");
+        prop_assert!(is_permutation(&ranks));
+        let cost = |ranks: &[u32]| -> u64 {
+            let distance = |from: usize, to: u32| u64::from(machine.distance(ranks[from] as usize, ranks[to as usize] as usize));
+            neighbors.iter().enumerate().flat_map(|(from, list)| list.iter().map(move |&(to, bytes)| bytes * distance(from, to))).sum()
+        };
+        prop_assert!(cost(&ranks) <= cost(&(0..12).collect::<Vec<_>>()));
+    }
+}

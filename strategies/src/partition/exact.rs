@@ -1,0 +1,166 @@
+//! Parts of given sizes: what a mapper needs that partitions processes for the places they go to.
+//!
+//! The preprocessing and the cuts of J. Wu, X. Xiong, Z. Lan ("Hierarchical task mapping for parallel
+//! applications on supercomputers", J. Supercomput. 71, 2015, sections 3.1 and 4): a multilevel partitioner
+//! makes parts of about the right sizes, then vertices move from parts that are too large to others, at each step
+//! the one that cuts least ([`super::correct`]). The recursion is ours: the sizes are cut into two halves of
+//! about the same sum, and the graph with them.
+
+use std::str::FromStr;
+
+use super::correct::correct;
+use super::exchange::exchange;
+use super::metis;
+use crate::graph::Graph;
+use crate::strategy::StrategyError;
+
+/// What bisects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Partitioner {
+    /// METIS, corrected.
+    Metis,
+}
+
+impl FromStr for Partitioner {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "metis" => Ok(Partitioner::Metis),
+            _ => Err("partitioners are `metis`".into()),
+        }
+    }
+}
+
+/// The part of every vertex: part `i` weighs at most `rooms[i]`, as far as the weights allow; exactly that where
+/// all weigh 1 and the rooms sum to their number.
+///
+/// # Errors
+/// When the partitioner fails.
+///
+/// # Panics
+/// When there is another number of weights than vertices, or there are vertices and no rooms.
+pub fn partition(
+    graph: &Graph,
+    weights: &[u32],
+    rooms: &[u64],
+    partitioner: Partitioner,
+    seed: u64,
+) -> Result<Vec<u32>, StrategyError> {
+    assert_eq!(weights.len(), graph.vertices(), "every vertex has a weight");
+    assert!(!rooms.is_empty() || weights.is_empty(), "vertices need at least one part");
+    let mut part_of = vec![0; weights.len()];
+    let all: Vec<u32> = (0..weights.len() as u32).collect();
+    let mut pieces = vec![(graph.clone(), all, 0..rooms.len())];
+    while let Some((graph, vertices, parts)) = pieces.pop() {
+        if parts.len() <= 1 || vertices.is_empty() {
+            vertices.iter().for_each(|&v| part_of[v as usize] = parts.start as u32);
+            continue;
+        }
+        let rooms = &rooms[parts.clone()];
+        let inside: Vec<u32> = vertices.iter().map(|&v| weights[v as usize]).collect();
+        // With one vertex for each place any order is as good: all parts are equally far apart.
+        if vertices.len() == rooms.len()
+            && rooms.iter().zip(&inside).all(|(&room, &weight)| room == 1 && weight == 1)
+        {
+            vertices.iter().zip(parts).for_each(|(&v, part)| part_of[v as usize] = part as u32);
+            continue;
+        }
+        let half = parts.start + middle(rooms);
+        let sides = [parts.start..half, half..parts.end];
+        let capacities =
+            sides.clone().map(|side| rooms[side.start - parts.start..side.end - parts.start].iter().sum());
+        let side_of = bisect(&graph, &inside, capacities, partitioner, seed)?;
+        let mut members = [Vec::new(), Vec::new()];
+        for (&side, position) in side_of.iter().zip(0u32..) {
+            members[side as usize].push(position);
+        }
+        let graphs = graph.split(&members);
+        for ((graph, members), side) in graphs.into_iter().zip(members).zip(sides) {
+            let vertices = members.iter().map(|&position| vertices[position as usize]).collect();
+            pieces.push((graph, vertices, side));
+        }
+    }
+    Ok(part_of)
+}
+
+/// Where to cut a list of at least two rooms so that both halves are as equal as can be, and neither is empty.
+fn middle(rooms: &[u64]) -> usize {
+    let total: u64 = rooms.iter().sum();
+    let mut sums = rooms.iter().scan(0, |sum, &room| {
+        *sum += room;
+        Some(*sum)
+    });
+    let half = sums.position(|sum| 2 * sum >= total).unwrap_or(0);
+    let before: u64 = rooms[..half].iter().sum();
+    let is_nearer_before = total - 2 * before.min(total / 2) <= 2 * (before + rooms[half]) - total;
+    (half + usize::from(!is_nearer_before)).clamp(1, rooms.len() - 1)
+}
+
+/// The side, 0 or 1, of every vertex; side `i` weighs at most `capacities[i]`, as far as the weights allow.
+///
+/// # Errors
+/// When the partitioner fails.
+pub fn bisect(
+    graph: &Graph,
+    weights: &[u32],
+    capacities: [u64; 2],
+    partitioner: Partitioner,
+    seed: u64,
+) -> Result<Vec<u32>, StrategyError> {
+    let mut side_of = match partitioner {
+        Partitioner::Metis => metis::bisect(graph, weights, capacities, seed)?,
+    };
+    correct(graph, weights, &capacities, &mut side_of);
+    exchange(graph, weights, &capacities, &mut side_of);
+    Ok(side_of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::load;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lists_are_cut_in_the_middle() {
+        let check = |rooms: &[u64], expected: usize| assert_eq!(middle(rooms), expected, "{rooms:?}");
+        check(&[1, 1], 1);
+        check(&[1, 1, 1], 1);
+        check(&[4, 4, 4, 4], 2);
+        check(&[9, 1, 1], 1);
+        check(&[1, 1, 9], 2);
+        check(&[0, 0], 1);
+        check(&[1, 2, 3, 4, 5], 3);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn parts_have_exactly_their_sizes(
+            sizes in prop::collection::vec(0u64..9, 1..12),
+            edges in prop::collection::vec((0u32..40, 0u32..40, 1u64..50), 0..120),
+            seed in 0u64..4,
+        ) {
+            let vertices = sizes.iter().sum::<u64>() as usize;
+            let inside = |v: u32| (v as usize) < vertices;
+            let edges = edges.into_iter().filter(|&(a, b, _)| a != b && inside(a) && inside(b));
+            let graph = Graph::new(vertices, edges);
+            let part_of = partition(&graph, &vec![1; vertices], &sizes, Partitioner::Metis, seed).expect("METIS serves this");
+            let mut found = vec![0; sizes.len()];
+            part_of.iter().for_each(|&part| found[part as usize] += 1);
+            prop_assert_eq!(found, sizes);
+        }
+    }
+
+    #[test]
+    fn a_grid_is_cut_along_its_lines() {
+        let mesh = Graph::of(&load("mesh:16x16").expect("a generator"));
+        let part_of =
+            partition(&mesh, &[1; 256], &[64; 4], Partitioner::Metis, 0).expect("METIS serves this");
+        let crosses = |&(a, b, _): &(u32, u32, u64)| part_of[a as usize] != part_of[b as usize];
+        let cut = mesh.pairs().filter(crosses).count();
+        assert!(cut <= 40, "{cut} edges, and 32 are best");
+    }
+}

@@ -1,0 +1,261 @@
+//! `PoiseLB` for the registry: what is asked of it, and in which order the phases do it.
+
+use super::bound::cost_bound;
+use super::distance::with_metric;
+use super::links;
+use super::one_to_one;
+use super::present;
+use super::problem::Problem;
+use super::scratch::{self, Grade, grade};
+use super::settings::{Quality, Settings};
+use super::settle::settle;
+use super::v_cycle;
+use crate::cost::{Metrics, link_loads};
+use crate::registry::{Named, Param, Params};
+use crate::strategy::check;
+use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+
+/// `PoiseLB` for the registry.
+pub const NAMED: Named = Named {
+    name: "PoiseLB",
+    aliases: &[],
+    help: "Few hops, balanced loads and few migrations together: cuts the machine and the objects half by half, \
+           refines after every cut, and weighs that against the present placement. For any machine, to millions of \
+           objects.",
+    params: &[
+        Param {
+            key: "quality",
+            default: "default",
+            help: "how long it may think: `fast`, `default` or `best`",
+        },
+        Param::imbalance("0.03"),
+        Param {
+            key: "gamma",
+            default: "auto",
+            help: "hop-bytes that moving one byte of an object is worth; 0: move freely; `auto`: 1 where a program was \
+                   recorded, 0 for a task graph",
+        },
+        Param {
+            key: "restarts",
+            default: "auto",
+            help: "mappings from scratch, of which the best is kept; `auto`: 1, and 2 for the best quality",
+        },
+        Param {
+            key: "links",
+            default: "off",
+            help: "`on`: in the end the most loaded link is relieved, for at most 1 % more hop-bytes",
+        },
+    ],
+    needs_communication: true,
+    make: |params: &mut Params| {
+        let gamma = match params.take::<String>("gamma")?.as_str() {
+            "auto" => None,
+            text => match text.parse::<f64>() {
+                Ok(gamma) if gamma >= 0.0 && gamma.is_finite() => Some(gamma),
+                _ => return Err(params.bad("gamma", text, "gamma is `auto` or a number of at least 0")),
+            },
+        };
+        let restarts = match params.take::<String>("restarts")?.as_str() {
+            "auto" => None,
+            text => match text.parse::<usize>() {
+                Ok(restarts) if (1..=MAX_RESTARTS).contains(&restarts) => Some(restarts),
+                _ => {
+                    let expected = format!("restarts are `auto` or a number from 1 to {MAX_RESTARTS}");
+                    return Err(params.bad("restarts", text, expected));
+                }
+            },
+        };
+        let links = match params.take::<String>("links")?.as_str() {
+            "on" => true,
+            "off" => false,
+            text => return Err(params.bad("links", text, "links are `on` or `off`")),
+        };
+        let (quality, imbalance) = (params.take("quality")?, params.take_imbalance()?);
+        Ok(Box::new(PoiseLb { quality, imbalance, gamma, restarts, links }))
+    },
+};
+
+/// The most restarts: more are a slip of the hand, for hardly any would still be better.
+const MAX_RESTARTS: usize = 1000;
+
+/// The present placement is refined unless more than this part of all load is where it must not be.
+const MAX_OVERLOAD: f64 = 0.3;
+
+/// Where moves are free the present placement is refined unless it costs so many times what one from scratch does.
+const MAX_COST: i64 = 2;
+
+/// A mapping from scratch is expected to move at least this part of all.
+const MOVED: f64 = 0.5;
+
+/// The strategy that weighs hops, loads and migrations.
+#[derive(Clone, Copy, Debug)]
+pub struct PoiseLb {
+    /// How long it may think.
+    pub quality: Quality,
+    /// Allowed max/avg - 1.
+    pub imbalance: f64,
+    /// Hop-bytes that moving one byte is worth; `None`: 1 if a program was recorded, else 0.
+    pub gamma: Option<f64>,
+    /// Mappings from scratch, of which the best is kept; `None`: as the quality says.
+    pub restarts: Option<usize>,
+    /// Whether the most loaded link is relieved in the end.
+    pub links: bool,
+}
+
+impl Default for PoiseLb {
+    fn default() -> Self {
+        PoiseLb { quality: Quality::Default, imbalance: 0.03, gamma: None, restarts: None, links: false }
+    }
+}
+
+impl Strategy for PoiseLb {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let available = check(database, topology)?;
+        let mut settings = self.quality.settings();
+        settings.restarts = self.restarts.unwrap_or(settings.restarts);
+        let mut problem = Problem::new(database, topology, &available, self.imbalance)?;
+        if problem.movable == 0 {
+            return Ok(Assignment::unchanged(database));
+        }
+        let is_recorded = database.pes.iter().any(|pe| pe.wall_seconds > 0.0);
+        let gamma = self.gamma.unwrap_or(if is_recorded { 1.0 } else { 0.0 });
+        let mut solver = Solver { database, topology, settings, seed, gamma };
+        let block_of = solver.solve(&mut problem);
+        let mut placement = problem.placement(database, &block_of);
+        if self.links {
+            solver.relieve_links(&problem, block_of, &mut placement);
+        }
+        Ok(Assignment { notes: notes(&problem, database, topology, &placement), pe_of: placement })
+    }
+}
+
+/// What hop-bytes were, and what they are, by the names of [`Assignment::notes`].
+const BEFORE: &str = "hop-bytes before";
+const AFTER: &str = "hop-bytes after";
+/// What no placement below the allowed load undercuts.
+const AT_LEAST: &str = "hop-bytes at least";
+
+/// What a step gained and how far one could still go at most, as in "Hop-bytes fell to 54 % of what they were; no
+/// placement gets below 31 %."; of the notes of this strategy. `None` for the notes of others.
+pub fn sentence(notes: &[(String, f64)]) -> Option<String> {
+    let value = |name: &str| notes.iter().find(|note| note.0.ends_with(name)).map(|note| note.1);
+    let (before, after, least) = (value(BEFORE)?, value(AFTER)?, value(AT_LEAST)?);
+    if before <= 0.0 {
+        return Some(match after > 0.0 {
+            true => "Nothing travelled before this step; now something does, for balance.".into(),
+            false => "Nothing travels.".into(),
+        });
+    }
+    let percent = |part: f64| format!("{:.0} %", 100.0 * part / before);
+    let change = if after < before { "fell" } else { "rose" };
+    let change = match after == before {
+        true => "Hop-bytes are what they were".to_string(),
+        false => format!("Hop-bytes {change} to {} of what they were", percent(after)),
+    };
+    Some(format!("{change}; no placement with balanced loads gets below {}.", percent(least.min(after))))
+}
+
+/// What was gained, what it cost, and how far that is from the bound.
+fn notes(
+    problem: &Problem,
+    database: &Database,
+    topology: &dyn Topology,
+    placement: &[u32],
+) -> Vec<(String, f64)> {
+    let hop_bytes = |placement: &[u32]| {
+        Metrics::of(database, topology, placement)
+            .communication
+            .map_or(0, |communication| communication.hop_bytes)
+    };
+    let bound = cost_bound(problem) as f64 / problem.machine.last().scale as f64 * problem.unit as f64;
+    vec![
+        (BEFORE.into(), hop_bytes(&database.placement()) as f64),
+        (AFTER.into(), hop_bytes(placement) as f64),
+        (AT_LEAST.into(), bound.floor()),
+    ]
+}
+
+/// A call of the strategy.
+struct Solver<'a> {
+    database: &'a Database,
+    topology: &'a dyn Topology,
+    settings: Settings,
+    seed: u64,
+    gamma: f64,
+}
+
+impl Solver<'_> {
+    /// The block of every vertex: the better of refining what is and mapping anew.
+    fn solve(&mut self, problem: &mut Problem) -> Vec<u32> {
+        let leave_costs = present::leave_costs(problem, self.database, self.gamma);
+        let all: i64 = leave_costs.iter().sum();
+        let present = present::start(problem);
+        let layer = problem.machine.layers.len() - 1;
+        let (overload, cost) = grade(problem, layer, &present);
+        let is_near = overload as f64 <= MAX_OVERLOAD * problem.graph.total_load() as f64;
+        let refined = |problem: &Problem| {
+            let mut block_of = present.clone();
+            present::refine(problem, &self.settings, &leave_costs, &mut block_of, self.seed);
+            block_of
+        };
+        let with_moves = |block_of: &[u32]| present::grade_with_moves(problem, &leave_costs, block_of);
+        let mut best: Option<(Grade, Vec<u32>)> = None;
+        if is_near && all > 0 {
+            let block_of = refined(problem);
+            let grade = with_moves(&block_of);
+            // Not even the best mapping would make up for moving that much.
+            let is_settled =
+                grade.0 == 0 && grade.1 as f64 <= cost_bound(problem) as f64 + MOVED * all as f64;
+            best = Some((grade, block_of));
+            if is_settled {
+                return best.map_or(present, |best| best.1);
+            }
+        }
+        let mut anew = self.anew(problem);
+        if all > 0 {
+            present::refine(problem, &self.settings, &leave_costs, &mut anew, self.seed);
+        } else if is_near && cost <= MAX_COST * grade(problem, layer, &anew).1 {
+            let block_of = refined(problem);
+            best = Some((with_moves(&block_of), block_of));
+        }
+        let grade = with_moves(&anew);
+        let mut block_of = match best {
+            Some((refined, block_of)) if refined <= grade => block_of,
+            _ => anew,
+        };
+        settle(problem, &self.settings, &mut block_of, self.seed);
+        block_of
+    }
+
+    /// The best of several mappings from scratch.
+    fn anew(&self, problem: &Problem) -> Vec<u32> {
+        let layer = problem.machine.layers.len() - 1;
+        let once = |restart: u64| {
+            let seed = self.seed.wrapping_add(restart.wrapping_mul(0xd134_2543_de82_ef95));
+            let mut block_of = scratch::map(problem, &self.settings, seed);
+            v_cycle::refine(problem, &self.settings, layer, self.settings.v_cycles, &mut block_of, seed);
+            (grade(problem, layer, &block_of), restart, block_of)
+        };
+        use rayon::prelude::*;
+        let best =
+            (0..self.settings.restarts as u64).into_par_iter().map(once).min_by_key(|run| (run.0, run.1));
+        let block_of = best.map_or_else(Vec::new, |best| best.2);
+        one_to_one::search(problem, self.database, self.topology, &self.settings, block_of, self.seed)
+    }
+
+    /// Relieves the most loaded link, if that is so in bytes each way too.
+    fn relieve_links(&self, problem: &Problem, mut block_of: Vec<u32>, placement: &mut Vec<u32>) {
+        let distance = &problem.machine.last().distance;
+        with_metric!(distance, metric => links::relieve(problem, self.topology, metric, &mut block_of));
+        let relieved = problem.placement(self.database, &block_of);
+        let most = |placement: &[u32]| link_loads(self.database, self.topology, placement).into_iter().max();
+        if most(&relieved) < most(placement) {
+            *placement = relieved;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Hop-bytes that no placement within the capacities can go below.
+//!
+//! A PE has room for an object and so much more. Of what the object exchanges, what is with partners that do not fit
+//! travels at least the shortest distance there is; that partners may be divided at will makes it a fractional
+//! knapsack (G. B. Dantzig, "Discrete-variable extremum problems", 1957), whose best filling takes the most bytes per
+//! load first. Every edge is seen from both of its ends.
+
+use super::distance::{MAX_TABLE_BLOCKS, Metric};
+use super::problem::Problem;
+
+/// The bound, in weights times distances of the last layer.
+pub(crate) fn cost_bound(problem: &Problem) -> i64 {
+    let (graph, layer) = (&problem.graph, problem.machine.last());
+    let largest = problem.capacity.iter().copied().max().unwrap_or(0);
+    let mut partners: Vec<(u32, i64)> = Vec::new();
+    let mut twice = 0i64;
+    for v in 0..problem.movable {
+        let mut room = i128::from(largest - graph.loads[v]);
+        partners.clear();
+        let movable = graph.row(v).iter().filter(|half| (half.to as usize) < problem.movable);
+        partners.extend(movable.map(|half| (half.weight, graph.loads[half.to as usize])));
+        partners.sort_unstable_by(|a, b| {
+            (i128::from(b.0) * i128::from(a.1)).cmp(&(i128::from(a.0) * i128::from(b.1))).then(a.cmp(b))
+        });
+        for &(weight, load) in &partners {
+            let (weight, load) = (i128::from(weight), i128::from(load));
+            let part = if load <= room { weight } else { (weight * room.max(0) + load - 1) / load.max(1) };
+            twice += (weight - part).max(0) as i64;
+            room -= load;
+        }
+    }
+    let blocks = layer.blocks() as u32;
+    let nearest = match layer.blocks() {
+        1 => Some(0),
+        2..=MAX_TABLE_BLOCKS => {
+            let pairs = (0..blocks).flat_map(|a| (0..a).map(move |b| (a, b)));
+            pairs.map(|(a, b)| layer.distance.between(a, b)).min()
+        }
+        // Different PEs are at least 1 apart.
+        _ => None,
+    };
+    (twice as u64).div_ceil(2) as i64 * nearest.unwrap_or(layer.scale)
+}

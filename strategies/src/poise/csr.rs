@@ -1,0 +1,172 @@
+//! The graph that every phase works on: small, weighted, and made to be contracted.
+//!
+//! [`crate::graph::Graph`] holds bytes as they were recorded; this one holds them in a unit of its own, in 32
+//! bits, beside the vertex they lead to, because all that is done here is to walk along rows.
+
+/// One end of an edge, as its other end sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Half {
+    /// The vertex it leads to.
+    pub to: u32,
+    /// What both ends exchange, in the unit of the graph. All weights sum to less than 2^32.
+    pub weight: u32,
+}
+
+/// An undirected graph in compressed sparse rows, with a load for every vertex.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Csr {
+    /// The row of `v` is `halves[offsets[v]..offsets[v + 1]]`.
+    offsets: Vec<u32>,
+    halves: Vec<Half>,
+    /// By vertex, in a unit of their own; at least 0.
+    pub loads: Vec<i64>,
+}
+
+impl Csr {
+    /// An empty graph with room for so many vertices, to be filled by [`Self::push`].
+    pub fn with_capacity(vertices: usize) -> Self {
+        let mut offsets = Vec::with_capacity(vertices + 1);
+        offsets.push(0);
+        Csr { offsets, halves: Vec::new(), loads: Vec::with_capacity(vertices) }
+    }
+
+    /// Appends a vertex.
+    pub fn push(&mut self, load: i64, row: impl Iterator<Item = Half>) {
+        self.halves.extend(row);
+        self.offsets.push(self.halves.len() as u32);
+        self.loads.push(load);
+    }
+
+    /// How many vertices there are.
+    pub fn vertices(&self) -> usize {
+        self.loads.len()
+    }
+
+    /// The edges of `v`.
+    #[inline]
+    pub fn row(&self, v: usize) -> &[Half] {
+        &self.halves[self.offsets[v] as usize..self.offsets[v + 1] as usize]
+    }
+
+    /// How many edges `v` has.
+    pub fn degree(&self, v: usize) -> usize {
+        (self.offsets[v + 1] - self.offsets[v]) as usize
+    }
+
+    /// The loads of all vertices.
+    pub fn total_load(&self) -> i64 {
+        self.loads.iter().sum()
+    }
+
+    /// The heaviest load; 0 without vertices.
+    pub fn heaviest(&self) -> i64 {
+        self.loads.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The graph whose vertices are `clusters` clusters, of which vertex `v` belongs to `cluster_of[v]`:
+    /// loads and parallel edges add up, edges inside a cluster vanish. O(vertices + edges).
+    pub fn contract(&self, cluster_of: &[u32], clusters: usize) -> Csr {
+        let groups = Groups::new(cluster_of, clusters);
+        let mut coarse = Csr {
+            offsets: Vec::with_capacity(clusters + 1),
+            halves: Vec::with_capacity(self.halves.len() / 2),
+            loads: Vec::with_capacity(clusters),
+        };
+        coarse.offsets.push(0);
+        // Where the edge to each cluster stands in the row being made; older entries point before it.
+        let mut places = vec![u32::MAX; clusters];
+        for cluster in 0..clusters {
+            let first = coarse.halves.len();
+            let mut load = 0;
+            for &v in groups.members(cluster) {
+                load += self.loads[v as usize];
+                for half in self.row(v as usize) {
+                    let to = cluster_of[half.to as usize];
+                    if to as usize == cluster {
+                        continue;
+                    }
+                    let place = places[to as usize];
+                    if place != u32::MAX && place as usize >= first {
+                        coarse.halves[place as usize].weight += half.weight;
+                    } else {
+                        places[to as usize] = coarse.halves.len() as u32;
+                        coarse.halves.push(Half { to, weight: half.weight });
+                    }
+                }
+            }
+            coarse.offsets.push(coarse.halves.len() as u32);
+            coarse.loads.push(load);
+        }
+        coarse
+    }
+}
+
+/// Vertices sorted by the group they belong to (counting sort).
+#[derive(Clone, Debug)]
+pub(crate) struct Groups {
+    starts: Vec<u32>,
+    members: Vec<u32>,
+}
+
+impl Groups {
+    /// The members of each of `count` groups, ascending, when vertex `v` belongs to `group_of[v]`.
+    pub fn new(group_of: &[u32], count: usize) -> Self {
+        let mut starts = vec![0u32; count + 1];
+        for &group in group_of {
+            starts[group as usize + 1] += 1;
+        }
+        for group in 0..count {
+            starts[group + 1] += starts[group];
+        }
+        let mut next = starts.clone();
+        let mut members = vec![0; group_of.len()];
+        for (v, &group) in group_of.iter().enumerate() {
+            let place = &mut next[group as usize];
+            members[*place as usize] = v as u32;
+            *place += 1;
+        }
+        Groups { starts, members }
+    }
+
+    /// The members of a group, ascending.
+    pub fn members(&self, group: usize) -> &[u32] {
+        &self.members[self.starts[group] as usize..self.starts[group + 1] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The path 0 - 1 - 2 - 3 with weights 1, 2, 3.
+    fn path() -> Csr {
+        let half = |to, weight| Half { to, weight };
+        let mut graph = Csr::with_capacity(4);
+        graph.push(1, [half(1, 1)].into_iter());
+        graph.push(2, [half(0, 1), half(2, 2)].into_iter());
+        graph.push(3, [half(1, 2), half(3, 3)].into_iter());
+        graph.push(4, [half(2, 3)].into_iter());
+        graph
+    }
+
+    #[test]
+    fn contraction_adds_up_loads_and_parallel_edges() {
+        let coarse = path().contract(&[0, 1, 1, 0], 2);
+        assert_eq!(coarse.loads, [5, 5]);
+        assert_eq!(
+            (coarse.row(0), coarse.row(1)),
+            (&[Half { to: 1, weight: 4 }][..], &[Half { to: 0, weight: 4 }][..])
+        );
+        let same = path().contract(&[0, 1, 2, 3], 4);
+        assert_eq!(same, path());
+    }
+
+    #[test]
+    fn groups_list_their_members_in_order() {
+        let groups = Groups::new(&[2, 0, 2, 0], 3);
+        assert_eq!(
+            (groups.members(0), groups.members(1), groups.members(2)),
+            (&[1, 3][..], &[][..], &[0, 2][..])
+        );
+    }
+}

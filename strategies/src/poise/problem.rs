@@ -1,0 +1,282 @@
+//! What there is to map, in whole numbers: a database and a machine as every phase sees them.
+//!
+//! Loads become integers: as they are where they are whole (numbers of objects, vertex weights of files), or else
+//! such that the average is 2^20. Volumes are counted in their greatest common divisor, and coarser only where all of
+//! them together do not fit 32 bits. Objects that stay and ends of edges that are PEs become anchors, vertices
+//! without load after the movable ones, each in the block of its PE.
+
+use super::csr::{Csr, Half};
+use super::machine::{Machine, NONE};
+use crate::cost::{LoadBound, pour};
+use crate::database::End;
+use crate::{Database, StrategyError, Topology};
+
+/// An average load, where loads are not whole.
+const AVERAGE_LOAD: f64 = (1u64 << 20) as f64;
+
+/// All loads together; and with distances in between all volumes stay below 2^62.
+const MAX_TOTAL: f64 = (1u64 << 50) as f64;
+const MAX_COST: u128 = 1 << 58;
+
+/// A database on a machine.
+pub(crate) struct Problem<'a> {
+    pub machine: Machine<'a>,
+    /// The movable objects, then the anchors.
+    pub graph: Csr,
+    /// How many objects are movable.
+    pub movable: usize,
+    /// The object of each movable vertex.
+    pub objects: Vec<u32>,
+    /// By anchor: its block in the last layer.
+    pub anchors: Vec<u32>,
+    /// By block of the last layer: the most load of movable objects.
+    pub capacity: Vec<i64>,
+    /// By movable vertex: its block in the last layer; [`NONE`] if its PE takes nothing.
+    pub home_of: Vec<u32>,
+    /// Bytes that a weight of 1 stands for.
+    pub unit: u64,
+}
+
+impl<'a> Problem<'a> {
+    /// The movable objects of a checked database, for the PEs `available`.
+    ///
+    /// A PE is full at (1 + `imbalance`) times the average load, or at what the heaviest object, or what is
+    /// fixed anywhere, makes unavoidable.
+    ///
+    /// # Errors
+    /// With more edges than 32 bits count.
+    pub fn new(
+        database: &Database,
+        topology: &'a dyn Topology,
+        available: &[u32],
+        imbalance: f64,
+    ) -> Result<Problem<'a>, StrategyError> {
+        let movable: Vec<u32> = (0..database.objects.len() as u32)
+            .filter(|&object| database.objects[object as usize].migratable)
+            .collect();
+        let (loads, load_unit_seconds) = whole_loads(database, &movable);
+        let mut vertex_of = vec![NONE; database.objects.len()];
+        for (&object, vertex) in movable.iter().zip(0..) {
+            vertex_of[object as usize] = vertex;
+        }
+        let anchored = anchored_pes(database, &vertex_of);
+        let (graph, unit) = volumes(database, &vertex_of, loads, &anchored, u128::from(topology.diameter()))?;
+        let mut used = available.to_vec();
+        used.extend(&anchored);
+        used.sort_unstable();
+        used.dedup();
+        let machine = Machine::new(topology, &used);
+        let block_of_pe = machine.blocks_of_pes(database.pes.len());
+        let by_pe =
+            capacities(database, available, &graph.loads[..movable.len()], load_unit_seconds, imbalance);
+        let home = |&object: &u32| {
+            let pe = database.objects[object as usize].pe as usize;
+            if database.pes[pe].available { block_of_pe[pe] } else { NONE }
+        };
+        Ok(Problem {
+            home_of: movable.iter().map(home).collect(),
+            capacity: machine.order.iter().map(|&pe| by_pe[pe as usize]).collect(),
+            anchors: anchored.iter().map(|&pe| block_of_pe[pe as usize]).collect(),
+            movable: movable.len(),
+            objects: movable,
+            machine,
+            graph,
+            unit,
+        })
+    }
+
+    /// The PE of every object of `database` when vertex `v` is in block `block_of[v]` of the last layer.
+    pub fn placement(&self, database: &Database, block_of: &[u32]) -> Vec<u32> {
+        let mut placement = database.placement();
+        for (&object, &block) in self.objects.iter().zip(block_of) {
+            placement[object as usize] = self.machine.order[block as usize];
+        }
+        placement
+    }
+
+    /// The capacities of the blocks of a layer: those of their PEs, less a part of what is above their fair share
+    /// that is the larger the more cuts are to come, because later cuts need some room too.
+    pub fn capacities(&self, layer: usize) -> Vec<i64> {
+        let layers = self.machine.layers.len();
+        if layer + 1 == layers {
+            return self.capacity.clone();
+        }
+        let all: i64 = self.capacity.iter().sum();
+        let share = self.graph.total_load() as f64 / all.max(1) as f64;
+        let slack = 0.3 + 0.7 * layer as f64 / layers as f64;
+        let of_block = |range: &[u32]| {
+            let most: i64 = self.capacity[range[0] as usize..range[1] as usize].iter().sum();
+            let fair = most as f64 * share;
+            let capacity = fair + (most as f64 - fair).max(0.0) * slack;
+            (capacity.floor() as i64).max(fair.ceil() as i64).min(most)
+        };
+        self.machine.layers[layer].starts.windows(2).map(of_block).collect()
+    }
+
+    /// The block of each anchor in a layer.
+    pub fn anchors_in(&self, layer: usize) -> impl Iterator<Item = u32> {
+        let starts = &self.machine.layers[layer].starts;
+        self.anchors.iter().map(|&place| starts.partition_point(|&start| start <= place) as u32 - 1)
+    }
+}
+
+/// The loads of the movable objects in whole numbers, at least 1 each, and the seconds that 1 stands for.
+fn whole_loads(database: &Database, movable: &[u32]) -> (Vec<i64>, f64) {
+    let loads = || movable.iter().map(|&object| database.objects[object as usize].load_seconds);
+    let heaviest = loads().fold(0.0, f64::max);
+    // Divided by the heaviest first, because the sum of large loads may not be finite.
+    let relative: f64 = loads().map(|load| load / heaviest).sum();
+    if !(relative > 0.0 && relative.is_finite()) {
+        return (vec![1; movable.len()], 0.0);
+    }
+    let lightest = loads().filter(|&load| load > 0.0).fold(f64::INFINITY, f64::min);
+    let is_whole = |unit: f64| {
+        let mut whole = loads().map(|load| load / unit);
+        heaviest / unit * relative < MAX_TOTAL && whole.all(|load| load.fract() == 0.0 && load >= 1.0)
+    };
+    let average = heaviest * (relative / movable.len() as f64);
+    let fine = (average / AVERAGE_LOAD).max(heaviest / MAX_TOTAL * 2.0 * relative).max(f64::MIN_POSITIVE);
+    let unit = [1.0, lightest].into_iter().find(|&unit| is_whole(unit)).unwrap_or(fine);
+    (loads().map(|load| ((load / unit).ceil() as i64).max(1)).collect(), unit)
+}
+
+/// The PEs that movable objects talk to, as such or as the place of an object that stays; ascending.
+fn anchored_pes(database: &Database, vertex_of: &[u32]) -> Vec<u32> {
+    let mut pes = Vec::new();
+    for edge in &database.edges {
+        match (fixed_pe(database, vertex_of, edge.from), fixed_pe(database, vertex_of, edge.to)) {
+            (Some(pe), None) | (None, Some(pe)) => pes.push(pe),
+            _ => {}
+        }
+    }
+    pes.sort_unstable();
+    pes.dedup();
+    pes
+}
+
+/// The PE of an end that stays where it is.
+fn fixed_pe(database: &Database, vertex_of: &[u32], end: End) -> Option<u32> {
+    match end {
+        End::Pe(pe) => Some(pe),
+        End::Object(object) if vertex_of[object as usize] == NONE => {
+            Some(database.objects[object as usize].pe)
+        }
+        End::Object(_) => None,
+    }
+}
+
+/// What vertices exchange, and how many bytes a weight of 1 is.
+fn volumes(
+    database: &Database,
+    vertex_of: &[u32],
+    mut loads: Vec<i64>,
+    anchored: &[u32],
+    diameter: u128,
+) -> Result<(Csr, u64), StrategyError> {
+    let movable = loads.len();
+    let vertices = movable + anchored.len();
+    let vertex = |end: End| match fixed_pe(database, vertex_of, end) {
+        Some(pe) => anchored.binary_search(&pe).ok().map(|at| (movable + at) as u32),
+        None => match end {
+            End::Object(object) => Some(vertex_of[object as usize]),
+            End::Pe(_) => None,
+        },
+    };
+    let pairs = || {
+        database.edges.iter().filter_map(|edge| {
+            let (a, b) = (vertex(edge.from)?, vertex(edge.to)?);
+            let matters = a != b && edge.bytes > 0 && (a.min(b) as usize) < movable;
+            matters.then_some((a as usize, b as usize, edge.bytes))
+        })
+    };
+    let (mut unit, mut total, mut count) = (0, 0u128, 0usize);
+    let mut starts = vec![0u32; vertices + 1];
+    for (a, b, bytes) in pairs() {
+        unit = divisor(unit, bytes);
+        total += u128::from(bytes);
+        count += 1;
+        starts[a + 1] = starts[a + 1].wrapping_add(1);
+        starts[b + 1] = starts[b + 1].wrapping_add(1);
+    }
+    if count > u32::MAX as usize / 2 {
+        return Err(StrategyError(format!(
+            "there are {count} edges, and PoiseLB maps at most {}; leave out the lightest",
+            u32::MAX / 2
+        )));
+    }
+    // Costs are sums of weights times distances, doubled on grids and 16 times as large where they are sampled.
+    let most = u128::from(u32::MAX).min(MAX_COST / (32 * (diameter + 1))).max(1);
+    let unit = u128::from(unit.max(1)) * (total / u128::from(unit.max(1))).div_ceil(most).max(1);
+    let unit = u64::try_from(unit).unwrap_or(u64::MAX);
+    for v in 0..vertices {
+        starts[v + 1] += starts[v];
+    }
+    let mut next = starts.clone();
+    let mut halves = vec![(0u32, 0u64); 2 * count];
+    for (a, b, bytes) in pairs() {
+        for (from, to) in [(a, b), (b, a)] {
+            halves[next[from] as usize] = (to as u32, bytes);
+            next[from] += 1;
+        }
+    }
+    drop(next);
+    loads.resize(vertices, 0);
+    let mut graph = Csr::with_capacity(vertices);
+    for (v, load) in loads.into_iter().enumerate() {
+        let row = &mut halves[starts[v] as usize..starts[v + 1] as usize];
+        row.sort_unstable_by_key(|&(to, _)| to);
+        let merged = row.chunk_by(|a, b| a.0 == b.0).filter_map(|same| {
+            let bytes = same.iter().fold(0u64, |sum, half| sum.saturating_add(half.1));
+            // Rounded down, so that the sum of all stays what it was.
+            let weight = (bytes / unit) as u32;
+            (weight > 0).then_some(Half { to: same[0].0, weight })
+        });
+        graph.push(load, merged);
+    }
+    Ok((graph, unit))
+}
+
+/// The greatest common divisor (Euclid).
+fn divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { divisor(b, a % b) }
+}
+
+/// By PE: the load that fits on it, for loads in units of `unit_seconds` (0 if there is none: then objects count).
+fn capacities(
+    database: &Database,
+    available: &[u32],
+    loads: &[i64],
+    unit_seconds: f64,
+    imbalance: f64,
+) -> Vec<i64> {
+    let mut fixed_seconds: Vec<f64> = database.pes.iter().map(|pe| pe.background_seconds).collect();
+    for object in database.objects.iter().filter(|object| !object.migratable) {
+        fixed_seconds[object.pe as usize] += object.load_seconds / database.pes[object.pe as usize].speed;
+    }
+    let mut by_pe = vec![0; database.pes.len()];
+    let (total, heaviest) = (loads.iter().sum::<i64>(), loads.iter().copied().max().unwrap_or(0));
+    let speed = |pe: u32| database.pes[pe as usize].speed;
+    let are_alike =
+        available.iter().all(|&pe| fixed_seconds[pe as usize] == 0.0 && speed(pe) == speed(available[0]));
+    if are_alike || unit_seconds == 0.0 {
+        let average = (total as u64).div_ceil(available.len() as u64);
+        let most =
+            ((average as f64 * (1.0 + imbalance) + 1e-9).floor().min(total as f64) as i64).max(heaviest);
+        available.iter().for_each(|&pe| by_pe[pe as usize] = most);
+        return by_pe;
+    }
+    let bound = LoadBound::of(database);
+    let mut open: Vec<(f64, f64)> =
+        available.iter().map(|&pe| (fixed_seconds[pe as usize], speed(pe))).collect();
+    let level_seconds = pour(total as f64 * unit_seconds, &mut open);
+    let limit_seconds = (level_seconds * (1.0 + imbalance)).max(bound.bound_seconds) * (1.0 + 1e-9);
+    for &pe in available {
+        let room = (limit_seconds - fixed_seconds[pe as usize]).max(0.0) * speed(pe) / unit_seconds;
+        by_pe[pe as usize] = room.min(total as f64) as i64;
+    }
+    // Rounding must not take away the last place of the heaviest object.
+    if let Some(&most) = available.iter().max_by_key(|&&pe| (by_pe[pe as usize], std::cmp::Reverse(pe))) {
+        by_pe[most as usize] = by_pe[most as usize].max(heaviest);
+    }
+    by_pe
+}

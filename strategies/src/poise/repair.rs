@@ -1,0 +1,295 @@
+//! Repair: no block above its capacity, for as few hop-bytes as can be.
+//!
+//! Wherever a placement comes from, some blocks may be above their capacities. In each round, for what is still
+//! above: (1) the moves that cost least per load go first, to blocks that have room and neighbors; (2) then to the
+//! nearest block with room; (3) a heavy vertex is exchanged for a light one of a block that has little; (4) the
+//! block and the least loaded ones, more and more of them, are packed anew, heaviest vertex first, each staying
+//! where it is if that fits (R. L. Graham, "Bounds on multiprocessing timing anomalies", 1969). The last step finds
+//! what moves one by one cannot, where vertices are as heavy as the capacity.
+//!
+//! Alone it is the cheapest balancer of this room.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::distance::Metric;
+use super::kway::State;
+
+/// Rounds of all steps at most.
+const ROUNDS: usize = 20;
+
+/// Vertices of a block that are looked at in step 2, and blocks with room for each.
+const PICKS: usize = 8;
+const ROOMS: usize = 32;
+
+/// Moves out of a block in step 2, per round.
+const MAX_PUSHES: usize = 4096;
+
+/// The blocks with most room that step 3 exchanges with.
+const LEAST_LOADED: usize = 16;
+
+/// The most blocks that step 4 packs together with an overloaded one.
+const MAX_POOL: usize = 512;
+
+/// Members of two blocks whose pairs step 3 looks at.
+const MAX_PAIRS: usize = 1 << 22;
+
+/// Brings every block under its capacity if it finds a way; says whether it did.
+pub(crate) fn repair<M: Metric>(state: &mut State<M>) -> bool {
+    for _ in 0..ROUNDS {
+        if overloaded(state).is_empty() {
+            return true;
+        }
+        let mut members = Members::new(state);
+        let mut has_moved = relieve(state, &mut members);
+        for block in overloaded(state) {
+            has_moved |= push(state, &mut members, block);
+        }
+        for block in overloaded(state) {
+            has_moved |= exchange(state, &mut members, block);
+        }
+        for block in overloaded(state) {
+            has_moved |= repack(state, &mut members, block);
+        }
+        if !has_moved {
+            break;
+        }
+    }
+    overloaded(state).is_empty()
+}
+
+fn excess<M: Metric>(state: &State<M>, block: u32) -> i64 {
+    state.loads[block as usize] - state.board.capacity[block as usize]
+}
+
+/// The blocks above their capacities, ascending.
+fn overloaded<M: Metric>(state: &State<M>) -> Vec<u32> {
+    (0..state.loads.len() as u32).filter(|&block| excess(state, block) > 0).collect()
+}
+
+/// Who is in each block.
+pub(crate) struct Members {
+    of_block: Vec<Vec<u32>>,
+    /// By vertex: its place in the list of its block.
+    place: Vec<u32>,
+}
+
+impl Members {
+    pub fn new<M: Metric>(state: &State<M>) -> Members {
+        let mut of_block = vec![Vec::new(); state.loads.len()];
+        let mut place = vec![0; state.board.movable];
+        for (v, &block) in state.block_of[..state.board.movable].iter().enumerate() {
+            place[v] = of_block[block as usize].len() as u32;
+            of_block[block as usize].push(v as u32);
+        }
+        Members { of_block, place }
+    }
+
+    /// The movable vertices of a block, in no particular order.
+    pub fn of(&self, block: u32) -> &[u32] {
+        &self.of_block[block as usize]
+    }
+
+    /// Moves a vertex.
+    pub fn relocate<M: Metric>(&mut self, state: &mut State<M>, v: u32, block: u32) {
+        let from = &mut self.of_block[state.block_of[v as usize] as usize];
+        let place = self.place[v as usize];
+        from.swap_remove(place as usize);
+        if let Some(&last) = from.get(place as usize) {
+            self.place[last as usize] = place;
+        }
+        self.place[v as usize] = self.of_block[block as usize].len() as u32;
+        self.of_block[block as usize].push(v);
+        state.relocate(v as usize, block);
+    }
+}
+
+/// What a move saves per load, so that less loss comes first; rounded down.
+fn score(gain: i64, load: i64) -> i64 {
+    if gain >= 0 { gain.saturating_mul(load.max(1)) } else { gain.div_euclid(load.max(1)) }
+}
+
+/// Step 1; whether anything moved.
+fn relieve<M: Metric>(state: &mut State<M>, members: &mut Members) -> bool {
+    let mut heap: BinaryHeap<(i64, Reverse<u32>)> = BinaryHeap::new();
+    for block in overloaded(state) {
+        for &v in members.of(block) {
+            if let Some((gain, _)) = state.best_move(v as usize) {
+                heap.push((score(gain, state.board.graph.loads[v as usize]), Reverse(v)));
+            }
+        }
+    }
+    let mut has_moved = false;
+    while let Some((before, Reverse(v))) = heap.pop() {
+        if excess(state, state.block_of[v as usize]) <= 0 {
+            continue;
+        }
+        let Some((gain, block)) = state.best_move(v as usize) else { continue };
+        let now = score(gain, state.board.graph.loads[v as usize]);
+        if now < before {
+            heap.push((now, Reverse(v)));
+            continue;
+        }
+        members.relocate(state, v, block);
+        has_moved = true;
+    }
+    has_moved
+}
+
+/// Step 2 for one block; whether anything moved.
+fn push<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) -> bool {
+    let board = state.board;
+    let load = |v: u32| board.graph.loads[v as usize];
+    let mut by_load: Vec<u32> = members.of(block).to_vec();
+    by_load.sort_unstable_by_key(|&v| (load(v), v));
+    let mut rooms: Vec<(i64, u32)> = Vec::new();
+    let mut has_moved = false;
+    for _ in 0..MAX_PUSHES {
+        let above = excess(state, block);
+        if above <= 0 || by_load.is_empty() {
+            break;
+        }
+        // Those whose loads are nearest to what is too much.
+        let at = by_load.partition_point(|&v| load(v) < above);
+        let from = at.saturating_sub(PICKS / 2).min(by_load.len().saturating_sub(PICKS));
+        let picks = from..(from + PICKS).min(by_load.len());
+        let lightest = load(by_load[picks.start]);
+        let room = |other: u32| board.capacity[other as usize] - state.loads[other as usize];
+        rooms.retain(|&(_, other)| room(other) >= lightest);
+        if rooms.is_empty() {
+            let others =
+                (0..state.loads.len() as u32).filter(|&other| other != block && room(other) >= lightest);
+            rooms.extend(others.map(|other| (board.distance.between(block, other), other)));
+            if rooms.len() > ROOMS {
+                rooms.select_nth_unstable(ROOMS - 1);
+                rooms.truncate(ROOMS);
+            }
+            rooms.sort_unstable();
+        }
+        let mut best: Option<(i64, usize, u32)> = None;
+        for pick in picks {
+            let v = by_load[pick] as usize;
+            board.look(v, state.block_of, &mut state.scratch);
+            let here = board.cost(v, block, &state.scratch);
+            for &(_, other) in &rooms {
+                if load(v as u32) > board.capacity[other as usize] - state.loads[other as usize] {
+                    continue;
+                }
+                let loss = board.cost(v, other, &state.scratch) - here;
+                if best.is_none_or(|best| loss < best.0) {
+                    best = Some((loss, pick, other));
+                }
+            }
+        }
+        let Some((_, pick, other)) = best else { break };
+        let v = by_load.remove(pick);
+        members.relocate(state, v, other);
+        has_moved = true;
+    }
+    has_moved
+}
+
+/// Step 3 for one block; whether anything moved.
+fn exchange<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) -> bool {
+    let load = |v: u32| state.board.graph.loads[v as usize];
+    let above = excess(state, block);
+    if above <= 0 {
+        return false;
+    }
+    let mut emptiest: Vec<(i64, u32)> = (0..state.loads.len() as u32)
+        .map(|other| (excess(state, other), other))
+        .filter(|&(excess, other)| excess < 0 && other != block)
+        .collect();
+    emptiest.sort_unstable();
+    let mut best: Option<(i64, u32, u32)> = None;
+    for &(excess, other) in emptiest.iter().take(LEAST_LOADED) {
+        if members.of(block).len().saturating_mul(members.of(other).len()) > MAX_PAIRS {
+            continue;
+        }
+        for &v in members.of(block) {
+            for &u in members.of(other) {
+                let shift = load(v) - load(u);
+                let remaining = (above - shift).max(0);
+                if shift > 0 && shift <= -excess && best.is_none_or(|best| (remaining, v, u) < best) {
+                    best = Some((remaining, v, u));
+                }
+            }
+        }
+    }
+    let Some((_, v, u)) = best else { return false };
+    let other = state.block_of[u as usize];
+    members.relocate(state, v, other);
+    members.relocate(state, u, block);
+    true
+}
+
+/// Step 4 for one block; whether anything moved.
+fn repack<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) -> bool {
+    if excess(state, block) <= 0 {
+        return false;
+    }
+    let mut emptiest: Vec<(i64, u32)> = (0..state.loads.len() as u32)
+        .map(|other| (excess(state, other), other))
+        .filter(|&(excess, other)| excess < 0 && other != block)
+        .collect();
+    emptiest.sort_unstable();
+    let mut others = 1;
+    loop {
+        let pool: Vec<u32> =
+            [block].into_iter().chain(emptiest.iter().take(others).map(|entry| entry.1)).collect();
+        let mut vertices: Vec<u32> =
+            pool.iter().flat_map(|&block| members.of(block).iter().copied()).collect();
+        vertices.sort_unstable_by_key(|&v| (Reverse(state.board.graph.loads[v as usize]), v));
+        let packed = pack(state, &pool, &vertices, true).or_else(|| pack(state, &pool, &vertices, false));
+        if let Some(places) = packed {
+            for (v, place) in vertices.into_iter().zip(places) {
+                if state.block_of[v as usize] != pool[place] {
+                    members.relocate(state, v, pool[place]);
+                }
+            }
+            return true;
+        }
+        if others >= emptiest.len().min(MAX_POOL) {
+            return false;
+        }
+        others *= 2;
+    }
+}
+
+/// The block in `pool` of each of `vertices`, heaviest first, such that all fit; those that `stay` remain where they
+/// are if there is room, all others go where there is most.
+fn pack<M: Metric>(state: &State<M>, pool: &[u32], vertices: &[u32], stay: bool) -> Option<Vec<usize>> {
+    let board = state.board;
+    let mut rooms: Vec<i64> = pool.iter().map(|&block| board.capacity[block as usize]).collect();
+    // What does not move counts too.
+    for &v in vertices {
+        let at = pool.iter().position(|&block| block == state.block_of[v as usize])?;
+        rooms[at] += board.graph.loads[v as usize];
+    }
+    rooms.iter_mut().zip(pool).for_each(|(room, &block)| *room -= state.loads[block as usize]);
+    let mut emptiest: BinaryHeap<(i64, Reverse<usize>)> =
+        rooms.iter().enumerate().map(|(at, &room)| (room, Reverse(at))).collect();
+    let mut places = Vec::with_capacity(vertices.len());
+    for &v in vertices {
+        let load = board.graph.loads[v as usize];
+        let home = pool.iter().position(|&block| block == state.block_of[v as usize])?;
+        let at = if stay && rooms[home] >= load {
+            home
+        } else {
+            // Entries are out of date where something was put.
+            loop {
+                let (room, Reverse(at)) = emptiest.pop()?;
+                if room == rooms[at] {
+                    break at;
+                }
+            }
+        };
+        rooms[at] -= load;
+        if rooms[at] < 0 {
+            return None;
+        }
+        emptiest.push((rooms[at], Reverse(at)));
+        places.push(at);
+    }
+    Some(places)
+}

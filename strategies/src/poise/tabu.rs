@@ -1,0 +1,155 @@
+//! One object per PE, few PEs: robust tabu search.
+//!
+//! É. Taillard, "Robust taboo search for the quadratic assignment problem", 1991: in every iteration the best swap of
+//! two places is made, even at a loss, unless it brings both objects back to where they were not long ago. How long
+//! is drawn anew each time, here with the cube of a uniform number as in Taillard's later code, up to 8 n iterations;
+//! a swap that leads to the best placement ever, or that puts objects where they have not been for 5 n^2
+//! iterations, is made in any case. What every swap would save is kept in a table: O(n^2) per iteration.
+
+use rand_core::RngCore;
+
+use super::csr::Csr;
+use super::distance::Metric;
+use crate::random::below;
+
+/// The longest time a place is forbidden, per object.
+const TENURE: f64 = 8.0;
+
+/// Iterations after which a place is visited again, per pair of objects.
+const ASPIRATION: i64 = 5;
+
+/// The best placement found in so many iterations from `start`, which gives every object a block of its own.
+///
+/// All vertices of `graph` are objects, and there are at most as many as blocks.
+pub(crate) fn search<M: Metric>(
+    graph: &Csr,
+    distance: &M,
+    blocks: usize,
+    start: &[u32],
+    iterations: usize,
+    dice: &mut impl RngCore,
+) -> Vec<u32> {
+    let mut tabu = Tabu::new(graph, distance, blocks, start);
+    let mut best = tabu.place_of.clone();
+    let (mut cost, mut best_cost) = (0, 0);
+    for iteration in 1..=iterations as i64 {
+        let Some((change, r, s)) = tabu.choose(iteration, best_cost - cost) else { continue };
+        cost += change;
+        let mut wait = || {
+            let part = below(dice, 1 << 20) as f64 / f64::from(1 << 20);
+            (part * part * part * TENURE * blocks as f64) as i64 + 1
+        };
+        let until = [iteration + wait(), iteration + wait()];
+        tabu.swap(r, s, until);
+        if cost < best_cost {
+            best_cost = cost;
+            best.copy_from_slice(&tabu.place_of);
+        }
+    }
+    best[..graph.vertices()].iter().map(|&place| place as u32).collect()
+}
+
+/// Objects, and as many without edges as there are places left, on places of their own.
+struct Tabu {
+    n: usize,
+    /// Between all pairs, row by row.
+    flows: Vec<i64>,
+    distances: Vec<i64>,
+    place_of: Vec<usize>,
+    /// By pair of objects, the lower first: what swapping them adds to the cost.
+    changes: Vec<i64>,
+    /// By object and place: until when it must not go there.
+    forbidden: Vec<i64>,
+}
+
+impl Tabu {
+    fn new<M: Metric>(graph: &Csr, distance: &M, n: usize, start: &[u32]) -> Tabu {
+        let mut flows = vec![0; n * n];
+        for v in 0..graph.vertices() {
+            graph.row(v).iter().for_each(|half| flows[v * n + half.to as usize] = i64::from(half.weight));
+        }
+        let pair = |at: usize| distance.between((at / n) as u32, (at % n) as u32);
+        let mut is_free = vec![true; n];
+        start.iter().for_each(|&place| is_free[place as usize] = false);
+        let mut place_of: Vec<usize> = start.iter().map(|&place| place as usize).collect();
+        place_of.extend((0..n).filter(|&place| is_free[place]));
+        let mut tabu = Tabu {
+            n,
+            flows,
+            distances: (0..n * n).map(pair).collect(),
+            place_of,
+            changes: vec![0; n * n],
+            forbidden: (0..(n * n) as i64).map(|at| -at).collect(),
+        };
+        for i in 0..n {
+            for j in i + 1..n {
+                tabu.changes[i * n + j] = tabu.change(i, j);
+            }
+        }
+        tabu
+    }
+
+    fn distance(&self, a: usize, b: usize) -> i64 {
+        self.distances[a * self.n + b]
+    }
+
+    /// What it adds to the cost that `r` and `s` swap places. O(n)
+    fn change(&self, r: usize, s: usize) -> i64 {
+        let n = self.n;
+        let (a, b) =
+            (&self.distances[self.place_of[r] * n..][..n], &self.distances[self.place_of[s] * n..][..n]);
+        let (f, g) = (&self.flows[r * n..][..n], &self.flows[s * n..][..n]);
+        let others = (0..n).filter(|&k| k != r && k != s);
+        others.map(|k| (f[k] - g[k]) * (b[self.place_of[k]] - a[self.place_of[k]])).sum()
+    }
+
+    /// The swap to make: what it adds, and of whom. `missing` is what the best cost ever is below the present one.
+    fn choose(&self, iteration: i64, missing: i64) -> Option<(i64, usize, usize)> {
+        let n = self.n;
+        let old = iteration - ASPIRATION * (n * n) as i64;
+        let (mut best, mut is_wished): (Option<(i64, usize, usize)>, bool) = (None, false);
+        for i in 0..n {
+            let back = &self.forbidden[i * n..][..n];
+            for j in i + 1..n {
+                let change = self.changes[i * n + j];
+                let (first, second) = (back[self.place_of[j]], self.forbidden[j * n + self.place_of[i]]);
+                let wished = (first < old && second < old) || change < missing;
+                let is_better = best.is_none_or(|best| change < best.0);
+                let takes = match (wished, is_wished) {
+                    (true, false) => true,
+                    (false, true) => false,
+                    (true, true) => is_better,
+                    (false, false) => is_better && (first < iteration || second < iteration),
+                };
+                if takes {
+                    (best, is_wished) = (Some((change, i, j)), wished);
+                }
+            }
+        }
+        best
+    }
+
+    /// Swaps `r` and `s`, which must not come back before.
+    fn swap(&mut self, r: usize, s: usize, until: [i64; 2]) {
+        let n = self.n;
+        self.forbidden[r * n + self.place_of[r]] = until[0];
+        self.forbidden[s * n + self.place_of[s]] = until[1];
+        self.place_of.swap(r, s);
+        let flow: Vec<i64> = (0..n).map(|k| self.flows[k * n + r] - self.flows[k * n + s]).collect();
+        let (a, b) = (self.place_of[r], self.place_of[s]);
+        let way: Vec<i64> =
+            (0..n).map(|k| self.distance(self.place_of[k], a) - self.distance(self.place_of[k], b)).collect();
+        for i in (0..n).filter(|&i| i != r && i != s) {
+            let row = &mut self.changes[i * n..][..n];
+            for j in i + 1..n {
+                row[j] += (flow[i] - flow[j]) * (way[j] - way[i]);
+            }
+        }
+        for q in [r, s] {
+            for j in (0..n).filter(|&j| j != q) {
+                let (low, high) = (q.min(j), q.max(j));
+                self.changes[low * n + high] = self.change(low, high);
+            }
+        }
+    }
+}

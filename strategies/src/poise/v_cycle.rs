@@ -1,0 +1,92 @@
+//! V-cycles: a placement is coarsened within its blocks and refined on every level on the way back.
+//!
+//! C. Walshaw, "Multilevel refinement for combinatorial optimisation problems", 2004: whole groups of objects move
+//! at once on coarse levels, which refinement of single objects cannot do.
+
+use super::coarsen::cluster;
+use super::csr::Csr;
+use super::distance::with_metric;
+use super::problem::Problem;
+use super::scratch::{Refinement, grade};
+use super::settings::Settings;
+use crate::random::generator;
+
+/// Coarsening ends at so many vertices per block, or [`FEWEST`].
+const PER_BLOCK: usize = 8;
+const FEWEST: usize = 200;
+
+/// A cluster has at most this part of the capacity of a block, and so many times the average load.
+const CAPACITY_SHARE: i64 = 4;
+const AVERAGES: i64 = 4;
+
+/// Coarsening that leaves more than this part of the vertices is given up.
+const MAX_SHRUNK: f64 = 0.95;
+
+/// The stream of random numbers that coarsen.
+const STREAM: u64 = 4 << 40;
+
+/// Refines a placement in a layer so many times, each on all levels, as long as it does not get worse.
+pub(crate) fn refine(
+    problem: &Problem,
+    settings: &Settings,
+    layer: usize,
+    cycles: usize,
+    block_of: &mut Vec<u32>,
+    seed: u64,
+) {
+    for number in 0..cycles as u64 {
+        let mut again = block_of.clone();
+        cycle(problem, settings, layer, &mut again, seed.wrapping_add(number << 32));
+        if grade(problem, layer, &again) > grade(problem, layer, block_of) {
+            break;
+        }
+        *block_of = again;
+    }
+}
+
+/// One cycle.
+fn cycle(problem: &Problem, settings: &Settings, layer: usize, block_of: &mut Vec<u32>, seed: u64) {
+    let anchors = problem.anchors.len();
+    let capacity = problem.capacities(layer);
+    let smallest = (PER_BLOCK * capacity.len()).max(FEWEST);
+    let least = capacity.iter().copied().filter(|&capacity| capacity > 0).min().unwrap_or(0);
+    let mut dice = generator(seed, STREAM);
+    let mut levels: Vec<(Vec<u32>, Csr)> = Vec::new();
+    loop {
+        let graph = levels.last().map_or(&problem.graph, |level| &level.1);
+        let vertices = graph.vertices();
+        if vertices <= smallest {
+            break;
+        }
+        let average = graph.total_load() / vertices as i64;
+        let max_load = graph.heaviest().max((AVERAGES * average).min(least / CAPACITY_SHARE).max(2));
+        let (cluster_of, clusters) = cluster(graph, vertices - anchors, Some(block_of), max_load, &mut dice);
+        if clusters as f64 > MAX_SHRUNK * vertices as f64 {
+            break;
+        }
+        let mut coarse = vec![0; clusters];
+        cluster_of.iter().zip(&*block_of).for_each(|(&cluster, &block)| coarse[cluster as usize] = block);
+        let graph = graph.contract(&cluster_of, clusters);
+        levels.push((cluster_of, graph));
+        *block_of = coarse;
+    }
+    let mut is_first = true;
+    loop {
+        if !std::mem::take(&mut is_first) {
+            let Some((cluster_of, _)) = levels.pop() else { break };
+            *block_of = cluster_of.iter().map(|&cluster| block_of[cluster as usize]).collect();
+        }
+        let graph = levels.last().map_or(&problem.graph, |level| &level.1);
+        let refinement = Refinement {
+            graph,
+            movable: graph.vertices() - anchors,
+            layer,
+            is_last: levels.is_empty() && layer + 1 == problem.machine.layers.len(),
+            capacity: &capacity,
+            homes: None,
+            seed: seed.wrapping_add(levels.len() as u64),
+        };
+        let distance = &problem.machine.layers[layer].distance;
+        with_metric!(distance, metric => refinement.run(problem, settings, metric, block_of));
+    }
+}
