@@ -60,7 +60,7 @@ mod library {
     use hwlocality::object::TopologyObject;
     use hwlocality::object::types::ObjectType;
 
-    use super::super::{Hierarchy, Link, Topology};
+    use super::super::{Hierarchy, Link, Shape, Topology};
 
     /// The machine this runs on.
     pub(super) fn this_machine() -> Result<Arc<dyn Topology>, String> {
@@ -145,6 +145,10 @@ mod library {
 
         fn hierarchy(&self) -> Option<Hierarchy> {
             self.machine.hierarchy()
+        }
+
+        fn shape(&self) -> Shape {
+            self.machine.shape()
         }
 
         fn cpu_of(&self, pe: usize) -> Option<usize> {
