@@ -67,7 +67,11 @@ pub const NAMED: Named = Named {
             default: "on",
             help: "whether the order of the processes as it is stands where it has no more hop-bytes",
         },
-        Param { key: "partitioner", default: "metis", help: "what cuts: `metis`" },
+        Param {
+            key: "partitioner",
+            default: "metis",
+            help: "what cuts: `metis`, or `poise`: better, and slower",
+        },
         Param {
             key: "imbalance",
             default: "0.03",
@@ -169,7 +173,7 @@ pub fn topomap(
     }
     let graph = Graph::new(processes, edges.filter(|&(from, to, _)| from != to));
     let available: Vec<u32> = (0..pes as u32).collect();
-    let to_nodes = |graph: &Graph, nodes: &Nodes<'_>| mapper.to_nodes(graph, nodes, seed);
+    let to_nodes = |graph: &Graph, nodes: &Nodes<'_>| mapper.map_groups(graph, nodes, seed);
     let mut place_of = mapper.place(&graph, topology, &available, seed, to_nodes)?;
     if mapper.guard
         && hop_bytes(&graph, &[], &available, topology) <= hop_bytes(&graph, &[], &place_of, topology)
@@ -200,7 +204,9 @@ impl Strategy for HierTopoMap {
             if movable.len() <= available.len() { pe_of } else { self.relieved(database, &available, pe_of) }
         };
         let mut pe_of = with(&if movable.len() <= available.len() {
-            self.place(&graph, topology, &available, seed, |graph, nodes| self.to_nodes(graph, nodes, seed))?
+            self.place(&graph, topology, &available, seed, |graph, nodes| {
+                self.map_groups(graph, nodes, seed)
+            })?
         } else {
             self.spread(&graph, &weights, topology, &available, seed)?
         });
@@ -270,7 +276,7 @@ impl HierTopoMap {
     }
 
     /// The node of every group of as many, or of every process where nodes are not alike: along their tree.
-    fn to_nodes(&self, graph: &Graph, nodes: &Nodes<'_>, seed: u64) -> Result<Vec<u32>, StrategyError> {
+    fn map_groups(&self, graph: &Graph, nodes: &Nodes<'_>, seed: u64) -> Result<Vec<u32>, StrategyError> {
         let room = |pes: &Vec<u32>| if nodes.are_alike() { 1 } else { pes.len() as u64 };
         let rooms: Vec<u64> = nodes.pes.iter().map(room).collect();
         self.along(graph, &vec![1; graph.vertices()], &rooms, &nodes.tree(self.inter)?, seed)

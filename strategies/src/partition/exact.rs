@@ -12,6 +12,7 @@ use super::correct::correct;
 use super::exchange::exchange;
 use super::metis;
 use crate::graph::Graph;
+use crate::poise::tools;
 use crate::strategy::StrategyError;
 
 /// What bisects.
@@ -19,6 +20,8 @@ use crate::strategy::StrategyError;
 pub enum Partitioner {
     /// METIS, corrected.
     Metis,
+    /// The multilevel bisection of `PoiseLB`, whose sides are as large as they must be: better, and slower.
+    Poise,
 }
 
 impl FromStr for Partitioner {
@@ -27,7 +30,8 @@ impl FromStr for Partitioner {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "metis" => Ok(Partitioner::Metis),
-            _ => Err("partitioners are `metis`".into()),
+            "poise" => Ok(Partitioner::Poise),
+            _ => Err("partitioners are `metis` and `poise`".into()),
         }
     }
 }
@@ -110,6 +114,9 @@ pub fn bisect(
 ) -> Result<Vec<u32>, StrategyError> {
     let mut side_of = match partitioner {
         Partitioner::Metis => metis::bisect(graph, weights, capacities, seed)?,
+        Partitioner::Poise => {
+            tools::bisect_within(graph, weights, capacities, seed).into_iter().map(u32::from).collect()
+        }
     };
     correct(graph, weights, &capacities, &mut side_of);
     exchange(graph, weights, &capacities, &mut side_of);
@@ -142,12 +149,13 @@ mod tests {
             sizes in prop::collection::vec(0u64..9, 1..12),
             edges in prop::collection::vec((0u32..40, 0u32..40, 1u64..50), 0..120),
             seed in 0u64..4,
+            partitioner in prop::sample::select(vec![Partitioner::Metis, Partitioner::Poise]),
         ) {
             let vertices = sizes.iter().sum::<u64>() as usize;
             let inside = |v: u32| (v as usize) < vertices;
             let edges = edges.into_iter().filter(|&(a, b, _)| a != b && inside(a) && inside(b));
             let graph = Graph::new(vertices, edges);
-            let part_of = partition(&graph, &vec![1; vertices], &sizes, Partitioner::Metis, seed).expect("METIS serves this");
+            let part_of = partition(&graph, &vec![1; vertices], &sizes, partitioner, seed).expect("METIS serves this");
             let mut found = vec![0; sizes.len()];
             part_of.iter().for_each(|&part| found[part as usize] += 1);
             prop_assert_eq!(found, sizes);

@@ -3,6 +3,13 @@
 //! [`crate::graph::Graph`] holds bytes as they were recorded; this one holds them in a unit of its own, in 32
 //! bits, beside the vertex they lead to, because all that is done here is to walk along rows.
 
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+/// From so many ends of edges on several threads contract a graph.
+const PARALLEL: usize = 1 << 16;
+
 /// One end of an edge, as its other end sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Half {
@@ -67,15 +74,31 @@ impl Csr {
     /// loads and parallel edges add up, edges inside a cluster vanish. O(vertices + edges).
     pub fn contract(&self, cluster_of: &[u32], clusters: usize) -> Csr {
         let groups = Groups::new(cluster_of, clusters);
-        let mut coarse = Csr {
-            offsets: Vec::with_capacity(clusters + 1),
-            halves: Vec::with_capacity(self.halves.len() / 2),
-            loads: Vec::with_capacity(clusters),
-        };
-        coarse.offsets.push(0);
+        let threads = if self.halves.len() < PARALLEL { 1 } else { rayon::current_num_threads() };
+        let size = clusters.div_ceil(threads).max(1);
+        let range = |part: usize| (part * size).min(clusters)..((part + 1) * size).min(clusters);
+        let piece = |part: usize| self.rows_of(range(part), &groups, cluster_of, clusters);
+        if threads == 1 {
+            return piece(0);
+        }
+        let pieces: Vec<Csr> = (0..threads).into_par_iter().map(piece).collect();
+        let mut whole = Csr::with_capacity(clusters);
+        whole.halves.reserve_exact(pieces.iter().map(|piece| piece.halves.len()).sum());
+        for piece in pieces {
+            let before = whole.halves.len() as u32;
+            whole.offsets.extend(piece.offsets[1..].iter().map(|offset| before + offset));
+            whole.halves.extend(piece.halves);
+            whole.loads.extend(piece.loads);
+        }
+        whole
+    }
+
+    /// The rows of some clusters.
+    fn rows_of(&self, range: Range<usize>, groups: &Groups, cluster_of: &[u32], clusters: usize) -> Csr {
+        let mut coarse = Csr::with_capacity(range.len());
         // Where the edge to each cluster stands in the row being made; older entries point before it.
         let mut places = vec![u32::MAX; clusters];
-        for cluster in 0..clusters {
+        for cluster in range {
             let first = coarse.halves.len();
             let mut load = 0;
             for &v in groups.members(cluster) {

@@ -41,6 +41,9 @@ const PASSES: usize = 4;
 const SWAP_ROUNDS: usize = 3;
 const SWAP_PASSES: usize = 5;
 
+/// From so many vertices on several threads add up a cost.
+const PARALLEL: usize = 1 << 16;
+
 /// Streams of random numbers.
 const SPLIT_STREAM: u64 = 1 << 40;
 const REFINE_STREAM: u64 = 2 << 40;
@@ -108,7 +111,12 @@ pub(crate) fn cost(graph: &Csr, distance: &impl Metric, block_of: &[u32]) -> i64
             .map(|half| i64::from(half.weight) * distance.between(block_of[v], block_of[half.to as usize]))
             .sum()
     };
-    (0..graph.vertices()).map(of_vertex).sum()
+    let vertices = 0..graph.vertices();
+    if vertices.len() < PARALLEL {
+        vertices.map(of_vertex).sum()
+    } else {
+        vertices.into_par_iter().map(of_vertex).sum()
+    }
 }
 
 /// Splits the blocks of the layer before `layer`.

@@ -24,17 +24,33 @@ const SWAP_STREAM: u64 = 6 << 40;
 /// # Panics
 /// With a `first` of more than there are vertices.
 pub fn bisect_exactly(graph: &Graph, first: usize, seed: u64) -> Vec<u8> {
-    assert!(first <= graph.vertices(), "side 0 has at most all {} vertices", graph.vertices());
+    let vertices = graph.vertices();
+    assert!(first <= vertices, "side 0 has at most all {vertices} vertices");
+    bisect_within(graph, &vec![1; vertices], [first, vertices - first].map(|size| size as u64), seed)
+}
+
+/// The side, 0 or 1, of every vertex, such that side `i` weighs at most `capacities[i]`, where the weights allow,
+/// and few bytes cross: a multilevel bisection.
+///
+/// # Panics
+/// With another number of weights than vertices.
+pub fn bisect_within(graph: &Graph, weights: &[u32], capacities: [u64; 2], seed: u64) -> Vec<u8> {
+    assert_eq!(weights.len(), graph.vertices(), "every vertex has a weight");
     let total: u128 = graph.pairs().map(|(_, _, weight)| u128::from(weight)).sum();
     // All weights together fit 32 bits; the lightest of many may then vanish.
     let unit = total.div_ceil(u128::from(u32::MAX)).max(1);
     let mut csr = Csr::with_capacity(graph.vertices());
-    for v in 0..graph.vertices() {
+    for (v, &load) in weights.iter().enumerate() {
         let half =
             |(to, weight): (usize, u64)| Half { to: to as u32, weight: (u128::from(weight) / unit) as u32 };
-        csr.push(1, graph.neighbors(v).map(half));
+        csr.push(i64::from(load), graph.neighbors(v).map(half));
     }
-    bisect(&Halves::exact(&csr, first as i64), &Effort::THOROUGH, &mut generator(seed, BISECT_STREAM))
+    let capacity = capacities.map(|capacity| i64::try_from(capacity).unwrap_or(i64::MAX / 4));
+    // What side 0 has if the room that is left is shared as the capacities are.
+    let all = u128::from(capacities[0]) + u128::from(capacities[1]);
+    let target = (csr.total_load() as u128 * u128::from(capacities[0])).checked_div(all).unwrap_or(0) as i64;
+    let halves = Halves { graph: &csr, edge_cost: 1, bias: &[], capacity, target };
+    bisect(&halves, &Effort::THOROUGH, &mut generator(seed, BISECT_STREAM))
 }
 
 /// The present placement of `database`, with every PE brought below (1 + `imbalance`) times the average where that is

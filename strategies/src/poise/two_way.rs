@@ -8,7 +8,12 @@
 
 use std::collections::BinaryHeap;
 
+use rayon::prelude::*;
+
 use super::bisect::Halves;
+
+/// From so many vertices on several threads count what crosses.
+const PARALLEL: usize = 1 << 15;
 
 /// Rounds at most; [`FEW_ROUNDS`] on graphs of more than [`LARGE`] vertices.
 const ROUNDS: usize = 3;
@@ -60,9 +65,14 @@ impl<'a> State<'a> {
             }
             Vertex { across, all, side, is_locked: false }
         };
+        let vertices = if sides.len() < PARALLEL {
+            sides.iter().enumerate().map(vertex).collect()
+        } else {
+            sides.par_iter().enumerate().map(vertex).collect()
+        };
         State {
             halves,
-            vertices: sides.iter().enumerate().map(vertex).collect(),
+            vertices,
             loads: halves.loads(sides),
             heaps: Default::default(),
             heaviest: halves.graph.heaviest(),

@@ -60,7 +60,7 @@ mod library {
     use hwlocality::object::TopologyObject;
     use hwlocality::object::types::ObjectType;
 
-    use super::super::{Hierarchy, Link, Topology};
+    use super::super::{Hierarchy, Link, Shape, Topology};
 
     /// The machine this runs on.
     pub(super) fn this_machine() -> Result<Arc<dyn Topology>, String> {
@@ -147,6 +147,10 @@ mod library {
             self.machine.hierarchy()
         }
 
+        fn shape(&self) -> Shape {
+            self.machine.shape()
+        }
+
         fn cpu_of(&self, pe: usize) -> Option<usize> {
             Some(self.cpus[pe])
         }
@@ -225,7 +229,9 @@ mod tests {
 
     #[cfg(feature = "hwloc")]
     #[test]
-    fn synthetic_descriptions_are_what_the_library_says() {
+    fn synthetic_descriptions_and_files_are_what_the_library_says() {
+        use hwlocality::topology::export::xml::XMLExportFlags;
+
         for text in [
             "pack:2 core:4 pu:1",
             "pack:2 l3:1 l2:4 l1:1 core:1 pu:2",
@@ -241,6 +247,13 @@ mod tests {
             let theirs = library::tree(&library).expect(text);
             let ours = crate::topology::parse(&format!("hwloc:{text}")).expect(text);
             assert_eq!((ours.spec(), ours.cpu_of(0)), (theirs.spec(), None), "{text}");
+            for flags in [XMLExportFlags::empty(), XMLExportFlags::V1] {
+                let written = library.export_xml(flags).expect(text).to_string();
+                let read = xml::read("", &written).expect(&written);
+                let pairs = (0..ours.pes()).flat_map(|a| (0..ours.pes()).map(move |b| (a, b)));
+                let apart = pairs.filter(|&(a, b)| read.distance(a, b) != ours.distance(a, b));
+                assert_eq!((read.pes(), apart.count()), (ours.pes(), 0), "{text} {flags:?}");
+            }
         }
     }
 

@@ -5,7 +5,8 @@
 //! goes up to where its ends meet, and down.
 
 use super::{
-    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Link, MAX_LINKS, MAX_PES, Topology, count_links,
+    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Link, MAX_LINKS, MAX_PES, Shape, Topology,
+    count_links,
 };
 
 /// The most levels below the root.
@@ -267,6 +268,13 @@ impl Topology for NamedTree {
         Some(Hierarchy::new((0..pes).collect(), (0..=depth).map(level).collect()))
     }
 
+    /// Where all PEs are equally deep, those that meet at a level are equally far apart.
+    fn shape(&self) -> Shape {
+        let depth = self.leaf(0).depth;
+        let is_even = self.leaves.iter().all(|&leaf| self.nodes[leaf as usize].depth == depth);
+        self.hierarchy().map_or(Shape::Any, if is_even { Shape::Tree } else { Shape::Nested })
+    }
+
     fn host(&self, pe: usize) -> Option<&str> {
         self.leaf(pe).name.as_deref()
     }
@@ -321,6 +329,8 @@ mod tests {
         let all: Vec<String> = (0..=levels.depth()).map(told).collect();
         assert_eq!(all, ["0..5", "0..2 2..4 4..5", "0..1 1..2 2..4 4..5", "0..1 1..2 2..3 3..4 4..5"]);
         assert_eq!(levels.arities(), None);
+        assert!(matches!(tree(&[0, 0, 1, 1, 2]).shape(), Shape::Tree(_)), "uneven, and of one depth");
+        assert!(matches!(tree(&[0, 0, 1, 1]).shape(), Shape::Nested(_)));
         assert_eq!(tree(&[0, 0, 1, 1, 2, 2]).hierarchy().and_then(|tree| tree.arities()), Some(vec![2, 2]));
     }
 

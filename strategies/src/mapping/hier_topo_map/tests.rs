@@ -123,7 +123,7 @@ fn what_cannot_be_mapped_is_said_with_the_remedy() {
     for (spec, expected) in [
         ("HierTopoMap:inter=up", "`tree`, `bipart` or `auto`"),
         ("HierTopoMap:intra=1", "`on` or `off`"),
-        ("HierTopoMap:partitioner=scotch", "partitioners are"),
+        ("HierTopoMap:partitioner=scotch", "partitioners are `metis` and `poise`"),
     ] {
         let error = parse(spec, &[]).expect_err(expected).to_string();
         assert!(error.contains(expected), "{error}");
