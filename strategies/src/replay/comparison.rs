@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::{Replay, Row, total::total};
 use crate::cost::{Metrics, sentence};
+use crate::poise::balancer;
 use crate::table::{aligned, bytes, count, pairs, percent, seconds};
 
 /// What each strategy would have done at each of the steps that were replayed.
@@ -74,7 +75,13 @@ fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
     show_answers(f, replay)?;
     let Some(best) = best(&replay.strategies) else { return Ok(()) };
     writeln!(f, "\nBest balance: {}. {}", best.name, sentence(&replay.before, &best.after))?;
-    show_nearest(f, best, &replay.strategies)
+    show_nearest(f, best, &replay.strategies)?;
+    for row in &replay.strategies {
+        if let Some(told) = balancer::sentence(&row.notes) {
+            writeln!(f, "{}: {told}", row.name)?;
+        }
+    }
+    Ok(())
 }
 
 fn show_total(f: &mut fmt::Formatter<'_>, steps: &[Replay]) -> fmt::Result {
@@ -357,6 +364,19 @@ Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, 
             Communication { total_bytes: 9, hop_bytes: 9, max_dilation: 1, ..Communication::default() };
         let text = told(Some(cost));
         assert!(text.contains("above bound  hops/byte  busiest link"), "{text}");
+    }
+
+    #[test]
+    fn what_a_strategy_says_of_hops_stands_below_the_table() {
+        let mut comparison = comparison(&[7]);
+        let notes = [("hop-bytes before", 200.0), ("hop-bytes after", 100.0), ("hop-bytes at least", 50.0)];
+        comparison.replays[0].strategies[0].notes =
+            notes.map(|(name, value)| (name.to_string(), value)).to_vec();
+        let name = comparison.replays[0].strategies[0].name.clone();
+        let expected = format!(
+            "{name}: Hop-bytes fell to 50 % of what they were; no placement with balanced loads gets below 25 %.\n"
+        );
+        assert!(comparison.to_string().contains(&expected), "{comparison}");
     }
 
     #[test]
