@@ -3,7 +3,8 @@
 //! T. Hoefler, M. Snir, "Generic topology mapping strategies for large-scale parallel architectures", ICS 2011: a
 //! greedy heuristic, recursive bisection of both graphs, and the Cuthill-McKee orders of both. As there, processes
 //! are first divided into groups of as many as a node has PEs (the preprocessing of [`super::hier_topo_map`]), groups
-//! are mapped to nodes, and inside a node processes keep their order.
+//! are mapped to nodes, and inside a node processes keep their order. More objects than PEs are grouped by METIS
+//! before, and where nodes have different numbers of PEs every PE is a node.
 //!
 //! The library reads the links of the network. Here a machine says distances, so its graph has a link between
 //! any two nodes that are no farther apart than it takes to connect all of them, the heavier the closer they are
@@ -11,10 +12,13 @@
 
 use std::str::FromStr;
 
+use super::answer;
 use super::hier_topo_map::HierTopoMap;
 use super::hier_topo_map::nodes::Nodes;
 use crate::database::Database;
 use crate::graph::Graph;
+use crate::partition::groups::{By, Grouping, Groups};
+use crate::partition::metis;
 use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
 use crate::{Assignment, Strategy, StrategyError, Topology};
@@ -28,8 +32,7 @@ pub mod recursive;
 pub const NAMED: Named = Named {
     name: "LibTopoMap",
     aliases: &[],
-    help: "The mappers of Hoefler & Snir 2011, to compare with; for at most as many objects as PEs, on machines whose \
-           nodes are alike.",
+    help: "The mappers of Hoefler & Snir 2011, to compare with.",
     params: &[Param {
         key: "method",
         default: "greedy",
@@ -79,39 +82,44 @@ impl Strategy for LibTopoMap {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
-        let movable: Vec<u32> =
-            (0..database.objects.len() as u32).filter(|&o| database.objects[o as usize].migratable).collect();
-        if movable.len() > available.len() {
-            return Err(StrategyError(format!(
-                "LibTopoMap places at most one object on a PE, and there are {} for {}; use HierTopoMap or PoiseLB",
-                movable.len(),
-                available.len()
-            )));
-        }
-        let graph = Graph::with_pes(database).induced(&movable);
-        let mapper = HierTopoMap { intra: false, ..HierTopoMap::default() };
-        let to_nodes = |groups: &Graph, nodes: &Nodes<'_>| self.map(groups, nodes, seed);
-        let places = mapper.place(&graph, topology, &available, seed, to_nodes)?;
-        let mut pe_of = database.placement();
-        movable.iter().zip(places).for_each(|(&object, pe)| pe_of[object as usize] = pe);
-        Ok(Assignment::new(pe_of))
+        let groups = Groups::of(database, &available, GROUPING, seed)?;
+        let graph = groups.graph.induced(&(0..groups.count as u32).collect::<Vec<_>>());
+        let places = if Nodes::of(topology, &available)?.are_alike() {
+            let mapper = HierTopoMap { intra: false, ..HierTopoMap::default() };
+            let to_nodes = |groups: &Graph, nodes: &Nodes<'_>| {
+                self.map(groups, nodes.pes.len(), |node, row| nodes.distances_from(node, row), seed)
+            };
+            mapper.place(&graph, topology, &available, seed, to_nodes)?
+        } else {
+            // Nodes with different numbers of PEs take no equal groups, so every PE is a node.
+            let row =
+                |pe: usize, row: &mut [u32]| topology.distances_to(available[pe] as usize, &available, row);
+            let padded = Graph::new(available.len(), graph.pairs());
+            let mut places = self.map(&padded, available.len(), row, seed)?;
+            places.truncate(groups.count);
+            places.into_iter().map(|pe| available[pe as usize]).collect()
+        };
+        Ok(answer(database, &groups, GROUPING, available, &places))
     }
 }
 
+/// How objects are grouped where there are more than PEs.
+const GROUPING: Grouping =
+    Grouping { by: By::Metis(metis::Method::Recursive), equal: false, imbalance: 0.05 };
+
 impl LibTopoMap {
-    /// The node of every group.
-    fn map(&self, groups: &Graph, nodes: &Nodes<'_>, seed: u64) -> Result<Vec<u32>, StrategyError> {
-        let count = nodes.pes.len();
-        if !nodes.are_alike() {
-            return Err(StrategyError(
-                "LibTopoMap needs nodes with the same number of PEs; use HierTopoMap or PoiseLB".into(),
-            ));
-        }
-        let row = |node: usize, row: &mut [u32]| nodes.distances_from(node, row);
+    /// The node of every group, of which there are as many.
+    fn map(
+        &self,
+        groups: &Graph,
+        nodes: usize,
+        distances_from: impl Fn(usize, &mut [u32]),
+        seed: u64,
+    ) -> Result<Vec<u32>, StrategyError> {
         match self.method {
-            Method::Greedy => Ok(greedy::map(groups, count, row)),
-            Method::Rcm => Ok(rcm::map(groups, &host::graph(count, row)?)),
-            Method::Recursive => recursive::map(groups, &host::graph(count, row)?, seed),
+            Method::Greedy => Ok(greedy::map(groups, nodes, distances_from)),
+            Method::Rcm => Ok(rcm::map(groups, &host::graph(nodes, distances_from)?)),
+            Method::Recursive => recursive::map(groups, &host::graph(nodes, distances_from)?, seed),
         }
     }
 }
@@ -146,12 +154,18 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_serve_is_said_with_the_remedy() {
-        let many = load("ring:17").expect("a generator").remap(16);
-        let error = assign_on("LibTopoMap", &many, "torus:16").expect_err("too many").0;
-        assert!(error.contains("at most one object on a PE, and there are 17 for 16"), "{error}");
-        let few = load("ring:7").expect("a generator").remap(7);
-        let error = assign_on("LibTopoMap", &few, "(torus:2*tree:4)[0-6]").expect_err("uneven").0;
-        assert!(error.contains("the same number of PEs"), "{error}");
+    fn uneven_nodes_and_more_objects_than_pes_are_served() {
+        for method in ["greedy", "recursive", "rcm"] {
+            let spec = format!("LibTopoMap:method={method}");
+            let few = load("ring:7").expect("a generator").remap(7);
+            let mut places = assign_on(&spec, &few, "(torus:2*tree:4)[0-6]").expect("it is served").pe_of;
+            places.sort_unstable();
+            assert_eq!(places, [0, 1, 2, 3, 4, 5, 6], "{method}");
+            let many = load("mesh:8x8").expect("a generator").remap(16);
+            let places = assign_on(&spec, &many, "torus:4x4").expect("it is served").pe_of;
+            for pe in 0..16 {
+                assert_eq!(places.iter().filter(|&&place| place == pe).count(), 4, "{method}");
+            }
+        }
     }
 }
