@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::workers::{about, machine, workers};
 use common::*;
 use equipoise::prelude::*;
 use equipoise::{Machine, MachineReport, Report, Uncharged};
@@ -39,15 +40,6 @@ fn play(machine: Machine, throws: u32, bytes: usize, work: (f64, f64)) -> Machin
         pe.main(move |pe| players.at(pe, [0]).catch(throws, vec![7; bytes]));
     });
     report.machine.expect("a machine was simulated")
-}
-
-fn machine(network: &str) -> Machine {
-    Machine { network: Some(network.into()), delivery: 0.0, ..Machine::default() }
-}
-
-#[track_caller]
-fn about(found: f64, expected: f64) {
-    assert!((found - expected).abs() <= 1e-9 * expected.abs() + 1e-15, "{found}, not {expected}");
 }
 
 #[test]
@@ -95,39 +87,6 @@ fn a_slow_pe_takes_longer_from_the_time_on_at_which_it_is_slow() {
     // PE 0 works from 0 to 1, from 4 to 5 and from 8 to 9, if nobody is slow (and a ball has no size).
     about(slow(&["0@6=0.25"]) - alone, 3.0);
     about(slow(&["1@1000=0.25"]), alone);
-}
-
-/// Works, and comes to load balancing.
-#[derive(Serialize, Deserialize)]
-struct Worker {
-    iterations: u32,
-    done: Exit<u32>,
-}
-
-#[chare(index = [i32; 1], sync)]
-impl Worker {
-    #[entry]
-    fn work(&mut self, cx: &Cx<Self>) {
-        cx.charge(1e-3);
-        self.iterations += 1;
-        cx.peers().contribute().all_worked(1);
-    }
-
-    #[entry(reduce = u32::wrapping_add)]
-    fn all_worked(&mut self, cx: &Cx<Self>, _count: u32) {
-        match self.iterations {
-            40 => self.done.exit(cx, self.iterations),
-            iterations if iterations % 10 == 0 => cx.at_sync().work(),
-            _ => self.work(cx),
-        }
-    }
-}
-
-fn workers(config: Config) -> Report<u32> {
-    equipoise::run(config, |pe, done| {
-        let workers = pe.array([64], |_| Worker { iterations: 0, done });
-        pe.main(move |pe| workers.all(pe).work());
-    })
 }
 
 #[test]

@@ -2,59 +2,20 @@
 
 #![allow(missing_docs)]
 
+mod common;
+
+use common::workers::{about, machine, workers};
 use equipoise::prelude::*;
 use equipoise::strategies::trace::{Replay, Trace, replay};
 use equipoise::strategies::{network, topology};
 use equipoise::{Machine, Report};
 use std::path::Path;
 
-fn machine(network: &str) -> Machine {
-    Machine { network: Some(network.into()), delivery: 0.0, ..Machine::default() }
-}
-
-#[track_caller]
-fn about(found: f64, expected: f64) {
-    assert!((found - expected).abs() <= 1e-9 * expected.abs() + 1e-15, "{found}, not {expected}");
-}
-
 /// What a trace takes on a machine and a network.
 fn replayed(trace: &Trace, machine: &str, network: &str, placement: Option<&[u32]>) -> Replay {
     let machine = topology::parse(machine).expect("a machine");
     let model = network::parse(network).expect("a network");
     replay(trace, &mut *model.on(&machine).expect("it serves this machine"), placement)
-}
-
-/// Works, and comes to load balancing.
-#[derive(Serialize, Deserialize)]
-struct Worker {
-    iterations: u32,
-    done: Exit<u32>,
-}
-
-#[chare(index = [i32; 1], sync)]
-impl Worker {
-    #[entry]
-    fn work(&mut self, cx: &Cx<Self>) {
-        cx.charge(1e-3);
-        self.iterations += 1;
-        cx.peers().contribute().all_worked(1);
-    }
-
-    #[entry(reduce = u32::wrapping_add)]
-    fn all_worked(&mut self, cx: &Cx<Self>, _count: u32) {
-        match self.iterations {
-            40 => self.done.exit(cx, self.iterations),
-            iterations if iterations % 10 == 0 => cx.at_sync().work(),
-            _ => self.work(cx),
-        }
-    }
-}
-
-fn workers(config: Config) -> Report<u32> {
-    equipoise::run(config, |pe, done| {
-        let workers = pe.array([64], |_| Worker { iterations: 0, done });
-        pe.main(move |pe| workers.all(pe).work());
-    })
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod workers;
+
 use equipoise::{Config, Migration};
 use serde::{Deserialize, Serialize};
 use std::sync::mpsc::{RecvTimeoutError, channel};
