@@ -12,8 +12,8 @@ use crate::balance::{
     rec_bipart, refine, refine_comm, refine_swap, rotate, tempered,
 };
 use crate::mapping::{
-    hier_topo_map, libtopomap, refine_topolb, tmlb_min_weight, tmlb_tree_based, topocentlb, topolb,
-    treematch, treematch_const,
+    hier_topo_map, libtopomap, mcf_lb, refine_topolb, swap_lb, tmlb_min_weight, tmlb_tree_based, topocentlb,
+    topolb, treematch, treematch_const,
 };
 pub use crate::params::{Param, ParamError, Params};
 use crate::poise::balancer;
@@ -38,6 +38,8 @@ pub const ALL: &[&Named] = &[
     &refine_topolb::NAMED,
     &hier_topo_map::NAMED,
     &libtopomap::NAMED,
+    &mcf_lb::NAMED,
+    &swap_lb::NAMED,
     &treematch::NAMED,
     &treematch_const::NAMED,
     &tmlb_min_weight::NAMED,

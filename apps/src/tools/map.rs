@@ -114,7 +114,7 @@ impl Args {
             let heading = format!("{} on {}: {tasks}, {edges}", self.graph, machine.spec());
             let start = database.placement();
             let start = Placed::new(&database, machine, &start);
-            let table = metrics::table(named::ALL, &[("start", &start), (&choice.spec, &mapped)]);
+            let table = metrics::table(named::usual(), &[("start", &start), (&choice.spec, &mapped)]);
             let notes: String =
                 answer.notes.iter().map(|(name, value)| format!(", {name} {value}")).collect();
             format!("{heading}\n\n{table}\n{} took {}{notes}\n", choice.spec, seconds(took))

@@ -22,6 +22,11 @@ mod chart;
 mod figure;
 mod leanmd;
 mod mapping;
+mod mcf;
+mod mcf_adaptive;
+mod mcf_data;
+mod mcf_machines;
+mod mcf_search;
 mod poise_ablation;
 mod poise_apps;
 mod poise_data;
@@ -61,6 +66,13 @@ const ALL: &[Figure] = &[
     poise_gamma::POISE_GAMMA,
     poise_apps::POISE_APPS,
     poise_ablation::POISE_ABLATION,
+    mcf::MCF_1,
+    mcf::MCF_2,
+    mcf::MCF_3,
+    mcf::MCF_TABLE1,
+    mcf_machines::MCF_MACHINES,
+    mcf_adaptive::MCF_ADAPTIVE,
+    mcf_search::MCF_SEARCH,
 ];
 
 /// What is made, and where it goes.

@@ -1,13 +1,13 @@
-//! Task graphs by formula: grids, rings, k neighbors, trees, butterflies, random graphs, and (in a file of its
-//! own) LeanMD.
+//! Task graphs by formula: grids, rings, k neighbors, trees, butterflies, random graphs, and (in files of their
+//! own) LeanMD and NAS's multi-zone benchmarks.
 //!
-//! A spec is the generator's name, a colon, and arguments separated by commas. But for LeanMD, every task
+//! A spec is the generator's name, a colon, and arguments separated by commas. But for the last two, every task
 //! has a load of one second, and `bytes=B` gives every edge B bytes each way (1 if it is left out, so that
 //! its undirected weight is 2).
 
 use std::collections::BTreeSet;
 
-use super::{MAX_EDGES, MAX_VERTICES, edge, leanmd, tasks};
+use super::{MAX_EDGES, MAX_VERTICES, edge, leanmd, npb_mz, tasks};
 use crate::database::{Database, ObjectIndex};
 use crate::random::{below, generator};
 use crate::spelling::{nearest, suggestion};
@@ -75,6 +75,7 @@ pub const ALL: &[Generator] = &[
         make: |arguments| uniform(arguments, random(arguments)?),
     },
     leanmd::GENERATOR,
+    npb_mz::GENERATOR,
 ];
 
 /// A generator of task graphs.

@@ -21,6 +21,7 @@ pub mod leanmd;
 mod matrix_market;
 mod metis_format;
 mod monitoring;
+pub mod npb_mz;
 mod scotch_format;
 #[cfg(test)]
 mod tests;
@@ -290,7 +291,7 @@ pub fn help() -> String {
     for generator in generate::ALL {
         let _ = writeln!(text, "{}\n    {}", generator.form, generator.help);
     }
-    text += "All generators but leanmd also take ,bytes=B: what each edge carries each way.\n";
+    text += "All generators but leanmd and npb-mz also take ,bytes=B: what each edge carries each way.\n";
     for format in FORMATS {
         let _ = writeln!(text, "FILE.{}\n    {}", format.extension, format.help);
     }

@@ -9,7 +9,9 @@ use crate::{Assignment, Database, Topology};
 
 pub mod hier_topo_map;
 pub mod libtopomap;
+pub mod mcf_lb;
 pub mod refine_topolb;
+pub mod swap_lb;
 pub mod tmlb_min_weight;
 pub mod tmlb_tree_based;
 pub mod topocentlb;
