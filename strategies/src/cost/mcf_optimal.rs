@@ -18,6 +18,9 @@
 //! paths cost at most T times the sum of p(a) b(a). So the answer is never above the cost of the machine's routes,
 //! and how far it can be from the optimum is known.
 //!
+//! Networks that route adaptively seldom make detours. With [`Ways::Shortest`] f(s, a) is 0 unless a leads farther from
+//! s, so that all paths have the fewest links there are.
+//!
 //! Prices say which link to buy: a link's share is by how many percent T falls when its bandwidth rises by one.
 
 use super::commodities::Commodities;
@@ -33,6 +36,15 @@ use wiring::{Core, Wiring};
 /// The most variables of a linear program: links times senders of what is left without trees. (At this size it takes
 /// a minute and a gigabyte.)
 pub const MAX_VARIABLES: usize = 1 << 16;
+
+/// Which ways bytes may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ways {
+    /// Any, as in equation 7.
+    Any,
+    /// Those with the fewest links, as packets do with minimal adaptive routing; and the machine's own routes.
+    Shortest,
+}
 
 /// The best routing of a placement.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,18 +65,24 @@ pub struct Optimal {
 ///
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
-pub fn solve(database: &Database, machine: &dyn Topology, placement: &[u32]) -> Option<Optimal> {
-    solve_of(database, machine, placement, true)
+pub fn solve(database: &Database, machine: &dyn Topology, placement: &[u32], ways: Ways) -> Option<Optimal> {
+    solve_of(database, machine, placement, ways, true)
 }
 
 /// The same, with or without taking trees off first.
-fn solve_of(database: &Database, machine: &dyn Topology, placement: &[u32], peels: bool) -> Option<Optimal> {
+fn solve_of(
+    database: &Database,
+    machine: &dyn Topology,
+    placement: &[u32],
+    ways: Ways,
+    peels: bool,
+) -> Option<Optimal> {
     let wiring = Wiring::of(machine);
     let commodities = Commodities::of(database);
     let places = commodities.places(placement);
     let sent = commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
-    let core = Core::of(&wiring, sent, peels);
-    if core.demands.len().saturating_mul(core.arcs.len()) > MAX_VARIABLES {
+    let core = Core::of(&wiring, sent, ways, peels);
+    if core.flows() > MAX_VARIABLES {
         return None;
     }
     let bandwidth: Vec<f64> = (0..machine.links()).map(|link| machine.link(link).bandwidth).collect();

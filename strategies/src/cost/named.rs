@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde::Serialize;
 
-use super::mcf_optimal::{self, Optimal};
+use super::mcf_optimal::{self, Optimal, Ways};
 use super::qap::{self, Metric};
 use super::{Communication, Metrics, cuts, mcf};
 use crate::spelling::{nearest, suggestion};
@@ -161,6 +161,16 @@ pub const ALL: &[Named] = &[
         },
     },
     Named {
+        name: "mcf:shortest",
+        title: "the same with the best shortest routes",
+        on_request: true,
+        of: |placed| {
+            let Placed { database, topology, pe_of, .. } = *placed;
+            let best = || mcf_optimal::solve(database, topology, pe_of, Ways::Shortest);
+            placed.communication(|_| best().map_or(Amount::Unknown, |best| Amount::Seconds(best.seconds)))
+        },
+    },
+    Named {
         name: "mcf:cuts",
         title: "what no routes can go below, by cuts",
         on_request: true,
@@ -214,7 +224,7 @@ impl<'a> Placed<'a> {
 
     /// The best routing of its messages; `None` where that would take too long to compute.
     pub fn best_routes(&self) -> Option<&Optimal> {
-        let solve = || mcf_optimal::solve(self.database, self.topology, self.pe_of);
+        let solve = || mcf_optimal::solve(self.database, self.topology, self.pe_of, Ways::Any);
         self.best_routes.get_or_init(solve).as_ref()
     }
 
@@ -345,6 +355,7 @@ mod tests {
                 ("qap:rtt", "0.399"),
                 ("mcf", "1.50 us"),
                 ("mcf:optimal", "750 ns"),
+                ("mcf:shortest", "750 ns"),
                 ("mcf:cuts", "750 ns"),
             ] {
                 assert_eq!(shown(name), expected, "{name}");

@@ -34,7 +34,7 @@ pub const NAMED: Named = Named {
     params: &[
         Param {
             key: "norm",
-                default: "4",
+            default: "4",
             help: "p in the sum of p-th powers of the times of links, which decides before the busiest link does",
         },
         RESTARTS,

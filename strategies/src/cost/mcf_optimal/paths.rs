@@ -11,10 +11,9 @@ const NOISE: f64 = 1e-10;
 /// The bytes over each arc when every demand goes along paths on which the flow of its sender is, as much on each
 /// as there is, and what is left for want of flow by a path with the fewest links.
 pub(super) fn carry(core: &Core, flows: &[Vec<f64>]) -> Vec<f64> {
-    let leaving = core.leaving();
     let mut loads = vec![0.0; core.arcs.len()];
-    for ((sender, receivers), flow) in core.demands.iter().zip(flows) {
-        let mut flow = flow.clone();
+    for (number, ((sender, receivers), flow)) in core.demands.iter().zip(flows).enumerate() {
+        let (leaving, mut flow) = (core.leaving(number), flow.clone());
         let sum: f64 = receivers.iter().map(|&(_, bytes)| bytes as f64).sum();
         let noise = NOISE * sum;
         for &(receiver, bytes) in receivers {
@@ -82,12 +81,11 @@ pub(super) fn bound(core: &Core, bandwidth: &[f64], prices: &[f64]) -> f64 {
     if worth <= 0.0 {
         return 0.0;
     }
-    let leaving = core.leaving();
-    let cost = |(sender, receivers): &(usize, Vec<(usize, u64)>)| -> f64 {
-        let cheapest = cheapest(core, &leaving, *sender, prices);
+    let cost = |(number, (sender, receivers)): (usize, &(usize, Vec<(usize, u64)>))| -> f64 {
+        let cheapest = cheapest(core, &core.leaving(number), *sender, prices);
         receivers.iter().map(|&(receiver, bytes)| bytes as f64 * cheapest[receiver]).sum()
     };
-    core.demands.iter().map(cost).sum::<f64>() / worth
+    core.demands.iter().enumerate().map(cost).sum::<f64>() / worth
 }
 
 /// By vertex: the price of the cheapest path from one (E. W. Dijkstra, 1959).

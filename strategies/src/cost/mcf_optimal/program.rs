@@ -27,8 +27,8 @@ pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
     // Rows: conservation by sender at every vertex but itself, then capacities, then signs.
     let others = core.vertices - 1;
     let conserved = senders * others;
-    let variables = senders * arcs + 1;
-    let rows = conserved + arcs + senders * arcs;
+    let variables = core.flows() + 1;
+    let rows = conserved + arcs + core.flows();
     let mut right = vec![0.0; rows];
     let (mut starts, mut row_of, mut values) = (vec![0], Vec::new(), Vec::new());
     for (number, (sender, receivers)) in core.demands.iter().enumerate() {
@@ -37,14 +37,15 @@ pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
         for &(receiver, bytes) in receivers {
             right[row(receiver)] = bytes as f64 / unit_bytes;
         }
-        for (arc, position) in core.arcs.iter().zip(0..) {
+        for &position in &core.usable[number] {
+            let (arc, position) = (&core.arcs[position as usize], position as usize);
             let mut ends = [(arc.from, -1.0), (arc.to, 1.0)];
             ends.sort_unstable_by_key(|(vertex, _)| *vertex);
             for (vertex, sign) in ends.into_iter().filter(|(vertex, _)| vertex != sender) {
                 row_of.push(row(vertex));
                 values.push(sign);
             }
-            row_of.extend([conserved + position, conserved + arcs + number * arcs + position]);
+            row_of.extend([conserved + position, conserved + arcs + starts.len() - 1]);
             values.extend([1.0, -1.0]);
             starts.push(row_of.len());
         }
@@ -57,8 +58,7 @@ pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
     let matrix = CscMatrix::new(rows, variables, starts, row_of, values);
     let mut objective = vec![0.0; variables];
     objective[variables - 1] = 1.0;
-    let cones =
-        [SupportedConeT::ZeroConeT(conserved), SupportedConeT::NonnegativeConeT(arcs + senders * arcs)];
+    let cones = [SupportedConeT::ZeroConeT(conserved), SupportedConeT::NonnegativeConeT(arcs + core.flows())];
     let settings = DefaultSettings {
         verbose: false,
         tol_gap_abs: TOLERANCE,
@@ -73,9 +73,11 @@ pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
     if let Ok(mut solver) = DefaultSolver::new(&quadratic, &objective, &matrix, &right, &cones, settings) {
         solver.solve();
         let sound = |number: f64| if number.is_finite() { number.max(0.0) } else { 0.0 };
-        for (number, flow) in flows.iter_mut().enumerate() {
-            let found = &solver.solution.x[number * arcs..(number + 1) * arcs];
-            flow.iter_mut().zip(found).for_each(|(flow, &found)| *flow = sound(found) * unit_bytes);
+        let mut found = solver.solution.x.iter();
+        for (flow, usable) in flows.iter_mut().zip(&core.usable) {
+            for (&arc, &found) in usable.iter().zip(&mut found) {
+                flow[arc as usize] = sound(found) * unit_bytes;
+            }
         }
         let found = &solver.solution.z[conserved..conserved + arcs];
         prices.iter_mut().zip(found).for_each(|(price, &found)| *price = sound(found));

@@ -1,9 +1,10 @@
 //! A machine as a graph of vertices and arcs, and what is left of it without what hangs by one cable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 
+use super::Ways;
 use crate::Topology;
 
 /// The vertices that links join. Links that meet at a vertex name it alike in [`crate::topology::Link::name`].
@@ -58,6 +59,8 @@ pub(super) struct Core {
     pub(super) arcs: Vec<Arc>,
     /// What its vertices send each other: (sender, [(receiver, bytes)]), both ascending.
     pub(super) demands: Vec<(usize, Vec<(usize, u64)>)>,
+    /// By sender of `demands`: the arcs that its bytes may take, ascending.
+    pub(super) usable: Vec<Vec<u32>>,
     /// By link of the machine: the bytes that have no other way; 0 for links of the core.
     pub(super) forced: Vec<u64>,
 }
@@ -67,7 +70,12 @@ type Table = Vec<BTreeMap<usize, u64>>;
 
 impl Core {
     /// The core of a machine on which these bytes are sent between PEs; the whole machine if nothing `peels` off.
-    pub(super) fn of(wiring: &Wiring, sent: impl Iterator<Item = (u32, u32, u64)>, peels: bool) -> Self {
+    pub(super) fn of(
+        wiring: &Wiring,
+        sent: impl Iterator<Item = (u32, u32, u64)>,
+        ways: Ways,
+        peels: bool,
+    ) -> Self {
         let (mut to, mut from): (Table, Table) =
             (vec![BTreeMap::new(); wiring.vertices], vec![BTreeMap::new(); wiring.vertices]);
         for (a, b, bytes) in sent {
@@ -96,13 +104,47 @@ impl Core {
         };
         let demands =
             to.into_iter().enumerate().filter(|(_, receivers)| !receivers.is_empty()).map(demand).collect();
-        Core { vertices, arcs, demands, forced }
+        let mut core = Core { vertices, arcs, demands, usable: Vec::new(), forced };
+        core.usable = core.demands.iter().map(|(sender, _)| core.usable_from(*sender, ways)).collect();
+        core
     }
 
-    /// By vertex: the arcs that leave it.
-    pub(super) fn leaving(&self) -> Vec<Vec<u32>> {
+    /// How many flows there are: pairs of a sender and an arc it may use.
+    pub(super) fn flows(&self) -> usize {
+        self.usable.iter().map(Vec::len).sum()
+    }
+
+    /// The arcs that bytes from `sender` may take: none need come back to it.
+    fn usable_from(&self, sender: usize, ways: Ways) -> Vec<u32> {
+        let all = (0..self.arcs.len() as u32).filter(|&arc| self.arcs[arc as usize].to != sender);
+        if ways == Ways::Any {
+            return all.collect();
+        }
         let mut leaving = vec![Vec::new(); self.vertices];
-        self.arcs.iter().zip(0..).for_each(|(arc, number)| leaving[arc.from].push(number));
+        self.arcs.iter().for_each(|arc| leaving[arc.from].push(arc.to));
+        let mut distance = vec![u32::MAX; self.vertices];
+        distance[sender] = 0;
+        let mut queue = VecDeque::from([sender]);
+        while let Some(vertex) = queue.pop_front() {
+            for &next in &leaving[vertex] {
+                if distance[next] == u32::MAX {
+                    distance[next] = distance[vertex] + 1;
+                    queue.push_back(next);
+                }
+            }
+        }
+        // A path of such arcs has as many as its end is away.
+        let is_onward = |arc: &u32| {
+            let Arc { from, to, .. } = self.arcs[*arc as usize];
+            distance[from] != u32::MAX && distance[to] == distance[from] + 1
+        };
+        all.filter(is_onward).collect()
+    }
+
+    /// By vertex: the arcs that leave it of those that a sender, by its number in `demands`, may use.
+    pub(super) fn leaving(&self, number: usize) -> Vec<Vec<u32>> {
+        let mut leaving = vec![Vec::new(); self.vertices];
+        self.usable[number].iter().for_each(|&arc| leaving[self.arcs[arc as usize].from].push(arc));
         leaving
     }
 }
