@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{Speeds, Trace, TraceObject};
-use crate::database::file::{Refused, can_write_whole, write_whole};
-use crate::files::is_of_the_name;
+use crate::files::{Refused, can_write_whole, is_of_the_name, write_whole};
 use crate::frames::{DECODED_FLOOR_BYTES, damaged, push_frame, take_frame, text, truncated};
 
 /// What every binary trace begins with; the last byte but one is the version of the format.
