@@ -35,25 +35,24 @@ enum What {
     Power,
 }
 
-const WHATS: [(What, [&str; 3], Option<[&str; 3]>); 5] = [
-    (
-        What::Distances,
-        [
-            "floor: 4 distances a message, 16 tasks",
-            "floor: 4 distances a message, 256 tasks",
-            "floor: 4 distances a message, 4096 tasks",
-        ],
-        None,
-    ),
-    (
-        What::Routes,
-        [
-            "floor: 4 routes a message, 16 tasks",
-            "floor: 4 routes a message, 256 tasks",
-            "floor: 4 routes a message, 4096 tasks",
-        ],
-        None,
-    ),
+/// The floors of bytes times distances, and of the busiest link, by size.
+const DISTANCES: [&str; 3] = [
+    "floor: 4 distances a message, 16 tasks",
+    "floor: 4 distances a message, 256 tasks",
+    "floor: 4 distances a message, 4096 tasks",
+];
+const ROUTES: [&str; 3] = [
+    "floor: 4 routes a message, 16 tasks",
+    "floor: 4 routes a message, 256 tasks",
+    "floor: 4 routes a message, 4096 tasks",
+];
+
+/// What is measured at every size: its names, and those of its floors.
+type Case = (What, [&'static str; 3], Option<[&'static str; 3]>);
+
+const CASES: [Case; 5] = [
+    (What::Distances, DISTANCES, None),
+    (What::Routes, ROUTES, None),
     (
         What::Qap,
         [
@@ -61,20 +60,12 @@ const WHATS: [(What, [&str; 3], Option<[&str; 3]>); 5] = [
             "try a swap, qap:rtt, 256 tasks",
             "try a swap, qap:rtt, 4096 tasks",
         ],
-        Some([
-            "floor: 4 distances a message, 16 tasks",
-            "floor: 4 distances a message, 256 tasks",
-            "floor: 4 distances a message, 4096 tasks",
-        ]),
+        Some(DISTANCES),
     ),
     (
         What::Mcf,
         ["try a swap, mcf, 16 tasks", "try a swap, mcf, 256 tasks", "try a swap, mcf, 4096 tasks"],
-        Some([
-            "floor: 4 routes a message, 16 tasks",
-            "floor: 4 routes a message, 256 tasks",
-            "floor: 4 routes a message, 4096 tasks",
-        ]),
+        Some(ROUTES),
     ),
     (
         What::Power,
@@ -83,11 +74,7 @@ const WHATS: [(What, [&str; 3], Option<[&str; 3]>); 5] = [
             "try a swap, mcf and 8th powers, 256 tasks",
             "try a swap, mcf and 8th powers, 4096 tasks",
         ],
-        Some([
-            "floor: 4 routes a message, 16 tasks",
-            "floor: 4 routes a message, 256 tasks",
-            "floor: 4 routes a message, 4096 tasks",
-        ]),
+        Some(ROUTES),
     ),
 ];
 
@@ -237,7 +224,7 @@ fn program(graph: &str, machine: &str) -> f64 {
 
 fn measurements() -> Vec<Measurement> {
     let mut all = Vec::new();
-    for (what, names, floors) in WHATS {
+    for (what, names, floors) in CASES {
         for size in 0..SIZES.len() {
             all.push(Measurement {
                 name: names[size],

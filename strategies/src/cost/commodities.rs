@@ -43,7 +43,7 @@ impl Commodities {
         let mut anchors: Vec<u32> = pes.collect();
         anchors.sort_unstable();
         anchors.dedup();
-        Self::between(database, tasks, anchors, |object| Ok(object))
+        Self::between(database, tasks, anchors, Ok)
     }
 
     /// Every group is a task; objects that stay are part of the anchor of their PE.

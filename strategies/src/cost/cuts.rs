@@ -16,7 +16,7 @@ use crate::{Database, Topology};
 pub const MAX_WORK: usize = 1 << 24;
 
 /// Seconds that the communication of a placement takes at least, however it is routed; `None` where the machine has
-/// more than [`MAX_WORK`].
+/// more than [`MAX_WORK`], or is a product, whose cores and nodes no links join.
 ///
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
@@ -27,6 +27,10 @@ pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> 
     }
     let commodities = Commodities::of(database);
     let places = commodities.places(placement);
+    let mut between = commodities.sent().map(|(from, to, _)| (places[from], places[to]));
+    if !between.all(|(from, to)| from == to || wiring.has_route(machine, from, to)) {
+        return None;
+    }
     let vertex = |at: usize| wiring.vertex_of[places[at] as usize];
     let sent = commodities.sent().map(|(from, to, bytes)| (vertex(from), vertex(to), bytes));
     let mut cuts = Cuts::of(&wiring, machine, sent);
@@ -52,9 +56,17 @@ pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> 
 }
 
 /// Seconds that the communication takes at least wherever the objects are, one on a PE: all that an object sends leaves
-/// its PE, and all that it is sent comes there, over links of at most so much bandwidth as those of any PE together.
-pub fn bound_of_any(database: &Database, machine: &dyn Topology) -> f64 {
+/// its PE, and all that it is sent comes there, over links of at most so much bandwidth as those of any PE together. `None` as in [`bound`].
+pub fn bound_of_any(database: &Database, machine: &dyn Topology) -> Option<f64> {
     let wiring = Wiring::of(machine);
+    let pes = machine.pes();
+    let has_routes = || {
+        let pe = |pair: usize| ((pair / pes) as u32, (pair % pes) as u32);
+        (0..pes * pes).map(pe).all(|(from, to)| from == to || wiring.has_route(machine, from, to))
+    };
+    if pes.saturating_mul(pes) > MAX_WORK || !has_routes() {
+        return None;
+    }
     let commodities = Commodities::of(database);
     let mut bandwidth = vec![[0.0f64; 2]; wiring.vertices];
     for (link, &[from, to]) in wiring.ends.iter().enumerate() {
@@ -69,7 +81,7 @@ pub fn bound_of_any(database: &Database, machine: &dyn Topology) -> f64 {
         bytes[1] = bytes[1].max(partners.iter().map(|partner| partner.received_bytes).sum());
     }
     let seconds = |way: usize| if most(way) > 0.0 { bytes[way] as f64 / most(way) } else { 0.0 };
-    seconds(0).max(seconds(1))
+    Some(seconds(0).max(seconds(1)))
 }
 
 /// What rounding leaves of all bandwidths, at most.

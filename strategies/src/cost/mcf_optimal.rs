@@ -61,7 +61,7 @@ pub struct Optimal {
 }
 
 /// The best routing when object `i` of `database` is on PE `placement[i]`; `None` where the program has more
-/// than [`MAX_VARIABLES`].
+/// than [`MAX_VARIABLES`], or the machine is a product, whose cores and nodes no links join.
 ///
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
@@ -80,8 +80,11 @@ fn solve_of(
     let wiring = Wiring::of(machine);
     let commodities = Commodities::of(database);
     let places = commodities.places(placement);
-    let sent = commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
-    let core = Core::of(&wiring, sent, ways, peels);
+    let sent = || commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
+    if !sent().all(|(from, to, _)| from == to || wiring.has_route(machine, from, to)) {
+        return None;
+    }
+    let core = Core::of(&wiring, sent(), ways, peels);
     if core.flows() > MAX_VARIABLES {
         return None;
     }

@@ -349,9 +349,10 @@ mod tests {
                 ("mean_link_bytes", "375 B"),
                 ("hops_per_byte", "2.000"),
                 ("migrated_bytes", "unknown"),
-                // 1500 bytes over two links of 1e9 bytes per second and 1 us, one way; a ring has another.
+                // 1500 bytes over two links of 1e9 bytes per second and 1 us, one way; a ring has another. Three of
+                // all pairs of PEs cross such a link.
                 ("qap:hops", "3000.000"),
-                ("qap:bandwidth", "3.00 us"),
+                ("qap:bandwidth", "4.50 us"),
                 ("qap:rtt", "0.399"),
                 ("mcf", "1.50 us"),
                 ("mcf:optimal", "750 ns"),

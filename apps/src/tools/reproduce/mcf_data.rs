@@ -66,7 +66,7 @@ impl Study {
 
     /// The seconds that the messages of all steps take at least, wherever tasks are.
     pub(super) fn bound_seconds(&self) -> f64 {
-        STEPS as f64 * cuts::bound_of_any(&self.tasks, &*self.machine)
+        STEPS as f64 * cuts::bound_of_any(&self.tasks, &*self.machine).unwrap_or(0.0)
     }
 
     fn step_seconds(&self) -> f64 {

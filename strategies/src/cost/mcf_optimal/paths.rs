@@ -81,11 +81,12 @@ pub(super) fn bound(core: &Core, bandwidth: &[f64], prices: &[f64]) -> f64 {
     if worth <= 0.0 {
         return 0.0;
     }
-    let cost = |(number, (sender, receivers)): (usize, &(usize, Vec<(usize, u64)>))| -> f64 {
+    let mut sum = 0.0;
+    for (number, (sender, receivers)) in core.demands.iter().enumerate() {
         let cheapest = cheapest(core, &core.leaving(number), *sender, prices);
-        receivers.iter().map(|&(receiver, bytes)| bytes as f64 * cheapest[receiver]).sum()
-    };
-    core.demands.iter().enumerate().map(cost).sum::<f64>() / worth
+        sum += receivers.iter().map(|&(receiver, bytes)| bytes as f64 * cheapest[receiver]).sum::<f64>();
+    }
+    sum / worth
 }
 
 /// By vertex: the price of the cheapest path from one (E. W. Dijkstra, 1959).

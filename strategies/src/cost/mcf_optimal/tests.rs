@@ -60,7 +60,8 @@ proptest! {
         let placement = database.placement();
         let fixed = mcf::cost(&database, &*machine, &placement);
         let bound = cuts::bound(&database, &*machine, &placement).expect("a small machine");
-        prop_assert!(cuts::bound_of_any(&database, &*machine) <= bound * (1.0 + 1e-9));
+        let of_any = cuts::bound_of_any(&database, &*machine).expect("a small machine");
+        prop_assert!(of_any <= bound * (1.0 + 1e-9), "{of_any} {bound}");
         for peels in [true, false] {
             let optimal = solve_of(&database, &*machine, &placement, Ways::Any, peels).expect("a small machine");
             let Optimal { seconds, bound_seconds, ref shares, ref link_bytes } = optimal;
@@ -223,32 +224,33 @@ fn it_is_that_of_the_reference_on_the_tree() {
 }
 
 #[test]
-fn links_that_meet_are_named_alike_on_every_machine() {
-    for spec in [
-        "torus:4x3",
-        "mesh:3x3x2",
-        "hypercube:4",
-        "tree:3:2:2",
-        "fattree:2:3:2/4e9:2e9:1e9",
-        "flat:5",
-        "dragonfly:groups=5,routers=2,hosts=2",
-        "platform:litvinov-grid",
-        "torus:3x3*tree:2:2/2:1",
-        "torus:4x4[3,1,7,9]",
+fn links_that_meet_are_named_alike_on_every_machine_but_products() {
+    for (spec, expected) in [
+        ("torus:4x3", true),
+        ("mesh:3x3x2", true),
+        ("hypercube:4", true),
+        ("tree:3:2:2", true),
+        ("fattree:2:3:2/4e9:2e9:1e9", true),
+        ("flat:5", true),
+        ("dragonfly:groups=5,routers=2,hosts=2", true),
+        ("platform:litvinov-grid", true),
+        ("torus:4x4[3,1,7,9]", true),
+        ("torus:3x3*tree:2:2/2:1", false),
     ] {
         let machine = topology::parse(spec).expect(spec);
         let wiring = Wiring::of(&*machine);
-        let mut route = Vec::new();
-        for pair in 0..machine.pes() * machine.pes() {
-            let (from, to) = (pair / machine.pes(), pair % machine.pes());
-            route.clear();
-            machine.route(from, to, &mut route);
-            let mut at = wiring.vertex_of[from];
-            for &link in &route {
-                assert_eq!(wiring.ends[link][0], at, "{spec}: {from} to {to}");
-                at = wiring.ends[link][1];
-            }
-            assert_eq!(at, wiring.vertex_of[to], "{spec}: {from} to {to}");
-        }
+        let pes = machine.pes() as u32;
+        let has_all = (0..pes * pes).all(|pair| {
+            let (from, to) = (pair / pes, pair % pes);
+            from == to || wiring.has_route(&*machine, from, to)
+        });
+        assert_eq!(has_all, expected, "{spec}");
+        let database = tasks(machine.pes(), &[(0, machine.pes() - 1, 1000)]);
+        assert_eq!(
+            solve(&database, &*machine, &database.placement(), Ways::Any).is_some(),
+            expected,
+            "{spec}"
+        );
+        assert_eq!(cuts::bound_of_any(&database, &*machine).is_some(), expected, "{spec}");
     }
 }

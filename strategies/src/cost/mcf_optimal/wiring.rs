@@ -41,6 +41,18 @@ impl Wiring {
         let vertex_of = (0..machine.pes()).map(vertex).collect();
         Wiring { vertices: number_of.len().max(1), ends, vertex_of }
     }
+
+    /// Whether the route between two PEs leads from vertex to vertex. In products it does not: cores and their node
+    /// are joined by no link there, so nothing is known of other routes.
+    pub(in crate::cost) fn has_route(&self, machine: &dyn Topology, from: u32, to: u32) -> bool {
+        let mut route = Vec::new();
+        machine.route(from as usize, to as usize, &mut route);
+        let end = route.iter().try_fold(self.vertex_of[from as usize], |at, &link| {
+            let [tail, head] = self.ends[link];
+            (tail == at).then_some(head)
+        });
+        end == Some(self.vertex_of[to as usize])
+    }
 }
 
 /// A link between vertices of the core.
