@@ -2,8 +2,8 @@
 //!
 //! A cost has the name of its field in a document, and is a number with its unit for a person.
 
+use std::cell::OnceCell;
 use std::fmt::{self, Write as _};
-use std::sync::OnceLock;
 
 use serde::Serialize;
 
@@ -204,7 +204,7 @@ pub struct Placed<'a> {
     /// [`Metrics::full`] of these three.
     pub metrics: Metrics,
     /// The best routing, once somebody has asked for it.
-    best_routes: OnceLock<Option<Optimal>>,
+    best_routes: OnceCell<Option<Optimal>>,
 }
 
 /// The costs that tables show where none is asked for.
@@ -219,7 +219,7 @@ impl<'a> Placed<'a> {
     /// As [`Metrics::of`].
     pub fn new(database: &'a Database, topology: &'a dyn Topology, pe_of: &'a [u32]) -> Self {
         let metrics = Metrics::full(database, topology, pe_of);
-        Placed { database, topology, pe_of, metrics, best_routes: OnceLock::new() }
+        Placed { database, topology, pe_of, metrics, best_routes: OnceCell::new() }
     }
 
     /// The best routing of its messages; `None` where that would take too long to compute.

@@ -22,7 +22,8 @@ pub(super) const MCF_ADAPTIVE: Figure = Figure {
     title: "Fixed and best routes as costs, SP-MZ on networks of packets with fixed and adaptive routing",
     paper: "ours; the future work of Litvinov 2014",
     takes: "a minute",
-    notes: "Packets have 64 KiB. Adaptive packets stay on shortest ways, and equation 7 may use any.",
+    notes: "Packets have 64 KiB. Adaptive packets stay on shortest ways, and equation 7 may use any. On the mesh it tells the \
+            time of adaptive packets better than equation 5; on tori it misleads hardly less often, and correlates less.",
     run,
 };
 
