@@ -149,7 +149,7 @@ pub(super) fn shuffled(count: usize, seed: u64) -> anyhow::Result<Vec<u32>> {
 }
 
 /// The same tasks under other numbers.
-fn renumbered(tasks: &Database, order: &[u32]) -> Database {
+pub(super) fn renumbered(tasks: &Database, order: &[u32]) -> Database {
     let end = |end| match end {
         End::Object(object) => End::Object(order[object as usize]),
         End::Pe(pe) => End::Pe(pe),
