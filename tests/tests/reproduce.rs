@@ -64,8 +64,17 @@ const OF_TIMES: [&str; 6] = [
 /// Figures that miss a criterion, and say why.
 const MISSED: [&str; 1] = ["poise-gamma"];
 
-/// Figures that take long: whole runs of programs, with six strategies each.
-const OF_RUNS: [&str; 4] = ["treematch-4", "treematch-7", "treematch-8", "treematch-10"];
+/// Figures that take long: whole runs of programs, with six strategies each, and matrices that METIS cuts.
+const OF_RUNS: [&str; 8] = [
+    "treematch-4",
+    "treematch-7",
+    "treematch-8",
+    "treematch-10",
+    "hiertopomap-9",
+    "hiertopomap-10",
+    "hiertopomap-11",
+    "hiertopomap-12",
+];
 
 /// The elements of an SVG file, after a look at whether each is closed in its turn.
 fn elements(svg: &str) -> Vec<&str> {
