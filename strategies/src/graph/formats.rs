@@ -7,8 +7,7 @@ use super::{
     scotch_format, tasks,
 };
 use crate::database::Database;
-use crate::database::file::write_whole;
-use crate::files;
+use crate::files::{self, write_whole};
 
 /// A kind of file that holds a task graph.
 pub(super) struct Format {
