@@ -74,9 +74,9 @@ fn inside() -> Vec<(Place, Place)> {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         // From a corner along one dimension after the other to the opposite corner.
         let mut corners = [[0; 3]; 4];
-        for step in 0..3 {
+        for (step, dimension) in order.into_iter().enumerate() {
             corners[step + 1] = corners[step];
-            corners[step + 1][order[step]] = 2;
+            corners[step + 1][dimension] = 2;
         }
         let middle = |a: Place, b: Place| [0, 1, 2].map(|d| (a[d] + b[d]) / 2);
         let mut places = Vec::new();

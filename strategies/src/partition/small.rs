@@ -100,9 +100,9 @@ impl Division<'_> {
             let Some((gain, a, b)) = chosen else { break };
             for v in [a, b] {
                 is_open[v] = false;
-                for u in 0..self.vertices {
+                for (u, gain) in gains[..self.vertices].iter_mut().enumerate() {
                     let change = 2 * self.weights[v][u];
-                    gains[u] += if self.is_first[v] == self.is_first[u] { change } else { -change };
+                    *gain += if self.is_first[v] == self.is_first[u] { change } else { -change };
                 }
                 self.is_first[v] = !self.is_first[v];
             }

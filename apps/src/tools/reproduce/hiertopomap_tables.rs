@@ -339,7 +339,7 @@ fn steps(
 fn measure(options: &Options, table: &Overhead) -> anyhow::Result<Vec<Took>> {
     let sizes = options.choose(table.sizes, &table.sizes[..2]);
     let matrix = if options.small { "kkt:10" } else { "kkt:44" };
-    let all = options.sweep(sizes.iter().enumerate().map(|(_, processes)| processes), |&processes| {
+    let all = options.sweep(sizes, |&processes| {
         let at = sizes.iter().position(|&size| size == processes).context("a size of the table")?;
         let cores = cores(table.site, processes)?;
         let database: Database = graph::load(&format!("spmv:{processes},{matrix}"))?.remap(processes as u32);
