@@ -229,15 +229,19 @@ fn measurements() -> Vec<Measurement> {
     let name = |name: String| -> &'static str { Box::leak(name.into_boxed_str()) };
     for case in CASES {
         let floor = name(format!("floor: METIS alone, {}", case.name));
-        let (take_floor, take): (Box<dyn Fn(bool) -> f64>, Box<dyn Fn(bool) -> f64>) =
-            (Box::new(|small| cut(case, small)), Box::new(|small| map(case, small)));
-        all.push(Measurement { name: floor, unit: "s", target: None, floor: None, take: take_floor });
+        all.push(Measurement {
+            name: floor,
+            unit: "s",
+            target: None,
+            floor: None,
+            take: Box::new(|small| cut(case, small)),
+        });
         all.push(Measurement {
             name: case.name,
             unit: "s",
             target: case.target_seconds,
             floor: Some(floor),
-            take,
+            take: Box::new(|small| map(case, small)),
         });
     }
     let mut add = |name: &'static str, unit, target, floor, take: Box<dyn Fn(bool) -> f64>| {

@@ -153,7 +153,10 @@ fn what_is_wrong_with_a_file_ends_with_1_and_says_the_line() {
             "launcher mpich=empty --topology flat:2*flat:2".into(),
             vec!["`empty`: line 1: there is no rank in it"],
         ),
-        ("launcher json=cut.json --topology flat:4".into(), vec!["`cut.json`: line 1: EOF"]),
+        (
+            "launcher json=cut.json --topology flat:4".into(),
+            vec!["`cut.json`: line 1: expected a list of PEs"],
+        ),
         (
             "launcher mpich=order --topology flat:2*flat:2 --ranks 5".into(),
             vec!["places 4 ranks, and there are 5"],

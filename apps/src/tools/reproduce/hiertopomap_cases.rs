@@ -72,9 +72,10 @@ impl Program {
                     return Ok(renumbered(&tasks, &shuffled(processes, options.seed)?));
                 }
                 let matrix = if options.small { small } else { spec };
-                let mut tasks = load(&format!("spmv:{processes},{matrix}"), processes)?;
+                let tasks = load(&format!("spmv:{processes},{matrix}"), processes)?;
+                let mut tasks = renumbered(&tasks, &shuffled(processes, options.seed)?);
                 let scale = (rows / rows_of(matrix)?).powf(2.0 / 3.0);
-                // The generated matrices are some: their bytes are multiples of 8, and remain.
+                // Entries of the vector stay whole.
                 tasks
                     .edges
                     .iter_mut()
