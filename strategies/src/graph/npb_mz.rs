@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use super::generate::{Arguments, Generator};
+use super::generate::{Arguments, Generator, Make};
 use super::{edge, tasks};
 use crate::database::Database;
 
@@ -29,7 +29,7 @@ pub(super) const GENERATOR: Generator = Generator {
     help: "A step of NAS's multi-zone benchmarks SP, BT or LU in class S, W, A, B, C or D, zones assigned to processes \
            as the benchmarks do (processes=: one for each zone if left out). gigaflops=16: how fast a process is.",
     keys: &["benchmark", "class", "processes", "gigaflops"],
-    make,
+    make: Make::Arguments(|arguments| Ok(make(arguments)?)),
 };
 
 fn make(arguments: &Arguments) -> Result<Database, String> {

@@ -43,7 +43,7 @@ pub struct Series {
     pub name: String,
     /// Where its numbers come from.
     pub source: Source,
-    /// Its points, by ascending x where a line joins them.
+    /// Its points, by ascending x.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -53,12 +53,12 @@ pub struct Series {
 pub enum Source {
     /// This program: a line with its points.
     Measured,
-    /// This program: points that no line joins.
-    Scatter,
     /// A formula: a broken grey line.
     Theory,
     /// Print: points alone.
     Paper,
+    /// This program: a picture of many small points.
+    Dots,
 }
 
 impl Series {
@@ -67,9 +67,9 @@ impl Series {
         Series { name: name.into(), source: Source::Measured, points: points.into_iter().collect() }
     }
 
-    /// Points that were measured and lie as they lie.
-    pub fn scatter(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        Series { source: Source::Scatter, ..Series::measured(name, points) }
+    /// Points that were measured and have no order.
+    pub fn dots(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Series { source: Source::Dots, ..Series::measured(name, points) }
     }
 
     /// Points that a formula gives.
@@ -132,23 +132,23 @@ impl Chart {
             let line = color.stroke_width(2);
             let (radius, dot) = match series.source {
                 Source::Measured => (3, color.filled()),
-                Source::Scatter => (2, color.filled()),
                 Source::Theory => (0, color.filled()),
                 Source::Paper => (5, line),
+                Source::Dots => (1, color.filled()),
             };
             match series.source {
                 Source::Measured => _ = chart.draw_series([PathElement::new(points.clone(), line)])?,
                 Source::Theory => {
                     _ = chart.draw_series([DashedPathElement::new(points.clone(), 6, 4, line)])?;
                 }
-                Source::Scatter | Source::Paper => {}
+                Source::Paper | Source::Dots => {}
             }
             let dots = points.iter().filter(|_| radius > 0).map(|&point| Circle::new(point, radius, dot));
             chart.draw_series(dots)?.label(&series.name).legend(move |(x, y)| {
                 let end = match series.source {
                     Source::Measured => x + 24,
                     Source::Theory => x + 8,
-                    Source::Scatter | Source::Paper => x,
+                    Source::Paper | Source::Dots => x,
                 };
                 EmptyElement::at((x, y))
                     + PathElement::new(vec![(0, 0), (end - x, 0)], line)

@@ -85,7 +85,7 @@ fn figure1(options: &Options) -> anyhow::Result<FigureResult> {
         let all: Vec<(f64, f64)> = starts.iter().chain(ends).map(|mapped| (mapped.mcf, mapped.qap)).collect();
         let largest = all.iter().map(|point| point.1).fold(0.0, f64::max);
         correlations.push(pearson(&all));
-        series.push(Series::scatter(*name, all.into_iter().map(move |(mcf, qap)| (mcf, qap / largest))));
+        series.push(Series::dots(*name, all.into_iter().map(move |(mcf, qap)| (mcf, qap / largest))));
     }
     let chart = Chart {
         x: Axis::linear("seconds of the busiest link in a step"),
@@ -230,7 +230,7 @@ fn figure3(options: &Options) -> anyhow::Result<FigureResult> {
             let points = pairs(mapped, of);
             let largest = points.iter().map(|point| point.0).fold(0.0, f64::max);
             let points = points.into_iter().map(move |(cost, seconds)| (cost / largest, seconds));
-            series.push(Series::scatter(format!("{cost}, {name}"), points));
+            series.push(Series::dots(format!("{cost}, {name}"), points));
         }
     }
     let chart =

@@ -109,7 +109,7 @@ fn run(options: &Options) -> anyhow::Result<FigureResult> {
     let series = all.iter().map(|judged| {
         let largest = judged.points.iter().map(|point| point.0).fold(0.0, f64::max);
         let points = judged.points.iter().map(move |&(cost, seconds)| (cost / largest, seconds));
-        Series::scatter(format!("{}, {}", judged.machine, judged.routing), points.collect::<Vec<_>>())
+        Series::dots(format!("{}, {}", judged.machine, judged.routing), points.collect::<Vec<_>>())
     });
     let chart = Chart {
         x: Axis::linear("seconds of the busiest link with the best shortest routes, over the largest"),
