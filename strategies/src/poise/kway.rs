@@ -32,6 +32,14 @@ pub(crate) struct Homes<'a> {
     pub leave_costs: &'a [i64],
 }
 
+impl Homes<'_> {
+    /// What all cost together that do not live at home.
+    pub fn cost(&self, block_of: &[u32]) -> i64 {
+        let away = self.home_of.iter().zip(block_of).zip(self.leave_costs);
+        away.filter(|((home, block), _)| home != block).map(|(_, cost)| cost).sum()
+    }
+}
+
 /// What is refined.
 pub(crate) struct Board<'a, M> {
     pub graph: &'a Csr,
