@@ -25,6 +25,9 @@ use crate::random::generator;
 /// With at most so many objects per PE, blocks next to one's own are candidates although no neighbor is there.
 const FEW_OBJECTS_PER_PE: usize = 8;
 
+/// On graphs of at most so many vertices several placements are followed through the first layers on any machine.
+const FEW_VERTICES: usize = 1 << 13;
+
 /// Localized search takes too long with fewer objects per block than this on graphs of more than [`MANY_VERTICES`].
 const FEW_OBJECTS_PER_BLOCK: usize = 64;
 const MANY_VERTICES: usize = 200_000;
@@ -59,7 +62,8 @@ pub(crate) fn map(problem: &Problem, settings: &Settings, seed: u64) -> Vec<u32>
     let layers = problem.machine.layers.len();
     let mut kept = vec![start(problem)];
     for layer in 1..layers {
-        let has_beam = settings.beam_layers > 0 && (settings.has_wide_beam || problem.machine.is_tree);
+        let pays = problem.machine.is_tree || problem.movable <= FEW_VERTICES;
+        let has_beam = settings.beam_layers > 0 && (settings.has_wide_beam || pays);
         let tries = if layer == 1 && has_beam { settings.beam_tries } else { 1 };
         if kept.len() == 1 && tries == 1 {
             kept = vec![descend(problem, settings, layer, &kept[0], seed)];

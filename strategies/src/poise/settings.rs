@@ -124,7 +124,8 @@ pub(crate) struct Settings {
     pub beam_layers: usize,
     /// How many.
     pub beam_tries: usize,
-    /// Whether that is so on all machines, or on trees only, where cutting again has nothing to go by.
+    /// Whether that is so for any graph and machine, or for small graphs and on trees only, where cutting again has
+    /// nothing to go by.
     pub has_wide_beam: bool,
     /// Blocks are cut again down to this layer.
     pub again_layers: usize,
