@@ -179,15 +179,17 @@ fn split(
         settings.effort.repeats = 1;
     }
     for level in levels(graph, above, blocks, movable) {
-        let piece =
-            |block: u32| Piece { problem, layer, block, members: groups.members(block as usize), above };
+        let piece = |block: u32| {
+            let members = groups.members(block as usize);
+            Piece { problem, layer, block, members, above, again: present.is_some() }
+        };
         let bisected = |&block: &u32| {
             let [x, y] = before.children[block as usize];
             if y == NONE {
                 return present.is_none().then(|| vec![0; groups.members(block as usize).len()]);
             }
             let capacity = [capacity[x as usize], capacity[y as usize]];
-            piece(block).bisect(&settings, [x, y], capacity, &below, &place_of, present.is_some(), seed)
+            piece(block).bisect(&settings, [x, y], capacity, &below, &place_of, seed)
         };
         let all: Vec<Option<Vec<u8>>> = match level.len() {
             1 => level.iter().map(bisected).collect(),
@@ -231,10 +233,12 @@ struct Piece<'a> {
     members: &'a [u32],
     /// By vertex: its block in the layer before.
     above: &'a [u32],
+    /// Whether it was split before.
+    again: bool,
 }
 
 impl Piece<'_> {
-    /// The side of each member. None `again` if nothing outside says more than was known.
+    /// The side of each member. None the second time if nothing outside says more than was known.
     fn bisect(
         &self,
         settings: &Settings,
@@ -242,10 +246,9 @@ impl Piece<'_> {
         capacity: [i64; 2],
         below: &[u32],
         place_of: &[u32],
-        again: bool,
         seed: u64,
     ) -> Option<Vec<u8>> {
-        let Piece { problem, layer, block, members, above } = *self;
+        let Piece { problem, layer, block, members, above, again } = *self;
         let whole = &problem.graph;
         let stream = SPLIT_STREAM | (layer as u64) << 32 | u64::from(block);
         let mut dice = generator(seed, stream);
