@@ -20,6 +20,10 @@ mod axis;
 mod balanced;
 mod chart;
 mod figure;
+mod hiertopomap;
+mod hiertopomap_cases;
+mod hiertopomap_node;
+mod hiertopomap_tables;
 mod leanmd;
 mod mapping;
 mod poise_ablation;
@@ -58,6 +62,14 @@ const ALL: &[Figure] = &[
     treematch_kneighbor::TREEMATCH_8,
     treematch::TREEMATCH_9,
     treematch_runs::TREEMATCH_10,
+    hiertopomap::HIERTOPOMAP_9,
+    hiertopomap::HIERTOPOMAP_10,
+    hiertopomap::HIERTOPOMAP_11,
+    hiertopomap::HIERTOPOMAP_12,
+    hiertopomap_tables::HIERTOPOMAP_TABLE4,
+    hiertopomap_tables::HIERTOPOMAP_TABLE5,
+    hiertopomap_tables::HIERTOPOMAP_TABLE6,
+    hiertopomap_tables::HIERTOPOMAP_TABLE7,
     poise_gamma::POISE_GAMMA,
     poise_apps::POISE_APPS,
     poise_ablation::POISE_ABLATION,
@@ -86,8 +98,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// A folder with databases and task graphs: poise-gamma and poise-ablation take those in it instead of making
-    /// their own
+    /// A folder with databases, task graphs or matrices: poise-gamma, poise-ablation and the hiertopomap figures
+    /// take those in it instead of making their own
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
