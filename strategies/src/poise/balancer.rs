@@ -2,6 +2,7 @@
 
 use super::bound::cost_bound;
 use super::distance::with_metric;
+use super::kway::Homes;
 use super::links;
 use super::one_to_one;
 use super::present;
@@ -11,6 +12,8 @@ use super::settings::{Quality, Settings};
 use super::settle::settle;
 use super::v_cycle;
 use crate::cost::{Metrics, link_loads};
+use crate::partition::groups::{By, Grouping};
+use crate::partition::metis::Method;
 use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
@@ -65,11 +68,7 @@ pub const NAMED: Named = Named {
                 }
             },
         };
-        let links = match params.take::<String>("links")?.as_str() {
-            "on" => true,
-            "off" => false,
-            text => return Err(params.bad("links", text, "links are `on` or `off`")),
-        };
+        let links = params.take_switch("links")?;
         let (quality, imbalance) = (params.take("quality")?, params.take_imbalance()?);
         Ok(Box::new(PoiseLb { quality, imbalance, gamma, restarts, links }))
     },
@@ -86,6 +85,14 @@ const MAX_COST: i64 = 2;
 
 /// A mapping from scratch is expected to move at least this part of all.
 const MOVED: f64 = 0.5;
+
+/// Where moves cost, the present placement is also refined at first with a part of what they cost, and then with so many
+/// V-cycles: several objects that pay only together go together.
+const BOLDNESS: &[(f64, usize)] = &[(0.5, 1), (0.25, 1)];
+
+/// The most objects and PEs for which groups of METIS that TopoLB places are a start.
+const MAX_TOPOLB_OBJECTS: usize = 8192;
+const MAX_TOPOLB_PES: usize = 1024;
 
 /// The strategy that weighs hops, loads and migrations.
 #[derive(Clone, Copy, Debug)]
@@ -118,13 +125,15 @@ impl Strategy for PoiseLb {
         let available = check(database, topology)?;
         let mut settings = self.quality.settings();
         settings.restarts = self.restarts.unwrap_or(settings.restarts);
-        let mut problem = Problem::new(database, topology, &available, self.imbalance)?;
+        let mut problem = Problem::on(database, topology, &available, self.imbalance, settings.opens_rings)?;
         if problem.movable == 0 {
             return Ok(Assignment::unchanged(database));
         }
         let is_recorded = database.pes.iter().any(|pe| pe.wall_seconds > 0.0);
         let gamma = self.gamma.unwrap_or(if is_recorded { 1.0 } else { 0.0 });
-        let mut solver = Solver { database, topology, settings, seed, gamma };
+        let by = By::Metis(Method::Recursive);
+        let grouping = Grouping { by, equal: false, imbalance: self.imbalance };
+        let mut solver = Solver { database, topology, settings, seed, gamma, grouping };
         let block_of = solver.solve(&mut problem);
         let mut placement = problem.placement(database, &block_of);
         if self.links {
@@ -180,6 +189,37 @@ fn notes(
     ]
 }
 
+/// A placement that moves more than another has to be cheaper by this part: what it saves is what it would have saved in
+/// the past.
+const WORTH: f64 = 0.05;
+
+/// The best placement so far.
+struct Found<'a> {
+    problem: &'a Problem<'a>,
+    leave_costs: &'a [i64],
+    best: Option<(Grade, Vec<u32>)>,
+}
+
+impl Found<'_> {
+    fn homes(&self) -> Homes<'_> {
+        Homes { home_of: &self.problem.home_of, leave_costs: self.leave_costs }
+    }
+
+    /// Of equals the first is kept.
+    fn add(&mut self, block_of: Vec<u32>) {
+        let grade = present::grade_with_moves(self.problem, self.leave_costs, &block_of);
+        let is_better = |best: &(Grade, Vec<u32>)| {
+            let moved = |block_of: &[u32]| self.homes().cost(block_of);
+            let margin = if moved(&block_of) > moved(&best.1) { WORTH } else { 0.0 };
+            grade.0 < best.0.0
+                || (grade.0 == best.0.0 && grade.1 < best.0.1 - (margin * best.0.1 as f64) as i64)
+        };
+        if self.best.as_ref().is_none_or(is_better) {
+            self.best = Some((grade, block_of));
+        }
+    }
+}
+
 /// A call of the strategy.
 struct Solver<'a> {
     database: &'a Database,
@@ -187,6 +227,8 @@ struct Solver<'a> {
     settings: Settings,
     seed: u64,
     gamma: f64,
+    /// For the start that TopoLB makes.
+    grouping: Grouping,
 }
 
 impl Solver<'_> {
@@ -198,36 +240,38 @@ impl Solver<'_> {
         let layer = problem.machine.layers.len() - 1;
         let (overload, cost) = grade(problem, layer, &present);
         let is_near = overload as f64 <= MAX_OVERLOAD * problem.graph.total_load() as f64;
-        let refined = |problem: &Problem| {
-            let mut block_of = present.clone();
+        let mut found = Found { problem, leave_costs: &leave_costs, best: None };
+        if is_near && all > 0 {
+            let bold = if self.settings.patience > 0 { BOLDNESS } else { &[] };
+            let settled = cost_bound(problem) as f64 + MOVED * all as f64;
+            for &(start, cycles) in [(1.0, 0)].iter().chain(bold) {
+                let block_of =
+                    present::approach(problem, &self.settings, &leave_costs, start, cycles, self.seed);
+                found.add(block_of);
+                // Not even the best mapping would make up for moving that much.
+                if let Some(((0, cost), block_of)) = &found.best
+                    && *cost as f64 <= settled
+                {
+                    return block_of.clone();
+                }
+            }
+        }
+        let refined = |mut block_of: Vec<u32>| {
             present::refine(problem, &self.settings, &leave_costs, &mut block_of, self.seed);
             block_of
         };
-        let with_moves = |block_of: &[u32]| present::grade_with_moves(problem, &leave_costs, block_of);
-        let mut best: Option<(Grade, Vec<u32>)> = None;
-        if is_near && all > 0 {
-            let block_of = refined(problem);
-            let grade = with_moves(&block_of);
-            // Not even the best mapping would make up for moving that much.
-            let is_settled =
-                grade.0 == 0 && grade.1 as f64 <= cost_bound(problem) as f64 + MOVED * all as f64;
-            best = Some((grade, block_of));
-            if is_settled {
-                return best.map_or(present, |best| best.1);
+        let anew = self.anew(problem);
+        if all == 0 && is_near && cost <= MAX_COST * grade(problem, layer, &anew).1 {
+            found.add(refined(present));
+        }
+        found.add(if all > 0 { refined(anew) } else { anew });
+        if problem.movable <= MAX_TOPOLB_OBJECTS && problem.capacity.len() <= MAX_TOPOLB_PES {
+            let start = one_to_one::topolb(problem, self.database, self.topology, self.grouping, self.seed);
+            if let Some(start) = start {
+                found.add(refined(start));
             }
         }
-        let mut anew = self.anew(problem);
-        if all > 0 {
-            present::refine(problem, &self.settings, &leave_costs, &mut anew, self.seed);
-        } else if is_near && cost <= MAX_COST * grade(problem, layer, &anew).1 {
-            let block_of = refined(problem);
-            best = Some((with_moves(&block_of), block_of));
-        }
-        let grade = with_moves(&anew);
-        let mut block_of = match best {
-            Some((refined, block_of)) if refined <= grade => block_of,
-            _ => anew,
-        };
+        let mut block_of = found.best.map_or_else(Vec::new, |best| best.1);
         settle(problem, &self.settings, &mut block_of, self.seed);
         block_of
     }
@@ -238,7 +282,15 @@ impl Solver<'_> {
         let once = |restart: u64| {
             let seed = self.seed.wrapping_add(restart.wrapping_mul(0xd134_2543_de82_ef95));
             let mut block_of = scratch::map(problem, &self.settings, seed);
-            v_cycle::refine(problem, &self.settings, layer, self.settings.v_cycles, &mut block_of, seed);
+            v_cycle::refine(
+                problem,
+                &self.settings,
+                layer,
+                self.settings.v_cycles,
+                None,
+                &mut block_of,
+                seed,
+            );
             (grade(problem, layer, &block_of), restart, block_of)
         };
         use rayon::prelude::*;

@@ -32,6 +32,14 @@ pub(crate) struct Homes<'a> {
     pub leave_costs: &'a [i64],
 }
 
+impl Homes<'_> {
+    /// What all cost together that do not live at home.
+    pub fn cost(&self, block_of: &[u32]) -> i64 {
+        let away = self.home_of.iter().zip(block_of).zip(self.leave_costs);
+        away.filter(|((home, block), _)| home != block).map(|(_, cost)| cost).sum()
+    }
+}
+
 /// What is refined.
 pub(crate) struct Board<'a, M> {
     pub graph: &'a Csr,
@@ -237,11 +245,11 @@ impl<'a, M: Metric> State<'a, M> {
         // By vertex: the batch in which something around it last changed.
         let mut changed = vec![0u32; board.graph.vertices()];
         let mut batch_number = 0u32;
-        for _ in 0..passes {
+        for pass in 0..passes {
             let mut next = Vec::new();
             for batch in waiting.chunks(BATCH) {
                 batch_number += 1;
-                let wishes = self.wishes(batch);
+                let wishes = self.wishes(batch, pass == 0);
                 for (&v, wish) in batch.iter().zip(wishes) {
                     let v = v as usize;
                     is_active[v] = false;
@@ -276,11 +284,11 @@ impl<'a, M: Metric> State<'a, M> {
         saved
     }
 
-    /// The best moves of some vertices as all stand now.
-    fn wishes(&mut self, vertices: &[u32]) -> Vec<Option<(i64, u32)>> {
+    /// The best moves of some vertices as all stand now; `at_border`: all of them could gain by moving not long ago.
+    fn wishes(&mut self, vertices: &[u32], at_border: bool) -> Vec<Option<(i64, u32)>> {
         let (board, block_of, loads) = (self.board, &*self.block_of, &self.loads);
         let wish = |scratch: &mut Scratch, &v: &u32| {
-            let at_border = board.is_at_border(v as usize, block_of);
+            let at_border = at_border || board.is_at_border(v as usize, block_of);
             at_border.then(|| board.best_move(v as usize, block_of, loads, scratch)).flatten()
         };
         if rayon::current_num_threads() == 1 || vertices.len() < BATCH / 8 {

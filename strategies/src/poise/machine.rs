@@ -4,6 +4,11 @@
 //! bipartitioning of process and architecture graphs", 1994). Layer t holds the blocks after t cuts; on each the
 //! distance of two blocks stands for that of the PEs in them, which are not told apart yet: between the centres
 //! of two boxes of a grid, where two nodes of a tree meet, and elsewhere the mean between a few PEs of either.
+//!
+//! On a ring that is cut in four, every block has one on either side, and nothing tells which half of a block should
+//! be next to what was cut from it first. A flat graph is then folded in ways that only later cuts pay for. So as long
+//! as blocks are large, a part of the distance is that on the ring opened at its end: a line, on which what was cut
+//! first is near on one side only.
 
 use super::cut::{bounds, cutter, starts};
 use super::distance::{Calls, Codes, Distance, MAX_TABLE_BLOCKS, Metric, Points, Table};
@@ -19,12 +24,21 @@ const MAX_NEAR_BLOCKS: usize = 1 << 14;
 /// PEs of a block between which distances are taken where nothing better is known.
 const SAMPLES: usize = 4;
 
+/// The parts that the ring and the line it becomes when opened have in distances, while blocks are large.
+const RING_PART: i64 = 4;
+const LINE_PART: i64 = 4;
+
+/// Blocks are large while more than one in so many of a ring is in the longest of them.
+const LARGE_PART: usize = 8;
+
 /// A machine cut down to its PEs.
 pub(crate) struct Machine<'a> {
     /// The PEs in use, in an order in which every block is a run.
     pub order: Vec<u32>,
     /// From all PEs in one block to each in a block of its own.
     pub layers: Vec<Layer<'a>>,
+    /// Whether distances are those of a tree: then both halves of a block are as far from whatever is outside.
+    pub is_tree: bool,
 }
 
 /// The blocks after so many cuts.
@@ -92,8 +106,8 @@ enum Metrics {
 }
 
 impl<'a> Machine<'a> {
-    /// The tree of the PEs `used`, ascending, of a machine.
-    pub fn new(topology: &'a dyn Topology, used: &[u32]) -> Machine<'a> {
+    /// The tree of the PEs `used`, ascending, of a machine; `opened`: with a part of the distance on opened rings.
+    pub fn new(topology: &'a dyn Topology, used: &[u32], opened: bool) -> Machine<'a> {
         let shape = match used.len() == topology.pes() {
             true => topology.shape(),
             false => topology.shape().keep(used),
@@ -125,7 +139,7 @@ impl<'a> Machine<'a> {
         let mut block_of = vec![0; used.len()];
         let layers =
             all_starts.into_iter().zip(all_children).enumerate().map(|(number, (starts, children))| {
-                let (distance, scale) = metrics.between(topology, used, &order, &starts);
+                let (distance, scale) = metrics.between(topology, used, &order, &starts, opened);
                 let mut near = Near::default();
                 if starts.len() - 1 <= MAX_NEAR_BLOCKS || number + 1 == depth {
                     let (mut of_one, mut of_block) = (Vec::new(), Vec::new());
@@ -146,7 +160,7 @@ impl<'a> Machine<'a> {
             });
         let layers = layers.collect();
         let order = order.into_iter().map(|pe| used[pe as usize]).collect();
-        Machine { order, layers }
+        Machine { order, layers, is_tree: matches!(metrics, Metrics::Tree(..)) }
     }
 
     /// The layer in which every block is a PE.
@@ -190,19 +204,44 @@ impl Metrics {
         used: &[u32],
         order: &[u32],
         starts: &[u32],
+        opened: bool,
     ) -> (Distance<'a>, i64) {
         let blocks = starts.len() - 1;
         let range = |block: usize| starts[block] as usize..starts[block + 1] as usize;
         match self {
             Metrics::Grid(sizes, coordinates) if sizes.len() <= Points::MAX_DIMENSIONS => {
+                let mut longest = vec![0; sizes.len()];
                 let centre = |block: usize| {
                     let mut at = [0; Points::MAX_DIMENSIONS];
                     let bounds = bounds(coordinates, sizes.len(), &order[range(block)]);
-                    at.iter_mut().zip(bounds).for_each(|(at, (low, high))| *at = (low + high) as i32);
+                    for ((at, longest), (low, high)) in at.iter_mut().zip(&mut longest).zip(bounds) {
+                        *at = (low + high) as i32;
+                        *longest = (high - low + 1).max(*longest);
+                    }
                     at
                 };
-                let points = Points::new((0..blocks).map(centre).collect(), sizes);
-                (tabulated(blocks, points, Distance::Points), 2)
+                let centres: Vec<_> = (0..blocks).map(centre).collect();
+                let is_large =
+                    |size: usize, longest: u32| longest > 1 && LARGE_PART * longest as usize > size;
+                let lines: Vec<(usize, bool)> = sizes
+                    .iter()
+                    .zip(longest)
+                    .map(|(&(size, wraps), longest)| (size, wraps && !is_large(size, longest)))
+                    .collect();
+                if opened && lines != *sizes && blocks <= MAX_TABLE_BLOCKS {
+                    let ring = Points::new(centres.clone(), sizes);
+                    let line = Points::new(centres.clone(), &lines);
+                    let table = Table::new(blocks, |a, row| {
+                        for (distance, b) in row.iter_mut().zip(0..) {
+                            let [ring, line] = [ring.between(a as u32, b), line.between(a as u32, b)];
+                            *distance = RING_PART * ring + LINE_PART * line;
+                        }
+                    });
+                    if let Some(table) = table {
+                        return (Distance::Table(table), 2 * (RING_PART + LINE_PART));
+                    }
+                }
+                (tabulated(blocks, Points::new(centres, sizes), Distance::Points), 2)
             }
             Metrics::Tree(codes, distances) => {
                 let code = |block: usize| codes[order[range(block).start] as usize];
@@ -315,7 +354,7 @@ mod tests {
     fn check(spec: &str) {
         let topology = topology::parse(spec).expect(spec);
         let used: Vec<u32> = (0..topology.pes() as u32).collect();
-        let machine = Machine::new(&*topology, &used);
+        let machine = Machine::new(&*topology, &used, true);
         let mut sorted = machine.order.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, used, "{spec}");
@@ -367,7 +406,7 @@ mod tests {
     fn a_grid_is_cut_into_boxes_and_a_tree_between_nodes() {
         let blocks = |spec: &str, layer: usize| {
             let topology = topology::parse(spec).expect(spec);
-            let machine = Machine::new(&*topology, &(0..topology.pes() as u32).collect::<Vec<_>>());
+            let machine = Machine::new(&*topology, &(0..topology.pes() as u32).collect::<Vec<_>>(), true);
             let layer = &machine.layers[layer];
             let block = |b: usize| {
                 let mut pes = machine.order[layer.starts[b] as usize..][..layer.size(b)].to_vec();

@@ -27,6 +27,9 @@ const MAX_TOPOLB_PES: usize = 4096;
 /// The first temperatures of annealing, in mean weights of an edge.
 const TEMPERATURES: [f64; 3] = [0.5, 1.0, 2.0];
 
+/// Every object is a group of its own.
+const ALONE: Grouping = Grouping { by: By::Greedy, equal: false, imbalance: 0.0 };
+
 /// The stream of random numbers of the searches.
 const STREAM: u64 = 3 << 40;
 
@@ -60,7 +63,7 @@ pub(crate) fn search(
         starts.extend((1..settings.starts as u64).map(once).filter(|start| is_alone(start)));
     }
     if database.pes.len() <= MAX_TOPOLB_PES
-        && let Some(start) = topolb(problem, database, topology, seed).filter(|start| is_alone(start))
+        && let Some(start) = topolb(problem, database, topology, ALONE, seed).filter(|start| is_alone(start))
     {
         starts.push(start);
     }
@@ -129,9 +132,14 @@ fn anneal<M: Metric>(
     TEMPERATURES.into_iter().map(at).collect()
 }
 
-/// Where TopoLB puts the objects.
-fn topolb(problem: &Problem, database: &Database, topology: &dyn Topology, seed: u64) -> Option<Vec<u32>> {
-    let grouping = Grouping { by: By::Greedy, equal: false, imbalance: 0.0 };
+/// Where TopoLB puts the objects, in such groups.
+pub(crate) fn topolb(
+    problem: &Problem,
+    database: &Database,
+    topology: &dyn Topology,
+    grouping: Grouping,
+    seed: u64,
+) -> Option<Vec<u32>> {
     let strategy = TopoLb { grouping, order: Order::Second, ties: Ties::First, restarts: 1 };
     let answer = strategy.assign(database, topology, seed).ok()?;
     let block_of_pe = problem.machine.blocks_of_pes(database.pes.len());

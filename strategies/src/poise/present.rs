@@ -11,6 +11,7 @@ use super::machine::NONE;
 use super::problem::Problem;
 use super::scratch::{Grade, grade, refine_layer};
 use super::settings::Settings;
+use super::v_cycle;
 use crate::Database;
 
 /// What it costs each movable vertex to live elsewhere than now, in the scale of the last layer: `gamma` hop-bytes
@@ -74,10 +75,37 @@ pub(crate) fn refine(
     refine_layer(problem, settings, layer, block_of, &problem.capacity, counts.then_some(homes), seed);
 }
 
+/// The present placement, refined while moves cost `start` times what they do, then with `cycles` V-cycles for what they
+/// cost.
+pub(crate) fn approach(
+    problem: &Problem,
+    settings: &Settings,
+    leave_costs: &[i64],
+    start: f64,
+    cycles: usize,
+    seed: u64,
+) -> Vec<u32> {
+    let mut block_of = self::start(problem);
+    if start < 1.0 {
+        let cheaper: Vec<i64> = leave_costs.iter().map(|&cost| (cost as f64 * start) as i64).collect();
+        refine(problem, settings, &cheaper, &mut block_of, seed);
+    }
+    refine(problem, settings, leave_costs, &mut block_of, seed);
+    let homes = Homes { home_of: &problem.home_of, leave_costs };
+    v_cycle::refine(
+        problem,
+        settings,
+        problem.machine.layers.len() - 1,
+        cycles,
+        Some(homes),
+        &mut block_of,
+        seed,
+    );
+    block_of
+}
+
 /// How good a placement is: its overload, then its cost and that of the moves that lead to it.
 pub(crate) fn grade_with_moves(problem: &Problem, leave_costs: &[i64], block_of: &[u32]) -> Grade {
     let (overload, cost) = grade(problem, problem.machine.layers.len() - 1, block_of);
-    let moved =
-        problem.home_of.iter().zip(block_of).zip(leave_costs).filter(|((home, block), _)| home != block);
-    (overload, cost + moved.map(|(_, cost)| cost).sum::<i64>())
+    (overload, cost + Homes { home_of: &problem.home_of, leave_costs }.cost(block_of))
 }

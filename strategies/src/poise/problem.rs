@@ -51,6 +51,20 @@ impl<'a> Problem<'a> {
         available: &[u32],
         imbalance: f64,
     ) -> Result<Problem<'a>, StrategyError> {
+        Problem::on(database, topology, available, imbalance, true)
+    }
+
+    /// As [`Self::new`], with a part of the distance on rings that are `opened` or without.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn on(
+        database: &Database,
+        topology: &'a dyn Topology,
+        available: &[u32],
+        imbalance: f64,
+        opened: bool,
+    ) -> Result<Problem<'a>, StrategyError> {
         let movable: Vec<u32> = (0..database.objects.len() as u32)
             .filter(|&object| database.objects[object as usize].migratable)
             .collect();
@@ -65,7 +79,7 @@ impl<'a> Problem<'a> {
         used.extend(&anchored);
         used.sort_unstable();
         used.dedup();
-        let machine = Machine::new(topology, &used);
+        let machine = Machine::new(topology, &used, opened);
         let block_of_pe = machine.blocks_of_pes(database.pes.len());
         let by_pe =
             capacities(database, available, &graph.loads[..movable.len()], load_unit_seconds, imbalance);

@@ -34,8 +34,8 @@ const MAX_POOL: usize = 512;
 /// Members of two blocks whose pairs step 3 looks at.
 const MAX_PAIRS: usize = 1 << 22;
 
-/// Brings every block under its capacity if it finds a way; says whether it did.
-pub(crate) fn repair<M: Metric>(state: &mut State<M>) -> bool {
+/// Brings every block under its capacity if it finds a way; says whether it did. Without `repacks` step 4 is left out.
+pub(crate) fn repair<M: Metric>(state: &mut State<M>, repacks: bool) -> bool {
     for _ in 0..ROUNDS {
         if overloaded(state).is_empty() {
             return true;
@@ -48,7 +48,7 @@ pub(crate) fn repair<M: Metric>(state: &mut State<M>) -> bool {
         for block in overloaded(state) {
             has_moved |= exchange(state, &mut members, block);
         }
-        for block in overloaded(state) {
+        for block in overloaded(state).into_iter().filter(|_| repacks) {
             has_moved |= repack(state, &mut members, block);
         }
         if !has_moved {

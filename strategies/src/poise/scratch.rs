@@ -25,6 +25,9 @@ use crate::random::generator;
 /// With at most so many objects per PE, blocks next to one's own are candidates although no neighbor is there.
 const FEW_OBJECTS_PER_PE: usize = 8;
 
+/// On graphs of at most so many vertices several placements are followed through the first layers on any machine.
+const FEW_VERTICES: usize = 1 << 13;
+
 /// Localized search takes too long with fewer objects per block than this on graphs of more than [`MANY_VERTICES`].
 const FEW_OBJECTS_PER_BLOCK: usize = 64;
 const MANY_VERTICES: usize = 200_000;
@@ -48,6 +51,9 @@ const PARALLEL: usize = 1 << 16;
 const SPLIT_STREAM: u64 = 1 << 40;
 const REFINE_STREAM: u64 = 2 << 40;
 
+/// The dice of cuts that are made again are others by this.
+const AGAIN: u64 = 0x2545_f491_4f6c_dd1d;
+
 /// How good a placement is in its layer: its overload, then its cost. Less is better.
 pub(crate) type Grade = (i64, i64);
 
@@ -56,7 +62,9 @@ pub(crate) fn map(problem: &Problem, settings: &Settings, seed: u64) -> Vec<u32>
     let layers = problem.machine.layers.len();
     let mut kept = vec![start(problem)];
     for layer in 1..layers {
-        let tries = if layer == 1 && settings.beam_layers > 0 { settings.beam_tries } else { 1 };
+        let pays = problem.machine.is_tree || problem.movable <= FEW_VERTICES;
+        let has_beam = settings.beam_layers > 0 && (settings.has_wide_beam || pays);
+        let tries = if layer == 1 && has_beam { settings.beam_tries } else { 1 };
         if kept.len() == 1 && tries == 1 {
             kept = vec![descend(problem, settings, layer, &kept[0], seed)];
             continue;
@@ -89,9 +97,33 @@ fn start(problem: &Problem) -> Vec<u32> {
 /// The placement in a layer that follows from that in the layer before.
 fn descend(problem: &Problem, settings: &Settings, layer: usize, above: &[u32], seed: u64) -> Vec<u32> {
     let capacity = problem.capacities(layer);
-    let mut block_of = split(problem, settings, layer, above, &capacity, seed);
+    let mut block_of = split(problem, settings, layer, above, &capacity, None, seed);
     refine_layer(problem, settings, layer, &mut block_of, &capacity, None, seed);
+    if layer <= settings.again_layers {
+        cut_again(problem, settings, layer, &mut block_of, seed);
+    }
     block_of
+}
+
+/// Cuts the blocks of the layer before `layer` once more, now that it is known where all others went, and keeps that if it
+/// is better.
+fn cut_again(problem: &Problem, settings: &Settings, layer: usize, block_of: &mut Vec<u32>, seed: u64) {
+    let parents = problem.machine.layers[layer - 1].children.iter().zip(0u32..);
+    let mut parent_of = vec![0; problem.machine.layers[layer].blocks()];
+    for (children, parent) in parents {
+        children.iter().filter(|&&child| child != NONE).for_each(|&child| parent_of[child as usize] = parent);
+    }
+    let above: Vec<u32> = block_of.iter().map(|&block| parent_of[block as usize]).collect();
+    let capacity = problem.capacities(layer);
+    let seed = seed.wrapping_add(AGAIN);
+    let mut again = split(problem, settings, layer, &above, &capacity, Some(block_of), seed);
+    if again == *block_of {
+        return;
+    }
+    refine_layer(problem, settings, layer, &mut again, &capacity, None, seed);
+    if grade(problem, layer, &again) < grade(problem, layer, block_of) {
+        *block_of = again;
+    }
 }
 
 /// How good a placement in a layer is.
@@ -120,12 +152,16 @@ pub(crate) fn cost(graph: &Csr, distance: &impl Metric, block_of: &[u32]) -> i64
 }
 
 /// Splits the blocks of the layer before `layer`.
+///
+/// With a placement that is there already, blocks are split to which that tells anything: those that something outside
+/// draws to one side.
 fn split(
     problem: &Problem,
     settings: &Settings,
     layer: usize,
     above: &[u32],
     capacity: &[i64],
+    present: Option<&[u32]>,
     seed: u64,
 ) -> Vec<u32> {
     let (graph, movable) = (&problem.graph, problem.movable);
@@ -136,22 +172,24 @@ fn split(
     for block in 0..blocks {
         groups.members(block).iter().zip(0..).for_each(|(&v, place)| place_of[v as usize] = place);
     }
-    let mut below = vec![NONE; graph.vertices()];
+    let mut below = present.map_or_else(|| vec![NONE; graph.vertices()], <[u32]>::to_vec);
     problem.anchors_in(layer).zip(movable..).for_each(|(block, anchor)| below[anchor] = block);
     let mut settings = *settings;
     if blocks > settings.repeat_blocks {
         settings.effort.repeats = 1;
     }
     for level in levels(graph, above, blocks, movable) {
-        let piece =
-            |block: u32| Piece { problem, layer, block, members: groups.members(block as usize), above };
+        let piece = |block: u32| {
+            let members = groups.members(block as usize);
+            Piece { problem, layer, block, members, above, again: present.is_some() }
+        };
         let bisected = |&block: &u32| {
             let [x, y] = before.children[block as usize];
             if y == NONE {
-                return None;
+                return present.is_none().then(|| vec![0; groups.members(block as usize).len()]);
             }
             let capacity = [capacity[x as usize], capacity[y as usize]];
-            Some(piece(block).bisect(&settings, [x, y], capacity, &below, &place_of, seed))
+            piece(block).bisect(&settings, [x, y], capacity, &below, &place_of, seed)
         };
         let all: Vec<Option<Vec<u8>>> = match level.len() {
             1 => level.iter().map(bisected).collect(),
@@ -159,8 +197,7 @@ fn split(
         };
         for (&block, sides) in level.iter().zip(all) {
             let children = before.children[block as usize];
-            for (at, &v) in groups.members(block as usize).iter().enumerate() {
-                let side = sides.as_ref().map_or(0, |sides| sides[at]);
+            for (&v, side) in groups.members(block as usize).iter().zip(sides.into_iter().flatten()) {
                 below[v as usize] = children[usize::from(side)];
             }
         }
@@ -196,10 +233,12 @@ struct Piece<'a> {
     members: &'a [u32],
     /// By vertex: its block in the layer before.
     above: &'a [u32],
+    /// Whether it was split before.
+    again: bool,
 }
 
 impl Piece<'_> {
-    /// The side of each member.
+    /// The side of each member. None the second time if nothing outside says more than was known.
     fn bisect(
         &self,
         settings: &Settings,
@@ -208,8 +247,8 @@ impl Piece<'_> {
         below: &[u32],
         place_of: &[u32],
         seed: u64,
-    ) -> Vec<u8> {
-        let Piece { problem, layer, block, members, above } = *self;
+    ) -> Option<Vec<u8>> {
+        let Piece { problem, layer, block, members, above, again } = *self;
         let whole = &problem.graph;
         let stream = SPLIT_STREAM | (layer as u64) << 32 | u64::from(block);
         let mut dice = generator(seed, stream);
@@ -217,9 +256,12 @@ impl Piece<'_> {
             (i128::from(load) * i128::from(capacity[0])) / i128::from((capacity[0] + capacity[1]).max(1))
         };
         if members.len() == whole.vertices() {
+            if again {
+                return None;
+            }
             let target = share(whole.total_load()) as i64;
             let halves = Halves { graph: whole, edge_cost: 1, bias: &[], capacity, target };
-            return bisect(&halves, &settings.effort, &mut dice);
+            return Some(bisect(&halves, &settings.effort, &mut dice));
         }
         let distance = &problem.machine.layers[layer].distance;
         let children = &problem.machine.layers[layer - 1].children;
@@ -230,9 +272,13 @@ impl Piece<'_> {
             for half in whole.row(v as usize) {
                 let weight = i64::from(half.weight);
                 let farther = |place: u32| weight * (distance.between(y, place) - distance.between(x, place));
+                let is_inside = above[half.to as usize] == block && (half.to as usize) < problem.movable;
+                if is_inside || !settings.is_drawn {
+                    continue;
+                }
                 if below[half.to as usize] != NONE {
                     drawn += 2 * farther(below[half.to as usize]);
-                } else if above[half.to as usize] != block {
+                } else {
                     let [a, b] = children[above[half.to as usize] as usize];
                     drawn += farther(a) + farther(if b == NONE { a } else { b });
                 }
@@ -245,10 +291,13 @@ impl Piece<'_> {
             let load = whole.loads[v as usize];
             graph.push(load, inside.map(|half| Half { to: place_of[half.to as usize], weight: half.weight }));
         }
+        if again && bias.iter().all(|&drawn| drawn == 0) {
+            return None;
+        }
         let target = share(graph.total_load()) as i64;
         let edge_cost = 2 * distance.between(x, y);
         let halves = Halves { graph: &graph, edge_cost, bias: &bias, capacity, target };
-        bisect(&halves, &settings.effort, &mut dice)
+        Some(bisect(&halves, &settings.effort, &mut dice))
     }
 }
 
@@ -303,7 +352,7 @@ impl Refinement<'_> {
         };
         let mut dice = generator(self.seed, REFINE_STREAM | self.layer as u64);
         let mut state = State::new(&board, block_of);
-        repair(&mut state);
+        repair(&mut state, settings.repacks);
         let is_huge = self.movable > MANY_VERTICES && self.movable < FEW_OBJECTS_PER_BLOCK * blocks;
         let is_local = settings.patience > 0 && !is_huge;
         if is_local {
@@ -315,7 +364,7 @@ impl Refinement<'_> {
         if !self.is_last {
             return;
         }
-        for _ in 0..SWAP_ROUNDS {
+        for _ in 0..if settings.swaps { SWAP_ROUNDS } else { 0 } {
             let saved = swaps::refine(&mut state, SWAP_PASSES, &mut dice);
             if saved == 0 || !is_local || local::refine(&mut state, 1, settings.patience, &mut dice) == 0 {
                 break;

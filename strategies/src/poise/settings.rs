@@ -28,6 +28,16 @@ pub enum Ingredient {
     Search,
     /// Several placements that are followed through the first layers.
     Beam,
+    /// Cutting blocks again when it is known where the others went.
+    Again,
+    /// What is outside of a block and draws at its halves (terminal propagation).
+    Terminals,
+    /// A part of the distance on rings opened to lines, in the first layers.
+    Lines,
+    /// Swaps and ejections.
+    Swaps,
+    /// Packing overloaded blocks anew with others.
+    Repacks,
     /// V-cycles over the final placement.
     Cycles,
     /// One object per PE: searches from several mappings.
@@ -40,11 +50,16 @@ pub enum Ingredient {
 
 impl Ingredient {
     /// All of them, with what they are called.
-    pub const ALL: [(&'static str, Ingredient); 8] = [
+    pub const ALL: [(&'static str, Ingredient); 13] = [
         ("tries", Ingredient::Tries),
         ("repeats", Ingredient::Repeats),
         ("search", Ingredient::Search),
         ("beam", Ingredient::Beam),
+        ("again", Ingredient::Again),
+        ("terminals", Ingredient::Terminals),
+        ("lines", Ingredient::Lines),
+        ("swaps", Ingredient::Swaps),
+        ("repacks", Ingredient::Repacks),
         ("cycles", Ingredient::Cycles),
         ("starts", Ingredient::Starts),
         ("tabu", Ingredient::Tabu),
@@ -59,6 +74,11 @@ impl Ingredient {
             Ingredient::Repeats => Settings { effort: Effort { repeats: 1, ..effort }, ..settings },
             Ingredient::Search => Settings { patience: 0, ..settings },
             Ingredient::Beam => Settings { beam_layers: 0, ..settings },
+            Ingredient::Again => Settings { again_layers: 0, ..settings },
+            Ingredient::Terminals => Settings { is_drawn: false, ..settings },
+            Ingredient::Lines => Settings { opens_rings: false, ..settings },
+            Ingredient::Swaps => Settings { swaps: false, ..settings },
+            Ingredient::Repacks => Settings { repacks: false, ..settings },
             Ingredient::Cycles => Settings { v_cycles: 0, ..settings },
             Ingredient::Starts => Settings { starts: 1, ..settings },
             Ingredient::Tabu => Settings { tabu_work: 0, ..settings },
@@ -104,6 +124,19 @@ pub(crate) struct Settings {
     pub beam_layers: usize,
     /// How many.
     pub beam_tries: usize,
+    /// Whether that is so for any graph and machine, or for small graphs and on trees only, where cutting again has
+    /// nothing to go by.
+    pub has_wide_beam: bool,
+    /// Blocks are cut again down to this layer.
+    pub again_layers: usize,
+    /// Whether what is outside of a block draws at its halves.
+    pub is_drawn: bool,
+    /// Whether a part of the distance is that on opened rings.
+    pub opens_rings: bool,
+    /// Whether objects change places, and push each other out.
+    pub swaps: bool,
+    /// Whether overloaded blocks are packed anew with others.
+    pub repacks: bool,
     /// One object per PE: mappings that are searched from.
     pub starts: usize,
     /// One object per PE: work of tabu search from each start, in iterations times the square of the PEs.
@@ -122,6 +155,12 @@ impl Quality {
             v_cycles: 0,
             beam_layers: 4,
             beam_tries: 2,
+            has_wide_beam: false,
+            again_layers: 4,
+            is_drawn: true,
+            opens_rings: true,
+            swaps: true,
+            repacks: true,
             starts: 8,
             tabu_work: 3_000_000,
             anneal_steps: 2000,
@@ -132,6 +171,7 @@ impl Quality {
                 repeat_blocks: 16,
                 patience: 0,
                 beam_layers: 0,
+                again_layers: 0,
                 starts: 4,
                 tabu_work: 400_000,
                 anneal_steps: 0,
@@ -143,8 +183,11 @@ impl Quality {
                 restarts: 2,
                 v_cycles: 1,
                 beam_layers: 5,
+                again_layers: 64,
                 beam_tries: 4,
-                tabu_work: 10_000_000,
+                has_wide_beam: true,
+                starts: 24,
+                tabu_work: 4_000_000,
                 anneal_steps: 10_000,
                 ..default
             },

@@ -42,7 +42,7 @@ pub(crate) fn settle(problem: &mut Problem, settings: &Settings, block_of: &mut 
                 homes: None,
                 looks_near: false,
             };
-            repair(&mut State::new(&board, &mut attempt))
+            repair(&mut State::new(&board, &mut attempt), settings.repacks)
         });
         let reached = fill(problem, &attempt);
         if fits {

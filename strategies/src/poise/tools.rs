@@ -101,7 +101,7 @@ fn improved(
             looks_near: true,
         };
         let mut state = State::new(&board, &mut block_of);
-        repair::repair(&mut state);
+        repair::repair(&mut state, true);
         if let Some(seed) = swap_seed {
             swaps::refine(&mut state, PASSES, &mut generator(seed, SWAP_STREAM));
         }

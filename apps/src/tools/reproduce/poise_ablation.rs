@@ -9,13 +9,13 @@ use std::time::Instant;
 
 use anyhow::{Context as _, anyhow};
 use equipoise_strategies::cost::Metrics;
-use equipoise_strategies::{Database, Topology, graph, registry, topology};
+use equipoise_strategies::{Database, graph, registry, topology};
 use rayon::ThreadPoolBuilder;
 
 use super::axis::Axis;
 use super::chart::{Chart, Series};
 use super::figure::{Criterion, Figure, FigureResult, Options};
-use super::poise_data::{Named, of_folder};
+use super::poise_data::{Named, kneighbor, of_folder};
 use super::rows::{Cell, Rows};
 
 /// The figure.
@@ -35,7 +35,7 @@ const DEFAULT: &str = "default";
 const BEST: &str = "best";
 
 /// What is left out, what that is compared with, and what it is for.
-const VARIANTS: [(&str, &str); 12] = [
+const VARIANTS: [(&str, &str); 17] = [
     (DEFAULT, DEFAULT),
     ("fast", DEFAULT),
     (BEST, DEFAULT),
@@ -43,6 +43,11 @@ const VARIANTS: [(&str, &str); 12] = [
     ("no-repeats", DEFAULT),
     ("no-search", DEFAULT),
     ("no-beam", DEFAULT),
+    ("no-again", DEFAULT),
+    ("no-terminals", DEFAULT),
+    ("no-lines", DEFAULT),
+    ("no-swaps", DEFAULT),
+    ("no-repacks", DEFAULT),
     ("best-once", BEST),
     ("no-cycles", BEST),
     ("no-starts", DEFAULT),
@@ -53,11 +58,11 @@ const VARIANTS: [(&str, &str); 12] = [
 const SMALL_VARIANTS: [(&str, &str); 4] =
     [(DEFAULT, DEFAULT), ("fast", DEFAULT), ("no-search", DEFAULT), ("no-tabu", DEFAULT)];
 
-/// An ingredient pays if somewhere it takes off at least this part of the hop-bytes.
+/// An ingredient pays if in one of the sets it takes off at least this part of the hop-bytes, or of the largest load.
 const PAYS: f64 = 0.003;
 
 /// Machines for graphs of many objects per PE.
-const MACHINES: [&str; 3] = ["tree:4:8:4/100:10:1", "torus:4x4x4", "torus:8x8x8"];
+const MACHINES: [&str; 3] = ["tree:4:8:4/100:10:1", "torus:16x16", "torus:8x8x8"];
 
 /// Task graphs for them.
 const GRAPHS: [&str; 4] =
@@ -126,6 +131,8 @@ fn instances(options: &Options) -> anyhow::Result<Vec<Instance>> {
             all.push(instance(&named, machine, MANY)?);
         }
     }
+    // Loads that differ by a factor of hundreds, a few on a PE.
+    all.push(instance(&kneighbor(1024, options.seed)?, MACHINES[2], MANY)?);
     for (spec, machine) in ONE_EACH {
         all.push(instance(&generated(spec)?, machine, ONE)?);
     }
@@ -136,6 +143,8 @@ fn instances(options: &Options) -> anyhow::Result<Vec<Instance>> {
 #[derive(Clone, Copy)]
 struct Taken {
     hop_bytes: f64,
+    /// The largest of a PE, over the average.
+    load: f64,
     seconds: f64,
 }
 
@@ -147,7 +156,7 @@ fn take(instance: &Instance, variant: &str, seeds: &[u64]) -> anyhow::Result<Tak
     };
     let spec = format!("PoiseLB:gamma=0,quality={quality}");
     let choice = registry::parse(&spec, &[])?;
-    let (mut hop_bytes, mut seconds) = (0.0, 0.0);
+    let (mut hop_bytes, mut load, mut seconds) = (0.0, 0.0, 0.0);
     for &seed in seeds {
         let begin = Instant::now();
         let answer = choice.strategy.assign(&instance.database, &*machine, seed)?;
@@ -155,15 +164,13 @@ fn take(instance: &Instance, variant: &str, seeds: &[u64]) -> anyhow::Result<Tak
         answer.check(&instance.database).map_err(|impossible| {
             anyhow!("{spec} gave an impossible answer: {impossible}; this is a mistake in the strategy")
         })?;
-        hop_bytes += cost(instance, &*machine, &answer.pe_of)?.max(1.0).ln();
+        let metrics = Metrics::of(&instance.database, &*machine, &answer.pe_of);
+        let cost = metrics.communication.context("communication was not recorded")?;
+        hop_bytes += (cost.hop_bytes as f64).max(1.0).ln();
+        load += (metrics.max_load_seconds / metrics.average_load_seconds).ln();
     }
-    let count = seeds.len() as f64;
-    Ok(Taken { hop_bytes: (hop_bytes / count).exp(), seconds: (seconds / count).exp() })
-}
-
-fn cost(instance: &Instance, machine: &dyn Topology, placement: &[u32]) -> anyhow::Result<f64> {
-    let communication = Metrics::of(&instance.database, machine, placement).communication;
-    Ok(communication.context("communication was not recorded")?.hop_bytes as f64)
+    let mean = |sum: f64| (sum / seeds.len() as f64).exp();
+    Ok(Taken { hop_bytes: mean(hop_bytes), load: mean(load), seconds: mean(seconds) })
 }
 
 /// A variant beside what it is compared with, over a set.
@@ -171,6 +178,7 @@ struct Ratio {
     variant: &'static str,
     set: &'static str,
     hop_bytes: f64,
+    load: f64,
     seconds: f64,
     /// Of instances: the name and the ratio of hop-bytes of that where it is worth most.
     most: (String, f64),
@@ -191,9 +199,11 @@ fn run(options: &Options) -> anyhow::Result<FigureResult> {
         ("machine", "machine"),
         ("variant", "PoiseLB"),
         ("hop_bytes", "hop-bytes"),
+        ("load", "max/avg"),
         ("seconds", "s"),
         ("compared_with", "beside"),
         ("hop_bytes_ratio", "hop-bytes of that"),
+        ("load_ratio", "max/avg of that"),
         ("seconds_ratio", "s of that"),
     ]);
     let place = |name: &str| variants.iter().position(|(variant, _)| *variant == name).unwrap_or(0);
@@ -205,9 +215,11 @@ fn run(options: &Options) -> anyhow::Result<FigureResult> {
                 Cell::Text(instance.machine.clone()),
                 Cell::Text(variant.into()),
                 Cell::Number(one.hop_bytes),
+                Cell::Number(one.load),
                 Cell::Number(one.seconds),
                 Cell::Text(beside.into()),
                 Cell::Number(one.hop_bytes / other.hop_bytes),
+                Cell::Number(one.load / other.load),
                 Cell::Number(one.seconds / other.seconds),
             ]);
         }
@@ -215,34 +227,33 @@ fn run(options: &Options) -> anyhow::Result<FigureResult> {
     let mut ratios = Vec::new();
     for set in [MANY, ONE] {
         for (number, &(variant, beside)) in variants.iter().enumerate() {
-            let of_set: Vec<(String, f64, f64)> = all
+            let of_set: Vec<(String, [f64; 3])> = all
                 .iter()
                 .filter(|(instance, _)| instance.set == set)
                 .map(|(instance, taken)| {
                     let (one, other) = (taken[number], taken[place(beside)]);
-                    (instance.to_string(), one.hop_bytes / other.hop_bytes, one.seconds / other.seconds)
+                    let ratios =
+                        [one.hop_bytes / other.hop_bytes, one.load / other.load, one.seconds / other.seconds];
+                    (instance.to_string(), ratios)
                 })
                 .collect();
-            let mean = |of: fn(&(String, f64, f64)) -> f64| {
-                (of_set.iter().map(|ratio| of(ratio).ln()).sum::<f64>() / of_set.len() as f64).exp()
+            let mean = |number: usize| {
+                let sum: f64 = of_set.iter().map(|ratio| ratio.1[number].ln()).sum();
+                (sum / of_set.len() as f64).exp()
             };
-            let most = of_set.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-            let Some(most) = most.map(|most| (most.0.clone(), most.1)) else { continue };
-            let ratio = Ratio {
-                variant,
-                set,
-                hop_bytes: mean(|ratio| ratio.1),
-                seconds: mean(|ratio| ratio.2),
-                most,
-            };
+            let most = of_set.iter().max_by(|a, b| a.1[0].total_cmp(&b.1[0]));
+            let Some(most) = most.map(|most| (most.0.clone(), most.1[0])) else { continue };
+            let ratio = Ratio { variant, set, hop_bytes: mean(0), load: mean(1), seconds: mean(2), most };
             rows.push([
                 Cell::Text(format!("(all: {set})")),
                 Cell::Nothing,
                 Cell::Text(variant.into()),
                 Cell::Nothing,
                 Cell::Nothing,
+                Cell::Nothing,
                 Cell::Text(beside.into()),
                 Cell::Number(ratio.hop_bytes),
+                Cell::Number(ratio.load),
                 Cell::Number(ratio.seconds),
             ]);
             ratios.push(ratio);
@@ -270,19 +281,21 @@ fn criteria(variants: &[(&'static str, &'static str)], ratios: &[Ratio]) -> Vec<
         variants.iter().filter(|(variant, _)| variant.starts_with("no-") || *variant == "best-once");
     let pays = |&(variant, beside): &(&'static str, &'static str)| {
         let of_variant = || ratios.iter().filter(move |ratio| ratio.variant == variant);
-        let worth = of_variant().map(|ratio| ratio.hop_bytes - 1.0).fold(f64::NEG_INFINITY, f64::max);
+        let worth =
+            of_variant().map(|ratio| ratio.hop_bytes.max(ratio.load) - 1.0).fold(f64::NEG_INFINITY, f64::max);
         let told = of_variant().map(|ratio| {
-            let Ratio { set, hop_bytes, seconds, most: (where_most, most), .. } = ratio;
+            let Ratio { set, hop_bytes, load, seconds, most: (where_most, most), .. } = ratio;
             let percent = |ratio: f64| 100.0 * (ratio - 1.0);
             format!(
-                "{set} {:+.1} % ({seconds:.2} of the time; {:+.1} % for {where_most})",
+                "{set} {:+.1} % ({:+.1} % of load, {seconds:.2} of the time; {:+.1} % for {where_most})",
                 percent(*hop_bytes),
+                percent(*load),
                 percent(*most)
             )
         });
         Criterion::new(
             format!(
-                "{variant} has {:.1} % more hop-bytes than {beside}, or more, in one of the sets",
+                "{variant} has {:.1} % more hop-bytes or load than {beside}, or more, in one of the sets",
                 100.0 * PAYS
             ),
             told.collect::<Vec<_>>().join("; "),
@@ -326,6 +339,7 @@ mod tests {
             variant: "no-beam",
             set,
             hop_bytes,
+            load: 1.0,
             seconds: 0.5,
             most: ("a on b".into(), 1.5),
         };
@@ -333,7 +347,10 @@ mod tests {
         let check = |many, one, met| {
             let criterion = &criteria(&variants, &[ratio(MANY, many), ratio(ONE, one)])[0];
             assert_eq!(criterion.met, met, "{criterion:?}");
-            assert!(criterion.measured.contains("0.50 of the time; +50.0 % for a on b"), "{criterion:?}");
+            assert!(
+                criterion.measured.contains("+0.0 % of load, 0.50 of the time; +50.0 % for a on b"),
+                "{criterion:?}"
+            );
         };
         check(1.02, 0.99, true);
         check(0.99, 1.02, true);
