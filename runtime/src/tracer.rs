@@ -24,10 +24,13 @@ pub(crate) struct Log {
     trace: RefCell<Trace>,
     /// The number of an element by [`element_key`].
     elements: RefCell<FxHashMap<u64, u32>>,
-    /// The messages that are kept, by where they are and the [`element_key`] of whom they are for. Those behind a
-    /// guard are with their element, wherever it is.
-    kept: RefCell<FxHashMap<(Kept, Option<u32>, u64), Causes>>,
+    /// The messages that are kept.
+    kept: RefCell<FxHashMap<KeptFor, Causes>>,
 }
+
+/// Why messages are kept, where, and the [`element_key`] of whom they are for. Those behind a guard are with their
+/// element, wherever it is.
+type KeptFor = (Kept, Option<u32>, u64);
 
 /// Numbers of messages; none of one that was left behind by what a PE itself did.
 type Causes = VecDeque<Option<u32>>;
@@ -236,7 +239,7 @@ impl Tracer {
         kept.get_mut(&self.kept(why, array, rank))?.remove(nth)?
     }
 
-    fn kept(&self, why: Kept, array: u16, rank: u32) -> (Kept, Option<u32>, u64) {
+    fn kept(&self, why: Kept, array: u16, rank: u32) -> KeptFor {
         (why, (why == Kept::Early).then_some(self.pe), element_key(array, rank))
     }
 

@@ -376,12 +376,12 @@ mod tests {
             steps: steps.to_vec(),
         };
         let of = |array, rank| crate::trace::TraceObject { array, rank };
-        let message = |to| crate::trace::TraceMessage { to, pe: 1, bytes: 0 };
+        let message = |to, pe| crate::trace::TraceMessage { to, pe, bytes: 0 };
         let mut trace = Trace {
             arrays: vec!["Ordinary".into(), "Urgent".into()],
             expedited: vec![1],
             objects: vec![of(0, 0), of(0, 1), of(1, 0)],
-            messages: vec![message(4), message(5), message(6), message(2)],
+            messages: vec![message(4, 1), message(5, 1), message(6, 1), message(2, 2)],
             executions: vec![
                 execution(0, 0, None, &[Step::Work(1.0), Step::Send(0), Step::Send(1), Step::Send(2)]),
                 execution(4, 1, Some(0), &[Step::Work(10.0)]),
