@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::{Database, Topology};
 
+pub mod contention;
 pub mod explain;
 mod hops;
 mod links;
