@@ -3,7 +3,9 @@
 //!
 //! In a step every cell sends its 27 computes the positions of its particles, gets their forces back and
 //! moves the particles; every 20 steps particles that left their cell are handed to the neighbors. Cells
-//! stay where they are, computes take part in load balancing. The task graph of this program, without the
+//! stay where they are, computes take part in load balancing. What comes for cells is expedited: 27 computes wait
+//! for a cell that has little to do. (In LeanMD forces are reduced on their way by Charm++'s multicast library,
+//! whose entries are expedited.) The task graph of this program, without the
 //! program, is `leanmd:..` ([`equipoise_strategies::graph`]).
 
 use crate::command::Outcome;
@@ -117,7 +119,7 @@ struct Cell {
     done: Exit<Motion>,
 }
 
-#[chare(index = [i32; 3], pinned)]
+#[chare(index = [i32; 3], pinned, expedited)]
 impl Cell {
     /// Learns who the computes are, and begins.
     #[entry]

@@ -32,6 +32,8 @@ pub trait Chare: Serialize + DeserializeOwned + Send + 'static {
     const SYNC: bool;
     /// Whether its elements never migrate.
     const PINNED: bool;
+    /// Whether messages that wait for its elements go before those for others.
+    const EXPEDITED: bool;
 
     /// The entry a message is for.
     fn entry(msg: &Self::Msg) -> usize;

@@ -127,6 +127,8 @@ pub struct PeCx {
     pub(crate) running: RunningCell,
     /// A bit per array with messages or orders of this PE for itself.
     pub(crate) queued: Cell<u64>,
+    /// The bits of those among them that come first.
+    pub(crate) expedited: u64,
     pub(crate) orders: RefCell<VecDeque<PeOrder>>,
     pub(crate) contributed: crate::contribute::Offers,
     /// Whom the element that runs sent how much; taken from its slot meanwhile.
@@ -153,6 +155,7 @@ pub(crate) struct ArrayInfo {
     pub(crate) name: &'static str,
     pub(crate) entries: &'static [&'static str],
     pub(crate) sync: bool,
+    pub(crate) expedited: bool,
     pub(crate) count: u32,
     pub(crate) show: fn(&dyn AnyPort, u32) -> String,
 }
@@ -187,6 +190,7 @@ impl PeCx {
             recording: Cell::new(recording),
             running: RunningCell(Cell::new(NOBODY)),
             queued: Cell::new(0),
+            expedited: 0,
             orders: RefCell::default(),
             contributed: Default::default(),
             edges: Cell::new(None),
@@ -262,6 +266,12 @@ impl PeCx {
     /// The element that runs.
     pub(crate) fn running(&self) -> Option<Running> {
         self.running.get()
+    }
+
+    /// The bits of expedited arrays; those who share one come first, too.
+    pub(crate) fn expedited_bits(&self) -> u64 {
+        let expedited = (0..).zip(&self.infos).filter(|(_, info)| info.expedited);
+        expedited.fold(0, |bits, (id, _)| bits | array_bit(id))
     }
 
     /// The name of an array, for people.

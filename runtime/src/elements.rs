@@ -329,7 +329,9 @@ impl<T: Chare> Elements<T> {
             while let Some(item) = self.batch.pop_front() {
                 self.enter(pe, item);
                 burst += 1;
-                if burst % Self::BURST == 0 && !pe.quiet_outside() {
+                if burst % Self::BURST == 0
+                    && (!pe.quiet_outside() || pe.queued.get() & pe.expedited & !self.port.bit != 0)
+                {
                     break;
                 }
             }

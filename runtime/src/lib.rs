@@ -90,7 +90,7 @@ pub use context::{Cx, PeCx};
 pub use equipoise_macros::{chare, entry};
 pub use equipoise_strategies as strategies;
 pub use index::{Index, Pe};
-pub use machine::{Machine, Uncharged};
+pub use machine::{Machine, StrategySeconds, Uncharged};
 pub use options::{Comm, Config, Migration, ReportForm, Transport};
 pub use proxy::{Contribution, Target, Targets};
 pub use reduction::reduce;

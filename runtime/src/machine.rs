@@ -7,6 +7,7 @@ use equipoise_strategies::topology::Topology;
 use equipoise_strategies::trace::Speeds;
 use parking_lot::Mutex;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// The machine that `--transport simulated` simulates, where it is to simulate one: with a network it
@@ -42,10 +43,10 @@ pub struct Machine {
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0, requires = "network")]
     pub overhead: f64,
 
-    /// Seconds a strategy takes at a load-balancing step [default: none, or what it takes here with
-    /// --uncharged measured]
+    /// Seconds a strategy takes at a load-balancing step, or `measured`: what it takes here [default: none, or
+    /// what it takes here with --uncharged measured]
     #[arg(long, value_name = "SECONDS", requires = "network")]
-    pub strategy_seconds: Option<f64>,
+    pub strategy_seconds: Option<StrategySeconds>,
 
     /// Write what happened (executions, messages and what depends on what) to this file, for
     /// `equipoise simulate --events` (.json: as JSON)
@@ -61,6 +62,28 @@ pub enum Uncharged {
     Free,
     /// What it takes on this machine, over the speed of the PE.
     Measured,
+}
+
+/// What a strategy takes in virtual time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StrategySeconds {
+    /// What it takes on this machine, wherever else nothing is measured.
+    Measured,
+    /// So many seconds.
+    Charged(f64),
+}
+
+impl FromStr for StrategySeconds {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let seconds = || text.parse().map(StrategySeconds::Charged);
+        if text == "measured" {
+            Ok(StrategySeconds::Measured)
+        } else {
+            seconds().map_err(|_| "write seconds, as in 1e-3, or `measured`")
+        }
+    }
 }
 
 impl Default for Machine {
@@ -90,7 +113,7 @@ pub(crate) struct Simulation {
     pub(crate) speeds: Vec<Speeds>,
     pub(crate) delivery: f64,
     pub(crate) overhead: f64,
-    pub(crate) strategy_seconds: Option<f64>,
+    pub(crate) strategy_seconds: StrategySeconds,
     pub(crate) record: Option<PathBuf>,
 }
 
@@ -112,13 +135,15 @@ impl Machine {
         let model = network::parse(spec).map_err(|error| named(&error))?;
         // Whether it serves this machine is found now, not when PEs have been built.
         let network = model.on(topology).map_err(|error| named(&error))?;
-        let times = [
-            ("--delivery", Some(self.delivery)),
-            ("--overhead", Some(self.overhead)),
-            ("--strategy-seconds", self.strategy_seconds),
-        ];
+        let strategy = self.strategy_seconds.unwrap_or(match self.uncharged {
+            Uncharged::Free => StrategySeconds::Charged(0.0),
+            Uncharged::Measured => StrategySeconds::Measured,
+        });
+        let charged = if let StrategySeconds::Charged(seconds) = strategy { seconds } else { 0.0 };
+        let times =
+            [("--delivery", self.delivery), ("--overhead", self.overhead), ("--strategy-seconds", charged)];
         for (name, seconds) in times {
-            if seconds.is_some_and(|seconds| !(seconds.is_finite() && seconds >= 0.0)) {
+            if !(seconds.is_finite() && seconds >= 0.0) {
                 let sentence = format!("{name}: a time in seconds is a number of at least 0, as in 1e-6");
                 return Err(ConfigError::Flag(sentence));
             }
@@ -130,7 +155,7 @@ impl Machine {
             speeds: speeds(&self.speed, topology.pes())?,
             delivery: self.delivery,
             overhead: self.overhead,
-            strategy_seconds: self.strategy_seconds,
+            strategy_seconds: strategy,
             record: self.record.clone(),
         }))
     }
@@ -144,8 +169,10 @@ impl Simulation {
 
     /// What a strategy that took `measured` seconds here takes there.
     pub(crate) fn strategy(&self, measured: f64) -> f64 {
-        let otherwise = if self.uncharged == Uncharged::Measured { measured } else { 0.0 };
-        self.strategy_seconds.unwrap_or(otherwise)
+        match self.strategy_seconds {
+            StrategySeconds::Measured => measured,
+            StrategySeconds::Charged(seconds) => seconds,
+        }
     }
 }
 
@@ -220,7 +247,12 @@ mod tests {
         refused(Machine { network: Some("ideel".into()), ..Machine::default() }, "did you mean `ideal`");
         refused(Machine { network: Some("ideal:latency=-1".into()), ..Machine::default() }, "at least 0");
         refused(Machine { overhead: f64::NAN, ..ideal() }, "--overhead");
-        refused(Machine { strategy_seconds: Some(-1.0), ..ideal() }, "--strategy-seconds");
+        refused(
+            Machine { strategy_seconds: Some(StrategySeconds::Charged(-1.0)), ..ideal() },
+            "--strategy-seconds",
+        );
+        assert!("soon".parse::<StrategySeconds>().is_err_and(|error| error.contains("`measured`")));
+        assert_eq!("1e-3".parse(), Ok(StrategySeconds::Charged(1e-3)));
         assert!(ideal().resolve(&machine).is_ok_and(|simulation| simulation.is_some()));
         assert!(Machine::default().resolve(&machine).is_ok_and(|simulation| simulation.is_none()));
     }

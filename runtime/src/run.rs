@@ -217,6 +217,7 @@ impl Setup {
             name: T::NAME,
             entries: T::ENTRIES,
             sync: T::SYNC,
+            expedited: T::EXPEDITED,
             count,
             show: |port, rank| {
                 let port: &dyn Any = port;
@@ -292,6 +293,7 @@ impl Built {
         setup(&setup_pe);
         let Setup { mut pe, ports, managers, infos, shared, main } = setup_pe;
         (pe.ports, pe.infos, pe.shared) = (ports.into_inner(), infos.into_inner(), shared.into_inner());
+        pe.expedited = pe.expedited_bits();
         if let Placement::Listed(list) = &pe.node.settings.initial
             && !pe.infos.iter().any(|info| info.count as usize == list.len())
         {

@@ -8,7 +8,7 @@ mod common;
 use common::workers::{about, machine, workers};
 use common::*;
 use equipoise::prelude::*;
-use equipoise::{Machine, MachineReport, Report, Uncharged};
+use equipoise::{Machine, MachineReport, Report, StrategySeconds, Uncharged};
 
 /// Two elements that throw a ball to and fro.
 #[derive(Serialize, Deserialize)]
@@ -115,12 +115,16 @@ fn a_strategy_takes_the_time_it_is_said_to() {
             Config { machine, balancer: vec!["DummyLB".into()], ..Config::on_machine("mesh:8", "ideal") };
         workers(config)
     };
-    let (free, slow) = (run(None), run(Some(0.5)));
+    let (free, slow) = (run(None), run(Some(StrategySeconds::Charged(0.5))));
     let seconds = |report: &Report<u32>| report.machine.as_ref().expect("a machine").seconds;
     about(seconds(&slow) - seconds(&free), 1.5);
     assert!(slow.lb_steps.iter().all(|step| step.strategy_seconds == 0.5), "{:?}", slow.lb_steps);
     let first = &slow.machine.as_ref().expect("a machine").pes[0];
     about(first.overhead_seconds, 1.5);
+    let measured = run(Some(StrategySeconds::Measured));
+    let thought: f64 = measured.lb_steps.iter().map(|step| step.strategy_seconds).sum();
+    assert!(thought > 0.0);
+    about(seconds(&measured) - seconds(&free), thought);
 }
 
 /// Machines of 16 PEs, and networks that serve them all.

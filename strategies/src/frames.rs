@@ -12,7 +12,7 @@ use bincode::config;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::database::file::Refused;
+use crate::files::Refused;
 
 /// The frames of a file may decode to so many bytes in all, however small they are.
 pub(crate) const DECODED_FLOOR_BYTES: u64 = 16 << 20;

@@ -12,7 +12,7 @@ use syn::spanned::Spanned;
 pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStream {
     let Block { ty, entries, .. } = block;
     let Names { message, proxy, proxies, .. } = names;
-    let ChareOptions { index, sync, pinned } = options;
+    let ChareOptions { index, sync, pinned, expedited } = options;
     let name = block.name.unraw().to_string();
     let entry_names = entries.iter().map(|entry| entry.name.unraw().to_string());
     let guarded = entries.iter().any(|entry| entry.when.is_some());
@@ -32,6 +32,7 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStrea
             const GUARDED: bool = #guarded;
             const SYNC: bool = #sync;
             const PINNED: bool = #pinned;
+            const EXPEDITED: bool = #expedited;
             #entry
             #ready
             #deliver

@@ -47,6 +47,8 @@ use proc_macro::TokenStream;
 ///   `Pe` for one element on every PE.
 /// - `sync`: the array takes part in load-balancing steps, and its elements may call `cx.at_sync()`.
 /// - `pinned`: its elements never migrate. (With `sync` they wait for the step and stay.)
+/// - `expedited`: what waits on a PE for its elements goes before what waits there for others. For those
+///   whom many others wait for and who do little themselves.
 ///
 /// # What it makes
 ///

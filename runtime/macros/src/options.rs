@@ -15,6 +15,8 @@ pub struct ChareOptions {
     pub sync: bool,
     /// Whether its elements never migrate.
     pub pinned: bool,
+    /// Whether messages for its elements come before those for others.
+    pub expedited: bool,
 }
 
 /// What `#[entry(..)]` says.
@@ -38,8 +40,8 @@ impl ChareOptions {
     /// Reads what stands in the parentheses of `#[chare(..)]`.
     pub fn read(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut index = None;
-        let (mut sync, mut pinned) = (false, false);
-        keys(tokens.clone(), "`index = TYPE`, `sync` and `pinned`", errors, |key, input| {
+        let (mut sync, mut pinned, mut expedited) = (false, false, false);
+        keys(tokens.clone(), "`index = TYPE`, `sync`, `pinned` and `expedited`", errors, |key, input| {
             if key == "index" {
                 let example = "`index = [i32; 2]`";
                 let found = equals(key, input, example);
@@ -55,6 +57,9 @@ impl ChareOptions {
             } else if key == "pinned" {
                 no_value(key, input)?;
                 pinned = true;
+            } else if key == "expedited" {
+                no_value(key, input)?;
+                expedited = true;
             } else {
                 return Ok(false);
             }
@@ -70,7 +75,7 @@ impl ChareOptions {
             })
         };
         let index = index.unwrap_or_else(missing).unwrap_or_else(|e| Type::Verbatim(e.into_compile_error()));
-        Self { index, sync, pinned }
+        Self { index, sync, pinned, expedited }
     }
 }
 

@@ -111,7 +111,7 @@ fn every_mistake_of_the_block_is_said_once() {
         keyed("index = (), sync = true, pinned(false)"),
         &["`sync` takes no value", "`pinned` takes no value"],
     );
-    check(keyed("index = (), sync, pinned,"), &[]);
+    check(keyed("index = (), sync, pinned, expedited,"), &[]);
 }
 
 #[test]

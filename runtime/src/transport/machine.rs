@@ -2,7 +2,7 @@
 //!
 //! A discrete-event simulation. A PE does one thing at a time, in *turns*: it takes one message, from its
 //! inbox or from its own queue (alternately where both have some, for neither may starve the other), and
-//! its clock moves by what that costs. Turns begin in the order of their times, so whatever a turn sends
+//! its clock moves by what that costs; messages of expedited arrays come first. Turns begin in the order of their times, so whatever a turn sends
 //! reaches a PE that has not gone on beyond its arrival, unless it was busy. What happens at the same time
 //! happens in the order in which it was caused, so the same seed gives the same run as long as work is
 //! charged.
@@ -43,14 +43,20 @@ enum Turn {
     FoundQuiet(u64),
 }
 
+/// After so many expedited messages another one has its turn, or an array that talks to itself would keep all others
+/// from theirs.
+const EXPEDITED_IN_A_ROW: u32 = 64;
+
 /// So many events at one time, and time stands still for ever.
 const STANDSTILL: u32 = 1 << 27;
 
 /// A PE as the scheduler sees it.
 #[derive(Default)]
 struct Place {
-    /// Packets that have arrived, by number.
-    inbox: VecDeque<usize>,
+    /// Packets that have arrived, by number: those of expedited arrays, and the others.
+    inboxes: [VecDeque<usize>; 2],
+    /// How many expedited messages it took in a row while others waited.
+    expedited: u32,
     /// Whether a turn is among the events.
     awaits_turn: bool,
     /// Whether its own queue comes first next time.
@@ -125,6 +131,7 @@ pub(super) fn schedule(
             seconds: report.seconds,
             speeds: simulation.speeds.clone(),
             arrays: scheduler.pes[0].pe.infos.iter().map(|info| info.name.to_owned()).collect(),
+            expedited: expedited(&scheduler.pes[0].pe),
             ..Trace::default()
         })
     });
@@ -188,7 +195,9 @@ impl Scheduler<'_> {
         let packet = self.packets.get(number);
         let at = packet.to as usize;
         self.latencies.add(seconds - packet.seconds);
-        self.places[at].inbox.push_back(number);
+        let infos = &self.pes[at].pe.infos;
+        let expedited = packet.array.is_some_and(|array| infos[usize::from(array)].expedited);
+        self.places[at].inboxes[usize::from(!expedited)].push_back(number);
         self.awaits_turn(at, seconds);
     }
 
@@ -223,7 +232,9 @@ impl Scheduler<'_> {
             Turn::FoundQuiet(round) => self.pes[at].pe.found_quiet(round),
         }
         let Built { pe, managers, .. } = &mut self.pes[at];
-        let more = |pe: &PeCx, place: &Place| pe.queued.get() != 0 || !place.inbox.is_empty();
+        let more = |pe: &PeCx, place: &Place| {
+            pe.queued.get() != 0 || place.inboxes.iter().any(|inbox| !inbox.is_empty())
+        };
         if !more(pe, &self.places[at]) {
             pass_on(pe, managers);
         }
@@ -258,11 +269,15 @@ impl Scheduler<'_> {
         let (place, Built { pe, managers, .. }) = (&mut self.places[at], &mut self.pes[at]);
         place.awaits_turn = false;
         spend(pe, self.simulation.delivery);
-        let own = pe.queued.get() != 0;
-        if own && (place.own_next || place.inbox.is_empty()) {
+        let own = [pe.queued.get() & pe.expedited, pe.queued.get() & !pe.expedited];
+        let waits = [0, 1].map(|class| own[class] != 0 || !place.inboxes[class].is_empty());
+        let class = usize::from(!waits[0] || waits[1] && place.expedited >= EXPEDITED_IN_A_ROW);
+        place.expedited = if class == 0 && waits[1] { place.expedited + 1 } else { 0 };
+        let (own, inbox) = (own[class], &mut place.inboxes[class]);
+        if own != 0 && (place.own_next || inbox.is_empty()) {
             place.own_next = false;
-            run_one(pe, managers, &mut place.bit);
-        } else if let Some(number) = place.inbox.pop_front() {
+            run_one(pe, managers, own, &mut place.bit);
+        } else if let Some(number) = inbox.pop_front() {
             place.own_next = true;
             spend(pe, self.simulation.overhead);
             let packet = self.packets.remove(number);
@@ -326,6 +341,11 @@ impl Scheduler<'_> {
     }
 }
 
+/// The numbers of the expedited arrays.
+fn expedited(pe: &PeCx) -> Vec<u32> {
+    (0..).zip(&pe.infos).filter(|(_, info)| info.expedited).map(|(array, _)| array).collect()
+}
+
 /// Books what the runtime takes.
 fn spend(pe: &PeCx, seconds: f64) {
     if let Some(clock) = pe.ticker.simulated() {
@@ -333,13 +353,12 @@ fn spend(pe: &PeCx, seconds: f64) {
     }
 }
 
-/// Runs one message that a PE sent itself, or an order; which array comes first changes from one to the
-/// next.
-fn run_one(pe: &PeCx, managers: &mut [Box<dyn Manager>], next: &mut u32) {
-    let queued = pe.queued.get();
+/// Runs one message that a PE sent itself, or an order, of those `queued`; which array comes first changes from
+/// one to the next.
+fn run_one(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64, next: &mut u32) {
     let bit = (queued.rotate_right(*next).trailing_zeros() + *next) % 64;
     *next = (bit + 1) % 64;
-    pe.queued.set(queued & !(1 << bit));
+    pe.queued.set(pe.queued.get() & !(1 << bit));
     if 1 << bit == PE_ORDERS {
         return run_queued(pe, managers, PE_ORDERS);
     }

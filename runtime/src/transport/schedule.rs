@@ -5,7 +5,8 @@ use crate::elements::Manager;
 
 /// Runs what a PE has for itself.
 pub(super) fn run_queued(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64) {
-    for bit in bits(queued & !PE_ORDERS) {
+    let arrays = queued & !PE_ORDERS;
+    for bit in bits(arrays & pe.expedited).chain(bits(arrays & !pe.expedited)) {
         for at in (bit..managers.len()).step_by(ARRAY_BITS) {
             managers[at].local(pe);
         }

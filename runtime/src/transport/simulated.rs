@@ -34,7 +34,7 @@ pub(super) struct Packet {
     /// Its number in the trace, if there is one.
     pub(super) number: u32,
     /// The array it is about; none if it is about the run.
-    array: Option<u16>,
+    pub(super) array: Option<u16>,
     pub(super) bytes: Vec<u8>,
 }
 

@@ -95,6 +95,9 @@ fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>], patience: Patience) {
     // Which mail, and from whom, by the number of the mailbox: divisions would cost as much as a lock.
     let mailboxes: Vec<(usize, u32)> =
         (0..(managers.len() + 1) * pes).map(|mailbox| (mailbox / pes, (mailbox % pes) as u32)).collect();
+    // Mail of expedited arrays first, where there are such.
+    let expedited = |mail: usize| mail != 0 && pe.infos[mail - 1].expedited;
+    let passes: &[Option<bool>] = if pe.expedited == 0 { &[None] } else { &[Some(true), Some(false)] };
     let mut orders = Bag::default();
     let (mut idle, mut resting, mut idle_since, mut busy) = (0u32, false, 0, 0u32);
     while !node.stopped() {
@@ -132,17 +135,21 @@ fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>], patience: Patience) {
             }
             idle = 0;
         }
-        for bit in bits(node.bells.take(me)) {
-            for &(mail, from) in mailboxes.iter().skip(bit).step_by(64) {
-                match mail {
-                    0 => {
-                        if node.mail.take(from, me, &mut orders) {
-                            for order in orders.orders.drain(..) {
-                                pe.obey(order, managers);
+        let rung = node.bells.take(me);
+        for &pass in passes {
+            for bit in bits(rung) {
+                for &(mail, from) in mailboxes.iter().skip(bit).step_by(64) {
+                    match mail {
+                        _ if pass.is_some_and(|pass| pass != expedited(mail)) => {}
+                        0 => {
+                            if node.mail.take(from, me, &mut orders) {
+                                for order in orders.orders.drain(..) {
+                                    pe.obey(order, managers);
+                                }
                             }
                         }
+                        array => managers[array - 1].mail(pe, from),
                     }
-                    array => managers[array - 1].mail(pe, from),
                 }
             }
         }

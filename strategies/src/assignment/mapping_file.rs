@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Assignment, Impossible};
 use crate::Database;
-use crate::database::file::write_whole;
+use crate::files::write_whole;
 use crate::files::{self, NOT_TEXT, Unread};
 
 /// What a mapping file says.

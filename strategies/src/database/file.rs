@@ -5,12 +5,12 @@
 //! which has a file per rank: of `data.1.json`, or `data.%p.json`, those of all ranks are read.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Dump, binary, charm, json, vt};
-use crate::files;
+use crate::files::{self, Refused, can_write_whole, write_whole};
 
 #[cfg(test)]
 mod tests;
@@ -70,11 +70,6 @@ impl DatabaseError {
         }
     }
 }
-
-/// Why content was refused: what follows the name of the file in a sentence, with the remedy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
 
 impl Dump {
     /// Everything the file at `path` holds.
@@ -341,61 +336,6 @@ fn list(steps: &[u64]) -> String {
         _ => {
             let names: Vec<String> = steps.iter().take(20).map(u64::to_string).collect();
             format!("steps {}{}", names.join(", "), if steps.len() > 20 { " .." } else { "" })
-        }
-    }
-}
-
-/// Writes beside the target first, and renames: a crash leaves the old file or the new one.
-///
-/// What is no regular file, such as a pipe or `/dev/stdout`, takes the bytes itself, and a link keeps
-/// pointing at the file that is replaced.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if takes_bytes_itself(path) {
-        return fs::write(path, bytes);
-    }
-    let (path, partial, mut file) = create_beside(path)?;
-    let written =
-        file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&partial, path));
-    if written.is_err() {
-        // The first error is the one worth telling; this one would only add that litter remains.
-        let _ = fs::remove_file(&partial);
-    }
-    written
-}
-
-/// Whether [`write_whole`] would find a place.
-pub(crate) fn can_write_whole(path: &Path) -> io::Result<()> {
-    if takes_bytes_itself(path) {
-        return Ok(());
-    }
-    if path.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    let (_, partial, _) = create_beside(path)?;
-    fs::remove_file(partial)
-}
-
-/// Whether there is something that is neither a file nor a folder.
-fn takes_bytes_itself(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
-}
-
-/// Where `path` points, and a new file beside it that no other process or thread writes.
-fn create_beside(path: &Path) -> io::Result<(PathBuf, PathBuf, File)> {
-    // A file that is not there yet is behind no link.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
-    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let process = std::process::id();
-    let mut attempt = 0;
-    loop {
-        let mut hidden = OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{process}-{attempt}.partial"));
-        let partial = path.with_file_name(hidden);
-        match OpenOptions::new().write(true).create_new(true).open(&partial) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && attempt < 1000 => attempt += 1,
-            Err(e) => return Err(e),
-            Ok(file) => return Ok((path, partial, file)),
         }
     }
 }

@@ -41,8 +41,8 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{Formatter, Serializer};
 
-use super::file::Refused;
 use super::{Database, Dump};
+use crate::files::Refused;
 
 /// The value of `type`.
 pub(super) const TYPE: &str = "equipoise-lb-database";

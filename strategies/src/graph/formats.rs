@@ -7,7 +7,7 @@ use super::{
     scotch_format, tasks,
 };
 use crate::database::Database;
-use crate::database::file::write_whole;
+use crate::files::write_whole;
 use crate::files::{self, NOT_TEXT, Unread};
 
 /// A kind of file that holds a task graph.

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::database::file::write_whole;
+use crate::files::write_whole;
 use crate::files::{self, NOT_TEXT, Unread};
 use crate::spelling::{nearest, suggestion};
 

@@ -12,12 +12,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{Speeds, Trace, TraceObject};
-use crate::database::file::{Refused, can_write_whole, write_whole};
-use crate::files::is_of_the_name;
+use crate::files::{Refused, can_write_whole, is_of_the_name, write_whole};
 use crate::frames::{DECODED_FLOOR_BYTES, damaged, push_frame, take_frame, text, truncated};
 
 /// What every binary trace begins with; the last byte but one is the version of the format.
-const MAGIC: [u8; 8] = *b"\x89EQTR\n\x01\x1a";
+const MAGIC: [u8; 8] = *b"\x89EQTR\n\x02\x1a";
 
 /// Executions in a frame: it is compressed as one.
 const CHUNK: usize = 1 << 16;
@@ -112,6 +111,7 @@ struct Head {
     seconds: f64,
     speeds: Vec<Speeds>,
     arrays: Vec<Vec<u8>>,
+    expedited: Vec<u32>,
     objects: Vec<TraceObject>,
     executions: u64,
 }
@@ -127,6 +127,7 @@ fn encode(trace: &Trace) -> Result<Vec<u8>, Refused> {
         seconds: trace.seconds,
         speeds: trace.speeds.clone(),
         arrays: trace.arrays.iter().map(|name| name.clone().into_bytes()).collect(),
+        expedited: trace.expedited.clone(),
         objects: trace.objects.clone(),
         executions: trace.executions.len() as u64,
     };
@@ -164,6 +165,7 @@ fn decode_frames(mut rest: &[u8], file_bytes: usize) -> Result<Trace, Refused> {
         seconds: head.seconds,
         speeds: head.speeds,
         arrays: head.arrays.into_iter().map(text).collect::<Result<_, _>>()?,
+        expedited: head.expedited,
         objects: head.objects,
         messages: take_frame(&mut rest, file_bytes, &mut floor)?,
         executions: Vec::new(),

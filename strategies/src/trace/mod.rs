@@ -36,6 +36,9 @@ pub struct Trace {
     pub speeds: Vec<Speeds>,
     /// The names of the arrays.
     pub arrays: Vec<String>,
+    /// The numbers of the arrays whose messages go before those of others on a PE.
+    #[serde(default)]
+    pub expedited: Vec<u32>,
     /// The objects beside the PEs, in the order of a mapping file: object number `pes` is the first.
     pub objects: Vec<TraceObject>,
     /// The messages, in the order in which they were sent.
@@ -121,6 +124,9 @@ impl Trace {
                 return Err(format!("object {number} is of array {}, which has no name", object.array));
             }
         }
+        if let Some(array) = self.expedited.iter().find(|&&array| array as usize >= self.arrays.len()) {
+            return Err(format!("array {array} is expedited and has no name"));
+        }
         for (number, message) in self.messages.iter().enumerate() {
             let name = format!("message {number}");
             object(message.to, &name)?;
@@ -176,6 +182,7 @@ pub(crate) mod tests {
             seconds: 6.0,
             speeds: Vec::new(),
             arrays: vec!["Some".into()],
+            expedited: Vec::new(),
             objects: vec![TraceObject { array: 0, rank: 0 }, TraceObject { array: 0, rank: 9 }],
             messages: vec![
                 TraceMessage { to: 5, pe: 1, bytes: 100 },

@@ -2,7 +2,8 @@
 //!
 //! An execution is ready when the message it answers has arrived, the executions it waited for are over,
 //! and so is the one before it of the same object. A PE runs what is ready in the order in which it became
-//! so (of the same time, in the recorded order), one at a time, as fast as it was when it was recorded.
+//! so (of the same time, in the recorded order; of expedited arrays before all others), one at a time, as fast
+//! as it was when it was recorded.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -86,8 +87,9 @@ impl Lists {
 
 #[derive(Default)]
 struct Pe {
-    /// What is ready: since when (its bits, which for times compare as these do), and its number.
-    ready: BinaryHeap<Reverse<(u64, u32)>>,
+    /// What is ready: whether it is of an ordinary array, since when (its bits, which for times compare as these
+    /// do), and its number.
+    ready: BinaryHeap<Reverse<(bool, u64, u32)>>,
     busy: bool,
     /// Whether it has to be looked at before time goes on.
     is_touched: bool,
@@ -234,8 +236,15 @@ impl<'a> Player<'a> {
     fn ready(&mut self, number: u32, seconds: f64) {
         let execution = &self.trace.executions[number as usize];
         let pe = self.pe(execution.object, execution.pe);
-        self.pes[pe as usize].ready.push(Reverse((seconds.to_bits(), number)));
+        let ordinary = !self.is_expedited(execution.object);
+        self.pes[pe as usize].ready.push(Reverse((ordinary, seconds.to_bits(), number)));
         self.touch(pe);
+    }
+
+    fn is_expedited(&self, object: u32) -> bool {
+        let Trace { pes, objects, expedited, .. } = self.trace;
+        let array = object.checked_sub(*pes).map(|element| objects[element as usize].array);
+        array.is_some_and(|array| expedited.contains(&array))
     }
 
     fn touch(&mut self, pe: u32) {
@@ -258,7 +267,7 @@ impl<'a> Player<'a> {
         if place.busy {
             return;
         }
-        let Some(Reverse((_, number))) = place.ready.pop() else { return };
+        let Some(Reverse((_, _, number))) = place.ready.pop() else { return };
         place.busy = true;
         let speeds = self.trace.speeds.get(pe as usize).unwrap_or(&self.normal);
         let mut now = seconds;
@@ -337,6 +346,43 @@ mod tests {
         let model = network::parse("ideal:hop=1,bandwidth=100").expect("a network");
         let replay = replay(&trace, &mut *model.on(&machine).expect("it serves a mesh"), None);
         assert_eq!((replay.seconds, replay.mean_message_latency_seconds), (12.0, 1.0));
+    }
+
+    #[test]
+    fn what_is_ready_of_expedited_arrays_comes_first() {
+        // PE 0 works a second and sends to three elements of PE 1, of which the last is expedited.
+        let execution = |object, pe, cause, steps: &[Step]| crate::trace::Execution {
+            object,
+            pe,
+            begin_seconds: 0.0,
+            cause,
+            after: Vec::new(),
+            steps: steps.to_vec(),
+        };
+        let of = |array, rank| crate::trace::TraceObject { array, rank };
+        let message = |to| crate::trace::TraceMessage { to, pe: 1, bytes: 0 };
+        let mut trace = Trace {
+            arrays: vec!["Ordinary".into(), "Urgent".into()],
+            expedited: vec![1],
+            objects: vec![of(0, 0), of(0, 1), of(1, 0)],
+            messages: vec![message(4), message(5), message(6), message(2)],
+            executions: vec![
+                execution(0, 0, None, &[Step::Work(1.0), Step::Send(0), Step::Send(1), Step::Send(2)]),
+                execution(4, 1, Some(0), &[Step::Work(10.0)]),
+                execution(5, 1, Some(1), &[Step::Work(10.0)]),
+                execution(6, 1, Some(2), &[Step::Work(1.0), Step::Send(3)]),
+                execution(2, 2, Some(3), &[Step::Work(30.0)]),
+            ],
+            ..exchange()
+        };
+        let machine = topology::parse("mesh:4").expect("a machine");
+        let mut seconds = |expedited: &[u32]| {
+            trace.expedited = expedited.to_vec();
+            let model = network::parse("ideal:hop=0.5,bandwidth=100").expect("a network");
+            replay(&trace, &mut *model.on(&machine).expect("it serves a mesh"), None).seconds
+        };
+        assert_eq!(seconds(&[1]), 1.0 + 0.5 + 1.0 + 0.5 + 30.0);
+        assert_eq!(seconds(&[]), 1.0 + 0.5 + 10.0 + 10.0 + 1.0 + 0.5 + 30.0);
     }
 
     #[test]

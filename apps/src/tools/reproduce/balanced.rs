@@ -9,7 +9,7 @@
 
 use std::fmt::Display;
 
-use equipoise::{Config, Machine, Report};
+use equipoise::{Config, Machine, Report, StrategySeconds};
 use rayon::prelude::*;
 
 /// Cores of the machine, and PEs of a program.
@@ -94,8 +94,11 @@ impl Plan {
         let Thinker { name, seconds, weighs } = thinker;
         let parameters = format!("{name}:beta_seconds_per_byte={}", BETA * self.scale);
         let mut config = Config::on_machine(&machine, NETWORK);
-        config.machine =
-            Machine { overhead: OVERHEAD_SECONDS, strategy_seconds: Some(seconds), ..config.machine };
+        config.machine = Machine {
+            overhead: OVERHEAD_SECONDS,
+            strategy_seconds: Some(StrategySeconds::Charged(seconds)),
+            ..config.machine
+        };
         Config {
             initial: self.initial.into(),
             balancer: vec![if weighs { parameters } else { name.into() }],

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{damaged, text};
-use crate::database::file::Refused;
 use crate::database::{Database, Edge, End, Object, ObjectIndex, PeRecord};
+use crate::files::Refused;
 
 /// A step, column by column.
 #[derive(Default, Serialize, Deserialize)]

@@ -18,7 +18,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Dump;
-use super::file::Refused;
+use crate::files::Refused;
 use crate::frames::{DECODED_FLOOR_BYTES, damaged, push_frame, take_frame, text, truncated};
 use columns::Columns;
 

@@ -30,8 +30,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::file::Refused;
 use super::{Database, Dump, Edge, End, Object, ObjectIndex, PeRecord};
+use crate::files::Refused;
 
 /// How a dump of a 64-bit little-endian machine begins: a mark, then the sizes of its numbers.
 const MACHINE: [u8; 16] = [0x10, 0xea, 0xbd, 0xf9, 1, 1, 2, 4, 8, 16, 1, 4, 8, 1, 1, 8];

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
-use super::super::file::Refused;
 use super::super::{Database, Dump, Edge, End, Object, ObjectIndex, PeRecord};
 use super::RankText;
 use super::write::Group;
 use super::written::{Communication, Document, Entity, Key, MAX_RANKS, OfDump, Phase, Spans, Task};
+use crate::files::Refused;
 
 /// The most phases of one dump.
 const MAX_PHASES: usize = 1 << 16;

@@ -5,9 +5,9 @@ use std::io::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::super::file::Refused;
 use super::super::{Database, Dump, End, Object, PeRecord};
 use super::KIND;
+use crate::files::Refused;
 
 /// What an object belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

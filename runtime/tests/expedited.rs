@@ -1,0 +1,135 @@
+//! Messages for elements of expedited arrays go before those that wait for others.
+
+#![allow(missing_docs)]
+
+mod common;
+
+use common::workers::machine;
+use equipoise::Shared;
+use equipoise::prelude::*;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// How many holes were dug in a process.
+type Holes = Shared<AtomicU32>;
+
+#[derive(Serialize, Deserialize)]
+struct Digger {
+    holes: Holes,
+}
+
+#[chare(index = [i32; 1])]
+impl Digger {
+    #[entry]
+    fn dig(&mut self, cx: &Cx<Self>) {
+        cx.charge(1.0);
+        self.holes.get(cx).fetch_add(1, Relaxed);
+    }
+}
+
+/// Says how many holes there are when it is told to stop.
+#[derive(Serialize, Deserialize)]
+struct Foreman {
+    holes: Holes,
+    done: Exit<u32>,
+}
+
+#[chare(index = [i32; 1], expedited)]
+impl Foreman {
+    #[entry]
+    fn stop(&mut self, cx: &Cx<Self>) {
+        self.done.exit(cx, self.holes.get(cx).load(Relaxed));
+    }
+}
+
+/// The same, and waits with everybody else.
+#[derive(Serialize, Deserialize)]
+struct Visitor {
+    holes: Holes,
+    done: Exit<u32>,
+}
+
+#[chare(index = [i32; 1])]
+impl Visitor {
+    #[entry]
+    fn stop(&mut self, cx: &Cx<Self>) {
+        self.done.exit(cx, self.holes.get(cx).load(Relaxed));
+    }
+}
+
+const HOLES: u32 = 1000;
+
+/// How many holes are dug on the last PE before somebody there stops it: PE 0 asks for all, and then for that.
+fn dug(config: Config, expedited: bool) -> u32 {
+    let report = equipoise::run(config, move |pe, done| {
+        let last = Pe(pe.pes() as u32 - 1);
+        let holes = pe.shared(|| AtomicU32::new(0));
+        let diggers = pe.array_placed([1], move |_| last, move |_| Digger { holes });
+        let foremen = pe.array_placed([1], move |_| last, move |_| Foreman { holes, done });
+        let visitors = pe.array_placed([1], move |_| last, move |_| Visitor { holes, done });
+        pe.main(move |pe| {
+            for _ in 0..HOLES {
+                diggers.at(pe, [0]).dig();
+            }
+            if expedited {
+                foremen.at(pe, [0]).stop();
+            } else {
+                visitors.at(pe, [0]).stop();
+            }
+        });
+    });
+    report.result
+}
+
+#[test]
+fn on_a_simulated_machine_they_wait_for_the_execution_in_progress() {
+    let over = |mesh: &str| Config { machine: machine("ideal"), ..Config::on_machine(mesh, "ideal") };
+    // All messages come at the same time; the first is taken before the last is there.
+    assert!(dug(over("mesh:2"), true) <= 1);
+    assert_eq!(dug(over("mesh:2"), false), HOLES);
+    assert_eq!(dug(over("mesh:1"), true), 0);
+}
+
+#[test]
+fn on_threads_they_come_first_among_what_a_pe_has_for_itself() {
+    assert_eq!(dug(Config::threads(1), true), 0);
+    assert_eq!(dug(Config::threads(1), false), HOLES);
+}
+
+/// Talks to itself without end.
+#[derive(Serialize, Deserialize)]
+struct Chatterer;
+
+#[chare(index = [i32; 1], expedited)]
+impl Chatterer {
+    #[entry]
+    fn talk(&mut self, cx: &Cx<Self>) {
+        cx.charge(1e-6);
+        cx.peer(cx.index()).talk();
+    }
+}
+
+#[test]
+fn one_that_talks_to_itself_keeps_nobody_from_his_turn() {
+    let configs = [
+        Config::threads(1),
+        Config::threads(2),
+        Config::simulated(2, 7),
+        Config { machine: machine("ideal"), ..Config::on_machine("mesh:2", "ideal") },
+    ];
+    for config in configs {
+        let report = equipoise::run(config, |pe, done| {
+            let holes = pe.shared(|| AtomicU32::new(0));
+            let chatterers = pe.array([4], |_| Chatterer);
+            let diggers = pe.array([4], move |_| Digger { holes });
+            let visitors = pe.array([4], move |_| Visitor { holes, done });
+            pe.main(move |pe| {
+                for at in 0..4 {
+                    chatterers.at(pe, [at]).talk();
+                    diggers.at(pe, [at]).dig();
+                }
+                visitors.at(pe, [3]).stop();
+            });
+        });
+        assert!(report.result <= 4);
+    }
+}
