@@ -225,7 +225,7 @@ mod tests {
     fn what_follows_itself_becomes_a_repetition() {
         let round = [Act::Work(3.2), Act::Work(1.9), Act::Send(1, 0)];
         let acts = vec![[&[Act::Work(9.0)][..], &round, &round, &round].concat(), vec![Act::Receive(0); 4]];
-        let expected = "PROCESS 0\n  INT_OP 14\n  SEND 1 1\n  REPEAT 2\n    INT_OP 5\n    SEND 1 1\n  END\nSTOP\n\
+        let expected = "PROCESS 0\n  INT_OP 14\n  REPEAT 2\n    SEND 1 1\n    INT_OP 5\n  END\n  SEND 1 1\nSTOP\n\
                         PROCESS 1\n  REPEAT 3\n    RECEIVE 0 1\n  END\nSTOP\n";
         assert_eq!(program(acts).expect("a program").text(), expected);
     }

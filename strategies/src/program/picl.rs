@@ -191,7 +191,7 @@ mod tests {
             ("-3 -901 0.0 0 0 0\n", 1, "the later format"),
             ("4 0 0\n", 1, "expected seconds, microseconds and a node"),
             ("4 0 0 1 2\n", 1, "expected a node, a type and a length"),
-            ("4 0 x 1 2\n", 1, "expected a whole number, found `x`"),
+            ("4 0 0x 1 2\n", 1, "expected a whole number, found `0x`"),
             ("4 0 0 1 2 0 -4\n", 1, "a message has -4 bytes"),
             ("13 -1 0 1\n", 1, "the time -1 s 0 us is none"),
             ("\n", 1, "there are 0 processes"),

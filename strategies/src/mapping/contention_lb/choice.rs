@@ -32,6 +32,8 @@ pub(super) struct Chooser<'a> {
 /// F' of a candidate: what is compared first comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Score {
+    /// Whether it comes after those that have tasks.
+    is_free: bool,
     largest: i64,
     sum: i64,
     pe: u32,
@@ -199,7 +201,7 @@ impl<'a> Chooser<'a> {
             if let Some(&other) = self.largest.iter().find(|&&other| !is_changed(other)) {
                 largest = largest.max(base[other as usize]);
             }
-            self.scores.push(Score { largest: largest.max(here), sum, pe });
+            self.scores.push(Score { is_free: false, largest: largest.max(here), sum, pe });
         }
         if self.model.tasks.len() <= self.host.available.len() {
             let is_free = |score: &Score| estimate.tasks_on()[score.pe as usize] == 0;
@@ -207,18 +209,18 @@ impl<'a> Chooser<'a> {
                 self.scores.retain(is_free);
             }
         } else if self.config.usage {
-            self.keep_used(estimate);
+            self.favor_used(estimate);
         }
     }
 
-    /// The usage-factor rule: while the tasks per used PE are fewer than they will be on average, only used PEs.
-    fn keep_used(&mut self, estimate: &Estimate) {
+    /// The usage-factor rule: while the tasks per used PE are fewer than they will be on average, used PEs come first.
+    fn favor_used(&mut self, estimate: &Estimate) {
         let (all, pes) = (self.model.tasks.len() as u128, self.host.available.len() as u128);
         let (placed, occupied) = estimate.used();
-        let is_below = placed as u128 * pes < all * occupied as u128;
-        let is_used = |score: &Score| estimate.tasks_on()[score.pe as usize] > 0;
-        if is_below && self.scores.iter().any(is_used) {
-            self.scores.retain(is_used);
+        if (placed as u128) * pes < all * occupied as u128 {
+            for score in &mut self.scores {
+                score.is_free = estimate.tasks_on()[score.pe as usize] == 0;
+            }
         }
     }
 
