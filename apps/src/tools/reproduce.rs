@@ -20,6 +20,8 @@ mod axis;
 mod balanced;
 mod chart;
 mod figure;
+mod greedy;
+mod greedy_tables;
 mod leanmd;
 mod mapping;
 mod poise_ablation;
@@ -58,6 +60,11 @@ const ALL: &[Figure] = &[
     treematch_kneighbor::TREEMATCH_8,
     treematch::TREEMATCH_9,
     treematch_runs::TREEMATCH_10,
+    greedy::GREEDY_3,
+    greedy::GREEDY_7,
+    greedy_tables::GREEDY_TABLE1,
+    greedy_tables::GREEDY_TABLE2,
+    greedy_tables::GREEDY_TABLE3,
     poise_gamma::POISE_GAMMA,
     poise_apps::POISE_APPS,
     poise_ablation::POISE_ABLATION,

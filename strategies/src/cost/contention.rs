@@ -159,8 +159,8 @@ impl<'a> Estimate<'a> {
     /// When the placement is shorter than the tasks that may be moved, or a PE is unknown.
     pub fn of(model: &Model, topology: &dyn Topology, speeds: &Speeds, placement: &[u32]) -> i64 {
         let mut estimate = Estimate::new(model, topology, speeds);
-        for task in 0..model.tasks.len() {
-            if model.tasks[task].stays_on.is_none() {
+        for (task, it) in model.tasks.iter().enumerate() {
+            if it.stays_on.is_none() {
                 estimate.put(task, placement[task]);
             }
         }

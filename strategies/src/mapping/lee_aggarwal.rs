@@ -49,7 +49,7 @@ pub const NAMED: Named = Named {
 const MAX_JUMPS: usize = 100_000;
 
 /// How many edges may be looked at in exchanges: on large machines the search ends before it has tried all.
-const MAX_LOOKS: u64 = 200_000_000;
+const MAX_LOOKS: u64 = 50_000_000;
 
 /// The mapper of Lee and Aggarwal.
 #[derive(Clone, Copy, Debug)]

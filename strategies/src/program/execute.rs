@@ -99,7 +99,7 @@ pub fn execute(program: &Program, network: &mut dyn Network, placement: &[u32], 
     for process in 0..program.tasks() as u32 {
         run.ready(0.0, process);
     }
-    run.to_the_end();
+    run.finish();
     assert_eq!(run.stopped, program.tasks(), "a program that was checked comes to an end");
     run.execution.cycles = run.execution.stopped_cycles.iter().copied().max().unwrap_or(0);
     run.execution
@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn to_the_end(&mut self) {
+    fn finish(&mut self) {
         let mut arrivals = Vec::new();
         loop {
             let own = self.events.next();
