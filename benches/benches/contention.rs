@@ -92,7 +92,7 @@ fn main() {
             unit: "s",
             target: case.target_seconds,
             floor: Some(FLOOR),
-            take: Box::new(|small| seconds(if small { case.program.1 } else { case.program.0 })),
+            take: Box::new(move |small| seconds(if small { case.program.1 } else { case.program.0 })),
         });
     }
     all.push(Measurement {
