@@ -22,7 +22,7 @@ pub(super) const GREEDY_3: Figure = Figure {
     name: "greedy-3",
     title: "The estimate F and the simulated end of random programs on random places of a mesh",
     paper: "De Petris, Perego 1994, figure 3",
-    takes: "a minute",
+    takes: "two minutes",
     notes: "The paper does not say how long messages are, nor what a send and a receive cost (here 10 cycles each, which F \
             knows). What F does not see is the same number of cycles for short messages as for long ones, so its error \
             falls with their length. `overlap` is the part of their latency from which on messages share a phase.\n",
