@@ -36,16 +36,22 @@ pub struct Machine {
     pub speed: Vec<String>,
 
     /// Seconds it costs a PE to take a message from its queue
-    #[arg(long, value_name = "SECONDS", default_value_t = Machine::default().delivery, requires = "network")]
+    #[arg(long, value_name = "SECONDS", default_value_t = Machine::default().delivery, requires = "network", allow_negative_numbers = true)]
     pub delivery: f64,
 
     /// Seconds it costs a PE to send a message to another PE, and to receive one
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, requires = "network")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 0.0,
+        requires = "network",
+        allow_negative_numbers = true
+    )]
     pub overhead: f64,
 
     /// Seconds a strategy takes at a load-balancing step, or `measured`: what it takes here [default: none, or
     /// what it takes here with --uncharged measured]
-    #[arg(long, value_name = "SECONDS", requires = "network")]
+    #[arg(long, value_name = "SECONDS", requires = "network", allow_negative_numbers = true)]
     pub strategy_seconds: Option<StrategySeconds>,
 
     /// Write what happened (executions, messages and what depends on what) to this file, for

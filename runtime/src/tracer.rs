@@ -24,8 +24,9 @@ pub(crate) struct Log {
     trace: RefCell<Trace>,
     /// The number of an element by [`element_key`].
     elements: RefCell<FxHashMap<u64, u32>>,
-    /// The messages that are kept, by the [`element_key`] of whom they are for.
-    kept: RefCell<FxHashMap<(Kept, u64), Causes>>,
+    /// The messages that are kept, by where they are and the [`element_key`] of whom they are for. Those behind a
+    /// guard are with their element, wherever it is.
+    kept: RefCell<FxHashMap<(Kept, Option<u32>, u64), Causes>>,
 }
 
 /// Numbers of messages; none of one that was left behind by what a PE itself did.
@@ -55,6 +56,8 @@ struct Current {
     cause: Option<u32>,
     /// What the element does that executes, and since when.
     element: Option<(u32, f64)>,
+    /// Whether that had waited for its element, which this PE placed.
+    waited: bool,
     /// The message that had been kept and is delivered now, in place of the one it takes.
     released: Option<Option<u32>>,
     steps: Vec<Step>,
@@ -78,7 +81,14 @@ struct Current {
 struct Queue {
     left_port: u64,
     taken: u64,
-    numbered: VecDeque<(u64, u32)>,
+    numbered: VecDeque<Queued>,
+}
+
+struct Queued {
+    position: u64,
+    number: u32,
+    /// Whether it was sent before, and waited for its element.
+    waited: bool,
 }
 
 impl Log {
@@ -149,7 +159,8 @@ impl Tracer {
     /// A turn begins at `seconds`.
     pub(crate) fn begins_turn(&self, seconds: f64) {
         let mut now = self.now.borrow_mut();
-        (now.begin_seconds, now.cause, now.executed, now.needed) = (seconds, None, false, false);
+        (now.begin_seconds, now.cause, now.waited) = (seconds, None, false);
+        (now.executed, now.needed) = (false, false);
     }
 
     /// The PE takes a packet, with the message of that number.
@@ -181,8 +192,9 @@ impl Tracer {
         let mut now = self.now.borrow_mut();
         let Some((object, begin_seconds)) = now.element.take() else { return };
         let cause = now.released.take().unwrap_or(now.cause);
-        // What has no message was left behind by what the PE itself did last.
-        let after = if cause.is_none() { now.last_own.into_iter().collect() } else { Vec::new() };
+        // What has no message was left behind by what the PE itself did last, and so was one that waited.
+        let left_behind = cause.is_none() || now.waited;
+        let after = if left_behind { now.last_own.into_iter().collect() } else { Vec::new() };
         let steps = std::mem::take(&mut now.steps);
         now.executed = true;
         self.add(&mut now, Execution { object, pe: self.pe, begin_seconds, cause, after, steps });
@@ -191,7 +203,7 @@ impl Tracer {
     /// A message for an element came up for delivery and is kept.
     pub(crate) fn keeps(&self, why: Kept, array: u16, rank: u32) {
         let cause = self.now.borrow().cause;
-        self.log.kept.borrow_mut().entry((why, element_key(array, rank))).or_default().push_back(cause);
+        self.log.kept.borrow_mut().entry(self.kept(why, array, rank)).or_default().push_back(cause);
     }
 
     /// The `nth` message of those kept for an element is delivered.
@@ -200,20 +212,32 @@ impl Tracer {
         self.now.borrow_mut().released = Some(released);
     }
 
-    /// The first message of those kept for an element is put in the PE's own queue.
-    pub(crate) fn requeues(&self, why: Kept, array: u16, rank: u32) {
-        let number = self.unkept(why, array, rank, 0);
-        self.now.borrow_mut().recorded.extend(number);
+    /// The first message of those that waited for an element is put in the PE's own queue, where `waiting` have not
+    /// left the port.
+    pub(crate) fn requeues(&self, array: u16, rank: u32, waiting: usize) {
+        let number = self.unkept(Kept::Early, array, rank, 0);
+        let mut now = self.now.borrow_mut();
+        // It waits for what placed the element.
+        now.needed = true;
+        if let Some(number) = number {
+            let queue = now.queues.entry(array).or_default();
+            let position = queue.left_port + waiting as u64;
+            queue.numbered.push_back(Queued { position, number, waited: true });
+        }
     }
 
     /// What is kept for an element is sent anew, by the runtime.
     pub(crate) fn drops(&self, why: Kept, array: u16, rank: u32) {
-        self.log.kept.borrow_mut().remove(&(why, element_key(array, rank)));
+        self.log.kept.borrow_mut().remove(&self.kept(why, array, rank));
     }
 
     fn unkept(&self, why: Kept, array: u16, rank: u32, nth: usize) -> Option<u32> {
         let mut kept = self.log.kept.borrow_mut();
-        kept.get_mut(&(why, element_key(array, rank)))?.remove(nth)?
+        kept.get_mut(&self.kept(why, array, rank))?.remove(nth)?
+    }
+
+    fn kept(&self, why: Kept, array: u16, rank: u32) -> (Kept, Option<u32>, u64) {
+        (why, (why == Kept::Early).then_some(self.pe), element_key(array, rank))
     }
 
     fn add(&self, now: &mut Current, execution: Execution) {
@@ -247,7 +271,7 @@ impl Tracer {
                 now.does(Step::Send(number));
                 let queue = now.queues.entry(array).or_default();
                 let position = queue.left_port + waiting as u64;
-                queue.numbered.push_back((position, number));
+                queue.numbered.push_back(Queued { position, number, waited: false });
             }
             None => now.needed = true,
         }
@@ -264,11 +288,10 @@ impl Tracer {
         let queue = now.queues.entry(array).or_default();
         let position = queue.taken;
         queue.taken += 1;
-        let numbered = queue.numbered.front().filter(|(at, _)| *at == position).copied();
-        if numbered.is_some() {
-            queue.numbered.pop_front();
-        }
-        now.cause = numbered.map(|(_, number)| number);
+        let is_next = queue.numbered.front().is_some_and(|queued| queued.position == position);
+        let queued = if is_next { queue.numbered.pop_front() } else { None };
+        now.cause = queued.as_ref().map(|queued| queued.number);
+        now.waited = queued.is_some_and(|queued| queued.waited);
     }
 
     /// A packet leaves for another PE, with a message that was recorded or one of the runtime; returns its

@@ -95,41 +95,59 @@ fn on_threads_they_come_first_among_what_a_pe_has_for_itself() {
     assert_eq!(dug(Config::threads(1), false), HOLES);
 }
 
-/// Talks to itself without end.
+/// Talks without end to one of its kind.
 #[derive(Serialize, Deserialize)]
 struct Chatterer;
 
 #[chare(index = [i32; 1], expedited)]
 impl Chatterer {
     #[entry]
-    fn talk(&mut self, cx: &Cx<Self>) {
+    fn talk(&mut self, cx: &Cx<Self>, to: i32) {
         cx.charge(1e-6);
-        cx.peer(cx.index()).talk();
+        cx.peer([to]).talk(cx.index()[0]);
+    }
+}
+
+/// The same, in line with everybody else.
+#[derive(Serialize, Deserialize)]
+struct Gossip;
+
+#[chare(index = [i32; 1])]
+impl Gossip {
+    #[entry]
+    fn talk(&mut self, cx: &Cx<Self>, to: i32) {
+        cx.charge(1e-6);
+        cx.peer([to]).talk(cx.index()[0]);
     }
 }
 
 #[test]
-fn one_that_talks_to_itself_keeps_nobody_from_his_turn() {
+fn those_that_talk_without_end_keep_nobody_from_his_turn() {
     let configs = [
-        Config::threads(1),
         Config::threads(2),
         Config::simulated(2, 7),
         Config { machine: machine("ideal"), ..Config::on_machine("mesh:2", "ideal") },
     ];
-    for config in configs {
-        let report = equipoise::run(config, |pe, done| {
-            let holes = pe.shared(|| AtomicU32::new(0));
-            let chatterers = pe.array([4], |_| Chatterer);
-            let diggers = pe.array([4], move |_| Digger { holes });
-            let visitors = pe.array([4], move |_| Visitor { holes, done });
-            pe.main(move |pe| {
-                for at in 0..4 {
-                    chatterers.at(pe, [at]).talk();
-                    diggers.at(pe, [at]).dig();
-                }
-                visitors.at(pe, [3]).stop();
+    // Whom the expedited and the others talk to: each to itself, or to who is on the other PE.
+    for (chatter, gossip) in [([0, 1], [0, 1]), ([1, 0], [0, 1]), ([0, 1], [1, 0]), ([1, 0], [1, 0])] {
+        for config in &configs {
+            let report = equipoise::run(config.clone(), move |pe, done| {
+                let holes = pe.shared(|| AtomicU32::new(0));
+                let chatterers = pe.array([2], |_| Chatterer);
+                let gossips = pe.array([2], |_| Gossip);
+                let diggers = pe.array([2], move |_| Digger { holes });
+                let visitors = pe.array([2], move |_| Visitor { holes, done });
+                pe.main(move |pe| {
+                    for at in 0..2 {
+                        chatterers.at(pe, [at as i32]).talk(chatter[at]);
+                        gossips.at(pe, [at as i32]).talk(gossip[at]);
+                        diggers.at(pe, [at as i32]).dig();
+                    }
+                    // From PE 0 to PE 1, and there behind what digs.
+                    visitors.at(pe, [1]).stop();
+                });
             });
-        });
-        assert!(report.result <= 4);
+            assert!(report.result <= 2);
+        }
     }
 }

@@ -162,7 +162,14 @@ impl Params {
         if value.is_empty() {
             return Err(self.bad(key, "", "a value must be given"));
         }
-        value.parse().map_err(|error: T::Err| self.bad(key, &value, error))
+        value.parse().map_err(|error: T::Err| match std::any::type_name::<T>() {
+            // The standard library says what is wrong with a digit, not what is expected.
+            "f64" => self.bad(key, &value, "a number is expected, as in 1.5e-6"),
+            "u16" | "u32" | "u64" | "usize" => {
+                self.bad(key, &value, "a whole number of at least 0 is expected, and not too large a one")
+            }
+            _ => self.bad(key, &value, error),
+        })
     }
 
     /// The allowed imbalance, max/avg - 1: the value of the key `imbalance`.

@@ -54,7 +54,7 @@ pub enum Tool {
     Launcher(launcher::Args),
     /// Shows the distances and links of a machine
     Topology(topology::Args),
-    /// Says how long the messages of a mapped task graph, or of a list, take on a network
+    /// Says how long a mapped task graph, a list of messages, or a recorded run takes on a network
     Simulate(simulate::Args),
     /// Makes a figure of a paper again, and says whether it is as it should be
     Reproduce(reproduce::Args),

@@ -22,6 +22,10 @@ mod chart;
 mod figure;
 mod greedy;
 mod greedy_tables;
+mod hiertopomap;
+mod hiertopomap_cases;
+mod hiertopomap_node;
+mod hiertopomap_tables;
 mod leanmd;
 mod mapping;
 mod poise_ablation;
@@ -65,6 +69,14 @@ const ALL: &[Figure] = &[
     greedy_tables::GREEDY_TABLE1,
     greedy_tables::GREEDY_TABLE2,
     greedy_tables::GREEDY_TABLE3,
+    hiertopomap::HIERTOPOMAP_9,
+    hiertopomap::HIERTOPOMAP_10,
+    hiertopomap::HIERTOPOMAP_11,
+    hiertopomap::HIERTOPOMAP_12,
+    hiertopomap_tables::HIERTOPOMAP_TABLE4,
+    hiertopomap_tables::HIERTOPOMAP_TABLE5,
+    hiertopomap_tables::HIERTOPOMAP_TABLE6,
+    hiertopomap_tables::HIERTOPOMAP_TABLE7,
     poise_gamma::POISE_GAMMA,
     poise_apps::POISE_APPS,
     poise_ablation::POISE_ABLATION,
@@ -93,8 +105,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// A folder with databases and task graphs: poise-gamma and poise-ablation take those in it instead of making
-    /// their own
+    /// A folder with databases, task graphs or matrices: poise-gamma, poise-ablation and the hiertopomap figures
+    /// take those in it instead of making their own
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 

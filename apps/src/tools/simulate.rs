@@ -52,7 +52,8 @@ pub struct Args {
     network: Option<Chosen>,
 
     /// The PE of every task: one per line, in task order [default: task i on PE i, where these are as many];
-    /// for --events of every element, array by array [default: where it was recorded]
+    /// for --events of every element that executed or was sent something, array by array [default: where it was
+    /// recorded]
     #[arg(long, value_name = "FILE", conflicts_with = "messages")]
     mapping: Option<PathBuf>,
 
@@ -87,6 +88,9 @@ struct Document {
     #[serde(skip_serializing_if = "Option::is_none")]
     cycles: Option<u64>,
 }
+
+/// Microseconds and cycles can be told apart up to this time.
+const MOST_COMPUTE_SECONDS: f64 = 1e6;
 
 /// A machine and a network on its links.
 struct Place {
@@ -129,6 +133,12 @@ impl Args {
 
     /// The tasks of a graph exchange their messages; what that was, in words and numbers.
     fn exchange(&self, graph: &str, mut place: Place) -> anyhow::Result<(Place, String, Document)> {
+        if self.compute > MOST_COMPUTE_SECONDS {
+            return Err(usage(format!(
+                "--compute {}: beside so long a time messages are lost in rounding; give {MOST_COMPUTE_SECONDS} s or less",
+                self.compute
+            )));
+        }
         let database = input::graph_on(graph, self.step, &*place.topology)?;
         let placement = self.placement(graph, &database, &*place.topology)?;
         let is_directed = Path::new(graph).extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));

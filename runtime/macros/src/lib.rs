@@ -48,7 +48,8 @@ use proc_macro::TokenStream;
 /// - `sync`: the array takes part in load-balancing steps, and its elements may call `cx.at_sync()`.
 /// - `pinned`: its elements never migrate. (With `sync` they wait for the step and stay.)
 /// - `expedited`: what waits on a PE for its elements goes before what waits there for others. For those
-///   whom many others wait for and who do little themselves.
+///   whom many others wait for and who do little themselves. On the simulated machine it goes before all of it,
+///   on threads before the next batch; where messages arrive in an order drawn from a seed, it means nothing.
 ///
 /// # What it makes
 ///

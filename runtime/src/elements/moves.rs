@@ -147,9 +147,9 @@ impl<T: Chare> Elements<T> {
         if !self.early.is_empty() {
             for msg in self.early.remove(&rank).into_iter().flatten() {
                 if let Some(tracer) = pe.tracer() {
-                    tracer.requeues(Kept::Early, self.port.id, rank);
+                    tracer.requeues(self.port.id, rank, self.port.local.borrow().len());
                 }
-                self.port.keep(pe, Item { rank, slot: at as u32, msg });
+                self.port.enqueue(pe, Item { rank, slot: at as u32, msg });
             }
         }
         let slot = &mut self.slots[at];

@@ -59,8 +59,8 @@ struct Place {
     expedited: u32,
     /// Whether a turn is among the events.
     awaits_turn: bool,
-    /// Whether its own queue comes first next time.
-    own_next: bool,
+    /// Whether its own queue comes first next time, with expedited messages and with others.
+    own_next: [bool; 2],
     /// The bit of [`PeCx::queued`] it looks at first next time.
     bit: u32,
     /// Seconds of all its turns.
@@ -82,6 +82,8 @@ struct Scheduler<'a> {
     latencies: Latencies,
     /// When the program exited; before everything if it failed.
     end: Option<f64>,
+    /// The execution that exited, if there is a trace.
+    exit: Option<u32>,
     /// The executions that had to be over before the turn in progress, elsewhere.
     quiet: Vec<u32>,
 }
@@ -111,6 +113,7 @@ pub(super) fn schedule(
         packets: Packets::default(),
         latencies: Latencies::default(),
         end: None,
+        exit: None,
         quiet: Vec::new(),
     };
     let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -130,6 +133,7 @@ pub(super) fn schedule(
             pes: node.pes,
             seconds: report.seconds,
             speeds: simulation.speeds.clone(),
+            exit: scheduler.exit,
             arrays: scheduler.pes[0].pe.infos.iter().map(|info| info.name.to_owned()).collect(),
             expedited: expedited(&scheduler.pes[0].pe),
             ..Trace::default()
@@ -175,7 +179,8 @@ impl Scheduler<'_> {
                 still += 1;
                 if still > STANDSTILL {
                     return self.node.fail(Failure::Program(format!(
-                        "{STANDSTILL} things happened at {first} s, and no time passed; charge work, or let                          deliveries take time (--delivery)"
+                        "{STANDSTILL} things happened at {first} s, and no time passed; charge work, or let deliveries \
+                         take time (--delivery)"
                     )));
                 }
             }
@@ -249,6 +254,7 @@ impl Scheduler<'_> {
         if self.end.is_none() && self.node.stopped() {
             let exited = self.node.outcome.lock().result.is_some();
             self.end = Some(if exited { now } else { f64::NEG_INFINITY });
+            self.exit = self.pes[at].pe.tracer().and_then(|tracer| tracer.last()).filter(|_| exited);
         }
         for packet in self.bag.take() {
             let leaves = packet.seconds;
@@ -274,11 +280,11 @@ impl Scheduler<'_> {
         let class = usize::from(!waits[0] || waits[1] && place.expedited >= EXPEDITED_IN_A_ROW);
         place.expedited = if class == 0 && waits[1] { place.expedited + 1 } else { 0 };
         let (own, inbox) = (own[class], &mut place.inboxes[class]);
-        if own != 0 && (place.own_next || inbox.is_empty()) {
-            place.own_next = false;
+        if own != 0 && (place.own_next[class] || inbox.is_empty()) {
+            place.own_next[class] = false;
             run_one(pe, managers, own, &mut place.bit);
         } else if let Some(number) = inbox.pop_front() {
-            place.own_next = true;
+            place.own_next[class] = true;
             spend(pe, self.simulation.overhead);
             let packet = self.packets.remove(number);
             if let Some(tracer) = pe.tracer() {

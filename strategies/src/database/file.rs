@@ -246,6 +246,8 @@ fn decode(bytes: &[u8], step: u64) -> Result<Dump, Refused> {
         charm::decode(bytes, step)
     } else if json::recognises(bytes) {
         json::decode(bytes)
+    } else if crate::trace::recognises(bytes) {
+        Err(Refused("is the trace of a run, not a database; `equipoise simulate --events` replays it".into()))
     } else if bytes.is_empty() {
         Err(Refused("is empty; have the program dump it again".into()))
     } else {

@@ -7,8 +7,7 @@ use super::{
     scotch_format, tasks,
 };
 use crate::database::Database;
-use crate::files::write_whole;
-use crate::files::{self, NOT_TEXT, Unread};
+use crate::files::{self, write_whole};
 
 /// A kind of file that holds a task graph.
 pub(super) struct Format {
@@ -108,10 +107,7 @@ pub(super) fn read(path: &Path, format: &Format) -> Result<Database, GraphError>
 /// The task graph in one file.
 fn read_one(path: &Path, format: &Format) -> Result<Database, GraphError> {
     let content = |(line, reason)| GraphError::Content { path: path.into(), line, reason };
-    let text = files::text(path).map_err(|unread| match unread {
-        Unread::System(source) => GraphError::Read { path: path.into(), source },
-        Unread::NotText(line) => content((line, NOT_TEXT.into())),
-    })?;
+    let text = files::text(path).map_err(|unread| GraphError::unread(path, unread))?;
     (format.read)(&text).map_err(content)
 }
 

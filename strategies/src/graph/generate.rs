@@ -1,13 +1,13 @@
-//! Task graphs by formula: grids, rings, k neighbors, trees, butterflies, random graphs, and (in a file of its
-//! own) LeanMD.
+//! Task graphs by formula: grids, rings, k neighbors, trees, butterflies, random graphs, and (in files of their
+//! own) LeanMD, sparse matrices and their products with vectors, and adaptive meshes.
 //!
 //! A spec is the generator's name, a colon, and arguments separated by commas. But for LeanMD, every task
-//! has a load of one second, and `bytes=B` gives every edge B bytes each way (1 if it is left out, so that
-//! its undirected weight is 2).
+//! has a load of one second. Where a generator takes `bytes=B`, every edge has B bytes each way (1 if it is left
+//! out, so that its undirected weight is 2); of adaptive meshes every face.
 
 use std::collections::BTreeSet;
 
-use super::{MAX_EDGES, MAX_VERTICES, edge, leanmd, tasks};
+use super::{GraphError, MAX_EDGES, MAX_VERTICES, edge, elements, kkt, leanmd, octree, spmv, tasks};
 use crate::database::{Database, ObjectIndex};
 use crate::random::{below, generator};
 use crate::spelling::{nearest, suggestion};
@@ -20,44 +20,44 @@ pub const ALL: &[Generator] = &[
         form: "mesh:16x16",
         help: "Neighbors on a grid that does not wrap; first dimension fastest.",
         keys: &["bytes"],
-        make: |arguments| uniform(arguments, grid(arguments, false)?),
+        make: Make::Arguments(|arguments| Ok(uniform(arguments, grid(arguments, false)?)?)),
     },
     Generator {
         name: "torus",
         form: "torus:8x8x8",
         help: "Neighbors on a grid that wraps, except in dimensions marked m (8x8x4m).",
         keys: &["bytes"],
-        make: |arguments| uniform(arguments, grid(arguments, true)?),
+        make: Make::Arguments(|arguments| Ok(uniform(arguments, grid(arguments, true)?)?)),
     },
     Generator {
         name: "ring",
         form: "ring:64",
         help: "Neighbors on a ring.",
         keys: &["bytes"],
-        make: |arguments| uniform(arguments, k_neighbor(one_number(arguments)?, 2)?),
+        make: Make::Arguments(|arguments| Ok(uniform(arguments, k_neighbor(one_number(arguments)?, 2)?)?)),
     },
     Generator {
         name: "kneighbor",
         form: "kneighbor:64,7",
         help: "i and i+1 .. i+k/2 on a ring; if k is odd also i and i+(k+1)/2.",
         keys: &["bytes"],
-        make: |arguments| {
+        make: Make::Arguments(|arguments| {
             let (size, k) = two_numbers(arguments, "the number of neighbors")?;
             if k >= size {
-                return Err(format!("a ring of {size} tasks has no {k} neighbors for each; use fewer"));
+                return Err(format!("a ring of {size} tasks has no {k} neighbors for each; use fewer").into());
             }
-            uniform(arguments, k_neighbor(size, k)?)
-        },
+            Ok(uniform(arguments, k_neighbor(size, k)?)?)
+        }),
     },
     Generator {
         name: "tree",
         form: "tree:31,2",
         help: "Task i and its children k*i+1 .. k*i+k, as far as there are so many tasks (sums and broadcasts).",
         keys: &["bytes"],
-        make: |arguments| {
+        make: Make::Arguments(|arguments| {
             let (size, k) = two_numbers(arguments, "the number of children")?;
-            uniform(arguments, tree(size, k)?)
-        },
+            Ok(uniform(arguments, tree(size, k)?)?)
+        }),
     },
     Generator {
         name: "butterfly",
@@ -65,16 +65,20 @@ pub const ALL: &[Generator] = &[
         help: "i and i with any one bit changed, a bit per stage: the exchanges of a fast Fourier transform of \
                2^stages tasks.",
         keys: &["bytes"],
-        make: |arguments| uniform(arguments, butterfly(one_number(arguments)?)?),
+        make: Make::Arguments(|arguments| Ok(uniform(arguments, butterfly(one_number(arguments)?)?)?)),
     },
     Generator {
         name: "random",
         form: "random:n=200,degree=7",
         help: "n tasks and n*degree/2 edges drawn at random (by seed=S, 0 if left out).",
         keys: &["n", "degree", "seed", "bytes"],
-        make: |arguments| uniform(arguments, random(arguments)?),
+        make: Make::Arguments(|arguments| Ok(uniform(arguments, random(arguments)?)?)),
     },
     leanmd::GENERATOR,
+    kkt::GENERATOR,
+    elements::GENERATOR,
+    octree::GENERATOR,
+    spmv::GENERATOR,
 ];
 
 /// A generator of task graphs.
@@ -87,17 +91,47 @@ pub struct Generator {
     pub help: &'static str,
     /// The keys it takes.
     pub(super) keys: &'static [&'static str],
-    /// Makes the graph, or says what is wrong with the arguments.
-    pub(super) make: fn(&Arguments) -> Result<Database, String>,
+    /// Makes the graph.
+    pub(super) make: Make,
+}
+
+/// Makes a graph of what stands after the colon, or says what is wrong with it.
+pub(super) enum Make {
+    /// Of arguments.
+    Arguments(fn(&Arguments) -> Result<Database, Refusal>),
+    /// Of a text with commas of its own.
+    Text(fn(&str) -> Result<Database, Refusal>),
+}
+
+/// Why there is no graph of a generator.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The arguments, and what was expected.
+    Arguments(String),
+    /// Another graph, or file, that they name.
+    Other(GraphError),
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Refusal::Arguments(reason)
+    }
+}
+
+impl From<GraphError> for Refusal {
+    fn from(error: GraphError) -> Self {
+        Refusal::Other(error)
+    }
 }
 
 /// Who talks to whom.
-struct Pattern {
-    vertices: usize,
+pub(super) struct Pattern {
+    /// How many tasks there are.
+    pub(super) vertices: usize,
     /// Any two tasks at most once, in any order.
-    pairs: Vec<(u32, u32)>,
+    pub(super) pairs: Vec<(u32, u32)>,
     /// Where the tasks are on a grid, if they are.
-    grid: Option<Grid>,
+    pub(super) grid: Option<Grid>,
 }
 
 /// What stands after the colon of a spec.
@@ -151,12 +185,20 @@ impl<'a> Arguments<'a> {
 }
 
 /// The graph that `generator` makes of the arguments `text`.
-pub(super) fn make(generator: &Generator, text: &str) -> Result<Database, String> {
-    (generator.make)(&Arguments::parse(text, generator.keys)?)
+pub(super) fn make(generator: &Generator, text: &str) -> Result<Database, Refusal> {
+    match generator.make {
+        Make::Arguments(make) => make(&parse_arguments(generator, text)?),
+        Make::Text(make) => make(text),
+    }
+}
+
+/// The arguments of a generator.
+pub(super) fn parse_arguments<'a>(generator: &Generator, text: &'a str) -> Result<Arguments<'a>, String> {
+    Arguments::parse(text, generator.keys)
 }
 
 /// Tasks of one second that exchange `bytes=` in that pattern.
-fn uniform(arguments: &Arguments, pattern: Pattern) -> Result<Database, String> {
+pub(super) fn uniform(arguments: &Arguments, pattern: Pattern) -> Result<Database, String> {
     let bytes: u64 = arguments.take("bytes", Some(1))?;
     if u64::checked_mul(bytes, 2 * pattern.pairs.len() as u64).is_none() {
         return Err(format!("bytes={bytes} make more than 2^64 bytes in all"));
@@ -179,7 +221,7 @@ fn uniform(arguments: &Arguments, pattern: Pattern) -> Result<Database, String> 
 }
 
 /// The number of tasks, which is all that stands after the colon.
-fn one_number(arguments: &Arguments) -> Result<usize, String> {
+pub(super) fn one_number(arguments: &Arguments) -> Result<usize, String> {
     let [size] = arguments.positional(["the number of tasks"])?;
     size.parse().map_err(|_| format!("expected a number of tasks, found `{size}`"))
 }

@@ -16,7 +16,7 @@
 //!   of the pairs in one cell are within it, 22 % of those of cells with a common face, 5 % with an edge,
 //!   and 1 % with a corner. A cell integrates (50 ns per particle).
 
-use super::generate::{Arguments, Generator, check_size};
+use super::generate::{Arguments, Generator, Make, check_size};
 use super::{edge, tasks};
 use crate::database::{Database, ObjectIndex};
 use crate::topology::{Grid, Topology as _};
@@ -28,7 +28,7 @@ pub(super) const GENERATOR: Generator = Generator {
     help: "LeanMD's cells, and a task for each pair of neighboring ones (15 tasks per cell). particles=A-B: A in \
            the first cell to B in the last (300 in all if left out); pinned=yes: cells stay where they are.",
     keys: &["particles", "pinned"],
-    make,
+    make: Make::Arguments(|arguments| Ok(make(arguments)?)),
 };
 
 /// The computes that a cell makes.

@@ -8,20 +8,24 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::database::{Database, DatabaseError, Dump, Edge, End, Object, ObjectIndex, PeRecord};
-use crate::files;
+use crate::files::{self, NOT_TEXT, Unread};
 use crate::spelling::{nearest, suggestion};
 
 mod csv;
 mod dense;
+mod elements;
 #[cfg(test)]
 mod format_tests;
 mod formats;
 pub mod generate;
+mod kkt;
 pub mod leanmd;
 mod matrix_market;
 mod metis_format;
 mod monitoring;
+mod octree;
 mod scotch_format;
+mod spmv;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +33,7 @@ pub(crate) use csv::rows as edge_list;
 pub(crate) use formats::extensions;
 use formats::{FORMATS, format, read};
 pub use formats::{is_graph_file, reads_back, write};
+use generate::Refusal;
 
 /// An undirected weighted graph in compressed sparse rows.
 ///
@@ -232,6 +237,14 @@ pub enum GraphError {
 }
 
 impl GraphError {
+    /// That there is no text in a file.
+    fn unread(path: &Path, unread: Unread) -> GraphError {
+        match unread {
+            Unread::System(source) => GraphError::Read { path: path.into(), source },
+            Unread::NotText(line) => GraphError::Content { path: path.into(), line, reason: NOT_TEXT.into() },
+        }
+    }
+
     /// Whether another spec or name is the remedy; otherwise a file is broken, or there is no room.
     pub fn is_of_the_request(&self) -> bool {
         match self {
@@ -267,7 +280,10 @@ pub fn load_steps(spec: &str) -> Result<Dump, GraphError> {
     if let Some((name, rest)) = spec.split_once(':') {
         let error = |reason| GraphError::Spec { spec: spec.to_string(), reason };
         if let Some(generator) = generate::ALL.iter().find(|generator| generator.name == name) {
-            return generate::make(generator, rest).map(one).map_err(error);
+            return generate::make(generator, rest).map(one).map_err(|refusal| match refusal {
+                Refusal::Arguments(reason) => error(reason),
+                Refusal::Other(error) => error,
+            });
         }
         if !Path::new(spec).exists() {
             let names: Vec<&str> = generate::ALL.iter().map(|generator| generator.name).collect();
@@ -290,7 +306,7 @@ pub fn help() -> String {
     for generator in generate::ALL {
         let _ = writeln!(text, "{}\n    {}", generator.form, generator.help);
     }
-    text += "All generators but leanmd also take ,bytes=B: what each edge carries each way.\n";
+    text += "All generators but leanmd and spmv also take ,bytes=B: what each edge carries each way.\n";
     for format in FORMATS {
         let _ = writeln!(text, "FILE.{}\n    {}", format.extension, format.help);
     }

@@ -48,10 +48,11 @@ impl Slots {
         assert!(per_pe > 0, "a PE has at least one slot");
         let (mut nodes, mut place_of) = (Vec::<Node>::new(), Vec::with_capacity(machine.pes()));
         let mut known: FxHashMap<usize, u32> = FxHashMap::default();
+        let shape = machine.shape();
         for pe in 0..machine.pes() {
             let node = *known.entry(machine.node_of(pe)).or_insert(nodes.len() as u32);
             if node as usize == nodes.len() {
-                let (host, position) = (machine.host(pe).map(String::from), machine.grid_position(pe));
+                let (host, position) = (machine.host(pe).map(String::from), shape.position(pe));
                 nodes.push(Node { pes: Vec::new(), host, position });
             }
             let pes = &mut nodes[node as usize].pes;

@@ -38,7 +38,7 @@ use crate::{Assignment, Strategy, StrategyError, Topology};
 
 pub mod coordinates;
 pub mod joining;
-pub(super) mod nodes;
+pub mod nodes;
 pub mod tree;
 
 use nodes::Nodes;
@@ -242,44 +242,91 @@ impl HierTopoMap {
         seed: u64,
         to_nodes: impl FnOnce(&Graph, &Nodes<'_>) -> Result<Vec<u32>, StrategyError>,
     ) -> Result<Vec<u32>, StrategyError> {
-        let processes = graph.vertices();
-        let graph = &padded(graph, available.len());
         let nodes = Nodes::of(topology, available)?;
-        let sizes: Vec<u64> = nodes.pes.iter().map(|pes| pes.len() as u64).collect();
-        let ones = vec![1; graph.vertices()];
+        let padded = (graph.vertices() < available.len()).then(|| padded(graph, available.len()));
+        let whole = padded.as_ref().unwrap_or(graph);
         let node_of = if nodes.are_alike() {
-            let group_of = exact::partition(graph, &ones, &sizes, self.partitioner, seed)?;
-            let node_of_group = to_nodes(&graph.quotient(&group_of, sizes.len()), &nodes)?;
+            let group_of = self.groups(whole, &nodes, seed)?;
+            let node_of_group = to_nodes(&whole.quotient(&group_of, nodes.pes.len()), &nodes)?;
             group_of.iter().map(|&group| node_of_group[group as usize]).collect()
         } else {
-            to_nodes(graph, &nodes)?
+            to_nodes(whole, &nodes)?
         };
-        let mut members = vec![Vec::new(); sizes.len()];
-        for (&node, process) in node_of.iter().zip(0u32..) {
-            members[node as usize].push(process);
-        }
-        let room_of_pe = vec![1; topology.pes()];
-        let graphs = graph.split(&members);
-        let inside = members.par_iter().zip(graphs).enumerate().map(|(node, (members, graph))| {
-            if !self.intra {
-                return Ok(nodes.pes[node].clone());
-            }
-            self.along(&graph, &ones[..members.len()], &room_of_pe, &nodes.inside[node], seed)
-        });
-        let inside = inside.collect::<Result<Vec<Vec<u32>>, StrategyError>>()?;
-        let mut pe_of = vec![0; graph.vertices()];
-        for (members, pes) in members.iter().zip(inside) {
-            members.iter().zip(pes).for_each(|(&process, pe)| pe_of[process as usize] = pe);
-        }
-        pe_of.truncate(processes);
+        let mut pe_of = self.inside(whole, &nodes, &node_of, seed)?;
+        pe_of.truncate(graph.vertices());
         Ok(pe_of)
     }
 
-    /// The node of every group of as many, or of every process where nodes are not alike: along their tree.
-    fn map_groups(&self, graph: &Graph, nodes: &Nodes<'_>, seed: u64) -> Result<Vec<u32>, StrategyError> {
+    /// The preprocessing of section 4: the group of every process, as many as there are nodes, each as large as a node
+    /// has PEs. There are as many processes as PEs.
+    ///
+    /// # Errors
+    /// When the partitioner fails.
+    pub fn groups(&self, graph: &Graph, nodes: &Nodes<'_>, seed: u64) -> Result<Vec<u32>, StrategyError> {
+        let sizes: Vec<u64> = nodes.pes.iter().map(|pes| pes.len() as u64).collect();
+        exact::partition(graph, &vec![1; graph.vertices()], &sizes, self.partitioner, seed)
+    }
+
+    /// The inter-node mapping of section 3.1: the node of every group of as many, or of every process where nodes are
+    /// not alike, along their tree.
+    ///
+    /// # Errors
+    /// When the partitioner fails.
+    pub fn outside(
+        &self,
+        graph: &Graph,
+        nodes: &Nodes<'_>,
+        tree: &Tree,
+        seed: u64,
+    ) -> Result<Vec<u32>, StrategyError> {
         let room = |pes: &Vec<u32>| if nodes.are_alike() { 1 } else { pes.len() as u64 };
         let rooms: Vec<u64> = nodes.pes.iter().map(room).collect();
-        self.along(graph, &vec![1; graph.vertices()], &rooms, &nodes.tree(self.inter)?, seed)
+        self.along(graph, &vec![1; graph.vertices()], &rooms, tree, seed)
+    }
+
+    /// The intra-node mapping of section 3.2: the PE of every process on its node, of which each has as many as PEs;
+    /// without `intra` in the order of processes.
+    ///
+    /// # Errors
+    /// When the partitioner fails.
+    ///
+    /// # Panics
+    /// When a node has more processes than PEs.
+    pub fn inside(
+        &self,
+        graph: &Graph,
+        nodes: &Nodes<'_>,
+        node_of: &[u32],
+        seed: u64,
+    ) -> Result<Vec<u32>, StrategyError> {
+        let mut members = vec![Vec::new(); nodes.pes.len()];
+        for (&node, process) in node_of.iter().zip(0u32..) {
+            members[node as usize].push(process);
+        }
+        let mut pe_of = vec![0; graph.vertices()];
+        if !self.intra {
+            for (members, pes) in members.iter().zip(&nodes.pes) {
+                members.iter().zip(pes).for_each(|(&process, &pe)| pe_of[process as usize] = pe);
+            }
+            return Ok(pe_of);
+        }
+        let graphs = graph.split(&members);
+        let inside = members.par_iter().zip(graphs).enumerate().map(|(node, (members, graph))| {
+            let ones = vec![1; members.len()];
+            // Its places are positions in the list of its PEs.
+            let places =
+                self.along(&graph, &ones, &vec![1; nodes.pes[node].len()], &nodes.inside[node], seed)?;
+            Ok(places.into_iter().map(|place| nodes.pes[node][place as usize]).collect())
+        });
+        let inside = inside.collect::<Result<Vec<Vec<u32>>, StrategyError>>()?;
+        for (members, pes) in members.iter().zip(inside) {
+            members.iter().zip(pes).for_each(|(&process, pe)| pe_of[process as usize] = pe);
+        }
+        Ok(pe_of)
+    }
+
+    fn map_groups(&self, graph: &Graph, nodes: &Nodes<'_>, seed: u64) -> Result<Vec<u32>, StrategyError> {
+        self.outside(graph, nodes, &nodes.tree(self.inter)?, seed)
     }
 
     /// The PE of every object where there are more of them than PEs.
@@ -292,7 +339,7 @@ impl HierTopoMap {
         seed: u64,
     ) -> Result<Vec<u32>, StrategyError> {
         let nodes = Nodes::of(topology, available)?;
-        let tree = nodes.tree(self.inter)?.with(|node| nodes.inside[node as usize].clone());
+        let tree = nodes.tree(self.inter)?.with(|node| nodes.pes_below(node));
         let room = capacity(weights, available.len(), self.imbalance);
         self.along(graph, weights, &vec![room; topology.pes()], &tree, seed)
     }

@@ -23,17 +23,29 @@ mod volumes;
 /// Hop-bytes when the vertices of `graph` are on `places` and, those after them, on `anchors`.
 pub(crate) fn hop_bytes(graph: &Graph, anchors: &[u32], places: &[u32], topology: &dyn Topology) -> u128 {
     let place = |vertex: usize| places.get(vertex).copied().unwrap_or_else(|| anchors[vertex - places.len()]);
-    let mut row = vec![0; topology.pes()];
+    let pes = topology.pes();
+    let (mut row, mut others) = (vec![0; pes], Vec::new());
     let mut sum = 0;
     for vertex in 0..graph.vertices() {
-        topology.distances_from(place(vertex) as usize, &mut row);
-        let others = graph.neighbors(vertex).filter(|&(other, _)| other > vertex);
-        sum += others
-            .map(|(other, bytes)| u128::from(bytes) * u128::from(row[place(other) as usize]))
-            .sum::<u128>();
+        let higher = || graph.neighbors(vertex).filter(|&(other, _)| other > vertex);
+        let add =
+            |sum, ((_, bytes), distance): ((usize, u64), u32)| sum + u128::from(bytes) * u128::from(distance);
+        // A whole row is worth its while for who has many neighbors.
+        if graph.degree(vertex) * ROW_SHARE < pes {
+            others.clear();
+            others.extend(higher().map(|(other, _)| place(other)));
+            topology.distances_to(place(vertex) as usize, &others, &mut row[..others.len()]);
+            sum = higher().zip(row.iter().copied()).fold(sum, add);
+        } else {
+            topology.distances_from(place(vertex) as usize, &mut row);
+            sum = higher().map(|(other, bytes)| ((other, bytes), row[place(other) as usize])).fold(sum, add);
+        }
     }
     sum
 }
+
+/// How many entries of a row of distances take about as long as one distance asked for alone.
+const ROW_SHARE: usize = 8;
 
 /// Rounding by which seconds added up in another order may differ, as a part.
 const ROUNDING: f64 = 1e-9;

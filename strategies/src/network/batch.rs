@@ -30,7 +30,8 @@ pub struct Outcome {
 impl Outcome {
     /// When a message had arrived on average, in seconds; 0 without messages.
     pub fn mean_latency_seconds(&self) -> f64 {
-        self.arrivals.iter().sum::<f64>() / self.arrivals.len().max(1) as f64
+        // The sum of nothing is -0.0 for the standard library.
+        self.arrivals.iter().fold(0.0, |sum, seconds| sum + seconds) / self.arrivals.len().max(1) as f64
     }
 }
 

@@ -4,13 +4,17 @@
 //! applications on supercomputers", J. Supercomput. 71, 2015, sections 3.1 and 4): a multilevel partitioner
 //! makes parts of about the right sizes, then vertices move from parts that are too large to others, at each step
 //! the one that cuts least ([`super::correct`]). The recursion is ours: the sizes are cut into two halves of
-//! about the same sum, and the graph with them.
+//! about the same sum, and the graph with them; a few vertices are cut by exchanges ([`super::small`]), whoever
+//! cuts the rest.
 
+use std::ops::Range;
 use std::str::FromStr;
+
+use rayon::prelude::*;
 
 use super::correct::correct;
 use super::exchange::exchange;
-use super::metis;
+use super::{metis, small};
 use crate::graph::Graph;
 use crate::poise::tools;
 use crate::strategy::StrategyError;
@@ -54,38 +58,72 @@ pub fn partition(
     assert_eq!(weights.len(), graph.vertices(), "every vertex has a weight");
     assert!(!rooms.is_empty() || weights.is_empty(), "vertices need at least one part");
     let mut part_of = vec![0; weights.len()];
-    let all: Vec<u32> = (0..weights.len() as u32).collect();
-    let mut pieces = vec![(graph.clone(), all, 0..rooms.len())];
-    while let Some((graph, vertices, parts)) = pieces.pop() {
-        if parts.len() <= 1 || vertices.is_empty() {
-            vertices.iter().for_each(|&v| part_of[v as usize] = parts.start as u32);
-            continue;
+    let whole =
+        Piece { graph: graph.clone(), vertices: (0..weights.len() as u32).collect(), parts: 0..rooms.len() };
+    let mut pieces = vec![whole];
+    while !pieces.is_empty() {
+        // What needs no cut any more is told apart first; the rest is cut in parallel.
+        let (whole, divided): (Vec<Piece>, Vec<Piece>) =
+            pieces.into_iter().partition(|piece| piece.is_settled(weights, rooms));
+        for Piece { vertices, parts, .. } in whole {
+            let last = parts.len().saturating_sub(1);
+            vertices
+                .iter()
+                .zip(0..)
+                .for_each(|(&v, at)| part_of[v as usize] = (parts.start + last.min(at)) as u32);
         }
-        let rooms = &rooms[parts.clone()];
+        let cut = divided.into_par_iter().map(|piece| piece.cut(weights, rooms, partitioner, seed));
+        pieces = cut.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    }
+    Ok(part_of)
+}
+
+/// A part of the graph that goes to some of the parts.
+struct Piece {
+    graph: Graph,
+    /// The vertices of the whole graph that it has.
+    vertices: Vec<u32>,
+    parts: Range<usize>,
+}
+
+impl Piece {
+    /// Whether its vertices can be dealt out as they are: to one part, or one to each of as many, as any order is as
+    /// good where all parts are equally far apart.
+    fn is_settled(&self, weights: &[u32], rooms: &[u64]) -> bool {
+        let is_one = |&v: &u32| weights[v as usize] == 1;
+        self.parts.len() <= 1
+            || self.vertices.is_empty()
+            || (self.vertices.len() == self.parts.len()
+                && rooms[self.parts.clone()].iter().all(|&room| room == 1)
+                && self.vertices.iter().all(is_one))
+    }
+
+    /// Its two halves.
+    fn cut(
+        self,
+        weights: &[u32],
+        rooms: &[u64],
+        partitioner: Partitioner,
+        seed: u64,
+    ) -> Result<Vec<Piece>, StrategyError> {
+        let Piece { graph, vertices, parts } = self;
         let inside: Vec<u32> = vertices.iter().map(|&v| weights[v as usize]).collect();
-        // With one vertex for each place any order is as good: all parts are equally far apart.
-        if vertices.len() == rooms.len()
-            && rooms.iter().zip(&inside).all(|(&room, &weight)| room == 1 && weight == 1)
-        {
-            vertices.iter().zip(parts).for_each(|(&v, part)| part_of[v as usize] = part as u32);
-            continue;
-        }
-        let half = parts.start + middle(rooms);
+        let half = parts.start + middle(&rooms[parts.clone()]);
         let sides = [parts.start..half, half..parts.end];
-        let capacities =
-            sides.clone().map(|side| rooms[side.start - parts.start..side.end - parts.start].iter().sum());
+        let capacities = sides.clone().map(|side| rooms[side].iter().sum());
         let side_of = bisect(&graph, &inside, capacities, partitioner, seed)?;
         let mut members = [Vec::new(), Vec::new()];
         for (&side, position) in side_of.iter().zip(0u32..) {
             members[side as usize].push(position);
         }
         let graphs = graph.split(&members);
-        for ((graph, members), side) in graphs.into_iter().zip(members).zip(sides) {
-            let vertices = members.iter().map(|&position| vertices[position as usize]).collect();
-            pieces.push((graph, vertices, side));
-        }
+        let pieces = graphs.into_iter().zip(members).zip(sides).map(|((graph, members), parts)| Piece {
+            graph,
+            vertices: members.iter().map(|&position| vertices[position as usize]).collect(),
+            parts,
+        });
+        Ok(pieces.collect())
     }
-    Ok(part_of)
 }
 
 /// Where to cut a list of at least two rooms so that both halves are as equal as can be, and neither is empty.
@@ -112,6 +150,10 @@ pub fn bisect(
     partitioner: Partitioner,
     seed: u64,
 ) -> Result<Vec<u32>, StrategyError> {
+    let is_exact = capacities[0] + capacities[1] == graph.vertices() as u64;
+    if graph.vertices() <= small::MAX_VERTICES && is_exact && weights.iter().all(|&weight| weight == 1) {
+        return Ok(small::bisect(graph, capacities[0] as usize));
+    }
     let mut side_of = match partitioner {
         Partitioner::Metis => metis::bisect(graph, weights, capacities, seed)?,
         Partitioner::Poise => {

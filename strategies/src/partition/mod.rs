@@ -19,6 +19,7 @@ pub mod greedy;
 pub mod groups;
 pub mod matching;
 pub mod metis;
+pub mod small;
 
 /// The sum of [`weights`], but for rounding.
 const TOTAL_WEIGHT: f64 = (1u64 << 28) as f64;

@@ -231,10 +231,6 @@ impl Topology for Allocation {
     fn node_of(&self, pe: usize) -> usize {
         self.machine.node_of(self.nodes[pe] as usize)
     }
-
-    fn grid_position(&self, pe: usize) -> Option<Vec<usize>> {
-        self.machine.grid_position(self.nodes[pe] as usize)
-    }
 }
 
 #[cfg(test)]

@@ -248,8 +248,4 @@ impl Topology for Grid {
             links.extend((2 * forward >= d.size).then_some(first + positive + from));
         }
     }
-
-    fn grid_position(&self, pe: usize) -> Option<Vec<usize>> {
-        Some(self.coordinates(pe).collect())
-    }
 }

@@ -178,11 +178,6 @@ pub trait Topology: Send + Sync {
     fn node_of(&self, pe: usize) -> usize {
         pe
     }
-
-    /// The coordinates of the PE's node, where the machine, or the network of a product, is a grid.
-    fn grid_position(&self, _pe: usize) -> Option<Vec<usize>> {
-        None
-    }
 }
 
 /// A directed link of a machine.

@@ -188,10 +188,6 @@ impl Topology for Product {
     fn node_of(&self, pe: usize) -> usize {
         self.place(pe).0
     }
-
-    fn grid_position(&self, pe: usize) -> Option<Vec<usize>> {
-        self.network.grid_position(self.place(pe).0)
-    }
 }
 
 #[cfg(test)]

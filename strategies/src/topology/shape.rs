@@ -36,6 +36,26 @@ pub enum Shape {
 }
 
 impl Shape {
+    /// The coordinates of a PE's node, where the machine, or the network of a product, is a grid.
+    ///
+    /// # Panics
+    /// When there is no such PE.
+    pub fn position(&self, pe: usize) -> Option<Vec<usize>> {
+        match self {
+            Shape::Grid { sizes, nodes } => {
+                let mut rest = nodes[pe] as usize;
+                let coordinate = |&(size, _): &(usize, bool)| {
+                    let coordinate = rest % size;
+                    rest /= size;
+                    coordinate
+                };
+                Some(sizes.iter().map(coordinate).collect())
+            }
+            Shape::Product { network, cores, places, .. } => network.position(places[pe] as usize / cores),
+            Shape::Tree(_) | Shape::Nested(_) | Shape::Any => None,
+        }
+    }
+
     /// The shape of a machine whose PE `i` was PE `kept[i]` of this one.
     pub(crate) fn keep(self, kept: &[u32]) -> Shape {
         let pick = |places: Vec<u32>| kept.iter().map(|&pe| places[pe as usize]).collect();
@@ -48,5 +68,25 @@ impl Shape {
             }
             Shape::Any => Shape::Any,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::topology::parse;
+
+    #[test]
+    fn nodes_of_grids_have_coordinates_in_products_and_allocations_too() {
+        let check = |spec: &str, pe: usize, expected: Option<&[usize]>| {
+            let found = parse(spec).expect("a machine").shape().position(pe);
+            assert_eq!(found.as_deref(), expected, "{spec}");
+        };
+        check("torus:4x3x2", 17, Some(&[1, 1, 1]));
+        check("mesh:4x3[7,0]", 0, Some(&[3, 1]));
+        check("torus:4x3*tree:2:2", 21, Some(&[1, 1]));
+        check("(torus:4x3[6,5]*flat:2)[3,0]", 0, Some(&[1, 1]));
+        check("hypercube:3", 6, Some(&[0, 1, 1]));
+        check("tree:2:4", 3, None);
+        check("flat:4*torus:2x2", 3, None);
     }
 }

@@ -18,6 +18,11 @@ use crate::frames::{DECODED_FLOOR_BYTES, damaged, push_frame, take_frame, text, 
 /// What every binary trace begins with; the last byte but one is the version of the format.
 const MAGIC: [u8; 8] = *b"\x89EQTR\n\x02\x1a";
 
+/// Whether these are the bytes of a binary trace.
+pub(crate) fn recognises(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+}
+
 /// Executions in a frame: it is compressed as one.
 const CHUNK: usize = 1 << 16;
 
@@ -91,6 +96,10 @@ impl Trace {
     /// When the file system refuses.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), TraceError> {
         let path = path.as_ref();
+        let refused = |error| TraceError::Refused { path: path.into(), refused: Refused(error) };
+        self.check().map_err(|error| {
+            refused(format!("would be inconsistent: {error}; this is a mistake of the runtime"))
+        })?;
         let bytes = if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
             serde_json::to_vec(self).map_err(|error| Refused(format!("cannot be encoded: {error}")))
         } else {
@@ -109,6 +118,7 @@ struct Head {
     seed: u64,
     pes: u32,
     seconds: f64,
+    exit: Option<u32>,
     speeds: Vec<Speeds>,
     arrays: Vec<Vec<u8>>,
     expedited: Vec<u32>,
@@ -125,6 +135,7 @@ fn encode(trace: &Trace) -> Result<Vec<u8>, Refused> {
         seed: trace.seed,
         pes: trace.pes,
         seconds: trace.seconds,
+        exit: trace.exit,
         speeds: trace.speeds.clone(),
         arrays: trace.arrays.iter().map(|name| name.clone().into_bytes()).collect(),
         expedited: trace.expedited.clone(),
@@ -163,6 +174,7 @@ fn decode_frames(mut rest: &[u8], file_bytes: usize) -> Result<Trace, Refused> {
         seed: head.seed,
         pes: head.pes,
         seconds: head.seconds,
+        exit: head.exit,
         speeds: head.speeds,
         arrays: head.arrays.into_iter().map(text).collect::<Result<_, _>>()?,
         expedited: head.expedited,

@@ -8,6 +8,7 @@
 //! The crate knows nothing of chares: an object is whatever executes. The first objects are the PEs
 //! themselves, which execute what the runtime does; the others can be placed elsewhere.
 
+use crate::params::are_seconds;
 use serde::{Deserialize, Serialize};
 
 mod file;
@@ -15,6 +16,7 @@ pub mod replay;
 mod speeds;
 
 pub use file::TraceError;
+pub(crate) use file::recognises;
 pub use replay::{Replay, replay};
 pub use speeds::Speeds;
 
@@ -31,6 +33,9 @@ pub struct Trace {
     pub pes: u32,
     /// When it was over, in seconds.
     pub seconds: f64,
+    /// The execution that ended it; what others still did does not count. None if it failed.
+    #[serde(default)]
+    pub exit: Option<u32>,
     /// How fast the PEs were, by PE; empty if their speeds were 1 throughout.
     #[serde(default)]
     pub speeds: Vec<Speeds>,
@@ -124,6 +129,9 @@ impl Trace {
                 return Err(format!("object {number} is of array {}, which has no name", object.array));
             }
         }
+        if self.exit.is_some_and(|exit| exit as usize >= self.executions.len()) {
+            return Err("the execution that ended it does not exist".into());
+        }
         if let Some(array) = self.expedited.iter().find(|&&array| array as usize >= self.arrays.len()) {
             return Err(format!("array {array} is expedited and has no name"));
         }
@@ -145,7 +153,7 @@ impl Trace {
             }
             for step in &execution.steps {
                 match *step {
-                    Step::Work(seconds) if seconds.is_finite() && seconds >= 0.0 => {}
+                    Step::Work(seconds) if are_seconds(seconds) => {}
                     Step::Work(seconds) => return Err(format!("{name} works for {seconds} seconds")),
                     Step::Send(message) => match sent.get_mut(message as usize) {
                         Some(sent) if !*sent => *sent = true,
@@ -180,6 +188,7 @@ pub(crate) mod tests {
             seed: 7,
             pes: 4,
             seconds: 6.0,
+            exit: None,
             speeds: Vec::new(),
             arrays: vec!["Some".into()],
             expedited: Vec::new(),

@@ -3,7 +3,7 @@
 //! An execution is ready when the message it answers has arrived, the executions it waited for are over,
 //! and so is the one before it of the same object. A PE runs what is ready in the order in which it became
 //! so (of the same time, in the recorded order; of expedited arrays before all others), one at a time, as fast
-//! as it was when it was recorded.
+//! as it was when it was recorded. It is over with the execution that ended the recorded run.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,13 +14,13 @@ use crate::network::{Arrival, Events, Message, Network};
 /// When a trace was over elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replay {
-    /// The end of the last execution.
+    /// The end of the execution that ended the run; of the last one, if none did.
     pub seconds: f64,
     /// Messages that crossed the network.
     pub messages: u64,
     /// How long they took, in the mean, those that stayed on their PE not counted; 0 if there were none.
     pub mean_message_latency_seconds: f64,
-    /// Seconds each PE was busy.
+    /// Seconds each PE was busy until then.
     pub busy_seconds: Vec<f64>,
 }
 
@@ -51,7 +51,11 @@ pub fn replay(trace: &Trace, network: &mut dyn Network, placement: Option<&[u32]
         seconds: last_seconds,
         messages,
         mean_message_latency_seconds: if messages == 0 { 0.0 } else { latency_seconds / messages as f64 },
-        busy_seconds: pes.into_iter().map(|pe| pe.busy_seconds).collect(),
+        // Who was busy at the end is cut there.
+        busy_seconds: pes
+            .iter()
+            .map(|pe| pe.busy_seconds - (pe.until_seconds - last_seconds).max(0.0))
+            .collect(),
     }
 }
 
@@ -94,6 +98,8 @@ struct Pe {
     /// Whether it has to be looked at before time goes on.
     is_touched: bool,
     busy_seconds: f64,
+    /// When what it does last is over.
+    until_seconds: f64,
 }
 
 struct Player<'a> {
@@ -115,6 +121,7 @@ struct Player<'a> {
     from: Vec<u32>,
     left_seconds: Vec<f64>,
     last_seconds: f64,
+    has_ended: bool,
     messages: u64,
     latency_seconds: f64,
 }
@@ -152,6 +159,7 @@ impl<'a> Player<'a> {
             from: vec![0; trace.messages.len()],
             left_seconds: vec![0.0; trace.messages.len()],
             last_seconds: 0.0,
+            has_ended: false,
             messages: 0,
             latency_seconds: 0.0,
             network,
@@ -193,6 +201,9 @@ impl<'a> Player<'a> {
                     Event::Over(execution) => self.over(execution, seconds),
                 }
             }
+            if self.has_ended {
+                return;
+            }
             self.begin(first);
         }
     }
@@ -216,6 +227,7 @@ impl<'a> Player<'a> {
 
     fn over(&mut self, number: u32, seconds: f64) {
         self.last_seconds = self.last_seconds.max(seconds);
+        self.has_ended |= self.trace.exit == Some(number);
         let execution = &self.trace.executions[number as usize];
         let pe = self.pe(execution.object, execution.pe);
         self.pes[pe as usize].busy = false;
@@ -243,8 +255,11 @@ impl<'a> Player<'a> {
 
     fn is_expedited(&self, object: u32) -> bool {
         let Trace { pes, objects, expedited, .. } = self.trace;
-        let array = object.checked_sub(*pes).map(|element| objects[element as usize].array);
-        array.is_some_and(|array| expedited.contains(&array))
+        match object.checked_sub(*pes) {
+            Some(element) => expedited.contains(&objects[element as usize].array),
+            // What a PE does itself it does beside what it delivers, which may be expedited.
+            None => !expedited.is_empty(),
+        }
     }
 
     fn touch(&mut self, pe: u32) {
@@ -281,6 +296,7 @@ impl<'a> Player<'a> {
             }
         }
         place.busy_seconds += now - seconds;
+        place.until_seconds = now;
         self.events.add(now, Event::Over(number));
     }
 }

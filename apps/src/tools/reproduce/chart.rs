@@ -57,12 +57,19 @@ pub enum Source {
     Theory,
     /// Print: points alone.
     Paper,
+    /// This program: a picture of many small points.
+    Dots,
 }
 
 impl Series {
     /// Points that were measured.
     pub fn measured(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Series { name: name.into(), source: Source::Measured, points: points.into_iter().collect() }
+    }
+
+    /// Points that were measured and have no order.
+    pub fn dots(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Series { source: Source::Dots, ..Series::measured(name, points) }
     }
 
     /// Points that a formula gives.
@@ -127,20 +134,21 @@ impl Chart {
                 Source::Measured => (3, color.filled()),
                 Source::Theory => (0, color.filled()),
                 Source::Paper => (5, line),
+                Source::Dots => (1, color.filled()),
             };
             match series.source {
                 Source::Measured => _ = chart.draw_series([PathElement::new(points.clone(), line)])?,
                 Source::Theory => {
                     _ = chart.draw_series([DashedPathElement::new(points.clone(), 6, 4, line)])?;
                 }
-                Source::Paper => {}
+                Source::Paper | Source::Dots => {}
             }
             let dots = points.iter().filter(|_| radius > 0).map(|&point| Circle::new(point, radius, dot));
             chart.draw_series(dots)?.label(&series.name).legend(move |(x, y)| {
                 let end = match series.source {
                     Source::Measured => x + 24,
                     Source::Theory => x + 8,
-                    Source::Paper => x,
+                    Source::Paper | Source::Dots => x,
                 };
                 EmptyElement::at((x, y))
                     + PathElement::new(vec![(0, 0), (end - x, 0)], line)

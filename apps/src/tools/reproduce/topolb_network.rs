@@ -139,14 +139,17 @@ fn mesh(sizes: &str, bytes: u64, pes: usize) -> anyhow::Result<Database> {
 }
 
 /// The numbers below `count` in an order drawn from the seed.
-fn shuffled(count: usize, seed: u64) -> anyhow::Result<Vec<u32>> {
+///
+/// # Errors
+/// When they cannot be drawn.
+pub(super) fn shuffled(count: usize, seed: u64) -> anyhow::Result<Vec<u32>> {
     let flat = topology::flat(count);
     let tasks = graph::load(&format!("ring:{count}"))?.remap(count as u32);
     Ok(ask(RANDOM, &tasks, &*flat, seed)?.pe_of)
 }
 
 /// The same tasks under other numbers.
-fn renumbered(tasks: &Database, order: &[u32]) -> Database {
+pub(super) fn renumbered(tasks: &Database, order: &[u32]) -> Database {
     let end = |end| match end {
         End::Object(object) => End::Object(order[object as usize]),
         End::Pe(pe) => End::Pe(pe),

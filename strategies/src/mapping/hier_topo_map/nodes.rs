@@ -12,8 +12,10 @@ pub struct Nodes<'a> {
     topology: &'a dyn Topology,
     /// By node: its PEs that take objects, as its tree has them from left to right.
     pub pes: Vec<Vec<u32>>,
-    /// By node: the tree of these PEs.
+    /// By node: the tree of these PEs, whose places are positions in [`Nodes::pes`] of it.
     pub inside: Vec<Tree>,
+    /// By node: its first PE.
+    first: Vec<u32>,
     /// How the nodes lie.
     between: Between,
 }
@@ -54,19 +56,20 @@ impl<'a> Nodes<'a> {
                     .collect::<Result<_, _>>()?;
                 let (numbers, pes): (Vec<u32>, Vec<Vec<u32>>) = pes.into_iter().unzip();
                 let between = Between::of(&network, &numbers);
-                Ok(Nodes { topology, pes, inside, between })
+                Ok(Nodes::new(topology, pes, inside, between))
             }
             Shape::Tree(tree) | Shape::Nested(tree) => Ok(Nodes::of_tree(topology, &tree, available)),
             shape @ (Shape::Grid { .. } | Shape::Any) => {
                 let between = Between::of(&shape, available);
-                Ok(Nodes {
-                    topology,
-                    pes: available.iter().map(|&pe| vec![pe]).collect(),
-                    inside: alone(available),
-                    between,
-                })
+                let pes = available.iter().map(|&pe| vec![pe]).collect();
+                Ok(Nodes::new(topology, pes, available.iter().map(|_| alone()).collect(), between))
             }
         }
+    }
+
+    fn new(topology: &'a dyn Topology, pes: Vec<Vec<u32>>, inside: Vec<Tree>, between: Between) -> Self {
+        let first = pes.iter().map(|pes| pes[0]).collect();
+        Nodes { topology, pes, inside, first, between }
     }
 
     fn of_tree(topology: &'a dyn Topology, tree: &Hierarchy, available: &[u32]) -> Self {
@@ -82,7 +85,15 @@ impl<'a> Nodes<'a> {
         }
         let between = Tree::of(tree, (0, 0), level, &|node| number[node]).unwrap_or_default();
         let pes = inside.iter().map(Tree::places).collect();
-        Nodes { topology, pes, inside, between: Between::Tree(between) }
+        let inside = inside.iter().map(Tree::numbered).collect();
+        Nodes::new(topology, pes, inside, Between::Tree(between))
+    }
+
+    /// The tree of the PEs of a node, whose places are these.
+    pub(super) fn pes_below(&self, node: u32) -> Tree {
+        let mut tree = Tree::default();
+        tree.graft(&self.inside[node as usize], |place| self.pes[node as usize][place as usize]);
+        tree
     }
 
     /// Whether all have as many PEs.
@@ -92,8 +103,7 @@ impl<'a> Nodes<'a> {
 
     /// How far a node is from each.
     pub fn distances_from(&self, node: usize, row: &mut [u32]) {
-        let first: Vec<u32> = self.pes.iter().map(|pes| pes[0]).collect();
-        self.topology.distances_to(first[node] as usize, &first, row);
+        self.topology.distances_to(self.first[node] as usize, &self.first, row);
     }
 
     /// The tree of the nodes; its places are positions in [`Nodes::pes`].
@@ -137,14 +147,11 @@ impl Between {
     }
 }
 
-/// Trees of one PE each.
-fn alone(pes: &[u32]) -> Vec<Tree> {
-    let tree = |&pe: &u32| {
-        let mut tree = Tree::default();
-        tree.leaf(pe);
-        tree
-    };
-    pes.iter().map(tree).collect()
+/// A tree of one PE.
+fn alone() -> Tree {
+    let mut tree = Tree::default();
+    tree.leaf(0);
+    tree
 }
 
 /// The tree of the PEs of a node, of which `core` says where they are in `node`.
@@ -155,14 +162,12 @@ fn inside(
     core: impl Fn(u32) -> usize,
 ) -> Result<Tree, StrategyError> {
     if let Shape::Tree(tree) | Shape::Nested(tree) = node {
-        let pe_of = |leaf: usize| pes.iter().copied().find(|&pe| core(pe) == tree.leaves()[leaf] as usize);
-        return Ok(Tree::of(tree, (0, 0), tree.depth(), &pe_of).unwrap_or_default());
+        let place = |leaf: usize| pes.iter().position(|&pe| core(pe) == tree.leaves()[leaf] as usize);
+        let place = |leaf: usize| place(leaf).map(|place| place as u32);
+        return Ok(Tree::of(tree, (0, 0), tree.depth(), &place).unwrap_or_default());
     }
     let row = |pe: usize, row: &mut [u32]| topology.distances_to(pes[pe] as usize, pes, row);
-    let joined = join(pes.len(), row).map_err(|error| {
+    join(pes.len(), row).map_err(|error| {
         StrategyError(format!("HierTopoMap inside the nodes of `{}`: {error}", topology.spec()))
-    })?;
-    let mut tree = Tree::default();
-    tree.graft(&joined, |position| pes[position as usize]);
-    Ok(tree)
+    })
 }

@@ -95,6 +95,15 @@ impl Tree {
         places
     }
 
+    /// This tree with its leaves numbered from left to right.
+    pub fn numbered(&self) -> Tree {
+        let mut tree = self.clone();
+        let number: BTreeMap<u32, u32> = self.places().into_iter().zip(0..).collect();
+        let leaves = tree.children.iter().zip(&mut tree.places).filter(|(children, _)| children.is_empty());
+        leaves.for_each(|(_, place)| *place = number[place]);
+        tree
+    }
+
     /// This tree with another in place of every leaf.
     pub fn with(&self, tree_of: impl Fn(u32) -> Tree) -> Tree {
         let mut all = Tree::default();

@@ -1,0 +1,478 @@
+//! Tables 4 to 7 of the HierTopoMap paper: PingPing inside nodes, and what mapping itself takes.
+//!
+//! J. Wu, X. Xiong, Z. Lan, "Hierarchical task mapping for parallel applications on supercomputers", J. Supercomput.
+//! 71, 2015, section 5.2.2. Times of mapping are the least of three, on this machine, beside those that the paper prints of
+//! its own; each step as there: joining neighbors (which machines that say their tree do not need), making groups as
+//! large as nodes, mapping groups to nodes, mapping processes inside nodes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use equipoise_strategies::graph::Graph;
+use equipoise_strategies::mapping::hier_topo_map::nodes::Nodes;
+use equipoise_strategies::mapping::hier_topo_map::{HierTopoMap, Inter, joining};
+use equipoise_strategies::network::exchange::{Exchange, Halo, Traffic};
+use equipoise_strategies::table::bytes;
+use equipoise_strategies::{Database, Topology, graph, topology};
+
+use super::axis::Axis;
+use super::chart::{Chart, Series};
+use super::figure::{Criterion, Figure, FigureResult, Options};
+use super::hiertopomap_cases::{Site, box_of};
+use super::hiertopomap_node::{Measured, TABLE_4};
+use super::mapping::ask;
+use super::rows::{Cell, Rows};
+
+/// Table 4.
+pub(super) const HIERTOPOMAP_TABLE4: Figure = Figure {
+    name: "hiertopomap-table4",
+    title: "PingPing inside a socket and between sockets, Stampede and Kraken",
+    paper: "Wu, Xiong, Lan 2015, table 4",
+    takes: "a second",
+    notes: "The simulated nodes take their times from this table, so it shows that nothing is added to them on the way.",
+    run: ping_ping,
+};
+
+/// Table 5.
+pub(super) const HIERTOPOMAP_TABLE5: Figure = Figure {
+    name: "hiertopomap-table5",
+    title: "What mapping takes on a fat tree (Stampede)",
+    paper: "Wu, Xiong, Lan 2015, table 5",
+    takes: "a minute",
+    notes: NOTES,
+    run: |options| overhead(options, &STAMPEDE),
+};
+
+/// Table 6.
+pub(super) const HIERTOPOMAP_TABLE6: Figure = Figure {
+    name: "hiertopomap-table6",
+    title: "What mapping takes on scattered nodes of a torus (Kraken)",
+    paper: "Wu, Xiong, Lan 2015, table 6",
+    takes: "a minute",
+    notes: NOTES,
+    run: |options| overhead(options, &KRAKEN),
+};
+
+/// Table 7.
+pub(super) const HIERTOPOMAP_TABLE7: Figure = Figure {
+    name: "hiertopomap-table7",
+    title: "What mapping takes on a box of a torus (Intrepid)",
+    paper: "Wu, Xiong, Lan 2015, table 7",
+    takes: "2 minutes",
+    notes: NOTES,
+    run: |options| overhead(options, &INTREPID),
+};
+
+const NOTES: &str = "Processes multiply a matrix like nlpkkt120, a twentieth of its size. Times are of this machine, the least of three, and \
+                     the paper's of another.";
+
+/// What PingPing takes with messages of one size.
+struct PingPing {
+    bytes: u64,
+    /// By machine: inside a socket, and between sockets, here and in the paper, in microseconds.
+    times: [(f64, f64, f64, f64); 2],
+}
+
+fn ping_ping(options: &Options) -> anyhow::Result<FigureResult> {
+    let rows_of_table = options.choose(&TABLE_4, &TABLE_4[..13]);
+    let mut all = Vec::new();
+    for &row in rows_of_table {
+        let time = |site: Site, measured: Measured| -> anyhow::Result<(f64, f64, f64, f64)> {
+            // A node more than is needed, so that there is a network.
+            let job = site.job(2 * site.per_node(), options.seed)?;
+            let between = |to: u32| -> anyhow::Result<f64> {
+                let halo = |from, to| Halo { from, to, bytes: row.0 };
+                let traffic = Traffic { tasks: 2, messages: vec![halo(0, 1), halo(1, 0)] };
+                let exchange = Exchange { iterations: 10, ..Exchange::default() };
+                Ok(1e6 * exchange.run(&traffic, &[0, to], &mut *job.network()?).seconds_per_iteration)
+            };
+            let (intra, inter) = measured.of(row);
+            Ok((between(1)?, between(site.per_node() as u32 / 2)?, intra, inter))
+        };
+        let times = [time(Site::Stampede, Measured::Stampede)?, time(Site::Kraken, Measured::Kraken)?];
+        all.push(PingPing { bytes: row.0, times });
+    }
+    let mut rows = Rows::new([
+        ("bytes", "bytes"),
+        ("stampede_intra_microseconds", "Stampede intra us"),
+        ("paper_stampede_intra_microseconds", "paper"),
+        ("stampede_inter_microseconds", "inter us"),
+        ("paper_stampede_inter_microseconds", "paper"),
+        ("stampede_difference", "difference"),
+        ("kraken_intra_microseconds", "Kraken intra us"),
+        ("paper_kraken_intra_microseconds", "paper"),
+        ("kraken_inter_microseconds", "inter us"),
+        ("paper_kraken_inter_microseconds", "paper"),
+        ("kraken_difference", "difference"),
+    ]);
+    for row in &all {
+        let cells = row.times.iter().flat_map(|&(intra, inter, paper_intra, paper_inter)| {
+            [intra, paper_intra, inter, paper_inter, inter / intra - 1.0].map(Cell::Number)
+        });
+        rows.push([Cell::Count(row.bytes)].into_iter().chain(cells));
+    }
+    let mut series = Vec::new();
+    for (site, name) in ["Stampede", "Kraken"].into_iter().enumerate() {
+        // A message without bytes has no place on the axis.
+        let points = |of: fn((f64, f64, f64, f64)) -> f64| {
+            all.iter().filter(|row| row.bytes > 0).map(move |row| (row.bytes as f64, of(row.times[site])))
+        };
+        series.push(Series::measured(format!("{name}, inside a socket"), points(|times| times.0)));
+        series.push(Series::measured(format!("{name}, between sockets"), points(|times| times.1)));
+        series.push(Series::paper(format!("{name} in the paper, inside"), points(|times| times.2)));
+        series.push(Series::paper(format!("{name} in the paper, between"), points(|times| times.3)));
+    }
+    let chart = Chart { x: Axis::log("bytes"), y: Axis::log("microseconds"), series };
+    let apart = |&(intra, inter, paper_intra, paper_inter): &(f64, f64, f64, f64)| {
+        (intra / paper_intra - 1.0).abs().max((inter / paper_inter - 1.0).abs())
+    };
+    let worst = |row: &PingPing| row.times.iter().map(apart).fold(0.0, f64::max);
+    let difference = |row: &PingPing, site: usize| 100.0 * (row.times[site].1 / row.times[site].0 - 1.0);
+    let mut criteria = vec![
+        Criterion::every(
+            "every time is within 5 % of the paper's",
+            &all,
+            |row| 0.05 - worst(row),
+            |row| format!("{:.2} % at {}", 100.0 * worst(row), bytes(row.bytes)),
+        ),
+        Criterion::every(
+            "inside a socket is faster than between sockets",
+            &all,
+            |row| difference(row, 0).min(difference(row, 1)) - f64::MIN_POSITIVE,
+            |row| {
+                format!("{:.1} and {:.1} % at {}", difference(row, 0), difference(row, 1), bytes(row.bytes))
+            },
+        ),
+    ];
+    for (site, name, at, most, last) in [(0, "Stampede", 2048, 83.29, 2.83), (1, "Kraken", 0, 43.38, 0.93)] {
+        let largest = all.iter().map(|row| difference(row, site)).fold(f64::NAN, f64::max);
+        let found = all.iter().find(|row| row.bytes == at).map_or(f64::NAN, |row| difference(row, site));
+        criteria.push(Criterion::new(
+            format!("{name}: the difference is {most} % at {}, and most there, to 1.5 points (times are printed to 0.01 us)", bytes(at)),
+            format!("{found:.2} %, the most {largest:.2} %"),
+            (found - most).abs() <= 1.5 && found >= largest - 1.5,
+        ));
+        if let Some(end) = all.iter().find(|row| row.bytes == 262_144) {
+            let found = difference(end, site);
+            criteria.push(Criterion::new(
+                format!("{name}: it falls to {last} % at {}, to 1 point", bytes(end.bytes)),
+                format!("{found:.2} %"),
+                (found - last).abs() <= 1.0,
+            ));
+        }
+    }
+    Ok(FigureResult { rows, chart, criteria })
+}
+
+/// A table of times of mapping.
+struct Overhead {
+    site: Site,
+    /// Processes, as the paper has them.
+    sizes: &'static [usize],
+    /// How nodes are cut, and by size the paper's seconds: of joining, groups, nodes, inside, and the whole.
+    ways: &'static [(Inter, &'static [[f64; 5]])],
+    /// The mappers of LibTopoMap, and by size the paper's seconds.
+    library: &'static [(&'static str, &'static [f64])],
+}
+
+const TREE: &str = "RT";
+const BIPART: &str = "RB";
+const STEPS: [&str; 5] = ["join", "groups", "nodes", "inside", "total"];
+
+const STAMPEDE: Overhead = Overhead {
+    site: Site::Stampede,
+    sizes: &[256, 512, 1024, 2048, 4096, 8192],
+    ways: &[(
+        Inter::Tree,
+        &[
+            [0.000, 0.003, 0.000, 0.000, 0.003],
+            [0.001, 0.005, 0.001, 0.000, 0.007],
+            [0.001, 0.024, 0.001, 0.000, 0.027],
+            [0.007, 0.030, 0.002, 0.001, 0.040],
+            [0.008, 0.120, 0.005, 0.002, 0.135],
+            [0.032, 0.261, 0.029, 0.002, 0.324],
+        ],
+    )],
+    library: &[],
+};
+
+const KRAKEN: Overhead = Overhead {
+    site: Site::Kraken,
+    sizes: &[192, 384, 768, 1536, 3072, 6144],
+    ways: &[
+        (
+            Inter::Tree,
+            &[
+                [0.000, 0.006, 0.001, 0.001, 0.008],
+                [0.001, 0.012, 0.002, 0.001, 0.016],
+                [0.003, 0.022, 0.012, 0.007, 0.044],
+                [0.011, 0.053, 0.012, 0.005, 0.081],
+                [0.042, 0.088, 0.021, 0.001, 0.152],
+                [0.180, 0.192, 0.045, 0.007, 0.425],
+            ],
+        ),
+        (
+            Inter::Bipart,
+            &[
+                [0.0, 0.006, 0.001, 0.001, 0.008],
+                [0.0, 0.013, 0.002, 0.001, 0.016],
+                [0.0, 0.026, 0.005, 0.002, 0.033],
+                [0.0, 0.046, 0.021, 0.003, 0.070],
+                [0.0, 0.102, 0.043, 0.004, 0.149],
+                [0.0, 0.198, 0.054, 0.007, 0.259],
+            ],
+        ),
+    ],
+    library: &[],
+};
+
+const INTREPID: Overhead = Overhead {
+    site: Site::Intrepid,
+    sizes: &[256, 512, 1024, 2048, 4096, 8192],
+    ways: &[
+        (
+            Inter::Tree,
+            &[
+                [0.040, 0.079, 0.051, 0.0, 0.170],
+                [0.155, 0.167, 0.120, 0.0, 0.442],
+                [0.608, 0.351, 0.277, 0.0, 1.236],
+                [2.438, 0.732, 0.634, 0.0, 3.804],
+                [9.724, 1.536, 1.424, 0.0, 12.683],
+                [38.738, 3.229, 3.175, 0.0, 45.143],
+            ],
+        ),
+        (
+            Inter::Bipart,
+            &[
+                [0.0, 0.082, 0.071, 0.0, 0.153],
+                [0.0, 0.174, 0.162, 0.0, 0.336],
+                [0.0, 0.366, 0.364, 0.0, 0.730],
+                [0.0, 0.763, 0.824, 0.0, 1.586],
+                [0.0, 1.596, 1.828, 0.0, 3.424],
+                [0.0, 3.354, 4.014, 0.0, 7.368],
+            ],
+        ),
+    ],
+    library: &[
+        ("greedy", &[0.096, 0.380, 1.525]),
+        ("recursive", &[12.324, 36.736, 133.052]),
+        ("rcm", &[0.005, 0.012, 0.028]),
+    ],
+};
+
+/// What a mapping took.
+struct Took {
+    mapper: &'static str,
+    processes: usize,
+    nodes: usize,
+    /// As [`STEPS`] has them; of LibTopoMap the whole only.
+    seconds: [f64; 5],
+    /// What the paper prints, if it does.
+    paper: Option<[f64; 5]>,
+}
+
+/// The cores of a job: on Stampede of whole switches, elsewhere of part of a torus.
+fn cores(site: Site, processes: usize) -> anyhow::Result<Arc<dyn Topology>> {
+    let nodes = processes / site.per_node();
+    Ok(match site {
+        Site::Stampede => topology::parse(&format!("fattree:{}:16*tree:2:8", nodes / 16))?,
+        Site::Kraken => {
+            let whole = box_of((2 * nodes).next_power_of_two());
+            topology::parse(&format!("torus:{whole}[random:{nodes}]*tree:2:6"))?
+        }
+        Site::Intrepid => {
+            let kind = if nodes < 512 { "mesh" } else { "torus" };
+            topology::parse(&format!("{kind}:{}*tree:4", box_of(nodes)))?
+        }
+    })
+}
+
+/// How often a mapping is made; the least time counts.
+const REPEATS: usize = 3;
+
+/// The seconds of every step of the mapping.
+fn steps(
+    site: Site,
+    tasks: &Graph,
+    cores: &dyn Topology,
+    inter: Inter,
+    seed: u64,
+) -> anyhow::Result<[f64; 5]> {
+    let mapper = HierTopoMap { inter, intra: site != Site::Intrepid, ..HierTopoMap::default() };
+    let available: Vec<u32> = (0..cores.pes() as u32).collect();
+    let mut least = [f64::INFINITY; 5];
+    for _ in 0..REPEATS {
+        let nodes = Nodes::of(cores, &available)?;
+        let mut clock = Instant::now();
+        let mut lap = || std::mem::replace(&mut clock, Instant::now()).elapsed().as_secs_f64();
+        lap();
+        let tree = match inter {
+            Inter::Bipart => nodes.tree(inter)?,
+            // As the paper does, also where the machine says its tree.
+            _ => joining::join(nodes.pes.len(), |node, row| nodes.distances_from(node, row))
+                .map_err(anyhow::Error::msg)?,
+        };
+        let join = lap();
+        let group_of = mapper.groups(tasks, &nodes, seed)?;
+        let groups = tasks.quotient(&group_of, nodes.pes.len());
+        let grouped = lap();
+        let node_of_group = mapper.outside(&groups, &nodes, &tree, seed)?;
+        let node_of: Vec<u32> = group_of.iter().map(|&group| node_of_group[group as usize]).collect();
+        let outside = lap();
+        mapper.inside(tasks, &nodes, &node_of, seed)?;
+        let inside = lap();
+        // Halves are a part of mapping to nodes in the paper.
+        let parts = if inter == Inter::Bipart {
+            [0.0, grouped, join + outside, inside]
+        } else {
+            [join, grouped, outside, inside]
+        };
+        let whole: f64 = parts.iter().sum();
+        if whole < least[4] {
+            least = [parts[0], parts[1], parts[2], parts[3], whole];
+        }
+    }
+    Ok(least)
+}
+
+fn measure(options: &Options, table: &Overhead) -> anyhow::Result<Vec<Took>> {
+    let sizes = options.choose(table.sizes, &table.sizes[..2]);
+    let matrix = if options.small { "kkt:10" } else { "kkt:44" };
+    let all = options.sweep(sizes, |&processes| {
+        let at = sizes.iter().position(|&size| size == processes).context("a size of the table")?;
+        let cores = cores(table.site, processes)?;
+        let database: Database = graph::load(&format!("spmv:{processes},{matrix}"))?.remap(processes as u32);
+        let tasks = Graph::of(&database);
+        let nodes = processes / table.site.per_node();
+        let mut took = Vec::new();
+        for (inter, paper) in table.ways {
+            let mapper = if *inter == Inter::Bipart { BIPART } else { TREE };
+            let seconds = steps(table.site, &tasks, &*cores, *inter, options.seed)?;
+            took.push(Took { mapper, processes, nodes, seconds, paper: paper.get(at).copied() });
+        }
+        for (method, paper) in table.library {
+            let mut least = f64::INFINITY;
+            for _ in 0..REPEATS {
+                let start = Instant::now();
+                ask(&format!("LibTopoMap:method={method}"), &database, &*cores, options.seed)?;
+                least = least.min(start.elapsed().as_secs_f64());
+            }
+            let whole = |seconds: f64| [f64::NAN, f64::NAN, f64::NAN, f64::NAN, seconds];
+            let paper = paper.get(at).map(|&seconds| whole(seconds));
+            took.push(Took { mapper: method, processes, nodes, seconds: whole(least), paper });
+        }
+        Ok(took)
+    })?;
+    Ok(all.into_iter().flatten().collect())
+}
+
+fn overhead(options: &Options, table: &Overhead) -> anyhow::Result<FigureResult> {
+    let all = measure(options, table)?;
+    let mut columns = vec![
+        ("mapper".to_string(), "mapper".to_string()),
+        ("processes".into(), "processes".into()),
+        ("nodes".into(), "nodes".into()),
+    ];
+    for step in STEPS {
+        columns.push((format!("{step}_milliseconds"), format!("{step} ms")));
+        columns.push((format!("paper_{step}_milliseconds"), "paper".into()));
+    }
+    let mut rows = Rows::new(columns);
+    for took in &all {
+        let name = [
+            Cell::Text(took.mapper.into()),
+            Cell::Count(took.processes as u64),
+            Cell::Count(took.nodes as u64),
+        ];
+        let cell = |seconds: f64| if seconds.is_nan() { Cell::Nothing } else { Cell::Number(1e3 * seconds) };
+        let steps = (0..STEPS.len()).flat_map(|step| {
+            [cell(took.seconds[step]), took.paper.map_or(Cell::Nothing, |paper| cell(paper[step]))]
+        });
+        rows.push(name.into_iter().chain(steps));
+    }
+    let of = |mapper: &'static str| all.iter().filter(move |took| took.mapper == mapper).collect::<Vec<_>>();
+    let mut series = Vec::new();
+    let mappers = table.ways.iter().map(|(inter, _)| if *inter == Inter::Bipart { BIPART } else { TREE });
+    for mapper in mappers.chain(table.library.iter().map(|(method, _)| *method)) {
+        let times = of(mapper);
+        series.push(Series::measured(
+            mapper,
+            times.iter().map(|took| (took.processes as f64, took.seconds[4])),
+        ));
+        let printed = times.iter().filter_map(|took| Some((took.processes as f64, took.paper?[4])));
+        series.push(Series::paper(format!("{mapper} in the paper"), printed));
+    }
+    let chart = Chart { x: Axis::log("processes"), y: Axis::log("seconds"), series };
+    Ok(FigureResult { rows, chart, criteria: criteria(table, &of(TREE), &of(BIPART)) })
+}
+
+/// The slope of the logarithm of the time over that of the nodes, by least squares; of the last four sizes, as small
+/// ones take no time.
+fn exponent(times: &[&Took], step: usize) -> f64 {
+    let last = &times[times.len().saturating_sub(4)..];
+    let log = |took: &&Took| ((took.nodes as f64).ln(), took.seconds[step].max(1e-9).ln());
+    let logs: Vec<(f64, f64)> = last.iter().map(log).collect();
+    let mean = |of: fn(&(f64, f64)) -> f64| logs.iter().map(of).sum::<f64>() / logs.len() as f64;
+    let (x, y) = (mean(|log| log.0), mean(|log| log.1));
+    let covariance: f64 = logs.iter().map(|log| (log.0 - x) * (log.1 - y)).sum();
+    covariance / logs.iter().map(|log| (log.0 - x).powi(2)).sum::<f64>()
+}
+
+fn criteria(table: &Overhead, trees: &[&Took], halves: &[&Took]) -> Vec<Criterion> {
+    let told = |took: &Took| {
+        let paper = took.paper.map_or(f64::NAN, |paper| paper[4]);
+        format!("{:.1} ms with {} processes, paper {:.0}", 1e3 * took.seconds[4], took.processes, 1e3 * paper)
+    };
+    let within = |name: &str, times: &[&Took]| {
+        Criterion::every(
+            format!("{name} takes at most 3 times the paper's total"),
+            times,
+            |took| took.paper.map_or(f64::NAN, |paper| 3.0 * paper[4] - took.seconds[4]),
+            |took| told(took),
+        )
+    };
+    let mut criteria = vec![within(TREE, trees)];
+    let grows = exponent(trees, 0);
+    criteria.push(Criterion::new(
+        "the time of joining neighbors grows with the nodes to the power of 2 at most, to 0.3",
+        format!("{grows:.2}"),
+        grows <= 2.3,
+    ));
+    if halves.is_empty() {
+        return criteria;
+    }
+    criteria.push(within(BIPART, halves));
+    let least = trees.iter().map(|took| took.nodes).max().unwrap_or(0).min(256);
+    criteria.push(Criterion::every(
+        format!("RB takes less than RT from {least} nodes on"),
+        trees.iter().zip(halves).filter(|(tree, _)| tree.nodes >= least),
+        |(tree, half)| tree.seconds[4] - half.seconds[4],
+        |(tree, half)| {
+            format!(
+                "{:.1} ms, RT {:.1}, on {} nodes",
+                1e3 * half.seconds[4],
+                1e3 * tree.seconds[4],
+                tree.nodes
+            )
+        },
+    ));
+    let grows = exponent(halves, 4);
+    criteria.push(Criterion::new(
+        "RB's time grows about as n log n: exponent at most 1.4",
+        format!("{grows:.2}"),
+        grows <= 1.4,
+    ));
+    if table.site == Site::Intrepid && trees.iter().any(|took| took.nodes >= 1024) {
+        criteria.push(Criterion::every(
+            "joining neighbors takes the most of RT's steps from 1024 nodes on",
+            trees.iter().filter(|took| took.nodes >= 1024),
+            |took| took.seconds[0] - took.seconds[1].max(took.seconds[2]),
+            |took| {
+                let [join, groups, nodes, ..] = took.seconds.map(|seconds| 1e3 * seconds);
+                format!("{join:.1} ms beside {groups:.1} and {nodes:.1} on {} nodes", took.nodes)
+            },
+        ));
+    }
+    criteria
+}

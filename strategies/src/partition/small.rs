@@ -1,0 +1,178 @@
+//! Bisection of graphs of a few vertices into sides of given sizes.
+//!
+//! B. W. Kernighan, S. Lin, "An efficient heuristic procedure for partitioning graphs", Bell Syst. Tech. J. 49, 1970:
+//! from some division, the two vertices change sides whose exchange cuts least, then two others, and so on; what was best
+//! on the way is kept, until a whole pass finds nothing better. Divisions to begin with are grown: one side from
+//! a vertex, always by the one that has most of its edges inside; as many as there are [`STARTS`], from vertices that
+//! lie evenly in their order. At this size it is as good as a multilevel partitioner and takes a fraction of its
+//! time, which mapping spends on its last cuts: there are as many of them as of nodes.
+
+use crate::graph::Graph;
+
+/// The most vertices: beyond, what grows with their cube takes longer than a multilevel partitioner.
+pub const MAX_VERTICES: usize = 32;
+
+/// How many divisions it begins with at most.
+const STARTS: usize = 6;
+
+/// The side, 0 or 1, of every vertex, with `first` of them on side 0.
+///
+/// # Panics
+/// With more than [`MAX_VERTICES`] vertices, or a `first` of more than there are.
+pub fn bisect(graph: &Graph, first: usize) -> Vec<u32> {
+    let vertices = graph.vertices();
+    assert!(first <= vertices && vertices <= MAX_VERTICES, "{first} of {vertices} vertices");
+    if first == 0 || first == vertices {
+        return vec![u32::from(first == 0); vertices];
+    }
+    let mut weights = [[0i128; MAX_VERTICES]; MAX_VERTICES];
+    for (a, b, weight) in graph.pairs() {
+        weights[a as usize][b as usize] = i128::from(weight);
+        weights[b as usize][a as usize] = i128::from(weight);
+    }
+    let starts = STARTS.min(vertices);
+    let divisions = (0..starts).map(|start| {
+        let mut division = Division { weights: &weights, vertices, is_first: [false; MAX_VERTICES] };
+        division.grow(start * vertices / starts, first);
+        while division.pass() {}
+        (division.cut(), division.is_first)
+    });
+    // Of equals the first is taken.
+    let best = divisions.min_by_key(|&(cut, _)| cut).map_or([false; MAX_VERTICES], |(_, is_first)| is_first);
+    best[..vertices].iter().map(|&is_first| u32::from(!is_first)).collect()
+}
+
+/// Two sides.
+struct Division<'a> {
+    weights: &'a [[i128; MAX_VERTICES]; MAX_VERTICES],
+    vertices: usize,
+    is_first: [bool; MAX_VERTICES],
+}
+
+impl Division<'_> {
+    /// Side 0 grows from a vertex to so many.
+    fn grow(&mut self, start: usize, first: usize) {
+        self.is_first[start] = true;
+        let mut inside = self.weights[start];
+        for _ in 1..first {
+            let outside = (0..self.vertices).rev().filter(|&v| !self.is_first[v]);
+            // Of equals `max_by_key` takes the last.
+            let Some(next) = outside.max_by_key(|&v| inside[v]) else { return };
+            self.is_first[next] = true;
+            inside.iter_mut().zip(&self.weights[next]).for_each(|(inside, weight)| *inside += weight);
+        }
+    }
+
+    fn cut(&self) -> i128 {
+        let crosses = |a: usize, b: usize| self.is_first[a] != self.is_first[b];
+        let row = |a: usize| (0..a).filter(|&b| crosses(a, b)).map(|b| self.weights[a][b]).sum::<i128>();
+        (0..self.vertices).map(row).sum()
+    }
+
+    /// By vertex: what fewer bytes are cut when it alone changes sides.
+    fn gains(&self) -> [i128; MAX_VERTICES] {
+        let mut gains = [0; MAX_VERTICES];
+        for (v, gain) in gains[..self.vertices].iter_mut().enumerate() {
+            for u in 0..self.vertices {
+                let weight = self.weights[v][u];
+                *gain += if self.is_first[v] == self.is_first[u] { -weight } else { weight };
+            }
+        }
+        gains
+    }
+
+    /// Exchanges pairs until none is left, and takes back what came after the best; whether anything is better.
+    fn pass(&mut self) -> bool {
+        let (mut gains, mut is_open) = (self.gains(), [true; MAX_VERTICES]);
+        let (mut pairs, mut sum, mut best, mut kept) = (Vec::new(), 0, 0, 0);
+        loop {
+            let (now, all) = (self.is_first, 0..self.vertices);
+            let side = |is_first: bool| all.clone().filter(move |&v| now[v] == is_first);
+            let mut chosen: Option<(i128, usize, usize)> = None;
+            for a in side(true).filter(|&a| is_open[a]) {
+                for b in side(false).filter(|&b| is_open[b]) {
+                    let gain = gains[a] + gains[b] - 2 * self.weights[a][b];
+                    if chosen.is_none_or(|(most, ..)| gain > most) {
+                        chosen = Some((gain, a, b));
+                    }
+                }
+            }
+            let Some((gain, a, b)) = chosen else { break };
+            for v in [a, b] {
+                is_open[v] = false;
+                for (u, gain) in gains[..self.vertices].iter_mut().enumerate() {
+                    let change = 2 * self.weights[v][u];
+                    *gain += if self.is_first[v] == self.is_first[u] { change } else { -change };
+                }
+                self.is_first[v] = !self.is_first[v];
+            }
+            pairs.push((a, b));
+            sum += gain;
+            if sum > best {
+                (best, kept) = (sum, pairs.len());
+            }
+        }
+        for &(a, b) in &pairs[kept..] {
+            (self.is_first[a], self.is_first[b]) = (true, false);
+        }
+        best > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::load;
+    use proptest::prelude::*;
+
+    fn cut(graph: &Graph, side_of: &[u32]) -> u64 {
+        let crosses = |&(a, b, _): &(u32, u32, u64)| side_of[a as usize] != side_of[b as usize];
+        graph.pairs().filter(crosses).map(|pair| pair.2).sum()
+    }
+
+    /// The least cut of all divisions.
+    fn least(graph: &Graph, first: usize) -> u64 {
+        let vertices = graph.vertices();
+        let divisions = (0u32..1 << vertices).filter(|sides| sides.count_ones() as usize == vertices - first);
+        divisions
+            .map(|sides| cut(graph, &(0..vertices).map(|v| sides >> v & 1).collect::<Vec<_>>()))
+            .min()
+            .unwrap_or(0)
+    }
+
+    #[test]
+    fn grids_are_cut_along_their_lines() {
+        for (spec, first, expected) in [
+            ("mesh:4x4", 8, 8),
+            ("mesh:8x4", 16, 8),
+            ("torus:4x4", 8, 16),
+            ("ring:32", 16, 4),
+            ("ring:9", 2, 4),
+        ] {
+            let graph = Graph::of(&load(spec).expect("a generator"));
+            let side_of = bisect(&graph, first);
+            assert_eq!(side_of.iter().filter(|&&side| side == 0).count(), first, "{spec}");
+            assert_eq!(cut(&graph, &side_of), expected, "{spec}");
+        }
+        assert_eq!(bisect(&Graph::new(3, []), 0), [1; 3]);
+        assert_eq!(bisect(&Graph::new(3, []), 3), [0; 3]);
+        assert!(bisect(&Graph::new(0, []), 0).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn sizes_are_exact_and_cuts_near_the_least(
+            vertices in 2..9usize,
+            edges in prop::collection::vec((0u32..9, 0u32..9, 1u64..20), 0..24),
+            share in 0..9usize,
+        ) {
+            let edges = edges.into_iter().filter(|&(a, b, _)| (a.max(b) as usize) < vertices);
+            let graph = Graph::new(vertices, edges);
+            let first = share.min(vertices);
+            let side_of = bisect(&graph, first);
+            prop_assert_eq!(side_of.iter().filter(|&&side| side == 0).count(), first);
+            let all: u64 = graph.pairs().map(|pair| pair.2).sum();
+            prop_assert!(cut(&graph, &side_of) <= least(&graph, first) + all / 4);
+        }
+    }
+}
