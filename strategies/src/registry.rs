@@ -12,8 +12,8 @@ use crate::balance::{
     rec_bipart, refine, refine_comm, refine_swap, rotate, tempered,
 };
 use crate::mapping::{
-    contention_lb, hier_topo_map, lee_aggarwal, libtopomap, refine_topolb, tmlb_min_weight, tmlb_tree_based,
-    topocentlb, topolb, treematch, treematch_const,
+    contention_lb, hier_topo_map, lee_aggarwal, libtopomap, mcf_lb, refine_topolb, swap_lb, tmlb_min_weight,
+    tmlb_tree_based, topocentlb, topolb, treematch, treematch_const,
 };
 pub use crate::params::{Param, ParamError, Params};
 use crate::poise::balancer;
@@ -41,6 +41,8 @@ pub const ALL: &[&Named] = &[
     &libtopomap::NAMED,
     &contention_lb::NAMED,
     &lee_aggarwal::NAMED,
+    &mcf_lb::NAMED,
+    &swap_lb::NAMED,
     &treematch::NAMED,
     &treematch_const::NAMED,
     &tmlb_min_weight::NAMED,

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use equipoise_strategies::cost::named::{self, Named};
+use equipoise_strategies::cost::named::{self, Amount, Named, Placed};
 use equipoise_strategies::table::count;
+use serde::Serialize;
 
 use super::program::Tasks;
 use super::{input, metrics, output};
@@ -36,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "S")]
     step: Option<u64>,
 
-    /// Only these costs; `help` lists them [default: all]
+    /// Only these costs; `help` lists them [default: all but those on request]
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',', value_parser = input::cost())]
     cost: Vec<&'static Named>,
 
@@ -52,19 +53,62 @@ impl Args {
         let database = &tasks.database;
         let mapping = input::mapping(&self.mapping, database)?;
         let placed = output::watched("following every message", || tasks.placed(database, machine, &mapping));
-        let is_asked_for =
-            |cost: &&Named| self.cost.is_empty() || self.cost.iter().any(|c| c.name == cost.name);
+        let is_asked_for = |cost: &&Named| {
+            self.cost.iter().any(|asked| asked.name == cost.name)
+                || (self.cost.is_empty() && !cost.on_request)
+        };
         let costs: Vec<&Named> = named::ALL.iter().filter(is_asked_for).collect();
+        // Only one cost says more than a number.
+        let is_optimal = costs.iter().any(|cost| cost.name == "mcf:optimal");
+        let shares = if is_optimal { shares(&placed) } else { Vec::new() };
         let text = || {
             let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (objects, edges) = (count(objects, "task"), count(edges, "edge"));
             let table = metrics::table(costs.iter().copied(), &[("", &placed)]);
-            format!("{} on {}: {objects}, {edges}\n\n{table}", tasks.name, machine.spec())
+            let links: String = shares.iter().take(SHOWN).map(Share::line).collect();
+            let links = if links.is_empty() { links } else { format!("\nlinks to buy:\n{links}") };
+            format!("{} on {}: {objects}, {edges}\n\n{table}{links}", tasks.name, machine.spec())
         };
         if self.cost.is_empty() {
             return output::show(self.format, text, &placed.metrics);
         }
-        let amounts = costs.iter().map(|cost| (cost.name, (cost.of)(&placed)));
-        output::show(self.format, text, &amounts.collect::<BTreeMap<_, _>>())
+        let amounts = costs.iter().map(|cost| (cost.name, (cost.of)(&placed))).collect();
+        output::show(self.format, text, &Document { amounts, links_to_buy: &shares })
     }
+}
+
+/// How many links are shown to people.
+const SHOWN: usize = 10;
+
+/// The document of the costs that were asked for.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    amounts: BTreeMap<&'static str, Amount>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    links_to_buy: &'a [Share],
+}
+
+/// What it is worth to buy more of a link: by how many percent the time of the best routes falls when its bandwidth
+/// rises by one.
+#[derive(Serialize)]
+struct Share {
+    link: String,
+    share: f64,
+}
+
+impl Share {
+    fn line(&self) -> String {
+        format!("  {}: 1 % more of it saves {:.2} %\n", self.link, self.share)
+    }
+}
+
+/// The links that are worth something, the best first.
+fn shares(placed: &Placed) -> Vec<Share> {
+    let all = placed.best_routes().map_or(&[][..], |best| &best.shares);
+    let worth = all.iter().enumerate().filter(|(_, share)| **share >= 5e-4);
+    let mut worth: Vec<Share> =
+        worth.map(|(link, &share)| Share { link: placed.topology.link(link).name, share }).collect();
+    worth.sort_by(|a, b| b.share.total_cmp(&a.share));
+    worth
 }

@@ -72,7 +72,7 @@ impl Args {
         let text = || {
             let tasks = count(database.objects.len() as u64, "task");
             let heading = format!("{} on {}: {tasks}", self.graph, machine.spec());
-            let table = metrics::table(named::ALL, &[("before", &then), ("after", &now)]);
+            let table = metrics::table(named::usual(), &[("before", &then), ("after", &now)]);
             let told = told(&then.metrics, &now.metrics);
             format!("{heading}\n\n{told}\n\n{table}\n{}", lists(&explanation, &database, machine))
         };

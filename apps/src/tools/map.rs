@@ -129,7 +129,7 @@ impl Args {
             let heading = format!("{} on {}: {objects}, {edges}", tasks.name, machine.spec());
             let start = database.placement();
             let start = tasks.placed(&database, machine, &start);
-            let table = metrics::table(named::ALL, &[("start", &start), (&choice.spec, &mapped)]);
+            let table = metrics::table(named::usual(), &[("start", &start), (&choice.spec, &mapped)]);
             let notes: String =
                 answer.notes.iter().map(|(name, value)| format!(", {name} {value}")).collect();
             let times = times.map_or_else(String::new, |times| times.to_string());

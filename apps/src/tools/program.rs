@@ -55,7 +55,7 @@ impl Tasks {
         pe_of: &'a [u32],
     ) -> Placed<'a> {
         let program = self.program.as_ref().map(|(_, model)| model);
-        Placed { program, ..Placed::new(database, machine, pe_of) }
+        Placed::new(database, machine, pe_of).with_program(program)
     }
 
     /// When the program is over on a placement, if it is a program, and the machine can be simulated.

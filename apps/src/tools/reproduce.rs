@@ -28,6 +28,11 @@ mod hiertopomap_node;
 mod hiertopomap_tables;
 mod leanmd;
 mod mapping;
+mod mcf;
+mod mcf_adaptive;
+mod mcf_data;
+mod mcf_machines;
+mod mcf_search;
 mod poise_ablation;
 mod poise_apps;
 mod poise_data;
@@ -80,6 +85,13 @@ const ALL: &[Figure] = &[
     poise_gamma::POISE_GAMMA,
     poise_apps::POISE_APPS,
     poise_ablation::POISE_ABLATION,
+    mcf::MCF_1,
+    mcf::MCF_2,
+    mcf::MCF_3,
+    mcf::MCF_TABLE1,
+    mcf_machines::MCF_MACHINES,
+    mcf_adaptive::MCF_ADAPTIVE,
+    mcf_search::MCF_SEARCH,
 ];
 
 /// What is made, and where it goes.

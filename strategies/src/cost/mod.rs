@@ -5,6 +5,8 @@
 //!   was recorded;
 //! - [`LoadBound`] and [`hop_bytes_bound`]: what no placement can be better than;
 //! - [`link_loads`]: the bytes over every link;
+//! - [`qap`], [`mcf`], [`mcf_optimal`], [`cuts`]: bytes times distances, the time of the busiest link on given
+//!   routes and on the best ones, and what it cannot go below; the first two follow swaps ([`swaps`]);
 //! - [`named`]: every cost by name, for documents and tables;
 //! - [`sentence()`]: the gist for a person.
 
@@ -12,13 +14,20 @@ use serde::Serialize;
 
 use crate::{Database, Topology};
 
+pub mod commodities;
 pub mod contention;
+pub mod cuts;
 pub mod explain;
 mod hops;
 mod links;
 mod load;
+pub mod mcf;
+pub mod mcf_optimal;
 pub mod named;
+pub mod qap;
+pub mod routes;
 mod sentence;
+pub mod swaps;
 #[cfg(test)]
 mod tests;
 

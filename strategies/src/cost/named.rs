@@ -3,12 +3,15 @@
 //! A cost has the name of its field in a document, and is a number with its unit for a person.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
 use super::contention::{Estimate, Speeds};
-use super::{Communication, Metrics};
+use super::mcf_optimal::{self, Optimal, Ways};
+use super::qap::{self, Metric};
+use super::{Communication, Metrics, cuts, mcf};
 use crate::program::Model;
 use crate::spelling::{nearest, suggestion};
 use crate::table::{bytes, seconds};
@@ -19,97 +22,171 @@ pub const ALL: &[Named] = &[
     Named {
         name: "max_load_seconds",
         title: "largest load",
+        on_request: false,
         of: |placed| Amount::Seconds(placed.metrics.max_load_seconds),
     },
     Named {
         name: "average_load_seconds",
         title: "average load",
+        on_request: false,
         of: |placed| Amount::Seconds(placed.metrics.average_load_seconds),
     },
     Named {
         name: "lower_bound_seconds",
         title: "lower bound of the largest",
+        on_request: false,
         of: |placed| Amount::Seconds(placed.metrics.lower_bound_seconds),
     },
     Named {
         name: "heaviest_object_seconds",
         title: "heaviest object alone",
+        on_request: false,
         of: |placed| Amount::Seconds(placed.metrics.heaviest_object_seconds),
     },
     Named {
         name: "imbalance",
         title: "max/avg load",
+        on_request: false,
         of: |placed| Amount::Imbalance(placed.metrics.imbalance),
     },
     Named {
         name: "total_messages",
         title: "messages",
+        on_request: false,
         of: |placed| placed.communication(|c| Amount::Count(c.total_messages.into())),
     },
     Named {
         name: "remote_messages",
         title: "messages between PEs",
+        on_request: false,
         of: |placed| placed.communication(|c| Amount::Count(c.remote_messages.into())),
     },
     Named {
         name: "total_bytes",
         title: "bytes",
+        on_request: false,
         of: |placed| placed.communication(|c| Amount::Bytes(c.total_bytes)),
     },
     Named {
         name: "remote_bytes",
         title: "bytes between PEs",
+        on_request: false,
         of: |placed| placed.communication(|c| Amount::Bytes(c.remote_bytes)),
     },
     Named {
         name: "hop_bytes",
         title: "hop-bytes",
+        on_request: false,
         of: |placed| placed.communication(|c| Amount::Count(c.hop_bytes)),
     },
     Named {
         name: "hop_bytes_lower_bound",
         title: "lower bound of hop-bytes",
+        on_request: false,
         of: |placed| placed.communication(|c| c.hop_bytes_lower_bound.map_or(Amount::Unknown, Amount::Count)),
     },
     Named {
         name: "hops_per_byte",
         title: "hops per byte",
+        on_request: false,
         of: |placed| placed.communication(|c| Amount::Ratio(c.hops_per_byte)),
     },
     Named {
         name: "hops_per_remote_byte",
         title: "hops per byte between PEs",
+        on_request: false,
         of: |placed| placed.communication(|c| Amount::Ratio(c.hops_per_remote_byte)),
     },
     Named {
         name: "max_dilation",
         title: "longest dilation",
+        on_request: false,
         of: |placed| placed.communication(|c| Amount::Count(c.max_dilation.into())),
     },
     Named {
         name: "max_link_bytes",
         title: "bytes over the busiest link",
+        on_request: false,
         of: |placed| placed.communication(|c| c.max_link_bytes.map_or(Amount::Unknown, Amount::Bytes)),
     },
     Named {
         name: "mean_link_bytes",
         title: "bytes over a link on average",
+        on_request: false,
         of: |placed| placed.communication(|c| c.mean_link_bytes.map_or(Amount::Unknown, Amount::MeanBytes)),
     },
     Named {
         name: "contention",
         title: "estimated end, with contention",
         of: |placed| placed.communication(|_| Amount::Seconds(placed.contention_seconds())),
+        on_request: true,
     },
     Named {
         name: "migrations",
         title: "objects moved",
+        on_request: false,
         of: |placed| Amount::Count(placed.metrics.migrations.into()),
     },
     Named {
         name: "migrated_bytes",
         title: "bytes moved",
+        on_request: false,
         of: |placed| placed.metrics.migrated_bytes.map_or(Amount::Unknown, Amount::Bytes),
+    },
+    Named {
+        name: "qap:hops",
+        title: "bytes times hops",
+        on_request: true,
+        of: |placed| placed.qap(Metric::Hops, Amount::Ratio),
+    },
+    Named {
+        name: "qap:bandwidth",
+        title: "bytes times seconds per byte when all PEs send to all",
+        on_request: true,
+        of: |placed| placed.qap(Metric::Bandwidth, Amount::Seconds),
+    },
+    Named {
+        name: "qap:rtt",
+        title: "bytes times round-trip seconds",
+        on_request: true,
+        of: |placed| placed.qap(Metric::Rtt, Amount::Ratio),
+    },
+    Named {
+        name: "mcf",
+        title: "time of the busiest link",
+        on_request: true,
+        of: |placed| {
+            let seconds = |_: &Communication| mcf::cost(placed.database, placed.topology, placed.pe_of);
+            placed.communication(|c| Amount::Seconds(seconds(c)))
+        },
+    },
+    Named {
+        name: "mcf:optimal",
+        title: "the same with the best routes",
+        on_request: true,
+        of: |placed| {
+            let best = || placed.best_routes().map_or(Amount::Unknown, |best| Amount::Seconds(best.seconds));
+            placed.communication(|_| best())
+        },
+    },
+    Named {
+        name: "mcf:shortest",
+        title: "the same with the best shortest routes",
+        on_request: true,
+        of: |placed| {
+            let Placed { database, topology, pe_of, .. } = *placed;
+            let best = || mcf_optimal::solve(database, topology, pe_of, Ways::Shortest);
+            placed.communication(|_| best().map_or(Amount::Unknown, |best| Amount::Seconds(best.seconds)))
+        },
+    },
+    Named {
+        name: "mcf:cuts",
+        title: "what no routes can go below, by cuts",
+        on_request: true,
+        of: |placed| {
+            let bound = || cuts::bound(placed.database, placed.topology, placed.pe_of);
+            placed.communication(|_| bound().map_or(Amount::Unknown, Amount::Seconds))
+        },
     },
 ];
 
@@ -119,6 +196,8 @@ pub struct Named {
     pub name: &'static str,
     /// What a table calls it.
     pub title: &'static str,
+    /// Whether it is only computed where it is asked for by its name: it takes long, or is of use to few.
+    pub on_request: bool,
     /// What a placement costs.
     pub of: fn(&Placed) -> Amount,
 }
@@ -135,6 +214,13 @@ pub struct Placed<'a> {
     pub metrics: Metrics,
     /// What else is known of the objects where they are the processes of a program.
     pub program: Option<&'a Model>,
+    /// The best routing, once somebody has asked for it.
+    best_routes: OnceCell<Option<Optimal>>,
+}
+
+/// The costs that tables show where none is asked for.
+pub fn usual() -> impl Iterator<Item = &'static Named> {
+    ALL.iter().filter(|cost| !cost.on_request)
 }
 
 impl<'a> Placed<'a> {
@@ -144,7 +230,26 @@ impl<'a> Placed<'a> {
     /// As [`Metrics::of`].
     pub fn new(database: &'a Database, topology: &'a dyn Topology, pe_of: &'a [u32]) -> Self {
         let metrics = Metrics::full(database, topology, pe_of);
-        Placed { database, topology, pe_of, metrics, program: None }
+        Placed { database, topology, pe_of, metrics, program: None, best_routes: OnceCell::new() }
+    }
+
+    /// The best routing of its messages; `None` where that would take too long to compute.
+    pub fn best_routes(&self) -> Option<&Optimal> {
+        let solve = || mcf_optimal::solve(self.database, self.topology, self.pe_of, Ways::Any);
+        self.best_routes.get_or_init(solve).as_ref()
+    }
+
+    /// Bytes times distances, as that kind of amount; unknown where there are too many PEs.
+    fn qap(&self, metric: Metric, amount: fn(f64) -> Amount) -> Amount {
+        let cost = || amount(qap::cost(self.database, self.topology, self.pe_of, metric));
+        let takes_all_routes = metric == Metric::Bandwidth && self.topology.pes() > qap::MAX_PES;
+        self.communication(|_| if takes_all_routes { Amount::Unknown } else { cost() })
+    }
+
+    /// The same, of the processes of a program of which more is known.
+    pub fn with_program(mut self, program: Option<&'a Model>) -> Self {
+        self.program = program;
+        self
     }
 
     /// When the slowest PE is done by the estimate of [`super::contention`], in seconds.
@@ -278,6 +383,15 @@ mod tests {
                 ("mean_link_bytes", "375 B"),
                 ("hops_per_byte", "2.000"),
                 ("migrated_bytes", "unknown"),
+                // 1500 bytes over two links of 1e9 bytes per second and 1 us, one way; a ring has another. Three of
+                // all pairs of PEs cross such a link.
+                ("qap:hops", "3000.000"),
+                ("qap:bandwidth", "4.50 us"),
+                ("qap:rtt", "0.399"),
+                ("mcf", "1.50 us"),
+                ("mcf:optimal", "750 ns"),
+                ("mcf:shortest", "750 ns"),
+                ("mcf:cuts", "750 ns"),
             ] {
                 assert_eq!(shown(name), expected, "{name}");
             }
@@ -295,7 +409,7 @@ mod tests {
             assert_eq!((parse(name).expect(name).of)(&placed).to_string(), shown);
             assert_eq!(document.get(name).is_none(), shown == "unknown", "{name}");
         }
-        let communication = ["messages", "total_bytes", "remote", "hop", "dilation", "link"];
+        let communication = ["messages", "total_bytes", "remote", "hop", "dilation", "link", "qap", "mcf"];
         for cost in ALL.iter().filter(|cost| communication.iter().any(|word| cost.name.contains(word))) {
             assert_eq!((cost.of)(&placed), Amount::Unknown, "{}", cost.name);
             assert_eq!(document.get(cost.name), None, "{}", cost.name);

@@ -1,13 +1,13 @@
 //! Task graphs by formula: grids, rings, k neighbors, trees, butterflies, random graphs, and (in files of their
-//! own) LeanMD, sparse matrices and their products with vectors, and adaptive meshes.
+//! own) LeanMD, sparse matrices and their products with vectors, adaptive meshes, and NAS's multi-zone benchmarks.
 //!
-//! A spec is the generator's name, a colon, and arguments separated by commas. But for LeanMD, every task
-//! has a load of one second. Where a generator takes `bytes=B`, every edge has B bytes each way (1 if it is left
+//! A spec is the generator's name, a colon, and arguments separated by commas. But for LeanMD and the benchmarks, every
+//! task has a load of one second. Where a generator takes `bytes=B`, every edge has B bytes each way (1 if it is left
 //! out, so that its undirected weight is 2); of adaptive meshes every face.
 
 use std::collections::BTreeSet;
 
-use super::{GraphError, MAX_EDGES, MAX_VERTICES, edge, elements, kkt, leanmd, octree, spmv, tasks};
+use super::{GraphError, MAX_EDGES, MAX_VERTICES, edge, elements, kkt, leanmd, npb_mz, octree, spmv, tasks};
 use crate::database::{Database, ObjectIndex};
 use crate::random::{below, generator};
 use crate::spelling::{nearest, suggestion};
@@ -75,6 +75,7 @@ pub const ALL: &[Generator] = &[
         make: Make::Arguments(|arguments| Ok(uniform(arguments, random(arguments)?)?)),
     },
     leanmd::GENERATOR,
+    npb_mz::GENERATOR,
     kkt::GENERATOR,
     elements::GENERATOR,
     octree::GENERATOR,

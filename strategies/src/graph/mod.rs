@@ -23,6 +23,7 @@ pub mod leanmd;
 mod matrix_market;
 mod metis_format;
 mod monitoring;
+pub mod npb_mz;
 mod octree;
 mod scotch_format;
 mod spmv;
@@ -306,7 +307,8 @@ pub fn help() -> String {
     for generator in generate::ALL {
         let _ = writeln!(text, "{}\n    {}", generator.form, generator.help);
     }
-    text += "All generators but leanmd and spmv also take ,bytes=B: what each edge carries each way.\n";
+    text +=
+        "All generators but leanmd, spmv and npb-mz also take ,bytes=B: what each edge carries each way.\n";
     for format in FORMATS {
         let _ = writeln!(text, "FILE.{}\n    {}", format.extension, format.help);
     }

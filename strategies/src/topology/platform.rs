@@ -18,15 +18,21 @@ use serde::Deserialize;
 use super::spec::from_file;
 use super::{Kind, Link, MAX_TABLE_PES, Topology};
 
+mod litvinov;
+
 /// `platform:FILE.json` for the table of machines.
 pub const KIND: Kind = Kind {
     name: "platform",
     form: "platform:FILE.json",
     help: "Hosts, routers, links with their bandwidths and latencies, and a route for each two hosts, from a \
-           file. Hosts are PEs; distances are links crossed.",
+           file. Hosts are PEs; distances are links crossed. Instead of a file: litvinov-cluster, litvinov-tree, \
+           litvinov-grid, 16 hosts each as in a paper on costs of mappings.",
     parse: |name| {
         if name.is_empty() {
             return Err("expected the name of a JSON file with hosts, vertices, links and routes".into());
+        }
+        if let Some(machine) = litvinov::named(name) {
+            return Ok(Arc::new(machine));
         }
         Ok(Arc::new(from_file("platform", name, |text| Platform::read(name, text))?))
     },

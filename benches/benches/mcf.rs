@@ -1,0 +1,281 @@
+//! `cargo bench -p equipoise-benches --bench mcf [-- --small --rounds N --json FILTER]`: how fast the costs of contention
+//! follow swaps, how long the searches that use them take, and the linear program of the best routes.
+//!
+//! A swap is tried in nanoseconds, so a thousand million divided by that are swaps per second on one core. The floor
+//! beside it is what a swap has to look at in any case: for bytes times distances, four distances for each message
+//! of two tasks; for the busiest link, four routes.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use equipoise_benches::Measurement;
+use equipoise_strategies::cost::commodities::Commodities;
+use equipoise_strategies::cost::mcf::{self, Aim, McfSwaps};
+use equipoise_strategies::cost::mcf_optimal::{self, Ways};
+use equipoise_strategies::cost::qap::{Distances, Metric, QapSwaps};
+use equipoise_strategies::cost::routes::Routes;
+use equipoise_strategies::cost::swaps::SwapCost;
+use equipoise_strategies::{Database, Topology, graph, registry, topology};
+
+/// Task graphs and machines: the paper's, SP-MZ on a torus, and random neighbors on a large torus.
+const SIZES: [(&str, &str, &str); 3] = [
+    ("16", "npb-mz:benchmark=SP,class=D,processes=16", "platform:litvinov-grid"),
+    ("256", "npb-mz:benchmark=SP,class=D,processes=256", "torus:16x16"),
+    ("4096", "random:n=4096,degree=6,bytes=1000", "torus:16x16x16"),
+];
+
+/// What a swap is tried on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Distances,
+    Routes,
+    Qap,
+    Mcf,
+    Power,
+}
+
+/// The floors of bytes times distances, and of the busiest link, by size.
+const DISTANCES: [&str; 3] = [
+    "floor: 4 distances a message, 16 tasks",
+    "floor: 4 distances a message, 256 tasks",
+    "floor: 4 distances a message, 4096 tasks",
+];
+const ROUTES: [&str; 3] = [
+    "floor: 4 routes a message, 16 tasks",
+    "floor: 4 routes a message, 256 tasks",
+    "floor: 4 routes a message, 4096 tasks",
+];
+
+/// What is measured at every size: its names, and those of its floors.
+type Case = (What, [&'static str; 3], Option<[&'static str; 3]>);
+
+const CASES: [Case; 5] = [
+    (What::Distances, DISTANCES, None),
+    (What::Routes, ROUTES, None),
+    (
+        What::Qap,
+        [
+            "try a swap, qap:rtt, 16 tasks",
+            "try a swap, qap:rtt, 256 tasks",
+            "try a swap, qap:rtt, 4096 tasks",
+        ],
+        Some(DISTANCES),
+    ),
+    (
+        What::Mcf,
+        ["try a swap, mcf, 16 tasks", "try a swap, mcf, 256 tasks", "try a swap, mcf, 4096 tasks"],
+        Some(ROUTES),
+    ),
+    (
+        What::Power,
+        [
+            "try a swap, mcf and 8th powers, 16 tasks",
+            "try a swap, mcf and 8th powers, 256 tasks",
+            "try a swap, mcf and 8th powers, 4096 tasks",
+        ],
+        Some(ROUTES),
+    ),
+];
+
+/// Searches of a thousand restarts on 16 tasks.
+const SEARCHES: [(&str, &str); 4] = [
+    ("1000 restarts on 16 tasks, qap:rtt", "SwapLB:cost=qap:rtt"),
+    ("1000 restarts on 16 tasks, qap:hops", "SwapLB:cost=qap:hops"),
+    ("1000 restarts on 16 tasks, mcf", "SwapLB:cost=mcf"),
+    ("1000 restarts on 16 tasks, McfLB", "McfLB"),
+];
+
+/// Linear programs: task graph, machine, and the milliseconds aimed at.
+const PROGRAMS: [(&str, &str, &str, f64); 4] = [
+    (
+        "best routes, 16 nodes, SP-MZ on the grid",
+        "npb-mz:benchmark=SP,class=D,processes=16",
+        "platform:litvinov-grid",
+        10.0,
+    ),
+    (
+        "best routes, 16 nodes, 64 messages on torus:4x4",
+        "random:n=16,degree=4,bytes=1000000",
+        "torus:4x4",
+        10.0,
+    ),
+    (
+        "best routes, 64 nodes, 512 messages on torus:8x8",
+        "random:n=64,degree=8,bytes=1000000",
+        "torus:8x8",
+        2000.0,
+    ),
+    (
+        "best routes, 64 hosts, 512 messages on a dragonfly",
+        "random:n=64,degree=8,bytes=1000000",
+        "dragonfly:groups=8,routers=4,hosts=2",
+        2000.0,
+    ),
+];
+
+const PROGRAM_FLOOR: &str = "floor: the machine's own routes, 64 nodes";
+
+fn load(graph: &str, machine: &str) -> (Database, Arc<dyn Topology>) {
+    let machine = topology::parse(machine).expect("the spec of a machine");
+    let database = graph::load(graph).expect("the spec of a graph").remap(machine.pes() as u32);
+    (database, machine)
+}
+
+/// Numbers below `bound` (D. H. Lehmer, 1949).
+fn dice(bound: usize) -> impl FnMut() -> usize {
+    let mut state = 1u64;
+    move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % bound
+    }
+}
+
+/// Nanoseconds of a try, and of carrying out those that are better.
+fn swaps(what: What, size: usize, tries: usize) -> f64 {
+    let (_, graph, machine) = SIZES[size];
+    let (database, machine) = load(graph, machine);
+    let commodities = Commodities::of(&database);
+    let routes = Routes::of(&*machine);
+    let seconds = routes.seconds_per_byte();
+    let tasks = database.objects.len();
+    let mut draw = dice(tasks);
+    let mut places: Vec<u32> = (0..tasks as u32).collect();
+    (0..tasks).for_each(|task| places.swap(task, draw()));
+    let mut pairs = (0..tries).map(|_| [draw(), draw()]).filter(|[a, b]| a != b);
+    let distances =
+        (what == What::Distances || what == What::Qap).then(|| Distances::of(&routes, Metric::Rtt));
+    let mut cost: Box<dyn SwapCost + '_> = match (what, &distances) {
+        (What::Distances, Some(distances)) => {
+            let start = Instant::now();
+            let mut sum = 0.0;
+            for pair in pairs {
+                for (task, other) in [(pair[0], pair[1]), (pair[1], pair[0])] {
+                    for partner in commodities.partners(task) {
+                        let there = places[partner.vertex as usize];
+                        for pe in [places[task], places[other]] {
+                            sum += distances.between(pe, there) + distances.between(there, pe);
+                        }
+                    }
+                }
+            }
+            black_box(sum);
+            return start.elapsed().as_nanos() as f64 / tries as f64;
+        }
+        (What::Qap, Some(distances)) => Box::new(QapSwaps::new(&commodities, distances, &places)),
+        (What::Mcf, _) => Box::new(McfSwaps::new(&commodities, &routes, &seconds, Aim::Busiest, &places)),
+        (What::Power, _) => {
+            Box::new(McfSwaps::new(&commodities, &routes, &seconds, Aim::PowerThenBusiest(8), &places))
+        }
+        _ => {
+            let (mut sum, mut buffer) = (0, Vec::new());
+            let start = Instant::now();
+            for pair in pairs {
+                for (task, other) in [(pair[0], pair[1]), (pair[1], pair[0])] {
+                    for partner in commodities.partners(task) {
+                        let there = places[partner.vertex as usize];
+                        for pe in [places[task], places[other]] {
+                            routes.follow(pe, there, &mut buffer, |link| sum += link);
+                            routes.follow(there, pe, &mut buffer, |link| sum += link);
+                        }
+                    }
+                }
+            }
+            black_box(sum);
+            return start.elapsed().as_nanos() as f64 / tries as f64;
+        }
+    };
+    let start = Instant::now();
+    let mut worth = cost.worth();
+    pairs.by_ref().for_each(|[a, b]| {
+        let (tasks, pes) = ([Some(a), Some(b)], [places[a], places[b]]);
+        let then = cost.try_swap(tasks, pes);
+        if then.is_better(worth) {
+            cost.keep(tasks, pes, then);
+            worth = then;
+            places.swap(a, b);
+        }
+    });
+    start.elapsed().as_nanos() as f64 / tries as f64
+}
+
+/// Seconds of a search.
+fn search(spec: &str, restarts: usize) -> f64 {
+    let (_, graph, machine) = SIZES[0];
+    let (database, machine) = load(graph, machine);
+    let separator = if spec.contains(':') { ',' } else { ':' };
+    let spec = format!("{spec}{separator}restarts={restarts},tries=500");
+    let strategy = registry::parse(&spec, &[]).expect("the spec of a strategy").strategy;
+    let start = Instant::now();
+    black_box(strategy.assign(&database, &*machine, 1).expect("it answers"));
+    start.elapsed().as_secs_f64()
+}
+
+/// Milliseconds of the linear program of a mapping in natural order.
+fn program(graph: &str, machine: &str) -> f64 {
+    let (database, machine) = load(graph, machine);
+    let start = Instant::now();
+    black_box(
+        mcf_optimal::solve(&database, &*machine, &database.placement(), Ways::Any)
+            .expect("it is small enough"),
+    );
+    1e3 * start.elapsed().as_secs_f64()
+}
+
+fn measurements() -> Vec<Measurement> {
+    let mut all = Vec::new();
+    for (what, names, floors) in CASES {
+        for size in 0..SIZES.len() {
+            all.push(Measurement {
+                name: names[size],
+                unit: "ns",
+                target: None,
+                floor: floors.map(|floors| floors[size]),
+                take: Box::new(move |small| match (small, size) {
+                    (true, 2) => swaps(what, 1, 100),
+                    (true, _) => swaps(what, size, 100),
+                    (false, _) => swaps(what, size, 200_000),
+                }),
+            });
+        }
+    }
+    for (name, spec) in SEARCHES {
+        all.push(Measurement {
+            name,
+            unit: "s",
+            target: Some(1.0),
+            floor: None,
+            take: Box::new(move |small| search(spec, if small { 4 } else { 1000 })),
+        });
+    }
+    let (_, graph, machine, _) = PROGRAMS[2];
+    all.push(Measurement {
+        name: PROGRAM_FLOOR,
+        unit: "ms",
+        target: None,
+        floor: None,
+        take: Box::new(move |_| {
+            let (database, machine) = load(graph, machine);
+            let start = Instant::now();
+            black_box(mcf::cost(&database, &*machine, &database.placement()));
+            1e3 * start.elapsed().as_secs_f64()
+        }),
+    });
+    for (name, graph, machine, target) in PROGRAMS {
+        all.push(Measurement {
+            name,
+            unit: "ms",
+            target: Some(target),
+            floor: Some(PROGRAM_FLOOR),
+            take: Box::new(move |small| match small {
+                true => program(PROGRAMS[0].1, PROGRAMS[0].2),
+                false => program(graph, machine),
+            }),
+        });
+    }
+    all
+}
+
+fn main() {
+    equipoise_benches::run(measurements());
+}

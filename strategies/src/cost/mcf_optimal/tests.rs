@@ -1,0 +1,256 @@
+//! The arc-flow program beside trees, where there is no choice, path enumeration, cuts and the reference results.
+
+use clarabel::algebra::CscMatrix;
+use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SupportedConeT};
+use proptest::prelude::*;
+
+use super::*;
+use crate::cost::{cuts, mcf};
+use crate::database::{Edge, End};
+use crate::testing::{self, reference};
+use crate::topology::{self, Platform};
+
+/// Objects one on each PE that send each other these bytes.
+fn tasks(pes: usize, edges: &[(usize, usize, u64)]) -> Database {
+    let objects: Vec<(f64, u32)> = (0..pes).map(|task| (1.0, task as u32)).collect();
+    let mut database = testing::database(pes, &objects);
+    for &(from, to, bytes) in edges {
+        let [from, to] = [from, to].map(|task| End::Object((task % pes) as u32));
+        database.edges.push(Edge { from, to, messages: 1, bytes });
+    }
+    database
+}
+
+fn edges() -> impl Strategy<Value = Vec<(usize, usize, u64)>> {
+    prop::collection::vec((0..40usize, 0..40usize, 0..100_000u64), 0..30)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn on_trees_it_is_the_cost_of_the_routes(
+        machine in prop::sample::select(&[
+            "tree:3:2:2", "fattree:2:3/2e9:1e9", "platform:litvinov-tree", "platform:litvinov-cluster", "mesh:6", "flat:7",
+        ][..]),
+        edges in edges(),
+    ) {
+        let machine = topology::parse(machine).expect("a machine");
+        let database = tasks(machine.pes(), &edges);
+        let placement = database.placement();
+        let fixed = mcf::cost(&database, &*machine, &placement);
+        for peels in [true, false] {
+            let optimal = solve_of(&database, &*machine, &placement, Ways::Any, peels).expect("a small machine");
+            prop_assert!((optimal.seconds - fixed).abs() <= 1e-9 * fixed, "{peels}: {optimal:?} {fixed}");
+            prop_assert!(optimal.bound_seconds >= fixed * (1.0 - 1e-6), "{peels}: {optimal:?} {fixed}");
+        }
+        let bound = cuts::bound(&database, &*machine, &placement).expect("a small machine");
+        prop_assert!((bound - fixed).abs() <= 1e-9 * fixed, "{bound} {fixed}");
+    }
+
+    #[test]
+    fn it_is_between_the_cuts_and_the_routes_and_the_bound_is_tight(
+        machine in prop::sample::select(&[
+            "torus:4x3", "mesh:3x3", "platform:litvinov-grid", "dragonfly:groups=3,routers=2,hosts=2", "hypercube:3",
+        ][..]),
+        edges in edges(),
+    ) {
+        let machine = topology::parse(machine).expect("a machine");
+        let database = tasks(machine.pes(), &edges);
+        let placement = database.placement();
+        let fixed = mcf::cost(&database, &*machine, &placement);
+        let bound = cuts::bound(&database, &*machine, &placement).expect("a small machine");
+        let of_any = cuts::bound_of_any(&database, &*machine).expect("a small machine");
+        prop_assert!(of_any <= bound * (1.0 + 1e-9), "{of_any} {bound}");
+        for peels in [true, false] {
+            let optimal = solve_of(&database, &*machine, &placement, Ways::Any, peels).expect("a small machine");
+            let Optimal { seconds, bound_seconds, ref shares, ref link_bytes } = optimal;
+            prop_assert!(seconds <= fixed, "{seconds} {fixed}");
+            prop_assert!(bound <= seconds * (1.0 + 1e-9), "{bound} {seconds}");
+            prop_assert!(bound_seconds <= seconds && seconds <= bound_seconds * (1.0 + 1e-6), "{seconds} {bound_seconds}");
+            let busiest = (0..machine.links()).map(|link| link_bytes[link] / machine.link(link).bandwidth);
+            prop_assert!((busiest.fold(0.0, f64::max) - seconds).abs() <= 1e-12 * seconds);
+            let sum: f64 = shares.iter().sum();
+            prop_assert!(seconds == 0.0 || (sum - 1.0).abs() < 1e-9, "{sum}");
+        }
+    }
+
+    #[test]
+    fn it_is_the_optimum_over_all_simple_paths(
+        machine in prop::sample::select(&["torus:5", "mesh:3x2", "hypercube:3", "torus:4x2"][..]),
+        edges in prop::collection::vec((0..8usize, 0..8usize, 1..1000u64), 1..8),
+    ) {
+        let machine = topology::parse(machine).expect("a machine");
+        let database = tasks(machine.pes(), &edges);
+        let placement = database.placement();
+        let optimal = solve(&database, &*machine, &placement, Ways::Any).expect("a small machine");
+        let expected = by_paths(&database, &*machine, &placement, |_| true);
+        prop_assert!((optimal.seconds - expected).abs() <= 1e-6 * expected, "{} {expected}", optimal.seconds);
+        let shortest = solve(&database, &*machine, &placement, Ways::Shortest).expect("a small machine");
+        let is_short = |[from, to, links]: [usize; 3]| {
+            let pe = |task: usize| placement[task] as usize;
+            links == machine.distance(pe(from), pe(to)) as usize
+        };
+        let expected = by_paths(&database, &*machine, &placement, is_short);
+        prop_assert!((shortest.seconds - expected).abs() <= 1e-6 * expected, "{} {expected}", shortest.seconds);
+        prop_assert!(shortest.bound_seconds <= shortest.seconds * (1.0 + 1e-9));
+    }
+}
+
+/// Equation 7 with a variable for every simple path that may be: of a task, to a task, with so many links.
+fn by_paths(
+    database: &Database,
+    machine: &dyn Topology,
+    placement: &[u32],
+    may_be: impl Fn([usize; 3]) -> bool,
+) -> f64 {
+    let wiring = Wiring::of(machine);
+    let commodities = Commodities::of(database);
+    let (unit, links) = (1e9 / 1e3, machine.links());
+    let demands: Vec<(usize, usize, u64)> = commodities.sent().collect();
+    if demands.is_empty() {
+        return 0.0;
+    }
+    let (mut columns, mut right) = (Vec::<Vec<(usize, f64)>>::new(), vec![0.0; demands.len() + links]);
+    for (number, &(from, to, bytes)) in demands.iter().enumerate() {
+        right[number] = bytes as f64 / 1e3;
+        let tasks = [from, to];
+        let [from, to] = tasks.map(|task| wiring.vertex_of[placement[task] as usize]);
+        let mut stack = vec![(vec![from], Vec::<usize>::new())];
+        while let Some((met, crossed)) = stack.pop() {
+            let at = met[met.len() - 1];
+            if at == to && !may_be([tasks[0], tasks[1], crossed.len()]) {
+                continue;
+            }
+            if at == to {
+                let over = crossed.iter().map(|link| (demands.len() + link, 1.0));
+                columns.push([(number, 1.0)].into_iter().chain(over).collect());
+                continue;
+            }
+            for (link, ends) in wiring.ends.iter().enumerate() {
+                if ends[0] == at && !met.contains(&ends[1]) {
+                    stack.push(([&met[..], &[ends[1]]].concat(), [&crossed[..], &[link]].concat()));
+                }
+            }
+        }
+    }
+    let paths = columns.len();
+    columns.push(
+        (0..links).map(|link| (demands.len() + link, -machine.link(link).bandwidth / (unit * 1e3))).collect(),
+    );
+    let (mut starts, mut row_of, mut values) = (vec![0], vec![], vec![]);
+    for (number, mut column) in columns.into_iter().enumerate() {
+        if number < paths {
+            column.push((demands.len() + links + number, -1.0));
+        }
+        column.sort_by_key(|(row, _)| *row);
+        column.into_iter().for_each(|(row, value)| {
+            row_of.push(row);
+            values.push(value);
+        });
+        starts.push(row_of.len());
+    }
+    right.resize(demands.len() + links + paths, 0.0);
+    let matrix = CscMatrix::new(right.len(), paths + 1, starts, row_of, values);
+    let mut objective = vec![0.0; paths + 1];
+    objective[paths] = 1.0;
+    let cones = [SupportedConeT::ZeroConeT(demands.len()), SupportedConeT::NonnegativeConeT(links + paths)];
+    let settings = DefaultSettings { verbose: false, ..DefaultSettings::default() };
+    let quadratic = CscMatrix::zeros((paths + 1, paths + 1));
+    let mut solver =
+        DefaultSolver::new(&quadratic, &objective, &matrix, &right, &cones, settings).expect("a program");
+    solver.solve();
+    // Right sides are in 1e3 bytes, and bandwidths in 1e9 per second.
+    solver.solution.x[paths] * 1e3 / 1e9
+}
+
+/// Two hosts with two ways between them, of which the second has a fifth of the bandwidth `first`.
+fn two_ways(first: f64) -> Platform {
+    let link =
+        |src: u32, dst: u32, bw: f64| format!(r#"{{"src": {src}, "dst": {dst}, "bw": {bw}, "lat": 0}}"#);
+    let cables = [(0, 2, first), (2, 1, 9e9), (0, 3, 2e8), (3, 1, 9e9)];
+    let links: Vec<String> = cables.iter().flat_map(|&(a, b, bw)| [link(a, b, bw), link(b, a, bw)]).collect();
+    let text = format!(
+        r#"{{"hosts": 2, "vertices": 4, "links": [{}], "routes": [
+            {{"src": 0, "dst": 1, "links": [0, 2]}}, {{"src": 1, "dst": 0, "links": [3, 1]}}]}}"#,
+        links.join(", ")
+    );
+    Platform::read("two-ways", &text).expect("a platform")
+}
+
+#[test]
+fn messages_are_divided_among_ways_and_shares_say_what_to_buy() {
+    let database = tasks(2, &[(0, 1, 1_200_000)]);
+    let optimal = solve(&database, &two_ways(1e9), &[0, 1], Ways::Any).expect("a small machine");
+    let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
+    near(optimal.seconds, 1_200_000.0 / 1.2e9);
+    near(optimal.link_bytes[0], 1e6);
+    near(optimal.link_bytes[4], 2e5);
+    near(optimal.shares[0], 1e9 / 1.2e9);
+    near(optimal.shares[4], 0.2e9 / 1.2e9);
+    // A hundredth more of the first way's bandwidth makes it faster by its share of a hundredth.
+    let faster = solve(&database, &two_ways(1.0001e9), &[0, 1], Ways::Any).expect("a small machine");
+    let fell = 1.0 - faster.seconds / optimal.seconds;
+    assert!((fell / 1e-4 / optimal.shares[0] - 1.0).abs() < 1e-3, "{fell}");
+}
+
+#[test]
+fn nothing_to_send_takes_no_time() {
+    for machine in ["torus:4x4", "flat:1"] {
+        let machine = topology::parse(machine).expect("a machine");
+        let database = tasks(machine.pes(), &[]);
+        let optimal = solve(&database, &*machine, &database.placement(), Ways::Any).expect("a small machine");
+        assert_eq!((optimal.seconds, optimal.bound_seconds), (0.0, 0.0));
+        assert!(optimal.shares.iter().all(|&share| share == 0.0));
+    }
+    let machine = topology::parse("torus:32x32").expect("a torus");
+    let edges: Vec<(usize, usize, u64)> = (0..1024).map(|task| (task, task + 7, 1)).collect();
+    let database = tasks(1024, &edges);
+    assert_eq!(solve(&database, &*machine, &database.placement(), Ways::Any), None);
+}
+
+#[test]
+fn it_is_that_of_the_reference_on_the_tree() {
+    let Some(text) = reference("simgrid/spmz_D16_tree.csv") else { return };
+    let machine = topology::parse("platform:litvinov-tree").expect("a platform");
+    let database = crate::graph::load("npb-mz:benchmark=SP,class=D,processes=16").expect("SP-MZ").remap(16);
+    for line in text.lines().skip(1).take(60) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let places: Vec<u32> = fields[8].split(' ').map(|pe| pe.parse().expect("a PE")).collect();
+        let theirs: f64 = fields[5].parse().expect("a number");
+        let ours = solve(&database, &*machine, &places, Ways::Any).expect("a small machine").seconds;
+        assert!((ours / theirs - 1.0).abs() < 1e-9, "mapping {}: {ours} {theirs}", fields[0]);
+    }
+}
+
+#[test]
+fn links_that_meet_are_named_alike_on_every_machine_but_products() {
+    for (spec, expected) in [
+        ("torus:4x3", true),
+        ("mesh:3x3x2", true),
+        ("hypercube:4", true),
+        ("tree:3:2:2", true),
+        ("fattree:2:3:2/4e9:2e9:1e9", true),
+        ("flat:5", true),
+        ("dragonfly:groups=5,routers=2,hosts=2", true),
+        ("platform:litvinov-grid", true),
+        ("torus:4x4[3,1,7,9]", true),
+        ("torus:3x3*tree:2:2/2:1", false),
+    ] {
+        let machine = topology::parse(spec).expect(spec);
+        let wiring = Wiring::of(&*machine);
+        let pes = machine.pes() as u32;
+        let has_all = (0..pes * pes).all(|pair| {
+            let (from, to) = (pair / pes, pair % pes);
+            from == to || wiring.has_route(&*machine, from, to)
+        });
+        assert_eq!(has_all, expected, "{spec}");
+        let database = tasks(machine.pes(), &[(0, machine.pes() - 1, 1000)]);
+        assert_eq!(
+            solve(&database, &*machine, &database.placement(), Ways::Any).is_some(),
+            expected,
+            "{spec}"
+        );
+        assert_eq!(cuts::bound_of_any(&database, &*machine).is_some(), expected, "{spec}");
+    }
+}

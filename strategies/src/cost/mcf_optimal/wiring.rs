@@ -1,0 +1,207 @@
+//! A machine as a graph of vertices and arcs, and what is left of it without what hangs by one cable.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rustc_hash::FxHashMap;
+
+use super::Ways;
+use crate::Topology;
+
+/// The vertices that links join. Links that meet at a vertex name it alike in [`crate::topology::Link::name`].
+pub(in crate::cost) struct Wiring {
+    /// How many vertices there are.
+    pub(in crate::cost) vertices: usize,
+    /// By link: the vertex it leaves, and that it leads to.
+    pub(in crate::cost) ends: Vec<[usize; 2]>,
+    /// By PE: the vertex it is.
+    pub(in crate::cost) vertex_of: Vec<usize>,
+}
+
+impl Wiring {
+    pub(in crate::cost) fn of(machine: &dyn Topology) -> Self {
+        let mut number_of = FxHashMap::<String, usize>::default();
+        let mut number = |name: &str| {
+            let next = number_of.len();
+            *number_of.entry(name.to_string()).or_insert(next)
+        };
+        let ends: Vec<[usize; 2]> = (0..machine.links())
+            .map(|link| {
+                let name = machine.link(link).name;
+                let (from, to) = name.split_once(" -> ").unwrap_or((&name, &name));
+                [number(from), number(to)]
+            })
+            .collect();
+        // A PE is where its routes begin; the only one of a machine is anywhere.
+        let mut route = Vec::new();
+        let vertex = |pe: usize| {
+            route.clear();
+            machine.route(pe, usize::from(pe == 0).min(machine.pes() - 1), &mut route);
+            route.first().map_or(0, |&link| ends[link][0])
+        };
+        let vertex_of = (0..machine.pes()).map(vertex).collect();
+        Wiring { vertices: number_of.len().max(1), ends, vertex_of }
+    }
+
+    /// Whether the route between two PEs leads from vertex to vertex. In products it does not: cores and their node
+    /// are joined by no link there, so nothing is known of other routes.
+    pub(in crate::cost) fn has_route(&self, machine: &dyn Topology, from: u32, to: u32) -> bool {
+        let mut route = Vec::new();
+        machine.route(from as usize, to as usize, &mut route);
+        let end = route.iter().try_fold(self.vertex_of[from as usize], |at, &link| {
+            let [tail, head] = self.ends[link];
+            (tail == at).then_some(head)
+        });
+        end == Some(self.vertex_of[to as usize])
+    }
+}
+
+/// A link between vertices of the core.
+pub(super) struct Arc {
+    pub(super) link: usize,
+    /// Its ends, as vertices of the core.
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
+
+/// What is left when vertices that hang by one cable have been taken off, one after the other.
+pub(super) struct Core {
+    /// How many vertices it has.
+    pub(super) vertices: usize,
+    /// Its links.
+    pub(super) arcs: Vec<Arc>,
+    /// What its vertices send each other: (sender, [(receiver, bytes)]), both ascending.
+    pub(super) demands: Vec<(usize, Vec<(usize, u64)>)>,
+    /// By sender of `demands`: the arcs that its bytes may take, ascending.
+    pub(super) usable: Vec<Vec<u32>>,
+    /// By link of the machine: the bytes that have no other way; 0 for links of the core.
+    pub(super) forced: Vec<u64>,
+}
+
+/// Who sends how much to whom.
+type Table = Vec<BTreeMap<usize, u64>>;
+
+impl Core {
+    /// The core of a machine on which these bytes are sent between PEs; the whole machine if nothing `peels` off.
+    pub(super) fn of(
+        wiring: &Wiring,
+        sent: impl Iterator<Item = (u32, u32, u64)>,
+        ways: Ways,
+        peels: bool,
+    ) -> Self {
+        let (mut to, mut from): (Table, Table) =
+            (vec![BTreeMap::new(); wiring.vertices], vec![BTreeMap::new(); wiring.vertices]);
+        for (a, b, bytes) in sent {
+            let [a, b] = [a, b].map(|pe| wiring.vertex_of[pe as usize]);
+            if a != b {
+                *to[a].entry(b).or_default() += bytes;
+                *from[b].entry(a).or_default() += bytes;
+            }
+        }
+        let mut forced = vec![0; wiring.ends.len()];
+        let mut is_gone = vec![false; wiring.vertices];
+        if peels {
+            peel(wiring, &mut is_gone, &mut to, &mut from, &mut forced);
+        }
+        let mut number = vec![0; wiring.vertices];
+        let mut vertices = 0;
+        for vertex in (0..wiring.vertices).filter(|&vertex| !is_gone[vertex]) {
+            number[vertex] = vertices;
+            vertices += 1;
+        }
+        let left = wiring.ends.iter().enumerate().filter(|(_, ends)| !ends.iter().any(|&end| is_gone[end]));
+        let arcs = left.filter(|(_, [from, to])| from != to);
+        let arcs = arcs.map(|(link, &[from, to])| Arc { link, from: number[from], to: number[to] }).collect();
+        let demand = |(vertex, receivers): (usize, BTreeMap<usize, u64>)| {
+            (number[vertex], receivers.into_iter().map(|(to, bytes)| (number[to], bytes)).collect())
+        };
+        let demands =
+            to.into_iter().enumerate().filter(|(_, receivers)| !receivers.is_empty()).map(demand).collect();
+        let mut core = Core { vertices, arcs, demands, usable: Vec::new(), forced };
+        core.usable = core.demands.iter().map(|(sender, _)| core.usable_from(*sender, ways)).collect();
+        core
+    }
+
+    /// How many flows there are: pairs of a sender and an arc it may use.
+    pub(super) fn flows(&self) -> usize {
+        self.usable.iter().map(Vec::len).sum()
+    }
+
+    /// The arcs that bytes from `sender` may take: none need come back to it.
+    fn usable_from(&self, sender: usize, ways: Ways) -> Vec<u32> {
+        let all = (0..self.arcs.len() as u32).filter(|&arc| self.arcs[arc as usize].to != sender);
+        if ways == Ways::Any {
+            return all.collect();
+        }
+        let mut leaving = vec![Vec::new(); self.vertices];
+        self.arcs.iter().for_each(|arc| leaving[arc.from].push(arc.to));
+        let mut distance = vec![u32::MAX; self.vertices];
+        distance[sender] = 0;
+        let mut queue = VecDeque::from([sender]);
+        while let Some(vertex) = queue.pop_front() {
+            for &next in &leaving[vertex] {
+                if distance[next] == u32::MAX {
+                    distance[next] = distance[vertex] + 1;
+                    queue.push_back(next);
+                }
+            }
+        }
+        // A path of such arcs has as many as its end is away.
+        let is_onward = |arc: &u32| {
+            let Arc { from, to, .. } = self.arcs[*arc as usize];
+            distance[from] != u32::MAX && distance[to] == distance[from] + 1
+        };
+        all.filter(is_onward).collect()
+    }
+
+    /// By vertex: the arcs that leave it of those that a sender, by its number in `demands`, may use.
+    pub(super) fn leaving(&self, number: usize) -> Vec<Vec<u32>> {
+        let mut leaving = vec![Vec::new(); self.vertices];
+        self.usable[number].iter().for_each(|&arc| leaving[self.arcs[arc as usize].from].push(arc));
+        leaving
+    }
+}
+
+/// Takes off vertices whose only neighbor is joined to them by one link each way; what they exchange is then
+/// exchanged by that neighbor.
+fn peel(wiring: &Wiring, is_gone: &mut [bool], to: &mut Table, from: &mut Table, forced: &mut [u64]) {
+    let mut links = vec![Vec::new(); wiring.vertices];
+    for (link, &[a, b]) in wiring.ends.iter().enumerate() {
+        links[a].push(link);
+        links[b].push(link);
+    }
+    let mut queue: Vec<usize> = (0..wiring.vertices).rev().collect();
+    while let Some(vertex) = queue.pop() {
+        if is_gone[vertex] {
+            continue;
+        }
+        let other = |link: usize| {
+            let [a, b] = wiring.ends[link];
+            if a == vertex { b } else { a }
+        };
+        let own: Vec<usize> = links[vertex].iter().copied().filter(|&link| !is_gone[other(link)]).collect();
+        let &[first, second] = own.as_slice() else { continue };
+        let is_cable = wiring.ends[first] == [wiring.ends[second][1], wiring.ends[second][0]];
+        if !is_cable {
+            continue;
+        }
+        let neighbor = other(first);
+        let [out, back] = if wiring.ends[first][0] == vertex { [first, second] } else { [second, first] };
+        is_gone[vertex] = true;
+        merge(vertex, neighbor, to, from, &mut forced[out]);
+        merge(vertex, neighbor, from, to, &mut forced[back]);
+        queue.push(neighbor);
+    }
+}
+
+/// Lets `neighbor` have the row of `vertex` in a table, of which the other one is the transpose; all of it crosses
+/// the link that has `load`.
+fn merge(vertex: usize, neighbor: usize, rows: &mut Table, columns: &mut Table, load: &mut u64) {
+    for (other, bytes) in std::mem::take(&mut rows[vertex]) {
+        *load += bytes;
+        columns[other].remove(&vertex);
+        if other != neighbor {
+            *rows[neighbor].entry(other).or_default() += bytes;
+            *columns[other].entry(neighbor).or_default() += bytes;
+        }
+    }
+}

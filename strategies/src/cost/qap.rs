@@ -1,0 +1,239 @@
+//! `qap:hops`, `qap:bandwidth`, `qap:rtt`: bytes times distances, the cost of the quadratic assignment problem.
+//!
+//! Equation 1 of D. Litvinov, On optimization criteria for task assignment in cluster and wide-area computing,
+//! 2014: c = sum over messages of w(u, v) d(place of u, place of v), where the distance d of two PEs is one of
+//!
+//! - *hops*: what [`Topology::distance`] says, so that the cost are hop-bytes;
+//! - *bandwidth*: the seconds a byte takes over the slowest link of the route while every PE sends to every other
+//!   one: the largest of n / b, b being a link's bandwidth and n the (sender, receiver) pairs whose routes cross
+//!   it. (The paper does not print a formula; this one gives the reference results.);
+//! - *rtt*: the round-trip time of a packet of 64 KiB, the sum of latency + 64 KiB / b over the links there and
+//!   back.
+//!
+//! Swapping two tasks changes the terms of their own messages only: [`QapSwaps`] takes O(degree).
+
+use std::str::FromStr;
+
+use super::commodities::{Commodities, Partner};
+use super::routes::Routes;
+use super::swaps::{SwapCost, Worth};
+use crate::{Database, Topology};
+
+/// Bytes of the packet whose round trip is timed.
+const PACKET_BYTES: f64 = 65_536.0;
+
+/// The most PEs whose distances are kept, at 8 bytes for each pair.
+pub const MAX_PES: usize = 1 << 13;
+
+/// What the distance of two PEs is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Hops, or what the machine defines instead.
+    Hops,
+    /// Seconds per byte of the slowest link when all PEs send to all others.
+    Bandwidth,
+    /// Seconds of the round trip of a packet.
+    Rtt,
+}
+
+impl FromStr for Metric {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "hops" => Ok(Metric::Hops),
+            "bandwidth" => Ok(Metric::Bandwidth),
+            "rtt" => Ok(Metric::Rtt),
+            _ => Err("expected `hops`, `bandwidth` or `rtt`"),
+        }
+    }
+}
+
+/// The distances between all PEs of a machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distances {
+    pes: usize,
+    /// From `a` to `b` at `a * pes + b`.
+    between: Vec<f64>,
+}
+
+impl Distances {
+    /// Those of that metric; takes a route for each pair of PEs but for hops.
+    ///
+    /// # Panics
+    /// On more than [`MAX_PES`] PEs, whose table would be too large; ask [`cost`] for a placement.
+    pub fn of(routes: &Routes, metric: Metric) -> Self {
+        let machine = routes.machine();
+        let pes = machine.pes();
+        assert!(pes <= MAX_PES, "the distances of at most {MAX_PES} PEs are kept");
+        let mut between = vec![0.0; pes * pes];
+        let rows = between.chunks_exact_mut(pes).zip(0u32..);
+        match metric {
+            Metric::Hops => {
+                let mut hops = vec![0; pes];
+                for (row, from) in rows {
+                    machine.distances_from(from as usize, &mut hops);
+                    row.iter_mut().zip(&hops).for_each(|(distance, &hops)| *distance = f64::from(hops));
+                }
+            }
+            Metric::Bandwidth => {
+                let seconds = crowded(routes);
+                let longest = |sum: f64, link: usize| sum.max(seconds[link]);
+                fill(rows, routes, longest);
+            }
+            Metric::Rtt => {
+                let seconds: Vec<f64> =
+                    (0..machine.links()).map(|link| packet_seconds(machine, link)).collect();
+                fill(rows, routes, |sum, link| sum + seconds[link]);
+                for a in 0..pes {
+                    for b in a + 1..pes {
+                        let both_ways = between[a * pes + b] + between[b * pes + a];
+                        (between[a * pes + b], between[b * pes + a]) = (both_ways, both_ways);
+                    }
+                }
+            }
+        }
+        Distances { pes, between }
+    }
+
+    /// From one PE to another.
+    pub fn between(&self, a: u32, b: u32) -> f64 {
+        self.between[a as usize * self.pes + b as usize]
+    }
+}
+
+/// Folds the links of every route into its distance.
+fn fill<'a>(
+    rows: impl Iterator<Item = (&'a mut [f64], u32)>,
+    routes: &Routes,
+    fold: impl Fn(f64, usize) -> f64,
+) {
+    let mut buffer = Vec::new();
+    for (row, from) in rows {
+        for (distance, to) in row.iter_mut().zip(0..) {
+            routes.follow(from, to, &mut buffer, |link| *distance = fold(*distance, link));
+        }
+    }
+}
+
+/// By link: the seconds that a byte of each of all pairs of PEs takes of it.
+fn crowded(routes: &Routes) -> Vec<f64> {
+    let (pes, mut buffer) = (routes.machine().pes() as u32, Vec::new());
+    let mut pairs = vec![0u64; routes.machine().links()];
+    for from in 0..pes {
+        for to in 0..pes {
+            routes.follow(from, to, &mut buffer, |link| pairs[link] += 1);
+        }
+    }
+    pairs.iter().zip(routes.seconds_per_byte()).map(|(&pairs, seconds)| pairs as f64 * seconds).collect()
+}
+
+/// The seconds that the packet takes over a link.
+fn packet_seconds(machine: &dyn Topology, link: usize) -> f64 {
+    let link = machine.link(link);
+    link.latency_seconds + PACKET_BYTES / link.bandwidth
+}
+
+/// The cost of a placement: bytes times distances, in byte hops, seconds, or byte seconds, by the metric.
+///
+/// # Panics
+/// When `placement` is shorter than the objects, or a PE is unknown.
+pub fn cost(database: &Database, machine: &dyn Topology, placement: &[u32], metric: Metric) -> f64 {
+    let commodities = Commodities::of(database);
+    let places = commodities.places(placement);
+    let remote = commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes as f64));
+    if metric == Metric::Hops {
+        return remote.map(|(a, b, bytes)| bytes * f64::from(machine.distance(a as usize, b as usize))).sum();
+    }
+    let mut route = Vec::new();
+    let mut follow = |a: u32, b: u32, fold: &dyn Fn(f64, usize) -> f64, start: f64| {
+        route.clear();
+        machine.route(a as usize, b as usize, &mut route);
+        route.iter().fold(start, |sum, &link| fold(sum, link))
+    };
+    if metric == Metric::Bandwidth {
+        let seconds = crowded(&Routes::of(machine));
+        let longest = |most: f64, link: usize| most.max(seconds[link]);
+        return remote.map(|(a, b, bytes)| bytes * follow(a, b, &longest, 0.0)).sum();
+    }
+    let add = |sum, link| sum + packet_seconds(machine, link);
+    remote
+        .map(|(a, b, bytes)| {
+            bytes * {
+                let there = follow(a, b, &add, 0.0);
+                follow(b, a, &add, there)
+            }
+        })
+        .sum()
+}
+
+/// The cost of a one-to-one mapping, updated when two tasks change places.
+#[derive(Clone)]
+pub struct QapSwaps<'a> {
+    commodities: &'a Commodities,
+    distances: &'a Distances,
+    /// The PE of every vertex.
+    places: Vec<u32>,
+    cost: f64,
+}
+
+impl<'a> QapSwaps<'a> {
+    /// The mapping of task `i` to `places[i]`.
+    pub fn new(commodities: &'a Commodities, distances: &'a Distances, places: &[u32]) -> Self {
+        let mut swaps = QapSwaps { commodities, distances, places: Vec::new(), cost: 0.0 };
+        swaps.restart(places);
+        swaps
+    }
+
+    /// What moving `task` changes of what it exchanges with all but `other`.
+    fn change(&self, task: usize, to: u32, other: Option<usize>) -> f64 {
+        let from = self.places[task];
+        let term = |&Partner { vertex, sent_bytes, received_bytes }: &Partner| {
+            let there = self.places[vertex as usize];
+            let out = self.distances.between(to, there) - self.distances.between(from, there);
+            let back = self.distances.between(there, to) - self.distances.between(there, from);
+            sent_bytes as f64 * out + received_bytes as f64 * back
+        };
+        let partners = self.commodities.partners(task).iter();
+        partners.filter(|partner| other != Some(partner.vertex as usize)).map(term).sum()
+    }
+}
+
+impl SwapCost for QapSwaps<'_> {
+    fn restart(&mut self, places: &[u32]) {
+        self.places = self.commodities.places(places);
+        let sent = self.commodities.sent();
+        let term = |(a, b, bytes): (usize, usize, u64)| {
+            bytes as f64 * self.distances.between(self.places[a], self.places[b])
+        };
+        self.cost = sent.map(term).sum();
+    }
+
+    fn worth(&self) -> Worth {
+        Worth { cost: self.cost, tie: 0.0 }
+    }
+
+    fn try_swap(&mut self, [a, b]: [Option<usize>; 2], [p, q]: [u32; 2]) -> Worth {
+        let mut change = 0.0;
+        for (task, to, other) in [(a, q, b), (b, p, a)] {
+            change += task.map_or(0.0, |task| self.change(task, to, other));
+        }
+        if let (Some(a), Some(b)) = (a, b) {
+            // What the two send each other goes the other way.
+            let between = self.commodities.partners(a);
+            if let Ok(at) = between.binary_search_by_key(&(b as u32), |partner| partner.vertex) {
+                let Partner { sent_bytes, received_bytes, .. } = between[at];
+                let turned = self.distances.between(q, p) - self.distances.between(p, q);
+                change += (sent_bytes as f64 - received_bytes as f64) * turned;
+            }
+        }
+        Worth { cost: self.cost + change, tie: 0.0 }
+    }
+
+    fn keep(&mut self, tasks: [Option<usize>; 2], [p, q]: [u32; 2], worth: Worth) {
+        for (task, to) in tasks.into_iter().zip([q, p]) {
+            task.into_iter().for_each(|task| self.places[task] = to);
+        }
+        self.cost = worth.cost;
+    }
+}

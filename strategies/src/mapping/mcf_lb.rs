@@ -1,0 +1,191 @@
+//! `McfLB`: groups on random PEs change places in pairs until the busiest link is as little busy as can be.
+//!
+//! What D. Litvinov, On optimization criteria for task assignment in cluster and wide-area computing, 2014, section 4,
+//! leaves for later: a mapping technique that uses his cost, the time of the busiest link under the machine's
+//! routes ([`crate::cost::mcf`]). A search that only accepts a smaller maximum stands still soon, because most swaps
+//! do not touch the busiest link, or there are two. So each restart of [`SwapLB`](super::swap_lb) has two phases here:
+//!
+//! 1. random swaps that make the sum of t^p over all links smaller, t being a link's time (p = `norm`); the large p is,
+//!    the more do busy links count;
+//! 2. swaps of a task that sends over the busiest link, or is sent to, that make this link's time smaller or, as long as
+//!    it stays the same, the sum; until so many `tries` in a row were in vain.
+//!
+//! The best end, by the busiest link, then by the sum, is kept.
+
+use super::swap_lb::{
+    Board, Dice, Ending, MAX_RESTARTS, MAX_TRIES, Problem, RESTARTS, TRIES, swap_at_random,
+};
+use super::{answer, take_count};
+use crate::cost::mcf::{Aim, McfSwaps};
+use crate::cost::routes::Routes;
+use crate::cost::swaps::SwapCost as _;
+use crate::partition::groups::{self, Grouping};
+use crate::random::below;
+use crate::registry::{Named, Param, Params};
+use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+
+/// `McfLB` for the registry.
+pub const NAMED: Named = Named {
+    name: "McfLB",
+    aliases: &[],
+    help: "Groups change places in pairs until the busiest link takes as little time as can be, given the links' \
+           bandwidths and the machine's routes, from many starts. For large messages on machines whose links differ \
+           or are shared unevenly: trees, clusters, wide-area systems.",
+    params: &[
+        Param {
+            key: "norm",
+            default: "4",
+            help: "p in the sum of p-th powers of the times of links, which decides before the busiest link does",
+        },
+        RESTARTS,
+        TRIES,
+        groups::GROUPS,
+        groups::SIZES,
+        groups::IMBALANCE,
+    ],
+    needs_communication: true,
+    make: |params: &mut Params| {
+        let norm = take_count(params, "norm", MAX_NORM)? as i32;
+        let restarts = take_count(params, "restarts", MAX_RESTARTS)?;
+        let tries = take_count(params, "tries", MAX_TRIES)?;
+        Ok(Box::new(McfLb { norm, restarts, tries, grouping: Grouping::take(params)? }))
+    },
+};
+
+/// The highest power: of a higher one a number does not hold the sum.
+const MAX_NORM: usize = 64;
+
+/// The strategy that relieves the busiest link.
+#[derive(Clone, Copy, Debug)]
+pub struct McfLb {
+    /// The power of the times of links in the sum of the first phase, at least 1.
+    pub norm: i32,
+    /// How many searches there are.
+    pub restarts: usize,
+    /// How many swaps in a row are in vain at the end of either phase.
+    pub tries: usize,
+    /// How objects are grouped.
+    pub grouping: Grouping,
+}
+
+impl Strategy for McfLb {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let problem = Problem::of(database, topology, self.grouping, seed)?;
+        let best = Ending::best(self.search(&problem, topology, seed));
+        let busiest_seconds = best.worth.cost;
+        let mut answer = answer(database, &problem.groups, self.grouping, problem.available, &best.places);
+        answer.notes.push(("busiest_link_seconds".into(), busiest_seconds));
+        Ok(answer)
+    }
+}
+
+impl McfLb {
+    /// What comes of every restart, in their order.
+    ///
+    /// # Errors
+    /// As [`Strategy::assign`].
+    pub fn endings(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Vec<Ending>, StrategyError> {
+        Ok(self.search(&Problem::of(database, topology, self.grouping, seed)?, topology, seed))
+    }
+
+    fn search(&self, problem: &Problem, topology: &dyn Topology, seed: u64) -> Vec<Ending> {
+        let routes = Routes::of(topology);
+        let seconds = routes.seconds_per_byte();
+        let all = Aim::PowerThenBusiest(self.norm);
+        let make = |places: &[u32]| McfSwaps::new(&problem.commodities, &routes, &seconds, all, places);
+        problem.search(self.restarts, seed, make, |cost, board, dice| {
+            cost.aim(all);
+            swap_at_random(cost, board, dice, self.tries);
+            cost.aim(Aim::BusiestThenPower(self.norm));
+            relieve_busiest(cost, board, dice, self.tries);
+        })
+    }
+}
+
+/// Swaps tasks that use the busiest link with others while that is better, until so many `tries` in a row were not.
+fn relieve_busiest(cost: &mut McfSwaps, board: &mut Board, dice: &mut Dice, tries: usize) {
+    let mut users = Vec::new();
+    let (mut worth, mut vain) = (cost.worth(), 0);
+    cost.users(cost.busiest_link(), &mut users);
+    while !users.is_empty() && vain < tries {
+        let task = users[below(dice, users.len() as u64) as usize];
+        let Some(position) = board.elsewhere(task, dice) else { return };
+        match board.swap_if_better(cost, worth, task, position) {
+            Some(better) => {
+                (worth, vain) = (better, 0);
+                cost.users(cost.busiest_link(), &mut users);
+            }
+            None => vain += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cost::mcf;
+    use crate::testing::{assign_on, reference};
+    use crate::{graph, topology};
+
+    fn grouping() -> Grouping {
+        Grouping { by: groups::By::Greedy, equal: false, imbalance: 0.05 }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn an_ending_costs_what_it_says_and_nobody_is_lost(
+            machine in prop::sample::select(&["torus:4x3", "platform:litvinov-grid", "fattree:2:2:3/4e9:2e9:1e9"][..]),
+            spec in prop::sample::select(&["ring:9,bytes=1000", "random:n=12,degree=4,bytes=77", "mesh:3x2"][..]),
+            seed in 0..100u64,
+        ) {
+            let machine = topology::parse(machine).expect("a machine");
+            let database = graph::load(spec).expect("a graph").remap(machine.pes() as u32);
+            let strategy = McfLb { norm: 6, restarts: 3, tries: 60, grouping: grouping() };
+            for ending in strategy.endings(&database, &*machine, seed).expect("it answers") {
+                let expected = mcf::cost(&database, &*machine, &ending.places);
+                prop_assert!((ending.worth.cost - expected).abs() <= 1e-12 * expected);
+                let mut places = ending.places.clone();
+                places.sort_unstable();
+                places.dedup();
+                prop_assert_eq!(places.len(), database.objects.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_ring_on_a_ring_is_relieved_wholly() {
+        let database = graph::load("ring:8,bytes=1000").expect("a ring").remap(8);
+        let answer = assign_on("McfLB:restarts=20", &database, "torus:8").expect("it answers");
+        let machine = topology::parse("torus:8").expect("a ring");
+        // A link carries one message, at the default of 1e9 bytes per second.
+        assert_eq!(mcf::cost(&database, &*machine, &answer.pe_of), 1e-6);
+        let note = answer.notes.iter().find(|(name, _)| name == "busiest_link_seconds").map(|note| note.1);
+        assert!(note.is_some_and(|seconds| (seconds / 1e-6 - 1.0).abs() < 1e-12), "{note:?}");
+    }
+
+    #[test]
+    fn it_is_as_good_as_the_best_of_the_reference_on_the_tree() {
+        let Some(text) = reference("simgrid/spmz_D16_tree.csv") else { return };
+        let of = |line: &str| line.split(',').nth(4).and_then(|cost| cost.parse::<f64>().ok());
+        let best = text.lines().skip(1).filter_map(of).fold(f64::INFINITY, f64::min);
+        let database = graph::load("npb-mz:benchmark=SP,class=D,processes=16").expect("SP-MZ").remap(16);
+        let answer = assign_on("McfLB:restarts=50", &database, "platform:litvinov-tree").expect("it answers");
+        let machine = topology::parse("platform:litvinov-tree").expect("a platform");
+        let cost = mcf::cost(&database, &*machine, &answer.pe_of);
+        assert!(cost <= best * (1.0 + 1e-9), "{cost} {best}");
+    }
+}

@@ -1,0 +1,192 @@
+//! The search itself: restarts from random mappings, and swaps that make something better.
+
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+use crate::cost::commodities::Commodities;
+use crate::cost::swaps::{SwapCost, Worth};
+use crate::partition::groups::{Grouping, Groups};
+use crate::random::{below, generator, shuffle};
+use crate::strategy::check;
+use crate::{Database, StrategyError, Topology};
+
+/// What is random in a search.
+pub(crate) type Dice = ChaCha8Rng;
+
+/// Groups, what they send each other, and the PEs they may be on.
+pub(crate) struct Problem {
+    /// What is placed.
+    pub(crate) groups: Groups,
+    /// The PEs that take groups.
+    pub(crate) available: Vec<u32>,
+    /// What groups send each other and what stays.
+    pub(crate) commodities: Commodities,
+}
+
+/// Where a search ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// What was made smaller, and what decides between equals.
+    pub worth: Worth,
+    /// The PE of every group, or, where there are no more objects than PEs, of every movable object.
+    pub places: Vec<u32>,
+    /// The places after every swap that was made, from the random start on.
+    pub trail: Vec<[u32; 2]>,
+    /// Swaps that were tried.
+    pub tried: u64,
+}
+
+impl Ending {
+    /// The best, of equals the first.
+    ///
+    /// # Panics
+    /// Without any.
+    pub(crate) fn best(endings: Vec<Ending>) -> Ending {
+        let better = |best: Ending, next: Ending| if next.worth.is_better(best.worth) { next } else { best };
+        endings.into_iter().reduce(better).expect("a search has a restart")
+    }
+
+    /// The places of all mappings of the search, the random start first, as the swaps made them.
+    pub fn mappings(&self) -> Vec<Vec<u32>> {
+        let mut mappings = vec![self.places.clone()];
+        for &[p, q] in self.trail.iter().rev() {
+            let mut before = mappings[mappings.len() - 1].clone();
+            for place in &mut before {
+                *place = if *place == p {
+                    q
+                } else if *place == q {
+                    p
+                } else {
+                    *place
+                };
+            }
+            mappings.push(before);
+        }
+        mappings.reverse();
+        mappings
+    }
+}
+
+impl Problem {
+    /// The groups of a database for the PEs of a machine.
+    ///
+    /// # Errors
+    /// When the two do not belong together, or METIS fails.
+    pub(crate) fn of(
+        database: &Database,
+        topology: &dyn Topology,
+        grouping: Grouping,
+        seed: u64,
+    ) -> Result<Self, StrategyError> {
+        let available = check(database, topology)?;
+        let groups = Groups::of(database, &available, grouping, seed)?;
+        let commodities = Commodities::of_groups(database, &groups);
+        Ok(Problem { groups, available, commodities })
+    }
+
+    /// What comes of so many restarts, in their order: each has a cost of its thread, which `make` makes of a
+    /// mapping, and begins with a random one, which `descend` improves.
+    pub(crate) fn search<C: SwapCost>(
+        &self,
+        restarts: usize,
+        seed: u64,
+        make: impl Fn(&[u32]) -> C + Sync,
+        descend: impl Fn(&mut C, &mut Board, &mut Dice) + Sync,
+    ) -> Vec<Ending> {
+        let begin = || make(&self.available[..self.groups.count]);
+        let one = |cost: &mut C, restart: usize| {
+            let mut dice = generator(seed, restart as u64);
+            let mut board = Board::shuffled(self.groups.count, &self.available, &mut dice);
+            cost.restart(&board.places);
+            descend(cost, &mut board, &mut dice);
+            let Board { places, trail, tried, .. } = board;
+            Ending { worth: cost.worth(), places, trail, tried }
+        };
+        (0..restarts).into_par_iter().map_init(begin, one).collect()
+    }
+}
+
+/// Tasks on PEs, at most one on each.
+pub(crate) struct Board {
+    /// The PE of every task.
+    pub(crate) places: Vec<u32>,
+    /// The PEs, in the order of their positions.
+    pes: Vec<u32>,
+    /// The task at every position.
+    task_at: Vec<Option<u32>>,
+    /// The position of every task.
+    position_of: Vec<u32>,
+    /// The PEs whose tasks changed places, in turn.
+    trail: Vec<[u32; 2]>,
+    tried: u64,
+}
+
+impl Board {
+    /// So many tasks on PEs drawn at random.
+    fn shuffled(tasks: usize, pes: &[u32], dice: &mut Dice) -> Self {
+        let mut pes = pes.to_vec();
+        shuffle(dice, &mut pes);
+        Board {
+            places: pes[..tasks].to_vec(),
+            task_at: (0..pes.len() as u32).map(|at| Some(at).filter(|&at| (at as usize) < tasks)).collect(),
+            position_of: (0..tasks as u32).collect(),
+            pes,
+            trail: Vec::new(),
+            tried: 0,
+        }
+    }
+
+    /// How many positions there are.
+    pub(crate) fn positions(&self) -> usize {
+        self.pes.len()
+    }
+
+    /// A position other than that of `task`, every one equally likely; none if there is none.
+    pub(crate) fn elsewhere(&self, task: usize, dice: &mut Dice) -> Option<usize> {
+        let others = self.positions() as u64 - 1;
+        let drawn = (others > 0).then(|| below(dice, others) as usize)?;
+        Some(drawn + usize::from(drawn >= self.position_of[task] as usize))
+    }
+
+    /// Makes `task` and what is at a position change places if that is better than `worth`, and returns what it is
+    /// then.
+    pub(crate) fn swap_if_better(
+        &mut self,
+        cost: &mut impl SwapCost,
+        worth: Worth,
+        task: usize,
+        position: usize,
+    ) -> Option<Worth> {
+        self.tried += 1;
+        let here = self.position_of[task] as usize;
+        let tasks = [Some(task), self.task_at[position].map(|other| other as usize)];
+        let pes = [self.pes[here], self.pes[position]];
+        let then = cost.try_swap(tasks, pes);
+        if !then.is_better(worth) {
+            return None;
+        }
+        cost.keep(tasks, pes, then);
+        self.task_at.swap(here, position);
+        for (task, (at, pe)) in tasks.into_iter().zip([(position, pes[1]), (here, pes[0])]) {
+            if let Some(task) = task {
+                (self.position_of[task], self.places[task]) = (at as u32, pe);
+            }
+        }
+        self.trail.push(pes);
+        Some(then)
+    }
+}
+
+/// Swaps tasks drawn at random while that is better, until so many `tries` in a row were not.
+pub(crate) fn swap_at_random(cost: &mut impl SwapCost, board: &mut Board, dice: &mut Dice, tries: usize) {
+    let tasks = board.places.len() as u64;
+    let (mut worth, mut vain) = (cost.worth(), 0);
+    while tasks > 0 && vain < tries {
+        let task = below(dice, tasks) as usize;
+        let Some(position) = board.elsewhere(task, dice) else { return };
+        match board.swap_if_better(cost, worth, task, position) {
+            Some(better) => (worth, vain) = (better, 0),
+            None => vain += 1,
+        }
+    }
+}
