@@ -17,6 +17,7 @@
 //! - [`launcher`]: files that tell launchers of processes where ranks go;
 //! - [`poise`]: the strategy that weighs hops, loads and migrations together;
 //! - [`network`]: how long messages take on a machine's links;
+//! - [`program`]: programs that compute, send and receive, for the contention-aware mapper;
 //! - [`replay`]: what other strategies would have done at a recorded step;
 //! - [`registry`]: every strategy by name, its parameters and its help;
 //! - [`schedule`]: which strategy runs at which load-balancing step;
@@ -38,6 +39,7 @@ pub mod network;
 mod params;
 pub mod partition;
 pub mod poise;
+pub mod program;
 mod random;
 pub mod registry;
 pub mod replay;

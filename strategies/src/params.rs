@@ -138,6 +138,12 @@ impl Params {
         made
     }
 
+    /// Takes all that is left, for a maker that has found another fault.
+    pub(crate) fn forget(&mut self) {
+        let declared: Vec<&str> = self.defaults.iter().map(|(key, _)| *key).collect();
+        self.given.retain(|(key, _)| !declared.contains(&key.as_str()));
+    }
+
     /// The value of `key`, or its default, as a `T`.
     ///
     /// # Errors

@@ -12,11 +12,12 @@ use crate::balance::{
     rec_bipart, refine, refine_comm, refine_swap, rotate, tempered,
 };
 use crate::mapping::{
-    hier_topo_map, libtopomap, mcf_lb, refine_topolb, swap_lb, tmlb_min_weight, tmlb_tree_based, topocentlb,
-    topolb, treematch, treematch_const,
+    contention_lb, hier_topo_map, lee_aggarwal, libtopomap, mcf_lb, refine_topolb, swap_lb, tmlb_min_weight,
+    tmlb_tree_based, topocentlb, topolb, treematch, treematch_const,
 };
 pub use crate::params::{Param, ParamError, Params};
 use crate::poise::balancer;
+use crate::program::Model;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 /// Every strategy, in the order help lists them.
@@ -38,6 +39,8 @@ pub const ALL: &[&Named] = &[
     &refine_topolb::NAMED,
     &hier_topo_map::NAMED,
     &libtopomap::NAMED,
+    &contention_lb::NAMED,
+    &lee_aggarwal::NAMED,
     &mcf_lb::NAMED,
     &swap_lb::NAMED,
     &treematch::NAMED,
@@ -149,12 +152,32 @@ impl Strategy for Pipeline {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
+        self.run(database, |strategy, current| strategy.assign(current, topology, seed))
+    }
+
+    fn assign_program(
+        &self,
+        model: &Model,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        self.run(database, |strategy, current| strategy.assign_program(model, current, topology, seed))
+    }
+}
+
+impl Pipeline {
+    /// Asks every stage in turn, each with the placement that the one before left.
+    fn run(
+        &self,
+        database: &Database,
+        ask: impl Fn(&dyn Strategy, &Database) -> Result<Assignment, StrategyError>,
+    ) -> Result<Assignment, StrategyError> {
         let mut current = database.clone();
         let mut notes = Vec::new();
         for Choice { spec, strategy, .. } in &self.stages {
-            let answer = strategy
-                .assign(&current, topology, seed)
-                .map_err(|error| StrategyError(format!("{spec}: {error}")))?;
+            let answer =
+                ask(&**strategy, &current).map_err(|error| StrategyError(format!("{spec}: {error}")))?;
             // A later stage must be able to trust the placement it is given.
             answer.check(&current).map_err(|error| StrategyError(format!("{spec}: {error}")))?;
             for (object, pe) in current.objects.iter_mut().zip(&answer.pe_of) {

@@ -1,5 +1,6 @@
 //! What every strategy is: a pure function from a database and a machine to an assignment.
 
+use crate::program::Model;
 use crate::{Assignment, Database, Topology};
 
 /// Decides where objects go.
@@ -21,6 +22,22 @@ pub trait Strategy: Send + Sync {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError>;
+
+    /// The PE of every process of a program, of which `database` says what [`Self::assign`] goes by and `model` what
+    /// else is known: waits and phases. Strategies that make no use of these need not implement it.
+    ///
+    /// # Errors
+    /// As [`Self::assign`].
+    fn assign_program(
+        &self,
+        model: &Model,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let _ = model;
+        self.assign(database, topology, seed)
+    }
 }
 
 /// Why a strategy gave no answer: a sentence that names what was wrong and the remedy.

@@ -24,7 +24,7 @@ fn its_commands_run_as_written_one_after_the_other() {
             place.run(line).result();
             run += 1;
         } else {
-            let benches = ["hot_path", "strategies", "network", "hier_topo_map"];
+            let benches = ["hot_path", "strategies", "network", "hier_topo_map", "contention"];
             let bench = command.strip_prefix("cargo bench -p equipoise-benches --bench ");
             let is_bench = bench.is_some_and(|bench| benches.contains(&bench));
             assert!(is_bench || command == "cargo test --workspace", "what is `{command}`?");

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use equipoise_strategies::database::{Dump, End, vt};
 use equipoise_strategies::graph::{self, Graph};
+use equipoise_strategies::program::{self, Program};
 use equipoise_strategies::table::count;
+use equipoise_strategies::trace::Trace;
 
 use super::{input, output, usage};
 
@@ -13,19 +15,23 @@ use super::{input, output, usage};
 #[derive(clap::Args)]
 pub struct Args {
     /// A database (ours, in binary or JSON, Charm++ dumps, or vt's LB data), a task graph's file, or its spec;
-    /// `help` lists all kinds
+    /// `help` lists all kinds. For a .tcg: what a run wrote with --record, a trace of PICL (.trf), or a program
     #[arg(value_name = "IN", value_parser = input::graph())]
     input: String,
 
     /// What is written: .json a database in JSON, data.%p.json or data.%p.json.br vt's LB data (a file per rank),
     /// .graph METIS, .mtx Matrix Market, .csv an edge list, .grf Scotch, .mat a square matrix, .prof as of Open
-    /// MPI's monitoring, and any other name a database in binary
+    /// MPI's monitoring, .tcg a program of the greedy mapper, and any other name a database in binary
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
     /// The step of a database with several that becomes a task graph; of a database, all it shall hold
     #[arg(long, value_name = "S")]
     step: Option<u64>,
+
+    /// Seconds of a cycle of a program; a flit is a byte [default: 1e-9; of PICL 1e-6]
+    #[arg(long, value_name = "SECONDS", value_parser = cycle)]
+    cycle: Option<f64>,
 
     /// Read back what was written, and fail if it is not the same, in all that its form holds
     #[arg(long)]
@@ -34,6 +40,12 @@ pub struct Args {
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
+        if is_program(&self.output) {
+            return self.write_program();
+        }
+        if self.cycle.is_some() {
+            return Err(usage("--cycle is for programs (.tcg); leave it out".into()));
+        }
         let dump = input::steps(&self.input, self.step)?;
         let written = if graph::is_graph_file(&self.output) {
             write_graph(&self.input, &dump, &self.output, self.check)?
@@ -53,6 +65,50 @@ impl Args {
         let checked = if self.check { ", which reads back the same" } else { "" };
         output::print(&format!("{written} in {}{checked}\n", self.output.display()))
     }
+
+    /// Writes the program that the input is, or was recorded of.
+    fn write_program(&self) -> anyhow::Result<()> {
+        let program = self.program()?;
+        let name = self.output.display();
+        let text = program.text();
+        std::fs::write(&self.output, &text).map_err(|error| {
+            output::refused(&error, format!("cannot write `{name}`: {error}; name a place that is writable"))
+        })?;
+        if self.check && program::load(&self.output.to_string_lossy())? != program {
+            bail!("what `{name}` reads back as is not what was written; this is a mistake");
+        }
+        let checked = if self.check { ", which reads back the same" } else { "" };
+        let steps = count(program.steps(), "instruction");
+        output::print(&format!("a program that executes {steps} in {name}{checked}\n"))
+    }
+
+    fn program(&self) -> anyhow::Result<Program> {
+        let path = Path::new(&self.input);
+        let has =
+            |ending: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending));
+        if has("trf") {
+            let text = input::text(&format!("the trace `{}`", self.input), path)?;
+            let program = program::convert::picl(&text, self.cycle.unwrap_or(1e-6));
+            return program.map_err(|(line, reason)| anyhow!("{}:{line}: {reason}", self.input));
+        }
+        if has("tcg") || input::is_generated(&self.input) {
+            return Ok(program::load(&self.input)?);
+        }
+        let trace = Trace::read(path)?;
+        program::convert::trace(&trace, self.cycle.unwrap_or(1e-9))
+            .map_err(|reason| anyhow!("{}: {reason}", self.input))
+    }
+}
+
+/// A length of a cycle, in seconds.
+fn cycle(text: &str) -> Result<f64, &'static str> {
+    let seconds = text.parse().ok().filter(|&seconds| f64::is_finite(seconds) && seconds > 0.0);
+    seconds.ok_or("expected seconds, a number above 0")
+}
+
+/// Whether a file of that name holds a program.
+fn is_program(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tcg"))
 }
 
 /// Writes the only step of `dump` as a task graph; returns what was written.

@@ -7,16 +7,23 @@ use equipoise_strategies::cost::named::{self, Amount, Named, Placed};
 use equipoise_strategies::table::count;
 use serde::Serialize;
 
+use super::program::Tasks;
 use super::{input, metrics, output};
 use crate::Format;
 
 /// What is evaluated.
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["graph", "program"]))]
 pub struct Args {
     /// The task graph: a generator such as mesh:16x16, or a file (.graph, .mtx, .csv, .grf, .mat, .prof, or a
     /// database); `help` lists all kinds
     #[arg(long, value_name = "SPEC|FILE", value_parser = input::graph())]
-    graph: String,
+    graph: Option<String>,
+
+    /// Instead of a task graph, a program of processes that compute, send and receive: a generator such as
+    /// ring:n=16, or a file in the language of the greedy mapper (.tcg); `help` lists all kinds
+    #[arg(long, value_name = "SPEC|FILE", value_parser = input::program(), conflicts_with = "step")]
+    program: Option<String>,
 
     /// The machine, as in torus:4x4x4; `help` lists all kinds
     #[arg(long, value_name = "SPEC", value_parser = input::machine())]
@@ -42,9 +49,10 @@ pub struct Args {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let machine = &*self.topology.clone()?;
-        let database = input::graph_on(&self.graph, self.step, machine)?;
-        let mapping = input::mapping(&self.mapping, &database)?;
-        let placed = output::watched("following every message", || Placed::new(&database, machine, &mapping));
+        let tasks = Tasks::of(self.graph.as_deref(), self.program.as_deref(), self.step, machine)?;
+        let database = &tasks.database;
+        let mapping = input::mapping(&self.mapping, database)?;
+        let placed = output::watched("following every message", || tasks.placed(database, machine, &mapping));
         let is_asked_for = |cost: &&Named| {
             self.cost.iter().any(|asked| asked.name == cost.name)
                 || (self.cost.is_empty() && !cost.on_request)
@@ -54,12 +62,12 @@ impl Args {
         let is_optimal = costs.iter().any(|cost| cost.name == "mcf:optimal");
         let shares = if is_optimal { shares(&placed) } else { Vec::new() };
         let text = || {
-            let (tasks, edges) = (database.objects.len() as u64, database.edges.len() as u64);
-            let (tasks, edges) = (count(tasks, "task"), count(edges, "edge"));
+            let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
+            let (objects, edges) = (count(objects, "task"), count(edges, "edge"));
             let table = metrics::table(costs.iter().copied(), &[("", &placed)]);
             let links: String = shares.iter().take(SHOWN).map(Share::line).collect();
             let links = if links.is_empty() { links } else { format!("\nlinks to buy:\n{links}") };
-            format!("{} on {}: {tasks}, {edges}\n\n{table}{links}", self.graph, machine.spec())
+            format!("{} on {}: {objects}, {edges}\n\n{table}{links}", tasks.name, machine.spec())
         };
         if self.cost.is_empty() {
             return output::show(self.format, text, &placed.metrics);

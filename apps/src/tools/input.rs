@@ -14,7 +14,7 @@ use equipoise_strategies::files::{self, Unread};
 use equipoise_strategies::network::{self, Model};
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::topology::{self, TopologyError};
-use equipoise_strategies::{Database, Topology, graph, launcher};
+use equipoise_strategies::{Database, Topology, graph, launcher, program};
 
 use super::reproduce::{self, Figure};
 use super::{output, usage};
@@ -29,6 +29,11 @@ pub(super) struct OrHelp<P> {
 /// The parser of a task graph; it is loaded later, because its file may be broken.
 pub(super) fn graph() -> impl TypedValueParser<Value = String> {
     OrHelp { parser: StringValueParser::new(), help: graph::help }
+}
+
+/// The parser of a program; it is loaded later, because its file may be broken.
+pub(super) fn program() -> impl TypedValueParser<Value = String> {
+    OrHelp { parser: StringValueParser::new(), help: program::help }
 }
 
 /// A machine, or what is wrong with the content of a file that its spec names.

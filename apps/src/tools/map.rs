@@ -6,23 +6,30 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow};
 use equipoise_strategies::assignment::mapping_file;
 use equipoise_strategies::cost::Metrics;
-use equipoise_strategies::cost::named::{self, Placed};
+use equipoise_strategies::cost::named;
 use equipoise_strategies::launcher::Slots;
-use equipoise_strategies::registry::Choice;
+use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::table::{count, seconds};
 use equipoise_strategies::{Assignment, Database, Topology};
 use serde::Serialize;
 
+use super::program::{Tasks, Times};
 use super::{input, metrics, output};
 use crate::Format;
 
 /// What is mapped, and how.
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["graph", "program"]))]
 pub struct Args {
     /// The task graph: a generator such as mesh:16x16, or a file (.graph, .mtx, .csv, .grf, .mat, .prof, or a
     /// database); `help` lists all kinds
     #[arg(long, value_name = "SPEC|FILE", value_parser = input::graph())]
-    graph: String,
+    graph: Option<String>,
+
+    /// Instead of a task graph, a program of processes that compute, send and receive: a generator such as
+    /// ring:n=16, or a file in the language of the greedy mapper (.tcg); `help` lists all kinds
+    #[arg(long, value_name = "SPEC|FILE", value_parser = input::program(), conflicts_with = "step")]
+    program: Option<String>,
 
     /// The step of a database with several [default: the first]
     #[arg(long, value_name = "S")]
@@ -32,9 +39,9 @@ pub struct Args {
     #[arg(long, value_name = "SPEC", value_parser = input::machine())]
     topology: input::Machine,
 
-    /// The strategy that decides; `help` lists them all
-    #[arg(long, value_name = "SPEC", default_value = "PoiseLB", value_parser = input::balancer())]
-    balancer: Choice,
+    /// The strategy that decides; `help` lists them all [default: PoiseLB; for programs ContentionLB]
+    #[arg(long, value_name = "SPEC", value_parser = input::balancer())]
+    balancer: Option<Choice>,
 
     /// The allowed imbalance, max/avg - 1, of every strategy that knows one and is given none
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
@@ -79,6 +86,8 @@ struct Document<'a> {
     #[serde(flatten)]
     metrics: &'a Metrics,
     seconds: f64,
+    #[serde(flatten)]
+    times: Option<Times>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     notes: &'a [(String, f64)],
 }
@@ -86,11 +95,16 @@ struct Document<'a> {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let machine = &*self.topology.clone()?;
-        let choice = match self.imbalance {
-            Some(imbalance) => input::allow_imbalance(&self.balancer, imbalance)?,
-            None => self.balancer.clone(),
+        let tasks = Tasks::of(self.graph.as_deref(), self.program.as_deref(), self.step, machine)?;
+        let balancer = match &self.balancer {
+            Some(choice) => choice.clone(),
+            None => registry::parse(if tasks.program.is_some() { "ContentionLB" } else { "PoiseLB" }, &[])?,
         };
-        let mut database = input::graph_on(&self.graph, self.step, machine)?;
+        let choice = match self.imbalance {
+            Some(imbalance) => input::allow_imbalance(&balancer, imbalance)?,
+            None => balancer,
+        };
+        let mut database = tasks.database.clone();
         if let Some(path) = &self.initial {
             database = database.placed(&input::mapping(path, &database)?);
         }
@@ -98,7 +112,7 @@ impl Args {
             input::fix(path, &mut database)?;
         }
         let what = format!("{} places {} tasks", choice.spec, database.objects.len());
-        let (answer, took) = output::watched(&what, || self.ask(&choice, &database, machine))?;
+        let (answer, took) = output::watched(&what, || self.ask(&choice, &tasks, &database, machine))?;
         if let Some(path) = &self.output {
             mapping_file::write(path, &answer.pe_of)?;
         }
@@ -107,19 +121,21 @@ impl Args {
             output::write_launchers(&self.launcher, &slots, &answer.pe_of, self.check)?;
         }
         let mapped =
-            output::watched("following every message", || Placed::new(&database, machine, &answer.pe_of));
+            output::watched("following every message", || tasks.placed(&database, machine, &answer.pe_of));
+        let times = tasks.times(&self.topology.clone()?, &answer.pe_of)?;
         let text = || {
-            let (tasks, edges) = (database.objects.len() as u64, database.edges.len() as u64);
-            let (tasks, edges) = (count(tasks, "task"), count(edges, "edge"));
-            let heading = format!("{} on {}: {tasks}, {edges}", self.graph, machine.spec());
+            let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
+            let (objects, edges) = (count(objects, "task"), count(edges, "edge"));
+            let heading = format!("{} on {}: {objects}, {edges}", tasks.name, machine.spec());
             let start = database.placement();
-            let start = Placed::new(&database, machine, &start);
+            let start = tasks.placed(&database, machine, &start);
             let table = metrics::table(named::usual(), &[("start", &start), (&choice.spec, &mapped)]);
             let notes: String =
                 answer.notes.iter().map(|(name, value)| format!(", {name} {value}")).collect();
-            format!("{heading}\n\n{table}\n{} took {}{notes}\n", choice.spec, seconds(took))
+            let times = times.map_or_else(String::new, |times| times.to_string());
+            format!("{heading}\n\n{table}\n{times}{} took {}{notes}\n", choice.spec, seconds(took))
         };
-        let document = Document { metrics: &mapped.metrics, seconds: took, notes: &answer.notes };
+        let document = Document { metrics: &mapped.metrics, seconds: took, times, notes: &answer.notes };
         output::show(self.format, text, &document)
     }
 
@@ -127,11 +143,15 @@ impl Args {
     fn ask(
         &self,
         choice: &Choice,
+        tasks: &Tasks,
         database: &Database,
         machine: &dyn Topology,
     ) -> anyhow::Result<(Assignment, f64)> {
         let (name, begin) = (&choice.spec, Instant::now());
-        let answer = choice.strategy.assign(database, machine, self.seed);
+        let answer = match &tasks.program {
+            Some((_, model)) => choice.strategy.assign_program(model, database, machine, self.seed),
+            None => choice.strategy.assign(database, machine, self.seed),
+        };
         let took = begin.elapsed().as_secs_f64();
         let answer = answer.with_context(|| format!("{name} gave no answer"))?;
         answer.check(database).map_err(|impossible| {

@@ -14,6 +14,7 @@ use equipoise_strategies::assignment::MappingError;
 use equipoise_strategies::database::DatabaseError;
 use equipoise_strategies::graph::GraphError;
 use equipoise_strategies::launcher::LauncherError;
+use equipoise_strategies::program::ProgramError;
 use equipoise_strategies::registry::ParamError;
 use equipoise_strategies::replay::ReplayError;
 use equipoise_strategies::topology::TopologyError;
@@ -28,6 +29,7 @@ mod launcher;
 mod map;
 mod metrics;
 mod output;
+mod program;
 mod replay;
 mod reproduce;
 mod simulate;
@@ -114,6 +116,9 @@ fn is_usage(error: &anyhow::Error) -> bool {
         return error.is_of_the_request();
     }
     if let Some(error) = error.downcast_ref::<MappingError>() {
+        return error.is_of_the_request();
+    }
+    if let Some(error) = error.downcast_ref::<ProgramError>() {
         return error.is_of_the_request();
     }
     if let Some(error) = error.downcast_ref::<ReplayError>() {

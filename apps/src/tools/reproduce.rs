@@ -20,6 +20,8 @@ mod axis;
 mod balanced;
 mod chart;
 mod figure;
+mod greedy;
+mod greedy_tables;
 mod hiertopomap;
 mod hiertopomap_cases;
 mod hiertopomap_node;
@@ -67,6 +69,11 @@ const ALL: &[Figure] = &[
     treematch_kneighbor::TREEMATCH_8,
     treematch::TREEMATCH_9,
     treematch_runs::TREEMATCH_10,
+    greedy::GREEDY_3,
+    greedy::GREEDY_7,
+    greedy_tables::GREEDY_TABLE1,
+    greedy_tables::GREEDY_TABLE2,
+    greedy_tables::GREEDY_TABLE3,
     hiertopomap::HIERTOPOMAP_9,
     hiertopomap::HIERTOPOMAP_10,
     hiertopomap::HIERTOPOMAP_11,

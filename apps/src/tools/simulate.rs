@@ -1,4 +1,4 @@
-//! `equipoise simulate`: how long the messages of a mapped task graph, of a list, or of a recorded run take on a
+//! `equipoise simulate`: how long the messages of a mapped task graph, a list, a program or a recorded run take on a
 //! network.
 
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use equipoise_strategies::network::exchange::{Exchange, Traffic};
 use equipoise_strategies::network::{self, Network, batch};
+use equipoise_strategies::program::{self, Costs, Delivery};
 use equipoise_strategies::table::{count, pairs, seconds};
 use equipoise_strategies::trace::{Trace, replay};
 use equipoise_strategies::{Database, Topology, topology};
@@ -18,7 +19,7 @@ use crate::Format;
 
 /// What is simulated.
 #[derive(clap::Args)]
-#[command(group = clap::ArgGroup::new("what").required(true).args(["graph", "messages", "events"]))]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["graph", "messages", "events", "program"]))]
 pub struct Args {
     /// The task graph whose tasks exchange messages, iteration after iteration: a generator such as
     /// mesh:16x16, or a file; `help` lists all kinds. A .csv says who sends what; any other graph sends half
@@ -34,6 +35,11 @@ pub struct Args {
     /// What a run recorded with --record FILE: the same executions and messages, timed anew
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
+
+    /// A program of processes that compute, send and receive: a generator such as ring:n=16, or a file (.tcg);
+    /// `help` lists all kinds. A flit is a byte, a cycle that of wormhole, or a nanosecond
+    #[arg(long, value_name = "SPEC|FILE", value_parser = input::program(), conflicts_with_all = ["step", "iterations", "compute"])]
+    program: Option<String>,
 
     /// The machine, as in torus:4x4x4; `help` lists all kinds [default for --events: where they were
     /// recorded]
@@ -109,11 +115,14 @@ impl Args {
             };
             Place::new(topology.clone()?, network)
         };
-        let (place, what, document) = match (&self.graph, &self.messages, &self.events) {
+        let (place, what, document) = match (&self.graph, &self.messages, &self.events, &self.program) {
             (Some(graph), ..) => self.exchange(graph, given()?)?,
-            (None, Some(path), _) => batch(path, given()?)?,
-            (None, None, Some(path)) => self.replay(path)?,
-            (None, None, None) => return Err(usage("give --graph, --messages or --events".into())),
+            (None, Some(path), ..) => batch(path, given()?)?,
+            (None, None, Some(path), _) => self.replay(path)?,
+            (None, None, None, Some(program)) => self.execute(program, given()?)?,
+            (None, None, None, None) => {
+                return Err(usage("give --graph, --messages, --events or --program".into()));
+            }
         };
         let text = || {
             let heading = format!("{what} on {}, {}\n\n", place.topology.spec(), place.spec);
@@ -148,6 +157,40 @@ impl Args {
             max_link_seconds: told.max_link_seconds,
             cycles: cycles(told.seconds, &*place.network),
         };
+        Ok((place, what, document))
+    }
+
+    /// The processes of a program run; what that was, in words and numbers.
+    fn execute(&self, spec: &str, mut place: Place) -> anyhow::Result<(Place, String, Document)> {
+        let program = program::load(spec)?;
+        let (tasks, pes) = (program.tasks(), place.topology.pes());
+        let placement = match &self.mapping {
+            Some(path) => input::places(path, tasks, pes)?,
+            None if tasks <= pes => {
+                output::warn("there is no --mapping; process i runs on PE i");
+                (0..tasks as u32).collect()
+            }
+            None => {
+                return Err(usage(format!(
+                    "{spec} has {tasks} processes and there are {pes} PEs; give --mapping FILE"
+                )));
+            }
+        };
+        let what = format!("{spec}: {}", count(program.steps(), "instruction"));
+        let run = || program::execute(&program, &mut *place.network, &placement, Costs::default());
+        let told = output::watched(&what, run);
+        let cycle_seconds = place.network.cycle_seconds().unwrap_or(1e-9);
+        let took = |it: &Delivery| (it.arrived_cycle - it.sent_cycle) as f64;
+        let latency = told.deliveries.iter().map(took).sum::<f64>() / told.deliveries.len().max(1) as f64;
+        let seconds = told.cycles as f64 * cycle_seconds;
+        let document = Document {
+            seconds,
+            seconds_per_iteration: seconds,
+            mean_message_latency_seconds: latency * cycle_seconds,
+            max_link_seconds: place.network.wires().busiest().map_or(0.0, |busiest| busiest.1),
+            cycles: Some(told.cycles),
+        };
+        let what = format!("{what}, {}", count(told.deliveries.len() as u64, "message"));
         Ok((place, what, document))
     }
 

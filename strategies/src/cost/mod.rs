@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::{Database, Topology};
 
 pub mod commodities;
+pub mod contention;
 pub mod cuts;
 pub mod explain;
 mod hops;

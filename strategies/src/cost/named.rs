@@ -2,14 +2,17 @@
 //!
 //! A cost has the name of its field in a document, and is a number with its unit for a person.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
+use super::contention::{Estimate, Speeds};
 use super::mcf_optimal::{self, Optimal, Ways};
 use super::qap::{self, Metric};
 use super::{Communication, Metrics, cuts, mcf};
+use crate::program::Model;
 use crate::spelling::{nearest, suggestion};
 use crate::table::{bytes, seconds};
 use crate::{Database, Topology};
@@ -113,6 +116,12 @@ pub const ALL: &[Named] = &[
         of: |placed| placed.communication(|c| c.mean_link_bytes.map_or(Amount::Unknown, Amount::MeanBytes)),
     },
     Named {
+        name: "contention",
+        title: "estimated end, with contention",
+        of: |placed| placed.communication(|_| Amount::Seconds(placed.contention_seconds())),
+        on_request: true,
+    },
+    Named {
         name: "migrations",
         title: "objects moved",
         on_request: false,
@@ -203,6 +212,8 @@ pub struct Placed<'a> {
     pub pe_of: &'a [u32],
     /// [`Metrics::full`] of these three.
     pub metrics: Metrics,
+    /// What else is known of the objects where they are the processes of a program.
+    pub program: Option<&'a Model>,
     /// The best routing, once somebody has asked for it.
     best_routes: OnceCell<Option<Optimal>>,
 }
@@ -219,7 +230,7 @@ impl<'a> Placed<'a> {
     /// As [`Metrics::of`].
     pub fn new(database: &'a Database, topology: &'a dyn Topology, pe_of: &'a [u32]) -> Self {
         let metrics = Metrics::full(database, topology, pe_of);
-        Placed { database, topology, pe_of, metrics, best_routes: OnceCell::new() }
+        Placed { database, topology, pe_of, metrics, program: None, best_routes: OnceCell::new() }
     }
 
     /// The best routing of its messages; `None` where that would take too long to compute.
@@ -233,6 +244,29 @@ impl<'a> Placed<'a> {
         let cost = || amount(qap::cost(self.database, self.topology, self.pe_of, metric));
         let takes_all_routes = metric == Metric::Bandwidth && self.topology.pes() > qap::MAX_PES;
         self.communication(|_| if takes_all_routes { Amount::Unknown } else { cost() })
+    }
+
+    /// The same, of the processes of a program of which more is known.
+    pub fn with_program(mut self, program: Option<&'a Model>) -> Self {
+        self.program = program;
+        self
+    }
+
+    /// When the slowest PE is done by the estimate of [`super::contention`], in seconds.
+    fn contention_seconds(&self) -> f64 {
+        let made = || Model::of_database(self.database, self.topology);
+        let model = self.program.map_or_else(|| Cow::Owned(made()), Cow::Borrowed);
+        let speeds = Speeds::of(self.database, &model);
+        let mut places = self.pe_of.to_vec();
+        // Ends of edges that are PEs stay there, whatever stands here.
+        places.resize(model.tasks.len(), 0);
+        let mut estimate = Estimate::new(&model, self.topology, &speeds);
+        for (task, &pe) in places.iter().enumerate() {
+            if estimate.place_of(task).is_none() {
+                estimate.put(task, pe);
+            }
+        }
+        Model::cycles(estimate.ticks()) * model.cycle_seconds
     }
 
     /// A cost of its communication, unknown where that was not recorded.

@@ -7,7 +7,9 @@ use crate::partition::groups::{By, Grouping, Groups};
 use crate::registry::{ParamError, Params};
 use crate::{Assignment, Database, Topology};
 
+pub mod contention_lb;
 pub mod hier_topo_map;
+pub mod lee_aggarwal;
 pub mod libtopomap;
 pub mod mcf_lb;
 pub mod refine_topolb;

@@ -19,7 +19,7 @@
 //! buffer is smaller than c, the news that there is room would in truth come late, and flits with gaps.)
 //!
 //! A PE sends one message at a time, and receives one: its ports are held like links, by L flits, and the
-//! header passes them in no time. What is sent between two cycles enters at the next one. Where routes form
+//! header passes them in no time; with `ports=off` a PE may do so over all its links at once. What is sent between two cycles enters at the next one. Where routes form
 //! circles, as on a torus, links have lanes (see [`super::lanes`]); each lane moves flits as if it were alone on
 //! the link, which is optimistic where several do.
 
@@ -44,6 +44,8 @@ pub struct Wormhole {
     pub handoff_cycles: u32,
     /// Seconds of a cycle.
     pub cycle_seconds: f64,
+    /// Whether a PE sends one message at a time and receives one.
+    pub has_ports: bool,
 }
 
 pub(super) const KIND: Kind = Kind {
@@ -64,6 +66,7 @@ pub(super) const KIND: Kind = Kind {
             help: "cycles until a link that was left takes the next message",
         },
         Param { key: "cycle", default: "1e-9", help: "seconds of a cycle" },
+        Param { key: "ports", default: "on", help: "whether a PE sends and receives one message at a time" },
     ],
     make: |params| {
         Ok(Box::new(Wormhole {
@@ -75,6 +78,7 @@ pub(super) const KIND: Kind = Kind {
                 0.0 => return Err(params.bad("cycle", "0", "a cycle takes more than 0 seconds")),
                 seconds => seconds,
             },
+            has_ports: params.take_switch("ports")?,
         }))
     },
 };
@@ -195,7 +199,9 @@ impl Worms {
         worm.behind = NONE;
         worm.heads.clear();
         worm.way.clear();
-        worm.way.push(from);
+        if self.model.has_ports {
+            worm.way.push(from);
+        }
         for (link, lane) in self.route.iter().zip(&self.lanes_of_route) {
             let channel = 2 * self.pes + lane * links + link;
             if channel >= self.channels.len() {
@@ -204,7 +210,9 @@ impl Worms {
             }
             worm.way.push(channel as u32);
         }
-        worm.way.push(self.pes as u32 + to);
+        if self.model.has_ports {
+            worm.way.push(self.pes as u32 + to);
+        }
         index
     }
 
@@ -241,10 +249,11 @@ impl Worms {
         let is_there = hop as usize + 1 == body.way.len();
         if is_there {
             let arrival = self.tail(worm, hop);
+            // Before the last channel is left: with that, the worm is gone.
+            self.events.add(arrival, Event::Arrived { worm });
             for left in behind.unwrap_or(0)..=hop {
                 self.leave(worm, left);
             }
-            self.events.add(arrival, Event::Arrived { worm });
         } else {
             if let Some(left) = behind {
                 self.leave(worm, left);
@@ -280,7 +289,7 @@ impl Worms {
     fn free(&mut self, cycle: f64, worm: u32, hop: u32) {
         let way = &self.worms[worm as usize].way;
         let channel = &mut self.channels[way[hop as usize] as usize];
-        // The port into its PE is the last that a worm leaves.
+        // The last channel of its way, into its PE, is the last that a worm leaves.
         if hop as usize + 1 == way.len() {
             self.spare.push(worm);
         }

@@ -34,7 +34,14 @@ fn deliver(model: &Wormhole, machine: &str, messages: &[(u32, u32, u64)]) -> (Ve
 
 /// The model of one byte per flit and a second per cycle.
 fn model(cycles_per_hop: u32, buffer_flits: u32, handoff_cycles: u32) -> Wormhole {
-    Wormhole { flit_bytes: 1, cycles_per_hop, buffer_flits, handoff_cycles, cycle_seconds: 1.0 }
+    Wormhole {
+        flit_bytes: 1,
+        cycles_per_hop,
+        buffer_flits,
+        handoff_cycles,
+        cycle_seconds: 1.0,
+        has_ports: true,
+    }
 }
 
 #[test]

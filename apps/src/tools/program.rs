@@ -1,0 +1,94 @@
+//! What `map`, `evaluate` and `simulate` take in place of a task graph: programs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use equipoise_strategies::cost::contention::{Estimate, Speeds};
+use equipoise_strategies::cost::named::Placed;
+use equipoise_strategies::program::{self, Costs, Model, OVERLAP, Program};
+use equipoise_strategies::{Database, Topology};
+use serde::Serialize;
+
+use super::{input, output, usage};
+
+/// A task graph or a program, on the PEs of a machine.
+pub(super) struct Tasks {
+    /// What it is called, for a person.
+    pub(super) name: String,
+    /// What strategies see of it.
+    pub(super) database: Database,
+    /// The program and its model, if it is one.
+    pub(super) program: Option<(Program, Model)>,
+}
+
+impl Tasks {
+    /// Those of `program`, or else of `graph`; the command line has one of them.
+    pub(super) fn of(
+        graph: Option<&str>,
+        program: Option<&str>,
+        step: Option<u64>,
+        machine: &dyn Topology,
+    ) -> anyhow::Result<Tasks> {
+        match (program, graph) {
+            (Some(spec), _) => {
+                let program = program::load(spec)?;
+                let model = output::watched("running it with nothing in its way", || {
+                    Model::of(&program, Costs::default(), OVERLAP)
+                })?;
+                // No machine has more PEs than fit.
+                let database = model.database(machine.pes() as u32);
+                Ok(Tasks { name: spec.into(), database, program: Some((program, model)) })
+            }
+            (None, Some(graph)) => {
+                let database = input::graph_on(graph, step, machine)?;
+                Ok(Tasks { name: graph.into(), database, program: None })
+            }
+            (None, None) => Err(usage("give --graph or --program".into())),
+        }
+    }
+
+    /// A placement of `database`, which are these tasks, with all that costs are taken from.
+    pub(super) fn placed<'a>(
+        &'a self,
+        database: &'a Database,
+        machine: &'a dyn Topology,
+        pe_of: &'a [u32],
+    ) -> Placed<'a> {
+        let program = self.program.as_ref().map(|(_, model)| model);
+        Placed::new(database, machine, pe_of).with_program(program)
+    }
+
+    /// When the program is over on a placement, if it is a program, and the machine can be simulated.
+    pub(super) fn times(&self, machine: &Arc<dyn Topology>, pe_of: &[u32]) -> anyhow::Result<Option<Times>> {
+        let Some((program, model)) = &self.program else { return Ok(None) };
+        let estimated = Estimate::of(model, &**machine, &Speeds::default(), pe_of);
+        let run = output::watched("simulating it flit by flit", || {
+            program::execute_on(program, machine, pe_of, Costs::default())
+        });
+        match run {
+            Ok(run) => {
+                Ok(Some(Times { estimated_cycles: Model::cycles(estimated), completion_cycles: run.cycles }))
+            }
+            Err(refusal) => {
+                output::warn(&format!("its end cannot be simulated: {refusal}"));
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// When a program is over, in cycles.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Times {
+    /// By the estimate F of the greedy mapper.
+    pub(super) estimated_cycles: f64,
+    /// By simulation of every message.
+    pub(super) completion_cycles: u64,
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Times { estimated_cycles, completion_cycles } = self;
+        writeln!(f, "over after {completion_cycles} cycles, estimated {estimated_cycles:.0}")
+    }
+}

@@ -1,0 +1,296 @@
+//! Figures 3 and 7 of the paper on the contention-aware greedy mapper: how good its estimate is, and how fast it maps.
+//!
+//! G. De Petris, R. Perego, "A new mapping heuristic for last generation multicomputers" (report C94-09, 1994), sections 4.1 and
+//! 5.3. The paper has a largest error of 5.8 % and a mean of 1.7 % for 40 random graphs with seven partners per task and a byte
+//! every eight cycles, and maps 400 tasks in less than 25 seconds.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use equipoise_strategies::cost::contention::{Estimate, Speeds};
+use equipoise_strategies::mapping::contention_lb::{ContentionLb, map};
+use equipoise_strategies::program::{Costs, Model, OVERLAP, Program, execute_on, generate};
+use equipoise_strategies::{Topology, topology};
+
+use super::axis::Axis;
+use super::chart::{Chart, Series};
+use super::figure::{Criterion, Figure, FigureResult, Options};
+use super::rows::{Cell, Rows};
+
+/// Figure 3.
+pub(super) const GREEDY_3: Figure = Figure {
+    name: "greedy-3",
+    title: "The estimate F and the simulated end of random programs on random places of a mesh",
+    paper: "De Petris, Perego 1994, figure 3",
+    takes: "two minutes",
+    notes: "The paper does not say how long messages are, nor what a send and a receive cost (here 10 cycles each, which F \
+            knows). What F does not see is the same number of cycles for short messages as for long ones, so its error \
+            falls with their length. `overlap` is the part of their latency from which on messages share a phase.\n",
+    run: errors,
+};
+
+/// Figure 7.
+pub(super) const GREEDY_7: Figure = Figure {
+    name: "greedy-7",
+    title: "Time to map a program on the smallest square mesh",
+    paper: "De Petris, Perego 1994, figure 7",
+    takes: "10 seconds",
+    notes: "The theory is P l a log a in the worst case and P l a in the best, for P phases, l links and a channels, and has \
+            the measured time of the most tasks. Ours grows more slowly than both: a placement visits the phases of the \
+            task's own channels only, and P grows with the tasks.\n",
+    run: times,
+};
+
+/// The end of a program in cycles.
+pub(super) fn cycles(
+    program: &Program,
+    machine: &Arc<dyn Topology>,
+    places: &[u32],
+    costs: Costs,
+) -> anyhow::Result<u64> {
+    Ok(execute_on(program, machine, places, costs)?.cycles)
+}
+
+/// Where the greedy mapper puts a program.
+pub(super) fn mapped(model: &Model, machine: &dyn Topology, seed: u64) -> anyhow::Result<Vec<u32>> {
+    let all: Vec<u32> = (0..machine.pes() as u32).collect();
+    Ok(map(model, machine, &Speeds::default(), &all, &ContentionLb::default(), seed)?.places)
+}
+
+/// The smallest square mesh with a PE for every task.
+fn square(tasks: usize) -> anyhow::Result<Arc<dyn Topology>> {
+    let side = (1..).find(|side| side * side >= tasks).unwrap_or(tasks);
+    Ok(topology::parse(&format!("mesh:{side}x{side}"))?)
+}
+
+/// The programs of figure 3, and when messages share a phase.
+#[derive(Clone, Copy)]
+struct Setting {
+    iterations: u64,
+    flits: u64,
+    overlap: f64,
+}
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} iterations, {} flits", self.iterations, self.flits)
+    }
+}
+
+/// What came of a setting: simulated ends and estimates, in cycles, and phases on average.
+struct Errors {
+    setting: Setting,
+    ends: Vec<(f64, f64)>,
+    phases: f64,
+}
+
+impl Errors {
+    fn of(setting: Setting, graphs: u64, seed: u64) -> anyhow::Result<Errors> {
+        let Setting { iterations, flits, overlap } = setting;
+        let (mut ends, mut phases) = (Vec::new(), 0);
+        for graph in 0..graphs {
+            let tasks = 4 + (graph * 196 / (graphs - 1).max(1)) as usize;
+            let from = seed.wrapping_add(graph);
+            let program = generate::known(&format!(
+                "random:n={tasks},iterations={iterations},flits={flits},seed={from}"
+            ));
+            let machine = square(tasks)?;
+            let places = generate::permutation(machine.pes(), from)[..tasks].to_vec();
+            let model = Model::of(&program, Costs::default(), overlap)?;
+            let estimate = Model::cycles(Estimate::of(&model, &*machine, &Speeds::default(), &places));
+            ends.push((cycles(&program, &machine, &places, Costs::default())? as f64, estimate));
+            phases += model.phases.len();
+        }
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Ok(Errors { setting, ends, phases: phases as f64 / graphs as f64 })
+    }
+
+    fn relative(&self) -> impl Iterator<Item = f64> {
+        self.ends.iter().map(|(end, estimate)| estimate / end - 1.0)
+    }
+
+    fn mean(&self) -> f64 {
+        self.relative().map(f64::abs).sum::<f64>() / self.ends.len() as f64
+    }
+
+    fn max(&self) -> f64 {
+        self.relative().map(f64::abs).fold(0.0, f64::max)
+    }
+
+    fn bias(&self) -> f64 {
+        self.relative().sum::<f64>() / self.ends.len() as f64
+    }
+}
+
+fn errors(options: &Options) -> anyhow::Result<FigureResult> {
+    let setting = |iterations, flits, overlap| Setting { iterations, flits, overlap };
+    let mut settings = vec![setting(10, 64, OVERLAP), setting(1, 16, OVERLAP)];
+    if !options.small {
+        let more = [(10, 16), (1, 64), (20, 64), (1, 256), (10, 256)];
+        settings.extend(more.map(|(iterations, flits)| setting(iterations, flits, OVERLAP)));
+        settings.extend([setting(10, 64, 0.25), setting(10, 64, 0.75)]);
+    }
+    let graphs = if options.small { 5 } else { 40 };
+    let all = options.sweep(settings, |setting| Errors::of(setting, graphs, options.seed))?;
+    let mut rows = Rows::new([
+        ("iterations", "iterations"),
+        ("flits", "flits"),
+        ("overlap", "overlap"),
+        ("mean_error", "mean error"),
+        ("max_error", "largest"),
+        ("bias", "bias"),
+        ("phases", "phases"),
+        ("paper_mean_error", "paper: mean"),
+        ("paper_max_error", "largest"),
+    ]);
+    for errors in &all {
+        rows.push([
+            Cell::Count(errors.setting.iterations),
+            Cell::Count(errors.setting.flits),
+            Cell::Number(errors.setting.overlap),
+            Cell::Number(errors.mean()),
+            Cell::Number(errors.max()),
+            Cell::Number(errors.bias()),
+            Cell::Number(errors.phases),
+            Cell::Number(0.017),
+            Cell::Number(0.058),
+        ]);
+    }
+    let shown = &all[0];
+    let points =
+        |of: fn(&(f64, f64)) -> f64| (1..).map(f64::from).zip(shown.ends.iter().map(of)).collect::<Vec<_>>();
+    let chart = Chart {
+        x: Axis::linear("program, by its end"),
+        y: Axis::linear("cycles"),
+        series: vec![
+            Series::measured("simulated", points(|ends| ends.0)),
+            Series::measured("estimated", points(|ends| ends.1)),
+        ],
+    };
+    let long = || all.iter().filter(|it| it.setting.flits >= 64 && it.setting.iterations >= 10);
+    let percent = |part: f64, errors: &&Errors| format!("{:.2} % with {}", 100.0 * part, errors.setting);
+    let criteria = vec![
+        Criterion::every(
+            "where messages are long, the mean error is at most 1.7 %",
+            long(),
+            |errors| 0.017 - errors.mean(),
+            |errors| percent(errors.mean(), errors),
+        ),
+        Criterion::every(
+            "where messages are long, the largest error is at most 5.8 %",
+            long(),
+            |errors| 0.058 - errors.max(),
+            |errors| percent(errors.max(), errors),
+        ),
+    ];
+    Ok(FigureResult { rows, chart, criteria })
+}
+
+/// How long a program took to map, and what the theory goes by.
+struct Timed {
+    kind: &'static str,
+    tasks: usize,
+    seconds: f64,
+    /// P l a, and with log a.
+    best: f64,
+    worst: f64,
+}
+
+fn timed(kind: &'static str, side: usize, seed: u64) -> anyhow::Result<Timed> {
+    let tasks = side * side;
+    let program = generate::known(&match kind {
+        MESHES => format!("mesh:sizes={side}x{side},iterations=1"),
+        _ => format!("random:n={tasks},degree=5.5,iterations=1,seed={seed}"),
+    });
+    let machine = square(tasks)?;
+    let model = Model::of(&program, Costs::default(), OVERLAP)?;
+    let mut seconds = f64::INFINITY;
+    for _ in 0..3 {
+        let begin = Instant::now();
+        mapped(&model, &*machine, seed)?;
+        seconds = seconds.min(begin.elapsed().as_secs_f64());
+    }
+    let channels = model.channels.len() as f64;
+    let best = model.phases.len() as f64 * machine.links() as f64 * channels;
+    Ok(Timed { kind, tasks, seconds, best, worst: best * channels.log2() })
+}
+
+const MESHES: &str = "meshes";
+const RANDOM: &str = "random";
+
+/// The exponent of a number in the tasks: the slope of the logarithms, by least squares.
+fn exponent(timed: &[&Timed], of: impl Fn(&Timed) -> f64) -> f64 {
+    let points: Vec<(f64, f64)> = timed.iter().map(|it| ((it.tasks as f64).ln(), of(it).ln())).collect();
+    let count = points.len() as f64;
+    let mean = points.iter().fold((0.0, 0.0), |sum, it| (sum.0 + it.0 / count, sum.1 + it.1 / count));
+    let slope = points.iter().map(|it| (it.0 - mean.0) * (it.1 - mean.1)).sum::<f64>();
+    slope / points.iter().map(|it| (it.0 - mean.0).powi(2)).sum::<f64>()
+}
+
+fn times(options: &Options) -> anyhow::Result<FigureResult> {
+    let sides = options.choose(&[10, 12, 15, 17, 20], &[5, 8]);
+    let of = |kind| options.sweep(sides.iter().copied(), |side| timed(kind, side, options.seed));
+    let all: Vec<Timed> = of(MESHES)?.into_iter().chain(of(RANDOM)?).collect();
+    let mut rows = Rows::new([
+        ("programs", "programs"),
+        ("tasks", "tasks"),
+        ("seconds", "s"),
+        ("best_case_operations", "P l a"),
+        ("worst_case_operations", "P l a log a"),
+    ]);
+    for it in &all {
+        rows.push([
+            Cell::Text(it.kind.into()),
+            Cell::Count(it.tasks as u64),
+            Cell::Number(it.seconds),
+            Cell::Number(it.best),
+            Cell::Number(it.worst),
+        ]);
+    }
+    let (mut series, mut criteria) = (Vec::new(), Vec::new());
+    for kind in [MESHES, RANDOM] {
+        let of_kind: Vec<&Timed> = all.iter().filter(|it| it.kind == kind).collect();
+        let Some(last) = of_kind.last() else { continue };
+        let scaled = |of: fn(&Timed) -> f64| {
+            let points = of_kind.iter().map(move |it| (it.tasks as f64, of(it) / of(last) * last.seconds));
+            points.collect::<Vec<_>>()
+        };
+        series.push(Series::measured(kind, scaled(|it| it.seconds)));
+        series.push(Series::theory(format!("{kind}, best case"), scaled(|it| it.best)));
+        series.push(Series::theory(format!("{kind}, worst case"), scaled(|it| it.worst)));
+        let [seconds, worst] = [exponent(&of_kind, |it| it.seconds), exponent(&of_kind, |it| it.worst)];
+        criteria.push(Criterion::new(
+            format!("{kind}: time grows at most as in the worst case"),
+            format!("tasks^{seconds:.2}, the worst case tasks^{worst:.2}"),
+            seconds <= worst,
+        ));
+    }
+    criteria.push(Criterion::every(
+        "every program is mapped in less than 1 s (paper: 25 s)",
+        &all,
+        |it| 1.0 - it.seconds,
+        |it| format!("{:.3} s for {} tasks, {}", it.seconds, it.tasks, it.kind),
+    ));
+    let chart = Chart { x: Axis::log("tasks"), y: Axis::log("seconds"), series };
+    Ok(FigureResult { rows, chart, criteria })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponents_are_slopes_of_logarithms() {
+        let timed = |tasks: usize| Timed {
+            kind: MESHES,
+            tasks,
+            seconds: 3.0 * (tasks as f64).powf(1.5),
+            best: 1.0,
+            worst: 1.0,
+        };
+        let all = [timed(4), timed(10), timed(50)];
+        let all: Vec<&Timed> = all.iter().collect();
+        assert!((exponent(&all, |it| it.seconds) - 1.5).abs() < 1e-9);
+        assert!(exponent(&all, |it| it.best).abs() < 1e-9);
+    }
+}

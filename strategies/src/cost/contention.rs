@@ -1,0 +1,376 @@
+//! The contention-aware estimate F of when a mapped program is over.
+//!
+//! G. De Petris, R. Perego, "A new mapping heuristic for last generation multicomputers" (1994), section 4. With m(i)
+//! the PE of task i, d the distance, and the quantities of a [`Model`]:
+//!
+//! ```text
+//! F(m) = max over PEs n of R(m, n)                                                             (2)
+//! R(m, n) = sum over i on n of (w_i + q_i)                                                     (3)
+//!         + sum over j on n and i elsewhere of m_ij (d(m(i), m(j)) - 1)                        (4)
+//!         - sum over i and j on n of min(m_ij l_ij, q_ij)                                      (5)
+//!         + sum over j on n, i elsewhere and phases h of
+//!             (sum over (s,t) in S^h(i,j) but (i,j) of l_st) / (2 |S^h(i,j)|)                  (9)
+//! ```
+//!
+//! The interference class S^h(i,j) holds the channels of phase h that may delay (i,j): those whose way shares a
+//! directed link with its own, with theirs, and so on. Equation (9) is taken literally: it is not multiplied by
+//! the number of messages, and is charged to the receiver. Channels between tasks on one PE are in no class. Tasks
+//! that have no place yet contribute nothing.
+//!
+//! Classes are trees of a union-find by size over the channels of each phase, which are joined where a way crosses a
+//! link that another has crossed; nothing is compressed, so that placing a task can be undone. The members of a class
+//! are a ring of successors, and two rings become one by an exchange of successors.
+//!
+//! All numbers are whole ticks; the delay of each channel is rounded down to one by itself. So F of a placement does
+//! not depend on how it came about.
+
+use crate::Topology;
+use crate::program::Model;
+
+mod machine;
+
+pub use machine::Speeds;
+
+/// No place, no link's user, no successor.
+const NONE: u32 = u32::MAX;
+
+/// F of a partial placement that grows and shrinks.
+pub struct Estimate<'a> {
+    model: &'a Model,
+    topology: &'a dyn Topology,
+    speeds: &'a Speeds,
+    place: Vec<u32>,
+    /// By task, where its channels begin in `channels_of`; a channel stands at both its ends.
+    starts: Vec<u32>,
+    channels_of: Vec<u32>,
+    /// A channel's uses, one for each of its phases, are `first_use[channel]..first_use[channel + 1]`.
+    first_use: Vec<u32>,
+    phase_of: Vec<u32>,
+    channel_of: Vec<u32>,
+    /// By phase and link: a use whose way crosses it.
+    user: Vec<u32>,
+    parent: Vec<u32>,
+    next: Vec<u32>,
+    /// Of roots: how many uses the class has, and the ticks of their lengths.
+    size: Vec<u32>,
+    length: Vec<i64>,
+    /// What equation (9) charges for each use.
+    delay: Vec<i64>,
+    /// Of each PE: equations (3) to (6), and equation (10).
+    without_contention: Vec<i64>,
+    with_contention: Vec<i64>,
+    sum: i64,
+    /// How many tasks each PE has, and how many PEs have some.
+    tasks_on: Vec<u32>,
+    occupied: usize,
+    placed: usize,
+    log: Vec<Change>,
+    touched: Vec<u32>,
+    route: Vec<usize>,
+}
+
+/// What was done, to be undone in reverse.
+enum Change {
+    /// A task was placed.
+    Place { task: u32 },
+    /// Ticks were added to a PE, without and with contention.
+    Add { pe: u32, base: i64, all: i64 },
+    /// A link got its user.
+    User { at: u32 },
+    /// The class of `child` joined that of `parent`, by an exchange of the successors of these two.
+    Join { child: u32, parent: u32 },
+    /// The delay of a use was another.
+    Delay { of: u32, before: i64 },
+}
+
+/// A place in the history of an [`Estimate`] to go back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(usize);
+
+impl<'a> Estimate<'a> {
+    /// Nothing is placed but the tasks that stay where they are.
+    pub fn new(model: &'a Model, topology: &'a dyn Topology, speeds: &'a Speeds) -> Self {
+        let (tasks, channels) = (model.tasks.len(), model.channels.len());
+        let mut starts = vec![0u32; tasks + 1];
+        for channel in &model.channels {
+            starts[channel.from as usize + 1] += 1;
+            starts[channel.to as usize + 1] += 1;
+        }
+        (0..tasks).for_each(|task| starts[task + 1] += starts[task]);
+        let mut at = starts.clone();
+        let mut channels_of = vec![0; 2 * channels];
+        for (channel, number) in model.channels.iter().zip(0..) {
+            for end in [channel.from, channel.to] {
+                channels_of[at[end as usize] as usize] = number;
+                at[end as usize] += 1;
+            }
+        }
+        let mut first_use = vec![0u32; channels + 1];
+        model.phases.iter().flatten().for_each(|&channel| first_use[channel as usize + 1] += 1);
+        (0..channels).for_each(|channel| first_use[channel + 1] += first_use[channel]);
+        let uses = first_use[channels] as usize;
+        let (mut phase_of, mut channel_of, mut at) = (vec![0; uses], vec![0; uses], first_use.clone());
+        for (phase, number) in model.phases.iter().zip(0..) {
+            for &channel in phase {
+                let of = &mut at[channel as usize];
+                (phase_of[*of as usize], channel_of[*of as usize]) = (number, channel);
+                *of += 1;
+            }
+        }
+        let base = speeds.background_ticks(topology.pes());
+        let mut estimate = Estimate {
+            model,
+            topology,
+            speeds,
+            place: vec![NONE; tasks],
+            starts,
+            channels_of,
+            first_use,
+            phase_of,
+            channel_of,
+            user: vec![NONE; model.phases.len() * topology.links()],
+            parent: (0..uses as u32).collect(),
+            next: (0..uses as u32).collect(),
+            size: vec![1; uses],
+            length: vec![0; uses],
+            delay: vec![0; uses],
+            sum: base.iter().sum(),
+            with_contention: base.clone(),
+            without_contention: base,
+            tasks_on: vec![0; topology.pes()],
+            occupied: 0,
+            placed: 0,
+            log: Vec::new(),
+            touched: Vec::new(),
+            route: Vec::new(),
+        };
+        for (task, it) in model.tasks.iter().enumerate() {
+            if let Some(pe) = it.stays_on {
+                estimate.put(task, pe);
+            }
+        }
+        estimate.settle();
+        estimate
+    }
+
+    /// F of a whole placement: when the slowest PE is done, in ticks.
+    ///
+    /// # Panics
+    /// When the placement is shorter than the tasks that may be moved, or a PE is unknown.
+    pub fn of(model: &Model, topology: &dyn Topology, speeds: &Speeds, placement: &[u32]) -> i64 {
+        let mut estimate = Estimate::new(model, topology, speeds);
+        for (task, it) in model.tasks.iter().enumerate() {
+            if it.stays_on.is_none() {
+                estimate.put(task, placement[task]);
+            }
+        }
+        estimate.ticks()
+    }
+
+    /// The PE of a task, if it has one.
+    pub fn place_of(&self, task: usize) -> Option<u32> {
+        Some(self.place[task]).filter(|&pe| pe != NONE)
+    }
+
+    /// F, equations (2) and (10): the largest R of all PEs, in ticks.
+    pub fn ticks(&self) -> i64 {
+        self.with_contention.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The sum of R over all PEs (section 5.2), in ticks.
+    pub fn summed_ticks(&self) -> i64 {
+        self.sum
+    }
+
+    /// Of each PE, R without contention (equation 6), in ticks.
+    pub fn without_contention(&self) -> &[i64] {
+        &self.without_contention
+    }
+
+    /// How many tasks each PE has.
+    pub fn tasks_on(&self) -> &[u32] {
+        &self.tasks_on
+    }
+
+    /// How many tasks have a place, and how many PEs have a task.
+    pub fn used(&self) -> (usize, usize) {
+        (self.placed, self.occupied)
+    }
+
+    /// The channels of a task, as numbers in [`Model::channels`].
+    pub fn channels_of(&self, task: usize) -> &[u32] {
+        &self.channels_of[self.starts[task] as usize..self.starts[task + 1] as usize]
+    }
+
+    /// Whether the way of some channel, in some phase, crosses a link.
+    pub fn is_link_used(&self, link: usize) -> bool {
+        let links = self.topology.links();
+        (0..self.model.phases.len()).any(|phase| self.user[phase * links + link] != NONE)
+    }
+
+    /// Now, to come back to.
+    pub fn mark(&self) -> Mark {
+        Mark(self.log.len())
+    }
+
+    /// All that was done since `mark` is undone.
+    pub fn undo(&mut self, mark: Mark) {
+        while self.log.len() > mark.0 {
+            match self.log.pop().expect("it is longer than the mark") {
+                Change::Place { task } => {
+                    let pe = std::mem::replace(&mut self.place[task as usize], NONE) as usize;
+                    self.tasks_on[pe] -= 1;
+                    self.occupied -= usize::from(self.tasks_on[pe] == 0);
+                    self.placed -= 1;
+                }
+                Change::Add { pe, base, all } => {
+                    self.without_contention[pe as usize] -= base;
+                    self.with_contention[pe as usize] -= all;
+                    self.sum -= all;
+                }
+                Change::User { at } => self.user[at as usize] = NONE,
+                Change::Join { child, parent } => {
+                    self.next.swap(child as usize, parent as usize);
+                    self.parent[child as usize] = child;
+                    self.size[parent as usize] -= self.size[child as usize];
+                    self.length[parent as usize] -= self.length[child as usize];
+                }
+                Change::Delay { of, before } => self.delay[of as usize] = before,
+            }
+        }
+    }
+
+    /// Everything up to now is for good: nothing before can be undone.
+    pub fn settle(&mut self) {
+        self.log.clear();
+    }
+
+    /// Puts a task without a place on a PE.
+    ///
+    /// # Panics
+    /// When it has a place, or the PE is unknown.
+    pub fn put(&mut self, task: usize, pe: u32) {
+        assert_eq!(self.place[task], NONE, "task {task} has a place");
+        self.place[task] = pe;
+        self.tasks_on[pe as usize] += 1;
+        self.occupied += usize::from(self.tasks_on[pe as usize] == 1);
+        self.placed += 1;
+        self.log.push(Change::Place { task: task as u32 });
+        let ticks = self.ticks_of(task, pe);
+        self.add(pe, ticks, ticks);
+        for at in self.starts[task]..self.starts[task + 1] {
+            let number = self.channels_of[at as usize];
+            let channel = &self.model.channels[number as usize];
+            let (from, to) = (self.place[channel.from as usize], self.place[channel.to as usize]);
+            if from == NONE || to == NONE {
+                continue;
+            }
+            let ticks = self.travel_ticks(number, self.topology.distance(from as usize, to as usize));
+            self.add(to, ticks, ticks);
+            if from != to {
+                self.cross(number, from, to);
+            }
+        }
+        self.delay_touched();
+    }
+
+    /// Equation (3): what a task works and waits on a PE, in ticks.
+    pub fn ticks_of(&self, task: usize, pe: u32) -> i64 {
+        let it = &self.model.tasks[task];
+        self.speeds.work_ticks(it.work_ticks, pe) + it.wait_ticks
+    }
+
+    /// Equations (4) and (5) of a channel over that distance.
+    pub(crate) fn travel_ticks(&self, channel: u32, distance: u32) -> i64 {
+        let channel = &self.model.channels[channel as usize];
+        match distance {
+            0 => {
+                let all = i128::from(channel.messages) * i128::from(channel.flit_ticks);
+                -(all.min(i128::from(channel.wait_ticks)) as i64)
+            }
+            _ => channel.messages as i64 * i64::from(distance - 1) * Model::TICKS,
+        }
+    }
+
+    fn add(&mut self, pe: u32, base: i64, all: i64) {
+        if base != 0 || all != 0 {
+            self.without_contention[pe as usize] += base;
+            self.with_contention[pe as usize] += all;
+            self.sum += all;
+            self.log.push(Change::Add { pe, base, all });
+        }
+    }
+
+    /// A channel between PEs takes its way in each of its phases, and joins the classes it meets.
+    fn cross(&mut self, channel: u32, from: u32, to: u32) {
+        let mut route = std::mem::take(&mut self.route);
+        route.clear();
+        self.topology.route(from as usize, to as usize, &mut route);
+        let links = self.topology.links();
+        for of in self.first_use[channel as usize]..self.first_use[channel as usize + 1] {
+            self.length[of as usize] = self.model.channels[channel as usize].flit_ticks;
+            for &link in &route {
+                let at = self.phase_of[of as usize] as usize * links + link;
+                match self.user[at] {
+                    NONE => {
+                        self.user[at] = of;
+                        self.log.push(Change::User { at: at as u32 });
+                    }
+                    other => self.join(of, other),
+                }
+            }
+            self.touched.push(of);
+        }
+        self.route = route;
+    }
+
+    fn root(&self, mut of: u32) -> u32 {
+        while self.parent[of as usize] != of {
+            of = self.parent[of as usize];
+        }
+        of
+    }
+
+    fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.root(a), self.root(b));
+        if a == b {
+            return;
+        }
+        let is_larger = self.size[a as usize] >= self.size[b as usize];
+        let (parent, child) = if is_larger { (a, b) } else { (b, a) };
+        self.parent[child as usize] = parent;
+        self.size[parent as usize] += self.size[child as usize];
+        self.length[parent as usize] += self.length[child as usize];
+        self.next.swap(child as usize, parent as usize);
+        self.log.push(Change::Join { child, parent });
+    }
+
+    /// Equation (9) anew for the classes that have new members.
+    fn delay_touched(&mut self) {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.iter_mut().for_each(|of| *of = self.root(*of));
+        touched.sort_unstable();
+        touched.dedup();
+        for root in touched.drain(..) {
+            let (size, length) = (i64::from(self.size[root as usize]), self.length[root as usize]);
+            let mut of = root;
+            loop {
+                let channel = &self.model.channels[self.channel_of[of as usize] as usize];
+                let delay = (length - channel.flit_ticks) / (2 * size);
+                let before = std::mem::replace(&mut self.delay[of as usize], delay);
+                if before != delay {
+                    self.log.push(Change::Delay { of, before });
+                    self.add(self.place[channel.to as usize], 0, delay - before);
+                }
+                of = self.next[of as usize];
+                if of == root {
+                    break;
+                }
+            }
+        }
+        self.touched = touched;
+    }
+}
+
+#[cfg(test)]
+mod tests;

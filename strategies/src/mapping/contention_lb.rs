@@ -1,0 +1,278 @@
+//! `ContentionLB`: the greedy mapper driven by an estimate of completion times with network contention.
+//!
+//! G. De Petris, R. Perego, "A new mapping heuristic for last generation multicomputers" (report C94-09, 1994), figures 4
+//! and 5; the estimates F and F' are those of [`crate::cost::contention`]. Where the paper leaves something open:
+//!
+//! - *Select_First_Pair*: the centres of both graphs, that is where the sum of distances is least; the task graph is taken
+//!   without weights and directions. Ties go to the lowest number. Where objects stay, they are mapped first, and
+//!   there is no first pair.
+//! - *Select_Task*: of the tasks with a mapped partner, the one with most; of several, the one with most tasks nearer
+//!   than a quarter of both diameters; of these, the one that has had a mapped partner for longest (so that a ring grows
+//!   at both ends in turn, and they meet). Where none
+//!   has a mapped partner, one is drawn at random. Above [`MAX_SEARCHED`] tasks, distances in the task graph are not
+//!   computed: its centre is the task with most partners, and ties go to the task with more.
+//! - *F'* is the largest R without contention (equation 6) when the task is added; of equals, the one with the lesser sum
+//!   of R over all PEs comes first, then the lower PE. With `usage=on`, while there are more tasks than PEs
+//!   and the tasks per used PE are fewer than T/N, used PEs come before all others (the usage-factor rule; off unless asked
+//!   for: the paper gains 5 % by it on random programs, and here it costs 6 %). While there
+//!   is a PE for each task, none are shared, unless `share=on` lets F decide: F, which is a maximum over PEs, sees
+//!   nothing wrong in tasks that get in each other's way on a PE that is not the last one to be done, and a reduction in
+//!   a tree then takes half as long again.
+//! - *s* = (2n+1) |C(t)| PEs are judged by F, on a grid of n dimensions (3 on what is no grid), and all of them for a
+//!   task without a mapped partner.
+//! - *Similar values* of F are those within the fraction `similar` of the least: 0, since a hop more is less than a
+//!   hundredth of F in any program that computes more than it sends.
+//! - Of these, those with the least sum of R go on. (In the paper this comes after the look-ahead; but F, a maximum, says
+//!   nothing of tasks that are early anyway, and these then go far from their partners.)
+//! - *Look-ahead*: for each partner c of the task that has no place but mapped partners c', d(j, m(c')) and the links of
+//!   path(j, m(c')) that some channel uses are added up; those of path(m(c'), j) too where both cross the same PE in
+//!   between, as they do along one dimension. Channels of the task itself, on that PE, count.
+//! - Then the difference between the partners of the task that have no place and the free neighbors of the PE (ours:
+//!   no PE is left alone behind); then that between the degrees of tasks nearer than g, added up, and of PEs (g is
+//!   a quarter of both diameters, at least 2: so a grid is put where it fits); then the smallest box that holds all used
+//!   PEs (of coordinates; wrapping is not seen); then the lower PE.
+//! - *Memory*: with `memory`, a PE takes no task beyond so many bytes. Where a task fits nowhere, the last decision is taken
+//!   back, its next best candidate tried, and so on, at most [`MAX_BACKTRACKS`] times.
+//!
+//! Of a database, all edges are one phase and loads are work (see [`Model::of_database`]); of a program
+//! (`equipoise map --program`) phases and waits are known. O(P l a log a) in the worst case, for l links, a channels and
+//! P phases.
+
+use crate::cost::contention::{Estimate, Speeds};
+use crate::program::Model;
+use crate::registry::{Named, Param, ParamError, Params};
+use crate::strategy::check;
+use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+
+mod choice;
+mod host;
+mod tasks;
+
+use choice::Chooser;
+use host::Host;
+use tasks::Tasks;
+
+/// The most tasks between all of which distances are computed.
+pub const MAX_SEARCHED: usize = 8192;
+
+/// How often a decision is taken back before the mapper gives up.
+pub const MAX_BACKTRACKS: usize = 100_000;
+
+/// `ContentionLB` for the registry.
+pub const NAMED: Named = Named {
+    name: "ContentionLB",
+    aliases: &[],
+    help: "Places task after task where a program is estimated to be over first, with waits, distances and contention \
+           for links (De Petris, Perego 1994). For programs (map --program); needs no groups, so it is slow for many \
+           objects.",
+    params: &[
+        Param {
+            key: "similar",
+            default: "0",
+            help: "estimates within this part of the least count as equal",
+        },
+        Param {
+            key: "look_ahead",
+            default: "on",
+            help: "whether equals are told apart by where partners may go",
+        },
+        Param {
+            key: "share",
+            default: "off",
+            help: "whether tasks may share a PE where there is one for each",
+        },
+        Param {
+            key: "usage",
+            default: "off",
+            help: "whether used PEs are favored, when tasks outnumber PEs, until they have the mean of tasks",
+        },
+        Param { key: "memory", default: "none", help: "bytes that the tasks of a PE may need" },
+    ],
+    needs_communication: true,
+    make: |params: &mut Params| {
+        Ok(Box::new(ContentionLb {
+            similar: fraction(params, "similar")?,
+            look_ahead: params.take_switch("look_ahead")?,
+            share: params.take_switch("share")?,
+            usage: params.take_switch("usage")?,
+            memory_bytes: match params.take::<String>("memory")?.as_str() {
+                "none" => None,
+                text => match text.parse() {
+                    Ok(bytes) => Some(bytes),
+                    Err(_) => {
+                        return Err(params.bad("memory", text, "expected a number of bytes, or `none`"));
+                    }
+                },
+            },
+        }))
+    },
+};
+
+fn fraction(params: &mut Params, key: &str) -> Result<f64, ParamError> {
+    let value: f64 = params.take(key)?;
+    match (0.0..=1.0).contains(&value) {
+        true => Ok(value),
+        false => Err(params.bad(key, &value.to_string(), "expected a number from 0 to 1")),
+    }
+}
+
+/// The greedy mapper.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContentionLb {
+    /// The part of the least estimate within which others are similar.
+    pub similar: f64,
+    /// Whether similar ones are told apart by the look-ahead.
+    pub look_ahead: bool,
+    /// Whether tasks may share a PE where there is one for each.
+    pub share: bool,
+    /// Whether the usage-factor rule holds.
+    pub usage: bool,
+    /// The memory of a PE.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Default for ContentionLb {
+    fn default() -> Self {
+        ContentionLb { similar: 0.0, look_ahead: true, share: false, usage: false, memory_bytes: None }
+    }
+}
+
+impl Strategy for ContentionLb {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let model = Model::of_database(database, topology);
+        self.assign_program(&model, database, topology, seed)
+    }
+
+    fn assign_program(
+        &self,
+        model: &Model,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let available = check(database, topology)?;
+        let speeds = Speeds::of(database, model);
+        let mut model = model.clone();
+        for (task, object) in model.tasks.iter_mut().zip(&database.objects) {
+            task.stays_on = (!object.migratable).then_some(object.pe);
+        }
+        let mapped = map(&model, topology, &speeds, &available, self, seed)?;
+        let mut pe_of = mapped.places;
+        pe_of.truncate(database.objects.len());
+        let notes = match mapped.backtracks {
+            0 => Vec::new(),
+            number => vec![("backtracks".into(), number as f64)],
+        };
+        Ok(Assignment { pe_of, notes })
+    }
+}
+
+/// What the mapper made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// The PE of every task of the model.
+    pub places: Vec<u32>,
+    /// How often a decision was taken back.
+    pub backtracks: usize,
+}
+
+/// A decision: the task, where the estimate was before, and what is left to try, best last.
+struct Decision {
+    task: usize,
+    mark: crate::cost::contention::Mark,
+    others: Vec<u32>,
+}
+
+/// Places every task of `model` on one of the PEs `available`, which are ascending; those that stay are there already.
+///
+/// # Errors
+/// When the memory of the PEs does not hold the tasks, or no way was found to put them there.
+pub fn map(
+    model: &Model,
+    topology: &dyn Topology,
+    speeds: &Speeds,
+    available: &[u32],
+    config: &ContentionLb,
+    seed: u64,
+) -> Result<Mapped, StrategyError> {
+    fits(model, available, config)?;
+    let mut estimate = Estimate::new(model, topology, speeds);
+    let host = Host::new(topology, available);
+    let mut tasks = Tasks::new(model, host.diameter, seed);
+    let mut chooser = Chooser::new(model, topology, &host, config, tasks.radius());
+    let mut decisions: Vec<Decision> = Vec::new();
+    let (mut backtracks, is_bounded) = (0, config.memory_bytes.is_some());
+    if tasks.all_free() {
+        // The first pair, of which there is no alternative unless it is the memory that decides.
+        if let Some(task) = tasks.centre() {
+            let mut others = if is_bounded { available.to_vec() } else { Vec::new() };
+            others.retain(|&pe| pe != host.centre && chooser.has_room(task, pe));
+            let mark = estimate.mark();
+            estimate.put(task, host.centre);
+            chooser.took(task, host.centre);
+            tasks.map(task);
+            decisions.push(Decision { task, mark, others });
+        }
+    }
+    while let Some(task) = tasks.next() {
+        let mut candidates = chooser.choose(&mut estimate, &tasks, task);
+        let mut task = task;
+        // Back to the last decision that has something left to try.
+        while candidates.is_empty() {
+            backtracks += 1;
+            let Some(last) = decisions.pop().filter(|_| backtracks <= MAX_BACKTRACKS) else {
+                return Err(StrategyError(format!(
+                    "ContentionLB found no way to put all tasks into memories of {} bytes after taking {backtracks} \
+                     decisions back; allow more memory",
+                    config.memory_bytes.unwrap_or(0)
+                )));
+            };
+            if let Some(pe) = estimate.place_of(last.task) {
+                chooser.gave_back(last.task, pe);
+            }
+            estimate.undo(last.mark);
+            tasks.unmap(last.task);
+            (task, candidates) = (last.task, last.others);
+        }
+        let Some(pe) = candidates.pop() else { continue };
+        let mark = estimate.mark();
+        estimate.put(task, pe);
+        chooser.took(task, pe);
+        tasks.map(task);
+        match is_bounded {
+            true => decisions.push(Decision { task, mark, others: candidates }),
+            false => estimate.settle(),
+        }
+    }
+    let place = |task| estimate.place_of(task).expect("every task was placed");
+    Ok(Mapped { places: (0..model.tasks.len()).map(place).collect(), backtracks })
+}
+
+/// Whether the memory of the PEs may hold the tasks at all.
+fn fits(model: &Model, available: &[u32], config: &ContentionLb) -> Result<(), StrategyError> {
+    let Some(bytes) = config.memory_bytes else { return Ok(()) };
+    let needs = |task: &crate::program::Task| u128::from(task.memory_bytes.unwrap_or(0));
+    let all: u128 = model.tasks.iter().filter(|task| task.stays_on.is_none()).map(needs).sum();
+    let room = u128::from(bytes) * available.len() as u128;
+    if all > room {
+        return Err(StrategyError(format!(
+            "the tasks need {all} bytes, and {} PEs with {bytes} each have {room}; allow more memory",
+            available.len()
+        )));
+    }
+    let largest = model.tasks.iter().enumerate().max_by_key(|(_, task)| needs(task));
+    match largest.map(|(number, task)| (number, needs(task))) {
+        Some((number, needed)) if needed > u128::from(bytes) => Err(StrategyError(format!(
+            "task {number} needs {needed} bytes, and a PE has {bytes}; allow more memory"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,303 @@
+//! Select_Pair: the PE of a task, in two steps.
+
+use super::ContentionLb;
+use super::host::Host;
+use super::tasks::Tasks;
+use crate::Topology;
+use crate::cost::contention::Estimate;
+use crate::program::Model;
+
+/// Chooses PEs, with what it needs for that from one time to the next.
+pub(super) struct Chooser<'a> {
+    model: &'a Model,
+    topology: &'a dyn Topology,
+    host: &'a Host,
+    config: &'a ContentionLb,
+    /// By PE: the degrees around it.
+    degrees_around: Vec<u64>,
+    /// By PE: how many PEs one hop away have no task.
+    free_neighbors: Vec<u64>,
+    /// By PE: how many tasks it has, and the bytes that these need.
+    tasks: Vec<u32>,
+    memory: Vec<u64>,
+    /// By dimension: the first and last coordinate of used PEs.
+    corners: Vec<(u32, u32)>,
+    row: Vec<u32>,
+    route: Vec<usize>,
+    scores: Vec<Score>,
+    /// PEs by what they are without the task, for the largest of the others.
+    largest: Vec<u32>,
+}
+
+/// F' of a candidate: what is compared first comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Score {
+    /// Whether it comes after those that have tasks.
+    is_free: bool,
+    largest: i64,
+    sum: i64,
+    pe: u32,
+}
+
+/// A candidate that was judged by F.
+struct Judged {
+    pe: u32,
+    ticks: i64,
+    /// The criteria for similar values, in order: the sum of R, the look-ahead, neighbors, degrees, and the box.
+    criteria: (i64, u64, u64, u64, u64),
+}
+
+impl<'a> Chooser<'a> {
+    pub(super) fn new(
+        model: &'a Model,
+        topology: &'a dyn Topology,
+        host: &'a Host,
+        config: &'a ContentionLb,
+        radius: u32,
+    ) -> Self {
+        let pes = topology.pes();
+        let corners = vec![(u32::MAX, 0); host.position(host.centre).len()];
+        let mut chooser = Chooser {
+            model,
+            topology,
+            host,
+            config,
+            degrees_around: host.degrees_around(topology, radius),
+            free_neighbors: host.degree.clone(),
+            tasks: vec![0; pes],
+            memory: vec![0; pes],
+            corners,
+            row: vec![0; pes],
+            route: Vec::new(),
+            scores: Vec::new(),
+            largest: Vec::new(),
+        };
+        for (task, it) in model.tasks.iter().enumerate() {
+            if let Some(pe) = it.stays_on {
+                chooser.took(task, pe);
+            }
+        }
+        chooser
+    }
+
+    /// Whether the memory of a PE holds one more task.
+    pub(super) fn has_room(&self, task: usize, pe: u32) -> bool {
+        let needed = self.model.tasks[task].memory_bytes.unwrap_or(0);
+        self.config
+            .memory_bytes
+            .is_none_or(|most| self.memory[pe as usize].checked_add(needed).is_some_and(|sum| sum <= most))
+    }
+
+    /// A task was put on a PE.
+    pub(super) fn took(&mut self, task: usize, pe: u32) {
+        let memory = &mut self.memory[pe as usize];
+        *memory = memory.saturating_add(self.model.tasks[task].memory_bytes.unwrap_or(0));
+        for (corner, &at) in self.corners.iter_mut().zip(self.host.position(pe)) {
+            *corner = (corner.0.min(at), corner.1.max(at));
+        }
+        self.tasks[pe as usize] += 1;
+        if self.tasks[pe as usize] == 1 {
+            self.neighbors(pe, |free| *free = free.saturating_sub(1));
+        }
+    }
+
+    /// Changes the count of free neighbors of all PEs one hop from this one.
+    fn neighbors(&mut self, pe: u32, change: impl Fn(&mut u64)) {
+        self.topology.distances_from(pe as usize, &mut self.row);
+        for (free, _) in self.free_neighbors.iter_mut().zip(&self.row).filter(|(_, distance)| **distance == 1)
+        {
+            change(free);
+        }
+    }
+
+    /// A task was taken from a PE. (The box of used PEs stays as large as it was.)
+    pub(super) fn gave_back(&mut self, task: usize, pe: u32) {
+        let memory = &mut self.memory[pe as usize];
+        *memory = memory.saturating_sub(self.model.tasks[task].memory_bytes.unwrap_or(0));
+        self.tasks[pe as usize] -= 1;
+        if self.tasks[pe as usize] == 0 {
+            self.neighbors(pe, |free| *free += 1);
+        }
+    }
+
+    /// The PEs that may take a task, the best one last; only that one, unless there is a bound on memory.
+    pub(super) fn choose(&mut self, estimate: &mut Estimate, tasks: &Tasks, task: usize) -> Vec<u32> {
+        self.score(estimate, tasks, task);
+        let partners = tasks.mapped_partners(task);
+        let judged = match partners {
+            0 => self.scores.len(),
+            _ => ((2 * self.host.dimensions + 1) * partners).min(self.scores.len()),
+        };
+        if judged == 0 {
+            return Vec::new();
+        }
+        if judged < self.scores.len() {
+            self.scores.select_nth_unstable(judged);
+        }
+        let mut first: Vec<Score> = self.scores[..judged].to_vec();
+        first.sort_unstable();
+        let best = self.judge(estimate, tasks, task, &first);
+        if self.config.memory_bytes.is_none() {
+            return vec![best];
+        }
+        self.scores.sort_unstable();
+        let mut candidates: Vec<u32> =
+            self.scores.iter().rev().map(|score| score.pe).filter(|&pe| pe != best).collect();
+        candidates.push(best);
+        candidates
+    }
+
+    /// Step one: F' of every PE that may take the task.
+    fn score(&mut self, estimate: &Estimate, tasks: &Tasks, task: usize) {
+        let base = estimate.without_contention();
+        // The partners' PEs, and what the task receives and sends there by distance.
+        let mut ends: Vec<u32> =
+            tasks.partners(task).iter().filter_map(|&it| estimate.place_of(it as usize)).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let pes = self.host.available.len();
+        let (mut own, mut theirs) = (vec![0i64; pes], vec![0i64; ends.len() * pes]);
+        for &number in estimate.channels_of(task) {
+            let channel = &self.model.channels[number as usize];
+            let receives = channel.to as usize == task;
+            let partner = if receives { channel.from } else { channel.to };
+            let Some(place) = estimate.place_of(partner as usize) else { continue };
+            self.topology.distances_from(place as usize, &mut self.row);
+            let at = ends.binary_search(&place).expect("it is an end");
+            let sums = if receives { &mut own[..] } else { &mut theirs[at * pes..(at + 1) * pes] };
+            for (sum, &pe) in sums.iter_mut().zip(&self.host.available) {
+                *sum += estimate.travel_ticks(number, self.row[pe as usize]);
+            }
+        }
+        // The largest PEs, as many as there must be one among them that the task does not change.
+        self.largest.clear();
+        self.largest.extend(0..base.len() as u32);
+        let enough = (ends.len() + 2).min(base.len());
+        let key = |&pe: &u32| (std::cmp::Reverse(base[pe as usize]), pe);
+        if enough < base.len() {
+            self.largest.select_nth_unstable_by_key(enough - 1, key);
+        }
+        self.largest.truncate(enough);
+        self.largest.sort_unstable_by_key(key);
+        let total: i64 = base.iter().sum();
+        self.scores.clear();
+        for (position, &pe) in self.host.available.iter().enumerate() {
+            if !self.has_room(task, pe) {
+                continue;
+            }
+            let mut sum = total + estimate.ticks_of(task, pe) + own[position];
+            let mut here = base[pe as usize] + estimate.ticks_of(task, pe) + own[position];
+            let mut largest = i64::MIN;
+            for (at, &end) in ends.iter().enumerate() {
+                let more = theirs[at * pes + position];
+                sum += more;
+                if end == pe {
+                    here += more;
+                } else {
+                    largest = largest.max(base[end as usize] + more);
+                }
+            }
+            let is_changed = |other: u32| other == pe || ends.binary_search(&other).is_ok();
+            if let Some(&other) = self.largest.iter().find(|&&other| !is_changed(other)) {
+                largest = largest.max(base[other as usize]);
+            }
+            self.scores.push(Score { is_free: false, largest: largest.max(here), sum, pe });
+        }
+        if self.model.tasks.len() <= self.host.available.len() {
+            let is_free = |score: &Score| estimate.tasks_on()[score.pe as usize] == 0;
+            if !self.config.share && self.scores.iter().any(is_free) {
+                self.scores.retain(is_free);
+            }
+        } else if self.config.usage {
+            self.favor_used(estimate);
+        }
+    }
+
+    /// The usage-factor rule: while the tasks per used PE are fewer than they will be on average, used PEs come first.
+    fn favor_used(&mut self, estimate: &Estimate) {
+        let (all, pes) = (self.model.tasks.len() as u128, self.host.available.len() as u128);
+        let (placed, occupied) = estimate.used();
+        if (placed as u128) * pes < all * occupied as u128 {
+            for score in &mut self.scores {
+                score.is_free = estimate.tasks_on()[score.pe as usize] == 0;
+            }
+        }
+    }
+
+    /// Step two: the best of these by F, and of similar ones by the other criteria.
+    fn judge(&mut self, estimate: &mut Estimate, tasks: &Tasks, task: usize, first: &[Score]) -> u32 {
+        let mut judged: Vec<Judged> = Vec::with_capacity(first.len());
+        let mut least = i64::MAX;
+        for &Score { pe, .. } in first {
+            let mark = estimate.mark();
+            estimate.put(task, pe);
+            let ticks = estimate.ticks();
+            least = least.min(ticks);
+            let limit = self.limit(least);
+            if ticks <= limit {
+                let around = tasks.degrees_around(task);
+                let apart = around.map_or(0, |it| it.abs_diff(self.degrees_around[pe as usize]));
+                let left = (tasks.partners(task).len() - tasks.mapped_partners(task)) as u64;
+                let free = left.abs_diff(self.free_neighbors[pe as usize]);
+                let criteria = (estimate.summed_ticks(), 0, free, apart, self.volume(pe));
+                judged.push(Judged { pe, ticks, criteria });
+            }
+            estimate.undo(mark);
+        }
+        let limit = self.limit(least);
+        judged.retain(|it| it.ticks <= limit);
+        let sum = judged.iter().map(|it| it.criteria.0).min();
+        judged.retain(|it| Some(it.criteria.0) == sum);
+        if self.config.look_ahead && judged.len() > 1 {
+            for it in &mut judged {
+                let mark = estimate.mark();
+                estimate.put(task, it.pe);
+                it.criteria.1 = self.look_ahead(estimate, tasks, task, it.pe);
+                estimate.undo(mark);
+            }
+        }
+        let best = judged.iter().min_by_key(|it| (it.criteria, it.pe));
+        best.map_or(first[0].pe, |it| it.pe)
+    }
+
+    /// The largest estimate that is similar to the least one.
+    fn limit(&self, least: i64) -> i64 {
+        least.saturating_add((least.max(0) as f64 * self.config.similar) as i64)
+    }
+
+    /// What the partners of the task that come next will have to cross, if it is on that PE, where it is.
+    fn look_ahead(&mut self, estimate: &Estimate, tasks: &Tasks, task: usize, pe: u32) -> u64 {
+        let mut cost = 0;
+        for &partner in tasks.partners(task).iter().filter(|&&it| !tasks.is_mapped(it as usize)) {
+            for &other in tasks.partners(partner as usize) {
+                // The task itself has no distance to where it is.
+                let Some(place) = estimate.place_of(other as usize).filter(|_| other as usize != task) else {
+                    continue;
+                };
+                cost += u64::from(self.topology.distance(pe as usize, place as usize));
+                cost += self.used_links(estimate, pe, place);
+                if self.host.is_one_line(pe, place) {
+                    cost += self.used_links(estimate, place, pe);
+                }
+            }
+        }
+        cost
+    }
+
+    /// How many links from one PE to another some channel uses.
+    fn used_links(&mut self, estimate: &Estimate, from: u32, to: u32) -> u64 {
+        self.route.clear();
+        self.topology.route(from as usize, to as usize, &mut self.route);
+        self.route.iter().filter(|&&link| estimate.is_link_used(link)).count() as u64
+    }
+
+    /// How many PEs are in the box of all used ones and this one; 0 where there are no coordinates.
+    fn volume(&self, pe: u32) -> u64 {
+        let sides = self.corners.iter().zip(self.host.position(pe));
+        let side = |(corner, &at): (&(u32, u32), &u32)| u64::from(corner.1.max(at) - corner.0.min(at)) + 1;
+        match self.corners.is_empty() {
+            true => 0,
+            false => sides.map(side).product(),
+        }
+    }
+}

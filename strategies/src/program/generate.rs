@@ -1,0 +1,274 @@
+//! Programs by formula: those of the experiments of De Petris and Perego (1994, sections 4 to 6).
+//!
+//! A spec is the generator's name, a colon, and `key=value` separated by commas; what is left out has a default.
+//! Whose originals cannot be had (the traces of ParaGraph, the graphs of Lee and Aggarwal) are synthesised after what
+//! the papers say of them. Flits are bytes.
+
+use std::fmt::Write as _;
+
+use super::{Instruction, MAX_AMOUNT, MAX_PROCESSES, Process, Program, Statement};
+use crate::params::{Param, Params};
+use crate::random::shuffle;
+use crate::spelling::{nearest, suggestion};
+
+mod collective;
+mod paragraph;
+mod random;
+mod regular;
+
+/// A kind of program as a spec names it.
+pub struct Generator {
+    /// What a spec begins with, before the colon.
+    pub name: &'static str,
+    /// What the processes do.
+    pub help: &'static str,
+    /// The keys it takes.
+    pub params: &'static [Param],
+    make: fn(&mut Keys) -> Result<Program, String>,
+}
+
+/// Every generator, in the order help lists them.
+pub const ALL: &[Generator] = &[
+    random::RANDOM,
+    random::PHASED,
+    regular::RING,
+    regular::MESH,
+    collective::BUTTERFLY,
+    collective::TREE,
+    paragraph::CHOL,
+    paragraph::FFT,
+    paragraph::FLOPS,
+    paragraph::MATRIX,
+    paragraph::SORT,
+    paragraph::SPARSE,
+];
+
+const N: Param = Param { key: "n", default: "16", help: "processes" };
+const FLITS: Param = Param { key: "flits", default: "64", help: "flits of a message" };
+const ITERATIONS: Param = Param { key: "iterations", default: "10", help: "how often all is done" };
+const WORK: Param = Param { key: "work", default: "512", help: "cycles a process computes each time" };
+const SEED: Param = Param { key: "seed", default: "0", help: "where everything random comes from" };
+
+/// The keys of a spec, taken one by one.
+struct Keys<'a>(&'a mut Params);
+
+impl Keys<'_> {
+    fn number(&mut self, key: &str, least: u64, most: u64) -> Result<u64, String> {
+        let number: u64 = self.0.take(key).map_err(|error| error.to_string())?;
+        match (least..=most).contains(&number) {
+            true => Ok(number),
+            false => Err(format!("{key}={number}: expected {least} to {most}")),
+        }
+    }
+
+    fn ratio(&mut self, key: &str, most: f64) -> Result<f64, String> {
+        let number: f64 = self.0.take(key).map_err(|error| error.to_string())?;
+        match (0.0..=most).contains(&number) {
+            true => Ok(number),
+            false => Err(format!("{key}={number}: expected a number from 0 to {most}")),
+        }
+    }
+
+    fn processes(&mut self, least: usize) -> Result<usize, String> {
+        Ok(self.number("n", least as u64, MAX_PROCESSES as u64)? as usize)
+    }
+
+    /// The processes and the dimensions of the cube that they are.
+    fn cube(&mut self) -> Result<(usize, u32), String> {
+        let n = self.processes(2)?;
+        match n.is_power_of_two() {
+            true => Ok((n, n.ilog2())),
+            false => Err(format!("n={n}: expected a power of two")),
+        }
+    }
+
+    fn flits(&mut self) -> Result<u64, String> {
+        self.number("flits", 1, 1 << 30)
+    }
+
+    fn work(&mut self) -> Result<u64, String> {
+        self.number("work", 0, MAX_AMOUNT)
+    }
+
+    fn iterations(&mut self) -> Result<u64, String> {
+        self.number("iterations", 1, 1 << 20)
+    }
+
+    fn seed(&mut self) -> Result<u64, String> {
+        self.number("seed", 0, u64::MAX)
+    }
+
+    fn sizes(&mut self, key: &str) -> Result<Vec<usize>, String> {
+        let text: String = self.0.take(key).map_err(|error| error.to_string())?;
+        let sizes: Option<Vec<usize>> = text.split('x').map(|size| size.parse().ok()).collect();
+        let count = |sizes: &Vec<usize>| sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
+        let fits = |sizes: &Vec<usize>| count(sizes).is_some_and(|n| (1..=MAX_PROCESSES).contains(&n));
+        sizes.filter(fits).ok_or_else(|| {
+            format!(
+                "{key}={text}: expected sizes such as 16x16 with at most {MAX_PROCESSES} processes in all"
+            )
+        })
+    }
+}
+
+/// The program of the generator `name` with the keys `rest`.
+pub(super) fn make(name: &str, rest: &str) -> Result<Program, String> {
+    let Some(generator) = ALL.iter().find(|generator| generator.name == name) else {
+        let names: Vec<&str> = ALL.iter().map(|generator| generator.name).collect();
+        let (meant, known) = (suggestion(&nearest(name, &names)), names.join(", "));
+        return Err(format!("there is no generator and no file of that name{meant}; known are {known}"));
+    };
+    let mut made = None;
+    let served = Params::serve(generator.name, generator.params, rest, |params| {
+        let result = (generator.make)(&mut Keys(params));
+        params.forget();
+        made = Some(result);
+        Ok(())
+    });
+    served.map_err(|error| error.to_string())?;
+    let program = made.unwrap_or_else(|| Err("nothing was made".into()))?;
+    program.check().map_err(|mistake| mistake.to_string())?;
+    Ok(program)
+}
+
+/// The program of a spec such as `ring:n=16`, which the caller knows to be right.
+///
+/// # Panics
+/// When there is no such generator, or it refuses.
+pub fn known(spec: &str) -> Program {
+    let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    make(name, rest).unwrap_or_else(|reason| panic!("`{spec}`: {reason}"))
+}
+
+/// What a person can write where a program is asked for: every generator.
+pub fn help() -> String {
+    let mut text = String::new();
+    for generator in ALL {
+        let _ = writeln!(text, "{}:key=value,key=value\n    {}", generator.name, generator.help);
+        for Param { key, default, help } in generator.params {
+            let _ = writeln!(text, "    {key}={default}: {help}");
+        }
+    }
+    text
+}
+
+/// The same program with its processes renumbered: process `i` becomes `number_of[i]`.
+///
+/// # Panics
+/// When `number_of` is no permutation of the processes.
+pub fn renumbered(program: &Program, number_of: &[u32]) -> Program {
+    assert_eq!(program.tasks(), number_of.len(), "a number for every process");
+    let mut processes = vec![None; program.tasks()];
+    for (process, &number) in program.processes.iter().zip(number_of) {
+        let mut process = process.clone();
+        rename(&mut process.body, number_of);
+        processes[number as usize] = Some(process);
+    }
+    Program::new(processes.into_iter().map(|process| process.expect("a permutation")).collect())
+}
+
+fn rename(body: &mut [Statement], number_of: &[u32]) {
+    for statement in body {
+        match &mut statement.instruction {
+            Instruction::Send { to: other, .. } | Instruction::Receive { from: other, .. } => {
+                *other = number_of[*other as usize];
+            }
+            Instruction::Repeat { body, .. } => rename(body, number_of),
+            Instruction::IntOp(_) => {}
+        }
+    }
+}
+
+/// The numbers below `count` in an order drawn from `seed`.
+pub fn permutation(count: usize, seed: u64) -> Vec<u32> {
+    let mut numbers: Vec<u32> = (0..count as u32).collect();
+    shuffle(&mut crate::random::generator(seed, 0x7e47), &mut numbers);
+    numbers
+}
+
+/// What processes do, as it is put together.
+struct Bodies(Vec<Vec<Statement>>);
+
+impl Bodies {
+    fn new(count: usize) -> Self {
+        Bodies(vec![Vec::new(); count])
+    }
+
+    fn work(&mut self, process: usize, cycles: u64) {
+        if cycles > 0 {
+            self.0[process].push(Instruction::IntOp(cycles).anywhere());
+        }
+    }
+
+    fn send(&mut self, from: usize, to: usize, flits: u64) {
+        self.0[from].push(Instruction::Send { to: to as u32, flits }.anywhere());
+    }
+
+    fn receive(&mut self, to: usize, from: usize, flits: u64) {
+        self.0[to].push(Instruction::Receive { from: from as u32, flits }.anywhere());
+    }
+
+    /// All processes of `pairs` (sender, receiver, flits) send, each in their order, and then receive.
+    fn exchange(&mut self, pairs: &[(usize, usize, u64)]) {
+        for &(from, to, flits) in pairs {
+            self.send(from, to, flits);
+        }
+        for &(from, to, flits) in pairs {
+            self.receive(to, from, flits);
+        }
+    }
+
+    /// The program in which every process does this `iterations` times.
+    fn repeated(self, iterations: u64) -> Program {
+        let body = |body: Vec<Statement>| match (iterations, body.is_empty()) {
+            (1, _) | (_, true) => body,
+            (times, false) => vec![Instruction::Repeat { times, body }.anywhere()],
+        };
+        let process = |it| Process { memory_bytes: None, body: body(it), line: 0 };
+        Program::new(self.0.into_iter().map(process).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    #[test]
+    fn every_generator_makes_a_program_that_comes_to_an_end() {
+        for generator in ALL {
+            let program = make(generator.name, "").expect(generator.name);
+            assert!(program.tasks() >= 2, "{}", generator.name);
+            assert_eq!(parse(&program.text()), Ok(program), "{}", generator.name);
+            assert!(help().contains(&format!("{}:", generator.name)));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_spec_is_said() {
+        for (name, rest, expected) in [
+            ("rong", "n=4", "did you mean `ring`?"),
+            ("ring", "n=1", "n=1: expected 2 to 4096"),
+            ("ring", "n=x", "not understood"),
+            ("ring", "size=4", "ring takes no `size`"),
+            ("butterfly", "n=6", "expected a power of two"),
+            ("mesh", "sizes=4y4", "expected sizes such as 16x16"),
+            ("ring", "flits=0", "flits=0: expected 1 to"),
+        ] {
+            let error = make(name, rest).expect_err(expected);
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_renumbered_program_is_the_same_one_elsewhere() {
+        let program = known("random:n=9,degree=3,iterations=2");
+        let order = permutation(9, 3);
+        let mut back = vec![0; 9];
+        order.iter().zip(0..).for_each(|(&number, i)| back[number as usize] = i);
+        let there = renumbered(&program, &order);
+        assert_ne!(there, program);
+        assert_eq!(there.check(), Ok(()));
+        assert_eq!(renumbered(&there, &back), program);
+    }
+}

@@ -1,0 +1,215 @@
+//! Traces of PICL, the Portable Instrumented Communication Library, as ParaGraph shows them.
+//!
+//! G. A. Geist, M. T. Heath, B. W. Peyton, P. H. Worley, "A user's guide to PICL" (ORNL/TM-11616, 1990): a record a line,
+//! numbers only, or words before them:
+//!
+//! ```text
+//! 4 0 1200 3 5 17 256
+//! send clock 0 1200 node 3 to 5 type 17 lth 256
+//! ```
+//!
+//! The kind of the record, seconds and microseconds of the clock, the node, and what belongs to the kind. Of these, send
+//! (4), recv (6), recv_blocking (7) and recv_waking (8) are messages; every other is a time at which the node was
+//! busy. (The later format of ORNL/TM-12125, whose records begin with negative numbers, is not read.)
+
+use super::Program;
+use super::convert::{Act, program};
+
+/// The kinds of records, from 1.
+const KINDS: [&str; 22] = [
+    "trace_start",
+    "open",
+    "load",
+    "send",
+    "probe",
+    "recv",
+    "recv_blocking",
+    "recv_waking",
+    "message",
+    "sync",
+    "compstats",
+    "commstats",
+    "close",
+    "trace_level",
+    "trace_mark",
+    "trace_message",
+    "trace_stop",
+    "trace_flush",
+    "trace_exit",
+    "block_begin",
+    "block_end",
+    "trace_marks",
+];
+
+const SEND: usize = 4;
+const RECEIVE: usize = 6;
+const BLOCKING: usize = 7;
+const WAKING: usize = 8;
+
+/// The most nodes: what has a higher number, or a negative one, is the host, which is left out with its messages.
+const MAX_NODES: i64 = super::MAX_PROCESSES as i64;
+
+/// A record.
+struct Record {
+    microseconds: i64,
+    kind: usize,
+    /// The other node and the bytes, of messages.
+    message: (i64, u64),
+}
+
+/// The program of a trace in the format of PICL: a process per node. Microseconds that a node was busy are cycles of
+/// `cycle_seconds`, bytes are flits.
+///
+/// # Errors
+/// The number of the first line that is wrong, from 1, and a sentence that says what.
+pub fn picl(text: &str, cycle_seconds: f64) -> Result<Program, (usize, String)> {
+    let mut nodes: Vec<Vec<Record>> = Vec::new();
+    let mut last = 1;
+    for (number, line) in (1..).zip(text.lines()) {
+        last = number;
+        let Some((node, record)) = record(line).map_err(|reason| (number, reason))? else { continue };
+        let Ok(id) = usize::try_from(node) else { continue };
+        if node >= MAX_NODES {
+            continue;
+        }
+        if nodes.len() <= id {
+            nodes.resize_with(id + 1, Vec::new);
+        }
+        nodes[id].push(record);
+    }
+    let count = nodes.len() as i64;
+    let is_node = |node: i64| (0..count).contains(&node);
+    let mut acts = Vec::with_capacity(nodes.len());
+    for (id, mut records) in (0..).zip(nodes) {
+        records.sort_by_key(|record| record.microseconds);
+        let (mut doing, mut since) = (Vec::new(), None);
+        for Record { microseconds, kind, message: (other, bytes) } in records {
+            // It was idle only until it woke.
+            if let Some(since) = since.filter(|_| kind != WAKING) {
+                doing.push(Act::Work((microseconds - since) as f64 * 1e-6 / cycle_seconds));
+            }
+            since = Some(microseconds);
+            let is_other = is_node(other) && other != id;
+            match kind {
+                SEND if is_other => doing.push(Act::Send(other as u32, bytes)),
+                RECEIVE | WAKING if is_other => doing.push(Act::Receive(other as u32)),
+                _ => {}
+            }
+        }
+        acts.push(doing);
+    }
+    program(acts).map_err(|reason| (last, reason))
+}
+
+/// The node and the record of a line, if it has one.
+fn record(line: &str) -> Result<Option<(i64, Record)>, String> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let Some(first) = words.first() else { return Ok(None) };
+    let is_name = |word: &str| word.starts_with(|c: char| c.is_ascii_alphabetic());
+    let kind = match KINDS.iter().position(|kind| kind == first) {
+        Some(at) => at + 1,
+        None => match first.parse() {
+            Ok(kind) if (1..=KINDS.len()).contains(&kind) => kind,
+            Ok(_) => {
+                return Err(format!("there is no kind {first} of records; known are 1 to {}", KINDS.len()));
+            }
+            Err(_) if first.starts_with('-') => {
+                return Err(
+                    "this is the later format of PICL (ORNL/TM-12125); only the one of 1990 is read".into()
+                );
+            }
+            Err(_) => {
+                return Err(format!("there is no kind `{first}` of records; known are {}", KINDS.join(", ")));
+            }
+        },
+    };
+    // Words between the numbers say what these are, in the same order.
+    let mut numbers = Vec::with_capacity(words.len());
+    let is_message = [SEND, RECEIVE, BLOCKING, WAKING].contains(&kind);
+    for word in words[1..].iter().filter(|word| !is_name(word)) {
+        match word.parse::<i64>() {
+            Ok(number) => numbers.push(number),
+            // Marks may end in anything.
+            Err(_) if numbers.len() >= 3 && !is_message => break,
+            Err(_) => return Err(format!("expected a whole number, found `{word}`")),
+        }
+    }
+    let &[seconds, microseconds, node, ref rest @ ..] = numbers.as_slice() else {
+        return Err(format!("expected seconds, microseconds and a node after `{first}`"));
+    };
+    let message = match (kind, rest) {
+        (SEND | RECEIVE | WAKING, &[other, _, bytes, ..]) => match u64::try_from(bytes) {
+            Ok(bytes) => (other, bytes),
+            Err(_) => return Err(format!("a message has {bytes} bytes; expected at least 0")),
+        },
+        (SEND | RECEIVE | WAKING, _) => {
+            return Err(format!("expected a node, a type and a length of the message of `{first}`"));
+        }
+        _ => (-1, 0),
+    };
+    let in_time =
+        seconds.checked_mul(1_000_000).and_then(|it| it.checked_add(microseconds)).filter(|&it| it >= 0);
+    let Some(microseconds) = in_time else {
+        return Err(format!("the time {seconds} s {microseconds} us is none"));
+    };
+    Ok(Some((node, Record { microseconds, kind, message })))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::mutated;
+
+    const COMPACT: &str = "1 0 0 0 0 0 0\n1 0 0 1 0 0 0\n4 0 100 0 1 7 64\n7 0 40 1 7\n8 0 170 1 0 7 64\n\
+                           4 0 250 1 32767 0 4\n6 0 260 0 32767 1 8\n13 0 300 1\n13 0 300 0\n";
+
+    const VERBOSE: &str = "trace_start clock 0 0 node 0 event 0 compstats 0 commstats 0\n\
+                           trace_start clock 0 0 node 1 event 0 compstats 0 commstats 0\n\
+                           send clock 0 100 node 0 to 1 type 7 lth 64\nrecv_blocking clock 0 40 node 1 type 7\n\
+                           recv_waking clock 0 170 node 1 from 0 type 7 lth 64\nclose clock 0 300 node 1\n\
+                           close clock 0 300 node 0\n";
+
+    #[test]
+    fn both_ways_of_writing_are_the_same_program() {
+        let expected = |work: [u64; 4]| {
+            format!(
+                "PROCESS 0\n  INT_OP {}\n  SEND 1 64\n  INT_OP {}\nSTOP\nPROCESS 1\n  INT_OP {}\n  RECEIVE 0 64\n  INT_OP {}\nSTOP\n",
+                work[0], work[1], work[2], work[3]
+            )
+        };
+        assert_eq!(picl(COMPACT, 1e-6).expect("a program").text(), expected([100, 200, 40, 130]));
+        assert_eq!(picl(VERBOSE, 1e-7).expect("a program").text(), expected([1000, 2000, 400, 1300]));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_trace_is_said_with_its_line() {
+        for (text, line, expected) in [
+            ("1 0 0 0\nfoo 1 2 3\n", 2, "there is no kind `foo` of records"),
+            ("23 0 0 0\n", 1, "there is no kind 23 of records; known are 1 to 22"),
+            ("-3 -901 0.0 0 0 0\n", 1, "the later format"),
+            ("4 0 0\n", 1, "expected seconds, microseconds and a node"),
+            ("4 0 0 1 2\n", 1, "expected a node, a type and a length"),
+            ("4 0 0x 1 2\n", 1, "expected a whole number, found `0x`"),
+            ("4 0 0 1 2 0 -4\n", 1, "a message has -4 bytes"),
+            ("13 -1 0 1\n", 1, "the time -1 s 0 us is none"),
+            ("\n", 1, "there are 0 processes"),
+        ] {
+            let (at, reason) = picl(text, 1e-6).expect_err(expected);
+            assert!(at == line && reason.contains(expected), "line {at}: {reason}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_broken_trace_is_a_program_or_a_sentence(at in any::<usize>(), by in "[a-z0-9 \n-]{0,3}") {
+            for text in [COMPACT, VERBOSE] {
+                match picl(&mutated(text, at, &by), 1e-6) {
+                    Ok(program) => prop_assert_eq!(program.check(), Ok(())),
+                    Err((line, reason)) => prop_assert!(line >= 1 && !reason.is_empty()),
+                }
+            }
+        }
+    }
+}
