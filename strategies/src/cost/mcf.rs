@@ -185,14 +185,15 @@ impl<'a> McfSwaps<'a> {
 
     /// Adds `bytes` times `sign` to the links between two PEs.
     fn add(&mut self, from: u32, to: u32, bytes: u64, sign: i64) {
-        let change = sign * bytes as i64;
+        // Modulo 2^64, as loads are: what is added is taken off again.
+        let change = sign.wrapping_mul(bytes as i64);
         let Self { touched, is_touched, changes, .. } = self;
         self.routes.follow(from, to, &mut self.buffer, |link| {
             if !is_touched[link] {
                 is_touched[link] = true;
                 touched.push(link as u32);
             }
-            changes[link] += change;
+            changes[link] = changes[link].wrapping_add(change);
         });
     }
 
