@@ -35,40 +35,31 @@ pub struct Partner {
 impl Commodities {
     /// Every object is a task, wherever it is, and every end that is a PE is an anchor there.
     pub fn of(database: &Database) -> Self {
-        let tasks = database.objects.len();
-        let pes = database.edges.iter().flat_map(|edge| [edge.from, edge.to]).filter_map(|end| match end {
-            End::Pe(pe) => Some(pe),
-            End::Object(_) => None,
-        });
-        let mut anchors: Vec<u32> = pes.collect();
-        anchors.sort_unstable();
-        anchors.dedup();
-        Self::between(database, tasks, anchors, Ok)
+        Self::between(database, database.objects.len(), Ok)
     }
 
     /// Every group is a task; objects that stay are part of the anchor of their PE.
     pub(crate) fn of_groups(database: &Database, groups: &Groups) -> Self {
         let vertex =
             |object: u32| groups.group_of[object as usize].ok_or(database.objects[object as usize].pe);
-        Self::between(database, groups.count, groups.anchors.clone(), vertex)
+        Self::between(database, groups.count, vertex)
     }
 
     /// What objects exchange of which `task_of` says the task, or the PE they stay on.
-    fn between(
-        database: &Database,
-        tasks: usize,
-        anchors: Vec<u32>,
-        task_of: impl Fn(u32) -> Result<u32, u32>,
-    ) -> Self {
-        let vertex = |end: End| {
-            let task = match end {
-                End::Object(object) => task_of(object),
-                End::Pe(pe) => Err(pe),
-            };
-            task.unwrap_or_else(|pe| (tasks + anchors.partition_point(|&anchor| anchor < pe)) as u32)
+    fn between(database: &Database, tasks: usize, task_of: impl Fn(u32) -> Result<u32, u32>) -> Self {
+        let task = |end: End| match end {
+            End::Object(object) => task_of(object),
+            End::Pe(pe) => Err(pe),
         };
+        let edges = || database.edges.iter().filter(|edge| edge.bytes > 0);
+        let mut anchors: Vec<u32> =
+            edges().flat_map(|edge| [edge.from, edge.to]).filter_map(|end| task(end).err()).collect();
+        anchors.sort_unstable();
+        anchors.dedup();
+        let anchor = |pe: u32| (tasks + anchors.partition_point(|&anchor| anchor < pe)) as u32;
+        let vertex = |end: End| task(end).unwrap_or_else(anchor);
         let mut sums = FxHashMap::<(u32, u32), [u64; 2]>::default();
-        for edge in database.edges.iter().filter(|edge| edge.bytes > 0) {
+        for edge in edges() {
             let (from, to) = (vertex(edge.from), vertex(edge.to));
             if from != to {
                 for (key, way) in [((from, to), 0), ((to, from), 1)] {
@@ -134,13 +125,14 @@ mod tests {
             edge(a, a, 99),
             edge(End::Pe(2), b, 3),
             edge(a, End::Pe(2), 0),
+            edge(End::Pe(1), End::Pe(2), 4),
         ];
         let commodities = Commodities::of(&database);
-        assert_eq!(commodities.anchors, [2]);
+        assert_eq!(commodities.anchors, [1, 2]);
         let partner = |vertex, sent_bytes, received_bytes| Partner { vertex, sent_bytes, received_bytes };
         assert_eq!(commodities.partners(0), [partner(1, 15, 7)]);
-        assert_eq!(commodities.partners(1), [partner(0, 7, 15), partner(2, 0, 3)]);
-        assert_eq!(commodities.partners(2), [partner(1, 3, 0)]);
-        assert_eq!(commodities.sent().collect::<Vec<_>>(), [(0, 1, 15), (1, 0, 7), (2, 1, 3)]);
+        assert_eq!(commodities.partners(1), [partner(0, 7, 15), partner(3, 0, 3)]);
+        assert_eq!(commodities.partners(3), [partner(1, 3, 0), partner(2, 0, 4)]);
+        assert_eq!(commodities.sent().collect::<Vec<_>>(), [(0, 1, 15), (1, 0, 7), (2, 3, 4), (3, 1, 3)]);
     }
 }

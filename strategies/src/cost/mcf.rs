@@ -63,6 +63,9 @@ impl Aim {
 /// After so many swaps the sum of powers is computed anew, so that rounding does not pile up.
 const RENEW: u32 = 256;
 
+/// A sum of powers that falls to less than this part of itself is computed anew, too.
+const CANCELLED: f64 = 1e-3;
+
 /// The cost of a one-to-one mapping, updated when two tasks change places.
 #[derive(Clone)]
 pub struct McfSwaps<'a> {
@@ -182,14 +185,15 @@ impl<'a> McfSwaps<'a> {
 
     /// Adds `bytes` times `sign` to the links between two PEs.
     fn add(&mut self, from: u32, to: u32, bytes: u64, sign: i64) {
-        let change = sign * bytes as i64;
+        // Modulo 2^64, as loads are: what is added is taken off again.
+        let change = sign.wrapping_mul(bytes as i64);
         let Self { touched, is_touched, changes, .. } = self;
         self.routes.follow(from, to, &mut self.buffer, |link| {
             if !is_touched[link] {
                 is_touched[link] = true;
                 touched.push(link as u32);
             }
-            changes[link] += change;
+            changes[link] = changes[link].wrapping_add(change);
         });
     }
 
@@ -267,6 +271,14 @@ impl SwapCost for McfSwaps<'_> {
             }
         }
         let most = self.busiest.except(&self.is_touched, most);
+        if let Some(of) = self.aim.power().filter(|_| power < CANCELLED * self.power) {
+            // What is left of a difference of sums so much larger is their rounding.
+            let terms = self.loads.iter().zip(&self.changes).zip(self.seconds_per_byte);
+            power = terms
+                .map(|((&load, &change), seconds)| load.wrapping_add_signed(change) as f64 * seconds)
+                .map(|seconds| (seconds / self.unit_seconds).powi(of))
+                .sum();
+        }
         self.worth_of(most, power)
     }
 
@@ -287,7 +299,8 @@ impl SwapCost for McfSwaps<'_> {
             Aim::PowerThenBusiest(of) => (of, worth.cost),
         };
         self.power = (seconds / self.unit_seconds).powi(of);
-        if self.kept >= RENEW {
+        // A unit that has become too large for the times would let their powers vanish.
+        if self.kept >= RENEW || self.power < CANCELLED {
             self.renew();
         }
     }

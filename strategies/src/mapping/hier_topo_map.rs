@@ -304,7 +304,8 @@ impl HierTopoMap {
             members[node as usize].push(process);
         }
         let mut pe_of = vec![0; graph.vertices()];
-        if !self.intra {
+        // On a node with one PE there is nothing to map.
+        if !self.intra || nodes.pes.iter().all(|pes| pes.len() == 1) {
             for (members, pes) in members.iter().zip(&nodes.pes) {
                 members.iter().zip(pes).for_each(|(&process, &pe)| pe_of[process as usize] = pe);
             }

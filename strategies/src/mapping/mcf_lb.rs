@@ -16,7 +16,7 @@ use super::swap_lb::{
     Board, Dice, Ending, MAX_RESTARTS, MAX_TRIES, Problem, RESTARTS, TRIES, swap_at_random,
 };
 use super::{answer, take_count};
-use crate::cost::mcf::{Aim, McfSwaps};
+use crate::cost::mcf::{self, Aim, McfSwaps};
 use crate::cost::routes::Routes;
 use crate::cost::swaps::SwapCost as _;
 use crate::partition::groups::{self, Grouping};
@@ -77,8 +77,8 @@ impl Strategy for McfLb {
     ) -> Result<Assignment, StrategyError> {
         let problem = Problem::of(database, topology, self.grouping, seed)?;
         let best = Ending::best(self.search(&problem, topology, seed));
-        let busiest_seconds = best.worth.cost;
         let mut answer = answer(database, &problem.groups, self.grouping, problem.available, &best.places);
+        let busiest_seconds = mcf::cost(database, topology, &answer.pe_of);
         answer.notes.push(("busiest_link_seconds".into(), busiest_seconds));
         Ok(answer)
     }

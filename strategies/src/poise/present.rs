@@ -35,7 +35,11 @@ pub(crate) fn leave_costs(problem: &Problem, database: &Database, gamma: f64) ->
     let per_byte = gamma / problem.unit as f64 * problem.machine.last().scale as f64;
     // All together must not overflow, however large gamma is.
     let most = (i64::MAX >> 4) as f64 / problem.movable.max(1) as f64;
-    let cost = |object: &u32| (size(object).map_or(usual, |bytes| bytes as f64) * per_byte).min(most) as i64;
+    // Costs are whole multiples of what the smallest edges may weigh: one that is less must not vanish.
+    let least = if gamma > 0.0 { 1.0 } else { 0.0 };
+    let cost = |object: &u32| {
+        (size(object).map_or(usual, |bytes| bytes as f64) * per_byte).max(least).min(most) as i64
+    };
     problem.objects.iter().map(cost).collect()
 }
 

@@ -104,8 +104,8 @@ impl Cursor {
 }
 
 impl Program {
-    /// How many instructions are executed in all, those of repetitions as often as they are done, and one for
-    /// every time something is repeated.
+    /// How many instructions are executed in all, those of repetitions as often as they are done, one for
+    /// every time something is repeated, and one for every repetition.
     pub fn steps(&self) -> u64 {
         self.processes.iter().fold(0, |sum, process| sum.saturating_add(steps(&process.body)))
     }
@@ -113,7 +113,10 @@ impl Program {
 
 fn steps(body: &[Statement]) -> u64 {
     let of = |statement: &Statement| match &statement.instruction {
-        Instruction::Repeat { times, body } => times.saturating_mul(steps(body).saturating_add(1)),
+        Instruction::Repeat { times, body } => {
+            // One that is done no time is passed, too.
+            times.saturating_mul(steps(body).saturating_add(1)).saturating_add(1)
+        }
         _ => 1,
     };
     body.iter().map(of).fold(0, u64::saturating_add)
