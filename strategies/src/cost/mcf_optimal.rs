@@ -11,9 +11,9 @@
 //!                   f >= 0
 //! ```
 //!
-//! What hangs by one cable has no choice: such vertices are taken off first ([`wiring`]), which solves trees as
+//! What hangs by one cable has no choice: such vertices are taken off first (`wiring`), which solves trees as
 //! they are, and makes the program of what is left small. That goes to an interior-point solver in numbers near 1
-//! ([`program`]). Its answer is only nearly feasible, so it is made into paths ([`paths`]), which carry every byte
+//! (`program`). Its answer is only nearly feasible, so it is made into paths (`paths`), which carry every byte
 //! exactly; and its prices give a bound by weak duality: for any prices p of links, messages sent by the cheapest
 //! paths cost at most T times the sum of p(a) b(a). So the answer is never above the cost of the machine's routes,
 //! and how far it can be from the optimum is known.

@@ -4,7 +4,7 @@
 //! into zones in two of its dimensions; in every step each zone is solved alone ([`zones`]), then sends the points
 //! beside its faces to its neighbors, five numbers of 8 bytes each. The zones lie on a torus. Each process has
 //! zones of about the same size together, and of zones of about the same size those that are neighbors
-//! ([`assignment`]).
+//! (`assignment`).
 //!
 //! A task is a process: its load are the floating-point operations of its zones in a step at `gigaflops=`, and what
 //! it sends another one in a step is a message for each face between their zones.

@@ -3,7 +3,7 @@
 //! B. W. Kernighan, S. Lin, "An efficient heuristic procedure for partitioning graphs", Bell Syst. Tech. J. 49, 1970:
 //! from some division, the two vertices change sides whose exchange cuts least, then two others, and so on; what was best
 //! on the way is kept, until a whole pass finds nothing better. Divisions to begin with are grown: one side from
-//! a vertex, always by the one that has most of its edges inside; as many as there are [`STARTS`], from vertices that
+//! a vertex, always by the one that has most of its edges inside; as many as there are `STARTS`, from vertices that
 //! lie evenly in their order. At this size it is as good as a multilevel partitioner and takes a fraction of its
 //! time, which mapping spends on its last cuts: there are as many of them as of nodes.
 
