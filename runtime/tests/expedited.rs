@@ -95,6 +95,9 @@ fn on_threads_they_come_first_among_what_a_pe_has_for_itself() {
     assert_eq!(dug(Config::threads(1), false), HOLES);
 }
 
+/// So much is said in many seconds, and the others need none.
+const PATIENCE: u32 = 200_000_000;
+
 /// Talks without end to one of its kind.
 #[derive(Serialize, Deserialize)]
 struct Chatterer;
@@ -102,9 +105,10 @@ struct Chatterer;
 #[chare(index = [i32; 1], expedited)]
 impl Chatterer {
     #[entry]
-    fn talk(&mut self, cx: &Cx<Self>, to: i32) {
+    fn talk(&mut self, cx: &Cx<Self>, to: i32, said: u32) {
+        assert!(said < PATIENCE, "nobody else has had his turn");
         cx.charge(1e-6);
-        cx.peer([to]).talk(cx.index()[0]);
+        cx.peer([to]).talk(cx.index()[0], said + 1);
     }
 }
 
@@ -115,9 +119,10 @@ struct Gossip;
 #[chare(index = [i32; 1])]
 impl Gossip {
     #[entry]
-    fn talk(&mut self, cx: &Cx<Self>, to: i32) {
+    fn talk(&mut self, cx: &Cx<Self>, to: i32, said: u32) {
+        assert!(said < PATIENCE, "nobody else has had his turn");
         cx.charge(1e-6);
-        cx.peer([to]).talk(cx.index()[0]);
+        cx.peer([to]).talk(cx.index()[0], said + 1);
     }
 }
 
@@ -139,8 +144,8 @@ fn those_that_talk_without_end_keep_nobody_from_his_turn() {
                 let visitors = pe.array([2], move |_| Visitor { holes, done });
                 pe.main(move |pe| {
                     for at in 0..2 {
-                        chatterers.at(pe, [at as i32]).talk(chatter[at]);
-                        gossips.at(pe, [at as i32]).talk(gossip[at]);
+                        chatterers.at(pe, [at as i32]).talk(chatter[at], 0);
+                        gossips.at(pe, [at as i32]).talk(gossip[at], 0);
                         diggers.at(pe, [at as i32]).dig();
                     }
                     // From PE 0 to PE 1, and there behind what digs.

@@ -2,10 +2,10 @@
 //!
 //! A discrete-event simulation. A PE does one thing at a time, in *turns*: it takes one message, from its
 //! inbox or from its own queue (alternately where both have some, for neither may starve the other), and
-//! its clock moves by what that costs; messages of expedited arrays come first. Turns begin in the order of their times, so whatever a turn sends
-//! reaches a PE that has not gone on beyond its arrival, unless it was busy. What happens at the same time
-//! happens in the order in which it was caused, so the same seed gives the same run as long as work is
-//! charged.
+//! its clock moves by what that costs; messages of expedited arrays come first. Turns begin in the order of
+//! their times, so whatever a turn sends reaches a PE that has not gone on beyond its arrival, unless it was
+//! busy. What happens at the same time happens in the order in which it was caused, so the same seed gives the
+//! same run as long as work is charged.
 
 use crate::clock::VirtualClock;
 use crate::context::{ARRAY_BITS, PE_ORDERS, PeCx};
