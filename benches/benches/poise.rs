@@ -1,12 +1,16 @@
-//! `cargo bench -p equipoise-benches --bench poise [-- --small --rounds N --json FILTER]`: how good the placements of
-//! `PoiseLB` are, and how long it thinks, on one thread.
+//! `cargo bench -p equipoise-benches --bench poise [-- --small --json FILTER]`: how good the placements of `PoiseLB` are,
+//! and how long it thinks, on one thread unless said.
 //!
 //! Hop-bytes are given as a ratio to the best known, geometric means over task graphs; the targets are those of its
-//! design. Seconds are those of the processor where the system tells them. The reference data lies beside the project;
-//! where it is not at hand, and in small mode, generated task graphs stand in, whose ratio is to their own mapping in
-//! blocks.
+//! design. The largest load is one over the largest allowed: at most 1. Seconds are those of the processor where the
+//! system tells them. Placements are the same in every round, so each is made once, whatever the rounds. The reference
+//! data lies beside the project; where it is not at hand, and in small mode, generated task graphs stand in, whose ratio
+//! is to their own mapping in blocks.
 
+use std::cell::OnceCell;
+use std::fs;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Instant;
 
 use equipoise_benches::Measurement;
@@ -61,12 +65,44 @@ const ONE: [(Option<f64>, Option<f64>); 3] =
 
 const QUALITIES: [&str; 3] = ["fast", "default", "best"];
 
-/// Generated grids on large tori: the task graph, the machine, a smaller machine for small mode, and the hop-bytes and
-/// seconds aimed at.
-const GRIDS: &[(&str, &str, &str, Option<f64>, f64)] = &[
-    ("mesh:64x64x64", "torus:16x16x16", "torus:4x4x4", Some(250_000.0), 4.0),
-    ("mesh:100x100x100", "torus:32x32x64", "torus:4x4x8", None, 25.0),
+/// A generated grid on a large torus.
+struct Grid {
+    /// The task graph and the machine.
+    large: (&'static str, &'static str),
+    /// An eighth of both; the exponent of the time is that from here to there.
+    eighth: (&'static str, &'static str),
+    /// The same, in small mode.
+    small: [(&'static str, &'static str); 2],
+    /// Hop-bytes, seconds, and megabytes that are aimed at.
+    hop_bytes: Option<f64>,
+    seconds: f64,
+    megabytes: Option<f64>,
+}
+
+const GRIDS: [Grid; 2] = [
+    Grid {
+        large: ("mesh:64x64x64", "torus:16x16x16"),
+        eighth: ("mesh:32x32x32", "torus:8x8x8"),
+        small: [("mesh:12x12x12", "torus:4x4x4"), ("mesh:6x6x6", "torus:2x2x2")],
+        hop_bytes: Some(250_000.0),
+        seconds: 4.0,
+        megabytes: None,
+    },
+    Grid {
+        large: ("mesh:100x100x100", "torus:32x32x64"),
+        eighth: ("mesh:50x50x50", "torus:16x16x32"),
+        small: [("mesh:12x12x12", "torus:4x4x8"), ("mesh:6x6x6", "torus:2x2x4")],
+        hop_bytes: None,
+        seconds: 25.0,
+        megabytes: Some(600.0),
+    },
 ];
+
+/// How many times as fast two threads are to be.
+const TWO_THREADS: f64 = 1.4;
+
+/// What a load may be above the average, rounded up.
+const IMBALANCE: f64 = 0.03;
 
 fn reference(file: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/reference")).join(file)
@@ -84,57 +120,116 @@ fn file(graph: &str) -> PathBuf {
 
 /// The fewest hop-bytes known of a task graph on a machine.
 fn best_known(graph: &str, machine: &str) -> Option<f64> {
-    let table = std::fs::read_to_string(reference("graphs/best_known.csv")).ok()?;
+    let table = fs::read_to_string(reference("graphs/best_known.csv")).ok()?;
     let row = table.lines().find_map(|line| line.strip_prefix(&format!("{graph},{machine},")))?;
     row.split(',').next()?.parse().ok()
 }
 
 /// Seconds this thread has had a processor, or those of the clock where the system does not say.
 fn processor_seconds(start: Instant) -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = text.and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
     nanoseconds.map_or_else(|| start.elapsed().as_secs_f64(), |nanoseconds| nanoseconds * 1e-9)
 }
 
-/// The hop-bytes and seconds of a mapping.
-fn place(tasks: &Database, machine: &str, quality: &str) -> (f64, f64) {
+/// A mapping.
+struct Placed {
+    hop_bytes: f64,
+    /// The largest load over the largest that is allowed.
+    load: f64,
+    /// Of the processor, for this thread.
+    seconds: f64,
+    /// By the clock.
+    elapsed_seconds: f64,
+    placement: Vec<u32>,
+}
+
+fn place(tasks: &Database, machine: &str, quality: &str) -> Placed {
     let machine = topology::parse(machine).expect("the spec of a machine");
-    let spec = format!("PoiseLB:gamma=0,quality={quality}");
+    let spec = format!("PoiseLB:gamma=0,quality={quality},imbalance={IMBALANCE}");
     let choice = registry::parse(&spec, &[]).expect("the spec of a strategy");
     let start = Instant::now();
     let before = processor_seconds(start);
     let answer = choice.strategy.assign(tasks, &*machine, 1).expect("it serves every machine");
     let seconds = processor_seconds(start) - before;
-    (hop_bytes(tasks, &*machine, &answer.pe_of), seconds)
+    let elapsed_seconds = start.elapsed().as_secs_f64();
+    let metrics = Metrics::of(tasks, &*machine, &answer.pe_of);
+    let allowed = ((1.0 + IMBALANCE) * metrics.average_load_seconds.ceil()).floor();
+    Placed {
+        hop_bytes: metrics.communication.expect("task graphs have communication").hop_bytes as f64,
+        load: metrics.max_load_seconds / allowed.max(metrics.heaviest_object_seconds),
+        seconds,
+        elapsed_seconds,
+        placement: answer.pe_of,
+    }
 }
 
-fn hop_bytes(tasks: &Database, machine: &dyn topology::Topology, placement: &[u32]) -> f64 {
-    let communication = Metrics::of(tasks, machine, placement).communication;
-    communication.expect("task graphs have communication").hop_bytes as f64
+/// A task graph on the PEs of a machine, in blocks.
+fn load(tasks: &str, machine: &str) -> Database {
+    let pes = topology::parse(machine).expect("the spec of a machine").pes();
+    graph::load(tasks).expect("a task graph").remap(pes as u32)
 }
 
-/// The geometric means of the ratio and the seconds over a set.
-fn measure(set: &Set, quality: &str, small: bool) -> (f64, f64) {
-    let (mut ratios, mut times, mut count) = (0.0, 0.0, 0.0);
+/// The geometric means of the ratio and the seconds over a set, and the largest load over that allowed.
+fn measure(set: &Set, quality: &str, small: bool) -> [f64; 3] {
+    let (mut ratios, mut times, mut count, mut load_most) = (0.0, 0.0, 0.0, 0.0f64);
     for machine in set.machines {
-        let pes = topology::parse(machine).expect("the spec of a machine").pes();
         for name in set.graphs {
             let known = best_known(name, machine).filter(|_| !small);
             let tasks = match known {
-                Some(_) => {
-                    graph::load(&file(name).display().to_string()).expect("a task graph").remap(pes as u32)
-                }
-                None => graph::load("mesh:12x12").expect("a mesh").remap(pes as u32),
+                Some(_) => load(&file(name).display().to_string(), machine),
+                None => load("mesh:12x12", machine),
             };
-            let machine_of = topology::parse(machine).expect("the spec of a machine");
-            let known = known.unwrap_or_else(|| hop_bytes(&tasks, &*machine_of, &tasks.placement()));
-            let (hop_bytes, seconds) = place(&tasks, machine, quality);
-            ratios += (hop_bytes / known).ln();
-            times += seconds.max(1e-4).ln();
+            let known = known.unwrap_or_else(|| {
+                let machine = topology::parse(machine).expect("the spec of a machine");
+                let blocks = Metrics::of(&tasks, &*machine, &tasks.placement());
+                blocks.communication.expect("task graphs have communication").hop_bytes as f64
+            });
+            let placed = place(&tasks, machine, quality);
+            assert!(
+                !small || placed.load <= 1.0,
+                "{quality} on {machine}: {} of the load allowed",
+                placed.load
+            );
+            ratios += (placed.hop_bytes / known).ln();
+            times += placed.seconds.max(1e-4).ln();
+            load_most = load_most.max(placed.load);
             count += 1.0;
         }
     }
-    (f64::exp(ratios / count), f64::exp(times / count))
+    [f64::exp(ratios / count), load_most, f64::exp(times / count)]
+}
+
+/// What is measured of a grid: hop-bytes of edges of weight 1, the largest load over that allowed, seconds, megabytes,
+/// how many times as fast two threads are, and the exponent of the time.
+fn measure_grid(grid: &Grid, small: bool) -> [f64; 6] {
+    let [(tasks, machine), (fewer, part)] = if small { grid.small } else { [grid.large, grid.eighth] };
+    let little = place(&load(fewer, part), part, "fast");
+    let database = load(tasks, machine);
+    forget_peak();
+    let one = place(&database, machine, "fast");
+    let megabytes = peak_megabytes();
+    let pair = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("two threads");
+    let two = pair.install(|| place(&database, machine, "fast"));
+    assert_eq!(one.placement, two.placement, "{tasks} on {machine}: two threads give another answer");
+    let exponent = (one.seconds / little.seconds).log(8.0);
+    // An edge of a generated grid carries a byte each way.
+    let faster = one.elapsed_seconds / two.elapsed_seconds;
+    [one.hop_bytes / 2.0, one.load, one.seconds, megabytes, faster, exponent]
+}
+
+/// From here on the system looks for the most memory anew, where it can be told to.
+fn forget_peak() {
+    // Where that is not possible, the most is that of all before, too.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The most memory there was of this process; not a number where the system does not say.
+fn peak_megabytes() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = peak.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    kibibytes.map_or(f64::NAN, |kibibytes| kibibytes * 1024e-6)
 }
 
 fn measurements() -> Vec<Measurement> {
@@ -144,35 +239,35 @@ fn measurements() -> Vec<Measurement> {
     };
     for set in SETS {
         for (quality, (ratio, seconds)) in QUALITIES.into_iter().zip(set.targets) {
-            add(
-                format!("{}, {quality}: hop-bytes", set.name),
-                "of the best known",
-                ratio,
-                Box::new(move |small| measure(set, quality, small).0),
-            );
-            add(
-                format!("{}, {quality}: time", set.name),
-                "s",
-                seconds,
-                Box::new(move |small| measure(set, quality, small).1),
-            );
+            let once = Rc::new(OnceCell::new());
+            let rows = [
+                ("hop-bytes", "of the best", ratio),
+                ("load", "of allowed", Some(1.0)),
+                ("time", "s", seconds),
+            ];
+            for (number, (row, unit, target)) in rows.into_iter().enumerate() {
+                let once = once.clone();
+                let take = move |small| once.get_or_init(|| measure(set, quality, small))[number];
+                add(format!("{}, {quality}: {row}", set.name), unit, target, Box::new(take));
+            }
         }
     }
-    for &(tasks, machine, little, hop_bytes, seconds) in GRIDS {
-        let run = move |small: bool| {
-            let (tasks, machine) = if small { ("mesh:12x12x12", little) } else { (tasks, machine) };
-            let pes = topology::parse(machine).expect("the spec of a machine").pes();
-            place(&graph::load(tasks).expect("a grid").remap(pes as u32), machine, "fast")
-        };
-        // An edge of a generated grid carries a byte each way.
-        let take: Box<dyn Fn(bool) -> f64> = Box::new(move |small| run(small).0 / 2.0);
-        add(format!("{tasks} on {machine}, fast: hop-bytes of edges of weight 1"), "", hop_bytes, take);
-        add(
-            format!("{tasks} on {machine}, fast: time"),
-            "s",
-            Some(seconds),
-            Box::new(move |small| run(small).1),
-        );
+    for grid in &GRIDS {
+        let once = Rc::new(OnceCell::new());
+        let rows = [
+            ("hop-bytes, edges of 1", "", grid.hop_bytes),
+            ("load", "of allowed", Some(1.0)),
+            ("time", "s", Some(grid.seconds)),
+            ("most memory", "MB", grid.megabytes),
+            ("two threads, at least", "as fast", Some(TWO_THREADS)),
+            ("exponent from an eighth", "", None),
+        ];
+        for (number, (row, unit, target)) in rows.into_iter().enumerate() {
+            let once = once.clone();
+            let take = move |small| once.get_or_init(|| measure_grid(grid, small))[number];
+            let (tasks, machine) = grid.large;
+            add(format!("{tasks} on {machine}: {row}"), unit, target, Box::new(take));
+        }
     }
     all
 }

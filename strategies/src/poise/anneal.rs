@@ -17,7 +17,8 @@ pub(crate) struct Annealing<'a, M> {
     pub movable: usize,
     pub distance: &'a M,
     pub near: &'a Near,
-    pub blocks: usize,
+    /// By block: the most load. Objects go where there is room for any of them.
+    pub capacity: &'a [i64],
     /// Steps in all.
     pub steps: usize,
     /// The first temperature.
@@ -28,7 +29,8 @@ impl<M: Metric> Annealing<'_, M> {
     /// The best placement on the way, and by how much it is cheaper than `block_of`.
     pub fn run(&self, block_of: &[u32], dice: &mut impl RngCore) -> (Vec<u32>, i64) {
         let mut block_of = block_of.to_vec();
-        let mut at = vec![NONE; self.blocks];
+        let (blocks, heaviest) = (self.capacity.len(), self.graph.heaviest());
+        let mut at = vec![NONE; blocks];
         for v in 0..self.movable {
             at[block_of[v] as usize] = v as u32;
         }
@@ -46,10 +48,10 @@ impl<M: Metric> Annealing<'_, M> {
             let partner = row[below(dice, row.len() as u64) as usize].to as usize;
             let near = self.near.of(block_of[partner]);
             let there = match near.len() {
-                0 => below(dice, self.blocks as u64) as u32,
+                0 => below(dice, blocks as u64) as u32,
                 count => near[below(dice, count as u64) as usize],
             };
-            if there == here {
+            if there == here || self.capacity[there as usize] < heaviest {
                 continue;
             }
             let other = at[there as usize];

@@ -2,7 +2,7 @@
 
 use super::bound::cost_bound;
 use super::distance::with_metric;
-use super::kway::Homes;
+use super::line;
 use super::links;
 use super::one_to_one;
 use super::present;
@@ -77,10 +77,7 @@ pub const NAMED: Named = Named {
 /// The most restarts: more are a slip of the hand, for hardly any would still be better.
 const MAX_RESTARTS: usize = 1000;
 
-/// The present placement is refined unless more than this part of all load is where it must not be.
-const MAX_OVERLOAD: f64 = 0.3;
-
-/// Where moves are free the present placement is refined unless it costs so many times what one from scratch does.
+/// Other starts than one from scratch are refined unless they cost so many times what that does.
 const MAX_COST: i64 = 2;
 
 /// A mapping from scratch is expected to move at least this part of all.
@@ -90,7 +87,7 @@ const MOVED: f64 = 0.5;
 /// V-cycles: several objects that pay only together go together.
 const BOLDNESS: &[(f64, usize)] = &[(0.5, 1), (0.25, 1)];
 
-/// The most objects and PEs for which groups of METIS that TopoLB places are a start.
+/// The most objects and PEs for which objects in their order, and groups of METIS that TopoLB places, are starts.
 const MAX_TOPOLB_OBJECTS: usize = 8192;
 const MAX_TOPOLB_PES: usize = 1024;
 
@@ -133,13 +130,14 @@ impl Strategy for PoiseLb {
         let gamma = self.gamma.unwrap_or(if is_recorded { 1.0 } else { 0.0 });
         let by = By::Metis(Method::Recursive);
         let grouping = Grouping { by, equal: false, imbalance: self.imbalance };
-        let mut solver = Solver { database, topology, settings, seed, gamma, grouping };
-        let block_of = solver.solve(&mut problem);
-        let mut placement = problem.placement(database, &block_of);
+        let leave_costs = present::leave_costs(&problem, database, gamma);
+        let solver = Solver { database, topology, settings, seed, leave_costs, grouping };
+        let mut block_of = solver.solve(&mut problem);
         if self.links {
-            solver.relieve_links(&problem, block_of, &mut placement);
+            solver.relieve_links(&problem, &mut block_of);
         }
-        Ok(Assignment { notes: notes(&problem, database, topology, &placement), pe_of: placement })
+        let placement = problem.placement(database, &block_of);
+        Ok(Assignment { notes: notes(&problem, database, topology, &block_of, &placement), pe_of: placement })
     }
 }
 
@@ -166,7 +164,7 @@ pub fn sentence(notes: &[(String, f64)]) -> Option<String> {
         true => "Hop-bytes are what they were".to_string(),
         false => format!("Hop-bytes {change} to {} of what they were", percent(after)),
     };
-    Some(format!("{change}; no placement with balanced loads gets below {}.", percent(least.min(after))))
+    Some(format!("{change}; no placement with balanced loads gets below {}.", percent(least)))
 }
 
 /// What was gained, what it cost, and how far that is from the bound.
@@ -174,6 +172,7 @@ fn notes(
     problem: &Problem,
     database: &Database,
     topology: &dyn Topology,
+    block_of: &[u32],
     placement: &[u32],
 ) -> Vec<(String, f64)> {
     let hop_bytes = |placement: &[u32]| {
@@ -181,40 +180,30 @@ fn notes(
             .communication
             .map_or(0, |communication| communication.hop_bytes)
     };
-    let bound = cost_bound(problem) as f64 / problem.machine.last().scale as f64 * problem.unit as f64;
+    let bound = cost_bound(problem, problem.most_load(block_of)) as f64;
+    let least = (bound / problem.machine.last().scale as f64 * problem.unit as f64).floor();
+    let after = hop_bytes(placement) as f64;
+    debug_assert!(least <= after, "no placement has fewer than {least} hop-bytes, and this one has {after}");
     vec![
         (BEFORE.into(), hop_bytes(&database.placement()) as f64),
-        (AFTER.into(), hop_bytes(placement) as f64),
-        (AT_LEAST.into(), bound.floor()),
+        (AFTER.into(), after),
+        (AT_LEAST.into(), least),
     ]
 }
 
-/// A placement that moves more than another has to be cheaper by this part: what it saves is what it would have saved in
-/// the past.
-const WORTH: f64 = 0.05;
-
-/// The best placement so far.
+/// The best placement so far: the one with the least overload, then with the fewest hop-bytes, those included that its
+/// moves are worth, then with the least to move.
 struct Found<'a> {
     problem: &'a Problem<'a>,
     leave_costs: &'a [i64],
-    best: Option<(Grade, Vec<u32>)>,
+    best: Option<((Grade, i64), Vec<u32>)>,
 }
 
 impl Found<'_> {
-    fn homes(&self) -> Homes<'_> {
-        Homes { home_of: &self.problem.home_of, leave_costs: self.leave_costs }
-    }
-
     /// Of equals the first is kept.
     fn add(&mut self, block_of: Vec<u32>) {
         let grade = present::grade_with_moves(self.problem, self.leave_costs, &block_of);
-        let is_better = |best: &(Grade, Vec<u32>)| {
-            let moved = |block_of: &[u32]| self.homes().cost(block_of);
-            let margin = if moved(&block_of) > moved(&best.1) { WORTH } else { 0.0 };
-            grade.0 < best.0.0
-                || (grade.0 == best.0.0 && grade.1 < best.0.1 - (margin * best.0.1 as f64) as i64)
-        };
-        if self.best.as_ref().is_none_or(is_better) {
+        if self.best.as_ref().is_none_or(|best| grade < best.0) {
             self.best = Some((grade, block_of));
         }
     }
@@ -226,30 +215,34 @@ struct Solver<'a> {
     topology: &'a dyn Topology,
     settings: Settings,
     seed: u64,
-    gamma: f64,
+    /// See [`present::leave_costs`].
+    leave_costs: Vec<i64>,
     /// For the start that TopoLB makes.
     grouping: Grouping,
 }
 
 impl Solver<'_> {
     /// The block of every vertex: the better of refining what is and mapping anew.
-    fn solve(&mut self, problem: &mut Problem) -> Vec<u32> {
-        let leave_costs = present::leave_costs(problem, self.database, self.gamma);
-        let all: i64 = leave_costs.iter().sum();
-        let present = present::start(problem);
-        let layer = problem.machine.layers.len() - 1;
-        let (overload, cost) = grade(problem, layer, &present);
-        let is_near = overload as f64 <= MAX_OVERLOAD * problem.graph.total_load() as f64;
-        let mut found = Found { problem, leave_costs: &leave_costs, best: None };
-        if is_near && all > 0 {
+    fn solve(&self, problem: &mut Problem) -> Vec<u32> {
+        let mut block_of = self.choose(problem);
+        settle(problem, &self.settings, &self.leave_costs, &mut block_of, self.seed);
+        block_of
+    }
+
+    /// The best placement found below the allowed load, or nearest to it.
+    fn choose(&self, problem: &Problem) -> Vec<u32> {
+        let all: i64 = self.leave_costs.iter().sum();
+        let mut found = Found { problem, leave_costs: &self.leave_costs, best: None };
+        if all > 0 {
             let bold = if self.settings.patience > 0 { BOLDNESS } else { &[] };
-            let settled = cost_bound(problem) as f64 + MOVED * all as f64;
+            let most = problem.capacity.iter().copied().max().unwrap_or(0);
+            let settled = cost_bound(problem, most) as f64 + MOVED * all as f64;
             for &(start, cycles) in [(1.0, 0)].iter().chain(bold) {
-                let block_of =
-                    present::approach(problem, &self.settings, &leave_costs, start, cycles, self.seed);
-                found.add(block_of);
+                let start =
+                    present::approach(problem, &self.settings, &self.leave_costs, start, cycles, self.seed);
+                found.add(start);
                 // Not even the best mapping would make up for moving that much.
-                if let Some(((0, cost), block_of)) = &found.best
+                if let Some((((0, cost), _), block_of)) = &found.best
                     && *cost as f64 <= settled
                 {
                     return block_of.clone();
@@ -257,23 +250,32 @@ impl Solver<'_> {
             }
         }
         let refined = |mut block_of: Vec<u32>| {
-            present::refine(problem, &self.settings, &leave_costs, &mut block_of, self.seed);
+            let homes = problem.homes(&self.leave_costs);
+            present::refine(problem, &self.settings, homes, &mut block_of, self.seed);
             block_of
         };
+        let cost = |block_of: &[u32]| grade(problem, problem.machine.layers.len() - 1, block_of).1;
         let anew = self.anew(problem);
-        if all == 0 && is_near && cost <= MAX_COST * grade(problem, layer, &anew).1 {
-            found.add(refined(present));
-        }
+        let most = MAX_COST * cost(&anew);
         found.add(if all > 0 { refined(anew) } else { anew });
-        if problem.movable <= MAX_TOPOLB_OBJECTS && problem.capacity.len() <= MAX_TOPOLB_PES {
-            let start = one_to_one::topolb(problem, self.database, self.topology, self.grouping, self.seed);
-            if let Some(start) = start {
-                found.add(refined(start));
-            }
+        let is_small = problem.movable <= MAX_TOPOLB_OBJECTS && problem.capacity.len() <= MAX_TOPOLB_PES;
+        let mut others = Vec::new();
+        if !self.settings.has_others {
+            return found.best.map_or_else(Vec::new, |best| best.1);
         }
-        let mut block_of = found.best.map_or_else(Vec::new, |best| best.1);
-        settle(problem, &self.settings, &mut block_of, self.seed);
-        block_of
+        if all == 0 {
+            others.push(present::start(problem));
+        }
+        if is_small {
+            others.extend(line::start(problem, self.topology));
+        }
+        // With one object per PE it was a start of the search already.
+        if is_small && problem.movable > problem.capacity.len() {
+            let grouping = self.grouping;
+            others.extend(one_to_one::topolb(problem, self.database, self.topology, grouping, self.seed));
+        }
+        others.into_iter().filter(|other| cost(other) <= most).for_each(|other| found.add(refined(other)));
+        found.best.map_or_else(Vec::new, |best| best.1)
     }
 
     /// The best of several mappings from scratch.
@@ -301,13 +303,16 @@ impl Solver<'_> {
     }
 
     /// Relieves the most loaded link, if that is so in bytes each way too.
-    fn relieve_links(&self, problem: &Problem, mut block_of: Vec<u32>, placement: &mut Vec<u32>) {
-        let distance = &problem.machine.last().distance;
-        with_metric!(distance, metric => links::relieve(problem, self.topology, metric, &mut block_of));
-        let relieved = problem.placement(self.database, &block_of);
-        let most = |placement: &[u32]| link_loads(self.database, self.topology, placement).into_iter().max();
-        if most(&relieved) < most(placement) {
-            *placement = relieved;
+    fn relieve_links(&self, problem: &Problem, block_of: &mut Vec<u32>) {
+        let mut relieved = block_of.clone();
+        let (distance, homes) = (&problem.machine.last().distance, problem.homes(&self.leave_costs));
+        with_metric!(distance, metric => links::relieve(problem, self.topology, metric, homes, &mut relieved));
+        let most = |block_of: &[u32]| {
+            let placement = problem.placement(self.database, block_of);
+            link_loads(self.database, self.topology, &placement).into_iter().max()
+        };
+        if most(&relieved) < most(block_of) {
+            *block_of = relieved;
         }
     }
 }

@@ -20,6 +20,9 @@ const HEAVY_NEIGHBORS: usize = 8;
 /// Passes over all blocks at most.
 const PASSES: usize = 10;
 
+/// Edges that are looked at, at most: everybody exchanges something with everybody on graphs without a shape.
+const MAX_WORK: usize = 1 << 29;
+
 /// By block: the homes of what is in it now, ascending, and what it saves that these live there.
 pub(crate) type Pulls = [Vec<(u32, i64)>];
 
@@ -51,11 +54,12 @@ pub(crate) fn places<M: Metric>(
     };
     let mut is_active = vec![true; blocks];
     let (mut candidates, mut heaviest) = (Vec::new(), Vec::new());
+    let mut work = 0;
     for _ in 0..PASSES {
         let mut has_changed = false;
         for v in 0..blocks {
             let is_drawn = quotient.degree(v) > 0 || pulls.get(v).is_some_and(|pulls| !pulls.is_empty());
-            if !std::mem::take(&mut is_active[v]) || !is_drawn {
+            if work > MAX_WORK || !std::mem::take(&mut is_active[v]) || !is_drawn {
                 continue;
             }
             let here = place_of[v];
@@ -82,6 +86,7 @@ pub(crate) fn places<M: Metric>(
                 if !fits(v, place as usize) || !fits(u, here as usize) {
                     continue;
                 }
+                work += 2 * (quotient.degree(v) + quotient.degree(u));
                 let before = cost(&place_of, v, here, u) + cost(&place_of, u, place, v);
                 let gain = before - cost(&place_of, v, place, u) - cost(&place_of, u, here, v);
                 if gain > best.0 {

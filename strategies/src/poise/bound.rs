@@ -8,14 +8,14 @@
 use super::distance::{MAX_TABLE_BLOCKS, Metric};
 use super::problem::Problem;
 
-/// The bound, in weights times distances of the last layer.
-pub(crate) fn cost_bound(problem: &Problem) -> i64 {
+/// The bound for placements with at most `most` load of movable objects on a PE, in weights times distances of the last
+/// layer.
+pub(crate) fn cost_bound(problem: &Problem, most: i64) -> i64 {
     let (graph, layer) = (&problem.graph, problem.machine.last());
-    let largest = problem.capacity.iter().copied().max().unwrap_or(0);
     let mut partners: Vec<(u32, i64)> = Vec::new();
     let mut twice = 0i64;
     for v in 0..problem.movable {
-        let mut room = i128::from(largest - graph.loads[v]);
+        let mut room = i128::from(most - graph.loads[v]);
         partners.clear();
         let movable = graph.row(v).iter().filter(|half| (half.to as usize) < problem.movable);
         partners.extend(movable.map(|half| (half.weight, graph.loads[half.to as usize])));
@@ -29,15 +29,19 @@ pub(crate) fn cost_bound(problem: &Problem) -> i64 {
             room -= load;
         }
     }
+    (twice as u64).div_ceil(2) as i64 * nearest(problem)
+}
+
+/// The shortest distance of two blocks of the last layer, or less.
+fn nearest(problem: &Problem) -> i64 {
+    let layer = problem.machine.last();
     let blocks = layer.blocks() as u32;
-    let nearest = match layer.blocks() {
-        1 => Some(0),
-        2..=MAX_TABLE_BLOCKS => {
-            let pairs = (0..blocks).flat_map(|a| (0..a).map(move |b| (a, b)));
-            pairs.map(|(a, b)| layer.distance.between(a, b)).min()
-        }
-        // Different PEs are at least 1 apart.
-        _ => None,
-    };
-    (twice as u64).div_ceil(2) as i64 * nearest.unwrap_or(layer.scale)
+    let pairs = (0..blocks).flat_map(|a| (0..a).map(move |b| (a, b)));
+    match layer.blocks() {
+        1 => 0,
+        2..=MAX_TABLE_BLOCKS => pairs.map(|(a, b)| layer.distance.between(a, b)).min().unwrap_or(0),
+        // Different PEs are at least 1 apart, unless the machine says of some that they are nowhere apart; those follow
+        // each other in the order of its blocks.
+        _ => (1..blocks).map(|b| layer.distance.between(b - 1, b)).min().unwrap_or(0).min(layer.scale),
+    }
 }

@@ -13,6 +13,9 @@ use crate::topology::{Hierarchy, Shape};
 /// How many nearest PEs make the graph of a machine without a shape; as many again where they are equally near.
 const NEAREST: usize = 8;
 
+/// The most PEs of which it is found out who is nearest to whom: that takes all distances.
+const MAX_ANY_PES: usize = 1 << 13;
+
 /// The weight of the edge between two PEs that are nearest to each other.
 const NEAREST_WEIGHT: u32 = 1000;
 
@@ -30,7 +33,7 @@ pub(crate) trait Cutter {
 
 /// The cutter of a machine of so many PEs; `topology` is asked for distances where there is no shape, and
 /// `used[i]` is what it calls PE `i`.
-pub(crate) fn cutter(shape: Shape, topology: &dyn Topology, used: &[u32]) -> Box<dyn Cutter> {
+pub(crate) fn cutter<'a>(shape: Shape, topology: &'a dyn Topology, used: &'a [u32]) -> Box<dyn Cutter + 'a> {
     match shape {
         Shape::Grid { sizes, nodes } => Box::new(Grid::new(sizes, &nodes)),
         Shape::Tree(tree) | Shape::Nested(tree) => Box::new(Tree::new(&tree)),
@@ -38,10 +41,19 @@ pub(crate) fn cutter(shape: Shape, topology: &dyn Topology, used: &[u32]) -> Box
             let product = Product::new(*network, *node, cores as u32, &places);
             match product {
                 Some(product) => Box::new(product),
-                None => Box::new(Any::new(topology, used)),
+                None => any(topology, used),
             }
         }
-        Shape::Any => Box::new(Any::new(topology, used)),
+        Shape::Any => any(topology, used),
+    }
+}
+
+/// The cutter of a machine of which only distances are known.
+fn any<'a>(topology: &'a dyn Topology, used: &'a [u32]) -> Box<dyn Cutter + 'a> {
+    if used.len() > MAX_ANY_PES {
+        Box::new(Poles { topology, used })
+    } else {
+        Box::new(Any::new(topology, used))
     }
 }
 
@@ -329,5 +341,71 @@ impl Cutter for Any {
 
     fn near(&self, pe: u32, near: &mut Vec<u32>) {
         near.extend(self.graph.row(pe as usize).iter().map(|half| half.to));
+    }
+}
+
+/// PEs of which only distances are known, and that are too many to take them all: parted by which of two that are far
+/// apart is nearer.
+struct Poles<'a> {
+    topology: &'a dyn Topology,
+    used: &'a [u32],
+}
+
+impl Poles<'_> {
+    /// The distances of `pes` from one of them.
+    fn distances(&self, from: u32, pes: &[u32]) -> Vec<u32> {
+        let others: Vec<u32> = pes.iter().map(|&pe| self.used[pe as usize]).collect();
+        let mut row = vec![0; pes.len()];
+        self.topology.distances_to(self.used[from as usize] as usize, &others, &mut row);
+        row
+    }
+
+    /// That of `pes` which is farthest from one of them; of equals the first.
+    fn farthest(&self, from: u32, pes: &[u32]) -> u32 {
+        let row = self.distances(from, pes);
+        let farthest = row.iter().zip(pes).max_by_key(|&(&distance, &pe)| (distance, std::cmp::Reverse(pe)));
+        farthest.map_or(from, |(_, &pe)| pe)
+    }
+}
+
+impl Cutter for Poles<'_> {
+    fn cut(&self, pes: &mut [u32]) -> usize {
+        pes.sort_unstable();
+        let north = self.farthest(pes[0], pes);
+        let south = self.farthest(north, pes);
+        let [up, down] = [north, south].map(|pole| self.distances(pole, pes));
+        let mut parted: Vec<(i64, u32)> =
+            pes.iter().enumerate().map(|(at, &pe)| (i64::from(up[at]) - i64::from(down[at]), pe)).collect();
+        parted.sort_unstable();
+        parted.iter().zip(&mut *pes).for_each(|(&(_, from), pe)| *pe = from);
+        pes.len().div_ceil(2)
+    }
+
+    fn near(&self, _: u32, _: &mut Vec<u32>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology;
+
+    #[test]
+    fn poles_part_what_is_far_apart() {
+        let machine = topology::parse("mesh:16x4").expect("a mesh");
+        // Every second row is used.
+        let used: Vec<u32> = (0..64).filter(|pe| pe / 16 % 2 == 0).collect();
+        let poles = Poles { topology: &*machine, used: &used };
+        let mut pes: Vec<u32> = (0..used.len() as u32).rev().collect();
+        let first = poles.cut(&mut pes);
+        let columns = |pes: &[u32]| {
+            let mut columns: Vec<u32> = pes.iter().map(|&pe| used[pe as usize] % 16).collect();
+            columns.sort_unstable();
+            columns
+        };
+        let [left, right] = [&pes[..first], &pes[first..]].map(columns);
+        let (low, high) = if left[0] < right[0] { (left, right) } else { (right, left) };
+        assert_eq!((low.len(), high.len()), (16, 16));
+        // The poles are corners, so the halves lie on either side of the middle, but for what is as far from both.
+        assert!(low[13] < 8 && high[2] > 7, "{low:?} and {high:?}");
     }
 }

@@ -7,11 +7,11 @@
 
 use super::csr::Half;
 use super::distance::Metric;
-use super::kway::{Board, Scratch};
+use super::kway::{Board, Homes, Scratch};
 use super::problem::Problem;
 use crate::Topology;
 
-/// The part by which hop-bytes may grow.
+/// The part by which hop-bytes may grow, with and without what moves are worth.
 const MAX_GROWTH: f64 = 0.01;
 
 /// Moves at most.
@@ -25,6 +25,9 @@ const MAX_WALKED: usize = 200_000_000;
 const OBJECTS: usize = 24;
 const PARTNERS: usize = 16;
 
+/// Vertices among which partners are looked for.
+const LOOKED_AT: usize = 4096;
+
 /// Objects, and the blocks they go to.
 type Moves = Vec<(u32, u32)>;
 
@@ -33,30 +36,22 @@ pub(crate) fn relieve<M: Metric>(
     problem: &Problem,
     topology: &dyn Topology,
     metric: &M,
+    homes: Option<Homes>,
     block_of: &mut [u32],
 ) -> (u64, u64) {
     let mut traffic = Traffic::new(problem, topology, block_of);
-    let layer = problem.machine.last();
-    let board = Board {
-        graph: &problem.graph,
-        movable: problem.movable,
-        distance: metric,
-        near: &layer.near,
-        capacity: &problem.capacity,
-        homes: None,
-        looks_near: true,
-    };
-    let mut loads = vec![0; layer.blocks()];
-    block_of.iter().zip(&problem.graph.loads).for_each(|(&block, load)| loads[block as usize] += load);
-    let mut scratch = Scratch::new(layer.blocks());
-    let mut budget = (super::scratch::cost(&problem.graph, metric, block_of) as f64 * MAX_GROWTH) as i64;
+    let board = problem.board(metric, &problem.capacity, homes, true);
+    let mut loads = problem.loads(block_of);
+    let mut scratch = Scratch::new(loads.len());
+    // What hop-bytes may still grow, and what they may with what moves are worth.
+    let mut budget = [(super::scratch::cost(&problem.graph, metric, block_of) as f64 * MAX_GROWTH) as i64; 2];
     let before = traffic.busiest().1;
     for _ in 0..MAX_STEPS {
         let (link, most) = traffic.busiest();
         if most == 0 || traffic.walked > MAX_WALKED {
             break;
         }
-        let mut best: Option<(u64, i64, Moves)> = None;
+        let mut best: Option<(u64, [i64; 2], Moves)> = None;
         for v in traffic.over(link, block_of) {
             let here = block_of[v as usize];
             board.look(v as usize, block_of, &mut scratch);
@@ -68,8 +63,9 @@ pub(crate) fn relieve<M: Metric>(
                     let growth = traffic.carry_out(block_of, &moves, &board);
                     let peak = traffic.peak();
                     traffic.carry_out(block_of, &origins, &board);
-                    let is_better = best.as_ref().is_none_or(|best| (peak, growth) < (best.0, best.1));
-                    if peak < most && growth <= budget && is_better {
+                    let is_better = best.as_ref().is_none_or(|best| (peak, growth[1]) < (best.0, best.1[1]));
+                    let is_cheap = growth[0] <= budget[0] && growth[1] <= budget[1];
+                    if peak < most && is_cheap && is_better {
                         best = Some((peak, growth, moves));
                     }
                 }
@@ -82,7 +78,7 @@ pub(crate) fn relieve<M: Metric>(
             loads[block as usize] += load;
         }
         traffic.carry_out(block_of, &moves, &board);
-        budget -= growth;
+        budget.iter_mut().zip(growth).for_each(|(budget, growth)| *budget -= growth);
     }
     (before, traffic.busiest().1)
 }
@@ -99,7 +95,7 @@ fn ways<M: Metric>(board: &Board<M>, loads: &[i64], block_of: &[u32], v: u32, bl
     // Partners of `v` and of its partners are the likeliest to be in the neighborhood.
     let mut partners: Vec<u32> = Vec::new();
     let around = |v: u32| board.graph.row(v as usize).iter().map(|half| half.to);
-    for u in around(v).chain(around(v).flat_map(around)) {
+    for u in around(v).chain(around(v).flat_map(around)).take(LOOKED_AT) {
         let is_there = (u as usize) < board.movable && u != v && block_of[u as usize] == block;
         if is_there && partners.len() < PARTNERS && !partners.contains(&u) && fits(&u) {
             partners.push(u);
@@ -191,12 +187,24 @@ impl<'a> Traffic<'a> {
         over.into_iter().map(|(_, v)| v).collect()
     }
 
-    /// Makes moves, after which `touched` has the links they change; gives by how much the cost grows.
-    fn carry_out<M: Metric>(&mut self, block_of: &mut [u32], moves: &[(u32, u32)], board: &Board<M>) -> i64 {
+    /// Makes moves, after which `touched` has the links they change; gives by how much the cost grows, and by how much
+    /// with that of being away from home.
+    fn carry_out<M: Metric>(
+        &mut self,
+        block_of: &mut [u32],
+        moves: &[(u32, u32)],
+        board: &Board<M>,
+    ) -> [i64; 2] {
         self.touched.clear();
-        let mut growth = 0;
+        let (mut growth, mut away) = (0, 0);
         for &(v, block) in moves {
             let here = block_of[v as usize];
+            if let Some(homes) = board.homes {
+                let cost = |block| {
+                    if homes.home_of[v as usize] == block { 0 } else { homes.leave_costs[v as usize] }
+                };
+                away += cost(block) - cost(here);
+            }
             for half in board.graph.row(v as usize) {
                 let other = block_of[half.to as usize];
                 growth += i64::from(half.weight)
@@ -204,7 +212,7 @@ impl<'a> Traffic<'a> {
             }
             self.relocate(block_of, v, block);
         }
-        growth
+        [growth, growth + away]
     }
 
     /// Moves an object.

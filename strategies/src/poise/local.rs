@@ -12,6 +12,9 @@ use rand_core::RngCore;
 use super::distance::Metric;
 use super::kway::{NONE, State};
 
+/// Vertices with more edges do not join the searches of others: every one of theirs would look at all of them.
+const HUB: usize = 1024;
+
 /// What a vertex is to the search that is under way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Status {
@@ -87,7 +90,7 @@ pub(crate) fn refine<M: Metric>(
                 }
                 for half in board.graph.row(v) {
                     let u = half.to as usize;
-                    if u >= board.movable || has_moved[u] {
+                    if u >= board.movable || has_moved[u] || board.graph.degree(u) > HUB {
                         continue;
                     }
                     if wishes[u].status == Status::Waiting {

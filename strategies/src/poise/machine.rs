@@ -301,12 +301,13 @@ fn sampled<'a>(
     (Distance::Calls(Calls::new(topology, middle)), 1)
 }
 
-/// The way to every PE from the root, and what it means to part at each bit of it.
+/// The way to every PE from the root, and what it means to part at each bit of it. The machine is asked where ways are too
+/// long for that: with few wide nodes on many levels.
 fn codes(tree: &Hierarchy, topology: &dyn Topology, used: &[u32]) -> Metrics {
     let (starts, leaves) = (starts(tree), tree.leaves());
     // Where two leaves part at each level; levels at which no node has two children need no bits.
     let mut by_place = vec![0u64; leaves.len()];
-    let mut levels = Vec::new();
+    let (mut levels, mut width) = (Vec::new(), 0);
     for pair in starts.windows(2) {
         let (mut widest, mut parted) = (0, None);
         for node in pair[0].windows(2) {
@@ -320,6 +321,10 @@ fn codes(tree: &Hierarchy, topology: &dyn Topology, used: &[u32]) -> Metrics {
         }
         let Some((a, b)) = parted else { continue };
         let bits = usize::BITS - (widest - 1).leading_zeros();
+        width += bits;
+        if width > u64::BITS {
+            return Metrics::Other;
+        }
         for node in pair[0].windows(2) {
             let from = pair[1].partition_point(|&start| start < node[0]);
             let to = pair[1].partition_point(|&start| start < node[1]);
@@ -400,6 +405,17 @@ mod tests {
         ] {
             check(spec);
         }
+    }
+
+    #[test]
+    fn a_tree_whose_ways_are_too_long_to_write_down_is_asked_for_distances() {
+        // On each of 9 levels the last node has 129 children, and all before it one: 8 bits each.
+        let leaves = 9 * 128 + 1;
+        let starts = |level: u32| (0..=128 * level).chain([leaves]).collect();
+        let tree = Hierarchy::new((0..leaves).collect(), (0..=9).map(starts).collect());
+        let flat = topology::parse(&format!("flat:{leaves}")).expect("a machine");
+        let used: Vec<u32> = (0..leaves).collect();
+        assert!(matches!(codes(&tree, &*flat, &used), Metrics::Other));
     }
 
     #[test]

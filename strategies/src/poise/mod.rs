@@ -7,7 +7,8 @@
 //! - `csr`, `coarsen`: the graph, and a smaller one; `bisect`, `two_way`: two sides, and their refinement;
 //! - `scratch`: from nothing to a placement, layer by layer; `v_cycle`: once more, level by level;
 //! - `kway`, `local`, `swaps`, `blocks`, `repair`, `settle`: refinement over all blocks;
-//! - `one_to_one`, `tabu`, `anneal`: one object per PE; `present`: from where everything is now;
+//! - `one_to_one`, `tabu`, `anneal`: one object per PE; `present`: from where everything is now; `line`: from the order
+//!   objects are in;
 //! - `tools`: what others can use on its own;
 //! - `links`: the most loaded link; `bound`: what cannot be undercut.
 
@@ -17,10 +18,13 @@ mod bisect;
 mod blocks;
 mod bound;
 mod coarsen;
+#[cfg(test)]
+mod contract;
 mod csr;
 mod cut;
 mod distance;
 mod kway;
+mod line;
 mod links;
 mod local;
 mod machine;

@@ -24,6 +24,9 @@ const MAX_TABU_PES: usize = 128;
 /// The most PEs for which TopoLB gives a start.
 const MAX_TOPOLB_PES: usize = 4096;
 
+/// With more objects annealing has no more steps: it would take minutes, and then hours.
+const MAX_ANNEALED: usize = 1 << 13;
+
 /// The first temperatures of annealing, in mean weights of an edge.
 const TEMPERATURES: [f64; 3] = [0.5, 1.0, 2.0];
 
@@ -33,8 +36,8 @@ const ALONE: Grouping = Grouping { by: By::Greedy, equal: false, imbalance: 0.0 
 /// The stream of random numbers of the searches.
 const STREAM: u64 = 3 << 40;
 
-/// A better placement than `block_of`, in which no two objects share a block; `block_of` itself if there is none, or
-/// if two do.
+/// A better placement than `block_of`, in which no two objects share a block; `block_of` itself if there is none, if
+/// two do, or if one is where not all have room.
 pub(crate) fn search(
     problem: &Problem,
     database: &Database,
@@ -44,17 +47,19 @@ pub(crate) fn search(
     seed: u64,
 ) -> Vec<u32> {
     let blocks = problem.capacity.len();
+    let heaviest = problem.graph.heaviest();
+    // Where there is room for the heaviest anybody may be, so that it does not matter who is swapped.
+    let is_open: Vec<bool> = problem.capacity.iter().map(|&capacity| capacity >= heaviest).collect();
+    let open: Vec<u32> = (0..blocks as u32).filter(|&block| is_open[block as usize]).collect();
     let is_alone = |block_of: &[u32]| {
-        let mut is_taken = vec![false; blocks];
+        let mut is_free = is_open.clone();
         block_of[..problem.movable]
             .iter()
-            .all(|&block| !std::mem::replace(&mut is_taken[block as usize], true))
+            .all(|&block| std::mem::replace(&mut is_free[block as usize], false))
     };
-    let heaviest = problem.graph.heaviest();
-    // Anybody may be anywhere, so that it does not matter who is swapped.
-    let fits = problem.capacity.iter().all(|&capacity| capacity >= heaviest);
-    let is_optimal = cost(&problem.graph, &problem.machine.last().distance, &block_of) <= cost_bound(problem);
-    if is_optimal || !fits || !is_alone(&block_of) {
+    let bound = cost_bound(problem, problem.most_load(&block_of));
+    let is_optimal = cost(&problem.graph, &problem.machine.last().distance, &block_of) <= bound;
+    if is_optimal || !is_alone(&block_of) {
         return block_of;
     }
     let mut starts = vec![block_of];
@@ -77,9 +82,9 @@ pub(crate) fn search(
             let distance = &problem.machine.last().distance;
             let mut found = vec![start];
             if blocks <= MAX_TABU_PES && graph.vertices() == problem.movable {
-                let iterations = settings.tabu_work / (blocks * blocks);
+                let iterations = settings.tabu_work / (open.len() * open.len());
                 let placed = with_metric!(distance, metric =>
-                    tabu::search(graph, metric, blocks, &found[0], iterations, &mut dice));
+                    tabu::search(graph, metric, &open, &found[0], iterations, &mut dice));
                 found.push(placed);
             } else if settings.anneal_steps > 0 {
                 let annealed =
@@ -123,8 +128,8 @@ fn anneal<M: Metric>(
             movable: problem.movable,
             distance: metric,
             near: &layer.near,
-            blocks: layer.blocks(),
-            steps: settings.anneal_steps * problem.movable,
+            capacity: &problem.capacity,
+            steps: settings.anneal_steps * problem.movable.min(MAX_ANNEALED),
             temperature: temperature * weight / count * layer.scale as f64,
         };
         annealing.run(start, dice).0

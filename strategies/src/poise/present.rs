@@ -65,18 +65,16 @@ pub(crate) fn start(problem: &Problem) -> Vec<u32> {
     block_of
 }
 
-/// Refines a placement, with what it costs to leave home.
+/// Refines a placement in the last layer; where somebody has a home, leaving it costs.
 pub(crate) fn refine(
     problem: &Problem,
     settings: &Settings,
-    leave_costs: &[i64],
+    homes: Option<Homes>,
     block_of: &mut [u32],
     seed: u64,
 ) {
-    let homes = Homes { home_of: &problem.home_of, leave_costs };
     let layer = problem.machine.layers.len() - 1;
-    let counts = leave_costs.iter().any(|&cost| cost > 0);
-    refine_layer(problem, settings, layer, block_of, &problem.capacity, counts.then_some(homes), seed);
+    refine_layer(problem, settings, layer, block_of, &problem.capacity, homes, seed);
 }
 
 /// The present placement, refined while moves cost `start` times what they do, then with `cycles` V-cycles for what they
@@ -92,24 +90,17 @@ pub(crate) fn approach(
     let mut block_of = self::start(problem);
     if start < 1.0 {
         let cheaper: Vec<i64> = leave_costs.iter().map(|&cost| (cost as f64 * start) as i64).collect();
-        refine(problem, settings, &cheaper, &mut block_of, seed);
+        refine(problem, settings, problem.homes(&cheaper), &mut block_of, seed);
     }
-    refine(problem, settings, leave_costs, &mut block_of, seed);
-    let homes = Homes { home_of: &problem.home_of, leave_costs };
-    v_cycle::refine(
-        problem,
-        settings,
-        problem.machine.layers.len() - 1,
-        cycles,
-        Some(homes),
-        &mut block_of,
-        seed,
-    );
+    let (homes, layer) = (problem.homes(leave_costs), problem.machine.layers.len() - 1);
+    refine(problem, settings, homes, &mut block_of, seed);
+    v_cycle::refine(problem, settings, layer, cycles, homes, &mut block_of, seed);
     block_of
 }
 
-/// How good a placement is: its overload, then its cost and that of the moves that lead to it.
-pub(crate) fn grade_with_moves(problem: &Problem, leave_costs: &[i64], block_of: &[u32]) -> Grade {
+/// How good a placement is: its overload, then its cost and that of the moves that lead to it, then that of the moves.
+pub(crate) fn grade_with_moves(problem: &Problem, leave_costs: &[i64], block_of: &[u32]) -> (Grade, i64) {
     let (overload, cost) = grade(problem, problem.machine.layers.len() - 1, block_of);
-    (overload, cost + Homes { home_of: &problem.home_of, leave_costs }.cost(block_of))
+    let moves = problem.homes(leave_costs).map_or(0, |homes| homes.cost(block_of));
+    ((overload, cost + moves), moves)
 }

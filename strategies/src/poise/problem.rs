@@ -6,6 +6,7 @@
 //! without load after the movable ones, each in the block of its PE.
 
 use super::csr::{Csr, Half};
+use super::kway::{Board, Homes};
 use super::machine::{Machine, NONE};
 use crate::cost::{LoadBound, pour};
 use crate::database::End;
@@ -17,6 +18,9 @@ const AVERAGE_LOAD: f64 = (1u64 << 20) as f64;
 /// All loads together; and with distances in between all volumes stay below 2^62.
 const MAX_TOTAL: f64 = (1u64 << 50) as f64;
 const MAX_COST: u128 = 1 << 58;
+
+/// Halvings of the interval in which the lowest limit is that leaves room for all.
+const STEPS: usize = 50;
 
 /// A database on a machine.
 pub(crate) struct Problem<'a> {
@@ -40,8 +44,8 @@ pub(crate) struct Problem<'a> {
 impl<'a> Problem<'a> {
     /// The movable objects of a checked database, for the PEs `available`.
     ///
-    /// A PE is full at (1 + `imbalance`) times the average load, or at what the heaviest object, or what is
-    /// fixed anywhere, makes unavoidable.
+    /// A PE is full at (1 + `imbalance`) times the average load, or at what the heaviest object, what is
+    /// fixed anywhere, or loads that cannot be divided make unavoidable.
     ///
     /// # Errors
     /// With more edges than 32 bits count.
@@ -125,6 +129,36 @@ impl<'a> Problem<'a> {
             (capacity.floor() as i64).max(fair.ceil() as i64).min(most)
         };
         self.machine.layers[layer].starts.windows(2).map(of_block).collect()
+    }
+
+    /// The last layer, to be refined with such a metric, capacities and homes.
+    pub fn board<'b, M>(
+        &'b self,
+        distance: &'b M,
+        capacity: &'b [i64],
+        homes: Option<Homes<'b>>,
+        looks_near: bool,
+    ) -> Board<'b, M> {
+        let (graph, movable, near) = (&self.graph, self.movable, &self.machine.last().near);
+        Board { graph, movable, distance, near, capacity, homes, looks_near }
+    }
+
+    /// By block of the last layer: the load of the movable objects in it.
+    pub fn loads(&self, block_of: &[u32]) -> Vec<i64> {
+        let mut loads = vec![0; self.capacity.len()];
+        block_of.iter().zip(&self.graph.loads).for_each(|(&block, load)| loads[block as usize] += load);
+        loads
+    }
+
+    /// The most load of movable objects on a PE: what is allowed, or what a placement has.
+    pub fn most_load(&self, block_of: &[u32]) -> i64 {
+        self.loads(block_of).into_iter().chain(self.capacity.iter().copied()).max().unwrap_or(0)
+    }
+
+    /// Homes that cost so much to leave; none if that costs nothing anywhere.
+    pub fn homes<'b>(&'b self, leave_costs: &'b [i64]) -> Option<Homes<'b>> {
+        let counts = leave_costs.iter().any(|&cost| cost > 0);
+        counts.then_some(Homes { home_of: &self.home_of, leave_costs })
     }
 
     /// The block of each anchor in a layer.
@@ -255,7 +289,8 @@ fn divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// By PE: the load that fits on it, for loads in units of `unit_seconds` (0 if there is none: then objects count).
+/// By PE: the load of movable objects that fits on it, for loads in units of `unit_seconds` (0 if there is none: then
+/// objects count, and what is fixed does not).
 fn capacities(
     database: &Database,
     available: &[u32],
@@ -263,31 +298,51 @@ fn capacities(
     unit_seconds: f64,
     imbalance: f64,
 ) -> Vec<i64> {
-    let mut fixed_seconds: Vec<f64> = database.pes.iter().map(|pe| pe.background_seconds).collect();
-    for object in database.objects.iter().filter(|object| !object.migratable) {
-        fixed_seconds[object.pe as usize] += object.load_seconds / database.pes[object.pe as usize].speed;
+    let has_load = unit_seconds > 0.0;
+    let unit = if has_load { unit_seconds } else { 1.0 };
+    let mut fixed = vec![0.0; database.pes.len()];
+    if has_load {
+        fixed.iter_mut().zip(&database.pes).for_each(|(fixed, pe)| *fixed = pe.background_seconds);
+        for object in database.objects.iter().filter(|object| !object.migratable) {
+            fixed[object.pe as usize] += object.load_seconds / database.pes[object.pe as usize].speed;
+        }
     }
-    let mut by_pe = vec![0; database.pes.len()];
     let (total, heaviest) = (loads.iter().sum::<i64>(), loads.iter().copied().max().unwrap_or(0));
+    // Loads are rounded up, so that a limit in true loads is kept by those that are counted.
+    let movable = database.objects.iter().filter(|object| object.migratable);
+    let work = match has_load {
+        true => movable.map(|object| object.load_seconds / unit).sum::<f64>(),
+        false => total as f64,
+    };
     let speed = |pe: u32| database.pes[pe as usize].speed;
-    let are_alike =
-        available.iter().all(|&pe| fixed_seconds[pe as usize] == 0.0 && speed(pe) == speed(available[0]));
-    if are_alike || unit_seconds == 0.0 {
-        let average = (total as u64).div_ceil(available.len() as u64);
-        let most =
-            ((average as f64 * (1.0 + imbalance) + 1e-9).floor().min(total as f64) as i64).max(heaviest);
-        available.iter().for_each(|&pe| by_pe[pe as usize] = most);
+    let mut by_pe = vec![0; database.pes.len()];
+    let are_alike = available.iter().all(|&pe| fixed[pe as usize] == 0.0 && speed(pe) == speed(available[0]));
+    if are_alike {
+        let limit = (work / available.len() as f64 * (1.0 + imbalance) + 1e-9).min(total as f64) as i64;
+        let least = (total as u64).div_ceil(available.len() as u64) as i64;
+        available.iter().for_each(|&pe| by_pe[pe as usize] = limit.max(least).max(heaviest));
         return by_pe;
     }
-    let bound = LoadBound::of(database);
-    let mut open: Vec<(f64, f64)> =
-        available.iter().map(|&pe| (fixed_seconds[pe as usize], speed(pe))).collect();
-    let level_seconds = pour(total as f64 * unit_seconds, &mut open);
-    let limit_seconds = (level_seconds * (1.0 + imbalance)).max(bound.bound_seconds) * (1.0 + 1e-9);
-    for &pe in available {
-        let room = (limit_seconds - fixed_seconds[pe as usize]).max(0.0) * speed(pe) / unit_seconds;
-        by_pe[pe as usize] = room.min(total as f64) as i64;
+    let bound_seconds = if has_load { LoadBound::of(database).bound_seconds } else { 0.0 };
+    let mut open: Vec<(f64, f64)> = available.iter().map(|&pe| (fixed[pe as usize], speed(pe))).collect();
+    let level = pour(work * unit, &mut open);
+    let room = |limit: f64, pe: u32| {
+        ((limit - fixed[pe as usize]).max(0.0) * speed(pe) / unit).min(total as f64) as i64
+    };
+    // Whole loads leave a part of every PE empty, so that all together need a higher limit.
+    let fits = |limit: f64| available.iter().map(|&pe| room(limit, pe)).sum::<i64>() >= total;
+    let mut limit = ((level * (1.0 + imbalance)).max(bound_seconds) * (1.0 + 1e-9)).max(f64::MIN_POSITIVE);
+    if !fits(limit) {
+        let mut low = limit;
+        while !fits(limit) && limit.is_finite() {
+            (low, limit) = (limit, 2.0 * limit);
+        }
+        for _ in 0..STEPS {
+            let middle = f64::midpoint(low, limit);
+            if fits(middle) { limit = middle } else { low = middle }
+        }
     }
+    available.iter().for_each(|&pe| by_pe[pe as usize] = room(limit, pe));
     // Rounding must not take away the last place of the heaviest object.
     if let Some(&most) = available.iter().max_by_key(|&&pe| (by_pe[pe as usize], std::cmp::Reverse(pe))) {
         by_pe[most as usize] = by_pe[most as usize].max(heaviest);

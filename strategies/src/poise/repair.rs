@@ -12,8 +12,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use rustc_hash::FxHashSet;
+
 use super::distance::Metric;
 use super::kway::State;
+use super::machine::Near;
 
 /// Rounds of all steps at most.
 const ROUNDS: usize = 20;
@@ -30,6 +33,11 @@ const LEAST_LOADED: usize = 16;
 
 /// The most blocks that step 4 packs together with an overloaded one.
 const MAX_POOL: usize = 512;
+
+/// On machines of more blocks step 2 looks for room among the blocks around one, so many at most, as long as that finds
+/// any.
+const MANY_BLOCKS: usize = 1 << 12;
+const LOOKED_AT: usize = 1 << 10;
 
 /// Members of two blocks whose pairs step 3 looks at.
 const MAX_PAIRS: usize = 1 << 22;
@@ -157,9 +165,16 @@ fn push<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) -> b
         let room = |other: u32| board.capacity[other as usize] - state.loads[other as usize];
         rooms.retain(|&(_, other)| room(other) >= lightest);
         if rooms.is_empty() {
-            let others =
-                (0..state.loads.len() as u32).filter(|&other| other != block && room(other) >= lightest);
-            rooms.extend(others.map(|other| (board.distance.between(block, other), other)));
+            let blocks = state.loads.len() as u32;
+            let mut others = Vec::new();
+            if blocks as usize > MANY_BLOCKS {
+                others = around(board.near, block);
+                others.retain(|&other| room(other) >= lightest);
+            }
+            if others.is_empty() {
+                others.extend((0..blocks).filter(|&other| other != block && room(other) >= lightest));
+            }
+            rooms.extend(others.into_iter().map(|other| (board.distance.between(block, other), other)));
             if rooms.len() > ROOMS {
                 rooms.select_nth_unstable(ROOMS - 1);
                 rooms.truncate(ROOMS);
@@ -189,6 +204,32 @@ fn push<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) -> b
     has_moved
 }
 
+/// The blocks around one, nearest first, [`LOOKED_AT`] or somewhat more.
+fn around(near: &Near, block: u32) -> Vec<u32> {
+    let mut found = vec![block];
+    let mut is_found = FxHashSet::from_iter([block]);
+    let mut next = 0;
+    while let Some(&other) = found.get(next).filter(|_| found.len() <= LOOKED_AT) {
+        next += 1;
+        found.extend(near.of(other).iter().copied().filter(|&other| is_found.insert(other)));
+    }
+    found.split_off(1)
+}
+
+/// The blocks with most room but for `block`, so many at most, those with most first.
+fn emptiest<M: Metric>(state: &State<M>, block: u32, most: usize) -> Vec<(i64, u32)> {
+    let mut emptiest: Vec<(i64, u32)> = (0..state.loads.len() as u32)
+        .map(|other| (excess(state, other), other))
+        .filter(|&(excess, other)| excess < 0 && other != block)
+        .collect();
+    if emptiest.len() > most {
+        emptiest.select_nth_unstable(most);
+        emptiest.truncate(most);
+    }
+    emptiest.sort_unstable();
+    emptiest
+}
+
 /// Step 3 for one block; whether anything moved.
 fn exchange<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) -> bool {
     let load = |v: u32| state.board.graph.loads[v as usize];
@@ -196,13 +237,8 @@ fn exchange<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) 
     if above <= 0 {
         return false;
     }
-    let mut emptiest: Vec<(i64, u32)> = (0..state.loads.len() as u32)
-        .map(|other| (excess(state, other), other))
-        .filter(|&(excess, other)| excess < 0 && other != block)
-        .collect();
-    emptiest.sort_unstable();
     let mut best: Option<(i64, u32, u32)> = None;
-    for &(excess, other) in emptiest.iter().take(LEAST_LOADED) {
+    for (excess, other) in emptiest(state, block, LEAST_LOADED) {
         if members.of(block).len().saturating_mul(members.of(other).len()) > MAX_PAIRS {
             continue;
         }
@@ -228,11 +264,7 @@ fn repack<M: Metric>(state: &mut State<M>, members: &mut Members, block: u32) ->
     if excess(state, block) <= 0 {
         return false;
     }
-    let mut emptiest: Vec<(i64, u32)> = (0..state.loads.len() as u32)
-        .map(|other| (excess(state, other), other))
-        .filter(|&(excess, other)| excess < 0 && other != block)
-        .collect();
-    emptiest.sort_unstable();
+    let emptiest = emptiest(state, block, MAX_POOL);
     let mut others = 1;
     loop {
         let pool: Vec<u32> =

@@ -40,6 +40,9 @@ pub enum Ingredient {
     Repacks,
     /// V-cycles over the final placement.
     Cycles,
+    /// Small graphs: the present placement, the order of the objects, and TopoLB's groups, as other starts than one from
+    /// scratch.
+    Others,
     /// One object per PE: searches from several mappings.
     Starts,
     /// One object per PE: tabu search.
@@ -50,7 +53,7 @@ pub enum Ingredient {
 
 impl Ingredient {
     /// All of them, with what they are called.
-    pub const ALL: [(&'static str, Ingredient); 13] = [
+    pub const ALL: [(&'static str, Ingredient); 14] = [
         ("tries", Ingredient::Tries),
         ("repeats", Ingredient::Repeats),
         ("search", Ingredient::Search),
@@ -61,6 +64,7 @@ impl Ingredient {
         ("swaps", Ingredient::Swaps),
         ("repacks", Ingredient::Repacks),
         ("cycles", Ingredient::Cycles),
+        ("others", Ingredient::Others),
         ("starts", Ingredient::Starts),
         ("tabu", Ingredient::Tabu),
         ("annealing", Ingredient::Annealing),
@@ -80,6 +84,7 @@ impl Ingredient {
             Ingredient::Swaps => Settings { swaps: false, ..settings },
             Ingredient::Repacks => Settings { repacks: false, ..settings },
             Ingredient::Cycles => Settings { v_cycles: 0, ..settings },
+            Ingredient::Others => Settings { has_others: false, ..settings },
             Ingredient::Starts => Settings { starts: 1, ..settings },
             Ingredient::Tabu => Settings { tabu_work: 0, ..settings },
             Ingredient::Annealing => Settings { anneal_steps: 0, ..settings },
@@ -137,6 +142,8 @@ pub(crate) struct Settings {
     pub swaps: bool,
     /// Whether overloaded blocks are packed anew with others.
     pub repacks: bool,
+    /// Whether other starts than from scratch are refined, where those are cheap.
+    pub has_others: bool,
     /// One object per PE: mappings that are searched from.
     pub starts: usize,
     /// One object per PE: work of tabu search from each start, in iterations times the square of the PEs.
@@ -161,6 +168,7 @@ impl Quality {
             opens_rings: true,
             swaps: true,
             repacks: true,
+            has_others: true,
             starts: 8,
             tabu_work: 3_000_000,
             anneal_steps: 2000,

@@ -4,7 +4,7 @@
 //! not find. Then all capacities are raised by one factor, which is found by bisection.
 
 use super::distance::with_metric;
-use super::kway::{Board, State};
+use super::kway::State;
 use super::problem::Problem;
 use super::repair::repair;
 use super::scratch::{grade, refine_layer};
@@ -13,9 +13,15 @@ use super::settings::Settings;
 /// Factors that are tried.
 const STEPS: usize = 8;
 
-/// Makes `block_of` fit below the lowest multiple of the capacities that is found, and refines it there. The problem
-/// has these capacities from then on.
-pub(crate) fn settle(problem: &mut Problem, settings: &Settings, block_of: &mut Vec<u32>, seed: u64) {
+/// Makes `block_of` fit below the lowest multiple of the capacities that is found, and refines it there, both with what it
+/// costs to leave home. The problem has these capacities from then on.
+pub(crate) fn settle(
+    problem: &mut Problem,
+    settings: &Settings,
+    leave_costs: &[i64],
+    block_of: &mut Vec<u32>,
+    seed: u64,
+) {
     let layer = problem.machine.layers.len() - 1;
     if grade(problem, layer, block_of).0 == 0 {
         return;
@@ -33,15 +39,7 @@ pub(crate) fn settle(problem: &mut Problem, settings: &Settings, block_of: &mut 
         let mut attempt = best.as_ref().map_or(&*block_of, |best| &best.1).clone();
         let distance = &problem.machine.last().distance;
         let fits = with_metric!(distance, metric => {
-            let board = Board {
-                graph: &problem.graph,
-                movable: problem.movable,
-                distance: metric,
-                near: &problem.machine.last().near,
-                capacity: &capacity,
-                homes: None,
-                looks_near: false,
-            };
+            let board = problem.board(metric, &capacity, problem.homes(leave_costs), false);
             repair(&mut State::new(&board, &mut attempt), settings.repacks)
         });
         let reached = fill(problem, &attempt);
@@ -61,14 +59,14 @@ pub(crate) fn settle(problem: &mut Problem, settings: &Settings, block_of: &mut 
     let factor = fill(problem, block_of);
     if factor.is_finite() {
         problem.capacity = raised(factor);
-        refine_layer(problem, settings, layer, block_of, &problem.capacity, None, seed);
+        let homes = problem.homes(leave_costs);
+        refine_layer(problem, settings, layer, block_of, &problem.capacity, homes, seed);
     }
 }
 
 /// The most load of a block over its capacity.
 fn fill(problem: &Problem, block_of: &[u32]) -> f64 {
-    let mut loads = vec![0; problem.capacity.len()];
-    block_of.iter().zip(&problem.graph.loads).for_each(|(&block, load)| loads[block as usize] += load);
+    let loads = problem.loads(block_of);
     let fills = loads.iter().zip(&problem.capacity).filter(|(load, _)| **load > 0);
     fills.map(|(&load, &capacity)| load as f64 / capacity as f64).fold(0.0, f64::max)
 }

@@ -16,6 +16,9 @@ const TARGETS: usize = 12;
 /// Partners that are tried in a full block.
 const PARTNERS: usize = 64;
 
+/// Vertices with more edges are no partners: everybody around them would look at all of them.
+const HUB: usize = 1024;
+
 /// Passes over the vertices around which something changed, while that saves something, for so many times at most.
 /// Gives what it saves.
 pub(crate) fn refine<M: Metric>(state: &mut State<M>, passes: usize, dice: &mut impl RngCore) -> i64 {
@@ -94,7 +97,7 @@ fn find<M: Metric>(state: &mut State<M>, members: &Members, v: u32) -> Option<Sw
         let stride = (there.len() / PARTNERS).max(1);
         for &u in there.iter().step_by(stride) {
             let its_load = board.graph.loads[u as usize];
-            if load - its_load > room {
+            if load - its_load > room || board.graph.degree(u as usize) > HUB {
                 continue;
             }
             let fits_here = state.loads[here as usize] - load + its_load <= board.capacity[here as usize];

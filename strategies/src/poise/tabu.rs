@@ -18,13 +18,14 @@ const TENURE: f64 = 8.0;
 /// Iterations after which a place is visited again, per pair of objects.
 const ASPIRATION: i64 = 5;
 
-/// The best placement found in so many iterations from `start`, which gives every object a block of its own.
+/// The best placement found in so many iterations from `start`, which gives every object one of `blocks`, ascending, for
+/// itself.
 ///
 /// All vertices of `graph` are objects, and there are at most as many as blocks.
 pub(crate) fn search<M: Metric>(
     graph: &Csr,
     distance: &M,
-    blocks: usize,
+    blocks: &[u32],
     start: &[u32],
     iterations: usize,
     dice: &mut impl RngCore,
@@ -37,7 +38,7 @@ pub(crate) fn search<M: Metric>(
         cost += change;
         let mut wait = || {
             let part = below(dice, 1 << 20) as f64 / f64::from(1 << 20);
-            (part * part * part * TENURE * blocks as f64) as i64 + 1
+            (part * part * part * TENURE * blocks.len() as f64) as i64 + 1
         };
         let until = [iteration + wait(), iteration + wait()];
         tabu.swap(r, s, until);
@@ -46,7 +47,7 @@ pub(crate) fn search<M: Metric>(
             best.copy_from_slice(&tabu.place_of);
         }
     }
-    best[..graph.vertices()].iter().map(|&place| place as u32).collect()
+    best[..graph.vertices()].iter().map(|&place| blocks[place]).collect()
 }
 
 /// Objects, and as many without edges as there are places left, on places of their own.
@@ -63,15 +64,17 @@ struct Tabu {
 }
 
 impl Tabu {
-    fn new<M: Metric>(graph: &Csr, distance: &M, n: usize, start: &[u32]) -> Tabu {
+    fn new<M: Metric>(graph: &Csr, distance: &M, blocks: &[u32], start: &[u32]) -> Tabu {
+        let n = blocks.len();
         let mut flows = vec![0; n * n];
         for v in 0..graph.vertices() {
             graph.row(v).iter().for_each(|half| flows[v * n + half.to as usize] = i64::from(half.weight));
         }
-        let pair = |at: usize| distance.between((at / n) as u32, (at % n) as u32);
+        let pair = |at: usize| distance.between(blocks[at / n], blocks[at % n]);
         let mut is_free = vec![true; n];
-        start.iter().for_each(|&place| is_free[place as usize] = false);
-        let mut place_of: Vec<usize> = start.iter().map(|&place| place as usize).collect();
+        let place = |block: &u32| blocks.partition_point(|other| other < block);
+        let mut place_of: Vec<usize> = start.iter().map(place).collect();
+        place_of.iter().for_each(|&place| is_free[place] = false);
         place_of.extend((0..n).filter(|&place| is_free[place]));
         let mut tabu = Tabu {
             n,

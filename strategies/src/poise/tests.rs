@@ -8,7 +8,7 @@ use super::bisect::{Effort, Halves, bisect};
 use super::bound::cost_bound;
 use super::csr::{Csr, Half};
 use super::distance::with_metric;
-use super::kway::{Board, Homes, State};
+use super::kway::{Homes, State};
 use super::problem::Problem;
 use super::repair::repair;
 use super::scratch::cost;
@@ -107,10 +107,7 @@ proptest! {
         let homes = Homes { home_of: &problem.home_of, leave_costs: &leave_costs };
         let layer = problem.machine.last();
         with_metric!(&layer.distance, metric => {
-            let board = Board {
-                graph: &problem.graph, movable: problem.movable, distance: metric, near: &layer.near,
-                capacity: &problem.capacity, homes: Some(homes), looks_near: true,
-            };
+            let board = problem.board(metric, &problem.capacity, Some(homes), true);
             let mut block_of = problem.home_of.clone();
             let whole = |block_of: &[u32]| {
                 let moved = block_of.iter().zip(&problem.home_of).filter(|(block, home)| block != home).count();
@@ -132,7 +129,7 @@ proptest! {
                 prop_assert_eq!(before - whole(&block_of), saved);
             }
             if is_repaired {
-                prop_assert!(cost_bound(&problem) <= cost(&problem.graph, metric, &block_of));
+                prop_assert!(cost_bound(&problem, problem.most_load(&block_of)) <= cost(&problem.graph, metric, &block_of));
             }
         });
     }
@@ -144,7 +141,7 @@ proptest! {
         let problem = Problem::new(&tasks, &*topology, &[0, 1, 2, 3, 4, 5], 0.0).expect("a problem");
         let distance = &problem.machine.last().distance;
         let start: Vec<u32> = (0..n as u32).collect();
-        let found = tabu::search(&problem.graph, distance, 6, &start, 2000, &mut generator(seed, 0));
+        let found = tabu::search(&problem.graph, distance, &[0, 1, 2, 3, 4, 5], &start, 2000, &mut generator(seed, 0));
         let mut best = i64::MAX;
         permute(&mut Vec::new(), 6, n, &mut |places| best = best.min(cost(&problem.graph, distance, places)));
         prop_assert_eq!(cost(&problem.graph, distance, &found), best);

@@ -3,7 +3,7 @@
 use super::bisect::{Effort, Halves, bisect};
 use super::csr::{Csr, Half};
 use super::distance::with_metric;
-use super::kway::{Board, State};
+use super::kway::State;
 use super::problem::Problem;
 use super::{present, repair, swaps};
 use crate::graph::Graph;
@@ -91,15 +91,7 @@ fn improved(
     let mut block_of = present::start(&problem);
     let layer = problem.machine.last();
     with_metric!(&layer.distance, metric => {
-        let board = Board {
-            graph: &problem.graph,
-            movable: problem.movable,
-            distance: metric,
-            near: &layer.near,
-            capacity: &problem.capacity,
-            homes: None,
-            looks_near: true,
-        };
+        let board = problem.board(metric, &problem.capacity, None, true);
         let mut state = State::new(&board, &mut block_of);
         repair::repair(&mut state, true);
         if let Some(seed) = swap_seed {

@@ -39,7 +39,7 @@ impl Hierarchy {
 
     /// The tree with these leaves, and by level, root first, where the leaves below each node begin and at last
     /// where they end.
-    pub(super) fn new(leaves: Vec<u32>, starts: Vec<Vec<u32>>) -> Self {
+    pub(crate) fn new(leaves: Vec<u32>, starts: Vec<Vec<u32>>) -> Self {
         Hierarchy { leaves, starts, node_level: 1 }
     }
 

@@ -24,7 +24,8 @@ pub(super) const POISE_ABLATION: Figure = Figure {
     title: "PoiseLB without each of its ingredients",
     paper: "Equipoise's own",
     takes: "three minutes",
-    notes: "Each number is of three seeds, as a ratio to PoiseLB as it is: geometric means. --data DIR takes the task \
+    notes: "Each number is of three seeds, as a ratio to PoiseLB as it is with the same seed: geometric means, of which \
+            `error` is the standard one. --data DIR takes the task \
             graphs in a folder (METIS .graph files; those with more vertices than PEs are mapped, others of which there is \
             one per PE are assigned) instead of generated ones. The V-cycles are those of quality=best, and compared \
             with that; all else is of the default. Seconds are of one thread, by the clock.\n",
@@ -35,7 +36,7 @@ const DEFAULT: &str = "default";
 const BEST: &str = "best";
 
 /// What is left out, what that is compared with, and what it is for.
-const VARIANTS: [(&str, &str); 17] = [
+const VARIANTS: [(&str, &str); 18] = [
     (DEFAULT, DEFAULT),
     ("fast", DEFAULT),
     (BEST, DEFAULT),
@@ -50,6 +51,7 @@ const VARIANTS: [(&str, &str); 17] = [
     ("no-repacks", DEFAULT),
     ("best-once", BEST),
     ("no-cycles", BEST),
+    ("no-others", DEFAULT),
     ("no-starts", DEFAULT),
     ("no-tabu", DEFAULT),
     ("no-annealing", DEFAULT),
@@ -58,8 +60,9 @@ const VARIANTS: [(&str, &str); 17] = [
 const SMALL_VARIANTS: [(&str, &str); 4] =
     [(DEFAULT, DEFAULT), ("fast", DEFAULT), ("no-search", DEFAULT), ("no-tabu", DEFAULT)];
 
-/// An ingredient pays if in one of the sets it takes off at least this part of the hop-bytes, or of the largest load.
-const PAYS: f64 = 0.003;
+/// An ingredient pays if in one of the sets it takes off so many times the standard error of what it takes off of the
+/// hop-bytes, or of the largest load: without any effect one in forty would.
+const ERRORS: f64 = 2.0;
 
 /// Machines for graphs of many objects per PE.
 const MACHINES: [&str; 3] = ["tree:4:8:4/100:10:1", "torus:16x16", "torus:8x8x8"];
@@ -139,16 +142,11 @@ fn instances(options: &Options) -> anyhow::Result<Vec<Instance>> {
     Ok(all)
 }
 
-/// A variant on an instance.
-#[derive(Clone, Copy)]
-struct Taken {
-    hop_bytes: f64,
-    /// The largest of a PE, over the average.
-    load: f64,
-    seconds: f64,
-}
+/// A variant on an instance with a seed: hop-bytes, the largest load of a PE over the average, and seconds.
+type Taken = [f64; 3];
 
-fn take(instance: &Instance, variant: &str, seeds: &[u64]) -> anyhow::Result<Taken> {
+/// What a variant makes of an instance with each seed.
+fn take(instance: &Instance, variant: &str, seeds: &[u64]) -> anyhow::Result<Vec<Taken>> {
     let machine = topology::parse(&instance.machine)?;
     let quality = match variant {
         "best-once" => "best,restarts=1".into(),
@@ -156,30 +154,56 @@ fn take(instance: &Instance, variant: &str, seeds: &[u64]) -> anyhow::Result<Tak
     };
     let spec = format!("PoiseLB:gamma=0,quality={quality}");
     let choice = registry::parse(&spec, &[])?;
-    let (mut hop_bytes, mut load, mut seconds) = (0.0, 0.0, 0.0);
-    for &seed in seeds {
+    let once = |&seed: &u64| {
         let begin = Instant::now();
         let answer = choice.strategy.assign(&instance.database, &*machine, seed)?;
-        seconds += begin.elapsed().as_secs_f64().max(1e-6).ln();
+        let seconds = begin.elapsed().as_secs_f64().max(1e-6);
         answer.check(&instance.database).map_err(|impossible| {
             anyhow!("{spec} gave an impossible answer: {impossible}; this is a mistake in the strategy")
         })?;
         let metrics = Metrics::of(&instance.database, &*machine, &answer.pe_of);
         let cost = metrics.communication.context("communication was not recorded")?;
-        hop_bytes += (cost.hop_bytes as f64).max(1.0).ln();
-        load += (metrics.max_load_seconds / metrics.average_load_seconds).ln();
+        let load = metrics.max_load_seconds / metrics.average_load_seconds;
+        Ok([(cost.hop_bytes as f64).max(1.0), load, seconds])
+    };
+    seeds.iter().map(once).collect()
+}
+
+/// A geometric mean, and its standard error as a part of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Mean {
+    value: f64,
+    error: f64,
+}
+
+impl Mean {
+    fn of(values: &[f64]) -> Mean {
+        let count = values.len() as f64;
+        let mean = values.iter().map(|value| value.ln()).sum::<f64>() / count;
+        let spread: f64 = values.iter().map(|value| (value.ln() - mean).powi(2)).sum();
+        // Of one value nothing is known of the error.
+        let error = if values.len() > 1 { (spread / (count - 1.0) / count).sqrt() } else { 0.0 };
+        Mean { value: mean.exp(), error }
     }
-    let mean = |sum: f64| (sum / seeds.len() as f64).exp();
-    Ok(Taken { hop_bytes: mean(hop_bytes), load: mean(load), seconds: mean(seconds) })
+
+    /// Whether it is above 1 by more than its error explains.
+    fn is_more(self) -> bool {
+        self.value.ln() > ERRORS * self.error
+    }
+}
+
+/// By measure: what one has of what another has, in pairs of the same seed.
+fn ratios(one: &[Taken], other: &[Taken]) -> [Vec<f64>; 3] {
+    [0, 1, 2].map(|measure| one.iter().zip(other).map(|(one, other)| one[measure] / other[measure]).collect())
 }
 
 /// A variant beside what it is compared with, over a set.
 struct Ratio {
     variant: &'static str,
     set: &'static str,
-    hop_bytes: f64,
-    load: f64,
-    seconds: f64,
+    hop_bytes: Mean,
+    load: Mean,
+    seconds: Mean,
     /// Of instances: the name and the ratio of hop-bytes of that where it is worth most.
     most: (String, f64),
 }
@@ -190,7 +214,7 @@ fn run(options: &Options) -> anyhow::Result<FigureResult> {
         (0..if options.small { 1 } else { 3 }).map(|seed| options.seed.wrapping_add(seed)).collect();
     let alone = ThreadPoolBuilder::new().num_threads(1).build()?;
     let all = options.sweep(instances(options)?, |instance| {
-        let taken: anyhow::Result<Vec<Taken>> =
+        let taken: anyhow::Result<Vec<Vec<Taken>>> =
             alone.install(|| variants.iter().map(|(variant, _)| take(&instance, variant, &seeds)).collect());
         Ok((instance, taken?))
     })?;
@@ -203,47 +227,46 @@ fn run(options: &Options) -> anyhow::Result<FigureResult> {
         ("seconds", "s"),
         ("compared_with", "beside"),
         ("hop_bytes_ratio", "hop-bytes of that"),
+        ("hop_bytes_error", "error"),
         ("load_ratio", "max/avg of that"),
         ("seconds_ratio", "s of that"),
     ]);
     let place = |name: &str| variants.iter().position(|(variant, _)| *variant == name).unwrap_or(0);
     for (instance, taken) in &all {
         for (&(variant, beside), one) in variants.iter().zip(taken) {
-            let other = taken[place(beside)];
+            let mean =
+                |measure: usize| Mean::of(&one.iter().map(|taken| taken[measure]).collect::<Vec<_>>()).value;
+            let [hop_bytes, load, seconds] = ratios(one, &taken[place(beside)]).map(|all| Mean::of(&all));
             rows.push([
                 Cell::Text(instance.name.clone()),
                 Cell::Text(instance.machine.clone()),
                 Cell::Text(variant.into()),
-                Cell::Number(one.hop_bytes),
-                Cell::Number(one.load),
-                Cell::Number(one.seconds),
+                Cell::Number(mean(0)),
+                Cell::Number(mean(1)),
+                Cell::Number(mean(2)),
                 Cell::Text(beside.into()),
-                Cell::Number(one.hop_bytes / other.hop_bytes),
-                Cell::Number(one.load / other.load),
-                Cell::Number(one.seconds / other.seconds),
+                Cell::Number(hop_bytes.value),
+                Cell::Number(hop_bytes.error),
+                Cell::Number(load.value),
+                Cell::Number(seconds.value),
             ]);
         }
     }
-    let mut ratios = Vec::new();
+    let mut of_sets = Vec::new();
     for set in [MANY, ONE] {
         for (number, &(variant, beside)) in variants.iter().enumerate() {
-            let of_set: Vec<(String, [f64; 3])> = all
-                .iter()
-                .filter(|(instance, _)| instance.set == set)
-                .map(|(instance, taken)| {
-                    let (one, other) = (taken[number], taken[place(beside)]);
-                    let ratios =
-                        [one.hop_bytes / other.hop_bytes, one.load / other.load, one.seconds / other.seconds];
-                    (instance.to_string(), ratios)
-                })
-                .collect();
-            let mean = |number: usize| {
-                let sum: f64 = of_set.iter().map(|ratio| ratio.1[number].ln()).sum();
-                (sum / of_set.len() as f64).exp()
-            };
-            let most = of_set.iter().max_by(|a, b| a.1[0].total_cmp(&b.1[0]));
-            let Some(most) = most.map(|most| (most.0.clone(), most.1[0])) else { continue };
-            let ratio = Ratio { variant, set, hop_bytes: mean(0), load: mean(1), seconds: mean(2), most };
+            let mut pairs: [Vec<f64>; 3] = Default::default();
+            let mut most: Option<(String, f64)> = None;
+            for (instance, taken) in all.iter().filter(|(instance, _)| instance.set == set) {
+                let of_instance = ratios(&taken[number], &taken[place(beside)]);
+                let here = Mean::of(&of_instance[0]).value;
+                if most.as_ref().is_none_or(|most| here > most.1) {
+                    most = Some((instance.to_string(), here));
+                }
+                pairs.iter_mut().zip(of_instance).for_each(|(all, new)| all.extend(new));
+            }
+            let Some(most) = most else { continue };
+            let [hop_bytes, load, seconds] = pairs.map(|all| Mean::of(&all));
             rows.push([
                 Cell::Text(format!("(all: {set})")),
                 Cell::Nothing,
@@ -252,21 +275,22 @@ fn run(options: &Options) -> anyhow::Result<FigureResult> {
                 Cell::Nothing,
                 Cell::Nothing,
                 Cell::Text(beside.into()),
-                Cell::Number(ratio.hop_bytes),
-                Cell::Number(ratio.load),
-                Cell::Number(ratio.seconds),
+                Cell::Number(hop_bytes.value),
+                Cell::Number(hop_bytes.error),
+                Cell::Number(load.value),
+                Cell::Number(seconds.value),
             ]);
-            ratios.push(ratio);
+            of_sets.push(Ratio { variant, set, hop_bytes, load, seconds, most });
         }
     }
-    Ok(FigureResult { rows, chart: chart(&ratios), criteria: criteria(variants, &ratios) })
+    Ok(FigureResult { rows, chart: chart(&of_sets), criteria: criteria(variants, &of_sets) })
 }
 
 fn chart(ratios: &[Ratio]) -> Chart {
     let series = [MANY, ONE].into_iter().filter_map(|set| {
         let of_set = ratios.iter().filter(|ratio| ratio.set == set);
         let points: Vec<(f64, f64)> =
-            (1..).map(f64::from).zip(of_set.map(|ratio| 100.0 * (ratio.hop_bytes - 1.0))).collect();
+            (1..).map(f64::from).zip(of_set.map(|ratio| 100.0 * (ratio.hop_bytes.value - 1.0))).collect();
         (!points.is_empty()).then(|| Series::measured(set, points))
     });
     Chart {
@@ -281,25 +305,24 @@ fn criteria(variants: &[(&'static str, &'static str)], ratios: &[Ratio]) -> Vec<
         variants.iter().filter(|(variant, _)| variant.starts_with("no-") || *variant == "best-once");
     let pays = |&(variant, beside): &(&'static str, &'static str)| {
         let of_variant = || ratios.iter().filter(move |ratio| ratio.variant == variant);
-        let worth =
-            of_variant().map(|ratio| ratio.hop_bytes.max(ratio.load) - 1.0).fold(f64::NEG_INFINITY, f64::max);
         let told = of_variant().map(|ratio| {
             let Ratio { set, hop_bytes, load, seconds, most: (where_most, most), .. } = ratio;
             let percent = |ratio: f64| 100.0 * (ratio - 1.0);
             format!(
-                "{set} {:+.1} % ({:+.1} % of load, {seconds:.2} of the time; {:+.1} % for {where_most})",
-                percent(*hop_bytes),
-                percent(*load),
+                "{set} {:+.1} % +- {:.1} ({:+.1} % of load, {:.2} of the time; {:+.1} % for {where_most})",
+                percent(hop_bytes.value),
+                100.0 * hop_bytes.error,
+                percent(load.value),
+                seconds.value,
                 percent(*most)
             )
         });
         Criterion::new(
             format!(
-                "{variant} has {:.1} % more hop-bytes or load than {beside}, or more, in one of the sets",
-                100.0 * PAYS
+                "{variant} has more hop-bytes or load than {beside} in one of the sets, by {ERRORS} standard errors"
             ),
             told.collect::<Vec<_>>().join("; "),
-            worth >= PAYS,
+            of_variant().any(|ratio| ratio.hop_bytes.is_more() || ratio.load.is_more()),
         )
     };
     let mut criteria: Vec<Criterion> = left_out.map(pays).collect();
@@ -307,10 +330,10 @@ fn criteria(variants: &[(&'static str, &'static str)], ratios: &[Ratio]) -> Vec<
     criteria.push(Criterion::every(
         "quality=fast takes less time than the default",
         faster,
-        |ratio| 1.0 - ratio.seconds,
+        |ratio| 1.0 - ratio.seconds.value,
         |ratio| {
             let Ratio { set, hop_bytes, seconds, .. } = ratio;
-            format!("{seconds:.2} of it for {hop_bytes:.3} of the hop-bytes, {set}")
+            format!("{:.2} of it for {:.3} of the hop-bytes, {set}", seconds.value, hop_bytes.value)
         },
     ));
     criteria
@@ -335,12 +358,12 @@ mod tests {
 
     #[test]
     fn what_pays_in_one_set_pays() {
-        let ratio = |set, hop_bytes| Ratio {
+        let ratio = |set, value| Ratio {
             variant: "no-beam",
             set,
-            hop_bytes,
-            load: 1.0,
-            seconds: 0.5,
+            hop_bytes: Mean { value, error: 0.005 },
+            load: Mean { value: 1.0, error: 0.0 },
+            seconds: Mean { value: 0.5, error: 0.1 },
             most: ("a on b".into(), 1.5),
         };
         let variants = [(DEFAULT, DEFAULT), ("no-beam", DEFAULT)];
@@ -348,12 +371,25 @@ mod tests {
             let criterion = &criteria(&variants, &[ratio(MANY, many), ratio(ONE, one)])[0];
             assert_eq!(criterion.met, met, "{criterion:?}");
             assert!(
-                criterion.measured.contains("+0.0 % of load, 0.50 of the time; +50.0 % for a on b"),
+                criterion.measured.contains("+- 0.5 (+0.0 % of load, 0.50 of the time; +50.0 % for a on b"),
                 "{criterion:?}"
             );
         };
         check(1.02, 0.99, true);
         check(0.99, 1.02, true);
-        check(1.001, 1.002, false);
+        check(1.009, 1.005, false);
+    }
+
+    #[test]
+    fn what_seeds_differ_by_is_no_gain() {
+        // By far more with one seed than with the other, and by nothing but chance.
+        let one = [[1.0, 1.0, 1.0], [9.0, 1.0, 1.0]];
+        let [pairs, ..] = ratios(&one, &[[1.0, 1.0, 1.0], [8.0, 1.0, 1.0]]);
+        assert_eq!(pairs, [1.0, 1.125]);
+        assert!(!Mean::of(&pairs).is_more());
+        // Each pair tells the same, however different the seeds are.
+        let [pairs, ..] = ratios(&one, &[[0.9, 1.0, 1.0], [8.0, 1.0, 1.0]]);
+        assert!(Mean::of(&pairs).is_more());
+        assert!(Mean::of(&[1.1]).is_more() && !Mean::of(&[1.0, 1.0]).is_more());
     }
 }

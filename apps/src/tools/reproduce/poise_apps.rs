@@ -47,25 +47,38 @@ const DUMMY: &str = "DummyLB";
 const POISE: &str = "PoiseLB";
 
 /// What is compared: strategies that look at loads, at bytes, at the machine, and at the present placement.
-const STRATEGIES: [&str; 17] = [
+const STRATEGIES: [&str; 25] = [
     DUMMY,
     "RefineLB",
+    "RefineSwapLB",
     "GreedyLB",
     "GreedyRefineLB",
+    "DistributedLB",
+    "TemperedLB",
     "RefineCommLB",
     "GreedyCommLB",
     "CommAwareRefineLB",
     "MetisLB",
+    "RecBipartLB",
     "TopoLB",
+    "TopoCentLB",
     "TopoLB+RefineTopoLB",
     "GreedyRefineLB+RefineTopoLB",
+    "HierTopoMap",
+    "LibTopoMap",
     "TreeMatch",
+    "TreeMatchConst",
     "TMLB_MIN_WEIGHT",
     "TMLB_TREEBASED",
     "PoiseLB:quality=fast",
     "PoiseLB:gamma=0",
     POISE,
 ];
+
+/// What is not: strategies that decide nothing, and those that take minutes for thousands of objects.
+#[cfg(test)]
+const LEFT_OUT: [&str; 7] =
+    ["FileLB", "RandomLB", "RotateLB", "ContentionLB", "LeeAggarwalLB", "McfLB", "SwapLB"];
 
 const SMALL: [&str; 4] = [DUMMY, "RefineLB", "GreedyCommLB", POISE];
 
@@ -414,6 +427,15 @@ mod tests {
             think_seconds,
             step_seconds: 0.5,
             iteration_seconds,
+        }
+    }
+
+    #[test]
+    fn every_strategy_is_compared_or_left_out() {
+        for named in registry::ALL {
+            let is_compared =
+                STRATEGIES.iter().any(|spec| spec.split(['+', ':']).any(|name| name == named.name));
+            assert_ne!(is_compared, LEFT_OUT.contains(&named.name), "{}", named.name);
         }
     }
 
