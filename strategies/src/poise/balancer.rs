@@ -83,10 +83,6 @@ const MAX_COST: i64 = 2;
 /// A mapping from scratch is expected to move at least this part of all.
 const MOVED: f64 = 0.5;
 
-/// Where moves cost, the present placement is also refined at first with a part of what they cost, and then with so many
-/// V-cycles: several objects that pay only together go together.
-const BOLDNESS: &[(f64, usize)] = &[(0.5, 1), (0.25, 1)];
-
 /// The most objects and PEs for which objects in their order, and groups of METIS that TopoLB places, are starts.
 const MAX_TOPOLB_OBJECTS: usize = 8192;
 const MAX_TOPOLB_PES: usize = 1024;
@@ -122,12 +118,13 @@ impl Strategy for PoiseLb {
         let available = check(database, topology)?;
         let mut settings = self.quality.settings();
         settings.restarts = self.restarts.unwrap_or(settings.restarts);
-        let mut problem = Problem::on(database, topology, &available, self.imbalance, settings.opens_rings)?;
+        let is_recorded = database.pes.iter().any(|pe| pe.wall_seconds > 0.0);
+        let gamma = self.gamma.unwrap_or(if is_recorded { 1.0 } else { 0.0 });
+        let mut problem =
+            Problem::on(database, topology, &available, self.imbalance, gamma, settings.opens_rings)?;
         if problem.movable == 0 {
             return Ok(Assignment::unchanged(database));
         }
-        let is_recorded = database.pes.iter().any(|pe| pe.wall_seconds > 0.0);
-        let gamma = self.gamma.unwrap_or(if is_recorded { 1.0 } else { 0.0 });
         let by = By::Metis(Method::Recursive);
         let grouping = Grouping { by, equal: false, imbalance: self.imbalance };
         let leave_costs = present::leave_costs(&problem, database, gamma);
@@ -181,7 +178,7 @@ fn notes(
             .map_or(0, |communication| communication.hop_bytes)
     };
     let bound = cost_bound(problem, problem.most_load(block_of)) as f64;
-    let least = (bound / problem.machine.last().scale as f64 * problem.unit as f64).floor();
+    let least = (bound / problem.machine.last().scale as f64 * problem.unit).floor();
     let after = hop_bytes(placement) as f64;
     debug_assert!(least <= after, "no placement has fewer than {least} hop-bytes, and this one has {after}");
     vec![
@@ -233,27 +230,22 @@ impl Solver<'_> {
     fn choose(&self, problem: &Problem) -> Vec<u32> {
         let all: i64 = self.leave_costs.iter().sum();
         let mut found = Found { problem, leave_costs: &self.leave_costs, best: None };
-        if all > 0 {
-            let bold = if self.settings.patience > 0 { BOLDNESS } else { &[] };
-            let most = problem.capacity.iter().copied().max().unwrap_or(0);
-            let settled = cost_bound(problem, most) as f64 + MOVED * all as f64;
-            for &(start, cycles) in [(1.0, 0)].iter().chain(bold) {
-                let start =
-                    present::approach(problem, &self.settings, &self.leave_costs, start, cycles, self.seed);
-                found.add(start);
-                // Not even the best mapping would make up for moving that much.
-                if let Some((((0, cost), _), block_of)) = &found.best
-                    && *cost as f64 <= settled
-                {
-                    return block_of.clone();
-                }
-            }
-        }
         let refined = |mut block_of: Vec<u32>| {
             let homes = problem.homes(&self.leave_costs);
             present::refine(problem, &self.settings, homes, &mut block_of, self.seed);
             block_of
         };
+        if all > 0 {
+            found.add(refined(present::start(problem)));
+            let most = problem.capacity.iter().copied().max().unwrap_or(0);
+            let settled = cost_bound(problem, most) as f64 + MOVED * all as f64;
+            // Not even the best mapping would make up for moving that much.
+            if let Some((((0, cost), _), block_of)) = &found.best
+                && *cost as f64 <= settled
+            {
+                return block_of.clone();
+            }
+        }
         let cost = |block_of: &[u32]| grade(problem, problem.machine.layers.len() - 1, block_of).1;
         let anew = self.anew(problem);
         let most = MAX_COST * cost(&anew);
@@ -267,7 +259,7 @@ impl Solver<'_> {
             others.push(present::start(problem));
         }
         if is_small {
-            others.extend(line::start(problem, self.topology));
+            others.push(line::start(problem, self.topology));
         }
         // With one object per PE it was a start of the search already.
         if is_small && problem.movable > problem.capacity.len() {
@@ -284,15 +276,7 @@ impl Solver<'_> {
         let once = |restart: u64| {
             let seed = self.seed.wrapping_add(restart.wrapping_mul(0xd134_2543_de82_ef95));
             let mut block_of = scratch::map(problem, &self.settings, seed);
-            v_cycle::refine(
-                problem,
-                &self.settings,
-                layer,
-                self.settings.v_cycles,
-                None,
-                &mut block_of,
-                seed,
-            );
+            v_cycle::refine(problem, &self.settings, layer, self.settings.v_cycles, &mut block_of, seed);
             (grade(problem, layer, &block_of), restart, block_of)
         };
         use rayon::prelude::*;

@@ -110,34 +110,98 @@ impl<'a> Halves<'a> {
 
 /// The side, 0 or 1, of every vertex.
 pub(crate) fn bisect(halves: &Halves, effort: &Effort, dice: &mut impl RngCore) -> Vec<u8> {
-    let graph = halves.graph;
-    let vertices = graph.vertices();
-    match vertices {
-        0 => return Vec::new(),
-        1 => return vec![single(halves)],
-        2..=SMALL => return first(halves, effort.tries, dice),
-        _ => {}
+    let chain = Chain::new(halves.graph, effort, dice);
+    chain.bisect(halves, effort, dice)
+}
+
+/// A coarser graph.
+pub(crate) struct Level {
+    /// By vertex of the finer one.
+    pub cluster_of: Vec<u32>,
+    pub graph: Csr,
+}
+
+/// The levels of a graph down to the first whose bisections are repeated, or that is small. They depend on the graph alone,
+/// and not on what it costs to be on either side.
+pub(crate) struct Chain {
+    levels: Vec<Level>,
+}
+
+impl Chain {
+    pub fn new(graph: &Csr, effort: &Effort, dice: &mut impl RngCore) -> Chain {
+        let mut levels: Vec<Level> = Vec::new();
+        loop {
+            let finer = levels.last().map_or(graph, |level| &level.graph);
+            let is_whole = levels.is_empty();
+            if finer.vertices() <= SMALL || (!is_whole && finer.vertices() <= effort.repeat_below) {
+                break;
+            }
+            match coarser(finer, dice) {
+                Some(level) => levels.push(level),
+                None => break,
+            }
+        }
+        Chain { levels }
     }
+
+    /// The side of every vertex of the graph that the chain was made of, which is that of `halves`.
+    pub fn bisect(&self, halves: &Halves, effort: &Effort, dice: &mut impl RngCore) -> Vec<u8> {
+        let biases = self.biases(halves);
+        let at = |level: usize| match level.checked_sub(1) {
+            None => *halves,
+            Some(before) => Halves { graph: &self.levels[before].graph, bias: &biases[before], ..*halves },
+        };
+        let coarsest = at(self.levels.len());
+        let vertices = coarsest.graph.vertices();
+        let mut sides = match (vertices, self.levels.len()) {
+            (0, _) => return Vec::new(),
+            (1, _) => vec![single(&coarsest)],
+            (2..=SMALL, 0) => first(&coarsest, effort.tries, dice),
+            // It cannot be coarsened.
+            (_, 0) => first(&coarsest, effort.tries.min(2), dice),
+            _ => best_of(
+                &coarsest,
+                effort,
+                if vertices <= effort.repeat_below { effort.repeats } else { 1 },
+                dice,
+            ),
+        };
+        for (number, level) in self.levels.iter().enumerate().rev() {
+            sides = level.cluster_of.iter().map(|&cluster| sides[cluster as usize]).collect();
+            two_way::refine(&at(number), &mut sides);
+        }
+        sides
+    }
+
+    /// What vertices cost more on side 1, by level after the first; empty where nobody does.
+    fn biases(&self, halves: &Halves) -> Vec<Vec<i64>> {
+        let mut biases: Vec<Vec<i64>> = Vec::with_capacity(self.levels.len());
+        for level in &self.levels {
+            let finer = biases.last().map_or(halves.bias, |bias| bias);
+            let mut bias = Vec::new();
+            if !finer.is_empty() {
+                bias = vec![0; level.graph.vertices()];
+                level
+                    .cluster_of
+                    .iter()
+                    .zip(finer)
+                    .for_each(|(&cluster, more)| bias[cluster as usize] += more);
+            }
+            biases.push(bias);
+        }
+        biases
+    }
+}
+
+/// The next level; none where that would hardly be smaller.
+fn coarser(graph: &Csr, dice: &mut impl RngCore) -> Option<Level> {
+    let vertices = graph.vertices();
     let (total, heaviest) = (graph.total_load(), graph.heaviest());
     let light = heaviest.max(MAX_CLUSTER_AVERAGES * total / vertices as i64);
     let max_load = heaviest.max(total / MAX_CLUSTER_SHARE).min(light);
     let (cluster_of, clusters) = cluster(graph, vertices, None, max_load, dice);
-    if clusters as f64 > MAX_SHRUNK * vertices as f64 {
-        return first(halves, effort.tries.min(2), dice);
-    }
-    let coarse = graph.contract(&cluster_of, clusters);
-    let mut bias = Vec::new();
-    if !halves.bias.is_empty() {
-        bias = vec![0; clusters];
-        cluster_of.iter().zip(halves.bias).for_each(|(&cluster, more)| bias[cluster as usize] += more);
-    }
-    let below = Halves { graph: &coarse, bias: &bias, ..*halves };
-    let repeats = if clusters <= effort.repeat_below { effort.repeats } else { 1 };
-    let best = best_of(&below, effort, repeats, dice);
-    drop(bias);
-    let mut sides: Vec<u8> = cluster_of.iter().map(|&cluster| best[cluster as usize]).collect();
-    two_way::refine(halves, &mut sides);
-    sides
+    let shrinks = clusters as f64 <= MAX_SHRUNK * vertices as f64;
+    shrinks.then(|| Level { graph: graph.contract(&cluster_of, clusters), cluster_of })
 }
 
 /// The best of several bisections; of equals the first.

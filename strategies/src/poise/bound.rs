@@ -11,7 +11,7 @@ use super::problem::Problem;
 /// The bound for placements with at most `most` load of movable objects on a PE, in weights times distances of the last
 /// layer.
 pub(crate) fn cost_bound(problem: &Problem, most: i64) -> i64 {
-    let (graph, layer) = (&problem.graph, problem.machine.last());
+    let graph = &problem.graph;
     let mut partners: Vec<(u32, i64)> = Vec::new();
     let mut twice = 0i64;
     for v in 0..problem.movable {

@@ -8,10 +8,9 @@ use std::collections::BinaryHeap;
 
 use super::kway::Homes;
 use super::machine::NONE;
-use super::problem::Problem;
+use super::problem::{Problem, mean_size};
 use super::scratch::{Grade, grade, refine_layer};
 use super::settings::Settings;
-use super::v_cycle;
 use crate::Database;
 
 /// What it costs each movable vertex to live elsewhere than now, in the scale of the last layer: `gamma` hop-bytes
@@ -21,18 +20,13 @@ use crate::Database;
 /// as all that an object exchanges on average.
 pub(crate) fn leave_costs(problem: &Problem, database: &Database, gamma: f64) -> Vec<i64> {
     let size = |&object: &u32| database.objects[object as usize].bytes.filter(|&bytes| bytes > 0);
-    let (sum, count) = problem
-        .objects
-        .iter()
-        .filter_map(size)
-        .fold((0.0, 0.0), |(sum, count), bytes| (sum + bytes as f64, count + 1.0));
     let exchanged = || {
         let weights =
             (0..problem.movable).flat_map(|v| problem.graph.row(v)).map(|half| f64::from(half.weight));
-        weights.sum::<f64>() * problem.unit as f64 / problem.movable.max(1) as f64
+        weights.sum::<f64>() * problem.unit / problem.movable.max(1) as f64
     };
-    let usual = if count > 0.0 { sum / count } else { exchanged() };
-    let per_byte = gamma / problem.unit as f64 * problem.machine.last().scale as f64;
+    let usual = mean_size(database, &problem.objects).unwrap_or_else(exchanged);
+    let per_byte = gamma / problem.unit * problem.machine.last().scale as f64;
     // All together must not overflow, however large gamma is.
     let most = (i64::MAX >> 4) as f64 / problem.movable.max(1) as f64;
     // Costs are whole multiples of what the smallest edges may weigh: one that is less must not vanish.
@@ -75,27 +69,6 @@ pub(crate) fn refine(
 ) {
     let layer = problem.machine.layers.len() - 1;
     refine_layer(problem, settings, layer, block_of, &problem.capacity, homes, seed);
-}
-
-/// The present placement, refined while moves cost `start` times what they do, then with `cycles` V-cycles for what they
-/// cost.
-pub(crate) fn approach(
-    problem: &Problem,
-    settings: &Settings,
-    leave_costs: &[i64],
-    start: f64,
-    cycles: usize,
-    seed: u64,
-) -> Vec<u32> {
-    let mut block_of = self::start(problem);
-    if start < 1.0 {
-        let cheaper: Vec<i64> = leave_costs.iter().map(|&cost| (cost as f64 * start) as i64).collect();
-        refine(problem, settings, problem.homes(&cheaper), &mut block_of, seed);
-    }
-    let (homes, layer) = (problem.homes(leave_costs), problem.machine.layers.len() - 1);
-    refine(problem, settings, homes, &mut block_of, seed);
-    v_cycle::refine(problem, settings, layer, cycles, homes, &mut block_of, seed);
-    block_of
 }
 
 /// How good a placement is: its overload, then its cost and that of the moves that lead to it, then that of the moves.

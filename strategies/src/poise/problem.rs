@@ -1,8 +1,8 @@
 //! What there is to map, in whole numbers: a database and a machine as every phase sees them.
 //!
 //! Loads become integers: as they are where they are whole (numbers of objects, vertex weights of files), or else
-//! such that the average is 2^20. Volumes are counted in their greatest common divisor, and coarser only where all of
-//! them together do not fit 32 bits. Objects that stay and ends of edges that are PEs become anchors, vertices
+//! such that the average is 2^20. Volumes are counted in their greatest common divisor, finer where what moves cost is less
+//! than that, and coarser where all of them together do not fit 32 bits. Objects that stay and ends of edges that are PEs become anchors, vertices
 //! without load after the movable ones, each in the block of its PE.
 
 use super::csr::{Csr, Half};
@@ -18,6 +18,9 @@ const AVERAGE_LOAD: f64 = (1u64 << 20) as f64;
 /// All loads together; and with distances in between all volumes stay below 2^62.
 const MAX_TOTAL: f64 = (1u64 << 50) as f64;
 const MAX_COST: u128 = 1 << 58;
+
+/// What the move of a usual object costs is at least so many times what the smallest edge could, where that fits.
+const MOVE_PARTS: f64 = 8.0;
 
 /// Halvings of the interval in which the lowest limit is that leaves room for all.
 const STEPS: usize = 50;
@@ -38,7 +41,7 @@ pub(crate) struct Problem<'a> {
     /// By movable vertex: its block in the last layer; [`NONE`] if its PE takes nothing.
     pub home_of: Vec<u32>,
     /// Bytes that a weight of 1 stands for.
-    pub unit: u64,
+    pub unit: f64,
 }
 
 impl<'a> Problem<'a> {
@@ -55,10 +58,11 @@ impl<'a> Problem<'a> {
         available: &[u32],
         imbalance: f64,
     ) -> Result<Problem<'a>, StrategyError> {
-        Problem::on(database, topology, available, imbalance, true)
+        Problem::on(database, topology, available, imbalance, 0.0, true)
     }
 
-    /// As [`Self::new`], with a part of the distance on rings that are `opened` or without.
+    /// As [`Self::new`], for moves that cost `gamma` hop-bytes per byte, and with a part of the distance on rings that are
+    /// `opened` or without.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -67,6 +71,7 @@ impl<'a> Problem<'a> {
         topology: &'a dyn Topology,
         available: &[u32],
         imbalance: f64,
+        gamma: f64,
         opened: bool,
     ) -> Result<Problem<'a>, StrategyError> {
         let movable: Vec<u32> = (0..database.objects.len() as u32)
@@ -78,7 +83,10 @@ impl<'a> Problem<'a> {
             vertex_of[object as usize] = vertex;
         }
         let anchored = anchored_pes(database, &vertex_of);
-        let (graph, unit) = volumes(database, &vertex_of, loads, &anchored, u128::from(topology.diameter()))?;
+        let finest = gamma * mean_size(database, &movable).unwrap_or(0.0) / MOVE_PARTS;
+        // Costs are sums of weights times distances, doubled on grids and 16 times as large where they are sampled.
+        let most = u128::from(u32::MAX).min(MAX_COST / (32 * (u128::from(topology.diameter()) + 1))).max(1);
+        let (graph, unit) = volumes(database, &vertex_of, loads, &anchored, most, finest)?;
         let mut used = available.to_vec();
         used.extend(&anchored);
         used.sort_unstable();
@@ -213,14 +221,25 @@ fn fixed_pe(database: &Database, vertex_of: &[u32], end: End) -> Option<u32> {
     }
 }
 
-/// What vertices exchange, and how many bytes a weight of 1 is.
+/// The mean size in bytes of the objects whose size was measured; none if that was never done.
+pub(crate) fn mean_size(database: &Database, objects: &[u32]) -> Option<f64> {
+    let sizes = objects.iter().filter_map(|&object| database.objects[object as usize].bytes);
+    let (sum, count) = sizes
+        .filter(|&bytes| bytes > 0)
+        .fold((0.0, 0.0), |(sum, count), bytes| (sum + bytes as f64, count + 1.0));
+    (count > 0.0).then(|| sum / count)
+}
+
+/// What vertices exchange, and how many bytes a weight of 1 is: `finest` or more, so many that all weights together are
+/// `most`.
 fn volumes(
     database: &Database,
     vertex_of: &[u32],
     mut loads: Vec<i64>,
     anchored: &[u32],
-    diameter: u128,
-) -> Result<(Csr, u64), StrategyError> {
+    most: u128,
+    finest: f64,
+) -> Result<(Csr, f64), StrategyError> {
     let movable = loads.len();
     let vertices = movable + anchored.len();
     let vertex = |end: End| match fixed_pe(database, vertex_of, end) {
@@ -252,10 +271,12 @@ fn volumes(
             u32::MAX / 2
         )));
     }
-    // Costs are sums of weights times distances, doubled on grids and 16 times as large where they are sampled.
-    let most = u128::from(u32::MAX).min(MAX_COST / (32 * (diameter + 1))).max(1);
-    let unit = u128::from(unit.max(1)) * (total / u128::from(unit.max(1))).div_ceil(most).max(1);
+    let units = total / u128::from(unit.max(1));
+    let unit = u128::from(unit.max(1)) * units.div_ceil(most).max(1);
     let unit = u64::try_from(unit).unwrap_or(u64::MAX);
+    // Where units are larger than moves, each is divided into parts, as far as all of these fit.
+    let room = (most / units.max(1)).clamp(1, u128::from(u32::MAX)) as u32;
+    let parts = if finest > 0.0 { ((unit as f64 / finest).ceil() as u32).clamp(1, room) } else { 1 };
     for v in 0..vertices {
         starts[v + 1] += starts[v];
     }
@@ -276,12 +297,12 @@ fn volumes(
         let merged = row.chunk_by(|a, b| a.0 == b.0).filter_map(|same| {
             let bytes = same.iter().fold(0u64, |sum, half| sum.saturating_add(half.1));
             // Rounded down, so that the sum of all stays what it was.
-            let weight = (bytes / unit) as u32;
+            let weight = (bytes / unit) as u32 * parts;
             (weight > 0).then_some(Half { to: same[0].0, weight })
         });
         graph.push(load, merged);
     }
-    Ok((graph, unit))
+    Ok((graph, unit as f64 / f64::from(parts)))
 }
 
 /// The greatest common divisor (Euclid).

@@ -7,9 +7,10 @@
 //! of splitting one after the other, whatever the number of threads. After every split the placement is refined over
 //! all blocks of the new layer with its distances: quality is lost most where cuts are few.
 
+use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::bisect::{Halves, bisect};
+use super::bisect::{Chain, Halves};
 use super::blocks;
 use super::csr::{Csr, Groups, Half};
 use super::distance::{Metric, with_metric};
@@ -28,9 +29,16 @@ const FEW_OBJECTS_PER_PE: usize = 8;
 /// On graphs of at most so many vertices several placements are followed through the first layers on any machine.
 const FEW_VERTICES: usize = 1 << 13;
 
+/// Graphs of more vertices are large.
+const LARGE: usize = 1 << 16;
+
 /// Localized search takes too long with fewer objects per block than this on graphs of more than [`MANY_VERTICES`].
 const FEW_OBJECTS_PER_BLOCK: usize = 64;
 const MANY_VERTICES: usize = 200_000;
+
+/// Up to so many blocks, of graphs of so many vertices, are coarsened together before they are split one after the other.
+const AHEAD_BLOCKS: usize = 64;
+const AHEAD_VERTICES: usize = 1 << 15;
 
 /// Rounds of localized search in the last layer, and in those before.
 const LAST_ROUNDS: usize = 5;
@@ -99,7 +107,8 @@ fn descend(problem: &Problem, settings: &Settings, layer: usize, above: &[u32], 
     let capacity = problem.capacities(layer);
     let mut block_of = split(problem, settings, layer, above, &capacity, None, seed);
     refine_layer(problem, settings, layer, &mut block_of, &capacity, None, seed);
-    if layer <= settings.again_layers {
+    let is_large = problem.movable > LARGE;
+    if layer <= if is_large { settings.again_layers_of_large } else { settings.again_layers } {
         cut_again(problem, settings, layer, &mut block_of, seed);
     }
     block_of
@@ -178,22 +187,34 @@ fn split(
     if blocks > settings.repeat_blocks {
         settings.effort.repeats = 1;
     }
+    let piece = |block: u32| {
+        let members = groups.members(block as usize);
+        Piece { problem, layer, block, members, above, place_of: &place_of, again: present.is_some() }
+    };
+    // Hardly any of few blocks can be split together; but what is coarser does not depend on where the others go.
+    let is_ahead = present.is_none()
+        && (2..=AHEAD_BLOCKS).contains(&blocks)
+        && movable >= AHEAD_VERTICES
+        && rayon::current_num_threads() > 1;
+    let mut ahead: Vec<Option<Prepared>> = Vec::new();
+    if is_ahead {
+        let all = (0..blocks as u32).into_par_iter();
+        ahead = all.map(|block| Some(piece(block).prepare(&settings, seed))).collect();
+    }
     for level in levels(graph, above, blocks, movable) {
-        let piece = |block: u32| {
-            let members = groups.members(block as usize);
-            Piece { problem, layer, block, members, above, again: present.is_some() }
-        };
-        let bisected = |&block: &u32| {
+        let bisected = |(block, prepared): (u32, Option<Prepared>)| {
             let [x, y] = before.children[block as usize];
             if y == NONE {
                 return present.is_none().then(|| vec![0; groups.members(block as usize).len()]);
             }
             let capacity = [capacity[x as usize], capacity[y as usize]];
-            piece(block).bisect(&settings, [x, y], capacity, &below, &place_of, seed)
+            piece(block).bisect(&settings, [x, y], capacity, &below, prepared, seed)
         };
-        let all: Vec<Option<Vec<u8>>> = match level.len() {
-            1 => level.iter().map(bisected).collect(),
-            _ => level.par_iter().map(bisected).collect(),
+        let take = |&block: &u32| (block, ahead.get_mut(block as usize).and_then(Option::take));
+        let jobs: Vec<(u32, Option<Prepared>)> = level.iter().map(take).collect();
+        let all: Vec<Option<Vec<u8>>> = match jobs.len() {
+            1 => jobs.into_iter().map(bisected).collect(),
+            _ => jobs.into_par_iter().map(bisected).collect(),
         };
         for (&block, sides) in level.iter().zip(all) {
             let children = before.children[block as usize];
@@ -231,13 +252,72 @@ struct Piece<'a> {
     layer: usize,
     block: u32,
     members: &'a [u32],
-    /// By vertex: its block in the layer before.
+    /// By vertex: its block in the layer before, and its place among the members of that.
     above: &'a [u32],
+    place_of: &'a [u32],
     /// Whether it was split before.
     again: bool,
 }
 
+/// What of a block is known before the blocks it waits for are split.
+struct Prepared {
+    /// Its members and what they exchange; none if that is the whole graph.
+    graph: Option<Csr>,
+    chain: Chain,
+    /// As they are after that.
+    dice: ChaCha8Rng,
+}
+
 impl Piece<'_> {
+    fn is_whole(&self) -> bool {
+        self.members.len() == self.problem.graph.vertices()
+    }
+
+    fn is_inside(&self, v: u32) -> bool {
+        (v as usize) < self.problem.movable && self.above[v as usize] == self.block
+    }
+
+    fn prepare(&self, settings: &Settings, seed: u64) -> Prepared {
+        let whole = &self.problem.graph;
+        let mut dice = generator(seed, SPLIT_STREAM | (self.layer as u64) << 32 | u64::from(self.block));
+        let graph = (!self.is_whole()).then(|| {
+            let mut graph = Csr::with_capacity(self.members.len());
+            for &v in self.members {
+                let inside = whole.row(v as usize).iter().filter(|half| self.is_inside(half.to));
+                let half = |half: &Half| Half { to: self.place_of[half.to as usize], weight: half.weight };
+                graph.push(whole.loads[v as usize], inside.map(half));
+            }
+            graph
+        });
+        let chain = Chain::new(graph.as_ref().unwrap_or(whole), &settings.effort, &mut dice);
+        Prepared { graph, chain, dice }
+    }
+
+    /// By member: what it costs more in `y` than in `x`. What is outside is where `below` says, or else, for who was not
+    /// split yet, in the middle of its block.
+    fn bias(&self, [x, y]: [u32; 2], below: &[u32]) -> Vec<i64> {
+        let distance = &self.problem.machine.layers[self.layer].distance;
+        let children = &self.problem.machine.layers[self.layer - 1].children;
+        let drawn = |&v: &u32| {
+            let mut drawn = 0;
+            for half in self.problem.graph.row(v as usize) {
+                if self.is_inside(half.to) {
+                    continue;
+                }
+                let weight = i64::from(half.weight);
+                let farther = |place: u32| weight * (distance.between(y, place) - distance.between(x, place));
+                if below[half.to as usize] != NONE {
+                    drawn += 2 * farther(below[half.to as usize]);
+                } else {
+                    let [a, b] = children[self.above[half.to as usize] as usize];
+                    drawn += farther(a) + farther(if b == NONE { a } else { b });
+                }
+            }
+            drawn
+        };
+        self.members.iter().map(drawn).collect()
+    }
+
     /// The side of each member. None the second time if nothing outside says more than was known.
     fn bisect(
         &self,
@@ -245,59 +325,22 @@ impl Piece<'_> {
         [x, y]: [u32; 2],
         capacity: [i64; 2],
         below: &[u32],
-        place_of: &[u32],
+        prepared: Option<Prepared>,
         seed: u64,
     ) -> Option<Vec<u8>> {
-        let Piece { problem, layer, block, members, above, again } = *self;
-        let whole = &problem.graph;
-        let stream = SPLIT_STREAM | (layer as u64) << 32 | u64::from(block);
-        let mut dice = generator(seed, stream);
-        let share = |load: i64| {
-            (i128::from(load) * i128::from(capacity[0])) / i128::from((capacity[0] + capacity[1]).max(1))
-        };
-        if members.len() == whole.vertices() {
-            if again {
-                return None;
-            }
-            let target = share(whole.total_load()) as i64;
-            let halves = Halves { graph: whole, edge_cost: 1, bias: &[], capacity, target };
-            return Some(bisect(&halves, &settings.effort, &mut dice));
-        }
-        let distance = &problem.machine.layers[layer].distance;
-        let children = &problem.machine.layers[layer - 1].children;
-        let mut graph = Csr::with_capacity(members.len());
-        let mut bias = Vec::with_capacity(members.len());
-        for &v in members {
-            let mut drawn = 0;
-            for half in whole.row(v as usize) {
-                let weight = i64::from(half.weight);
-                let farther = |place: u32| weight * (distance.between(y, place) - distance.between(x, place));
-                let is_inside = above[half.to as usize] == block && (half.to as usize) < problem.movable;
-                if is_inside || !settings.is_drawn {
-                    continue;
-                }
-                if below[half.to as usize] != NONE {
-                    drawn += 2 * farther(below[half.to as usize]);
-                } else {
-                    let [a, b] = children[above[half.to as usize] as usize];
-                    drawn += farther(a) + farther(if b == NONE { a } else { b });
-                }
-            }
-            bias.push(drawn);
-            let inside = whole
-                .row(v as usize)
-                .iter()
-                .filter(|half| (half.to as usize) < problem.movable && above[half.to as usize] == block);
-            let load = whole.loads[v as usize];
-            graph.push(load, inside.map(|half| Half { to: place_of[half.to as usize], weight: half.weight }));
-        }
-        if again && bias.iter().all(|&drawn| drawn == 0) {
+        let is_whole = self.is_whole();
+        let bias = if settings.is_drawn && !is_whole { self.bias([x, y], below) } else { Vec::new() };
+        if self.again && bias.iter().all(|&drawn| drawn == 0) {
             return None;
         }
-        let target = share(graph.total_load()) as i64;
-        let edge_cost = 2 * distance.between(x, y);
-        let halves = Halves { graph: &graph, edge_cost, bias: &bias, capacity, target };
-        Some(bisect(&halves, &settings.effort, &mut dice))
+        let Prepared { graph, chain, mut dice } = prepared.unwrap_or_else(|| self.prepare(settings, seed));
+        let graph = graph.as_ref().unwrap_or(&self.problem.graph);
+        let room = i128::from((capacity[0] + capacity[1]).max(1));
+        let target = (i128::from(graph.total_load()) * i128::from(capacity[0]) / room) as i64;
+        let distance = &self.problem.machine.layers[self.layer].distance;
+        let edge_cost = if is_whole { 1 } else { 2 * distance.between(x, y) };
+        let halves = Halves { graph, edge_cost, bias: &bias, capacity, target };
+        Some(chain.bisect(&halves, &settings.effort, &mut dice))
     }
 }
 

@@ -78,7 +78,7 @@ impl Ingredient {
             Ingredient::Repeats => Settings { effort: Effort { repeats: 1, ..effort }, ..settings },
             Ingredient::Search => Settings { patience: 0, ..settings },
             Ingredient::Beam => Settings { beam_layers: 0, ..settings },
-            Ingredient::Again => Settings { again_layers: 0, ..settings },
+            Ingredient::Again => Settings { again_layers: 0, again_layers_of_large: 0, ..settings },
             Ingredient::Terminals => Settings { is_drawn: false, ..settings },
             Ingredient::Lines => Settings { opens_rings: false, ..settings },
             Ingredient::Swaps => Settings { swaps: false, ..settings },
@@ -132,8 +132,9 @@ pub(crate) struct Settings {
     /// Whether that is so for any graph and machine, or for small graphs and on trees only, where cutting again has
     /// nothing to go by.
     pub has_wide_beam: bool,
-    /// Blocks are cut again down to this layer.
+    /// Blocks are cut again down to this layer, and of large graphs, where that takes longest, down to that.
     pub again_layers: usize,
+    pub again_layers_of_large: usize,
     /// Whether what is outside of a block draws at its halves.
     pub is_drawn: bool,
     /// Whether a part of the distance is that on opened rings.
@@ -163,7 +164,8 @@ impl Quality {
             beam_layers: 4,
             beam_tries: 2,
             has_wide_beam: false,
-            again_layers: 4,
+            again_layers: 64,
+            again_layers_of_large: 4,
             is_drawn: true,
             opens_rings: true,
             swaps: true,
@@ -179,7 +181,8 @@ impl Quality {
                 repeat_blocks: 16,
                 patience: 0,
                 beam_layers: 0,
-                again_layers: 0,
+                again_layers: 4,
+                again_layers_of_large: 0,
                 starts: 4,
                 tabu_work: 400_000,
                 anneal_steps: 0,
@@ -191,7 +194,7 @@ impl Quality {
                 restarts: 2,
                 v_cycles: 1,
                 beam_layers: 5,
-                again_layers: 64,
+                again_layers_of_large: 64,
                 beam_tries: 4,
                 has_wide_beam: true,
                 starts: 24,

@@ -3,13 +3,9 @@
 //! C. Walshaw, "Multilevel refinement for combinatorial optimisation problems", 2004: whole groups of objects move
 //! at once on coarse levels, which refinement of single objects cannot do.
 
-use rustc_hash::FxHashMap;
-
+use super::bisect::Level;
 use super::coarsen::cluster;
-use super::csr::Csr;
 use super::distance::with_metric;
-use super::kway::Homes;
-use super::machine::NONE;
 use super::problem::Problem;
 use super::scratch::{Refinement, grade};
 use super::settings::Settings;
@@ -35,51 +31,21 @@ pub(crate) fn refine(
     settings: &Settings,
     layer: usize,
     cycles: usize,
-    homes: Option<Homes>,
     block_of: &mut Vec<u32>,
     seed: u64,
 ) {
-    let grade = |block_of: &[u32]| {
-        let (overload, cost) = grade(problem, layer, block_of);
-        (overload, cost + homes.map_or(0, |homes| homes.cost(block_of)))
-    };
     for number in 0..cycles as u64 {
         let mut again = block_of.clone();
-        cycle(problem, settings, layer, homes, &mut again, seed.wrapping_add(number << 32));
-        if grade(&again) > grade(block_of) {
+        cycle(problem, settings, layer, &mut again, seed.wrapping_add(number << 32));
+        if grade(problem, layer, &again) > grade(problem, layer, block_of) {
             break;
         }
         *block_of = again;
     }
 }
 
-/// A coarser graph.
-struct Level {
-    /// By vertex of the finer one.
-    cluster_of: Vec<u32>,
-    graph: Csr,
-    /// As those of [`Homes`]; empty where nobody has one.
-    home_of: Vec<u32>,
-    leave_costs: Vec<i64>,
-}
-
-/// Where the vertices of the coarsest graph are at home, if anybody has a home.
-fn homes_of<'a>(levels: &'a [Level], homes: Option<Homes<'a>>) -> Option<Homes<'a>> {
-    let coarsest = levels.last();
-    homes.map(|homes| {
-        coarsest.map_or(homes, |level| Homes { home_of: &level.home_of, leave_costs: &level.leave_costs })
-    })
-}
-
 /// One cycle.
-fn cycle(
-    problem: &Problem,
-    settings: &Settings,
-    layer: usize,
-    homes: Option<Homes>,
-    block_of: &mut Vec<u32>,
-    seed: u64,
-) {
+fn cycle(problem: &Problem, settings: &Settings, layer: usize, block_of: &mut Vec<u32>, seed: u64) {
     let anchors = problem.anchors.len();
     let capacity = problem.capacities(layer);
     let smallest = (PER_BLOCK * capacity.len()).max(FEWEST);
@@ -94,37 +60,15 @@ fn cycle(
         }
         let average = graph.total_load() / vertices as i64;
         let max_load = graph.heaviest().max((AVERAGES * average).min(least / CAPACITY_SHARE).max(2));
-        let here = homes_of(&levels, homes);
-        // Who is at home somewhere else stays apart.
-        let parts: Vec<u32> = match here {
-            None => block_of.clone(),
-            Some(homes) => {
-                let mut numbers = FxHashMap::default();
-                let pairs = block_of.iter().zip(homes.home_of.iter().chain(std::iter::repeat(&NONE)));
-                pairs
-                    .map(|pair| {
-                        let next = numbers.len() as u32;
-                        *numbers.entry(pair).or_insert(next)
-                    })
-                    .collect()
-            }
-        };
-        let (cluster_of, clusters) = cluster(graph, vertices - anchors, Some(&parts), max_load, &mut dice);
+        let parts = block_of.as_slice();
+        let (cluster_of, clusters) = cluster(graph, vertices - anchors, Some(parts), max_load, &mut dice);
         if clusters as f64 > MAX_SHRUNK * vertices as f64 {
             break;
         }
         let mut coarse = vec![0; clusters];
         cluster_of.iter().zip(&*block_of).for_each(|(&cluster, &block)| coarse[cluster as usize] = block);
-        let (mut home_of, mut leave_costs) = (Vec::new(), Vec::new());
-        if let Some(homes) = here {
-            (home_of, leave_costs) = (vec![NONE; clusters - anchors], vec![0; clusters - anchors]);
-            for (v, &cluster) in cluster_of[..vertices - anchors].iter().enumerate() {
-                home_of[cluster as usize] = homes.home_of[v];
-                leave_costs[cluster as usize] += homes.leave_costs[v];
-            }
-        }
         let graph = graph.contract(&cluster_of, clusters);
-        levels.push(Level { cluster_of, graph, home_of, leave_costs });
+        levels.push(Level { cluster_of, graph });
         *block_of = coarse;
     }
     let mut is_first = true;
@@ -134,14 +78,13 @@ fn cycle(
             *block_of = level.cluster_of.iter().map(|&cluster| block_of[cluster as usize]).collect();
         }
         let graph = levels.last().map_or(&problem.graph, |level| &level.graph);
-        let here = homes_of(&levels, homes);
         let refinement = Refinement {
             graph,
             movable: graph.vertices() - anchors,
             layer,
             is_last: levels.is_empty() && layer + 1 == problem.machine.layers.len(),
             capacity: &capacity,
-            homes: here,
+            homes: None,
             seed: seed.wrapping_add(levels.len() as u64),
         };
         let distance = &problem.machine.layers[layer].distance;

@@ -275,7 +275,7 @@ fn criteria(all: &[Measured]) -> Vec<Criterion> {
         })
         .collect();
     criteria.push(Criterion::every(
-        "gamma = 1: fewer hops than RefineLB, GreedyRefineLB, MetisLB and GreedyCommLB",
+        "gamma = 1, stencil and kneighbor: fewer hops than RefineLB, GreedyRefineLB, MetisLB and GreedyCommLB",
         &beside,
         |(_, poise, other)| if poise.hops < other.hops { other.hops / poise.hops - 1.0 } else { -1.0 },
         |(measured, poise, other)| {
@@ -288,7 +288,7 @@ fn criteria(all: &[Measured]) -> Vec<Criterion> {
         },
     ));
     criteria.push(Criterion::every(
-        "gamma = 1: no more than three times as many objects moved as RefineLB moves",
+        "gamma = 1, stencil and kneighbor: no more than three times as many objects moved as RefineLB moves",
         about_moves().filter_map(|measured| Some((measured, with_one(measured)?, measured.of(REFINE)?))),
         |(_, poise, refine)| {
             ((MOST_MOVES * refine.moves) as f64 - poise.moves as f64) / poise.moves.max(1) as f64
