@@ -183,10 +183,13 @@ fn joining_exponent(small: bool) -> f64 {
 const TREES: [&str; 2] = ["tree:4:8:4/100:10:1", "tree:16:8:4/100:10:1"];
 const MESHES: [&str; 3] = ["4elt", "cti", "delaunay_n15"];
 
+/// By task graph, tree, and whether in small mode: the ratios to METIS's order and to TreeMatch.
+type Ratios = HashMap<(&'static str, &'static str, bool), [f64; 2]>;
+
 /// The hop-bytes of `HierTopoMap` over those of METIS's groups in their own order, and as TreeMatch places them. It
 /// is the same in every round, so it is found in the first one.
 fn ratio(mesh: &'static str, tree: &'static str, other: Other, small: bool) -> f64 {
-    static FOUND: OnceLock<Mutex<HashMap<(&str, &str, bool), [f64; 2]>>> = OnceLock::new();
+    static FOUND: OnceLock<Mutex<Ratios>> = OnceLock::new();
     let mut found = FOUND.get_or_init(Mutex::default).lock().expect("nobody panics under this lock");
     let [metis, treematch] = *found.entry((mesh, tree, small)).or_insert_with(|| ratios(mesh, tree, small));
     match other {

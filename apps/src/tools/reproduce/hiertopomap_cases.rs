@@ -301,7 +301,7 @@ impl Job {
     }
 
     fn between_nodes(&self) -> anyhow::Result<Box<dyn Network>> {
-        Ok(network::parse(self.network)?.on(&self.cores).context("the network of a figure")?)
+        network::parse(self.network)?.on(&self.cores).context("the network of a figure")
     }
 
     fn exchange(
