@@ -12,11 +12,11 @@
 //!
 //! The best end, by the busiest link, then by the sum, is kept.
 
-use super::swap_lb::{
-    Board, Dice, Ending, MAX_RESTARTS, MAX_TRIES, Problem, RESTARTS, TRIES, swap_at_random,
-};
-use super::{answer, take_count};
+use super::answer;
+use super::swap_lb::{Board, Dice, Effort, Ending, Plan, Problem, RESTARTS, START, TRIES, swap_at_random};
+use super::take_count;
 use crate::cost::mcf::{self, Aim, McfSwaps};
+use crate::cost::qap::{Distances, Metric, QapSwaps};
 use crate::cost::routes::Routes;
 use crate::cost::swaps::SwapCost as _;
 use crate::partition::groups::{self, Grouping};
@@ -39,6 +39,7 @@ pub const NAMED: Named = Named {
         },
         RESTARTS,
         TRIES,
+        START,
         groups::GROUPS,
         groups::SIZES,
         groups::IMBALANCE,
@@ -46,9 +47,8 @@ pub const NAMED: Named = Named {
     needs_communication: true,
     make: |params: &mut Params| {
         let norm = take_count(params, "norm", MAX_NORM)? as i32;
-        let restarts = take_count(params, "restarts", MAX_RESTARTS)?;
-        let tries = take_count(params, "tries", MAX_TRIES)?;
-        Ok(Box::new(McfLb { norm, restarts, tries, grouping: Grouping::take(params)? }))
+        let (effort, grouping) = (Effort::take(params)?, Grouping::take(params)?);
+        Ok(Box::new(McfLb { norm, effort, grouping }))
     },
 };
 
@@ -60,10 +60,8 @@ const MAX_NORM: usize = 64;
 pub struct McfLb {
     /// The power of the times of links in the sum of the first phase, at least 1.
     pub norm: i32,
-    /// How many searches there are.
-    pub restarts: usize,
-    /// How many swaps in a row are in vain at the end of either phase.
-    pub tries: usize,
+    /// How long is searched; tries are those of each phase.
+    pub effort: Effort,
     /// How objects are grouped.
     pub grouping: Grouping,
 }
@@ -76,7 +74,7 @@ impl Strategy for McfLb {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         let problem = Problem::of(database, topology, self.grouping, seed)?;
-        let best = Ending::best(self.search(&problem, topology, seed));
+        let best = Ending::best(self.search(&problem, topology, self.effort.plan(seed, true)));
         let mut answer = answer(database, &problem.groups, self.grouping, problem.available, &best.places);
         let busiest_seconds = mcf::cost(database, topology, &answer.pe_of);
         answer.notes.push(("busiest_link_seconds".into(), busiest_seconds));
@@ -95,19 +93,32 @@ impl McfLb {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Vec<Ending>, StrategyError> {
-        Ok(self.search(&Problem::of(database, topology, self.grouping, seed)?, topology, seed))
+        let problem = Problem::of(database, topology, self.grouping, seed)?;
+        Ok(self.search(&problem, topology, self.effort.plan(seed, false)))
     }
 
-    fn search(&self, problem: &Problem, topology: &dyn Topology, seed: u64) -> Vec<Ending> {
+    fn search(&self, problem: &Problem, topology: &dyn Topology, plan: Plan) -> Vec<Ending> {
+        let Problem { commodities, groups, .. } = problem;
+        let tries = self.effort.tries(groups.count);
         let routes = Routes::of(topology);
         let seconds = routes.seconds_per_byte();
+        // Where there are too many PEs for it, searches go without the first phase.
+        let distances = Distances::of(&routes, Metric::Rtt).ok();
+        let phases = std::env::var("EQ_PHASES").unwrap_or("012".into());
         let all = Aim::PowerThenBusiest(self.norm);
-        let make = |places: &[u32]| McfSwaps::new(&problem.commodities, &routes, &seconds, all, places);
-        problem.search(self.restarts, seed, make, |cost, board, dice| {
-            cost.aim(all);
-            swap_at_random(cost, board, dice, self.tries);
+        let make = |places: &[u32]| McfSwaps::new(commodities, &routes, &seconds, all, places);
+        problem.search(plan, make, |cost, board, dice| {
+            if let Some(distances) = distances.as_ref().filter(|_| phases.contains('0')) {
+                let mut cost = QapSwaps::new(commodities, distances, &board.places);
+                swap_at_random(&mut cost, board, dice, tries);
+            }
+            cost.restart(&board.places);
+            if phases.contains('1') {
+                cost.aim(all);
+                swap_at_random(cost, board, dice, tries);
+            }
             cost.aim(Aim::BusiestThenPower(self.norm));
-            relieve_busiest(cost, board, dice, self.tries);
+            relieve_busiest(cost, board, dice, tries);
         })
     }
 }
@@ -115,17 +126,16 @@ impl McfLb {
 /// Swaps tasks that use the busiest link with others while that is better, until so many `tries` in a row were not.
 fn relieve_busiest(cost: &mut McfSwaps, board: &mut Board, dice: &mut Dice, tries: usize) {
     let mut users = Vec::new();
-    let (mut worth, mut vain) = (cost.worth(), 0);
+    let mut vain = 0;
     cost.users(cost.busiest_link(), &mut users);
     while !users.is_empty() && vain < tries {
         let task = users[below(dice, users.len() as u64) as usize];
         let Some(position) = board.elsewhere(task, dice) else { return };
-        match board.swap_if_better(cost, worth, task, position) {
-            Some(better) => {
-                (worth, vain) = (better, 0);
-                cost.users(cost.busiest_link(), &mut users);
-            }
-            None => vain += 1,
+        if board.swap_if_better(cost, task, position) {
+            vain = 0;
+            cost.users(cost.busiest_link(), &mut users);
+        } else {
+            vain += 1;
         }
     }
 }
@@ -134,8 +144,8 @@ fn relieve_busiest(cost: &mut McfSwaps, board: &mut Board, dice: &mut Dice, trie
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::swap_lb::Start;
     use super::*;
-    use crate::cost::mcf;
     use crate::testing::{assign_on, reference};
     use crate::{graph, topology};
 
@@ -154,7 +164,8 @@ mod tests {
         ) {
             let machine = topology::parse(machine).expect("a machine");
             let database = graph::load(spec).expect("a graph").remap(machine.pes() as u32);
-            let strategy = McfLb { norm: 6, restarts: 3, tries: 60, grouping: grouping() };
+            let effort = Effort { restarts: 3, tries: Some(60), start: Start::Random };
+            let strategy = McfLb { norm: 6, effort, grouping: grouping() };
             for ending in strategy.endings(&database, &*machine, seed).expect("it answers") {
                 let expected = mcf::cost(&database, &*machine, &ending.places);
                 prop_assert!((ending.worth.cost - expected).abs() <= 1e-12 * expected);
