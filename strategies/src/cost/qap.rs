@@ -134,8 +134,9 @@ fn follow_all(routes: &Routes, mut see: impl FnMut(usize, usize)) -> Result<(), 
                 see(from * pes + to, link);
             });
         }
-        // What is left is not worth beginning if it cannot be ended.
-        if followed > MAX_FOLLOWED {
+        // What is left is not worth beginning if it cannot be ended, as is sure if that was no more than its share.
+        let expected = followed / (from as u64 + 1) * pes as u64;
+        if followed > MAX_FOLLOWED || expected > 4 * MAX_FOLLOWED {
             return Err(TooLarge::Routes { pes });
         }
     }

@@ -178,6 +178,33 @@ mod tests {
     }
 
     #[test]
+    fn the_answer_is_the_same_on_any_number_of_threads() {
+        let database = graph::load("npb-mz:benchmark=SP,class=C,processes=16").expect("SP-MZ").remap(16);
+        let answer = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            pool.install(|| assign_on("McfLB:restarts=20,tries=50", &database, "platform:litvinov-grid"))
+        };
+        assert_eq!(answer(1), answer(3));
+    }
+
+    #[test]
+    fn it_finds_what_brute_force_does() {
+        let database = graph::load("random:n=6,degree=3,bytes=1000,seed=4").expect("a graph").remap(6);
+        let machine = topology::parse("mesh:3x2").expect("a mesh");
+        let mut orders = vec![vec![]];
+        for task in 0..6u32 {
+            let insert = |order: &Vec<u32>| {
+                (0..=order.len()).map(|at| [&order[..at], &[task], &order[at..]].concat()).collect::<Vec<_>>()
+            };
+            orders = orders.iter().flat_map(insert).collect();
+        }
+        let costs = orders.iter().map(|places| mcf::cost(&database, &*machine, places));
+        let least = costs.fold(f64::INFINITY, f64::min);
+        let answer = assign_on("McfLB:restarts=30,tries=100", &database, "mesh:3x2").expect("it answers");
+        assert_eq!(mcf::cost(&database, &*machine, &answer.pe_of), least);
+    }
+
+    #[test]
     fn a_ring_on_a_ring_is_relieved_wholly() {
         let database = graph::load("ring:8,bytes=1000").expect("a ring").remap(8);
         let answer = assign_on("McfLB:restarts=20", &database, "torus:8").expect("it answers");

@@ -202,6 +202,30 @@ proptest! {
 }
 
 #[test]
+fn bandwidth_is_what_is_left_of_a_link_when_all_send_to_all() {
+    // On a line of four, 3 pairs cross the first link each way, 4 the middle, 3 the last.
+    let machine = topology::parse("mesh:4").expect("a line");
+    let distances = Distances::of(&Routes::of(&*machine), Metric::Bandwidth).expect("a small machine");
+    let pairs = |a, b| (distances.between(a, b) * 1e9).round();
+    assert_eq!([pairs(0, 1), pairs(1, 2), pairs(0, 3), pairs(3, 2), pairs(2, 2)], [3.0, 4.0, 4.0, 3.0, 0.0]);
+}
+
+#[test]
+fn what_would_take_too_long_is_not_begun() {
+    let line = topology::parse("mesh:8192").expect("a line");
+    let too_long = qap::TooLarge::Routes { pes: 8192 };
+    for metric in [Metric::Bandwidth, Metric::Rtt] {
+        assert_eq!(Distances::of(&Routes::of(&*line), metric), Err(too_long));
+    }
+    let database = tasks(8192, 2, &[(0, 1, 10)]);
+    assert_eq!(qap::cost(&database, &*line, &database.placement(), Metric::Bandwidth), Err(too_long));
+    assert!(qap::cost(&database, &*line, &database.placement(), Metric::Rtt).is_ok());
+    let flat = topology::parse("flat:8193").expect("a machine");
+    let too_many = Err(qap::TooLarge::Pes { pes: 8193 });
+    assert_eq!(Distances::of(&Routes::of(&*flat), Metric::Hops), too_many);
+}
+
+#[test]
 fn costs_are_those_of_the_reference_on_the_tree() {
     let Some(text) = reference("simgrid/spmz_D16_tree.csv") else { return };
     let machine = topology::parse("platform:litvinov-tree").expect("a platform");
