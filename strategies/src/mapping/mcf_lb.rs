@@ -3,11 +3,13 @@
 //! What D. Litvinov, On optimization criteria for task assignment in cluster and wide-area computing, 2014, section 4,
 //! leaves for later: a mapping technique that uses his cost, the time of the busiest link under the machine's
 //! routes ([`crate::cost::mcf`]). A search that only accepts a smaller maximum stands still soon, because most swaps
-//! do not touch the busiest link, or there are two. So each restart of [`SwapLB`](super::swap_lb) has two phases here:
+//! do not touch the busiest link, or there are two. So each restart of [`SwapLB`](super::swap_lb) has three phases here:
 //!
-//! 1. random swaps that make the sum of t^p over all links smaller, t being a link's time (p = `norm`); the large p is,
+//! 1. random swaps that make bytes times round-trip times smaller, exactly as `SwapLB` does: they are the fastest to try,
+//!    and bring near each other who exchanges much (left out on machines whose distances are not kept);
+//! 2. random swaps that make the sum of t^p over all links smaller, t being a link's time (p = `norm`); the large p is,
 //!    the more do busy links count;
-//! 2. swaps of a task that sends over the busiest link, or is sent to, that make this link's time smaller or, as long as
+//! 3. swaps of a task that sends over the busiest link, or is sent to, that make this link's time smaller or, as long as
 //!    it stays the same, the sum; until so many `tries` in a row were in vain.
 //!
 //! The best end, by the busiest link, then by the sum, is kept.
@@ -58,7 +60,7 @@ const MAX_NORM: usize = 64;
 /// The strategy that relieves the busiest link.
 #[derive(Clone, Copy, Debug)]
 pub struct McfLb {
-    /// The power of the times of links in the sum of the first phase, at least 1.
+    /// The power of the times of links in the sum of the second phase, at least 1.
     pub norm: i32,
     /// How long is searched; tries are those of each phase.
     pub effort: Effort,
@@ -104,19 +106,16 @@ impl McfLb {
         let seconds = routes.seconds_per_byte();
         // Where there are too many PEs for it, searches go without the first phase.
         let distances = Distances::of(&routes, Metric::Rtt).ok();
-        let phases = std::env::var("EQ_PHASES").unwrap_or("012".into());
         let all = Aim::PowerThenBusiest(self.norm);
         let make = |places: &[u32]| McfSwaps::new(commodities, &routes, &seconds, all, places);
         problem.search(plan, make, |cost, board, dice| {
-            if let Some(distances) = distances.as_ref().filter(|_| phases.contains('0')) {
+            if let Some(distances) = &distances {
                 let mut cost = QapSwaps::new(commodities, distances, &board.places);
                 swap_at_random(&mut cost, board, dice, tries);
             }
             cost.restart(&board.places);
-            if phases.contains('1') {
-                cost.aim(all);
-                swap_at_random(cost, board, dice, tries);
-            }
+            cost.aim(all);
+            swap_at_random(cost, board, dice, tries);
             cost.aim(Aim::BusiestThenPower(self.norm));
             relieve_busiest(cost, board, dice, tries);
         })

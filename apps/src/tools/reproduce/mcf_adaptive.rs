@@ -23,8 +23,11 @@ pub(super) const MCF_ADAPTIVE: Figure = Figure {
     title: "Fixed and best routes as costs, SP-MZ on networks of packets with fixed and adaptive routing",
     paper: "ours; the future work of Litvinov 2014",
     takes: "a minute",
-    notes: "Packets have 64 KiB. Adaptive packets stay on shortest ways, and equation 7 may use any. On the mesh it tells the \
-            time of adaptive packets better than equation 5; on tori it misleads hardly less often, and correlates less.",
+    notes: "Packets have 64 KiB. Equation 7 may use any way; adaptive packets only take shortest ones. On tori the linear program \
+            relieves links by detours around a ring, which no packet makes, so that it takes crowded mappings for good ones: \
+            over all ways its correlation is no better than that of equation 5. With f(s, a) = 0 on links that do not \
+            lead away from s (`mcf:shortest`) it is the optimum over the ways that packets have, and tells their time better than \
+            equation 5 on all three machines. On the mesh, where detours are few, either form of equation 7 does.",
     run,
 };
 
@@ -134,8 +137,8 @@ fn run(options: &Options) -> anyhow::Result<FigureResult> {
             told,
         ),
         Criterion::every(
-            "and more than with equation 7 on all ways",
-            of("adaptive"),
+            "and on tori, where there are detours, more than with equation 7 on all ways",
+            of("adaptive").filter(|judged| judged.machine.starts_with("torus")),
             |judged| judged.shortest.0 - judged.best.0,
             told,
         ),
