@@ -239,6 +239,7 @@ fn measurements() -> Vec<Measurement> {
                     (true, 2) => swaps(what, 1, 100),
                     (true, _) => swaps(what, size, 100),
                     (false, _) if what == What::Optimal => swaps(what, size, 200),
+                    (false, 2) => swaps(what, size, 50_000),
                     (false, _) => swaps(what, size, 200_000),
                 }),
             });

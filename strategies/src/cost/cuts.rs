@@ -13,7 +13,7 @@ use super::mcf_optimal::MAX_LINKS;
 use super::mcf_optimal::wiring::Wiring;
 use crate::{Database, Topology};
 
-/// The most vertices times links and messages of a machine whose cuts are looked at. (It takes a second.)
+/// The most vertices times links and messages of a machine whose cuts are looked at. (It takes seconds.)
 pub const MAX_WORK: usize = 1 << 28;
 
 /// Seconds that the communication of a placement takes at least, however it is routed; `None` where there is more than

@@ -12,7 +12,7 @@
 //! on how many cores there are.
 //!
 //! Unlike the paper's, the first search begins where groups are, if they are one on a PE (`start=given`), so that the
-//! answer is never worse than what there was; and where there are more than some sixty groups, tries grow with them.
+//! answer is never worse than what there was; and where there are more than 250 groups, tries grow with them.
 
 use std::str::FromStr;
 
@@ -61,13 +61,13 @@ pub const NAMED: Named = Named {
 
 /// The key `restarts`.
 pub(super) const RESTARTS: Param =
-    Param { key: "restarts", default: "10", help: "how often to begin at random; the best end is kept" };
+    Param { key: "restarts", default: "10", help: "how often to begin; the best end is kept" };
 
 /// The key `tries`.
 pub(super) const TRIES: Param = Param {
     key: "tries",
     default: "auto",
-    help: "so many swaps in a row that are no better end a search; `auto`: 500, or 8 for each group if that is more",
+    help: "so many swaps in a row that are no better end a search; `auto`: 500, or 2 for each group if that is more",
 };
 
 /// The key `start`.
@@ -84,14 +84,14 @@ const MAX_TRIES: usize = 1_000_000_000;
 
 /// The fewest tries, as in the paper, and those for each group.
 const LEAST_TRIES: usize = 500;
-const TRIES_EACH: usize = 8;
+const TRIES_EACH: usize = 2;
 
 /// How long is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
     /// How many searches there are.
     pub restarts: usize,
-    /// How many swaps in a row are in vain at the end of a search; if this is not said, 500, or 8 for each group.
+    /// How many swaps in a row are in vain at the end of a search; if this is not said, 500, or 2 for each group.
     pub tries: Option<usize>,
     /// Where the first search begins.
     pub start: Start,
