@@ -102,11 +102,6 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// A value with so many digits as tell something: three behind the point below 10, else one.
-fn digits(value: f64) -> String {
-    if value.abs() < 10.0 { format!("{value:.3}") } else { format!("{value:.1}") }
-}
-
 /// Prints the rows as a table for people.
 fn print(rows: &[Row]) {
     println!(
@@ -116,15 +111,18 @@ fn print(rows: &[Row]) {
     for row in rows {
         let target = row.target.map_or(String::new(), |target| format!("{target}"));
         let (ratio, floor) = match &row.floor {
-            Some((name, median, ratio)) => (format!("{ratio:.2}"), format!("{name} ({})", digits(*median))),
+            Some((name, median, ratio)) => (format!("{ratio:.2}"), format!("{name} ({})", shown(*median))),
             None => (String::new(), String::new()),
         };
-        println!(
-            "{:<58} {:>10} {:>10} {target:>8}  {:<8} {ratio:>7}  {floor}",
-            row.name,
-            digits(row.min),
-            digits(row.median),
-            row.unit
-        );
+        let (min, median) = (shown(row.min), shown(row.median));
+        println!("{:<58} {min:>10} {median:>10} {target:>8}  {:<8} {ratio:>7}  {floor}", row.name, row.unit);
+    }
+}
+
+/// A value with at least three digits that say something.
+fn shown(value: f64) -> String {
+    match value.abs() {
+        below if below < 10.0 => format!("{value:.3}"),
+        _ => format!("{value:.1}"),
     }
 }
