@@ -121,8 +121,5 @@ fn print(rows: &[Row]) {
 
 /// A value with at least three digits that say something.
 fn shown(value: f64) -> String {
-    match value.abs() {
-        below if below < 10.0 => format!("{value:.3}"),
-        _ => format!("{value:.1}"),
-    }
+    if value.abs() < 10.0 { format!("{value:.3}") } else { format!("{value:.1}") }
 }
