@@ -7,13 +7,14 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use equipoise_strategies::network::exchange::{Exchange, Traffic};
 use equipoise_strategies::network::{self, Network, batch};
-use equipoise_strategies::program::{self, Costs, Delivery};
+use equipoise_strategies::program::{self, Delivery};
 use equipoise_strategies::table::{count, pairs, seconds};
 use equipoise_strategies::trace::{Trace, replay};
 use equipoise_strategies::{Database, Topology, topology};
 use serde::Serialize;
 
 use super::input::Chosen;
+use super::program::CostArgs;
 use super::{input, output, usage};
 use crate::Format;
 
@@ -40,6 +41,9 @@ pub struct Args {
     /// `help` lists all kinds. A flit is a byte, a cycle that of wormhole, or a nanosecond
     #[arg(long, value_name = "SPEC|FILE", value_parser = input::program(), conflicts_with_all = ["step", "iterations", "compute"])]
     program: Option<String>,
+
+    #[command(flatten)]
+    costs: CostArgs,
 
     /// The machine, as in torus:4x4x4; `help` lists all kinds [default for --events: where they were
     /// recorded]
@@ -177,7 +181,7 @@ impl Args {
             }
         };
         let what = format!("{spec}: {}", count(program.steps(), "instruction"));
-        let run = || program::execute(&program, &mut *place.network, &placement, Costs::default());
+        let run = || program::execute(&program, &mut *place.network, &placement, self.costs.costs());
         let told = output::watched(&what, run);
         let cycle_seconds = place.network.cycle_seconds().unwrap_or(1e-9);
         let took = |it: &Delivery| (it.arrived_cycle - it.sent_cycle) as f64;

@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use super::host::Host;
+use super::host::{Host, WholeGrid};
 use super::tasks::Tasks;
 use crate::Topology;
 use crate::program::Model;
@@ -175,10 +175,8 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The side of the grid along each dimension and whether it wraps, and the PE at every place, the first dimension
-    /// fastest; none where the machine is no grid, or not all of it takes tasks.
-    fn grid(&self) -> Option<(&[(usize, bool)], &[u32])> {
-        let grid = self.host.grid.as_ref()?;
-        (grid.pe_at.len() == self.pes()).then_some((&grid.sizes[..], &grid.pe_at[..]))
+    /// The grid that the machine is; none where it is no grid, or not all of it takes tasks.
+    fn grid(&self) -> Option<&WholeGrid> {
+        self.host.grid.as_ref()
     }
 }

@@ -6,11 +6,11 @@
 //! even number, and back by a column kept for that; where all sides are odd and wrap, around all rows, this way and that,
 //! so that the shifts of where a row begins add up to a turn.
 
-use super::Problem;
+use super::{Problem, WholeGrid};
 
 /// The PE of every task, if the tasks are a row, or a ring that closes on the whole machine.
 pub(super) fn place(problem: &Problem) -> Option<Vec<u32>> {
-    let (sizes, pe_at) = problem.grid()?;
+    let WholeGrid { sizes, pe_at } = problem.grid()?;
     let chain = chain(problem)?;
     let way = walk(sizes);
     let is_ring = problem.partners.iter().all(|list| list.len() == 2);

@@ -12,7 +12,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::{NONE, Problem};
+use super::{NONE, Problem, WholeGrid};
 
 /// The PE of every task, cut this way and that, if there is no circle of tasks.
 pub(super) fn all(problem: &Problem) -> Vec<Vec<u32>> {
@@ -32,7 +32,7 @@ struct Cut {
 
 /// The PE of every task; none where the machine is no grid.
 fn place(problem: &Problem, forest: &Forest, cut: Cut) -> Option<Vec<u32>> {
-    let (sizes, pe_at) = problem.grid()?;
+    let WholeGrid { sizes, pe_at } = problem.grid()?;
     let whole: Vec<(u32, u32)> = sizes.iter().map(|&(side, _)| (0, side as u32)).collect();
     let roots: Vec<Part> =
         forest.roots.iter().map(|&root| Part { tasks: forest.below[root as usize], root }).collect();
