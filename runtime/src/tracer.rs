@@ -68,8 +68,9 @@ struct Current {
     own: Vec<Step>,
     /// Whether something waits for what the PE itself does.
     needed: bool,
-    /// Whether an element executed in this turn.
+    /// Whether an element executed in this turn, and whether anything did.
     executed: bool,
+    has_begun: bool,
     /// Messages that were recorded and are still to be put in a queue or a packet.
     recorded: VecDeque<u32>,
     /// Executions here since the PE itself did something, and that.
@@ -163,7 +164,7 @@ impl Tracer {
     pub(crate) fn begins_turn(&self, seconds: f64) {
         let mut now = self.now.borrow_mut();
         (now.begin_seconds, now.cause, now.waited) = (seconds, None, false);
-        (now.executed, now.needed) = (false, false);
+        (now.executed, now.needed, now.has_begun) = (false, false, false);
     }
 
     /// The PE takes a packet, with the message of that number.
@@ -200,7 +201,7 @@ impl Tracer {
         let after = if left_behind { now.last_own.into_iter().collect() } else { Vec::new() };
         let steps = std::mem::take(&mut now.steps);
         now.executed = true;
-        self.add(&mut now, Execution { object, pe: self.pe, begin_seconds, cause, after, steps });
+        self.add(&mut now, object, begin_seconds, cause, after, steps);
     }
 
     /// A message for an element came up for delivery and is kept.
@@ -243,10 +244,19 @@ impl Tracer {
         (why, (why == Kept::Early).then_some(self.pe), element_key(array, rank))
     }
 
-    fn add(&self, now: &mut Current, execution: Execution) {
+    fn add(
+        &self,
+        now: &mut Current,
+        object: u32,
+        begin_seconds: f64,
+        cause: Option<u32>,
+        after: Vec<u32>,
+        steps: Vec<Step>,
+    ) {
+        let same_turn = std::mem::replace(&mut now.has_begun, true);
         let executions = &mut self.log.trace.borrow_mut().executions;
         now.since.push(executions.len() as u32);
-        executions.push(execution);
+        executions.push(Execution { object, pe: self.pe, begin_seconds, same_turn, cause, after, steps });
     }
 
     /// Work was done, by the element that executes or by the runtime.
@@ -331,7 +341,7 @@ impl Tracer {
         let steps = std::mem::take(&mut now.own);
         let (begin_seconds, cause) = (now.begin_seconds, now.cause);
         let object = FIRST_PE + self.pe;
-        self.add(now, Execution { object, pe: self.pe, begin_seconds, cause, after, steps });
+        self.add(now, object, begin_seconds, cause, after, steps);
         now.last_own = now.since.pop();
     }
 

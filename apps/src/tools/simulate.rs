@@ -93,6 +93,19 @@ struct Document {
     cycles: Option<u64>,
 }
 
+impl Document {
+    /// Of what happens once, in so many seconds.
+    fn once(seconds: f64, mean_message_latency_seconds: f64, network: &dyn Network) -> Document {
+        Document {
+            seconds,
+            seconds_per_iteration: seconds,
+            mean_message_latency_seconds,
+            max_link_seconds: network.wires().busiest().map_or(0.0, |busiest| busiest.1),
+            cycles: network.cycle_seconds().map(|cycle| (seconds / cycle).round() as u64),
+        }
+    }
+}
+
 /// Microseconds and cycles can be told apart up to this time.
 const MOST_COMPUTE_SECONDS: f64 = 1e6;
 
@@ -155,11 +168,9 @@ impl Args {
         let tasks = count(traffic.tasks as u64, "task");
         let what = format!("{what}: {tasks}, {}", count(told.messages, "message"));
         let document = Document {
-            seconds: told.seconds,
             seconds_per_iteration: told.seconds_per_iteration,
-            mean_message_latency_seconds: told.mean_message_latency_seconds,
             max_link_seconds: told.max_link_seconds,
-            cycles: cycles(told.seconds, &*place.network),
+            ..Document::once(told.seconds, told.mean_message_latency_seconds, &*place.network)
         };
         Ok((place, what, document))
     }
@@ -187,13 +198,8 @@ impl Args {
         let took = |it: &Delivery| (it.arrived_cycle - it.sent_cycle) as f64;
         let latency = told.deliveries.iter().map(took).sum::<f64>() / told.deliveries.len().max(1) as f64;
         let seconds = told.cycles as f64 * cycle_seconds;
-        let document = Document {
-            seconds,
-            seconds_per_iteration: seconds,
-            mean_message_latency_seconds: latency * cycle_seconds,
-            max_link_seconds: place.network.wires().busiest().map_or(0.0, |busiest| busiest.1),
-            cycles: Some(told.cycles),
-        };
+        let once = Document::once(seconds, latency * cycle_seconds, &*place.network);
+        let document = Document { cycles: Some(told.cycles), ..once };
         let what = format!("{what}, {}", count(told.deliveries.len() as u64, "message"));
         Ok((place, what, document))
     }
@@ -230,13 +236,7 @@ impl Args {
         let placement = placement.transpose()?;
         let what = format!("{} of {name}", count(trace.executions.len() as u64, "execution"));
         let told = output::watched(&what, || replay(&trace, &mut *place.network, placement.as_deref()));
-        let document = Document {
-            seconds: told.seconds,
-            seconds_per_iteration: told.seconds,
-            mean_message_latency_seconds: told.mean_message_latency_seconds,
-            max_link_seconds: place.network.wires().busiest().map_or(0.0, |busiest| busiest.1),
-            cycles: cycles(told.seconds, &*place.network),
-        };
+        let document = Document::once(told.seconds, told.mean_message_latency_seconds, &*place.network);
         let what = format!("{what}, recorded in {}", seconds(trace.seconds));
         Ok((place, what, document))
     }
@@ -273,19 +273,8 @@ fn batch(path: &Path, mut place: Place) -> anyhow::Result<(Place, String, Docume
     let items = items.map_err(|(line, reason)| anyhow!("{name}:{line}: {reason}"))?;
     let what = format!("{} of {name}", count(items.len() as u64, "message"));
     let told = output::watched(&what, || batch::run(&items, &mut *place.network));
-    let document = Document {
-        seconds: told.seconds,
-        seconds_per_iteration: told.seconds,
-        mean_message_latency_seconds: told.mean_latency_seconds(),
-        max_link_seconds: place.network.wires().busiest().map_or(0.0, |busiest| busiest.1),
-        cycles: cycles(told.seconds, &*place.network),
-    };
+    let document = Document::once(told.seconds, told.mean_latency_seconds(), &*place.network);
     Ok((place, what, document))
-}
-
-/// How many cycles these seconds are, of networks that count in cycles.
-fn cycles(seconds: f64, network: &dyn Network) -> Option<u64> {
-    network.cycle_seconds().map(|cycle| (seconds / cycle).round() as u64)
 }
 
 /// The numbers for a person.

@@ -1,8 +1,7 @@
 //! All PEs in one thread, in virtual time: a simulated machine.
 //!
 //! A discrete-event simulation. A PE does one thing at a time, in *turns*: it takes one message, from its
-//! inbox or from its own queue (alternately where both have some, for neither may starve the other), and
-//! its clock moves by what that costs; messages of expedited arrays come first. Turns begin in the order of
+//! inbox or from its own queue ([`Turns`] says which), and its clock moves by what that costs. Turns begin in the order of
 //! their times, so whatever a turn sends reaches a PE that has not gone on beyond its arrival, unless it was
 //! busy. What happens at the same time happens in the order in which it was caused, so the same seed gives the
 //! same run as long as work is charged.
@@ -18,7 +17,7 @@ use crate::tracer::Log;
 use crate::transport::schedule::{pass_on, run_queued};
 use crate::transport::simulated::{Mailbag, Packet, receive};
 use equipoise_strategies::network::{Events, Message, Network};
-use equipoise_strategies::trace::Trace;
+use equipoise_strategies::trace::{Trace, Turns};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -43,24 +42,18 @@ enum Turn {
     FoundQuiet(u64),
 }
 
-/// After so many expedited messages another one has its turn, or an array that talks to itself would keep all others
-/// from theirs.
-const EXPEDITED_IN_A_ROW: u32 = 64;
-
-/// So many events at one time, and time stands still for ever.
-const STANDSTILL: u32 = 1 << 27;
+/// So many events at one time, and time stands still for ever. (Tests need not wait for so many.)
+const STANDSTILL: u32 = if cfg!(test) { 1 << 16 } else { 1 << 27 };
 
 /// A PE as the scheduler sees it.
 #[derive(Default)]
 struct Place {
     /// Packets that have arrived, by number: those of expedited arrays, and the others.
     inboxes: [VecDeque<usize>; 2],
-    /// How many expedited messages it took in a row while others waited.
-    expedited: u32,
+    /// What it takes next.
+    turns: Turns,
     /// Whether a turn is among the events.
     awaits_turn: bool,
-    /// Whether its own queue comes first next time, with expedited messages and with others.
-    own_next: [bool; 2],
     /// The bit of [`PeCx::queued`] it looks at first next time.
     bit: u32,
     /// Seconds of all its turns.
@@ -149,20 +142,17 @@ impl Scheduler<'_> {
         // How many things happened at the time that is reached.
         let (mut reached, mut still) = (f64::NEG_INFINITY, 0);
         loop {
-            let (own, outside) = (self.events.next(), self.network.next_event());
-            let first = match (own, outside) {
-                (Some(own), Some(outside)) => own.min(outside),
-                (Some(only), None) | (None, Some(only)) => only,
-                (None, None) if self.found_quiet() => continue,
-                (None, None) => return,
+            let Some(first) = self.events.next_with(&mut *self.network) else {
+                if self.found_quiet() {
+                    continue;
+                }
+                return;
             };
             still = if first > reached { 0 } else { still };
             reached = first;
-            if outside == Some(first) {
-                self.network.advance(first, &mut arrivals);
-                for arrival in arrivals.drain(..) {
-                    self.arrives(arrival.token as usize, arrival.seconds);
-                }
+            self.network.advance(first, &mut arrivals);
+            for arrival in arrivals.drain(..) {
+                self.arrives(arrival.token as usize, arrival.seconds);
             }
             // All that happens at one time before the network is asked again: what is sent then is part of what
             // it looks at together.
@@ -276,15 +266,11 @@ impl Scheduler<'_> {
         place.awaits_turn = false;
         spend(pe, self.simulation.delivery);
         let own = [pe.queued.get() & pe.expedited, pe.queued.get() & !pe.expedited];
-        let waits = [0, 1].map(|class| own[class] != 0 || !place.inboxes[class].is_empty());
-        let class = usize::from(!waits[0] || waits[1] && place.expedited >= EXPEDITED_IN_A_ROW);
-        place.expedited = if class == 0 && waits[1] { place.expedited + 1 } else { 0 };
-        let (own, inbox) = (own[class], &mut place.inboxes[class]);
-        if own != 0 && (place.own_next[class] || inbox.is_empty()) {
-            place.own_next[class] = false;
-            run_one(pe, managers, own, &mut place.bit);
-        } else if let Some(number) = inbox.pop_front() {
-            place.own_next[class] = true;
+        let others = [0, 1].map(|class: usize| !place.inboxes[class].is_empty());
+        let Some(next) = place.turns.next(own.map(|queued| queued != 0), others) else { return };
+        if next.is_own {
+            run_one(pe, managers, own[next.class], &mut place.bit);
+        } else if let Some(number) = place.inboxes[next.class].pop_front() {
             spend(pe, self.simulation.overhead);
             let packet = self.packets.remove(number);
             if let Some(tracer) = pe.tracer() {
@@ -446,6 +432,37 @@ impl Latencies {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prelude::*;
+    use crate::{Config, Machine};
+
+    /// Talks to itself for ever.
+    #[derive(Serialize, Deserialize)]
+    struct Endless {
+        done: Exit<()>,
+    }
+
+    #[chare(index = [i32; 1])]
+    impl Endless {
+        #[entry]
+        fn again(&mut self, cx: &Cx<Self>) {
+            if cx.index() == [1] {
+                self.done.exit(cx, ());
+            }
+            cx.peer(cx.index()).again();
+        }
+    }
+
+    #[test]
+    fn a_run_in_which_time_stands_still_ends_with_a_sentence() {
+        let config = Config::on_machine("mesh:2", "ideal");
+        let config = Config { machine: Machine { delivery: 0.0, ..config.machine.clone() }, ..config };
+        let failed = crate::try_run(config, |pe, done: Exit<()>| {
+            let endless = pe.array([2], |_| Endless { done });
+            pe.main(move |pe| endless.at(pe, [0]).again());
+        });
+        let sentence = failed.expect_err("it never ends").to_string();
+        assert!(sentence.contains("65536 things happened at 0 s, and no time passed"), "{sentence}");
+    }
 
     #[test]
     fn quantiles_are_known_to_the_width_of_a_bucket() {

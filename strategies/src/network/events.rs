@@ -7,6 +7,8 @@
 
 use std::collections::VecDeque;
 
+use super::Network;
+
 /// Buckets for each place at which a time may first differ from now, 0 for what happens now.
 const BUCKETS: usize = u64::BITS as usize + 1;
 
@@ -50,6 +52,11 @@ impl<T> Events<T> {
             return Some(f64::from_bits(self.now));
         }
         Some(f64::from_bits(self.least[self.first_bucket()?]))
+    }
+
+    /// When the next thing will happen, of these or on `network`, whose driver does the earlier of both.
+    pub fn next_with(&self, network: &mut dyn Network) -> Option<f64> {
+        [self.next(), network.next_event()].into_iter().flatten().reduce(f64::min)
     }
 
     /// The next thing and its time, if it happens at `until` or before.

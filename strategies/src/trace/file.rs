@@ -16,7 +16,7 @@ use crate::files::{Refused, can_write_whole, is_of_the_name, write_whole};
 use crate::frames::{DECODED_FLOOR_BYTES, damaged, push_frame, take_frame, text, truncated};
 
 /// What every binary trace begins with; the last byte but one is the version of the format.
-const MAGIC: [u8; 8] = *b"\x89EQTR\n\x02\x1a";
+const MAGIC: [u8; 8] = *b"\x89EQTR\n\x03\x1a";
 
 /// Whether these are the bytes of a binary trace.
 pub(crate) fn recognises(bytes: &[u8]) -> bool {

@@ -14,11 +14,13 @@ use serde::{Deserialize, Serialize};
 mod file;
 pub mod replay;
 mod speeds;
+mod turns;
 
 pub use file::TraceError;
 pub(crate) use file::recognises;
 pub use replay::{Replay, replay};
 pub use speeds::Speeds;
+pub use turns::{Turns, Waiting};
 
 /// What happened in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,7 +51,7 @@ pub struct Trace {
     /// The messages, in the order in which they were sent.
     pub messages: Vec<TraceMessage>,
     /// The executions; whatever one needs stands before it. Those of a PE are in the order in which they began,
-    /// but that what a PE itself did in a turn stands after those of its elements.
+    /// but that what a PE itself did in a turn, while it took one message, stands after those of its elements.
     pub executions: Vec<Execution>,
 }
 
@@ -82,6 +84,9 @@ pub struct Execution {
     pub pe: u32,
     /// When it began in the recorded run, in seconds.
     pub begin_seconds: f64,
+    /// Whether it went on with what the PE did before it, and nothing else could have come between them.
+    #[serde(default)]
+    pub same_turn: bool,
     /// The message it was the answer to.
     pub cause: Option<u32>,
     /// Executions that had to be over, beside the one before it of the same object.
@@ -141,10 +146,18 @@ impl Trace {
             on(message.pe, &name)?;
         }
         let mut sent = vec![false; self.messages.len()];
+        let mut turns = vec![false; self.pes as usize];
         for (number, execution) in self.executions.iter().enumerate() {
             let name = format!("execution {number}");
             object(execution.object, &name)?;
             on(execution.pe, &name)?;
+            if execution.same_turn && !turns[execution.pe as usize] {
+                return Err(format!(
+                    "{name} goes on with what PE {} did before, and that is nothing",
+                    execution.pe
+                ));
+            }
+            turns[execution.pe as usize] = true;
             if execution.cause.is_some_and(|cause| sent.get(cause as usize) != Some(&true)) {
                 return Err(format!("{name} answers a message that was not sent before"));
             }
@@ -178,6 +191,7 @@ pub(crate) mod tests {
             object,
             pe,
             begin_seconds,
+            same_turn: false,
             cause,
             after: after.to_vec(),
             steps: steps.to_vec(),
@@ -223,6 +237,7 @@ pub(crate) mod tests {
         refused(|it| it.messages[0].to = 6, "message 0 names object 6");
         refused(|it| it.messages[1].pe = 4, "message 1 is on PE 4");
         refused(|it| it.executions[2].object = 6, "execution 2 names object 6");
+        refused(|it| it.executions[1].same_turn = true, "goes on with what PE 1 did before");
         refused(|it| it.executions[0].cause = Some(0), "execution 0 answers a message that was not sent");
         refused(|it| it.executions[1].after = vec![1], "execution 1 waits for one that is not before it");
         refused(|it| it.executions[1].steps.push(Step::Send(0)), "message 0 is sent twice");

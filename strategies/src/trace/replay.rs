@@ -1,14 +1,15 @@
 //! A trace on a network: when everything would have happened.
 //!
 //! An execution is ready when the message it answers has arrived, the executions it waited for are over,
-//! and so is the one before it of the same object. A PE runs what is ready in the order in which it became
-//! so (of the same time, in the recorded order; of expedited arrays before all others), one at a time, as fast
-//! as it was when it was recorded. It is over with the execution that ended the recorded run.
+//! and so is the one before it of the same object. A PE runs one at a time, as fast as it was when it was recorded:
+//! first what was part of the same turn as what it has just done, then what [`Turns`] says, of each kind what has been
+//! there for longest (of the same picosecond, in the recorded order). It is over with the execution that ended the
+//! recorded run.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Speeds, Step, Trace};
+use super::{Execution, Speeds, Step, Trace, Turns, Waiting};
 use crate::network::{Arrival, Events, Message, Network};
 
 /// When a trace was over elsewhere.
@@ -41,7 +42,7 @@ pub fn replay(trace: &Trace, network: &mut dyn Network, placement: Option<&[u32]
     assert!(placement.is_none_or(|it| it.len() == trace.objects.len()), "a PE for every object");
     let mut player = Player::new(trace, network, placement);
     for execution in 0..trace.executions.len() as u32 {
-        if player.missing[execution as usize] == 0 {
+        if player.states[execution as usize] == State::Waits(0) {
             player.ready(execution, 0.0);
         }
     }
@@ -89,11 +90,17 @@ impl Lists {
     }
 }
 
+/// Executions: since when what they answer is there, in picoseconds, and their numbers.
+type Ready = BinaryHeap<Reverse<(u64, u32)>>;
+
 #[derive(Default)]
 struct Pe {
-    /// What is ready: whether it is of an ordinary array, since when (its bits, which for times compare as these
-    /// do), and its number.
-    ready: BinaryHeap<Reverse<(bool, u64, u32)>>,
+    /// What is ready and answers messages of other PEs, and what this one left itself, by class of messages.
+    others: [Ready; 2],
+    own: [Ready; 2],
+    turns: Turns,
+    /// What comes next in the turn in progress, if it is ready then.
+    goes_on: Option<u32>,
     busy: bool,
     /// Whether it has to be looked at before time goes on.
     is_touched: bool,
@@ -102,12 +109,46 @@ struct Pe {
     until_seconds: f64,
 }
 
+impl Pe {
+    fn ready(&mut self, kind: Waiting) -> &mut Ready {
+        let all = if kind.is_own { &mut self.own } else { &mut self.others };
+        &mut all[kind.class]
+    }
+
+    /// The execution that begins next, where `states` say which are ready and have not begun.
+    fn next(&mut self, states: &[State]) -> Option<u32> {
+        if let Some(next) = self.goes_on.take().filter(|&next| states[next as usize] == State::Ready) {
+            return Some(next);
+        }
+        // What went on with a turn is still there.
+        for ready in self.own.iter_mut().chain(&mut self.others) {
+            while ready.peek().is_some_and(|Reverse((_, next))| states[*next as usize] == State::Begun) {
+                ready.pop();
+            }
+        }
+        let [own, others] = [&self.own, &self.others].map(|all| [0, 1].map(|class| !all[class].is_empty()));
+        let kind = self.turns.next(own, others)?;
+        self.ready(kind).pop().map(|Reverse((_, next))| next)
+    }
+}
+
+/// What became of an execution.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It waits for so many things.
+    Waits(u32),
+    Ready,
+    Begun,
+}
+
 struct Player<'a> {
     trace: &'a Trace,
     network: &'a mut dyn Network,
     placement: Option<&'a [u32]>,
-    /// How many things each execution waits for.
-    missing: Vec<u32>,
+    /// What became of each execution so far.
+    states: Vec<State>,
+    /// By execution: the one that goes on with its turn.
+    turn_goes_on: Vec<Option<u32>>,
     /// The executions that wait for each execution, and those that answer each message.
     followers: Lists,
     answers: Lists,
@@ -120,6 +161,8 @@ struct Player<'a> {
     /// The PE each message left, and when, in seconds.
     from: Vec<u32>,
     left_seconds: Vec<f64>,
+    /// When each message arrived, in seconds.
+    arrived_seconds: Vec<f64>,
     last_seconds: f64,
     has_ended: bool,
     messages: u64,
@@ -143,13 +186,22 @@ impl<'a> Player<'a> {
         let followers = Lists::new(executions.len(), pairs.clone());
         let causes = (0u32..).zip(executions).filter_map(|(number, it)| Some((it.cause?, number)));
         let answers = Lists::new(trace.messages.len(), causes.clone());
-        let mut missing = vec![0; executions.len()];
+        let mut things = vec![0; executions.len()];
         for (_, number) in pairs.chain(causes) {
-            missing[number as usize] += 1;
+            things[number as usize] += 1;
+        }
+        let mut turn_goes_on = vec![None; executions.len()];
+        let mut last: Vec<Option<u32>> = vec![None; trace.pes as usize];
+        for (number, execution) in (0u32..).zip(executions) {
+            let before = last[execution.pe as usize].replace(number);
+            if let Some(before) = before.filter(|_| execution.same_turn) {
+                turn_goes_on[before as usize] = Some(number);
+            }
         }
         Player {
             trace,
-            missing,
+            states: things.into_iter().map(State::Waits).collect(),
+            turn_goes_on,
             followers,
             answers,
             pes: (0..network.wires().machine().pes()).map(|_| Pe::default()).collect(),
@@ -158,6 +210,7 @@ impl<'a> Player<'a> {
             events: Events::new(),
             from: vec![0; trace.messages.len()],
             left_seconds: vec![0.0; trace.messages.len()],
+            arrived_seconds: vec![0.0; trace.messages.len()],
             last_seconds: 0.0,
             has_ended: false,
             messages: 0,
@@ -178,20 +231,12 @@ impl<'a> Player<'a> {
     fn run(&mut self) {
         let mut arrivals: Vec<Arrival> = Vec::new();
         self.begin(0.0);
-        loop {
-            let (own, outside) = (self.events.next(), self.network.next_event());
-            let first = match (own, outside) {
-                (Some(own), Some(outside)) => own.min(outside),
-                (Some(only), None) | (None, Some(only)) => only,
-                (None, None) => return,
-            };
-            if outside == Some(first) {
-                self.network.advance(first, &mut arrivals);
-                for Arrival { token, seconds } in arrivals.drain(..) {
-                    self.messages += 1;
-                    self.latency_seconds += seconds - self.left_seconds[token as usize];
-                    self.arrives(token as u32, seconds);
-                }
+        while let Some(first) = self.events.next_with(self.network) {
+            self.network.advance(first, &mut arrivals);
+            for Arrival { token, seconds } in arrivals.drain(..) {
+                self.messages += 1;
+                self.latency_seconds += seconds - self.left_seconds[token as usize];
+                self.arrives(token as u32, seconds);
             }
             // All that happens at one time, before anything begins and before the network is asked again: what
             // is sent then is part of what it looks at together.
@@ -220,6 +265,7 @@ impl<'a> Player<'a> {
     }
 
     fn arrives(&mut self, message: u32, seconds: f64) {
+        self.arrived_seconds[message as usize] = seconds;
         for at in self.answers.range(message) {
             self.satisfied(self.answers.all[at], seconds);
         }
@@ -234,32 +280,48 @@ impl<'a> Player<'a> {
         for at in self.followers.range(number) {
             self.satisfied(self.followers.all[at], seconds);
         }
+        let next = self.turn_goes_on[number as usize];
+        self.pes[pe as usize].goes_on = next.filter(|&next| {
+            let next = &self.trace.executions[next as usize];
+            self.pe(next.object, next.pe) == pe
+        });
         self.touch(pe);
     }
 
     /// One thing less to wait for.
     fn satisfied(&mut self, execution: u32, seconds: f64) {
-        self.missing[execution as usize] -= 1;
-        if self.missing[execution as usize] == 0 {
-            self.ready(execution, seconds);
+        match self.states[execution as usize] {
+            State::Waits(1) => self.ready(execution, seconds),
+            State::Waits(things) => self.states[execution as usize] = State::Waits(things - 1),
+            State::Ready | State::Begun => unreachable!("it waited for what happens only now"),
         }
     }
 
+    /// An execution can begin from `seconds` on. Its message may have been there before, while its object was busy with
+    /// others; one that waited for its element was put in the queue by what the PE itself did.
     fn ready(&mut self, number: u32, seconds: f64) {
         let execution = &self.trace.executions[number as usize];
         let pe = self.pe(execution.object, execution.pe);
-        let ordinary = !self.is_expedited(execution.object);
-        self.pes[pe as usize].ready.push(Reverse((ordinary, seconds.to_bits(), number)));
+        let kind = self.kind(execution, pe);
+        let waited = execution.object >= self.trace.pes && !execution.after.is_empty();
+        let arrived = execution.cause.filter(|_| !waited);
+        let since_seconds = arrived.map_or(seconds, |cause| self.arrived_seconds[cause as usize]);
+        // Sums in another order than the recorded one differ in their last digits, which must not say who is first.
+        let since_picoseconds = (since_seconds * 1e12).round() as u64;
+        self.states[number as usize] = State::Ready;
+        self.pes[pe as usize].ready(kind).push(Reverse((since_picoseconds, number)));
         self.touch(pe);
     }
 
-    fn is_expedited(&self, object: u32) -> bool {
-        let Trace { pes, objects, expedited, .. } = self.trace;
-        match object.checked_sub(*pes) {
-            Some(element) => expedited.contains(&objects[element as usize].array),
-            // What a PE does itself it does beside what it delivers, which may be expedited.
-            None => !expedited.is_empty(),
-        }
+    /// Among which messages waits what an execution on PE `pe` answers. What answers none was left by the PE itself.
+    fn kind(&self, execution: &Execution, pe: u32) -> Waiting {
+        let Trace { pes, objects, expedited, messages, .. } = self.trace;
+        let cause = execution.cause.map(|cause| cause as usize);
+        let object = cause.map_or(execution.object, |cause| messages[cause].to);
+        let element = object.checked_sub(*pes).map(|element| &objects[element as usize]);
+        let is_expedited = element.is_some_and(|element| expedited.contains(&element.array));
+        let is_own = cause.is_none_or(|cause| self.from[cause] == pe);
+        Waiting { class: usize::from(!is_expedited), is_own }
     }
 
     fn touch(&mut self, pe: u32) {
@@ -282,7 +344,8 @@ impl<'a> Player<'a> {
         if place.busy {
             return;
         }
-        let Some(Reverse((_, _, number))) = place.ready.pop() else { return };
+        let Some(number) = place.next(&self.states) else { return };
+        self.states[number as usize] = State::Begun;
         place.busy = true;
         let speeds = self.trace.speeds.get(pe as usize).unwrap_or(&self.normal);
         let mut now = seconds;
@@ -336,10 +399,11 @@ mod tests {
     #[test]
     fn what_is_ready_at_the_same_time_runs_in_the_recorded_order() {
         // Object 4 leads to 7 and object 5 to 6, which was first; both are ready at 1 s on PE 2.
-        let execution = |object, pe, cause, steps: &[Step]| crate::trace::Execution {
+        let execution = |object, pe, cause, steps: &[Step]| Execution {
             object,
             pe,
             begin_seconds: 0.0,
+            same_turn: false,
             cause,
             after: Vec::new(),
             steps: steps.to_vec(),
@@ -367,10 +431,11 @@ mod tests {
     #[test]
     fn what_is_ready_of_expedited_arrays_comes_first() {
         // PE 0 works a second and sends to three elements of PE 1, of which the last is expedited.
-        let execution = |object, pe, cause, steps: &[Step]| crate::trace::Execution {
+        let execution = |object, pe, cause, steps: &[Step]| Execution {
             object,
             pe,
             begin_seconds: 0.0,
+            same_turn: false,
             cause,
             after: Vec::new(),
             steps: steps.to_vec(),

@@ -222,9 +222,7 @@ impl<'a> Run<'a> {
             self.begin(0.0, task);
         }
         let mut arrivals = Vec::new();
-        loop {
-            let next = [self.computing.next(), self.network.next_event()].into_iter().flatten();
-            let Some(now) = next.reduce(f64::min) else { break };
+        while let Some(now) = self.computing.next_with(self.network) {
             self.network.advance(now, &mut arrivals);
             for arrival in arrivals.drain(..) {
                 self.arrive(arrival);
