@@ -90,6 +90,25 @@ fn programs_and_traces_are_converted_and_read_back() {
 }
 
 #[test]
+fn what_the_mapper_knows_of_a_program_is_shown() {
+    let place = place();
+    let told = place.run("inspect pair.tcg").result();
+    assert!(
+        told.starts_with("pair.tcg: 3 tasks, 2 channels, 2 communication phases, 72 instructions\n"),
+        "{told}"
+    );
+    let document = place.run("inspect pair.tcg --format json").document();
+    // Process 0 works 800 cycles, sends and receives, ten times, and waits for the answer in between.
+    assert_eq!(document["processes"][0]["work_cycles"], 10.0 * 820.0);
+    assert_eq!(document["processes"][0]["wait_cycles"], 10.0 * (64.0 + 20.0 + 64.0));
+    assert_eq!(document["processes"][1]["memory_bytes"], 4096);
+    assert_eq!(document["channels"][0]["messages"], 10);
+    assert_eq!(document["channels"][1]["flits"], 64.0);
+    assert_eq!(document["phases"], serde_json::json!([[0], [1]]));
+    place.run("inspect lost.tcg").failed(1, &["lost.tcg:3: process 0 sends a message"]);
+}
+
+#[test]
 fn what_is_wrong_with_a_program_is_said_with_its_line() {
     let place = place();
     for (file, phrases) in [
@@ -138,7 +157,7 @@ fn a_request_for_a_program_that_is_not_understood_ends_with_2() {
         ("map --program ring:n=4 --graph ring:4 --topology mesh:4", &["cannot be used with"]),
         ("map --program ring:n=4 --topology mesh:4 --overlap 2", &["'--overlap <PART>'", "from 0 to 1"]),
         ("map --program ring:n=4 --topology mesh:4 --overlap -1", &["'--overlap <PART>'", "from 0 to 1"]),
-        ("map --graph ring:4 --topology mesh:4 --overlap 0.5", &["--program <SPEC|FILE>"]),
+        ("map --graph ring:4 --topology mesh:4 --overlap 0.5", &["cannot be used with"]),
         ("map --program ring:n=4 --topology mesh:4 --send-cycles x", &["'--send-cycles <CYCLES>'"]),
         (
             "map --program ring:n=4 --topology mesh:4 --receive-cycles 9999999",
@@ -146,7 +165,7 @@ fn a_request_for_a_program_that_is_not_understood_ends_with_2() {
         ),
         (
             "simulate --graph ring:4 --topology mesh:4 --network ideal --send-cycles 1",
-            &["--program <SPEC|FILE>"],
+            &["cannot be used with"],
         ),
         (
             "simulate --program ring:n=9 --topology mesh:4 --network ideal",
@@ -162,5 +181,5 @@ fn a_request_for_a_program_that_is_not_understood_ends_with_2() {
     }
     // No command line is at fault where memory is too small for the program that is in a file.
     let line = "map --program pair.tcg --topology mesh:4 --balancer ContentionLB:memory=4000";
-    place.run(line).failed(1, &["task 0 needs 4096 bytes, and a PE has 4000; allow more memory"]);
+    place.run(line).failed(1, &["needs 4096 bytes, and a PE has 4000; allow more memory"]);
 }

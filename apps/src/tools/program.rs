@@ -15,12 +15,12 @@ use super::{input, output, usage};
 #[derive(clap::Args, Clone, Copy)]
 pub(super) struct CostArgs {
     /// Of --program: cycles that a send keeps its process busy
-    #[arg(long, value_name = "CYCLES", default_value_t = Costs::default().send_cycles, requires = "program",
+    #[arg(long, value_name = "CYCLES", default_value_t = Costs::default().send_cycles, conflicts_with = "graph",
           value_parser = clap::value_parser!(u32).range(..=MAX_COST))]
     send_cycles: u32,
 
     /// Of --program: cycles that a receive keeps its process busy, once the message is there
-    #[arg(long, value_name = "CYCLES", default_value_t = Costs::default().receive_cycles, requires = "program",
+    #[arg(long, value_name = "CYCLES", default_value_t = Costs::default().receive_cycles, conflicts_with = "graph",
           value_parser = clap::value_parser!(u32).range(..=MAX_COST))]
     receive_cycles: u32,
 }
@@ -41,7 +41,7 @@ pub(super) struct ModelArgs {
     costs: CostArgs,
 
     /// Of --program: the part of their latency from which on messages share a communication phase
-    #[arg(long, value_name = "PART", default_value_t = OVERLAP, requires = "program", value_parser = overlap,
+    #[arg(long, value_name = "PART", default_value_t = OVERLAP, conflicts_with = "graph", value_parser = overlap,
           allow_negative_numbers = true)]
     overlap: f64,
 }

@@ -30,11 +30,11 @@ pub struct Args {
 
     /// Messages that are all sent at once, instead of a task graph: lines src,dst,bytes[,messages] with PEs as
     /// ends
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["send_cycles", "receive_cycles"])]
     messages: Option<PathBuf>,
 
     /// What a run recorded with --record FILE: the same executions and messages, timed anew
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["send_cycles", "receive_cycles"])]
     events: Option<PathBuf>,
 
     /// A program of processes that compute, send and receive: a generator such as ring:n=16, or a file (.tcg);

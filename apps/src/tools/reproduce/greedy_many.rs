@@ -21,12 +21,12 @@ pub(super) const GREEDY_MANY: Figure = Figure {
     name: "greedy-many",
     title: "The estimate F and the simulated end of programs with several processes per PE",
     paper: "beyond De Petris, Perego 1994",
-    takes: "half a minute",
+    takes: "a minute",
     notes: "Every program has 40 placements drawn independently. `even`: every PE is as likely for every process; `uneven`: some \
             PEs more and more likely, so that placements differ in their balance, as those do that a mapper chooses from. \
             F adds the idle times of all processes of a PE although one works while another waits, hence the bias; what counts \
             for a mapper is the order, that is the correlation of ranks. Of even placements, F knows how many processes the \
-            fullest PE has better than how long these work.\\n",
+            fullest PE has better than how long these work, and falls short of 0.8.\n",
     run: many,
 };
 
@@ -38,7 +38,7 @@ pub(super) const GREEDY_USAGE: Figure = Figure {
     takes: "10 seconds",
     notes: "The paper gains more than 5 % by the rule, that used PEs come first while they have fewer tasks than the mean. \
             Here it gains on some programs and costs on others: without it, too, F leaves few PEs idle, as the idle times that \
-            it adds up keep tasks apart. So it is off unless asked for (`usage=on`).\\n",
+            it adds up keep tasks apart. So it is off unless asked for (`usage=on`).\n",
     run: usage,
 };
 
@@ -153,9 +153,9 @@ fn many(options: &Options) -> anyhow::Result<FigureResult> {
             told,
         ),
         Criterion::new(
-            "of even placements, it is at least 0.7 on average",
+            "of even placements, it is at least 0.8 on average",
             format!("{mean:.3}"),
-            mean >= 0.7,
+            mean >= 0.8,
         ),
     ];
     let series = [Kind::Even, Kind::Uneven].map(|kind| {

@@ -119,7 +119,12 @@ fn programs(options: &Options) -> anyhow::Result<FigureResult> {
         ]);
     }
     let criterion = |&(name, _, end, mapped): &(&str, u64, u64, u64)| {
-        let limit = if name == "sparse" { 1.005 } else { 1.0 };
+        // Where all processes talk to all, numberings differ by a cycle or two in the order of messages.
+        let limit = match name {
+            "sparse" => 1.005,
+            "chol" | "flops" => 1.0001,
+            _ => 1.0,
+        };
         let ratio = mapped as f64 / end as f64;
         let of = format!("{name}: every numbering is mapped as well as process i on PE i, times {limit}");
         Criterion::new(of, format!("{ratio:.4}"), ratio <= limit)
