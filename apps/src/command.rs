@@ -21,12 +21,10 @@ pub struct Command<O: clap::Args> {
     config: Config,
 }
 
-/// A time that flags can give.
-pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.0..f64::INFINITY).contains(&seconds) => Ok(seconds),
-        _ => Err("write seconds, such as 2e-9".into()),
-    }
+/// A time in seconds that flags can give, of at least 0.
+pub(crate) fn seconds(text: &str) -> Result<f64, &'static str> {
+    let seconds = text.parse().ok().filter(|&seconds| f64::is_finite(seconds) && seconds >= 0.0);
+    seconds.ok_or("expected seconds, a number of at least 0 such as 2e-9")
 }
 
 /// What a program exits with; displayed as lines of a name and a value each.
@@ -70,6 +68,7 @@ impl<O: clap::Args + Serialize> Command<O> {
             config.lb_report = config.lb_sim.map(|_| ReportForm::Json);
         }
         let (transport, shown) = (config.transport, config.lb_report.is_some());
+        let balances = shown || !config.balancer.is_empty();
         let report = solve(config, &options);
         let seconds_per_iteration = report.seconds / f64::from(report.result.iterations().max(1));
         let transport = match transport {
@@ -86,6 +85,9 @@ impl<O: clap::Args + Serialize> Command<O> {
                 if let Some(machine) = &report.machine {
                     let each = 1e3 * machine.seconds / f64::from(report.result.iterations().max(1));
                     _ = writeln!(text, "{machine}\niteration     {each:.6} ms in virtual time");
+                }
+                if balances && report.lb_steps.is_empty() {
+                    _ = writeln!(text, "LB steps      0: the run was over before the first");
                 }
                 balancing(&mut text, &report.lb_steps, report.migrations, shown);
                 text

@@ -11,6 +11,7 @@ use crate::options::ReportForm;
 use equipoise_strategies::Assignment;
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::database::{Database, Edge, End, Object, ObjectIndex, PeRecord};
+use equipoise_strategies::table;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -256,7 +257,7 @@ impl std::fmt::Display for LbStep {
             self.strategy_seconds * 1e3,
             after.migrations,
             after.objects,
-            after.migrated_bytes.map_or(String::new(), |bytes| format!(" ({bytes} bytes)")),
+            after.migrated_bytes.map_or(String::new(), |bytes| format!(" ({})", table::bytes(bytes))),
         )?;
         writeln!(
             f,

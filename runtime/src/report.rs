@@ -79,6 +79,9 @@ impl std::fmt::Display for MachineReport {
             share(|pe| pe.overhead_seconds),
             share(|pe| pe.idle_seconds),
         )?;
+        if self.pes.iter().all(|pe| pe.busy_seconds == 0.0) {
+            writeln!(f, "              nothing charged what its work takes, so it took no time")?;
+        }
         write!(
             f,
             "messages      {}, {} in the mean, 99 % within {}",

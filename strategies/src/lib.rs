@@ -23,6 +23,7 @@
 //! - [`schedule`]: which strategy runs at which load-balancing step;
 //! - [`files`]: files of text, and who can help when the file system refuses;
 //! - [`trace`]: what happened in a run, to be timed on other networks;
+//! - [`spelling`]: what a misspelt name may mean;
 //! - [`table`]: aligned tables, and numbers as a person reads them.
 
 pub mod assignment;
@@ -44,7 +45,7 @@ mod random;
 pub mod registry;
 pub mod replay;
 pub mod schedule;
-mod spelling;
+pub mod spelling;
 pub mod strategy;
 pub mod table;
 #[cfg(test)]

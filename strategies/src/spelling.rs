@@ -16,6 +16,11 @@ pub(crate) fn suggestion(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
+/// The phrase that offers the one of `known` that was meant by `name`, or nothing.
+pub fn meant(name: &str, known: &[&str]) -> String {
+    suggestion(&nearest(name, known))
+}
+
 /// Insertions, deletions and replacements that make `b` of `a` (Levenshtein).
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();

@@ -7,6 +7,32 @@ use crate::{Assignment, Database, Topology};
 ///
 /// Pure: the same database, topology and seed give the same answer, on any number of threads. A
 /// strategy reads no clock, prints nothing and keeps no state between calls.
+///
+/// ```
+/// use equipoise_strategies::{Assignment, Database, Strategy, StrategyError, Topology, graph, strategy, topology};
+///
+/// /// Objects go round the PEs, in their order.
+/// struct RoundLB;
+///
+/// impl Strategy for RoundLB {
+///     fn assign(&self, database: &Database, topology: &dyn Topology, _seed: u64) -> Result<Assignment, StrategyError> {
+///         let mut round = strategy::check(database, topology)?.into_iter().cycle();
+///         let mut answer = Assignment::unchanged(database);
+///         for (pe, object) in answer.pe_of.iter_mut().zip(&database.objects) {
+///             if object.migratable {
+///                 *pe = round.next().unwrap_or(*pe);
+///             }
+///         }
+///         Ok(answer)
+///     }
+/// }
+///
+/// let machine = topology::parse("flat:3")?;
+/// let recorded = graph::load("mesh:2x4")?.remap(3);
+/// let answer = RoundLB.assign(&recorded, &*machine, 0)?;
+/// assert_eq!(answer.pe_of, [0, 1, 2, 0, 1, 2, 0, 1]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Strategy: Send + Sync {
     /// The PE of every object of `database`, which runs on `topology.pes()` PEs.
     ///
@@ -49,7 +75,7 @@ pub struct StrategyError(pub String);
 ///
 /// # Errors
 /// When the database is not whole, belongs to a machine of another size, or has no PE left.
-pub(crate) fn check(database: &Database, topology: &dyn Topology) -> Result<Vec<u32>, StrategyError> {
+pub fn check(database: &Database, topology: &dyn Topology) -> Result<Vec<u32>, StrategyError> {
     database.check().map_err(|error| StrategyError(format!("the database cannot be used: {error}")))?;
     let (recorded, pes) = (database.pes.len(), topology.pes());
     if recorded != pes {

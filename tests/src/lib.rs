@@ -103,7 +103,9 @@ impl Place {
 
     fn command(&self, line: &str) -> Command {
         let mut command = Command::new(executable());
-        command.args(line.split_whitespace()).current_dir(self.path()).stdin(Stdio::null());
+        // Quotes are for shells.
+        let words = line.split_whitespace().map(|word| word.trim_matches('\''));
+        command.args(words).current_dir(self.path()).stdin(Stdio::null());
         command
     }
 }

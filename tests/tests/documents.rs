@@ -257,7 +257,7 @@ fn replay_shows_a_table_and_names_the_best() {
     assert_eq!(words(lines[8])[0], "GreedyLB");
     // 100 bytes between PEs travel at least a hop each, and the 10 from PE 3 travel two.
     assert_eq!(words(lines[8])[2..8], ["2.400", "0.0", "%", "1.100", "10.0", "%"]);
-    let best = "Best balance: GreedyLB. An ideal balance would run in 75 % less time (the heaviest object allows \
+    let best = "Recommended: GreedyLB. An ideal balance would run in 75 % less time (the heaviest object allows \
                 40 %); after this step 58 % remain.";
     assert!(text.contains(best), "{text}");
     let several = place.run("replay lb.json --balancer GreedyLB").result();

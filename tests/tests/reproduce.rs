@@ -188,7 +188,9 @@ fn the_same_seed_makes_the_same_figure() {
 #[test]
 fn what_cannot_be_made_is_said_with_a_remedy() {
     let place = Place::new();
-    place.run("reproduce topolb-12").failed(2, &["there is no such figure; known are topolb-1, "]);
+    place
+        .run("reproduce topolb-12")
+        .failed(2, &["there is no figure `topolb-12` (did you mean `topolb-1`?); known are topolb-1, "]);
     place.put("taken", "");
     let line = "reproduce topolb-2 --small --output taken";
     place.run(line).failed(2, &["cannot make the folder `taken`: ", "; name one that can be written to"]);

@@ -155,8 +155,12 @@ fn a_recorded_run_is_timed_anew() {
     // Element i of 16 works (i / 15)^2 ms in each iteration.
     let work = 12.0 * (0..16).map(|i| f64::from(1000 * i * i / 225) * 1e-6).sum::<f64>();
     assert!(alone > work && alone < 1.2 * work, "{alone} for {work} of work");
-    let text = place.run("simulate --events some.trace").result();
-    assert!(text.contains(" executions of some.trace, recorded in "), "{text}");
+    let text = place.run("simulate --events some.trace --topology torus:8x2").result();
+    let told = [
+        " executions of some.trace (",
+        " on torus:4x4, ideal:bandwidth=1e8) on torus:8x2, ideal:bandwidth=1e8\n",
+    ];
+    assert!(told.iter().all(|part| text.contains(part)), "{text}");
 
     place.put("short.map", "5\n".repeat(15));
     place.run("simulate --events some.trace --mapping short.map").failed(1, &["short.map"]);

@@ -10,6 +10,7 @@ use equipoise_strategies::table::count;
 use equipoise_strategies::trace::Trace;
 
 use super::{input, output, usage};
+use crate::command::seconds;
 
 /// What is converted into what.
 #[derive(clap::Args)]
@@ -103,8 +104,7 @@ impl Args {
 
 /// A length of a cycle, in seconds.
 fn cycle(text: &str) -> Result<f64, &'static str> {
-    let seconds = text.parse().ok().filter(|&seconds| f64::is_finite(seconds) && seconds > 0.0);
-    seconds.ok_or("expected seconds, a number above 0")
+    seconds(text).ok().filter(|&seconds| seconds > 0.0).ok_or("expected seconds, a number above 0")
 }
 
 /// Writes the only step of `dump` as a task graph; returns what was written.

@@ -99,12 +99,6 @@ pub(super) fn launcher() -> impl TypedValueParser<Value = LauncherFile> {
     OrHelp { parser, help: launcher::help }
 }
 
-/// A time in seconds, of at least 0.
-pub(super) fn seconds(text: &str) -> Result<f64, &'static str> {
-    let seconds = text.parse().ok().filter(|&seconds| f64::is_finite(seconds) && seconds >= 0.0);
-    seconds.ok_or("expected seconds, a number of at least 0")
-}
-
 /// The parser of a figure of a paper.
 pub(super) fn figure() -> impl TypedValueParser<Value = &'static Figure> {
     OrHelp { parser: reproduce::parse, help: reproduce::help }

@@ -60,7 +60,7 @@ impl Args {
                 pe_of.len()
             );
         }
-        output::write_launchers(&self.to, &slots, &pe_of, true)?;
+        let written = output::write_launchers(&self.to, &slots, &pe_of, true)?;
         let mut per_node = vec![0u64; slots.nodes()];
         pe_of.iter().for_each(|&pe| per_node[slots.node_of(pe as usize)] += 1);
         let used = || per_node.iter().copied().filter(|&ranks| ranks > 0);
@@ -72,7 +72,7 @@ impl Args {
             least_ranks_per_node: used().min().unwrap_or(0),
             most_ranks_per_node: used().max().unwrap_or(0),
         };
-        output::show(self.format, || document.text(), &document)
+        output::show(self.format, || document.text() + &written, &document)
     }
 }
 

@@ -117,12 +117,14 @@ impl Args {
         }
         let what = format!("{} places {} tasks", choice.spec, database.objects.len());
         let (answer, took) = output::watched(&what, || self.ask(&choice, &tasks, &database, machine))?;
+        let mut written = String::new();
         if let Some(path) = &self.output {
             mapping_file::write(path, &answer.pe_of)?;
+            written += &format!("{} (mapping)\n", path.display());
         }
         if !self.launcher.is_empty() {
             let slots = Slots::of(machine, self.slots);
-            output::write_launchers(&self.launcher, &slots, &answer.pe_of, self.check)?;
+            written += &output::write_launchers(&self.launcher, &slots, &answer.pe_of, self.check)?;
         }
         let mapped =
             output::watched("following every message", || tasks.placed(&database, machine, &answer.pe_of));
@@ -137,7 +139,7 @@ impl Args {
             let notes: String =
                 answer.notes.iter().map(|(name, value)| format!(", {name} {value}")).collect();
             let times = times.map_or_else(String::new, |times| times.to_string());
-            format!("{heading}\n\n{table}\n{times}{} took {}{notes}\n", choice.spec, seconds(took))
+            format!("{heading}\n\n{table}\n{times}{} took {}{notes}\n{written}", choice.spec, seconds(took))
         };
         let document = Document { metrics: &mapped.metrics, seconds: took, times, notes: &answer.notes };
         output::show(self.format, text, &document)

@@ -48,25 +48,29 @@ pub(super) fn warn(sentence: &str) {
     eprintln!("warning: {sentence}");
 }
 
-/// Writes the files that tell launchers that rank `i` runs on PE `pe_of[i]`; with `check`, reads them back.
+/// Writes the files that tell launchers that rank `i` runs on PE `pe_of[i]`; with `check`, reads them back. Returns a line
+/// on each for a person.
 pub(super) fn write_launchers(
     files: &[LauncherFile],
     slots: &Slots,
     pe_of: &[u32],
     check: bool,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<String> {
     if files.is_empty() {
-        return Ok(());
+        return Ok(String::new());
     }
     let job = Job::new(pe_of, slots)
         .map_err(|reason| usage(format!("no launcher's file can be written: {reason}")))?;
+    let mut lines = String::new();
     for LauncherFile { format, path } in files {
         launcher::write(path, format, &job)?;
         if check && !launcher::is_same(format, slots, pe_of, &launcher::read(path, format, slots)?) {
             bail!("what `{}` reads back as is not what was written; this is a mistake", path.display());
         }
+        let checked = if check { ", which reads back the same" } else { "" };
+        lines += &format!("{} ({}){checked}\n", path.display(), format.name);
     }
-    Ok(())
+    Ok(lines)
 }
 
 /// Does `work`, with a sign of life on a terminal's stderr while it takes long.

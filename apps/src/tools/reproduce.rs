@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::bail;
+use equipoise_strategies::spelling::meant;
 use equipoise_strategies::table::seconds;
 use serde::Serialize;
 use serde_json::Value;
@@ -152,7 +153,7 @@ struct Document<'a> {
 pub(super) fn parse(name: &str) -> Result<&'static Figure, String> {
     ALL.iter().find(|figure| figure.name == name).ok_or_else(|| {
         let names: Vec<&str> = ALL.iter().map(|figure| figure.name).collect();
-        format!("there is no such figure; known are {}", names.join(", "))
+        format!("there is no figure `{name}`{}; known are {}", meant(name, &names), names.join(", "))
     })
 }
 

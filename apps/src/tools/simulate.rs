@@ -72,7 +72,7 @@ pub struct Args {
 
     /// Seconds a task computes in each iteration
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0, conflicts_with_all = ["messages", "events"],
-          value_parser = input::seconds, allow_negative_numbers = true)]
+          value_parser = crate::command::seconds, allow_negative_numbers = true)]
     compute: f64,
 
     /// How the result is shown
@@ -237,7 +237,7 @@ impl Args {
         let what = format!("{} of {name}", count(trace.executions.len() as u64, "execution"));
         let told = output::watched(&what, || replay(&trace, &mut *place.network, placement.as_deref()));
         let document = Document::once(told.seconds, told.mean_message_latency_seconds, &*place.network);
-        let what = format!("{what}, recorded in {}", seconds(trace.seconds));
+        let what = format!("{what} ({} on {}, {})", seconds(trace.seconds), trace.topology, trace.network);
         Ok((place, what, document))
     }
 

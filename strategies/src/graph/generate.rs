@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use super::{GraphError, MAX_EDGES, MAX_VERTICES, edge, elements, kkt, leanmd, npb_mz, octree, spmv, tasks};
 use crate::database::{Database, ObjectIndex};
 use crate::random::{below, generator};
-use crate::spelling::{nearest, suggestion};
+use crate::spelling::meant;
 use crate::topology::{Grid, Topology as _};
 
 /// Every generator, in the order help lists them.
@@ -150,7 +150,7 @@ impl<'a> Arguments<'a> {
                 continue;
             };
             if !known.contains(&key) {
-                let meant = suggestion(&nearest(key, known));
+                let meant = meant(key, known);
                 return Err(format!("it takes no `{key}`{meant}; known are {}", known.join(", ")));
             }
             if arguments.named.iter().any(|(earlier, _)| *earlier == key) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::database::{Database, DatabaseError, Dump, Edge, End, Object, ObjectIndex, PeRecord};
 use crate::files::{self, NOT_TEXT, Unread};
-use crate::spelling::{nearest, suggestion};
+use crate::spelling::meant;
 
 mod csv;
 mod dense;
@@ -289,7 +289,7 @@ pub fn load_steps(spec: &str) -> Result<Dump, GraphError> {
         if !Path::new(spec).exists() {
             let names: Vec<&str> = generate::ALL.iter().map(|generator| generator.name).collect();
             let forms: Vec<&str> = generate::ALL.iter().map(|generator| generator.form).collect();
-            let meant = suggestion(&nearest(name, &names));
+            let meant = meant(name, &names);
             let known = forms.join(", ");
             return Err(error(format!(
                 "there is no generator and no file of that name{meant}; known are {known}"

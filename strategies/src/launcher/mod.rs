@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::write_whole;
 use crate::files::{self, NOT_TEXT, Unread};
-use crate::spelling::{nearest, suggestion};
+use crate::spelling::meant;
 
 mod flux;
 mod fugaku;
@@ -128,7 +128,7 @@ impl LauncherError {
 pub fn format(name: &str) -> Result<&'static Format, LauncherError> {
     ALL.iter().find(|format| format.name == name).copied().ok_or_else(|| {
         let known: Vec<&str> = ALL.iter().map(|format| format.name).collect();
-        let meant = suggestion(&nearest(name, &known));
+        let meant = meant(name, &known);
         LauncherError::Unknown { name: name.into(), meant, known: known.join(", ") }
     })
 }

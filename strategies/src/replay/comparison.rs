@@ -74,7 +74,7 @@ fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
     writeln!(f, "\nStep {}: {objects} of {} in all{talk}.", database.step, seconds(database.load_seconds))?;
     show_answers(f, replay)?;
     let Some(best) = best(&replay.strategies) else { return Ok(()) };
-    writeln!(f, "\nBest balance: {}. {}", best.name, sentence(&replay.before, &best.after))?;
+    writeln!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
     show_nearest(f, best, &replay.strategies)?;
     for row in &replay.strategies {
         if let Some(told) = balancer::sentence(&row.notes) {
@@ -91,7 +91,7 @@ fn show_total(f: &mut fmt::Formatter<'_>, steps: &[Replay]) -> fmt::Result {
     let Some(best) = best(&all.strategies) else { return Ok(()) };
     writeln!(
         f,
-        "\nBest balance: {}. The most loaded PEs work for {} in all instead of {}; an ideal balance \
+        "\nRecommended: {}. The most loaded PEs work for {} in all instead of {}; an ideal balance \
          would be {}.",
         best.name,
         seconds(best.after.max_load_seconds),
@@ -288,7 +288,7 @@ BestLB         12.500    1.005        0.5 %      0.900              11 x        
 BusyLB         12.500    1.000        0.0 %      0.900              11 x          50 B      4  6.00 kB
 NearLB         12.500    1.500       50.0 %      0.100            25.0 %          50 B      1  1.50 kB
 
-Best balance: BestLB. An ideal balance would run in 50 % less time; after this step less than 1 % remains.
+Recommended: BestLB. An ideal balance would run in 50 % less time; after this step less than 1 % remains.
 Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, at max/avg 1.500 instead of 1.005.
 ";
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{ALL, Allocation, Product, Topology};
 use crate::files::{self, Unread};
-use crate::spelling::{nearest, suggestion};
+use crate::spelling::meant;
 
 /// How deep specs may be nested.
 const MAX_DEPTH: usize = 16;
@@ -104,7 +104,7 @@ fn of_a_kind(text: &str) -> Result<Arc<dyn Topology>, Fault> {
     let Some(kind) = ALL.iter().find(|kind| kind.name == name) else {
         let names: Vec<&str> = ALL.iter().map(|kind| kind.name).collect();
         let forms: Vec<&str> = ALL.iter().map(|kind| kind.form).collect();
-        let meant = suggestion(&nearest(name, &names));
+        let meant = meant(name, &names);
         return Err(format!("there is no machine `{name}`{meant}; known are {}", forms.join(", ")).into());
     };
     (kind.parse)(rest)
@@ -186,7 +186,7 @@ pub(super) fn keyed<const N: usize>(
             return Err(format!("expected {}=NUMBER, found `{part}`", keys.join("=NUMBER,")));
         };
         let Some(place) = keys.iter().position(|known| *known == key) else {
-            let meant = suggestion(&nearest(key, &keys));
+            let meant = meant(key, &keys);
             return Err(format!("it takes no `{key}`{meant}; known are {}", keys.join(", ")));
         };
         if values[place].is_some() {

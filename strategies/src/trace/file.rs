@@ -18,9 +18,12 @@ use crate::frames::{DECODED_FLOOR_BYTES, damaged, push_frame, take_frame, text, 
 /// What every binary trace begins with; the last byte but one is the version of the format.
 const MAGIC: [u8; 8] = *b"\x89EQTR\n\x03\x1a";
 
-/// Whether these are the bytes of a binary trace.
+/// How many of these bytes all versions share.
+const SHARED: usize = 6;
+
+/// Whether these are the bytes of a binary trace, of whatever version.
 pub(crate) fn recognises(bytes: &[u8]) -> bool {
-    bytes.starts_with(&MAGIC)
+    bytes.starts_with(&MAGIC[..SHARED])
 }
 
 /// Executions in a frame: it is compressed as one.
@@ -156,6 +159,12 @@ fn decode(bytes: &[u8]) -> Result<Trace, Refused> {
         None if bytes.trim_ascii_start().starts_with(b"{") => serde_json::from_slice(bytes)
             .map_err(|error| Refused(format!("is not a trace in JSON: {error}; record it again")))?,
         None if MAGIC.starts_with(bytes) => return Err(truncated(bytes.len(), MAGIC.len())),
+        None if recognises(bytes) => {
+            let (version, known) = (bytes[SHARED], MAGIC[SHARED]);
+            let sentence =
+                format!("is of version {version}, and this program reads version {known}; record it again");
+            return Err(Refused(sentence));
+        }
         None => {
             let sentence = "does not begin as a trace; name a file that `--record` wrote, copied as binary";
             return Err(Refused(sentence.into()));
@@ -229,6 +238,14 @@ mod tests {
         let path = folder.path().join("no.trace");
         let error = Trace::read(&path).expect_err("it is not there");
         assert!(error.is_of_the_request() && error.to_string().contains("no.trace"), "{error}");
+        let mut older = encode(&exchange()).expect("it can be encoded");
+        older[SHARED] -= 1;
+        fs::write(&path, older).expect("a file");
+        let error = Trace::read(&path).expect_err("it is of an older version").to_string();
+        assert!(
+            error.contains("is of version 2, and this program reads version 3; record it again"),
+            "{error}"
+        );
         fs::write(&path, "garbage").expect("a file");
         let error = Trace::read(&path).expect_err("it is none");
         assert!(

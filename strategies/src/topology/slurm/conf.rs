@@ -6,7 +6,7 @@
 
 use super::{Network, Switch, Wrong};
 use crate::hostlist;
-use crate::spelling::{nearest, suggestion};
+use crate::spelling::meant;
 
 /// What a line may say.
 const KNOWN: [&str; 7] =
@@ -25,7 +25,7 @@ pub(super) fn read(text: &str) -> Result<Network, Wrong> {
                 wrong(format!("expected parameters such as SwitchName=s1 Nodes=n[1-16], found `{word}`"))
             })?;
             let Some(key) = KNOWN.into_iter().find(|known| known.eq_ignore_ascii_case(key)) else {
-                let meant = suggestion(&nearest(key, &KNOWN));
+                let meant = meant(key, &KNOWN);
                 return Err(wrong(format!("there is no `{key}`{meant}; known are {}", KNOWN.join(", "))));
             };
             if given.contains(&key) {

@@ -24,7 +24,7 @@ use saphyr_parser::{Event, Parser};
 
 use super::{Network, Switch, Wrong};
 use crate::hostlist;
-use crate::spelling::{nearest, suggestion};
+use crate::spelling::meant;
 
 /// How deep lists and mappings may be nested.
 const MAX_DEPTH: usize = 32;
@@ -58,7 +58,7 @@ pub(super) fn read(text: &str, wanted: Option<&str>) -> Result<Network, Wrong> {
     };
     let chosen = match wanted {
         Some(wanted) => names.iter().position(|name| *name == wanted).ok_or_else(|| {
-            let meant = suggestion(&nearest(wanted, &names));
+            let meant = meant(wanted, &names);
             (document.line, format!("there is no topology `{wanted}`{meant}; there are {}", names.join(", ")))
         })?,
         None => topologies.iter().position(is_default).unwrap_or(0),
@@ -197,7 +197,7 @@ impl Value {
         match self.map()?.iter().find(|pair| !known.contains(&pair.0.as_str())) {
             None => Ok(()),
             Some((key, value)) => {
-                let meant = suggestion(&nearest(key, known));
+                let meant = meant(key, known);
                 Err((value.line, format!("there is no `{key}:` here{meant}; known are {}", known.join(", "))))
             }
         }
