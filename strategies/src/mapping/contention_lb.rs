@@ -347,7 +347,7 @@ fn fits(model: &Model, available: &[u32], config: &ContentionLb) -> Result<(), S
             available.len()
         )));
     }
-    let largest = model.tasks.iter().enumerate().max_by_key(|(_, task)| needs(task));
+    let largest = model.tasks.iter().enumerate().rev().max_by_key(|(_, task)| needs(task));
     match largest.map(|(number, task)| (number, needs(task))) {
         Some((number, needed)) if needed > u128::from(bytes) => Err(StrategyError(format!(
             "task {number} needs {needed} bytes, and a PE has {bytes}; allow more memory"
