@@ -111,12 +111,19 @@ fn print(rows: &[Row]) {
     for row in rows {
         let target = row.target.map_or(String::new(), |target| format!("{target}"));
         let (ratio, floor) = match &row.floor {
-            Some((name, median, ratio)) => (format!("{ratio:.2}"), format!("{name} ({median:.1})")),
+            Some((name, median, ratio)) => (format!("{ratio:.2}"), format!("{name} ({})", shown(*median))),
             None => (String::new(), String::new()),
         };
-        println!(
-            "{:<58} {:>10.1} {:>10.1} {target:>8}  {:<8} {ratio:>7}  {floor}",
-            row.name, row.min, row.median, row.unit
-        );
+        let (min, median) = (shown(row.min), shown(row.median));
+        println!("{:<58} {min:>10} {median:>10} {target:>8}  {:<8} {ratio:>7}  {floor}", row.name, row.unit);
+    }
+}
+
+/// A value with at least three digits that say something.
+fn shown(value: f64) -> String {
+    match value.abs() {
+        below if below < 1.0 => format!("{value:.3}"),
+        below if below < 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.1}"),
     }
 }

@@ -65,6 +65,9 @@ impl Args {
         // Only one cost says more than a number.
         let is_optimal = costs.iter().any(|cost| cost.name == "mcf:optimal");
         let shares = if is_optimal { shares(&placed) } else { Vec::new() };
+        if let Some(unsolved) = placed.best_routes().err().filter(|_| is_optimal) {
+            output::warn(&format!("mcf:optimal is unknown: {unsolved}"));
+        }
         let text = || {
             let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (objects, edges) = (count(objects, "task"), count(edges, "edge"));

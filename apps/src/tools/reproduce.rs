@@ -27,7 +27,9 @@ mod greedy_tables;
 mod hiertopomap;
 mod hiertopomap_cases;
 mod hiertopomap_node;
-mod hiertopomap_tables;
+mod hiertopomap_overhead;
+mod hiertopomap_patterns;
+mod hiertopomap_ping;
 mod leanmd;
 mod mapping;
 mod mcf;
@@ -78,14 +80,14 @@ const ALL: &[Figure] = &[
     greedy_tables::GREEDY_TABLE1,
     greedy_tables::GREEDY_TABLE2,
     greedy_tables::GREEDY_TABLE3,
-    hiertopomap::HIERTOPOMAP_9,
+    hiertopomap_patterns::HIERTOPOMAP_9,
     hiertopomap::HIERTOPOMAP_10,
     hiertopomap::HIERTOPOMAP_11,
     hiertopomap::HIERTOPOMAP_12,
-    hiertopomap_tables::HIERTOPOMAP_TABLE4,
-    hiertopomap_tables::HIERTOPOMAP_TABLE5,
-    hiertopomap_tables::HIERTOPOMAP_TABLE6,
-    hiertopomap_tables::HIERTOPOMAP_TABLE7,
+    hiertopomap_ping::HIERTOPOMAP_TABLE4,
+    hiertopomap_overhead::HIERTOPOMAP_TABLE5,
+    hiertopomap_overhead::HIERTOPOMAP_TABLE6,
+    hiertopomap_overhead::HIERTOPOMAP_TABLE7,
     poise_gamma::POISE_GAMMA,
     poise_apps::POISE_APPS,
     poise_ablation::POISE_ABLATION,

@@ -9,31 +9,33 @@
 use std::collections::VecDeque;
 
 use super::commodities::Commodities;
+use super::mcf_optimal::MAX_LINKS;
 use super::mcf_optimal::wiring::Wiring;
 use crate::{Database, Topology};
 
-/// The most vertices times links of a machine whose cuts are looked at.
-pub const MAX_WORK: usize = 1 << 24;
+/// The most vertices times links and messages of a machine whose cuts are looked at. (It takes seconds.)
+pub const MAX_WORK: usize = 1 << 28;
 
-/// Seconds that the communication of a placement takes at least, however it is routed; `None` where the machine has
-/// more than [`MAX_WORK`], or is a product, whose cores and nodes no links join.
+/// Seconds that the communication of a placement takes at least, however it is routed; `None` where there is more than
+/// [`MAX_WORK`], the machine has more than [`MAX_LINKS`], or it is a product, whose cores and nodes no links join.
 ///
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
 pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> Option<f64> {
+    if machine.links() > MAX_LINKS {
+        return None;
+    }
     let wiring = Wiring::of(machine);
-    if wiring.vertices.saturating_mul(wiring.ends.len()) > MAX_WORK {
-        return None;
-    }
     let commodities = Commodities::of(database);
-    let places = commodities.places(placement);
-    let mut between = commodities.sent().map(|(from, to, _)| (places[from], places[to]));
-    if !between.all(|(from, to)| from == to || wiring.has_route(machine, from, to)) {
+    let steps = wiring.ends.len() + commodities.sent().count();
+    if wiring.vertices.saturating_mul(steps) > MAX_WORK {
         return None;
     }
-    let vertex = |at: usize| wiring.vertex_of[places[at] as usize];
-    let sent = commodities.sent().map(|(from, to, bytes)| (vertex(from), vertex(to), bytes));
-    let mut cuts = Cuts::of(&wiring, machine, sent);
+    let places = commodities.places(placement);
+    let sent = || commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
+    wiring.carry(machine, sent())?;
+    let vertex = |pe: u32| wiring.vertex_of[pe as usize];
+    let mut cuts = Cuts::of(&wiring, machine, sent().map(|(a, b, bytes)| (vertex(a), vertex(b), bytes)));
     let mut most = 0.0f64;
     for vertex in 0..wiring.vertices {
         most = most.max(cuts.grow(&[vertex]));
@@ -45,28 +47,24 @@ pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> 
         }
         cuts.clear();
     }
-    for &[from, to] in &wiring.ends {
-        let (order, distance) = search(&wiring, &cuts.leaving, from, Some([from, to]));
-        if distance[to] == u32::MAX {
-            most = most.max(cuts.grow(&order));
-            cuts.clear();
-        }
+    for [from, to] in bridges(&wiring) {
+        let (order, _) = search(&wiring, &cuts.leaving, from, Some([from, to]));
+        most = most.max(cuts.grow(&order));
+        cuts.clear();
     }
     Some(most)
 }
 
 /// Seconds that the communication takes at least wherever the objects are, one on a PE: all that an object sends leaves
-/// its PE, and all that it is sent comes there, over links of at most so much bandwidth as those of any PE together. `None` as in [`bound`].
+/// its PE, and all that it is sent comes there, over links of at most so much bandwidth as those of any PE together.
+/// `None` where the machine has more than [`MAX_LINKS`], or is a product.
 pub fn bound_of_any(database: &Database, machine: &dyn Topology) -> Option<f64> {
-    let wiring = Wiring::of(machine);
-    let pes = machine.pes();
-    let has_routes = || {
-        let pe = |pair: usize| ((pair / pes) as u32, (pair % pes) as u32);
-        (0..pes * pes).map(pe).all(|(from, to)| from == to || wiring.has_route(machine, from, to))
-    };
-    if pes.saturating_mul(pes) > MAX_WORK || !has_routes() {
+    if machine.links() > MAX_LINKS {
         return None;
     }
+    let wiring = Wiring::of(machine);
+    // Where links meet on the ways from one PE and back, they meet.
+    wiring.carry(machine, (1..machine.pes() as u32).flat_map(|pe| [(0, pe, 0), (pe, 0, 0)]))?;
     let commodities = Commodities::of(database);
     let mut bandwidth = vec![[0.0f64; 2]; wiring.vertices];
     for (link, &[from, to]) in wiring.ends.iter().enumerate() {
@@ -76,12 +74,63 @@ pub fn bound_of_any(database: &Database, machine: &dyn Topology) -> Option<f64> 
     let most = |way: usize| wiring.vertex_of.iter().map(|&vertex| bandwidth[vertex][way]).fold(0.0, f64::max);
     let mut bytes = [0u64; 2];
     for task in 0..commodities.tasks {
-        let partners = commodities.partners(task);
-        bytes[0] = bytes[0].max(partners.iter().map(|partner| partner.sent_bytes).sum());
-        bytes[1] = bytes[1].max(partners.iter().map(|partner| partner.received_bytes).sum());
+        let sums = commodities.partners(task).iter().fold([0u64; 2], |[out, back], partner| {
+            [out.saturating_add(partner.sent_bytes), back.saturating_add(partner.received_bytes)]
+        });
+        bytes = [bytes[0].max(sums[0]), bytes[1].max(sums[1])];
     }
     let seconds = |way: usize| if most(way) > 0.0 { bytes[way] as f64 / most(way) } else { 0.0 };
     Some(seconds(0).max(seconds(1)))
+}
+
+/// The cables without which their ends are apart, whatever the directions of links (R. E. Tarjan, A note on finding the
+/// bridges of a graph, 1974), as [nearer to the root of a search, farther].
+fn bridges(wiring: &Wiring) -> Vec<[usize; 2]> {
+    let mut neighbors = vec![Vec::new(); wiring.vertices];
+    for &[a, b] in wiring.ends.iter().filter(|[a, b]| a != b) {
+        neighbors[a].push(b);
+        neighbors[b].push(a);
+    }
+    for others in &mut neighbors {
+        others.sort_unstable();
+        // The links of a cable, there and back or side by side, are cut together.
+        others.dedup();
+    }
+    const UNSEEN: usize = usize::MAX;
+    let (mut order, mut lowest) = (vec![UNSEEN; wiring.vertices], vec![UNSEEN; wiring.vertices]);
+    let (mut bridges, mut seen) = (Vec::new(), 0);
+    for root in 0..wiring.vertices {
+        if order[root] != UNSEEN {
+            continue;
+        }
+        // (vertex, where the search came from, the next of its neighbors).
+        let mut path = vec![(root, UNSEEN, 0)];
+        while let Some((vertex, parent, next)) = path.last_mut() {
+            let (vertex, parent) = (*vertex, *parent);
+            if *next == 0 {
+                (order[vertex], lowest[vertex]) = (seen, seen);
+                seen += 1;
+            }
+            let neighbor = neighbors[vertex].get(*next).copied();
+            *next += 1;
+            match neighbor {
+                Some(neighbor) if neighbor == parent => (),
+                Some(neighbor) if order[neighbor] == UNSEEN => path.push((neighbor, vertex, 0)),
+                Some(neighbor) => lowest[vertex] = lowest[vertex].min(order[neighbor]),
+                None => {
+                    path.pop();
+                    if parent == UNSEEN {
+                        continue;
+                    }
+                    lowest[parent] = lowest[parent].min(lowest[vertex]);
+                    if lowest[vertex] > order[parent] {
+                        bridges.push([parent, vertex]);
+                    }
+                }
+            }
+        }
+    }
+    bridges
 }
 
 /// What rounding leaves of all bandwidths, at most.
@@ -179,4 +228,75 @@ fn search(
         }
     }
     (order, distance)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::topology;
+
+    #[test]
+    fn a_cable_is_a_bridge_if_its_ends_are_apart_without_it() {
+        for spec in [
+            "tree:3:2",
+            "mesh:5",
+            "torus:4x3",
+            "flat:4",
+            "platform:litvinov-tree",
+            "platform:litvinov-grid",
+            "mesh:3x1",
+        ] {
+            let machine = topology::parse(spec).expect(spec);
+            let wiring = Wiring::of(&*machine);
+            let mut leaving = vec![Vec::new(); wiring.vertices];
+            for &[from, to] in &wiring.ends {
+                leaving[from].push((to, 1.0));
+            }
+            let is_bridge = |&[from, to]: &[usize; 2]| {
+                from < to && search(&wiring, &leaving, from, Some([from, to])).1[to] == u32::MAX
+            };
+            let mut expected: Vec<[usize; 2]> = wiring.ends.iter().copied().filter(is_bridge).collect();
+            let mut found: Vec<[usize; 2]> =
+                bridges(&wiring).into_iter().map(|[a, b]| [a.min(b), a.max(b)]).collect();
+            expected.sort_unstable();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{spec}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_the_largest_over_the_sets_that_are_looked_at(
+            edges in prop::collection::vec((0..6usize, 0..6usize, 1..1000u64), 1..12),
+            spec in prop::sample::select(&["torus:6", "mesh:3x2", "fattree:2:3/2e9:1e9", "tree:2:3"][..]),
+        ) {
+            let machine = topology::parse(spec).expect(spec);
+            let mut database = crate::testing::database(6, &[(1.0, 0); 6]);
+            for &(from, to, bytes) in &edges {
+                let [from, to] = [from, to].map(|task| crate::database::End::Object(task as u32));
+                database.edges.push(crate::database::Edge { from, to, messages: 1, bytes });
+            }
+            let places = [3, 1, 4, 0, 5, 2];
+            let found = bound(&database, &*machine, &places).expect("a small machine");
+            // All sets of vertices: none of those looked at has a larger cut than the largest of all.
+            let wiring = Wiring::of(&*machine);
+            let mut most = 0.0f64;
+            let mut of_one = 0.0f64;
+            for set in 1..(1u32 << wiring.vertices) - 1 {
+                let within = |vertex: usize| set >> vertex & 1 == 1;
+                let vertex = |task: usize| wiring.vertex_of[places[task] as usize];
+                let out = edges.iter().filter(|(a, b, _)| within(vertex(*a)) && !within(vertex(*b)));
+                let bytes: u64 = out.map(|edge| edge.2).sum();
+                let links = wiring.ends.iter().enumerate().filter(|(_, [a, b])| within(*a) && !within(*b));
+                let bandwidth: f64 = links.map(|(link, _)| machine.link(link).bandwidth).sum();
+                most = most.max(bytes as f64 / bandwidth);
+                if set.count_ones() == 1 {
+                    of_one = of_one.max(bytes as f64 / bandwidth);
+                }
+            }
+            prop_assert!(found <= most * (1.0 + 1e-12) && found >= of_one * (1.0 - 1e-12), "{of_one} {found} {most}");
+        }
+    }
 }

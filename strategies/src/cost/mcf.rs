@@ -7,7 +7,9 @@
 //!
 //! When two tasks change places, only links on the routes of their messages carry something else: [`McfSwaps`]
 //! updates these. Volumes are integers, so nothing is rounded but the quotient. The busiest of the other links is
-//! found in a tree of winners.
+//! found in a tree of winners. Most swaps are no better, and most of these are known as such early: where the busiest
+//! link alone counts, a swap of tasks that do not use it cannot make it smaller; where the sum of powers (below) counts
+//! first, nobody needs to know which link would be busiest if the sum is larger.
 //!
 //! The busiest link alone says nothing about most swaps, which do not touch it. The sum over all links of t^p does:
 //! it is dominated by the busiest for large p and still sees the others. [`Aim`] says which decides, and which only
@@ -20,8 +22,10 @@ use super::swaps::{SwapCost, Worth};
 use crate::{Database, Topology};
 
 mod busiest;
+mod crossing;
 
 use busiest::Busiest;
+use crossing::Crossing;
 
 /// By link: the seconds it takes to carry what it has to, when object `i` is on PE `placement[i]` (equation 3).
 ///
@@ -66,6 +70,9 @@ const RENEW: u32 = 256;
 /// A sum of powers that falls to less than this part of itself is computed anew, too.
 const CANCELLED: f64 = 1e-3;
 
+/// By how much of itself a sum is larger, at least, if it is not for rounding.
+const SURELY: f64 = 1e-9;
+
 /// The cost of a one-to-one mapping, updated when two tasks change places.
 #[derive(Clone)]
 pub struct McfSwaps<'a> {
@@ -78,11 +85,16 @@ pub struct McfSwaps<'a> {
     /// The bytes over every link.
     loads: Vec<u64>,
     busiest: Busiest,
-    /// The sum of powers of the times over `unit_seconds`.
+    /// The sum of powers of the times over `unit_seconds`, and by link its terms.
     power: f64,
+    powers: Vec<f64>,
     /// A time near those of the links, so that powers neither vanish nor overflow.
     unit_seconds: f64,
     kept: u32,
+    worth: Worth,
+    /// Who uses which link; and whether each vertex uses the busiest, if that is all that counts.
+    crossing: Crossing,
+    uses_busiest: Vec<bool>,
     /// What the swap that was tried last changes: links without repetition, and by link how much.
     touched: Vec<u32>,
     is_touched: Vec<bool>,
@@ -109,8 +121,12 @@ impl<'a> McfSwaps<'a> {
             loads: vec![0; links],
             busiest: Busiest::new(links),
             power: 0.0,
+            powers: vec![0.0; links],
             unit_seconds: 1.0,
             kept: 0,
+            worth: Worth { cost: 0.0, tie: 0.0 },
+            crossing: Crossing::default(),
+            uses_busiest: Vec::new(),
             touched: Vec::new(),
             is_touched: vec![false; links],
             changes: vec![0; links],
@@ -123,7 +139,7 @@ impl<'a> McfSwaps<'a> {
     /// Makes something else better; the mapping stays.
     pub fn aim(&mut self, aim: Aim) {
         self.aim = aim;
-        self.renew();
+        self.look_again();
     }
 
     /// The PE of every task.
@@ -142,35 +158,50 @@ impl<'a> McfSwaps<'a> {
     }
 
     /// The tasks whose messages cross that link, in ascending order.
+    ///
+    /// The first time it takes a look at all messages; from then on swaps keep track of it, until the next restart.
     pub fn users(&mut self, link: usize, users: &mut Vec<usize>) {
-        users.clear();
-        for (from, to, _) in self.commodities.sent() {
-            let mut crosses = false;
-            let (a, b) = (self.places[from], self.places[to]);
-            self.routes.follow(a, b, &mut self.buffer, |crossed| crosses |= crossed == link);
-            if crosses {
-                users.extend([from, to].into_iter().filter(|&vertex| vertex < self.commodities.tasks));
-            }
-        }
-        users.sort_unstable();
-        users.dedup();
+        self.crossing.users((self.commodities, self.routes), &self.places, link, users);
+        users.retain(|&vertex| vertex < self.commodities.tasks);
     }
 
     fn seconds(&self, link: usize, bytes: u64) -> f64 {
         bytes as f64 * self.seconds_per_byte[link]
     }
 
-    /// Computes the sum of powers anew.
-    fn renew(&mut self) {
+    /// The time of a link as it counts in the sum of powers.
+    fn term(&self, seconds: f64, of: i32) -> f64 {
+        (seconds / self.unit_seconds).powi(of)
+    }
+
+    /// After a change of the mapping or of the aim: computes anew what is not updated.
+    fn look_again(&mut self) {
         self.kept = 0;
         self.power = 0.0;
-        let Some(power) = self.aim.power() else { return };
-        if self.busiest.seconds() > 0.0 {
-            self.unit_seconds = self.busiest.seconds();
+        if let Some(of) = self.aim.power() {
+            if self.busiest.seconds() > 0.0 {
+                self.unit_seconds = self.busiest.seconds();
+            }
+            for link in 0..self.loads.len() {
+                self.powers[link] = self.term(self.seconds(link, self.loads[link]), of);
+            }
+            self.power = self.powers.iter().sum();
         }
-        let terms = self.loads.iter().zip(self.seconds_per_byte);
-        self.power =
-            terms.map(|(&bytes, seconds)| (bytes as f64 * seconds / self.unit_seconds).powi(power)).sum();
+        self.worth = self.worth_of(self.busiest.seconds(), self.power);
+        self.mark_users();
+    }
+
+    /// Finds out who uses the busiest link, if that is all that counts.
+    fn mark_users(&mut self) {
+        if self.aim != Aim::Busiest {
+            return;
+        }
+        let mut users = Vec::new();
+        let busiest = self.busiest_link();
+        self.crossing.users((self.commodities, self.routes), &self.places, busiest, &mut users);
+        self.uses_busiest.clear();
+        self.uses_busiest.resize(self.places.len(), false);
+        users.into_iter().for_each(|vertex| self.uses_busiest[vertex] = true);
     }
 
     fn worth_of(&self, busiest: f64, power: f64) -> Worth {
@@ -229,6 +260,32 @@ impl<'a> McfSwaps<'a> {
             self.changes[link as usize] = 0;
         }
     }
+
+    /// The busiest of the links that the swap tried last touches, were it made.
+    fn most_touched(&self) -> f64 {
+        let after = |&link: &u32| {
+            let link = link as usize;
+            self.seconds(link, self.loads[link].wrapping_add_signed(self.changes[link]))
+        };
+        self.touched.iter().map(after).fold(0.0, f64::max)
+    }
+
+    /// The sum of powers, were the swap made that was tried last.
+    fn power_then(&self, of: i32) -> f64 {
+        let after = |link: usize| self.loads[link].wrapping_add_signed(self.changes[link]);
+        let mut power = self.power;
+        for &link in &self.touched {
+            let link = link as usize;
+            if self.changes[link] != 0 {
+                power += self.term(self.seconds(link, after(link)), of) - self.powers[link];
+            }
+        }
+        if power < CANCELLED * self.power {
+            // What is left of a difference of sums so much larger is their rounding.
+            power = (0..self.loads.len()).map(|link| self.term(self.seconds(link, after(link)), of)).sum();
+        }
+        power
+    }
 }
 
 impl SwapCost for McfSwaps<'_> {
@@ -238,70 +295,85 @@ impl SwapCost for McfSwaps<'_> {
         self.loads.fill(0);
         for (from, to, bytes) in self.commodities.sent() {
             let Self { loads, buffer, .. } = self;
-            self.routes.follow(self.places[from], self.places[to], buffer, |link| loads[link] += bytes);
+            self.routes.follow(self.places[from], self.places[to], buffer, |link| {
+                loads[link] = loads[link].wrapping_add(bytes);
+            });
         }
         let seconds =
             self.loads.iter().zip(self.seconds_per_byte).map(|(&bytes, seconds)| bytes as f64 * seconds);
         self.busiest.fill(seconds);
-        self.renew();
+        self.crossing.forget();
+        self.look_again();
     }
 
     fn worth(&self) -> Worth {
-        self.worth_of(self.busiest.seconds(), self.power)
+        self.worth
     }
 
-    fn try_swap(&mut self, [a, b]: [Option<usize>; 2], [p, q]: [u32; 2]) -> Worth {
+    fn try_swap(&mut self, [a, b]: [Option<usize>; 2], [p, q]: [u32; 2]) -> Option<Worth> {
         self.forget();
+        // What nobody of them uses stays as busy as it is.
+        let uses = |task: &usize| self.uses_busiest[*task];
+        if self.aim == Aim::Busiest && ![a, b].iter().flatten().any(uses) {
+            return None;
+        }
         if let Some(a) = a {
             self.shift(a, p, q, b, true);
         }
         if let Some(b) = b {
             self.shift(b, q, p, a, a.is_none());
         }
-        let (mut most, mut power) = (0.0f64, self.power);
-        for &link in &self.touched {
-            let link = link as usize;
-            let before = self.loads[link];
-            let after = before.wrapping_add_signed(self.changes[link]);
-            let seconds = self.seconds(link, after);
-            most = most.max(seconds);
-            if let Some(of) = self.aim.power().filter(|_| before != after) {
-                power += (seconds / self.unit_seconds).powi(of);
-                power -= (self.seconds(link, before) / self.unit_seconds).powi(of);
+        let worse = |then: f64, now: f64| then > now * (1.0 + SURELY);
+        let (most, power) = match self.aim {
+            Aim::Busiest => (self.most_touched(), 0.0),
+            Aim::BusiestThenPower(of) => {
+                let most = self.most_touched();
+                if worse(most, self.worth.cost) {
+                    return None;
+                }
+                (most, self.power_then(of))
             }
-        }
+            Aim::PowerThenBusiest(of) => {
+                let power = self.power_then(of);
+                if worse(power, self.power) {
+                    return None;
+                }
+                (self.most_touched(), power)
+            }
+        };
         let most = self.busiest.except(&self.is_touched, most);
-        if let Some(of) = self.aim.power().filter(|_| power < CANCELLED * self.power) {
-            // What is left of a difference of sums so much larger is their rounding.
-            let terms = self.loads.iter().zip(&self.changes).zip(self.seconds_per_byte);
-            power = terms
-                .map(|((&load, &change), seconds)| load.wrapping_add_signed(change) as f64 * seconds)
-                .map(|seconds| (seconds / self.unit_seconds).powi(of))
-                .sum();
-        }
-        self.worth_of(most, power)
+        Some(self.worth_of(most, power)).filter(|worth| worth.is_better(self.worth))
     }
 
     fn keep(&mut self, tasks: [Option<usize>; 2], [p, q]: [u32; 2], worth: Worth) {
+        let messages = (self.commodities, self.routes);
+        self.crossing.change(messages, &self.places, tasks, false);
         for (task, to) in tasks.into_iter().zip([q, p]) {
             task.into_iter().for_each(|task| self.places[task] = to);
         }
+        self.crossing.change(messages, &self.places, tasks, true);
+        let of = self.aim.power();
         for &link in &self.touched {
             let link = link as usize;
             self.loads[link] = self.loads[link].wrapping_add_signed(self.changes[link]);
-            self.busiest.set(link, self.loads[link] as f64 * self.seconds_per_byte[link]);
+            let seconds = self.loads[link] as f64 * self.seconds_per_byte[link];
+            self.busiest.set(link, seconds);
+            if let Some(of) = of {
+                self.powers[link] = (seconds / self.unit_seconds).powi(of);
+            }
         }
         self.forget();
         self.kept += 1;
+        self.worth = worth;
         let (of, seconds) = match self.aim {
-            Aim::Busiest => return,
+            Aim::Busiest => return self.mark_users(),
             Aim::BusiestThenPower(of) => (of, worth.tie),
             Aim::PowerThenBusiest(of) => (of, worth.cost),
         };
-        self.power = (seconds / self.unit_seconds).powi(of);
+        self.power = self.term(seconds, of);
         // A unit that has become too large for the times would let their powers vanish.
         if self.kept >= RENEW || self.power < CANCELLED {
-            self.renew();
+            self.look_again();
         }
     }
 }

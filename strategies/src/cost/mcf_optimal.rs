@@ -21,28 +21,37 @@
 //! Networks that route adaptively seldom make detours. With [`Ways::Shortest`] f(s, a) is 0 unless a leads farther from
 //! s, so that all paths have the fewest links there are.
 //!
-//! Prices say which link to buy: a link's share is by how many percent T falls when its bandwidth rises by one.
+//! Prices say which link to buy: a link's share is by how many percent T falls when its bandwidth rises by one. And
+//! they bound what other mappings cost, so that a search need not solve a program for each swap ([`OptimalSwaps`]).
 
 use super::commodities::Commodities;
-use super::link_loads;
 use crate::{Database, Topology};
 
 mod paths;
 mod program;
+mod swaps;
 pub(super) mod wiring;
 
+pub use swaps::OptimalSwaps;
 use wiring::{Core, Wiring};
 
 /// The most variables of a linear program: links times senders of what is left without trees. (At this size it takes
 /// a minute and a gigabyte.)
 pub const MAX_VARIABLES: usize = 1 << 16;
 
+/// The most links of a machine whose wiring is looked at, in a second.
+pub const MAX_LINKS: usize = 1 << 20;
+
+/// How far an answer may be from the optimum, as a part of it. (Most are a thousand times closer.)
+pub const TOLERANCE: f64 = 1e-6;
+
 /// Which ways bytes may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ways {
     /// Any, as in equation 7.
     Any,
-    /// Those with the fewest links, as packets do with minimal adaptive routing; and the machine's own routes.
+    /// Those with the fewest links, as packets do with minimal adaptive routing; or all of them the machine's own
+    /// routes.
     Shortest,
 }
 
@@ -51,7 +60,7 @@ pub enum Ways {
 pub struct Optimal {
     /// The time of the busiest link.
     pub seconds: f64,
-    /// What no routing can go below; at most `seconds`, and the same but for what the solver leaves.
+    /// What no routing by these ways can go below; at most `seconds`, and less by at most the [`TOLERANCE`].
     pub bound_seconds: f64,
     /// The bytes over every link.
     pub link_bytes: Vec<f64>,
@@ -60,84 +69,152 @@ pub struct Optimal {
     pub shares: Vec<f64>,
 }
 
-/// The best routing when object `i` of `database` is on PE `placement[i]`; `None` where the program has more
-/// than [`MAX_VARIABLES`], or the machine is a product, whose cores and nodes no links join.
+/// Why the best routing of a placement is not known.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum Unsolved {
+    /// The machine is too large to be looked at.
+    #[error(
+        "the best routes are looked for on machines of at most {MAX_LINKS} links, and this one has {links}"
+    )]
+    Links {
+        /// Links of the machine.
+        links: usize,
+    },
+    /// The linear program is too large.
+    #[error(
+        "the linear program of the best routes has more than {MAX_VARIABLES} variables (links times senders)"
+    )]
+    Variables,
+    /// Routes do not lead from where one link ends to where another begins.
+    #[error(
+        "the machine's routes cross links that do not meet, as those of a product do between nodes and cores, so \
+             nothing is known of other routes"
+    )]
+    Apart,
+    /// The solver found neither an answer that is good enough nor that there is none.
+    #[error(
+        "the linear program was not solved to 1e-6: the busiest link of the best routes takes from \
+             {bound_seconds:e} s to {seconds:e} s"
+    )]
+    Inexact {
+        /// The time of the best routing that was found.
+        seconds: f64,
+        /// What no routing can go below.
+        bound_seconds: f64,
+    },
+}
+
+/// The best routing when object `i` of `database` is on PE `placement[i]`.
+///
+/// # Errors
+/// Where the program or the machine is too large, routes cross links that do not meet, or the solver fails.
 ///
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
-pub fn solve(database: &Database, machine: &dyn Topology, placement: &[u32], ways: Ways) -> Option<Optimal> {
-    solve_of(database, machine, placement, ways, true)
-}
-
-/// The same, with or without taking trees off first.
-fn solve_of(
+pub fn solve(
     database: &Database,
     machine: &dyn Topology,
     placement: &[u32],
     ways: Ways,
-    peels: bool,
-) -> Option<Optimal> {
-    let wiring = Wiring::of(machine);
+) -> Result<Optimal, Unsolved> {
     let commodities = Commodities::of(database);
     let places = commodities.places(placement);
-    let sent = || commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
-    if !sent().all(|(from, to, _)| from == to || wiring.has_route(machine, from, to)) {
-        return None;
+    Router::new(machine, ways)?.solve(&commodities, &places)
+}
+
+/// A machine on which routings are looked for.
+pub struct Router<'a> {
+    machine: &'a dyn Topology,
+    wiring: Wiring,
+    /// By link, in bytes per second.
+    bandwidth: Vec<f64>,
+    ways: Ways,
+    /// Whether trees are taken off first.
+    peels: bool,
+}
+
+impl<'a> Router<'a> {
+    /// For routings by these ways.
+    ///
+    /// # Errors
+    /// Where the machine has more than [`MAX_LINKS`].
+    pub fn new(machine: &'a dyn Topology, ways: Ways) -> Result<Self, Unsolved> {
+        let links = machine.links();
+        if links > MAX_LINKS {
+            return Err(Unsolved::Links { links });
+        }
+        let bandwidth = (0..links).map(|link| machine.link(link).bandwidth).collect();
+        Ok(Router { machine, wiring: Wiring::of(machine), bandwidth, ways, peels: true })
     }
-    let core = Core::of(&wiring, sent(), ways, peels);
-    if core.flows() > MAX_VARIABLES {
-        return None;
-    }
-    let bandwidth: Vec<f64> = (0..machine.links()).map(|link| machine.link(link).bandwidth).collect();
-    let fixed = link_loads(database, machine, placement);
-    let seconds = |link: usize, bytes: f64| bytes / bandwidth[link];
-    let mut best = Optimal {
-        seconds: 0.0,
-        bound_seconds: 0.0,
-        link_bytes: core.forced.iter().map(|&bytes| bytes as f64).collect(),
-        shares: vec![0.0; bandwidth.len()],
-    };
-    // Links without a choice, and the best that can be done with the others, have nothing to do with each other.
-    let busiest = |links: &mut dyn Iterator<Item = (usize, f64)>| {
-        let better = |best: (usize, f64), next: (usize, f64)| if next.1 > best.1 { next } else { best };
-        links.reduce(better).unwrap_or((0, 0.0))
-    };
-    let (link, forced_seconds) = busiest(
-        &mut core.forced.iter().enumerate().map(|(link, &bytes)| (link, seconds(link, bytes as f64))),
-    );
-    if forced_seconds > 0.0 {
-        best.shares[link] = 1.0;
-    }
-    (best.seconds, best.bound_seconds) = (forced_seconds, forced_seconds);
-    if core.demands.is_empty() {
-        return Some(best);
-    }
-    let routed = core.arcs.iter().map(|arc| (arc.link, seconds(arc.link, fixed[arc.link] as f64)));
-    let (_, routed_seconds) = busiest(&mut routed.into_iter());
-    let flow = program::solve(&core, &bandwidth, routed_seconds);
-    let mut bytes = paths::carry(&core, &flow.flows);
-    let times = core.arcs.iter().zip(&bytes).map(|(arc, &bytes)| seconds(arc.link, bytes));
-    let mut core_seconds = times.fold(0.0, f64::max);
-    if core_seconds >= routed_seconds {
-        // The machine's own routes are a routing, too.
-        bytes = core.arcs.iter().map(|arc| fixed[arc.link] as f64).collect();
-        core_seconds = routed_seconds;
-    }
-    for (arc, bytes) in core.arcs.iter().zip(bytes) {
-        best.link_bytes[arc.link] = bytes;
-    }
-    let bound_seconds = paths::bound(&core, &bandwidth, &flow.prices).min(core_seconds);
-    if core_seconds > forced_seconds {
-        best.shares.fill(0.0);
-        let worth = |(arc, price): (&wiring::Arc, &f64)| price * bandwidth[arc.link];
-        let sum: f64 = core.arcs.iter().zip(&flow.prices).map(worth).sum();
-        for pair in core.arcs.iter().zip(&flow.prices).filter(|_| sum > 0.0) {
-            best.shares[pair.0.link] = worth(pair) / sum;
+
+    /// The best routing when vertex `i` is on PE `places[i]`.
+    ///
+    /// # Errors
+    /// As [`solve`].
+    pub fn solve(&self, commodities: &Commodities, places: &[u32]) -> Result<Optimal, Unsolved> {
+        let sent = || commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
+        let fixed = self.wiring.carry(self.machine, sent()).ok_or(Unsolved::Apart)?;
+        let core = Core::of(&self.wiring, sent(), self.ways, self.peels).ok_or(Unsolved::Variables)?;
+        let best = self.best(&core, &fixed);
+        let Optimal { seconds, bound_seconds, .. } = best;
+        match seconds <= bound_seconds * (1.0 + TOLERANCE) {
+            true => Ok(best),
+            false => Err(Unsolved::Inexact { seconds, bound_seconds }),
         }
     }
-    best.seconds = core_seconds.max(forced_seconds);
-    best.bound_seconds = bound_seconds.max(forced_seconds);
-    Some(best)
+
+    /// The best routing that the solver finds; `fixed` are the bytes over every link by the machine's own routes.
+    fn best(&self, core: &Core, fixed: &[u64]) -> Optimal {
+        let seconds = |link: usize, bytes: f64| bytes / self.bandwidth[link];
+        let mut best = Optimal {
+            seconds: 0.0,
+            bound_seconds: 0.0,
+            link_bytes: core.forced.iter().map(|&bytes| bytes as f64).collect(),
+            shares: vec![0.0; self.bandwidth.len()],
+        };
+        // Links without a choice, and the best that can be done with the others, have nothing to do with each other.
+        let busiest = |links: &mut dyn Iterator<Item = (usize, f64)>| {
+            let better = |best: (usize, f64), next: (usize, f64)| if next.1 > best.1 { next } else { best };
+            links.reduce(better).unwrap_or((0, 0.0))
+        };
+        let (link, forced_seconds) = busiest(
+            &mut core.forced.iter().enumerate().map(|(link, &bytes)| (link, seconds(link, bytes as f64))),
+        );
+        if forced_seconds > 0.0 {
+            best.shares[link] = 1.0;
+        }
+        (best.seconds, best.bound_seconds) = (forced_seconds, forced_seconds);
+        if core.demands.is_empty() {
+            return best;
+        }
+        let routed = core.arcs.iter().map(|arc| (arc.link, seconds(arc.link, fixed[arc.link] as f64)));
+        let (_, routed_seconds) = busiest(&mut routed.into_iter());
+        let flow = program::solve(core, &self.bandwidth, routed_seconds);
+        let mut bytes = paths::carry(core, &flow.flows);
+        let times = core.arcs.iter().zip(&bytes).map(|(arc, &bytes)| seconds(arc.link, bytes));
+        let mut core_seconds = times.fold(0.0, f64::max);
+        if core_seconds >= routed_seconds {
+            // The machine's own routes are a routing, too.
+            bytes = core.arcs.iter().map(|arc| fixed[arc.link] as f64).collect();
+            core_seconds = routed_seconds;
+        }
+        for (arc, bytes) in core.arcs.iter().zip(bytes) {
+            best.link_bytes[arc.link] = bytes;
+        }
+        // By shortest ways, the machine's own routes may be better than what the prices say.
+        let bound_seconds = paths::bound(core, &self.bandwidth, &flow.prices).min(core_seconds);
+        if core_seconds > forced_seconds {
+            best.shares.fill(0.0);
+            let worth = |(arc, price): (&wiring::Arc, &f64)| price * self.bandwidth[arc.link];
+            let sum: f64 = core.arcs.iter().zip(&flow.prices).map(worth).sum();
+            for pair in core.arcs.iter().zip(&flow.prices).filter(|_| sum > 0.0) {
+                best.shares[pair.0.link] = worth(pair) / sum;
+            }
+        }
+        best.seconds = core_seconds.max(forced_seconds);
+        best.bound_seconds = bound_seconds.max(forced_seconds);
+        best
+    }
 }
 
 #[cfg(test)]

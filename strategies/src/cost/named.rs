@@ -9,7 +9,7 @@ use std::fmt::{self, Write as _};
 use serde::Serialize;
 
 use super::contention::{Estimate, Speeds};
-use super::mcf_optimal::{self, Optimal, Ways};
+use super::mcf_optimal::{self, Optimal, Unsolved, Ways};
 use super::qap::{self, Metric};
 use super::{Communication, Metrics, cuts, mcf};
 use crate::program::Model;
@@ -215,7 +215,7 @@ pub struct Placed<'a> {
     /// What else is known of the objects where they are the processes of a program.
     pub program: Option<&'a Model>,
     /// The best routing, once somebody has asked for it.
-    best_routes: OnceCell<Option<Optimal>>,
+    best_routes: OnceCell<Result<Optimal, Unsolved>>,
 }
 
 /// The costs that tables show where none is asked for.
@@ -233,17 +233,19 @@ impl<'a> Placed<'a> {
         Placed { database, topology, pe_of, metrics, program: None, best_routes: OnceCell::new() }
     }
 
-    /// The best routing of its messages; `None` where that would take too long to compute.
-    pub fn best_routes(&self) -> Option<&Optimal> {
+    /// The best routing of its messages.
+    ///
+    /// # Errors
+    /// Where it is not known; costs are unknown then.
+    pub fn best_routes(&self) -> Result<&Optimal, Unsolved> {
         let solve = || mcf_optimal::solve(self.database, self.topology, self.pe_of, Ways::Any);
-        self.best_routes.get_or_init(solve).as_ref()
+        self.best_routes.get_or_init(solve).as_ref().map_err(|unsolved| *unsolved)
     }
 
-    /// Bytes times distances, as that kind of amount; unknown where there are too many PEs.
+    /// Bytes times distances, as that kind of amount; unknown where the machine is too large.
     fn qap(&self, metric: Metric, amount: fn(f64) -> Amount) -> Amount {
-        let cost = || amount(qap::cost(self.database, self.topology, self.pe_of, metric));
-        let takes_all_routes = metric == Metric::Bandwidth && self.topology.pes() > qap::MAX_PES;
-        self.communication(|_| if takes_all_routes { Amount::Unknown } else { cost() })
+        let cost = |_: &Communication| qap::cost(self.database, self.topology, self.pe_of, metric);
+        self.communication(|c| cost(c).map_or(Amount::Unknown, amount))
     }
 
     /// The same, of the processes of a program of which more is known.

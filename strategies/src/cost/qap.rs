@@ -25,6 +25,27 @@ const PACKET_BYTES: f64 = 65_536.0;
 /// The most PEs whose distances are kept, at 8 bytes for each pair.
 pub const MAX_PES: usize = 1 << 13;
 
+/// The most links of the routes between all pairs of PEs that are followed to know how crowded links are, or how far apart
+/// all PEs are. (It takes seconds.)
+pub const MAX_FOLLOWED: u64 = 1 << 30;
+
+/// Why distances are not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TooLarge {
+    /// A table of them would take too much memory.
+    #[error("distances of at most {MAX_PES} PEs are kept, and the machine has {pes}")]
+    Pes {
+        /// PEs of the machine.
+        pes: usize,
+    },
+    /// To follow all routes would take too long.
+    #[error("the routes between all pairs of {pes} PEs have more than {MAX_FOLLOWED} links")]
+    Routes {
+        /// PEs of the machine.
+        pes: usize,
+    },
+}
+
 /// What the distance of two PEs is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
@@ -60,31 +81,31 @@ pub struct Distances {
 impl Distances {
     /// Those of that metric; takes a route for each pair of PEs but for hops.
     ///
-    /// # Panics
-    /// On more than [`MAX_PES`] PEs, whose table would be too large; ask [`cost`] for a placement.
-    pub fn of(routes: &Routes, metric: Metric) -> Self {
+    /// # Errors
+    /// On machines that are too large for a table, or for looking at all routes; ask [`cost`] for a placement.
+    pub fn of(routes: &Routes, metric: Metric) -> Result<Self, TooLarge> {
         let machine = routes.machine();
         let pes = machine.pes();
-        assert!(pes <= MAX_PES, "the distances of at most {MAX_PES} PEs are kept");
-        let mut between = vec![0.0; pes * pes];
-        let rows = between.chunks_exact_mut(pes).zip(0u32..);
+        if pes > MAX_PES {
+            return Err(TooLarge::Pes { pes });
+        }
+        let mut between = vec![0.0f64; pes * pes];
         match metric {
             Metric::Hops => {
                 let mut hops = vec![0; pes];
-                for (row, from) in rows {
-                    machine.distances_from(from as usize, &mut hops);
+                for (from, row) in between.chunks_exact_mut(pes).enumerate() {
+                    machine.distances_from(from, &mut hops);
                     row.iter_mut().zip(&hops).for_each(|(distance, &hops)| *distance = f64::from(hops));
                 }
             }
             Metric::Bandwidth => {
-                let seconds = crowded(routes);
-                let longest = |sum: f64, link: usize| sum.max(seconds[link]);
-                fill(rows, routes, longest);
+                let seconds = crowded(routes)?;
+                follow_all(routes, |pair, link| between[pair] = between[pair].max(seconds[link]))?;
             }
             Metric::Rtt => {
                 let seconds: Vec<f64> =
                     (0..machine.links()).map(|link| packet_seconds(machine, link)).collect();
-                fill(rows, routes, |sum, link| sum + seconds[link]);
+                follow_all(routes, |pair, link| between[pair] += seconds[link])?;
                 for a in 0..pes {
                     for b in a + 1..pes {
                         let both_ways = between[a * pes + b] + between[b * pes + a];
@@ -93,7 +114,7 @@ impl Distances {
                 }
             }
         }
-        Distances { pes, between }
+        Ok(Distances { pes, between })
     }
 
     /// From one PE to another.
@@ -102,30 +123,35 @@ impl Distances {
     }
 }
 
-/// Folds the links of every route into its distance.
-fn fill<'a>(
-    rows: impl Iterator<Item = (&'a mut [f64], u32)>,
-    routes: &Routes,
-    fold: impl Fn(f64, usize) -> f64,
-) {
-    let mut buffer = Vec::new();
-    for (row, from) in rows {
-        for (distance, to) in row.iter_mut().zip(0..) {
-            routes.follow(from, to, &mut buffer, |link| *distance = fold(*distance, link));
+/// Calls `see` with every link of every route: the route from `a` to `b` is that of pair `a * pes + b`.
+fn follow_all(routes: &Routes, mut see: impl FnMut(usize, usize)) -> Result<(), TooLarge> {
+    let pes = routes.machine().pes();
+    let (mut buffer, mut followed) = (Vec::new(), 0u64);
+    for from in 0..pes {
+        for to in 0..pes {
+            routes.follow(from as u32, to as u32, &mut buffer, |link| {
+                followed += 1;
+                see(from * pes + to, link);
+            });
+        }
+        // What is left is not worth beginning if it cannot be ended, as is sure if that was no more than its share.
+        let expected = followed / (from as u64 + 1) * pes as u64;
+        if followed > MAX_FOLLOWED || expected > 4 * MAX_FOLLOWED {
+            return Err(TooLarge::Routes { pes });
         }
     }
+    Ok(())
 }
 
 /// By link: the seconds that a byte of each of all pairs of PEs takes of it.
-fn crowded(routes: &Routes) -> Vec<f64> {
-    let (pes, mut buffer) = (routes.machine().pes() as u32, Vec::new());
-    let mut pairs = vec![0u64; routes.machine().links()];
-    for from in 0..pes {
-        for to in 0..pes {
-            routes.follow(from, to, &mut buffer, |link| pairs[link] += 1);
-        }
+fn crowded(routes: &Routes) -> Result<Vec<f64>, TooLarge> {
+    let pes = routes.machine().pes();
+    if pes > MAX_PES {
+        return Err(TooLarge::Pes { pes });
     }
-    pairs.iter().zip(routes.seconds_per_byte()).map(|(&pairs, seconds)| pairs as f64 * seconds).collect()
+    let mut pairs = vec![0u64; routes.machine().links()];
+    follow_all(routes, |_, link| pairs[link] += 1)?;
+    Ok(pairs.iter().zip(routes.seconds_per_byte()).map(|(&pairs, seconds)| pairs as f64 * seconds).collect())
 }
 
 /// The seconds that the packet takes over a link.
@@ -136,35 +162,44 @@ fn packet_seconds(machine: &dyn Topology, link: usize) -> f64 {
 
 /// The cost of a placement: bytes times distances, in byte hops, seconds, or byte seconds, by the metric.
 ///
+/// # Errors
+/// For [`Metric::Bandwidth`], which looks at the routes between all pairs of PEs, on machines that are too large.
+///
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
-pub fn cost(database: &Database, machine: &dyn Topology, placement: &[u32], metric: Metric) -> f64 {
+pub fn cost(
+    database: &Database,
+    machine: &dyn Topology,
+    placement: &[u32],
+    metric: Metric,
+) -> Result<f64, TooLarge> {
     let commodities = Commodities::of(database);
     let places = commodities.places(placement);
     let remote = commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes as f64));
-    if metric == Metric::Hops {
-        return remote.map(|(a, b, bytes)| bytes * f64::from(machine.distance(a as usize, b as usize))).sum();
-    }
     let mut route = Vec::new();
     let mut follow = |a: u32, b: u32, fold: &dyn Fn(f64, usize) -> f64, start: f64| {
         route.clear();
         machine.route(a as usize, b as usize, &mut route);
         route.iter().fold(start, |sum, &link| fold(sum, link))
     };
-    if metric == Metric::Bandwidth {
-        let seconds = crowded(&Routes::of(machine));
-        let longest = |most: f64, link: usize| most.max(seconds[link]);
-        return remote.map(|(a, b, bytes)| bytes * follow(a, b, &longest, 0.0)).sum();
-    }
-    let add = |sum, link| sum + packet_seconds(machine, link);
-    remote
-        .map(|(a, b, bytes)| {
-            bytes * {
+    Ok(match metric {
+        Metric::Hops => {
+            remote.map(|(a, b, bytes)| bytes * f64::from(machine.distance(a as usize, b as usize))).sum()
+        }
+        Metric::Bandwidth => {
+            let seconds = crowded(&Routes::of(machine))?;
+            let longest = |most: f64, link: usize| most.max(seconds[link]);
+            remote.map(|(a, b, bytes)| bytes * follow(a, b, &longest, 0.0)).sum()
+        }
+        Metric::Rtt => {
+            let add = |sum, link| sum + packet_seconds(machine, link);
+            let mut both_ways = |a, b| {
                 let there = follow(a, b, &add, 0.0);
                 follow(b, a, &add, there)
-            }
-        })
-        .sum()
+            };
+            remote.map(|(a, b, bytes)| bytes * both_ways(a, b)).sum()
+        }
+    })
 }
 
 /// The cost of a one-to-one mapping, updated when two tasks change places.
@@ -213,7 +248,7 @@ impl SwapCost for QapSwaps<'_> {
         Worth { cost: self.cost, tie: 0.0 }
     }
 
-    fn try_swap(&mut self, [a, b]: [Option<usize>; 2], [p, q]: [u32; 2]) -> Worth {
+    fn try_swap(&mut self, [a, b]: [Option<usize>; 2], [p, q]: [u32; 2]) -> Option<Worth> {
         let mut change = 0.0;
         for (task, to, other) in [(a, q, b), (b, p, a)] {
             change += task.map_or(0.0, |task| self.change(task, to, other));
@@ -227,7 +262,7 @@ impl SwapCost for QapSwaps<'_> {
                 change += (sent_bytes as f64 - received_bytes as f64) * turned;
             }
         }
-        Worth { cost: self.cost + change, tie: 0.0 }
+        Some(Worth { cost: self.cost + change, tie: 0.0 }).filter(|worth| worth.is_better(self.worth()))
     }
 
     fn keep(&mut self, tasks: [Option<usize>; 2], [p, q]: [u32; 2], worth: Worth) {

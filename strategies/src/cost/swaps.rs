@@ -10,8 +10,9 @@ pub trait SwapCost {
     /// What the mapping costs.
     fn worth(&self) -> Worth;
 
-    /// What it would cost if the tasks on PEs `p` and `q`, in this order, changed places.
-    fn try_swap(&mut self, tasks: [Option<usize>; 2], pes: [u32; 2]) -> Worth;
+    /// What it would cost if the tasks on PEs `p` and `q`, in this order, changed places; `None` if that were not better
+    /// than what it costs now, which is often known before all of it is computed.
+    fn try_swap(&mut self, tasks: [Option<usize>; 2], pes: [u32; 2]) -> Option<Worth>;
 
     /// Carries out the swap that was tried last, of which `worth` is what [`Self::try_swap`] said.
     fn keep(&mut self, tasks: [Option<usize>; 2], pes: [u32; 2], worth: Worth);

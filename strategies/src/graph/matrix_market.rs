@@ -192,7 +192,12 @@ fn parse_entry(line: &str, vertices: usize, banner: Banner) -> Result<(u32, u32,
         (_, true) => return Err(format!("expected a row and a column, found `{line}`")),
         (_, false) => return Err(format!("expected a row, a column and a value, found `{line}`")),
     };
-    Ok((parse_vertex(row, vertices)?, parse_vertex(column, vertices)?, parse_bytes(value)?))
+    let bytes = parse_bytes(value).map_err(|reason| {
+        format!(
+            "{reason}; the values of a numerical matrix are no bytes: declare it `pattern` and leave them out"
+        )
+    })?;
+    Ok((parse_vertex(row, vertices)?, parse_vertex(column, vertices)?, bytes))
 }
 
 /// A row or column, from 0.
@@ -203,6 +208,7 @@ fn parse_vertex(text: &str, vertices: usize) -> Result<u32, String> {
     }
 }
 
+/// A number of bytes.
 pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
     if let Ok(bytes) = text.parse() {
         return Ok(bytes);
@@ -212,9 +218,6 @@ pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
         Ok(bytes) if bytes >= 0.0 && bytes.fract() == 0.0 && bytes <= 9_007_199_254_740_992.0 => {
             Ok(bytes as u64)
         }
-        _ => Err(format!(
-            "expected a whole number of bytes that is not negative, found `{text}`; the values of a numerical \
-             matrix are no bytes: declare it `pattern` and leave them out"
-        )),
+        _ => Err(format!("expected a whole number of bytes that is not negative, found `{text}`")),
     }
 }

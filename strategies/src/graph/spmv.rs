@@ -51,14 +51,17 @@ fn make(text: &str) -> Result<Database, Refusal> {
         number.parse().ok().filter(|processes| (1..=super::MAX_VERTICES).contains(processes)).ok_or_else(
             || format!("expected a number of processes, then a matrix, as in 64,kkt:12; found `{number}`"),
         )?;
-    let matrix = places(matrix)?;
+    let mut matrix = places(matrix)?;
     if matrix.rows < processes {
         return Err(
             format!("the matrix has {} rows for {processes} processes; take fewer", matrix.rows).into()
         );
     }
-    let edges = matrix.entries.iter().map(|&(row, column)| (row, column, 1));
-    let graph = Graph::new(matrix.rows, edges);
+    let graph = Graph::of_places(matrix.rows, &matrix.entries);
+    if matrix.is_symmetric {
+        // The graph has them all, and METIS needs the room: those of nlpkkt120 are 47 million.
+        matrix.entries = Vec::new();
+    }
     let ones = vec![1; matrix.rows];
     let part_of = metis::partition(&graph, &ones, processes, IMBALANCE, metis::Method::Kway, 0)
         .map_err(|error| error.to_string())?;
@@ -155,8 +158,7 @@ mod tests {
 
     /// The volumes as `sender>receiver:bytes`.
     fn told(matrix: &Places, part_of: &[u32], parts: usize) -> String {
-        let entries = matrix.entries.iter().map(|&(row, column)| (row, column, 1));
-        let graph = Graph::new(matrix.rows, entries);
+        let graph = Graph::of_places(matrix.rows, &matrix.entries);
         let name = |end| match end {
             End::Object(part) => part,
             End::Pe(pe) => panic!("{pe} is no part"),

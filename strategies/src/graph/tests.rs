@@ -249,6 +249,14 @@ fn traffic() -> impl Strategy<Value = (usize, BTreeMap<(u32, u32), u64>)> {
 
 proptest! {
     #[test]
+    fn places_make_the_graph_of_edges_of_weight_one(
+        pairs in prop::collection::vec((0u32..9, 0u32..9), 0..60),
+    ) {
+        let expected = Graph::new(9, pairs.iter().map(|&(a, b)| (a, b, 1)));
+        prop_assert_eq!(Graph::of_places(9, &pairs), expected);
+    }
+
+    #[test]
     fn all_formats_mean_the_same((n, traffic) in traffic()) {
         let graph = Graph::new(n, traffic.iter().map(|(&(a, b), &bytes)| (a, b, bytes)));
         let mut sums: BTreeMap<(u32, u32), u64> = BTreeMap::new();

@@ -279,7 +279,8 @@ impl HierTopoMap {
         tree: &Tree,
         seed: u64,
     ) -> Result<Vec<u32>, StrategyError> {
-        let room = |pes: &Vec<u32>| if nodes.are_alike() { 1 } else { pes.len() as u64 };
+        let are_alike = nodes.are_alike();
+        let room = |pes: &Vec<u32>| if are_alike { 1 } else { pes.len() as u64 };
         let rooms: Vec<u64> = nodes.pes.iter().map(room).collect();
         self.along(graph, &vec![1; graph.vertices()], &rooms, tree, seed)
     }

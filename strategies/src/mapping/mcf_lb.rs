@@ -3,20 +3,22 @@
 //! What D. Litvinov, On optimization criteria for task assignment in cluster and wide-area computing, 2014, section 4,
 //! leaves for later: a mapping technique that uses his cost, the time of the busiest link under the machine's
 //! routes ([`crate::cost::mcf`]). A search that only accepts a smaller maximum stands still soon, because most swaps
-//! do not touch the busiest link, or there are two. So each restart of [`SwapLB`](super::swap_lb) has two phases here:
+//! do not touch the busiest link, or there are two. So each restart of [`SwapLB`](super::swap_lb) has three phases here:
 //!
-//! 1. random swaps that make the sum of t^p over all links smaller, t being a link's time (p = `norm`); the large p is,
+//! 1. random swaps that make bytes times round-trip times smaller, exactly as `SwapLB` does: they are the fastest to try,
+//!    and bring near each other who exchanges much (left out on machines whose distances are not kept);
+//! 2. random swaps that make the sum of t^p over all links smaller, t being a link's time (p = `norm`); the large p is,
 //!    the more do busy links count;
-//! 2. swaps of a task that sends over the busiest link, or is sent to, that make this link's time smaller or, as long as
+//! 3. swaps of a task that sends over the busiest link, or is sent to, that make this link's time smaller or, as long as
 //!    it stays the same, the sum; until so many `tries` in a row were in vain.
 //!
 //! The best end, by the busiest link, then by the sum, is kept.
 
-use super::swap_lb::{
-    Board, Dice, Ending, MAX_RESTARTS, MAX_TRIES, Problem, RESTARTS, TRIES, swap_at_random,
-};
-use super::{answer, take_count};
+use super::answer;
+use super::swap_lb::{Board, Dice, Effort, Ending, Plan, Problem, RESTARTS, START, TRIES, swap_at_random};
+use super::take_count;
 use crate::cost::mcf::{self, Aim, McfSwaps};
+use crate::cost::qap::{Distances, Metric, QapSwaps};
 use crate::cost::routes::Routes;
 use crate::cost::swaps::SwapCost as _;
 use crate::partition::groups::{self, Grouping};
@@ -39,6 +41,7 @@ pub const NAMED: Named = Named {
         },
         RESTARTS,
         TRIES,
+        START,
         groups::GROUPS,
         groups::SIZES,
         groups::IMBALANCE,
@@ -46,9 +49,8 @@ pub const NAMED: Named = Named {
     needs_communication: true,
     make: |params: &mut Params| {
         let norm = take_count(params, "norm", MAX_NORM)? as i32;
-        let restarts = take_count(params, "restarts", MAX_RESTARTS)?;
-        let tries = take_count(params, "tries", MAX_TRIES)?;
-        Ok(Box::new(McfLb { norm, restarts, tries, grouping: Grouping::take(params)? }))
+        let (effort, grouping) = (Effort::take(params)?, Grouping::take(params)?);
+        Ok(Box::new(McfLb { norm, effort, grouping }))
     },
 };
 
@@ -58,12 +60,10 @@ const MAX_NORM: usize = 64;
 /// The strategy that relieves the busiest link.
 #[derive(Clone, Copy, Debug)]
 pub struct McfLb {
-    /// The power of the times of links in the sum of the first phase, at least 1.
+    /// The power of the times of links in the sum of the second phase, at least 1.
     pub norm: i32,
-    /// How many searches there are.
-    pub restarts: usize,
-    /// How many swaps in a row are in vain at the end of either phase.
-    pub tries: usize,
+    /// How long is searched; tries are those of each phase.
+    pub effort: Effort,
     /// How objects are grouped.
     pub grouping: Grouping,
 }
@@ -76,7 +76,7 @@ impl Strategy for McfLb {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         let problem = Problem::of(database, topology, self.grouping, seed)?;
-        let best = Ending::best(self.search(&problem, topology, seed));
+        let best = Ending::best(self.search(&problem, topology, self.effort.plan(seed, true)));
         let mut answer = answer(database, &problem.groups, self.grouping, problem.available, &best.places);
         let busiest_seconds = mcf::cost(database, topology, &answer.pe_of);
         answer.notes.push(("busiest_link_seconds".into(), busiest_seconds));
@@ -95,19 +95,29 @@ impl McfLb {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Vec<Ending>, StrategyError> {
-        Ok(self.search(&Problem::of(database, topology, self.grouping, seed)?, topology, seed))
+        let problem = Problem::of(database, topology, self.grouping, seed)?;
+        Ok(self.search(&problem, topology, self.effort.plan(seed, false)))
     }
 
-    fn search(&self, problem: &Problem, topology: &dyn Topology, seed: u64) -> Vec<Ending> {
+    fn search(&self, problem: &Problem, topology: &dyn Topology, plan: Plan) -> Vec<Ending> {
+        let Problem { commodities, groups, .. } = problem;
+        let tries = self.effort.tries(groups.count);
         let routes = Routes::of(topology);
         let seconds = routes.seconds_per_byte();
+        // Where there are too many PEs for it, searches go without the first phase.
+        let distances = Distances::of(&routes, Metric::Rtt).ok();
         let all = Aim::PowerThenBusiest(self.norm);
-        let make = |places: &[u32]| McfSwaps::new(&problem.commodities, &routes, &seconds, all, places);
-        problem.search(self.restarts, seed, make, |cost, board, dice| {
+        let make = |places: &[u32]| McfSwaps::new(commodities, &routes, &seconds, all, places);
+        problem.search(plan, make, |cost, board, dice| {
+            if let Some(distances) = &distances {
+                let mut cost = QapSwaps::new(commodities, distances, &board.places);
+                swap_at_random(&mut cost, board, dice, tries);
+            }
+            cost.restart(&board.places);
             cost.aim(all);
-            swap_at_random(cost, board, dice, self.tries);
+            swap_at_random(cost, board, dice, tries);
             cost.aim(Aim::BusiestThenPower(self.norm));
-            relieve_busiest(cost, board, dice, self.tries);
+            relieve_busiest(cost, board, dice, tries);
         })
     }
 }
@@ -115,17 +125,16 @@ impl McfLb {
 /// Swaps tasks that use the busiest link with others while that is better, until so many `tries` in a row were not.
 fn relieve_busiest(cost: &mut McfSwaps, board: &mut Board, dice: &mut Dice, tries: usize) {
     let mut users = Vec::new();
-    let (mut worth, mut vain) = (cost.worth(), 0);
+    let mut vain = 0;
     cost.users(cost.busiest_link(), &mut users);
     while !users.is_empty() && vain < tries {
         let task = users[below(dice, users.len() as u64) as usize];
         let Some(position) = board.elsewhere(task, dice) else { return };
-        match board.swap_if_better(cost, worth, task, position) {
-            Some(better) => {
-                (worth, vain) = (better, 0);
-                cost.users(cost.busiest_link(), &mut users);
-            }
-            None => vain += 1,
+        if board.swap_if_better(cost, task, position) {
+            vain = 0;
+            cost.users(cost.busiest_link(), &mut users);
+        } else {
+            vain += 1;
         }
     }
 }
@@ -134,8 +143,8 @@ fn relieve_busiest(cost: &mut McfSwaps, board: &mut Board, dice: &mut Dice, trie
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::swap_lb::Start;
     use super::*;
-    use crate::cost::mcf;
     use crate::testing::{assign_on, reference};
     use crate::{graph, topology};
 
@@ -154,7 +163,8 @@ mod tests {
         ) {
             let machine = topology::parse(machine).expect("a machine");
             let database = graph::load(spec).expect("a graph").remap(machine.pes() as u32);
-            let strategy = McfLb { norm: 6, restarts: 3, tries: 60, grouping: grouping() };
+            let effort = Effort { restarts: 3, tries: Some(60), start: Start::Random };
+            let strategy = McfLb { norm: 6, effort, grouping: grouping() };
             for ending in strategy.endings(&database, &*machine, seed).expect("it answers") {
                 let expected = mcf::cost(&database, &*machine, &ending.places);
                 prop_assert!((ending.worth.cost - expected).abs() <= 1e-12 * expected);
@@ -164,6 +174,33 @@ mod tests {
                 prop_assert_eq!(places.len(), database.objects.len());
             }
         }
+    }
+
+    #[test]
+    fn the_answer_is_the_same_on_any_number_of_threads() {
+        let database = graph::load("npb-mz:benchmark=SP,class=C,processes=16").expect("SP-MZ").remap(16);
+        let answer = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            pool.install(|| assign_on("McfLB:restarts=20,tries=50", &database, "platform:litvinov-grid"))
+        };
+        assert_eq!(answer(1), answer(3));
+    }
+
+    #[test]
+    fn it_finds_what_brute_force_does() {
+        let database = graph::load("random:n=6,degree=3,bytes=1000,seed=4").expect("a graph").remap(6);
+        let machine = topology::parse("mesh:3x2").expect("a mesh");
+        let mut orders = vec![vec![]];
+        for task in 0..6u32 {
+            let insert = |order: &Vec<u32>| {
+                (0..=order.len()).map(|at| [&order[..at], &[task], &order[at..]].concat()).collect::<Vec<_>>()
+            };
+            orders = orders.iter().flat_map(insert).collect();
+        }
+        let costs = orders.iter().map(|places| mcf::cost(&database, &*machine, places));
+        let least = costs.fold(f64::INFINITY, f64::min);
+        let answer = assign_on("McfLB:restarts=30,tries=100", &database, "mesh:3x2").expect("it answers");
+        assert_eq!(mcf::cost(&database, &*machine, &answer.pe_of), least);
     }
 
     #[test]

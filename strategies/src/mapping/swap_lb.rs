@@ -6,24 +6,29 @@
 //! tasks, and if the cost is less when they change places, they do; it stops when so many `tries` in a row were in
 //! vain. Then it begins anew, for so many `restarts`, and the best end is kept (of equals the first).
 //!
-//! The cost is one of [`crate::cost::qap`] or [`crate::cost::mcf`], updated by what a swap changes. A PE may have
-//! no group; then the other moves there. Restarts are independent and run on all cores; each has dice of its own, so
-//! the answer does not depend on how many cores there are.
+//! The cost is one of [`crate::cost::qap`] or [`crate::cost::mcf`], updated by what a swap changes, or of
+//! [`crate::cost::mcf_optimal`], for which many swaps are a linear program each. A PE may have no group; then the other
+//! moves there. Restarts are independent and run on all cores; each has dice of its own, so the answer does not depend
+//! on how many cores there are.
+//!
+//! Unlike the paper's, the first search begins where groups are, if they are one on a PE (`start=given`), so that the
+//! answer is never worse than what there was; and where there are more than 250 groups, tries grow with them.
 
 use std::str::FromStr;
 
 use super::{answer, take_count};
 use crate::cost::mcf::{Aim, McfSwaps};
-use crate::cost::qap::{self, Distances, Metric, QapSwaps};
+use crate::cost::mcf_optimal::{OptimalSwaps, Router, Ways};
+use crate::cost::qap::{Distances, Metric, QapSwaps};
 use crate::cost::routes::Routes;
 use crate::partition::groups::{self, Grouping};
-use crate::registry::{Named, Param, Params};
+use crate::registry::{Named, Param, ParamError, Params};
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 mod search;
 
-pub use search::Ending;
-pub(super) use search::{Board, Dice, Problem, swap_at_random};
+pub(super) use search::{Board, Dice, Plan, Problem, swap_at_random};
+pub use search::{Ending, Start};
 
 /// `SwapLB` for the registry.
 pub const NAMED: Named = Named {
@@ -35,11 +40,13 @@ pub const NAMED: Named = Named {
         Param {
             key: "cost",
             default: "qap:rtt",
-            help: "what is made smaller: bytes times `qap:hops`, `qap:bandwidth` or `qap:rtt`, or `mcf`, the time of \
-                   the busiest link",
+            help: "what is made smaller: bytes times `qap:hops`, `qap:bandwidth` or `qap:rtt`; `mcf`, the time of the \
+                   busiest link; `mcf:optimal` or `mcf:shortest`, the same with the best routes of all or of the \
+                   shortest, by linear programs, for tens of PEs",
         },
         RESTARTS,
         TRIES,
+        START,
         groups::GROUPS,
         groups::SIZES,
         groups::IMBALANCE,
@@ -47,33 +54,83 @@ pub const NAMED: Named = Named {
     needs_communication: true,
     make: |params: &mut Params| {
         let cost = params.take("cost")?;
-        let restarts = take_count(params, "restarts", MAX_RESTARTS)?;
-        let tries = take_count(params, "tries", MAX_TRIES)?;
-        Ok(Box::new(SwapLb { cost, restarts, tries, grouping: Grouping::take(params)? }))
+        let (effort, grouping) = (Effort::take(params)?, Grouping::take(params)?);
+        Ok(Box::new(SwapLb { cost, effort, grouping }))
     },
 };
 
 /// The key `restarts`.
 pub(super) const RESTARTS: Param =
-    Param { key: "restarts", default: "10", help: "how often to begin at random; the best end is kept" };
+    Param { key: "restarts", default: "10", help: "how often to begin; the best end is kept" };
 
 /// The key `tries`.
-pub(super) const TRIES: Param =
-    Param { key: "tries", default: "500", help: "so many swaps in a row that are no better end a search" };
+pub(super) const TRIES: Param = Param {
+    key: "tries",
+    default: "auto",
+    help: "so many swaps in a row that are no better end a search; `auto`: 500, or 2 for each group if that is more",
+};
+
+/// The key `start`.
+pub(super) const START: Param = Param {
+    key: "start",
+    default: "given",
+    help: "where the first search begins: `given`, where groups are, if they are one on a PE, or at `random`, as the \
+           others do",
+};
 
 /// The most restarts, and the most tries: more are a slip of the hand.
-pub(super) const MAX_RESTARTS: usize = 1_000_000;
-pub(super) const MAX_TRIES: usize = 1_000_000_000;
+const MAX_RESTARTS: usize = 1_000_000;
+const MAX_TRIES: usize = 1_000_000_000;
+
+/// The fewest tries, as in the paper, and those for each group.
+const LEAST_TRIES: usize = 500;
+const TRIES_EACH: usize = 2;
+
+/// How long is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// How many searches there are.
+    pub restarts: usize,
+    /// How many swaps in a row are in vain at the end of a search; if this is not said, 500, or 2 for each group.
+    pub tries: Option<usize>,
+    /// Where the first search begins.
+    pub start: Start,
+}
+
+impl Effort {
+    /// The values of [`RESTARTS`], [`TRIES`] and [`START`].
+    pub(super) fn take(params: &mut Params) -> Result<Effort, ParamError> {
+        let restarts = take_count(params, "restarts", MAX_RESTARTS)?;
+        let text = params.take::<String>("tries")?;
+        let tries = match (text.as_str(), text.parse()) {
+            ("auto", _) => None,
+            (_, Ok(tries)) if (1..=MAX_TRIES).contains(&tries) => Some(tries),
+            _ => {
+                let expected = format!("expected `auto`, or a number of tries from 1 to {MAX_TRIES}");
+                return Err(params.bad("tries", &text, expected));
+            }
+        };
+        Ok(Effort { restarts, tries, start: params.take("start")? })
+    }
+
+    /// The tries of a search that places so many groups.
+    pub(super) fn tries(&self, groups: usize) -> usize {
+        self.tries.unwrap_or(LEAST_TRIES.max(TRIES_EACH * groups))
+    }
+
+    /// The plan of a search.
+    pub(super) fn plan(&self, seed: u64, only_best: bool) -> Plan {
+        Plan { restarts: self.restarts, start: self.start, seed, only_best }
+    }
+}
 
 /// The strategy that swaps groups while a cost falls.
 #[derive(Clone, Copy, Debug)]
 pub struct SwapLb {
     /// What is made smaller.
     pub cost: Cost,
-    /// How many searches there are.
-    pub restarts: usize,
-    /// How many swaps in a row are in vain at the end of a search.
-    pub tries: usize,
+    /// How long is searched.
+    pub effort: Effort,
     /// How objects are grouped.
     pub grouping: Grouping,
 }
@@ -85,7 +142,13 @@ pub enum Cost {
     Qap(Metric),
     /// The time of the busiest link.
     Mcf,
+    /// The same with the best routes.
+    Optimal(Ways),
 }
+
+/// What can be made smaller.
+const COSTS: &str =
+    "costs are `qap:hops`, `qap:bandwidth`, `qap:rtt`, `mcf`, `mcf:optimal` or `mcf:shortest`";
 
 impl FromStr for Cost {
     type Err = String;
@@ -94,8 +157,11 @@ impl FromStr for Cost {
         let metric = text.strip_prefix("qap:").and_then(|metric| metric.parse().ok());
         match (text, metric) {
             ("mcf", _) => Ok(Cost::Mcf),
+            ("mcf:optimal", _) => Ok(Cost::Optimal(Ways::Any)),
+            ("mcf:shortest", _) => Ok(Cost::Optimal(Ways::Shortest)),
             (_, Some(metric)) => Ok(Cost::Qap(metric)),
-            _ => Err("costs are `qap:hops`, `qap:bandwidth`, `qap:rtt` or `mcf`".into()),
+            ("mcf:cuts", _) => Err(format!("{COSTS}; `mcf:cuts` is a bound of what mappings cost")),
+            _ => Err(COSTS.into()),
         }
     }
 }
@@ -108,7 +174,7 @@ impl Strategy for SwapLb {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         let problem = Problem::of(database, topology, self.grouping, seed)?;
-        let best = Ending::best(self.search(&problem, topology, seed)?);
+        let best = Ending::best(self.search(&problem, topology, self.effort.plan(seed, true))?);
         Ok(answer(database, &problem.groups, self.grouping, problem.available, &best.places))
     }
 }
@@ -124,40 +190,42 @@ impl SwapLb {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Vec<Ending>, StrategyError> {
-        self.search(&Problem::of(database, topology, self.grouping, seed)?, topology, seed)
+        let problem = Problem::of(database, topology, self.grouping, seed)?;
+        self.search(&problem, topology, self.effort.plan(seed, false))
     }
 
     fn search(
         &self,
         problem: &Problem,
         topology: &dyn Topology,
-        seed: u64,
+        plan: Plan,
     ) -> Result<Vec<Ending>, StrategyError> {
-        let routes = Routes::of(topology);
         let commodities = &problem.commodities;
-        match self.cost {
-            Cost::Qap(_) if topology.pes() > qap::MAX_PES => Err(StrategyError(format!(
-                "distances of at most {} PEs are kept, and `{}` has {}; use cost=mcf, or PoiseLB",
-                qap::MAX_PES,
-                topology.spec(),
-                topology.pes()
-            ))),
+        let tries = self.effort.tries(problem.groups.count);
+        let spec = topology.spec();
+        Ok(match self.cost {
             Cost::Qap(metric) => {
-                let distances = Distances::of(&routes, metric);
+                let distances = Distances::of(&Routes::of(topology), metric)
+                    .map_err(|error| StrategyError(format!("`{spec}`: {error}; use cost=mcf, or PoiseLB")))?;
                 let make = |places: &[u32]| QapSwaps::new(commodities, &distances, places);
-                Ok(problem.search(self.restarts, seed, make, |cost, board, dice| {
-                    swap_at_random(cost, board, dice, self.tries);
-                }))
+                problem.search(plan, make, |cost, board, dice| swap_at_random(cost, board, dice, tries))
             }
             Cost::Mcf => {
+                let routes = Routes::of(topology);
                 let seconds = routes.seconds_per_byte();
                 let make =
                     |places: &[u32]| McfSwaps::new(commodities, &routes, &seconds, Aim::Busiest, places);
-                Ok(problem.search(self.restarts, seed, make, |cost, board, dice| {
-                    swap_at_random(cost, board, dice, self.tries);
-                }))
+                problem.search(plan, make, |cost, board, dice| swap_at_random(cost, board, dice, tries))
             }
-        }
+            Cost::Optimal(ways) => {
+                let refused = |unsolved| StrategyError(format!("`{spec}`: {unsolved}; use cost=mcf"));
+                let router = Router::new(topology, ways).map_err(refused)?;
+                let make = |places: &[u32]| OptimalSwaps::new(&router, commodities, places);
+                // What cannot be solved here can hardly be solved with the groups elsewhere.
+                make(&problem.available[..problem.groups.count]).check().map_err(refused)?;
+                problem.search(plan, make, |cost, board, dice| swap_at_random(cost, board, dice, tries))
+            }
+        })
     }
 }
 

@@ -7,6 +7,7 @@
 //! about the same sum, and the graph with them; a few vertices are cut by exchanges ([`super::small`]), whoever
 //! cuts the rest.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::str::FromStr;
 
@@ -58,13 +59,17 @@ pub fn partition(
     assert_eq!(weights.len(), graph.vertices(), "every vertex has a weight");
     assert!(!rooms.is_empty() || weights.is_empty(), "vertices need at least one part");
     let mut part_of = vec![0; weights.len()];
-    let whole =
-        Piece { graph: graph.clone(), vertices: (0..weights.len() as u32).collect(), parts: 0..rooms.len() };
+    let vertices: Vec<u32> = (0..weights.len() as u32).collect();
+    let whole = Piece {
+        graph: is_divided(&vertices, &(0..rooms.len()), weights, rooms).then_some(Cow::Borrowed(graph)),
+        vertices,
+        parts: 0..rooms.len(),
+    };
     let mut pieces = vec![whole];
     while !pieces.is_empty() {
         // What needs no cut any more is told apart first; the rest is cut in parallel.
-        let (whole, divided): (Vec<Piece>, Vec<Piece>) =
-            pieces.into_iter().partition(|piece| piece.is_settled(weights, rooms));
+        let (divided, whole): (Vec<Piece<'_>>, Vec<Piece<'_>>) =
+            pieces.into_iter().partition(|piece| piece.graph.is_some());
         for Piece { vertices, parts, .. } in whole {
             let last = parts.len().saturating_sub(1);
             vertices
@@ -78,26 +83,26 @@ pub fn partition(
     Ok(part_of)
 }
 
-/// A part of the graph that goes to some of the parts.
-struct Piece {
-    graph: Graph,
-    /// The vertices of the whole graph that it has.
+/// Some vertices, which go to some of the parts.
+struct Piece<'a> {
+    /// What they exchange; none where they need no further cut.
+    graph: Option<Cow<'a, Graph>>,
     vertices: Vec<u32>,
     parts: Range<usize>,
 }
 
-impl Piece {
-    /// Whether its vertices can be dealt out as they are: to one part, or one to each of as many, as any order is as
-    /// good where all parts are equally far apart.
-    fn is_settled(&self, weights: &[u32], rooms: &[u64]) -> bool {
-        let is_one = |&v: &u32| weights[v as usize] == 1;
-        self.parts.len() <= 1
-            || self.vertices.is_empty()
-            || (self.vertices.len() == self.parts.len()
-                && rooms[self.parts.clone()].iter().all(|&room| room == 1)
-                && self.vertices.iter().all(is_one))
-    }
+/// Whether vertices that go to some parts must be cut; else they can be dealt out as they are: to one part, or one to
+/// each of as many, as any order is as good where all parts are equally far apart.
+fn is_divided(vertices: &[u32], parts: &Range<usize>, weights: &[u32], rooms: &[u64]) -> bool {
+    let is_one = |&v: &u32| weights[v as usize] == 1;
+    parts.len() > 1
+        && !vertices.is_empty()
+        && (vertices.len() != parts.len()
+            || rooms[parts.clone()].iter().any(|&room| room != 1)
+            || !vertices.iter().all(is_one))
+}
 
+impl Piece<'_> {
     /// Its two halves.
     fn cut(
         self,
@@ -105,21 +110,27 @@ impl Piece {
         rooms: &[u64],
         partitioner: Partitioner,
         seed: u64,
-    ) -> Result<Vec<Piece>, StrategyError> {
-        let Piece { graph, vertices, parts } = self;
+    ) -> Result<Vec<Piece<'static>>, StrategyError> {
+        let Piece { graph: Some(graph), vertices, parts } = self else { return Ok(Vec::new()) };
         let inside: Vec<u32> = vertices.iter().map(|&v| weights[v as usize]).collect();
         let half = parts.start + middle(&rooms[parts.clone()]);
         let sides = [parts.start..half, half..parts.end];
         let capacities = sides.clone().map(|side| rooms[side].iter().sum());
         let side_of = bisect(&graph, &inside, capacities, partitioner, seed)?;
-        let mut members = [Vec::new(), Vec::new()];
+        let mut positions = [Vec::new(), Vec::new()];
         for (&side, position) in side_of.iter().zip(0u32..) {
-            members[side as usize].push(position);
+            positions[side as usize].push(position);
         }
-        let graphs = graph.split(&members);
-        let pieces = graphs.into_iter().zip(members).zip(sides).map(|((graph, members), parts)| Piece {
-            graph,
-            vertices: members.iter().map(|&position| vertices[position as usize]).collect(),
+        let members = positions
+            .each_ref()
+            .map(|side| side.iter().map(|&at| vertices[at as usize]).collect::<Vec<u32>>());
+        let divided = [0, 1].map(|side| is_divided(&members[side], &sides[side], weights, rooms));
+        // Most graphs of the last cuts are not needed any more.
+        let kept = [0, 1].map(|side| if divided[side] { positions[side].as_slice() } else { &[] });
+        let pieces = graph.split(&kept).into_iter().zip(divided).zip(members).zip(sides);
+        let pieces = pieces.map(|(((graph, is_divided), vertices), parts)| Piece {
+            graph: is_divided.then_some(Cow::Owned(graph)),
+            vertices,
             parts,
         });
         Ok(pieces.collect())
@@ -157,12 +168,25 @@ pub fn bisect(
     let mut side_of = match partitioner {
         Partitioner::Metis => metis::bisect(graph, weights, capacities, seed)?,
         Partitioner::Poise => {
-            tools::bisect_within(graph, weights, capacities, seed).into_iter().map(u32::from).collect()
+            let sides = tools::bisect_within(graph, weights, even(weights, capacities), seed);
+            sides.into_iter().map(u32::from).collect()
         }
     };
     correct(graph, weights, &capacities, &mut side_of);
     exchange(graph, weights, &capacities, &mut side_of);
     Ok(side_of)
+}
+
+/// Capacities with room for a vertex beyond the shares of all weight: where they have more, it is left to the cuts
+/// that come after, which cannot do with less than whole vertices. METIS cuts as evenly.
+fn even(weights: &[u32], capacities: [u64; 2]) -> [u64; 2] {
+    let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
+    let heaviest = weights.iter().max().map_or(0, |&weight| u64::from(weight));
+    let all = u128::from(capacities[0]) + u128::from(capacities[1]);
+    capacities.map(|capacity| {
+        let share = (u128::from(total) * u128::from(capacity)).checked_div(all).unwrap_or(0) as u64;
+        capacity.min(share + heaviest)
+    })
 }
 
 #[cfg(test)]
@@ -181,6 +205,14 @@ mod tests {
         check(&[1, 1, 9], 2);
         check(&[0, 0], 1);
         check(&[1, 2, 3, 4, 5], 3);
+    }
+
+    #[test]
+    fn room_that_is_not_needed_is_left_to_later_cuts() {
+        assert_eq!(even(&[10; 100], [515, 515]), [510, 510]);
+        assert_eq!(even(&[10; 100], [250, 780]), [250, 767]);
+        assert_eq!(even(&[1; 10], [4, 6]), [4, 6]);
+        assert_eq!(even(&[], [0, 0]), [0, 0]);
     }
 
     proptest! {

@@ -25,10 +25,14 @@ pub fn bisect(graph: &Graph, first: usize) -> Vec<u32> {
     if first == 0 || first == vertices {
         return vec![u32::from(first == 0); vertices];
     }
-    let mut weights = [[0i128; MAX_VERTICES]; MAX_VERTICES];
+    let total: u128 = graph.pairs().map(|(_, _, weight)| u128::from(weight)).sum();
+    // Twice all weights together fit 64 bits; the lightest may vanish beside volumes that nobody has.
+    let unit = total.div_ceil(1 << 61).max(1) as u64;
+    let mut weights = [[0i64; MAX_VERTICES]; MAX_VERTICES];
     for (a, b, weight) in graph.pairs() {
-        weights[a as usize][b as usize] = i128::from(weight);
-        weights[b as usize][a as usize] = i128::from(weight);
+        let weight = (weight / unit) as i64;
+        weights[a as usize][b as usize] = weight;
+        weights[b as usize][a as usize] = weight;
     }
     let starts = STARTS.min(vertices);
     let divisions = (0..starts).map(|start| {
@@ -44,7 +48,7 @@ pub fn bisect(graph: &Graph, first: usize) -> Vec<u32> {
 
 /// Two sides.
 struct Division<'a> {
-    weights: &'a [[i128; MAX_VERTICES]; MAX_VERTICES],
+    weights: &'a [[i64; MAX_VERTICES]; MAX_VERTICES],
     vertices: usize,
     is_first: [bool; MAX_VERTICES],
 }
@@ -63,14 +67,14 @@ impl Division<'_> {
         }
     }
 
-    fn cut(&self) -> i128 {
+    fn cut(&self) -> i64 {
         let crosses = |a: usize, b: usize| self.is_first[a] != self.is_first[b];
-        let row = |a: usize| (0..a).filter(|&b| crosses(a, b)).map(|b| self.weights[a][b]).sum::<i128>();
+        let row = |a: usize| (0..a).filter(|&b| crosses(a, b)).map(|b| self.weights[a][b]).sum::<i64>();
         (0..self.vertices).map(row).sum()
     }
 
     /// By vertex: what fewer bytes are cut when it alone changes sides.
-    fn gains(&self) -> [i128; MAX_VERTICES] {
+    fn gains(&self) -> [i64; MAX_VERTICES] {
         let mut gains = [0; MAX_VERTICES];
         for (v, gain) in gains[..self.vertices].iter_mut().enumerate() {
             for u in 0..self.vertices {
@@ -88,7 +92,7 @@ impl Division<'_> {
         loop {
             let (now, all) = (self.is_first, 0..self.vertices);
             let side = |is_first: bool| all.clone().filter(move |&v| now[v] == is_first);
-            let mut chosen: Option<(i128, usize, usize)> = None;
+            let mut chosen: Option<(i64, usize, usize)> = None;
             for a in side(true).filter(|&a| is_open[a]) {
                 for b in side(false).filter(|&b| is_open[b]) {
                     let gain = gains[a] + gains[b] - 2 * self.weights[a][b];

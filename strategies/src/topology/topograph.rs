@@ -74,8 +74,9 @@ fn read(spec: &str, text: &str) -> Result<NamedTree, String> {
     let (mut known, mut ids) = (FxHashMap::<String, (usize, usize)>::default(), FxHashMap::default());
     for raw in instances {
         let first = line_of(text, raw.get());
-        let instance: Instance = serde_json::from_str(raw.get())
-            .map_err(|error| format!("line {}: {error}; {expected}", first + error.line().max(1) - 1))?;
+        let instance: Instance = serde_json::from_str(raw.get()).map_err(|error| {
+            format!("line {}: {}; {expected}", first + error.line().max(1) - 1, told(&error))
+        })?;
         if let Some(line) = ids.insert(instance.id.clone(), first) {
             return Err(format!("line {first}: there is an instance {} in line {line} already", instance.id));
         }
@@ -99,6 +100,12 @@ fn read(spec: &str, text: &str) -> Result<NamedTree, String> {
     }
     let last = text.lines().count().max(1);
     NamedTree::new(spec, Part::without_idle_root(parts)).map_err(|reason| format!("line {last}: {reason}"))
+}
+
+/// What is wrong, without the line and column, which count from where the instance begins.
+fn told(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.clone(), |(reason, _)| reason.to_string())
 }
 
 #[cfg(test)]
@@ -149,7 +156,7 @@ mod tests {
             "line 4: switch leaf-a is below network here, and below switch spine in line 3",
         );
         check("nvl-3", "nvl-1", "line 4: domain nvl-1 is below switch leaf-b here");
-        check(r#""id": "I25", "#, "", "line 4: missing field `id`");
+        check(r#""id": "I25", "#, "", "line 4: missing field `id`; expected a JSON");
         check("I22", "I 22", "line 9: `I 22` is no name; write one without blanks");
         check("\"instances\"", "\"nodes\"", "expected a JSON object with `instances`");
         check("},\n    {\"id\": \"I24\"", "}\n    {\"id\": \"I24\"", "line 7: expected `,` or `]`");

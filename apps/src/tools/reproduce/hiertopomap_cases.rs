@@ -14,7 +14,7 @@ use equipoise_strategies::network::{self, Network};
 use equipoise_strategies::{Database, Topology, graph, topology};
 
 use super::figure::Options;
-use super::hiertopomap_node::{Measured, OfNodes};
+use super::hiertopomap_node::{Measured, OfNodes, best_division};
 use super::topolb_network::{renumbered, shuffled};
 
 /// A program of table 2.
@@ -56,11 +56,37 @@ pub(super) const PROGRAMS: [Program; 5] = [
 ];
 
 impl Program {
-    /// What so many processes exchange, as directed edges; processes are PEs.
+    /// What so many processes exchange, as directed edges; processes are PEs. The parts of a matrix are numbered at
+    /// random.
+    ///
+    /// # Errors
+    /// As [`Self::in_order`].
+    pub fn tasks(&self, processes: usize, options: &Options) -> anyhow::Result<Database> {
+        self.numbered(&self.in_order(processes, options)?, options.seed)
+    }
+
+    /// What [`Self::in_order`] gives, with the parts of a matrix numbered at random.
+    ///
+    /// # Errors
+    /// When there are too many processes.
+    pub fn numbered(&self, tasks: &Database, seed: u64) -> anyhow::Result<Database> {
+        if self.is_matrix() {
+            Ok(renumbered(tasks, &shuffled(tasks.objects.len(), seed)?))
+        } else {
+            Ok(tasks.clone())
+        }
+    }
+
+    /// Whether it multiplies a matrix.
+    pub fn is_matrix(&self) -> bool {
+        matches!(self.workload, Workload::Matrix { .. })
+    }
+
+    /// The same as [`Self::tasks`], with the parts of a matrix numbered as METIS does.
     ///
     /// # Errors
     /// When the matrix of a folder cannot be read.
-    pub fn tasks(&self, processes: usize, options: &Options) -> anyhow::Result<Database> {
+    pub fn in_order(&self, processes: usize, options: &Options) -> anyhow::Result<Database> {
         let spec = match self.workload {
             Workload::Stencil => format!("mesh:{},bytes=16384", box_of(processes)),
             Workload::Octree if options.small => format!("octree:{processes},level=4,bytes=2048"),
@@ -68,12 +94,10 @@ impl Program {
             Workload::Matrix { spec, small, rows } => {
                 let file = options.data.as_ref().map(|folder| folder.join(format!("{}.mtx", self.name)));
                 if let Some(file) = file.filter(|file| file.exists()) {
-                    let tasks = load(&format!("spmv:{processes},{}", file.display()), processes)?;
-                    return Ok(renumbered(&tasks, &shuffled(processes, options.seed)?));
+                    return load(&format!("spmv:{processes},{}", file.display()), processes);
                 }
                 let matrix = if options.small { small } else { spec };
-                let tasks = load(&format!("spmv:{processes},{matrix}"), processes)?;
-                let mut tasks = renumbered(&tasks, &shuffled(processes, options.seed)?);
+                let mut tasks = load(&format!("spmv:{processes},{matrix}"), processes)?;
                 let scale = (rows / rows_of(matrix)?).powf(2.0 / 3.0);
                 // Entries of the vector stay whole.
                 tasks
@@ -215,9 +239,51 @@ impl Job {
     /// # Errors
     /// When the network cannot serve the machine.
     pub fn seconds(&self, tasks: &Database, placement: &[u32]) -> anyhow::Result<f64> {
-        let exchange = Exchange { iterations: ITERATIONS, extrapolates: true, ..Exchange::default() };
-        let told = exchange.run(&Traffic::directed(tasks), placement, &mut *self.network()?);
-        Ok(told.seconds_per_iteration)
+        self.exchange(tasks, placement, &mut *self.network()?)
+    }
+
+    /// The same if all cores of a node were in one socket: what is left if mapping inside the nodes could save all that
+    /// it can, none where nothing is known of nodes.
+    ///
+    /// # Errors
+    /// As [`Self::seconds`].
+    pub fn seconds_in_one_socket(&self, tasks: &Database, placement: &[u32]) -> anyhow::Result<Option<f64>> {
+        let Some((measured, _)) = self.inside else { return Ok(None) };
+        let cores = self.per_node as u32;
+        let mut network = OfNodes::new(self.between_nodes()?, measured, cores, cores);
+        self.exchange(tasks, placement, &mut network).map(Some)
+    }
+
+    /// The placement with the same processes on every node, divided between its two sockets as
+    /// [`best_division`] says; none where nodes have no sockets.
+    pub fn divided(&self, tasks: &Database, placement: &[u32]) -> Option<Vec<u32>> {
+        let (measured, per_socket) = self.inside?;
+        let node = |process: u32| placement[process as usize] as usize / self.per_node;
+        // By node: its processes, and what these send each other, as positions among them.
+        let mut members = vec![Vec::new(); self.nodes.pes()];
+        let mut position = vec![0; placement.len()];
+        for process in 0..placement.len() as u32 {
+            position[process as usize] = members[node(process)].len();
+            members[node(process)].push(process);
+        }
+        let mut messages = vec![Vec::new(); members.len()];
+        for message in Traffic::directed(tasks).messages {
+            if node(message.from) == node(message.to) {
+                let [from, to] = [message.from, message.to].map(|process| position[process as usize]);
+                messages[node(message.from)].push((from, to, message.bytes));
+            }
+        }
+        let mut divided = placement.to_vec();
+        for (number, (members, messages)) in members.iter().zip(&messages).enumerate() {
+            let first = best_division(measured, members.len(), messages);
+            let mut next = [number * self.per_node, number * self.per_node + per_socket as usize];
+            for (at, &process) in members.iter().enumerate() {
+                let socket = if first >> at & 1 == 1 { 0 } else { 1 };
+                divided[process as usize] = next[socket] as u32;
+                next[socket] += 1;
+            }
+        }
+        Some(divided)
     }
 
     /// The network with nothing under way.
@@ -225,11 +291,27 @@ impl Job {
     /// # Errors
     /// When it cannot serve the machine.
     pub fn network(&self) -> anyhow::Result<Box<dyn Network>> {
-        let network = network::parse(self.network)?.on(&self.cores).context("the network of a figure")?;
+        let network = self.between_nodes()?;
         Ok(match self.inside {
-            Some((measured, per_socket)) => Box::new(OfNodes::new(network, measured, per_socket)),
+            Some((measured, per_socket)) => {
+                Box::new(OfNodes::new(network, measured, self.per_node as u32, per_socket))
+            }
             None => network,
         })
+    }
+
+    fn between_nodes(&self) -> anyhow::Result<Box<dyn Network>> {
+        network::parse(self.network)?.on(&self.cores).context("the network of a figure")
+    }
+
+    fn exchange(
+        &self,
+        tasks: &Database,
+        placement: &[u32],
+        network: &mut dyn Network,
+    ) -> anyhow::Result<f64> {
+        let exchange = Exchange { iterations: ITERATIONS, extrapolates: true, ..Exchange::default() };
+        Ok(exchange.run(&Traffic::directed(tasks), placement, network).seconds_per_iteration)
     }
 }
 

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use equipoise_strategies::cost::qap::{self, Metric};
 use equipoise_strategies::cost::{cuts, mcf};
 use equipoise_strategies::mapping::mcf_lb::McfLb;
-use equipoise_strategies::mapping::swap_lb::{Cost, Ending, SwapLb};
+use equipoise_strategies::mapping::swap_lb::{Cost, Effort, Ending, Start, SwapLb};
 use equipoise_strategies::network::exchange::{Exchange, Receives, Traffic};
 use equipoise_strategies::partition::groups::{By, Grouping};
 use equipoise_strategies::{Database, Topology, graph, network, topology};
@@ -87,20 +87,20 @@ impl Study {
 
     /// Where searches end that make `cost` smaller, the paper's way.
     pub(super) fn search(&self, cost: Cost, restarts: usize, seed: u64) -> anyhow::Result<Vec<Ending>> {
-        let search = SwapLb { cost, restarts, tries: TRIES, grouping: GROUPING };
+        let search = SwapLb { cost, effort: effort(restarts), grouping: GROUPING };
         search.endings(&self.tasks, &*self.machine, seed).context("SwapLB gave no answer")
     }
 
     /// Where searches end that relieve the busiest link.
     pub(super) fn relieve(&self, norm: i32, restarts: usize, seed: u64) -> anyhow::Result<Vec<Ending>> {
-        let search = McfLb { norm, restarts, tries: TRIES, grouping: GROUPING };
+        let search = McfLb { norm, effort: effort(restarts), grouping: GROUPING };
         search.endings(&self.tasks, &*self.machine, seed).context("McfLB gave no answer")
     }
 
     /// What a mapping costs and takes.
     pub(super) fn evaluate(&self, metric: Metric, places: &[u32]) -> anyhow::Result<Mapped> {
         Ok(Mapped {
-            qap: qap::cost(&self.tasks, &*self.machine, places, metric),
+            qap: qap::cost(&self.tasks, &*self.machine, places, metric)?,
             mcf: mcf::cost(&self.tasks, &*self.machine, places),
             seconds: self.seconds(places)?,
         })
@@ -122,11 +122,24 @@ impl Study {
     }
 }
 
+/// Every search begins at random, and ends, as in the paper.
+fn effort(restarts: usize) -> Effort {
+    Effort { restarts, tries: Some(TRIES), start: Start::Random }
+}
+
 /// There is a PE for every task.
 const GROUPING: Grouping = Grouping { by: By::Greedy, equal: false, imbalance: 0.05 };
 
-/// The correlation of two costs (K. Pearson, 1895); not a number where one of them is the same everywhere.
+/// The correlation of two costs (K. Pearson, 1895); not a number where one of them is the same everywhere, but for rounding.
 pub(super) fn pearson(pairs: &[(f64, f64)]) -> f64 {
+    let is_same = |of: fn(&(f64, f64)) -> f64| {
+        let (least, most) =
+            (pairs.iter().map(of).fold(f64::INFINITY, f64::min), pairs.iter().map(of).fold(0.0, f64::max));
+        most - least <= SAME * most
+    };
+    if is_same(|pair| pair.0) || is_same(|pair| pair.1) {
+        return f64::NAN;
+    }
     let count = pairs.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / count;
     let (x, y) = (mean(|pair| pair.0), mean(|pair| pair.1));
@@ -176,13 +189,16 @@ mod tests {
 
     #[test]
     fn correlations_and_orders_are_what_they_are_called() {
-        let line: Vec<(f64, f64)> = (0..9).map(|x| (f64::from(x), 3.0 - 2.0 * f64::from(x))).collect();
+        let line: Vec<(f64, f64)> = (0..9).map(|x| (f64::from(x), 30.0 - 2.0 * f64::from(x))).collect();
         assert!((pearson(&line) + 1.0).abs() < 1e-12);
         assert_eq!(misleads(&line), 1.0);
         let pairs = [(1.0, 1.0), (2.0, 2.0), (2.0, 4.0), (3.0, 3.0)];
         // Of six pairs one is wrong and one is undecided.
         assert_eq!(misleads(&pairs), 0.25);
         assert!((pearson(&pairs) - 0.6324555).abs() < 1e-6, "{}", pearson(&pairs));
+        // What rounding makes of equal times says nothing.
+        assert!(pearson(&[(1.0, 5.0), (2.0, 5.0 + 1e-12), (3.0, 5.0 + 2e-12)]).is_nan());
+        assert!(pearson(&[(2.0, 5.0), (2.0, 6.0)]).is_nan());
     }
 
     #[test]

@@ -83,15 +83,22 @@ pub(super) fn bound(core: &Core, bandwidth: &[f64], prices: &[f64]) -> f64 {
     }
     let mut sum = 0.0;
     for (number, (sender, receivers)) in core.demands.iter().enumerate() {
-        let cheapest = cheapest(core, &core.leaving(number), *sender, prices);
+        let leaving = core.leaving(number);
+        let next = |&arc: &u32| (core.arcs[arc as usize].to, prices[arc as usize]);
+        let cheapest = cheapest(core.vertices, *sender, |vertex| leaving[vertex].iter().map(next));
         sum += receivers.iter().map(|&(receiver, bytes)| bytes as f64 * cheapest[receiver]).sum::<f64>();
     }
     sum / worth
 }
 
-/// By vertex: the price of the cheapest path from one (E. W. Dijkstra, 1959).
-fn cheapest(core: &Core, leaving: &[Vec<u32>], from: usize, prices: &[f64]) -> Vec<f64> {
-    let mut price_of = vec![f64::INFINITY; core.vertices];
+/// By vertex: the price of the cheapest path from one (E. W. Dijkstra, 1959); `leaving` gives the vertices next to one
+/// and the prices of the ways there.
+pub(super) fn cheapest<I: Iterator<Item = (usize, f64)>>(
+    vertices: usize,
+    from: usize,
+    leaving: impl Fn(usize) -> I,
+) -> Vec<f64> {
+    let mut price_of = vec![f64::INFINITY; vertices];
     price_of[from] = 0.0;
     // Prices are not negative, and of such numbers the bits have the same order.
     let mut queue = BinaryHeap::from([Reverse((0u64, from))]);
@@ -100,9 +107,8 @@ fn cheapest(core: &Core, leaving: &[Vec<u32>], from: usize, prices: &[f64]) -> V
         if price > price_of[vertex] {
             continue;
         }
-        for &arc in &leaving[vertex] {
-            let next = core.arcs[arc as usize].to;
-            let sum = price + prices[arc as usize];
+        for (next, more) in leaving(vertex) {
+            let sum = price + more;
             if sum < price_of[next] {
                 price_of[next] = sum;
                 queue.push(Reverse((sum.to_bits(), next)));

@@ -69,7 +69,8 @@ pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
     };
     let quadratic = CscMatrix::zeros((variables, variables));
     let (mut flows, mut prices) = (vec![vec![0.0; arcs]; senders], vec![0.0; arcs]);
-    // Whatever comes of it is checked by who uses it, so there is no need to ask how the solver is pleased.
+    // Whatever comes of it is checked by who uses it: flows are made into a routing and prices into a bound, and if the two
+    // are too far apart there is no answer. So there is no need to ask how the solver is pleased.
     if let Ok(mut solver) = DefaultSolver::new(&quadratic, &objective, &matrix, &right, &cones, settings) {
         solver.solve();
         let sound = |number: f64| if number.is_finite() { number.max(0.0) } else { 0.0 };

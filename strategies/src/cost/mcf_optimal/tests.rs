@@ -5,10 +5,18 @@ use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SupportedConeT}
 use proptest::prelude::*;
 
 use super::*;
+use crate::cost::swaps::SwapCost as _;
 use crate::cost::{cuts, mcf};
 use crate::database::{Edge, End};
 use crate::testing::{self, reference};
 use crate::topology::{self, Platform};
+
+/// The answer with or without taking trees off first.
+fn solve_of(database: &Database, machine: &dyn Topology, placement: &[u32], peels: bool) -> Optimal {
+    let router = Router { peels, ..Router::new(machine, Ways::Any).expect("a small machine") };
+    let commodities = Commodities::of(database);
+    router.solve(&commodities, &commodities.places(placement)).expect("a small machine")
+}
 
 /// Objects one on each PE that send each other these bytes.
 fn tasks(pes: usize, edges: &[(usize, usize, u64)]) -> Database {
@@ -40,7 +48,7 @@ proptest! {
         let placement = database.placement();
         let fixed = mcf::cost(&database, &*machine, &placement);
         for peels in [true, false] {
-            let optimal = solve_of(&database, &*machine, &placement, Ways::Any, peels).expect("a small machine");
+            let optimal = solve_of(&database, &*machine, &placement, peels);
             prop_assert!((optimal.seconds - fixed).abs() <= 1e-9 * fixed, "{peels}: {optimal:?} {fixed}");
             prop_assert!(optimal.bound_seconds >= fixed * (1.0 - 1e-6), "{peels}: {optimal:?} {fixed}");
         }
@@ -63,7 +71,7 @@ proptest! {
         let of_any = cuts::bound_of_any(&database, &*machine).expect("a small machine");
         prop_assert!(of_any <= bound * (1.0 + 1e-9), "{of_any} {bound}");
         for peels in [true, false] {
-            let optimal = solve_of(&database, &*machine, &placement, Ways::Any, peels).expect("a small machine");
+            let optimal = solve_of(&database, &*machine, &placement, peels);
             let Optimal { seconds, bound_seconds, ref shares, ref link_bytes } = optimal;
             prop_assert!(seconds <= fixed, "{seconds} {fixed}");
             prop_assert!(bound <= seconds * (1.0 + 1e-9), "{bound} {seconds}");
@@ -206,7 +214,15 @@ fn nothing_to_send_takes_no_time() {
     let machine = topology::parse("torus:32x32").expect("a torus");
     let edges: Vec<(usize, usize, u64)> = (0..1024).map(|task| (task, task + 7, 1)).collect();
     let database = tasks(1024, &edges);
-    assert_eq!(solve(&database, &*machine, &database.placement(), Ways::Any), None);
+    for ways in [Ways::Any, Ways::Shortest] {
+        assert_eq!(solve(&database, &*machine, &database.placement(), ways), Err(Unsolved::Variables));
+    }
+    let machine = topology::parse("torus:64x64x64").expect("a torus");
+    let database = tasks(machine.pes(), &[]);
+    let links = machine.links();
+    assert_eq!(solve(&database, &*machine, &database.placement(), Ways::Any), Err(Unsolved::Links { links }));
+    assert_eq!(cuts::bound(&database, &*machine, &database.placement()), None);
+    assert_eq!(cuts::bound_of_any(&database, &*machine), None);
 }
 
 #[test]
@@ -242,15 +258,47 @@ fn links_that_meet_are_named_alike_on_every_machine_but_products() {
         let pes = machine.pes() as u32;
         let has_all = (0..pes * pes).all(|pair| {
             let (from, to) = (pair / pes, pair % pes);
-            from == to || wiring.has_route(&*machine, from, to)
+            wiring.carry(&*machine, [(from, to, 1)].into_iter()).is_some()
         });
         assert_eq!(has_all, expected, "{spec}");
         let database = tasks(machine.pes(), &[(0, machine.pes() - 1, 1000)]);
-        assert_eq!(
-            solve(&database, &*machine, &database.placement(), Ways::Any).is_some(),
-            expected,
-            "{spec}"
-        );
+        let solved = solve(&database, &*machine, &database.placement(), Ways::Any);
+        assert_eq!(solved.is_ok(), expected, "{spec}");
+        assert_eq!(solved.err(), (!expected).then_some(Unsolved::Apart), "{spec}");
         assert_eq!(cuts::bound_of_any(&database, &*machine).is_some(), expected, "{spec}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn swaps_that_are_left_out_are_no_better(
+        machine in prop::sample::select(&["torus:3x3", "platform:litvinov-grid", "mesh:3x3"][..]),
+        edges in prop::collection::vec((0..9usize, 0..9usize, 1..1000u64), 1..12),
+        ways in prop::sample::select(&[Ways::Any, Ways::Shortest][..]),
+    ) {
+        let machine = topology::parse(machine).expect("a machine");
+        let database = tasks(machine.pes(), &edges);
+        let (commodities, router) = (Commodities::of(&database), Router::new(&*machine, ways).expect("small"));
+        let mut places = database.placement();
+        let mut swaps = OptimalSwaps::new(&router, &commodities, &places);
+        for (p, q) in (0..9u32).flat_map(|p| (0..p).map(move |q| (p, q))) {
+            let task = |pe: u32| places.iter().position(|&place| place == pe);
+            let pair = [task(p), task(q)];
+            let found = swaps.try_swap(pair, [p, q]);
+            let mut then = places.clone();
+            for (task, to) in pair.into_iter().zip([q, p]) {
+                task.into_iter().for_each(|task| then[task] = to);
+            }
+            let expected = solve(&database, &*machine, &then, ways).expect("a small machine").seconds;
+            let now = swaps.worth().cost;
+            prop_assert!((expected < now * (1.0 - TOLERANCE)) == found.is_some(), "{expected} {now} {found:?}");
+            if let Some(worth) = found {
+                prop_assert_eq!(worth.cost, expected);
+                swaps.keep(pair, [p, q], worth);
+                places = then;
+            }
+        }
     }
 }

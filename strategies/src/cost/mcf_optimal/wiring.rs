@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use super::Ways;
+use super::{MAX_VARIABLES, Ways};
 use crate::Topology;
 
-/// The vertices that links join. Links that meet at a vertex name it alike in [`crate::topology::Link::name`].
+/// The vertices that links join. Links that meet at a vertex name it alike in [`crate::topology::Link::name`]; that this is
+/// so is checked along every route that is used ([`Wiring::carry`]), so that other names are refused, and not misread.
 pub(in crate::cost) struct Wiring {
     /// How many vertices there are.
     pub(in crate::cost) vertices: usize,
@@ -42,16 +43,32 @@ impl Wiring {
         Wiring { vertices: number_of.len().max(1), ends, vertex_of }
     }
 
-    /// Whether the route between two PEs leads from vertex to vertex. In products it does not: cores and their node
-    /// are joined by no link there, so nothing is known of other routes.
-    pub(in crate::cost) fn has_route(&self, machine: &dyn Topology, from: u32, to: u32) -> bool {
-        let mut route = Vec::new();
-        machine.route(from as usize, to as usize, &mut route);
-        let end = route.iter().try_fold(self.vertex_of[from as usize], |at, &link| {
-            let [tail, head] = self.ends[link];
-            (tail == at).then_some(head)
-        });
-        end == Some(self.vertex_of[to as usize])
+    /// The bytes over every link when these go from PE to PE by the machine's own routes; `None` if one does not lead from
+    /// vertex to vertex. In products it does not: cores and their node are joined by no link there, so nothing is known
+    /// of other routes.
+    pub(in crate::cost) fn carry(
+        &self,
+        machine: &dyn Topology,
+        sent: impl Iterator<Item = (u32, u32, u64)>,
+    ) -> Option<Vec<u64>> {
+        let (mut loads, mut route) = (vec![0u64; self.ends.len()], Vec::new());
+        for (from, to, bytes) in sent.filter(|(from, to, _)| from != to) {
+            route.clear();
+            machine.route(from as usize, to as usize, &mut route);
+            let mut at = self.vertex_of[from as usize];
+            for &link in &route {
+                let [tail, head] = self.ends[link];
+                if tail != at {
+                    return None;
+                }
+                at = head;
+                loads[link] = loads[link].saturating_add(bytes);
+            }
+            if at != self.vertex_of[to as usize] {
+                return None;
+            }
+        }
+        Some(loads)
     }
 }
 
@@ -81,20 +98,21 @@ pub(super) struct Core {
 type Table = Vec<BTreeMap<usize, u64>>;
 
 impl Core {
-    /// The core of a machine on which these bytes are sent between PEs; the whole machine if nothing `peels` off.
+    /// The core of a machine on which these bytes are sent between PEs; the whole machine if nothing `peels` off. `None`
+    /// if there would be more than [`MAX_VARIABLES`] flows, which are counted before they take memory.
     pub(super) fn of(
         wiring: &Wiring,
         sent: impl Iterator<Item = (u32, u32, u64)>,
         ways: Ways,
         peels: bool,
-    ) -> Self {
+    ) -> Option<Self> {
         let (mut to, mut from): (Table, Table) =
             (vec![BTreeMap::new(); wiring.vertices], vec![BTreeMap::new(); wiring.vertices]);
         for (a, b, bytes) in sent {
             let [a, b] = [a, b].map(|pe| wiring.vertex_of[pe as usize]);
             if a != b {
-                *to[a].entry(b).or_default() += bytes;
-                *from[b].entry(a).or_default() += bytes;
+                add(to[a].entry(b).or_default(), bytes);
+                add(from[b].entry(a).or_default(), bytes);
             }
         }
         let mut forced = vec![0; wiring.ends.len()];
@@ -117,8 +135,18 @@ impl Core {
         let demands =
             to.into_iter().enumerate().filter(|(_, receivers)| !receivers.is_empty()).map(demand).collect();
         let mut core = Core { vertices, arcs, demands, usable: Vec::new(), forced };
-        core.usable = core.demands.iter().map(|(sender, _)| core.usable_from(*sender, ways)).collect();
-        core
+        let mut leaving = vec![Vec::new(); vertices];
+        core.arcs.iter().for_each(|arc| leaving[arc.from].push(arc.to));
+        let mut flows = 0;
+        for (sender, _) in &core.demands {
+            let usable = core.usable_from(*sender, ways, &leaving);
+            flows += usable.len();
+            if flows > MAX_VARIABLES {
+                return None;
+            }
+            core.usable.push(usable);
+        }
+        Some(core)
     }
 
     /// How many flows there are: pairs of a sender and an arc it may use.
@@ -127,13 +155,11 @@ impl Core {
     }
 
     /// The arcs that bytes from `sender` may take: none need come back to it.
-    fn usable_from(&self, sender: usize, ways: Ways) -> Vec<u32> {
+    fn usable_from(&self, sender: usize, ways: Ways, leaving: &[Vec<usize>]) -> Vec<u32> {
         let all = (0..self.arcs.len() as u32).filter(|&arc| self.arcs[arc as usize].to != sender);
         if ways == Ways::Any {
             return all.collect();
         }
-        let mut leaving = vec![Vec::new(); self.vertices];
-        self.arcs.iter().for_each(|arc| leaving[arc.from].push(arc.to));
         let mut distance = vec![u32::MAX; self.vertices];
         distance[sender] = 0;
         let mut queue = VecDeque::from([sender]);
@@ -197,11 +223,16 @@ fn peel(wiring: &Wiring, is_gone: &mut [bool], to: &mut Table, from: &mut Table,
 /// the link that has `load`.
 fn merge(vertex: usize, neighbor: usize, rows: &mut Table, columns: &mut Table, load: &mut u64) {
     for (other, bytes) in std::mem::take(&mut rows[vertex]) {
-        *load += bytes;
+        add(load, bytes);
         columns[other].remove(&vertex);
         if other != neighbor {
-            *rows[neighbor].entry(other).or_default() += bytes;
-            *columns[other].entry(neighbor).or_default() += bytes;
+            add(rows[neighbor].entry(other).or_default(), bytes);
+            add(columns[other].entry(neighbor).or_default(), bytes);
         }
     }
+}
+
+/// Sums of volumes stop at the largest there is.
+fn add(sum: &mut u64, bytes: u64) {
+    *sum = sum.saturating_add(bytes);
 }

@@ -6,6 +6,7 @@
 //! exchanged between parts. Section 3.1.2 notes that recursive bipartitioning (algorithm 2) is the same along
 //! a binary tree; so here there is one recursion, and whoever has a machine makes a tree of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
@@ -127,6 +128,10 @@ impl Tree {
         counts.into_iter().collect()
     }
 
+    fn is_leaf(&self, vertex: u32) -> bool {
+        self.children[vertex as usize].is_empty()
+    }
+
     fn root(&self) -> Option<u32> {
         (self.places.len() as u32).checked_sub(1)
     }
@@ -159,10 +164,11 @@ pub struct Processes<'a> {
 }
 
 /// Processes that go below a vertex of the tree, and what they exchange.
-struct Piece {
+struct Piece<'a> {
     vertex: u32,
     processes: Vec<u32>,
-    graph: Graph,
+    /// Below a leaf nobody looks at it.
+    graph: Cow<'a, Graph>,
 }
 
 impl Processes<'_> {
@@ -174,25 +180,29 @@ impl Processes<'_> {
         let processes: Vec<u32> = (0..self.graph.vertices() as u32).collect();
         let mut place_of = vec![0; processes.len()];
         let rooms = tree.rooms(self.rooms);
-        let all = |vertex| Piece { vertex, processes, graph: self.graph.clone() };
-        let mut pieces: Vec<Piece> = tree.root().map(all).into_iter().collect();
+        let all = |vertex| Piece { vertex, processes, graph: Cow::Borrowed(self.graph) };
+        let mut pieces: Vec<Piece<'_>> = tree.root().map(all).into_iter().collect();
         while !pieces.is_empty() {
-            let (leaves, inner): (Vec<Piece>, Vec<Piece>) =
-                pieces.into_iter().partition(|piece| tree.children[piece.vertex as usize].is_empty());
+            let (leaves, inner): (Vec<Piece<'_>>, Vec<Piece<'_>>) =
+                pieces.into_iter().partition(|piece| tree.is_leaf(piece.vertex));
             for Piece { vertex, processes, .. } in leaves {
                 let place = tree.places[vertex as usize];
                 processes.iter().for_each(|&process| place_of[process as usize] = place);
             }
-            let below = inner
-                .into_par_iter()
-                .map(|piece| self.cut(&tree.children[piece.vertex as usize], &rooms, piece));
+            let below = inner.into_par_iter().map(|piece| self.cut(tree, &rooms, piece));
             pieces = below.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
         }
         Ok(place_of)
     }
 
     /// The pieces of a piece, one for each of the children of its vertex that gets any process.
-    fn cut(&self, children: &[u32], rooms: &[u64], piece: Piece) -> Result<Vec<Piece>, StrategyError> {
+    fn cut(
+        &self,
+        tree: &Tree,
+        rooms: &[u64],
+        piece: Piece<'_>,
+    ) -> Result<Vec<Piece<'static>>, StrategyError> {
+        let children = &tree.children[piece.vertex as usize];
         let rooms: Vec<u64> = children.iter().map(|&child| rooms[child as usize]).collect();
         let weights: Vec<u32> =
             piece.processes.iter().map(|&process| self.weights[process as usize]).collect();
@@ -201,13 +211,17 @@ impl Processes<'_> {
         for (&part, position) in part_of.iter().zip(0u32..) {
             parts[part as usize].push(position);
         }
-        let graphs = piece.graph.split(&parts);
-        let pieces = children.iter().zip(graphs).zip(parts).filter(|(_, part)| !part.is_empty());
-        let process = |position: u32| piece.processes[position as usize];
+        let mut kept: Vec<&[u32]> = parts.iter().map(Vec::as_slice).collect();
+        for (kept, _) in kept.iter_mut().zip(children).filter(|(_, child)| tree.is_leaf(**child)) {
+            *kept = &[];
+        }
+        let graphs = piece.graph.split(&kept);
+        let pieces = children.iter().zip(graphs).zip(&parts).filter(|(_, part)| !part.is_empty());
+        let process = |&position: &u32| piece.processes[position as usize];
         let pieces = pieces.map(|((&vertex, graph), part)| Piece {
             vertex,
-            processes: part.into_iter().map(process).collect(),
-            graph,
+            processes: part.iter().map(process).collect(),
+            graph: Cow::Owned(graph),
         });
         Ok(pieces.collect())
     }

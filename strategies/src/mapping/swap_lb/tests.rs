@@ -3,16 +3,20 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::cost::mcf;
+use crate::Strategy as _;
+use crate::cost::{mcf, mcf_optimal, qap};
 use crate::testing::assign_on;
 use crate::{graph, topology};
 
-const COSTS: [&str; 4] = ["qap:hops", "qap:bandwidth", "qap:rtt", "mcf"];
+const COSTS: [&str; 6] = ["qap:hops", "qap:bandwidth", "qap:rtt", "mcf", "mcf:optimal", "mcf:shortest"];
 
 fn cost(cost: Cost, database: &Database, machine: &dyn Topology, places: &[u32]) -> f64 {
     match cost {
-        Cost::Qap(metric) => qap::cost(database, machine, places, metric),
+        Cost::Qap(metric) => qap::cost(database, machine, places, metric).expect("a small machine"),
         Cost::Mcf => mcf::cost(database, machine, places),
+        Cost::Optimal(ways) => {
+            mcf_optimal::solve(database, machine, places, ways).expect("a small machine").seconds
+        }
     }
 }
 
@@ -36,10 +40,12 @@ fn many_restarts_find_what_brute_force_does() {
         let of: Cost = name.parse().expect(name);
         let all = orders(6).into_iter().map(|places| cost(of, &database, &*machine, &places));
         let least = all.fold(f64::INFINITY, f64::min);
-        let spec = format!("SwapLB:cost={name},restarts=50,tries=100");
+        let restarts = if matches!(of, Cost::Optimal(_)) { 8 } else { 50 };
+        let spec = format!("SwapLB:cost={name},restarts={restarts},tries=100");
         let answer = assign_on(&spec, &database, "mesh:3x2").expect("it answers");
         let found = cost(of, &database, &*machine, &answer.pe_of);
-        assert!((found / least - 1.0).abs() < 1e-9, "{name}: {found} {least}");
+        // A linear program is solved to 1e-6.
+        assert!((found / least - 1.0).abs() < 3e-6, "{name}: {found} {least}");
     }
 }
 
@@ -56,8 +62,10 @@ proptest! {
         let machine = topology::parse(machine).expect("a machine");
         let database = graph::load(graph).expect("a graph").remap(machine.pes() as u32);
         let of: Cost = name.parse().expect("a cost");
+        let slow = matches!(of, Cost::Optimal(_));
         let grouping = Grouping { by: groups::By::Greedy, equal: false, imbalance: 0.05 };
-        let strategy = SwapLb { cost: of, restarts: 3, tries: 60, grouping };
+        let effort = Effort { restarts: 3, tries: Some(if slow { 15 } else { 60 }), start: Start::Random };
+        let strategy = SwapLb { cost: of, effort, grouping };
         let endings = strategy.endings(&database, &*machine, seed).expect("it answers");
         prop_assert_eq!(&endings, &strategy.endings(&database, &*machine, seed).expect("it answers"));
         for ending in endings {
@@ -84,10 +92,13 @@ fn the_answer_is_the_same_on_any_number_of_threads() {
 #[test]
 fn what_it_cannot_do_is_said() {
     for (spec, expected) in [
-        ("SwapLB:cost=hops", "costs are `qap:hops`, `qap:bandwidth`, `qap:rtt` or `mcf`"),
+        ("SwapLB:cost=hops", "costs are `qap:hops`, `qap:bandwidth`, `qap:rtt`, `mcf`, `mcf:optimal` or"),
         ("SwapLB:cost=qap:miles", "costs are `qap:hops`"),
+        ("SwapLB:cost=mcf:cuts", "`mcf:cuts` is a bound of what mappings cost"),
         ("SwapLB:restarts=0", "it is tried at least once"),
-        ("SwapLB:tries=0", "it is tried at least once"),
+        ("SwapLB:tries=0", "expected `auto`, or a number of tries from 1 to 1000000000"),
+        ("McfLB:tries=many", "expected `auto`, or a number of tries"),
+        ("McfLB:start=here", "the first search begins at `given` or at `random`"),
         ("McfLB:norm=0", "it is tried at least once and at most 64 times"),
     ] {
         let error = crate::registry::parse(spec, &[]).expect_err(expected).to_string();
@@ -95,5 +106,62 @@ fn what_it_cannot_do_is_said() {
     }
     let database = graph::load("ring:9000").expect("a ring").remap(9000);
     let error = assign_on("SwapLB", &database, "flat:9000").expect_err("9000 PEs").to_string();
-    assert!(error.contains("distances of at most 8192 PEs are kept, and `flat:9000` has 9000"), "{error}");
+    assert!(
+        error.contains(
+            "`flat:9000`: distances of at most 8192 PEs are kept, and the machine has 9000; use cost=mcf"
+        ),
+        "{error}"
+    );
+    let database = graph::load("random:n=256,degree=4").expect("a graph").remap(256);
+    let error = assign_on("SwapLB:cost=mcf:optimal", &database, "torus:16x16").expect_err("256 PEs");
+    assert!(
+        error.to_string().contains("more than 65536 variables (links times senders); use cost=mcf"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_answer_is_never_worse_than_what_was_given() {
+    let database = graph::load("mesh:4x3,bytes=100").expect("a mesh").remap(12);
+    let machine = topology::parse("torus:4x3").expect("a torus");
+    let given = database.placement();
+    for name in ["qap:hops", "qap:rtt", "mcf"] {
+        let of: Cost = name.parse().expect(name);
+        // No search from a random start is as good, with so few tries.
+        for seed in 0..10 {
+            let spec = format!("SwapLB:cost={name},restarts=2,tries=1");
+            let strategy = crate::registry::parse(&spec, &[]).expect("a strategy").strategy;
+            let answer = strategy.assign(&database, &*machine, seed).expect("it answers");
+            let [found, before] =
+                [&answer.pe_of, &given].map(|places| cost(of, &database, &*machine, places));
+            assert!(found <= before, "{spec}, seed {seed}: {found} {before}");
+        }
+    }
+    // The dice of seed 0 do not begin there.
+    let effort = Effort { restarts: 1, tries: Some(1), start: Start::Given };
+    let grouping = Grouping { by: groups::By::Greedy, equal: false, imbalance: 0.05 };
+    let begins = |start| {
+        let strategy = SwapLb { cost: Cost::Mcf, effort: Effort { start, ..effort }, grouping };
+        strategy
+            .endings(&database, &*machine, 0)
+            .expect("it answers")
+            .swap_remove(0)
+            .mappings()
+            .swap_remove(0)
+    };
+    assert_eq!(begins(Start::Given), given);
+    assert_ne!(begins(Start::Random), given);
+}
+
+#[test]
+fn the_best_of_batches_is_the_best_of_all() {
+    let database = graph::load("random:n=8,degree=3,bytes=1000,seed=2").expect("a graph").remap(8);
+    let machine = topology::parse("torus:8").expect("a ring");
+    let grouping = Grouping { by: groups::By::Greedy, equal: false, imbalance: 0.05 };
+    let effort = Effort { restarts: 700, tries: Some(3), start: Start::Random };
+    let strategy = SwapLb { cost: Cost::Mcf, effort, grouping };
+    let all = strategy.endings(&database, &*machine, 3).expect("it answers");
+    assert_eq!(all.len(), 700);
+    let answer = strategy.assign(&database, &*machine, 3).expect("it answers");
+    assert_eq!(answer.pe_of, Ending::best(all).places);
 }
