@@ -21,10 +21,10 @@ pub struct Command<O: clap::Args> {
     config: Config,
 }
 
-/// A time in seconds that flags can give, of at least 0.
+/// A time in seconds that flags can give. Beside longer ones microseconds and cycles would be lost in rounding.
 pub(crate) fn seconds(text: &str) -> Result<f64, &'static str> {
-    let seconds = text.parse().ok().filter(|&seconds| f64::is_finite(seconds) && seconds >= 0.0);
-    seconds.ok_or("expected seconds, a number of at least 0 such as 2e-9")
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
+    seconds.ok_or("expected seconds, a number from 0 to 1e6 such as 2e-9")
 }
 
 /// What a program exits with; displayed as lines of a name and a value each.

@@ -72,11 +72,17 @@ impl Default for Options {
     }
 }
 
+/// There are 14 computes for each cell, and both have numbers of 32 bits.
+const MOST_CELLS: i128 = 1 << 24;
+
 fn sizes(text: &str) -> Result<[i32; 3], String> {
     let sizes: Option<Vec<i32>> =
         text.split('x').map(|size| size.parse().ok().filter(|&it| it >= 3)).collect();
-    let sizes = sizes.and_then(|sizes| sizes.try_into().ok());
-    sizes.ok_or_else(|| "write three sizes of at least 3, such as 4x4x4".into())
+    let sizes = sizes.and_then(|sizes| <[i32; 3]>::try_from(sizes).ok());
+    let fits = |sizes: &[i32; 3]| sizes.iter().map(|&size| i128::from(size)).product::<i128>() <= MOST_CELLS;
+    sizes.filter(fits).ok_or_else(|| {
+        format!("write three sizes of at least 3 with at most {MOST_CELLS} cells in all, such as 4x4x4")
+    })
 }
 
 fn range(text: &str) -> Result<[u32; 2], String> {

@@ -53,7 +53,7 @@ fn what_is_refused_comes_with_a_remedy() {
     refused("stencil2d --cells 100000x100000", "too many");
     refused("stencil2d --iterations 0", "--iterations");
     refused("stencil2d --imbalance 0", "--imbalance");
-    refused("stencil2d --charge -1", "expected seconds, a number of at least 0 such as 2e-9");
+    refused("stencil2d --charge -1", "expected seconds, a number from 0 to 1e6 such as 2e-9");
     refused("kneighbor --charge nan", "write seconds");
     refused("kneighbor --elements 0", "--elements");
     refused("kneighbor --format xml", "[possible values: text, json]");

@@ -316,7 +316,7 @@ impl<T: Chare> Port<T> {
     pub(crate) fn post(&self, pe: &PeCx, to: u32, order: Order<T>) {
         if to == pe.rank {
             pe.queued.set(pe.queued.get() | self.bit);
-            pe.ordered();
+            pe.ordered(Some(self.id));
             return self.orders.borrow_mut().push_back(order);
         }
         pe.post(&self.shared.mail, Some(self.id), to, order, || format!("a message to {}", T::NAME));

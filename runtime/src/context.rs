@@ -323,7 +323,7 @@ impl PeCx {
     pub(crate) fn tell(&self, to: u32, order: PeOrder) {
         if to == self.rank {
             self.queued.set(self.queued.get() | PE_ORDERS);
-            self.ordered();
+            self.ordered(None);
             return self.orders.borrow_mut().push_back(order);
         }
         self.post(&self.node.mail, None, to, order, || "an order of the runtime".into());
@@ -428,9 +428,9 @@ impl<T: Chare> Cx<'_, T> {
     /// end of the delivery: so charge first. `main`, parked closures and reducers cannot charge.
     ///
     /// # Panics
-    /// If `seconds` is negative or not finite.
+    /// If `seconds` is negative, not a number or more than 1e15.
     pub fn charge(&self, seconds: f64) {
-        assert!(seconds.is_finite() && seconds >= 0.0, "a charge of {seconds} seconds is no time");
+        assert!((0.0..=1e15).contains(&seconds), "a charge of {seconds:?} seconds is no time of work");
         let sum = if self.pe.after.get() & after::CHARGED == 0 { 0.0 } else { self.pe.seconds.get() };
         self.pe.seconds.set(sum + seconds);
         if let Some(clock) = self.pe.ticker.simulated() {

@@ -277,7 +277,7 @@ impl<T: Chare> Elements<T> {
         let rank = slot.rank;
         if !pe.node.settings.balances() {
             let Some(msg) = resume else { return };
-            return self.port.enqueue(pe, Item { rank, slot: at as u32, msg });
+            return self.port.keep(pe, Item { rank, slot: at as u32, msg });
         }
         let extra = slot.extra();
         assert!(

@@ -149,8 +149,9 @@ impl Machine {
         let times =
             [("--delivery", self.delivery), ("--overhead", self.overhead), ("--strategy-seconds", charged)];
         for (name, seconds) in times {
-            if !(seconds.is_finite() && seconds >= 0.0) {
-                let sentence = format!("{name}: a time in seconds is a number of at least 0, as in 1e-6");
+            if !TIMES.contains(&seconds) {
+                let sentence =
+                    format!("{name}: a time in seconds is a number from 0 to {}, as in 1e-6", TIMES.end());
                 return Err(ConfigError::Flag(sentence));
             }
         }
@@ -182,6 +183,11 @@ impl Simulation {
     }
 }
 
+/// The times and the factors of speed that flags can give: with these, what is added up stays a time that can be told from
+/// the next.
+const TIMES: std::ops::RangeInclusive<f64> = 0.0..=1e6;
+const FACTORS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
+
 /// The speeds that `--speed` describes, by PE.
 fn speeds(specs: &[String], pes: usize) -> Result<Vec<Speeds>, ConfigError> {
     if specs.is_empty() {
@@ -192,7 +198,10 @@ fn speeds(specs: &[String], pes: usize) -> Result<Vec<Speeds>, ConfigError> {
         let Some((first, last, from, speed)) = speed(spec, pes) else {
             return Err(ConfigError::Flag(format!(
                 "--speed {spec}: write PES=FACTOR or PES@SECONDS=FACTOR with PES a number, a range or `all` below \
-                 {pes} and a factor above 0, as in 3=0.5, 0-3@1.5=2 or all=0.9"
+                 {pes}, seconds from 0 to {} and a factor from {} to {}, as in 3=0.5, 0-3@1.5=2 or all=0.9",
+                TIMES.end(),
+                FACTORS.start(),
+                FACTORS.end()
             )));
         };
         for changes in &mut changes[first..=last] {
@@ -217,8 +226,8 @@ fn speed(spec: &str, pes: usize) -> Option<(usize, usize, f64, f64)> {
         None => (who.parse().ok()?, who.parse().ok()?),
     };
     let (from, factor): (f64, f64) = (from.parse().ok()?, factor.parse().ok()?);
-    let sane = first <= last && last < pes && from.is_finite() && from >= 0.0;
-    (sane && factor.is_finite() && factor > 0.0).then_some((first, last, from, factor))
+    let sane = first <= last && last < pes && TIMES.contains(&from) && FACTORS.contains(&factor);
+    sane.then_some((first, last, from, factor))
 }
 
 #[cfg(test)]

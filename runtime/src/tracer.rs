@@ -59,8 +59,10 @@ struct Current {
     cause: Option<u32>,
     /// What the element does that executes, and since when.
     element: Option<(u32, f64)>,
-    /// Whether that had waited for its element, which this PE placed.
-    waited: bool,
+    /// What the PE itself did and left what it takes in its own queue: which of its own executions that was.
+    left_by: Option<usize>,
+    /// Whether what it takes is of an expedited array.
+    expedited: bool,
     /// The message that had been kept and is delivered now, in place of the one it takes.
     released: Option<Option<u32>>,
     steps: Vec<Step>,
@@ -73,26 +75,29 @@ struct Current {
     has_begun: bool,
     /// Messages that were recorded and are still to be put in a queue or a packet.
     recorded: VecDeque<u32>,
-    /// Executions here since the PE itself did something, and that.
+    /// Executions here since the PE itself did something, and all that it did itself.
     since: Vec<u32>,
-    last_own: Option<u32>,
-    /// Own queues by array: how many messages left the port, and the numbers of those that have one, by
-    /// their position among all that were ever queued.
+    own_executions: Vec<u32>,
+    /// Own queues by array: how many messages left the port, and what is known of the others, by their position
+    /// among all that were ever queued.
     queues: FxHashMap<u16, Queue>,
+    /// By array, or of the run: which of its own executions left the orders that it gave itself.
+    orders: FxHashMap<Option<u16>, VecDeque<usize>>,
 }
 
 #[derive(Default)]
 struct Queue {
     left_port: u64,
     taken: u64,
-    numbered: VecDeque<Queued>,
+    known: VecDeque<Queued>,
 }
 
 struct Queued {
     position: u64,
-    number: u32,
-    /// Whether it was sent before, and waited for its element.
-    waited: bool,
+    /// What the message is in the trace; none of what the runtime itself left.
+    number: Option<u32>,
+    /// What left it: the PE itself, in that of its executions; none if a message was sent.
+    left_by: Option<usize>,
 }
 
 impl Log {
@@ -149,10 +154,23 @@ impl Current {
     /// The element that executes does something, or the PE itself.
     fn does(&mut self, step: Step) {
         let steps = if self.element.is_some() { &mut self.steps } else { &mut self.own };
-        match (steps.last_mut(), step) {
-            (Some(Step::Work(before)), Step::Work(seconds)) => *before += seconds,
-            _ => steps.push(step),
-        }
+        // Work is not added up: sums in another order differ in their last digits, and who is first with them.
+        steps.push(step);
+    }
+}
+
+impl Current {
+    /// The PE itself leaves something in its own queue: which of its own executions that is in.
+    fn leaves(&mut self) -> usize {
+        self.needed = true;
+        self.own_executions.len()
+    }
+
+    /// Something is put in the own queue of an array, where `waiting` have not left the port.
+    fn queue(&mut self, array: u16, waiting: usize, number: Option<u32>, left_by: Option<usize>) {
+        let queue = self.queues.entry(array).or_default();
+        let position = queue.left_port + waiting as u64;
+        queue.known.push_back(Queued { position, number, left_by });
     }
 }
 
@@ -163,8 +181,13 @@ impl Tracer {
     /// A turn begins at `seconds`.
     pub(crate) fn begins_turn(&self, seconds: f64) {
         let mut now = self.now.borrow_mut();
-        (now.begin_seconds, now.cause, now.waited) = (seconds, None, false);
+        (now.begin_seconds, now.cause, now.left_by, now.expedited) = (seconds, None, None, false);
         (now.executed, now.needed, now.has_begun) = (false, false, false);
+    }
+
+    /// What the PE takes is of an expedited array.
+    pub(crate) fn takes_expedited(&self) {
+        self.now.borrow_mut().expedited = true;
     }
 
     /// The PE takes a packet, with the message of that number.
@@ -172,9 +195,18 @@ impl Tracer {
         self.now.borrow_mut().cause = Some(number);
     }
 
-    /// The PE ordered itself something, to be done in a later turn.
-    pub(crate) fn orders(&self) {
-        self.now.borrow_mut().needed = true;
+    /// The PE ordered itself something about an array or the run, to be done in a later turn.
+    pub(crate) fn orders(&self, array: Option<u16>) {
+        let mut now = self.now.borrow_mut();
+        let left_by = now.leaves();
+        now.orders.entry(array).or_default().push_back(left_by);
+    }
+
+    /// The PE does the next of what it ordered itself.
+    pub(crate) fn obeys(&self, array: Option<u16>) {
+        let mut now = self.now.borrow_mut();
+        let left_by = now.orders.get_mut(&array).and_then(VecDeque::pop_front);
+        (now.cause, now.left_by) = (None, left_by);
     }
 
     /// An element executes from `seconds` on.
@@ -196,12 +228,9 @@ impl Tracer {
         let mut now = self.now.borrow_mut();
         let Some((object, begin_seconds)) = now.element.take() else { return };
         let cause = now.released.take().unwrap_or(now.cause);
-        // What has no message was left behind by what the PE itself did last, and so was one that waited.
-        let left_behind = cause.is_none() || now.waited;
-        let after = if left_behind { now.last_own.into_iter().collect() } else { Vec::new() };
         let steps = std::mem::take(&mut now.steps);
         now.executed = true;
-        self.add(&mut now, object, begin_seconds, cause, after, steps);
+        self.add(&mut now, object, begin_seconds, cause, Vec::new(), steps);
     }
 
     /// A message for an element came up for delivery and is kept.
@@ -222,12 +251,8 @@ impl Tracer {
         let number = self.unkept(Kept::Early, array, rank, 0);
         let mut now = self.now.borrow_mut();
         // It waits for what placed the element.
-        now.needed = true;
-        if let Some(number) = number {
-            let queue = now.queues.entry(array).or_default();
-            let position = queue.left_port + waiting as u64;
-            queue.numbered.push_back(Queued { position, number, waited: true });
-        }
+        let left_by = Some(now.leaves());
+        now.queue(array, waiting, number, left_by);
     }
 
     /// What is kept for an element is sent anew, by the runtime.
@@ -254,9 +279,23 @@ impl Tracer {
         steps: Vec<Step>,
     ) {
         let same_turn = std::mem::replace(&mut now.has_begun, true);
+        let left_by = now.left_by.and_then(|left_by| now.own_executions.get(left_by)).copied();
+        let left_by = left_by.filter(|left_by| !after.contains(left_by));
+        let expedited = now.expedited;
         let executions = &mut self.log.trace.borrow_mut().executions;
         now.since.push(executions.len() as u32);
-        executions.push(Execution { object, pe: self.pe, begin_seconds, same_turn, cause, after, steps });
+        let pe = self.pe;
+        executions.push(Execution {
+            object,
+            pe,
+            begin_seconds,
+            same_turn,
+            expedited,
+            cause,
+            left_by,
+            after,
+            steps,
+        });
     }
 
     /// Work was done, by the element that executes or by the runtime.
@@ -279,15 +318,15 @@ impl Tracer {
     /// port: one that was recorded, or one of the runtime.
     pub(crate) fn queues(&self, array: u16, waiting: usize) {
         let mut now = self.now.borrow_mut();
-        match now.recorded.pop_front() {
+        let number = now.recorded.pop_front();
+        let left_by = match number {
             Some(number) => {
                 now.does(Step::Send(number));
-                let queue = now.queues.entry(array).or_default();
-                let position = queue.left_port + waiting as u64;
-                queue.numbered.push_back(Queued { position, number, waited: false });
+                None
             }
-            None => now.needed = true,
-        }
+            None => Some(now.leaves()),
+        };
+        now.queue(array, waiting, number, left_by);
     }
 
     /// So many messages leave the port of an array, to be taken one after the other.
@@ -301,10 +340,10 @@ impl Tracer {
         let queue = now.queues.entry(array).or_default();
         let position = queue.taken;
         queue.taken += 1;
-        let is_next = queue.numbered.front().is_some_and(|queued| queued.position == position);
-        let queued = if is_next { queue.numbered.pop_front() } else { None };
-        now.cause = queued.as_ref().map(|queued| queued.number);
-        now.waited = queued.is_some_and(|queued| queued.waited);
+        let is_next = queue.known.front().is_some_and(|queued| queued.position == position);
+        let queued = if is_next { queue.known.pop_front() } else { None };
+        now.cause = queued.as_ref().and_then(|queued| queued.number);
+        now.left_by = queued.and_then(|queued| queued.left_by);
     }
 
     /// A packet leaves for another PE, with a message that was recorded or one of the runtime; returns its
@@ -342,13 +381,28 @@ impl Tracer {
         let (begin_seconds, cause) = (now.begin_seconds, now.cause);
         let object = FIRST_PE + self.pe;
         self.add(now, object, begin_seconds, cause, after, steps);
-        now.last_own = now.since.pop();
+        now.needed = false;
+        let own = now.since.pop();
+        now.own_executions.extend(own);
+    }
+
+    /// What the PE does when nothing moves any more anywhere, at `seconds`: it waits for `all`. Returns its number.
+    pub(crate) fn finds_quiet(&self, seconds: f64, all: &[u32]) -> Option<u32> {
+        self.begins_turn(seconds);
+        self.add_own(&mut self.now.borrow_mut(), all);
+        self.last()
+    }
+
+    /// What was executed here and what nothing here waits for yet.
+    pub(crate) fn unawaited(&self) -> Vec<u32> {
+        let now = self.now.borrow();
+        now.since.iter().chain(now.own_executions.last()).copied().collect()
     }
 
     /// What was executed here last.
     pub(crate) fn last(&self) -> Option<u32> {
         let now = self.now.borrow();
-        now.since.last().copied().or(now.last_own)
+        now.since.last().or(now.own_executions.last()).copied()
     }
 }
 
@@ -396,9 +450,16 @@ impl PeCx {
     }
 
     /// This PE ordered itself something.
-    pub(crate) fn ordered(&self) {
+    pub(crate) fn ordered(&self, array: Option<u16>) {
         if let Some(tracer) = self.tracer() {
-            tracer.orders();
+            tracer.orders(array);
+        }
+    }
+
+    /// This PE does the next of what it ordered itself.
+    pub(crate) fn obeys_itself(&self, array: Option<u16>) {
+        if let Some(tracer) = self.tracer() {
+            tracer.obeys(array);
         }
     }
 }

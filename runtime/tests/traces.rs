@@ -54,6 +54,99 @@ fn a_trace_replayed_where_it_was_recorded_takes_as_long() {
     }
 }
 
+/// What a PE has for itself it takes array by array in a run and in the order in which it was left in a replay, so a few
+/// runs are not the same again.
+#[test]
+fn replays_of_all_kinds_of_runs_take_as_long_and_nearly_all_to_the_last_digits() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("some.trace");
+    let networks = [
+        "ideal:latency=0,hop=0",
+        "ideal:latency=1e-5,bandwidth=1e6",
+        "flow:bandwidth=1e6,latency=1e-6",
+        "packet:size=64,routing=adaptive",
+        "wormhole:flit=16,cycle=1e-6",
+    ];
+    let mut exact = 0;
+    for seed in 0..60 {
+        let draw = |of: usize, nth: usize| (seed as usize * 7919 + nth * 104_729) / 61 % of;
+        let network = networks[draw(networks.len(), 1)];
+        let machine = Machine {
+            record: Some(path.clone()),
+            delivery: [1e-8, 0.0, 1e-6][draw(3, 2)],
+            overhead: [0.0, 1e-7][draw(2, 3)],
+            speed: [vec![], vec!["all@1e-4=0.25".into()], vec!["1@2e-5=3".into()]][draw(3, 4)].clone(),
+            ..machine(network)
+        };
+        let config = Config {
+            machine,
+            seed,
+            initial: ["blocks", "roundrobin", "random"][draw(3, 5)].into(),
+            balancer: [vec![], vec!["RotateLB".into()], vec!["GreedyLB".into()]][draw(3, 6)].clone(),
+            ..Config::on_machine("torus:4x2", network)
+        };
+        let report = if seed % 2 == 0 { workers(config).machine } else { links(config, 24).machine };
+        let report = report.expect("a machine");
+        let trace = Trace::read(&path).expect("a trace");
+        let replay = replayed(&trace, "torus:4x2", network, None);
+        let off = (replay.seconds / report.seconds - 1.0).abs();
+        assert!(off < 0.03, "seed {seed} on {network}: {off}");
+        assert_eq!(replay.messages, report.messages, "seed {seed} on {network}");
+        exact += usize::from(off < 1e-9);
+    }
+    assert!(exact >= 54, "{exact} of 60");
+}
+
+/// Works, and once nothing moves works again.
+#[derive(Serialize, Deserialize)]
+struct Twice {
+    done: Exit<()>,
+}
+
+#[chare(index = [i32; 1])]
+impl Twice {
+    #[entry]
+    fn first(&mut self, cx: &Cx<Self>) {
+        cx.charge(1.0);
+        if cx.index() == [0] {
+            cx.peers().at_quiescence().second();
+        }
+    }
+
+    #[entry]
+    fn second(&mut self, cx: &Cx<Self>) {
+        cx.charge(1.0);
+        cx.peers().contribute().over(());
+    }
+
+    #[entry(reduce = equipoise::reduce::nothing)]
+    fn over(&mut self, cx: &Cx<Self>, _all: ()) {
+        self.done.exit(cx, ());
+    }
+}
+
+#[test]
+fn what_waits_for_quiescence_waits_for_it_on_another_placement_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("some.trace");
+    let network = "ideal:latency=1e-6";
+    let machine = Machine { record: Some(path.clone()), ..machine(network) };
+    let config = Config { machine, initial: "roundrobin".into(), ..Config::on_machine("mesh:4", network) };
+    let report = equipoise::run(config, |pe, done| {
+        let twice = pe.array([8], |_| Twice { done });
+        pe.main(move |pe| twice.all(pe).first());
+    });
+    let took = report.machine.expect("a machine").seconds;
+    assert!((4.0..4.1).contains(&took), "{took}");
+    let trace = Trace::read(&path).expect("a trace");
+    about(replayed(&trace, "mesh:4", network, None).seconds, took);
+    // PE 0 works 5 times before anybody works again, then 5 times more.
+    let uneven: Vec<u32> =
+        (0..8).map(|object| u32::from(object > 4) * object).map(|pe| pe.saturating_sub(4)).collect();
+    let elsewhere = replayed(&trace, "mesh:4", network, Some(&uneven)).seconds;
+    assert!((10.0..10.1).contains(&elsewhere), "{elsewhere}");
+}
+
 #[test]
 fn a_faster_network_shortens_a_trace_and_one_pe_does_everything_itself() {
     let folder = tempfile::tempdir().expect("a folder");

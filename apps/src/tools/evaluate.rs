@@ -7,7 +7,7 @@ use equipoise_strategies::cost::named::{self, Amount, Named, Placed};
 use equipoise_strategies::table::count;
 use serde::Serialize;
 
-use super::program::Tasks;
+use super::program::{ModelArgs, Tasks};
 use super::{input, metrics, output};
 use crate::Format;
 
@@ -24,6 +24,9 @@ pub struct Args {
     /// ring:n=16, or a file in the language of the greedy mapper (.tcg); `help` lists all kinds
     #[arg(long, value_name = "SPEC|FILE", value_parser = input::program(), conflicts_with = "step")]
     program: Option<String>,
+
+    #[command(flatten)]
+    assumed: ModelArgs,
 
     /// The machine, as in torus:4x4x4; `help` lists all kinds
     #[arg(long, value_name = "SPEC", value_parser = input::machine())]
@@ -49,7 +52,8 @@ pub struct Args {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let machine = &*self.topology.clone()?;
-        let tasks = Tasks::of(self.graph.as_deref(), self.program.as_deref(), self.step, machine)?;
+        let tasks =
+            Tasks::of(self.graph.as_deref(), self.program.as_deref(), self.step, machine, self.assumed)?;
         let database = &tasks.database;
         let mapping = input::mapping(&self.mapping, database)?;
         let placed = output::watched("following every message", || tasks.placed(database, machine, &mapping));

@@ -31,6 +31,11 @@ pub(super) fn graph() -> impl TypedValueParser<Value = String> {
     OrHelp { parser: StringValueParser::new(), help: graph::help }
 }
 
+/// Whether a file of that name holds a program.
+pub(super) fn is_program(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tcg"))
+}
+
 /// The parser of a program; it is loaded later, because its file may be broken.
 pub(super) fn program() -> impl TypedValueParser<Value = String> {
     OrHelp { parser: StringValueParser::new(), help: program::help }

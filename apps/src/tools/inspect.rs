@@ -1,4 +1,6 @@
-//! `equipoise inspect`: what is in a database or a task graph.
+//! `equipoise inspect`: what is in a database, a task graph or a program.
+
+use std::path::Path;
 
 use equipoise_strategies::Database;
 use equipoise_strategies::cost::Metrics;
@@ -8,14 +10,14 @@ use equipoise_strategies::table::{aligned, bytes, pairs, percent, seconds};
 use equipoise_strategies::topology::Flat;
 use serde::Serialize;
 
-use super::{input, output};
+use super::{input, model, output};
 use crate::Format;
 
 /// What is looked at.
 #[derive(clap::Args)]
 pub struct Args {
     /// A database (ours, in binary or JSON, or Charm++ dumps), a task graph's file, or its spec; `help`
-    /// lists all kinds
+    /// lists all kinds. Or a program (.tcg): what the greedy mapper knows of its processes, channels and phases
     #[arg(value_name = "DATABASE|GRAPH", value_parser = input::graph())]
     what: String,
 
@@ -23,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "S")]
     step: Option<u64>,
 
-    /// How many of the heaviest objects and edges are listed
+    /// How many of the heaviest objects and edges, or processes and channels, are listed
     #[arg(long, value_name = "N", default_value_t = 5)]
     heaviest: usize,
 
@@ -117,6 +119,9 @@ struct HeavyEdge {
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
+        if input::is_program(Path::new(&self.what)) {
+            return model::show(&self.what, self.heaviest, self.format);
+        }
         let dump = input::steps(&self.what, self.step)?;
         let steps = output::watched("counting", || {
             dump.steps.iter().map(|database| Step::of(database, self.heaviest)).collect::<anyhow::Result<_>>()

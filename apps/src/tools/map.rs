@@ -13,7 +13,7 @@ use equipoise_strategies::table::{count, seconds};
 use equipoise_strategies::{Assignment, Database, Topology};
 use serde::Serialize;
 
-use super::program::{Tasks, Times};
+use super::program::{ModelArgs, Tasks, Times};
 use super::{input, metrics, output};
 use crate::Format;
 
@@ -30,6 +30,9 @@ pub struct Args {
     /// ring:n=16, or a file in the language of the greedy mapper (.tcg); `help` lists all kinds
     #[arg(long, value_name = "SPEC|FILE", value_parser = input::program(), conflicts_with = "step")]
     program: Option<String>,
+
+    #[command(flatten)]
+    assumed: ModelArgs,
 
     /// The step of a database with several [default: the first]
     #[arg(long, value_name = "S")]
@@ -95,7 +98,8 @@ struct Document<'a> {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let machine = &*self.topology.clone()?;
-        let tasks = Tasks::of(self.graph.as_deref(), self.program.as_deref(), self.step, machine)?;
+        let tasks =
+            Tasks::of(self.graph.as_deref(), self.program.as_deref(), self.step, machine, self.assumed)?;
         let balancer = match &self.balancer {
             Some(choice) => choice.clone(),
             None => registry::parse(if tasks.program.is_some() { "ContentionLB" } else { "PoiseLB" }, &[])?,

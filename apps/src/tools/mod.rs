@@ -28,6 +28,7 @@ mod inspect;
 mod launcher;
 mod map;
 mod metrics;
+mod model;
 mod output;
 mod program;
 mod replay;

@@ -11,6 +11,47 @@ use serde::Serialize;
 
 use super::{input, output, usage};
 
+/// What sends and receives of a program cost.
+#[derive(clap::Args, Clone, Copy)]
+pub(super) struct CostArgs {
+    /// Of --program: cycles that a send keeps its process busy
+    #[arg(long, value_name = "CYCLES", default_value_t = Costs::default().send_cycles, conflicts_with = "graph",
+          value_parser = clap::value_parser!(u32).range(..=MAX_COST))]
+    send_cycles: u32,
+
+    /// Of --program: cycles that a receive keeps its process busy, once the message is there
+    #[arg(long, value_name = "CYCLES", default_value_t = Costs::default().receive_cycles, conflicts_with = "graph",
+          value_parser = clap::value_parser!(u32).range(..=MAX_COST))]
+    receive_cycles: u32,
+}
+
+/// The most cycles of a send or a receive.
+const MAX_COST: i64 = 1 << 20;
+
+impl CostArgs {
+    pub(super) fn costs(self) -> Costs {
+        Costs { send_cycles: self.send_cycles, receive_cycles: self.receive_cycles }
+    }
+}
+
+/// How a program is modelled.
+#[derive(clap::Args, Clone, Copy)]
+pub(super) struct ModelArgs {
+    #[command(flatten)]
+    costs: CostArgs,
+
+    /// Of --program: the part of their latency from which on messages share a communication phase
+    #[arg(long, value_name = "PART", default_value_t = OVERLAP, conflicts_with = "graph", value_parser = overlap,
+          allow_negative_numbers = true)]
+    overlap: f64,
+}
+
+/// A part of the latency of messages.
+fn overlap(text: &str) -> Result<f64, &'static str> {
+    let part = text.parse().ok().filter(|part| (0.0..=1.0).contains(part));
+    part.ok_or("expected a number from 0 to 1")
+}
+
 /// A task graph or a program, on the PEs of a machine.
 pub(super) struct Tasks {
     /// What it is called, for a person.
@@ -19,6 +60,7 @@ pub(super) struct Tasks {
     pub(super) database: Database,
     /// The program and its model, if it is one.
     pub(super) program: Option<(Program, Model)>,
+    costs: Costs,
 }
 
 impl Tasks {
@@ -28,20 +70,22 @@ impl Tasks {
         program: Option<&str>,
         step: Option<u64>,
         machine: &dyn Topology,
+        assumed: ModelArgs,
     ) -> anyhow::Result<Tasks> {
+        let costs = assumed.costs.costs();
         match (program, graph) {
             (Some(spec), _) => {
                 let program = program::load(spec)?;
                 let model = output::watched("running it with nothing in its way", || {
-                    Model::of(&program, Costs::default(), OVERLAP)
+                    Model::of(&program, costs, assumed.overlap)
                 })?;
                 // No machine has more PEs than fit.
                 let database = model.database(machine.pes() as u32);
-                Ok(Tasks { name: spec.into(), database, program: Some((program, model)) })
+                Ok(Tasks { name: spec.into(), database, program: Some((program, model)), costs })
             }
             (None, Some(graph)) => {
                 let database = input::graph_on(graph, step, machine)?;
-                Ok(Tasks { name: graph.into(), database, program: None })
+                Ok(Tasks { name: graph.into(), database, program: None, costs })
             }
             (None, None) => Err(usage("give --graph or --program".into())),
         }
@@ -63,7 +107,7 @@ impl Tasks {
         let Some((program, model)) = &self.program else { return Ok(None) };
         let estimated = Estimate::of(model, &**machine, &Speeds::default(), pe_of);
         let run = output::watched("simulating it flit by flit", || {
-            program::execute_on(program, machine, pe_of, Costs::default())
+            program::execute_on(program, machine, pe_of, self.costs)
         });
         match run {
             Ok(run) => {

@@ -22,6 +22,7 @@ mod balanced;
 mod chart;
 mod figure;
 mod greedy;
+mod greedy_many;
 mod greedy_tables;
 mod hiertopomap;
 mod hiertopomap_cases;
@@ -74,6 +75,8 @@ const ALL: &[Figure] = &[
     treematch_runs::TREEMATCH_10,
     greedy::GREEDY_3,
     greedy::GREEDY_7,
+    greedy_many::GREEDY_MANY,
+    greedy_many::GREEDY_USAGE,
     greedy_tables::GREEDY_TABLE1,
     greedy_tables::GREEDY_TABLE2,
     greedy_tables::GREEDY_TABLE3,

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use equipoise_strategies::network::exchange::{Exchange, Traffic};
 use equipoise_strategies::network::{self, Network, batch};
-use equipoise_strategies::program::{self, Costs, Delivery};
+use equipoise_strategies::program::{self, Delivery};
 use equipoise_strategies::table::{count, pairs, seconds};
 use equipoise_strategies::trace::{Trace, replay};
 use equipoise_strategies::{Database, Topology, topology};
 use serde::Serialize;
 
 use super::input::Chosen;
+use super::program::CostArgs;
 use super::{input, output, usage};
 use crate::Format;
 
@@ -29,17 +30,20 @@ pub struct Args {
 
     /// Messages that are all sent at once, instead of a task graph: lines src,dst,bytes[,messages] with PEs as
     /// ends
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["send_cycles", "receive_cycles"])]
     messages: Option<PathBuf>,
 
     /// What a run recorded with --record FILE: the same executions and messages, timed anew
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["send_cycles", "receive_cycles"])]
     events: Option<PathBuf>,
 
     /// A program of processes that compute, send and receive: a generator such as ring:n=16, or a file (.tcg);
     /// `help` lists all kinds. A flit is a byte, a cycle that of wormhole, or a nanosecond
     #[arg(long, value_name = "SPEC|FILE", value_parser = input::program(), conflicts_with_all = ["step", "iterations", "compute"])]
     program: Option<String>,
+
+    #[command(flatten)]
+    costs: CostArgs,
 
     /// The machine, as in torus:4x4x4; `help` lists all kinds [default for --events: where they were
     /// recorded]
@@ -81,6 +85,9 @@ pub struct Args {
 struct Document {
     seconds: f64,
     seconds_per_iteration: f64,
+    /// Of task graphs: once iterations repeat themselves the rest is not simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    simulated_iterations: Option<u64>,
     mean_message_latency_seconds: f64,
     /// The bytes that an iteration sends over the busiest link, over its bandwidth.
     max_link_seconds: f64,
@@ -95,15 +102,13 @@ impl Document {
         Document {
             seconds,
             seconds_per_iteration: seconds,
+            simulated_iterations: None,
             mean_message_latency_seconds,
             max_link_seconds: network.wires().busiest().map_or(0.0, |busiest| busiest.1),
             cycles: network.cycle_seconds().map(|cycle| (seconds / cycle).round() as u64),
         }
     }
 }
-
-/// Microseconds and cycles can be told apart up to this time.
-const MOST_COMPUTE_SECONDS: f64 = 1e6;
 
 /// A machine and a network on its links.
 struct Place {
@@ -139,25 +144,23 @@ impl Args {
         };
         let text = || {
             let heading = format!("{what} on {}, {}\n\n", place.topology.spec(), place.spec);
-            heading + &lines(&document, &*place.network, self.graph.is_some())
+            heading + &lines(&document, &*place.network, self.iterations)
         };
         output::show(self.format, text, &document)
     }
 
     /// The tasks of a graph exchange their messages; what that was, in words and numbers.
     fn exchange(&self, graph: &str, mut place: Place) -> anyhow::Result<(Place, String, Document)> {
-        if self.compute > MOST_COMPUTE_SECONDS {
-            return Err(usage(format!(
-                "--compute {}: beside so long a time messages are lost in rounding; give {MOST_COMPUTE_SECONDS} s or less",
-                self.compute
-            )));
-        }
         let database = input::graph_on(graph, self.step, &*place.topology)?;
         let placement = self.placement(graph, &database, &*place.topology)?;
         let is_directed = Path::new(graph).extension().is_some_and(|e| e.eq_ignore_ascii_case("csv"));
         let traffic = if is_directed { Traffic::directed } else { Traffic::undirected }(&database);
-        let exchange =
-            Exchange { iterations: self.iterations, compute_seconds: self.compute, ..Exchange::default() };
+        let exchange = Exchange {
+            iterations: self.iterations,
+            compute_seconds: self.compute,
+            extrapolates: true,
+            ..Exchange::default()
+        };
         let iterations = count(self.iterations, "iteration");
         let what = format!("{iterations} of {graph}");
         let told = output::watched(&what, || exchange.run(&traffic, &placement, &mut *place.network));
@@ -165,6 +168,7 @@ impl Args {
         let what = format!("{what}: {tasks}, {}", count(told.messages, "message"));
         let document = Document {
             seconds_per_iteration: told.seconds_per_iteration,
+            simulated_iterations: Some(told.simulated_iterations),
             max_link_seconds: told.max_link_seconds,
             ..Document::once(told.seconds, told.mean_message_latency_seconds, &*place.network)
         };
@@ -188,7 +192,7 @@ impl Args {
             }
         };
         let what = format!("{spec}: {}", count(program.steps(), "instruction"));
-        let run = || program::execute(&program, &mut *place.network, &placement, Costs::default());
+        let run = || program::execute(&program, &mut *place.network, &placement, self.costs.costs());
         let told = output::watched(&what, run);
         let cycle_seconds = place.network.cycle_seconds().unwrap_or(1e-9);
         let took = |it: &Delivery| (it.arrived_cycle - it.sent_cycle) as f64;
@@ -274,10 +278,14 @@ fn batch(path: &Path, mut place: Place) -> anyhow::Result<(Place, String, Docume
 }
 
 /// The numbers for a person.
-fn lines(document: &Document, network: &dyn Network, has_iterations: bool) -> String {
+fn lines(document: &Document, network: &dyn Network, iterations: u64) -> String {
     let mut lines = vec![("time", seconds(document.seconds))];
+    let has_iterations = document.simulated_iterations.is_some();
     if has_iterations {
         lines.push(("per iteration", seconds(document.seconds_per_iteration)));
+    }
+    if let Some(simulated) = document.simulated_iterations.filter(|&simulated| simulated < iterations) {
+        lines.push(("simulated", format!("{}; the others repeat them", count(simulated, "iteration"))));
     }
     lines.push(("message latency", format!("{} on average", seconds(document.mean_message_latency_seconds))));
     if let Some((link, _)) = network.wires().busiest() {

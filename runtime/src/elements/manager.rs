@@ -119,7 +119,7 @@ impl<T: Chare> Manager for Elements<T> {
             if slot.syncs <= round + 1
                 && let Some(msg) = slot.extra.as_mut().and_then(|extra| extra.resume.take())
             {
-                self.port.enqueue(pe, Item { rank: slot.rank, slot: at as u32, msg });
+                self.port.keep(pe, Item { rank: slot.rank, slot: at as u32, msg });
             }
         }
     }

@@ -157,7 +157,7 @@ impl<T: Chare> Elements<T> {
         if slot.syncs <= pe.steps.resumed.get()
             && let Some(msg) = slot.extra.as_mut().and_then(|extra| extra.resume.take())
         {
-            self.port.enqueue(pe, Item { rank, slot: at as u32, msg });
+            self.port.keep(pe, Item { rank, slot: at as u32, msg });
         }
         let catches_up = slot.extra.as_ref().is_some_and(|extra| !extra.missed.is_empty());
         if T::GUARDED {

@@ -15,6 +15,7 @@ impl<T: Chare> Elements<T> {
         }
         let mut orders = self.port.orders.take();
         for order in orders.drain(..) {
+            pe.obeys_itself(Some(self.port.id));
             self.order(pe, order);
         }
         // Keeps the room of the queue, unless orders were given meanwhile.

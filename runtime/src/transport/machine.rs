@@ -128,7 +128,6 @@ pub(super) fn schedule(
             speeds: simulation.speeds.clone(),
             exit: scheduler.exit,
             arrays: scheduler.pes[0].pe.infos.iter().map(|info| info.name.to_owned()).collect(),
-            expedited: expedited(&scheduler.pes[0].pe),
             ..Trace::default()
         })
     });
@@ -268,6 +267,9 @@ impl Scheduler<'_> {
         let own = [pe.queued.get() & pe.expedited, pe.queued.get() & !pe.expedited];
         let others = [0, 1].map(|class: usize| !place.inboxes[class].is_empty());
         let Some(next) = place.turns.next(own.map(|queued| queued != 0), others) else { return };
+        if let Some(tracer) = pe.tracer().filter(|_| next.class == 0) {
+            tracer.takes_expedited();
+        }
         if next.is_own {
             run_one(pe, managers, own[next.class], &mut place.bit);
         } else if let Some(number) = place.inboxes[next.class].pop_front() {
@@ -291,8 +293,10 @@ impl Scheduler<'_> {
             return false;
         };
         let now = self.latest();
-        let last = |built: &Built| built.pe.tracer().and_then(|tracer| tracer.last());
-        let quiet: Vec<u32> = self.pes.iter().filter_map(last).collect();
+        let unawaited = |built: &Built| built.pe.tracer().map(|tracer| tracer.unawaited());
+        let all: Vec<u32> = self.pes.iter().filter_map(unawaited).flatten().collect();
+        let quiet: Vec<u32> =
+            self.pes[0].pe.tracer().and_then(|it| it.finds_quiet(now, &all)).into_iter().collect();
         for at in 0..self.pes.len() {
             self.quiet.clone_from(&quiet);
             self.turn(at, now, Turn::FoundQuiet(round));
@@ -331,11 +335,6 @@ impl Scheduler<'_> {
             busiest_link: wires.busiest().map(|(link, seconds)| (wires.machine().link(link).name, seconds)),
         }
     }
-}
-
-/// The numbers of the expedited arrays.
-fn expedited(pe: &PeCx) -> Vec<u32> {
-    (0..).zip(&pe.infos).filter(|(_, info)| info.expedited).map(|(array, _)| array).collect()
 }
 
 /// Books what the runtime takes.

@@ -17,6 +17,7 @@ pub(super) fn run_queued(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u
         for _ in 0..count {
             let order = pe.orders.borrow_mut().pop_front();
             let Some(order) = order else { break };
+            pe.obeys_itself(None);
             pe.obey(order, managers);
         }
     }

@@ -22,16 +22,22 @@
 //! are a ring of successors, and two rings become one by an exchange of successors.
 //!
 //! All numbers are whole ticks; the delay of each channel is rounded down to one by itself. So F of a placement does
-//! not depend on how it came about.
+//! not depend on how it came about. Models are made so that they fit ([`Model::of`]), and a hop counts as often as there
+//! are hops up to a million.
 
 use crate::Topology;
 use crate::program::Model;
 
 mod machine;
+mod users;
 
 pub use machine::Speeds;
+use users::Users;
 
-/// No place, no link's user, no successor.
+/// The farthest that counts: hops times messages then remain far below what ticks hold.
+const MAX_HOPS: u32 = 1 << 20;
+
+/// No place.
 const NONE: u32 = u32::MAX;
 
 /// F of a partial placement that grows and shrinks.
@@ -48,7 +54,7 @@ pub struct Estimate<'a> {
     phase_of: Vec<u32>,
     channel_of: Vec<u32>,
     /// By phase and link: a use whose way crosses it.
-    user: Vec<u32>,
+    users: Users,
     parent: Vec<u32>,
     next: Vec<u32>,
     /// Of roots: how many uses the class has, and the ticks of their lengths.
@@ -60,7 +66,7 @@ pub struct Estimate<'a> {
     without_contention: Vec<i64>,
     with_contention: Vec<i64>,
     sum: i64,
-    /// How many tasks each PE has, and how many PEs have some.
+    /// How many tasks each PE has, and how many PEs have some; ends of edges that are PEs themselves do not count.
     tasks_on: Vec<u32>,
     occupied: usize,
     placed: usize,
@@ -75,8 +81,8 @@ enum Change {
     Place { task: u32 },
     /// Ticks were added to a PE, without and with contention.
     Add { pe: u32, base: i64, all: i64 },
-    /// A link got its user.
-    User { at: u32 },
+    /// A link got its user in a phase.
+    User { phase: u32, link: u32 },
     /// The class of `child` joined that of `parent`, by an exchange of the successors of these two.
     Join { child: u32, parent: u32 },
     /// The delay of a use was another.
@@ -128,7 +134,7 @@ impl<'a> Estimate<'a> {
             first_use,
             phase_of,
             channel_of,
-            user: vec![NONE; model.phases.len() * topology.links()],
+            users: Users::new(model.phases.len(), topology.links()),
             parent: (0..uses as u32).collect(),
             next: (0..uses as u32).collect(),
             size: vec![1; uses],
@@ -144,11 +150,8 @@ impl<'a> Estimate<'a> {
             touched: Vec::new(),
             route: Vec::new(),
         };
-        for (task, it) in model.tasks.iter().enumerate() {
-            if let Some(pe) = it.stays_on {
-                estimate.put(task, pe);
-            }
-        }
+        let staying = model.tasks.iter().enumerate();
+        estimate.put_all(staying.filter_map(|(task, it)| it.stays_on.map(|pe| (task, pe))));
         estimate.settle();
         estimate
     }
@@ -158,13 +161,23 @@ impl<'a> Estimate<'a> {
     /// # Panics
     /// When the placement is shorter than the tasks that may be moved, or a PE is unknown.
     pub fn of(model: &Model, topology: &dyn Topology, speeds: &Speeds, placement: &[u32]) -> i64 {
+        Estimate::at(model, topology, speeds, placement).ticks()
+    }
+
+    /// The estimate of a whole placement.
+    ///
+    /// # Panics
+    /// As [`Estimate::of`].
+    pub fn at(
+        model: &'a Model,
+        topology: &'a dyn Topology,
+        speeds: &'a Speeds,
+        placement: &[u32],
+    ) -> Estimate<'a> {
         let mut estimate = Estimate::new(model, topology, speeds);
-        for (task, it) in model.tasks.iter().enumerate() {
-            if it.stays_on.is_none() {
-                estimate.put(task, placement[task]);
-            }
-        }
-        estimate.ticks()
+        let moving = (0..model.tasks.len()).filter(|&task| model.tasks[task].stays_on.is_none());
+        estimate.put_all(moving.map(|task| (task, placement[task])));
+        estimate
     }
 
     /// The PE of a task, if it has one.
@@ -204,8 +217,7 @@ impl<'a> Estimate<'a> {
 
     /// Whether the way of some channel, in some phase, crosses a link.
     pub fn is_link_used(&self, link: usize) -> bool {
-        let links = self.topology.links();
-        (0..self.model.phases.len()).any(|phase| self.user[phase * links + link] != NONE)
+        self.users.is_used(link)
     }
 
     /// Now, to come back to.
@@ -219,16 +231,18 @@ impl<'a> Estimate<'a> {
             match self.log.pop().expect("it is longer than the mark") {
                 Change::Place { task } => {
                     let pe = std::mem::replace(&mut self.place[task as usize], NONE) as usize;
-                    self.tasks_on[pe] -= 1;
-                    self.occupied -= usize::from(self.tasks_on[pe] == 0);
-                    self.placed -= 1;
+                    if !self.model.tasks[task as usize].is_pe {
+                        self.tasks_on[pe] -= 1;
+                        self.occupied -= usize::from(self.tasks_on[pe] == 0);
+                        self.placed -= 1;
+                    }
                 }
                 Change::Add { pe, base, all } => {
                     self.without_contention[pe as usize] -= base;
                     self.with_contention[pe as usize] -= all;
                     self.sum -= all;
                 }
-                Change::User { at } => self.user[at as usize] = NONE,
+                Change::User { phase, link } => self.users.free(phase, link),
                 Change::Join { child, parent } => {
                     self.next.swap(child as usize, parent as usize);
                     self.parent[child as usize] = child;
@@ -250,11 +264,29 @@ impl<'a> Estimate<'a> {
     /// # Panics
     /// When it has a place, or the PE is unknown.
     pub fn put(&mut self, task: usize, pe: u32) {
+        self.put_all(std::iter::once((task, pe)));
+    }
+
+    /// Puts tasks without a place on PEs; equation (9) is evaluated when all are there.
+    ///
+    /// # Panics
+    /// As [`Estimate::put`].
+    pub fn put_all(&mut self, places: impl IntoIterator<Item = (usize, u32)>) {
+        for (task, pe) in places {
+            self.lay(task, pe);
+        }
+        self.delay_touched();
+    }
+
+    /// Puts a task on a PE, with all but the delays of the classes it touches.
+    fn lay(&mut self, task: usize, pe: u32) {
         assert_eq!(self.place[task], NONE, "task {task} has a place");
         self.place[task] = pe;
-        self.tasks_on[pe as usize] += 1;
-        self.occupied += usize::from(self.tasks_on[pe as usize] == 1);
-        self.placed += 1;
+        if !self.model.tasks[task].is_pe {
+            self.tasks_on[pe as usize] += 1;
+            self.occupied += usize::from(self.tasks_on[pe as usize] == 1);
+            self.placed += 1;
+        }
         self.log.push(Change::Place { task: task as u32 });
         let ticks = self.ticks_of(task, pe);
         self.add(pe, ticks, ticks);
@@ -271,7 +303,6 @@ impl<'a> Estimate<'a> {
                 self.cross(number, from, to);
             }
         }
-        self.delay_touched();
     }
 
     /// Equation (3): what a task works and waits on a PE, in ticks.
@@ -288,7 +319,7 @@ impl<'a> Estimate<'a> {
                 let all = i128::from(channel.messages) * i128::from(channel.flit_ticks);
                 -(all.min(i128::from(channel.wait_ticks)) as i64)
             }
-            _ => channel.messages as i64 * i64::from(distance - 1) * Model::TICKS,
+            _ => channel.messages as i64 * i64::from((distance - 1).min(MAX_HOPS)) * Model::TICKS,
         }
     }
 
@@ -306,17 +337,14 @@ impl<'a> Estimate<'a> {
         let mut route = std::mem::take(&mut self.route);
         route.clear();
         self.topology.route(from as usize, to as usize, &mut route);
-        let links = self.topology.links();
         for of in self.first_use[channel as usize]..self.first_use[channel as usize + 1] {
             self.length[of as usize] = self.model.channels[channel as usize].flit_ticks;
+            let phase = self.phase_of[of as usize];
             for &link in &route {
-                let at = self.phase_of[of as usize] as usize * links + link;
-                match self.user[at] {
-                    NONE => {
-                        self.user[at] = of;
-                        self.log.push(Change::User { at: at as u32 });
-                    }
-                    other => self.join(of, other),
+                let link = link as u32;
+                match self.users.take(phase, link, of) {
+                    None => self.log.push(Change::User { phase, link }),
+                    Some(other) => self.join(of, other),
                 }
             }
             self.touched.push(of);

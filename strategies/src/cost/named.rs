@@ -262,13 +262,8 @@ impl<'a> Placed<'a> {
         let mut places = self.pe_of.to_vec();
         // Ends of edges that are PEs stay there, whatever stands here.
         places.resize(model.tasks.len(), 0);
-        let mut estimate = Estimate::new(&model, self.topology, &speeds);
-        for (task, &pe) in places.iter().enumerate() {
-            if estimate.place_of(task).is_none() {
-                estimate.put(task, pe);
-            }
-        }
-        Model::cycles(estimate.ticks()) * model.cycle_seconds
+        let ticks = Estimate::of(&model, self.topology, &speeds, &places);
+        Model::cycles(ticks) * model.cycle_seconds
     }
 
     /// A cost of its communication, unknown where that was not recorded.

@@ -32,7 +32,13 @@
 //!   a quarter of both diameters, at least 2: so a grid is put where it fits); then the smallest box that holds all used
 //!   PEs (of coordinates; wrapping is not seen); then the lower PE.
 //! - *Memory*: with `memory`, a PE takes no task beyond so many bytes. Where a task fits nowhere, the last decision is taken
-//!   back, its next best candidate tried, and so on, at most [`MAX_BACKTRACKS`] times.
+//!   back, its next best candidate tried, and so on, at most [`MAX_BACKTRACKS`] times (fewer on large machines).
+//!
+//! That is one run, and all there is with `paper=on`. Where there is a PE for every task, no task stays and nothing bounds
+//! memory, other runs follow (`runs`): of programs of at most [`MAX_STARTS`] tasks the same from every task, and on
+//! machines of at most 2048 PEs some by equation (4) alone, which see further. Of those whose F is within a hundredth of the
+//! least - F knows of the hops of a task's own messages only, not of those that its partners waited for - the one
+//! with the least sum of R is taken.
 //!
 //! Of a database, all edges are one phase and loads are work (see [`Model::of_database`]); of a program
 //! (`equipoise map --program`) phases and waits are known. O(P l a log a) in the worst case, for l links, a channels and
@@ -46,6 +52,7 @@ use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 mod choice;
 mod host;
+mod runs;
 mod tasks;
 
 use choice::Chooser;
@@ -57,6 +64,15 @@ pub const MAX_SEARCHED: usize = 8192;
 
 /// How often a decision is taken back before the mapper gives up.
 pub const MAX_BACKTRACKS: usize = 100_000;
+
+/// How many PEs are looked at again after decisions were taken back: on large machines fewer can be.
+const MAX_LOOKS: usize = 50_000_000;
+
+/// The most tasks of which each is tried as the first.
+pub const MAX_STARTS: usize = 32;
+
+/// By what part of the least F that of a run may be larger.
+const SIMILAR_RUNS: f64 = 0.01;
 
 /// `ContentionLB` for the registry.
 pub const NAMED: Named = Named {
@@ -87,6 +103,11 @@ pub const NAMED: Named = Named {
             help: "whether used PEs are favored, when tasks outnumber PEs, until they have the mean of tasks",
         },
         Param { key: "memory", default: "none", help: "bytes that the tasks of a PE may need" },
+        Param {
+            key: "paper",
+            default: "off",
+            help: "whether there is the paper's run only, not the best of several where there is a PE for each task",
+        },
     ],
     needs_communication: true,
     make: |params: &mut Params| {
@@ -104,6 +125,7 @@ pub const NAMED: Named = Named {
                     }
                 },
             },
+            paper: params.take_switch("paper")?,
         }))
     },
 };
@@ -129,11 +151,20 @@ pub struct ContentionLb {
     pub usage: bool,
     /// The memory of a PE.
     pub memory_bytes: Option<u64>,
+    /// Whether there is the paper's run only.
+    pub paper: bool,
 }
 
 impl Default for ContentionLb {
     fn default() -> Self {
-        ContentionLb { similar: 0.0, look_ahead: true, share: false, usage: false, memory_bytes: None }
+        ContentionLb {
+            similar: 0.0,
+            look_ahead: true,
+            share: false,
+            usage: false,
+            memory_bytes: None,
+            paper: false,
+        }
     }
 }
 
@@ -164,10 +195,10 @@ impl Strategy for ContentionLb {
         let mapped = map(&model, topology, &speeds, &available, self, seed)?;
         let mut pe_of = mapped.places;
         pe_of.truncate(database.objects.len());
-        let notes = match mapped.backtracks {
-            0 => Vec::new(),
-            number => vec![("backtracks".into(), number as f64)],
-        };
+        let mut notes = vec![("runs".into(), mapped.runs as f64)];
+        if mapped.backtracks > 0 {
+            notes.push(("backtracks".into(), mapped.backtracks as f64));
+        }
         Ok(Assignment { pe_of, notes })
     }
 }
@@ -179,6 +210,8 @@ pub struct Mapped {
     pub places: Vec<u32>,
     /// How often a decision was taken back.
     pub backtracks: usize,
+    /// Of how many runs this is the best.
+    pub runs: usize,
 }
 
 /// A decision: the task, where the estimate was before, and what is left to try, best last.
@@ -201,16 +234,65 @@ pub fn map(
     seed: u64,
 ) -> Result<Mapped, StrategyError> {
     fits(model, available, config)?;
-    let mut estimate = Estimate::new(model, topology, speeds);
     let host = Host::new(topology, available);
-    let mut tasks = Tasks::new(model, host.diameter, seed);
-    let mut chooser = Chooser::new(model, topology, &host, config, tasks.radius());
-    let mut decisions: Vec<Decision> = Vec::new();
-    let (mut backtracks, is_bounded) = (0, config.memory_bytes.is_some());
-    if tasks.all_free() {
-        // The first pair, of which there is no alternative unless it is the memory that decides.
-        if let Some(task) = tasks.centre() {
-            let mut others = if is_bounded { available.to_vec() } else { Vec::new() };
+    let tasks = Tasks::new(model, host.diameter, seed);
+    let context = Context { model, topology, speeds, host: &host, tasks: &tasks, config };
+    let mut mapped = context.run(tasks.centre())?;
+    let has_choice =
+        tasks.all_free() && model.tasks.len() <= available.len() && config.memory_bytes.is_none();
+    if config.paper || !has_choice || is_one_hop_each(model, topology, &mapped.places) {
+        return Ok(mapped);
+    }
+    let starts = if model.tasks.len() <= MAX_STARTS { 0..model.tasks.len() } else { 0..0 };
+    let mut others = runs::all(model, topology, &host, &tasks, starts.clone());
+    for task in starts {
+        others.push(context.run(Some(task))?.places);
+    }
+    mapped.runs += others.len();
+    others.insert(0, mapped.places);
+    let worth = |places: &Vec<u32>| {
+        let estimate = Estimate::at(model, topology, speeds, places);
+        (estimate.ticks(), estimate.summed_ticks())
+    };
+    let worths: Vec<(i64, i64)> = others.iter().map(worth).collect();
+    let least = worths.iter().map(|it| it.0).min().unwrap_or(0);
+    let limit = least.saturating_add((least.max(0) as f64 * SIMILAR_RUNS) as i64);
+    let similar = (0..others.len()).filter(|&run| worths[run].0 <= limit);
+    let best = similar.min_by_key(|&run| (worths[run].1, worths[run].0)).unwrap_or(0);
+    mapped.places = others.swap_remove(best);
+    Ok(mapped)
+}
+
+/// Whether every channel is between PEs one hop apart, which no other run betters.
+fn is_one_hop_each(model: &Model, topology: &dyn Topology, places: &[u32]) -> bool {
+    let place = |task: u32| places[task as usize] as usize;
+    model.channels.iter().all(|it| topology.distance(place(it.from), place(it.to)) == 1)
+}
+
+/// What does not change from run to run.
+struct Context<'a> {
+    model: &'a Model,
+    topology: &'a dyn Topology,
+    speeds: &'a Speeds,
+    host: &'a Host,
+    tasks: &'a Tasks,
+    config: &'a ContentionLb,
+}
+
+impl Context<'_> {
+    /// The paper's run, with that task on the centre of the machine if none stays anywhere.
+    fn run(&self, first: Option<usize>) -> Result<Mapped, StrategyError> {
+        let Context { model, topology, speeds, host, config, .. } = *self;
+        let available = &host.available;
+        let mut estimate = Estimate::new(model, topology, speeds);
+        let mut tasks = self.tasks.clone();
+        let mut chooser = Chooser::new(model, topology, host, config, tasks.radius());
+        let mut decisions: Vec<Decision> = Vec::new();
+        let (mut backtracks, is_bounded) = (0, config.memory_bytes.is_some());
+        let most = MAX_BACKTRACKS.min(MAX_LOOKS / available.len().max(1));
+        // Of the first pair there is no alternative unless it is the memory that decides.
+        if let Some(task) = first.filter(|_| tasks.all_free()) {
+            let mut others = if is_bounded { available.clone() } else { Vec::new() };
             others.retain(|&pe| pe != host.centre && chooser.has_room(task, pe));
             let mark = estimate.mark();
             estimate.put(task, host.centre);
@@ -218,39 +300,39 @@ pub fn map(
             tasks.map(task);
             decisions.push(Decision { task, mark, others });
         }
-    }
-    while let Some(task) = tasks.next() {
-        let mut candidates = chooser.choose(&mut estimate, &tasks, task);
-        let mut task = task;
-        // Back to the last decision that has something left to try.
-        while candidates.is_empty() {
-            backtracks += 1;
-            let Some(last) = decisions.pop().filter(|_| backtracks <= MAX_BACKTRACKS) else {
-                return Err(StrategyError(format!(
-                    "ContentionLB found no way to put all tasks into memories of {} bytes after taking {backtracks} \
-                     decisions back; allow more memory",
-                    config.memory_bytes.unwrap_or(0)
-                )));
-            };
-            if let Some(pe) = estimate.place_of(last.task) {
-                chooser.gave_back(last.task, pe);
+        while let Some(task) = tasks.next() {
+            let mut candidates = chooser.choose(&mut estimate, &tasks, task);
+            let mut task = task;
+            // Back to the last decision that has something left to try.
+            while candidates.is_empty() {
+                backtracks += 1;
+                let Some(last) = decisions.pop().filter(|_| backtracks <= most) else {
+                    return Err(StrategyError(format!(
+                        "ContentionLB found no way to put all tasks into memories of {} bytes after taking {backtracks} \
+                         decisions back; allow more memory",
+                        config.memory_bytes.unwrap_or(0)
+                    )));
+                };
+                if let Some(pe) = estimate.place_of(last.task) {
+                    chooser.gave_back(last.task, pe);
+                }
+                estimate.undo(last.mark);
+                tasks.unmap(last.task);
+                (task, candidates) = (last.task, last.others);
             }
-            estimate.undo(last.mark);
-            tasks.unmap(last.task);
-            (task, candidates) = (last.task, last.others);
+            let Some(pe) = candidates.pop() else { continue };
+            let mark = estimate.mark();
+            estimate.put(task, pe);
+            chooser.took(task, pe);
+            tasks.map(task);
+            match is_bounded {
+                true => decisions.push(Decision { task, mark, others: candidates }),
+                false => estimate.settle(),
+            }
         }
-        let Some(pe) = candidates.pop() else { continue };
-        let mark = estimate.mark();
-        estimate.put(task, pe);
-        chooser.took(task, pe);
-        tasks.map(task);
-        match is_bounded {
-            true => decisions.push(Decision { task, mark, others: candidates }),
-            false => estimate.settle(),
-        }
+        let place = |task| estimate.place_of(task).expect("every task was placed");
+        Ok(Mapped { places: (0..model.tasks.len()).map(place).collect(), backtracks, runs: 1 })
     }
-    let place = |task| estimate.place_of(task).expect("every task was placed");
-    Ok(Mapped { places: (0..model.tasks.len()).map(place).collect(), backtracks })
 }
 
 /// Whether the memory of the PEs may hold the tasks at all.
@@ -265,7 +347,7 @@ fn fits(model: &Model, available: &[u32], config: &ContentionLb) -> Result<(), S
             available.len()
         )));
     }
-    let largest = model.tasks.iter().enumerate().max_by_key(|(_, task)| needs(task));
+    let largest = model.tasks.iter().enumerate().rev().max_by_key(|(_, task)| needs(task));
     match largest.map(|(number, task)| (number, needs(task))) {
         Some((number, needed)) if needed > u128::from(bytes) => Err(StrategyError(format!(
             "task {number} needs {needed} bytes, and a PE has {bytes}; allow more memory"

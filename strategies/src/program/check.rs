@@ -123,7 +123,7 @@ impl Program {
     pub fn check(&self) -> Result<(), Mistake> {
         let steps = self.steps();
         if steps > MAX_STEPS {
-            let longest = self.processes.iter().max_by_key(|process| process.body.len());
+            let longest = self.processes.iter().rev().max_by_key(|process| process.steps());
             return Err(Mistake::TooLong { steps, line: longest.map_or(1, |process| process.line) });
         }
         let codes = Code::of(self);
@@ -256,6 +256,12 @@ mod tests {
         let text = "PROCESS 0\nREPEAT 4000000000\nREPEAT 4000000000\nINT_OP 1\nEND\nEND\nSTOP";
         let error = parse(text).expect("a text").check().expect_err("too long");
         assert!(error.to_string().contains("repeat less"), "{error}");
+        // The line is that of the process that takes longest, not of the one with the longest text.
+        let text = format!(
+            "PROCESS 0\nINT_OP 1\nINT_OP 1\nINT_OP 1\nSTOP\n{}",
+            text.replace("PROCESS 0", "PROCESS 1")
+        );
+        assert_eq!(parse(&text).expect("a text").check().expect_err("too long").line(), 6);
         let text = "PROCESS 0\nREPEAT 2000\nINT_OP 1099511627776\nEND\nSTOP";
         let error = parse(text).expect("a text").check().expect_err("too much");
         assert!(error.to_string().starts_with("with process 0, more than 2^50"), "{error}");

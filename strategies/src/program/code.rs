@@ -1,6 +1,6 @@
 //! A program as a list of operations per process, which is what is executed.
 
-use super::{Instruction, Program, Statement};
+use super::{Instruction, Process, Program, Statement};
 
 /// The most instructions that a program may execute in all its repetitions.
 pub const MAX_STEPS: u64 = 1 << 26;
@@ -44,7 +44,7 @@ pub(super) struct Cursor {
 impl Code {
     /// The code of every process.
     pub(super) fn of(program: &Program) -> Vec<Code> {
-        let code = |process: &super::Process| {
+        let code = |process: &Process| {
             let mut ops = Vec::new();
             flatten(&process.body, &mut ops);
             ops.push((Op::Stop, process.line));
@@ -107,7 +107,14 @@ impl Program {
     /// How many instructions are executed in all, those of repetitions as often as they are done, one for
     /// every time something is repeated, and one for every repetition.
     pub fn steps(&self) -> u64 {
-        self.processes.iter().fold(0, |sum, process| sum.saturating_add(steps(&process.body)))
+        self.processes.iter().fold(0, |sum, process| sum.saturating_add(process.steps()))
+    }
+}
+
+impl Process {
+    /// How many instructions it executes.
+    pub(super) fn steps(&self) -> u64 {
+        steps(&self.body)
     }
 }
 

@@ -43,9 +43,9 @@ pub fn trace(trace: &Trace, cycle_seconds: f64) -> Result<Program, String> {
             *process_of_pe.entry(object).or_insert(next)
         }
     };
-    // Who sent each message, and whether something answers it.
+    // Who sent each message, and the first execution of its receiver that answers it.
     let mut sender = vec![None; trace.messages.len()];
-    let mut is_answered = vec![false; trace.messages.len()];
+    let mut answer = vec![None; trace.messages.len()];
     for execution in &trace.executions {
         for step in &execution.steps {
             if let Step::Send(message) = step {
@@ -53,20 +53,22 @@ pub fn trace(trace: &Trace, cycle_seconds: f64) -> Result<Program, String> {
             }
         }
     }
-    for execution in &trace.executions {
+    for (number, execution) in trace.executions.iter().enumerate() {
         if let Some(cause) = execution.cause {
             let is_its =
                 sender[cause as usize].is_some_and(|(from, to)| to == execution.object && from != to);
-            is_answered[cause as usize] = is_its;
+            if is_its {
+                answer[cause as usize].get_or_insert(number);
+            }
         }
     }
     let mut acts: Vec<Vec<Act>> = vec![Vec::new(); objects as usize];
-    for execution in &trace.executions {
+    for (number, execution) in trace.executions.iter().enumerate() {
         let id = process(execution.object) as usize;
         if acts.len() <= id {
             acts.resize(id + 1, Vec::new());
         }
-        let cause = execution.cause.filter(|&cause| is_answered[cause as usize]);
+        let cause = execution.cause.filter(|&cause| answer[cause as usize] == Some(number));
         if let Some((from, _)) = cause.and_then(|cause| sender[cause as usize]) {
             let from = process(from);
             acts[id].push(Act::Receive(from));
@@ -74,7 +76,7 @@ pub fn trace(trace: &Trace, cycle_seconds: f64) -> Result<Program, String> {
         for step in &execution.steps {
             match *step {
                 Step::Work(seconds) => acts[id].push(Act::Work(seconds / cycle_seconds)),
-                Step::Send(message) if is_answered[message as usize] => {
+                Step::Send(message) if answer[message as usize].is_some() => {
                     let TraceEnd { to, bytes } = end(trace, message);
                     let to = process(to);
                     acts[id].push(Act::Send(to, bytes));
@@ -202,6 +204,7 @@ fn folded(body: Vec<Statement>) -> Vec<Statement> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::Execution;
     use crate::trace::tests::exchange;
 
     #[test]
@@ -212,6 +215,12 @@ mod tests {
                         PROCESS 1\n  RECEIVE 0 100\n  INT_OP 200\n  SEND 2 50\nSTOP\n\
                         PROCESS 2\n  RECEIVE 1 50\n  INT_OP 50\nSTOP\n";
         assert_eq!(program.text(), expected);
+        // What else a message set off, there or elsewhere, received nothing.
+        let mut twice = exchange();
+        let answer = twice.executions[1].clone();
+        twice.executions.push(Execution { steps: Vec::new(), ..answer.clone() });
+        twice.executions.push(Execution { object: 4, steps: Vec::new(), ..answer });
+        assert_eq!(trace(&twice, 0.01).expect("a program").text(), expected);
         let mut unanswered = exchange();
         unanswered.executions.pop();
         let program = trace(&unanswered, 1.0).expect("a program");

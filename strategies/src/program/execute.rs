@@ -5,7 +5,8 @@
 //! keep the process busy for a constant time, whatever the message; a message leaves when its send is over, and the
 //! send waits for nothing else. A receive whose message is not there makes the process idle until it has arrived
 //! as a whole. Messages travel by wormhole routing with flits of a byte, over all links of a PE at once, since in the
-//! paper they wait for nothing but links; those between processes on one PE take no time.
+//! paper they wait for nothing but links; those between processes on one PE take no time. A channel keeps the order of its
+//! sends: on networks where a short message overtakes a long one, it is received after that.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ pub struct Delivery {
     pub to: u32,
     /// Its length.
     pub flits: u64,
-    /// The cycle in which it left.
+    /// The cycle in which it left. This and other times are rounded where a network counts in parts of cycles.
     pub sent_cycle: u64,
     /// The cycle in which it had arrived.
     pub arrived_cycle: u64,
@@ -112,12 +113,12 @@ struct Pe {
     ready: VecDeque<u32>,
 }
 
-/// Messages of a channel, as numbers of deliveries.
-#[derive(Default)]
-struct Channel {
-    /// Under way, in the order of their sends, in which they arrive.
-    under_way: VecDeque<u32>,
-    arrived: VecDeque<u32>,
+/// Messages of a channel that were not received, as numbers of deliveries, in the order of their sends.
+type Channel = VecDeque<u32>;
+
+/// The cycle that it is.
+fn whole(now: f64) -> u64 {
+    now.round() as u64
 }
 
 /// What the operation was that a process is busy with.
@@ -140,6 +141,8 @@ struct Run<'a> {
     /// Whom a process waits for, and since which cycle.
     waits: Vec<Option<(u32, f64)>>,
     channels: FxHashMap<(u32, u32), Channel>,
+    /// By delivery: whether it has arrived.
+    has_arrived: Vec<bool>,
     /// In cycles.
     events: Events<Event>,
     stopped: usize,
@@ -159,6 +162,7 @@ impl<'a> Run<'a> {
             pes: (0..pes).map(|_| Pe::default()).collect(),
             waits: vec![None; program.tasks()],
             channels: FxHashMap::default(),
+            has_arrived: Vec::new(),
             events: Events::new(),
             stopped: 0,
             execution: Execution {
@@ -199,17 +203,18 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A process waits or has stopped: its PE runs the next.
-    fn leave(&mut self, now: f64, process: u32) {
-        let pe = &mut self.pes[self.placement[process as usize] as usize];
-        pe.running = pe.ready.pop_front();
-        if let Some(next) = pe.running {
-            self.go_on(now, next);
+    /// A process runs until it is busy; when it waits or stops, its PE runs the next.
+    fn go_on(&mut self, now: f64, process: u32) {
+        let mut next = Some(process);
+        while let Some(process) = next.filter(|&process| !self.is_busy_now(now, process)) {
+            let pe = &mut self.pes[self.placement[process as usize] as usize];
+            pe.running = pe.ready.pop_front();
+            next = pe.running;
         }
     }
 
-    /// A process runs until it is busy, waits or stops.
-    fn go_on(&mut self, now: f64, process: u32) {
+    /// Does the next operation of a process: whether that keeps it busy, or it waits or has stopped.
+    fn is_busy_now(&mut self, now: f64, process: u32) -> bool {
         let id = process as usize;
         let (op, _) = self.cursors[id].op(&self.codes[id]);
         let (cycles, event) = match op {
@@ -217,25 +222,26 @@ impl<'a> Run<'a> {
             Op::Send { .. } => (u64::from(self.costs.send_cycles), Event::Sent(process)),
             Op::Receive { from, .. } => {
                 let channel = self.channels.entry((from, process)).or_default();
-                let Some(delivery) = channel.arrived.pop_front() else {
+                if channel.front().is_none_or(|&first| !self.has_arrived[first as usize]) {
                     self.waits[id].get_or_insert((from, now));
-                    return self.leave(now, process);
-                };
-                if let Some((_, since)) = self.waits[id].take() {
+                    return false;
+                }
+                if let (Some(delivery), Some((_, since))) = (channel.pop_front(), self.waits[id].take()) {
                     // It waited until the message was there; after that, for its turn on the PE.
                     let delivery = &mut self.execution.deliveries[delivery as usize];
-                    delivery.waited_cycles = delivery.arrived_cycle.saturating_sub(since as u64);
+                    delivery.waited_cycles = delivery.arrived_cycle.saturating_sub(whole(since));
                 }
                 (u64::from(self.costs.receive_cycles), Event::Busy(process))
             }
             Op::Stop | Op::Begin { .. } | Op::End { .. } => {
                 self.stopped += 1;
-                self.execution.stopped_cycles[id] = now as u64;
-                return self.leave(now, process);
+                self.execution.stopped_cycles[id] = whole(now);
+                return false;
             }
         };
         self.execution.busy_cycles[id] += cycles;
         self.events.add(now + cycles as f64, event);
+        true
     }
 
     /// What a process was busy with is over.
@@ -248,28 +254,30 @@ impl<'a> Run<'a> {
                 from: process,
                 to,
                 flits,
-                sent_cycle: now as u64,
+                sent_cycle: whole(now),
                 arrived_cycle: 0,
                 waited_cycles: 0,
             });
-            self.channels.entry((process, to)).or_default().under_way.push_back(number);
-            let token = u64::from(process) << 32 | u64::from(to);
+            self.has_arrived.push(false);
+            self.channels.entry((process, to)).or_default().push_back(number);
             let (from, to) = (self.placement[id], self.placement[to as usize]);
-            self.network.send(now * self.cycle_seconds, Message { token, from, to, bytes: flits });
+            let message = Message { token: u64::from(number), from, to, bytes: flits };
+            self.network.send(now * self.cycle_seconds, message);
         }
         self.cursors[id].go_on();
         self.go_on(now, process);
     }
 
     fn arrive(&mut self, Arrival { token, seconds }: Arrival) {
-        let (from, to) = ((token >> 32) as u32, token as u32);
         let now = seconds / self.cycle_seconds;
-        let channel = self.channels.entry((from, to)).or_default();
-        let Some(number) = channel.under_way.pop_front() else { return };
-        self.execution.deliveries[number as usize].arrived_cycle = now.round() as u64;
-        channel.arrived.push_back(number);
-        // Of several that arrived meanwhile, the first one has made it ready.
-        if self.waits[to as usize].is_some_and(|(whom, _)| whom == from) && channel.arrived.len() == 1 {
+        let delivery = &mut self.execution.deliveries[token as usize];
+        // What ends in the middle of a cycle may be rounded down, and what began then up.
+        delivery.arrived_cycle = whole(now).max(delivery.sent_cycle);
+        self.has_arrived[token as usize] = true;
+        let (from, to) = (delivery.from, delivery.to);
+        // It is the one that the receiver waits for only if it is the first of its channel.
+        let is_first = self.channels[&(from, to)].front() == Some(&(token as u32));
+        if is_first && self.waits[to as usize].is_some_and(|(whom, _)| whom == from) {
             self.ready(now, to);
         }
     }
@@ -321,6 +329,25 @@ mod tests {
         // Its message is there at 21, and process 1 has the PE until 110.
         assert_eq!(execution.stopped_cycles, [120, 110, 20]);
         assert_eq!(execution.deliveries[0].waited_cycles, 11);
+    }
+
+    #[test]
+    fn a_channel_keeps_its_order_where_messages_overtake() {
+        let text = "PROCESS 0\nSEND 1 1000\nSEND 1 1\nSTOP\n\
+                    PROCESS 1\nRECEIVE 0 1000\nINT_OP 5\nRECEIVE 0 1\nSTOP";
+        let program = parse(text).expect("a program");
+        let machine = topology::parse("mesh:2").expect("a machine");
+        let network = crate::network::parse("ideal:hop=0,bandwidth=1e9").expect("a network");
+        let mut network = network.on(&machine).expect("it can be simulated");
+        let execution = execute(&program, &mut *network, &[0, 1], FREE);
+        let arrived: Vec<u64> = execution.deliveries.iter().map(|it| it.arrived_cycle).collect();
+        assert_eq!((arrived, execution.cycles), (vec![1000, 1], 1005));
+    }
+
+    #[test]
+    fn thousands_of_processes_take_turns_on_a_pe() {
+        let text: String = (0..4000).map(|id| format!("PROCESS {id}\nSTOP\n")).collect();
+        assert_eq!(run(&text, "mesh:2", &[0; 4000], FREE).stopped_cycles, [0; 4000]);
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub const ALL: &[Generator] = &[
     regular::MESH,
     collective::BUTTERFLY,
     collective::TREE,
+    collective::BROADCAST,
+    collective::ELIMINATION,
     paragraph::CHOL,
     paragraph::FFT,
     paragraph::FLOPS,
@@ -127,8 +129,41 @@ pub(super) fn make(name: &str, rest: &str) -> Result<Program, String> {
     });
     served.map_err(|error| error.to_string())?;
     let program = made.unwrap_or_else(|| Err("nothing was made".into()))?;
+    if let Some(amount) = program.processes.iter().map(|process| largest(&process.body)).max()
+        && amount > MAX_AMOUNT
+    {
+        return Err(format!(
+            "an instruction would be of {amount} cycles or flits, and at most {MAX_AMOUNT} can be; ask for less work or \
+             shorter messages"
+        ));
+    }
     program.check().map_err(|mistake| mistake.to_string())?;
     Ok(program)
+}
+
+/// The most cycles or flits of an instruction.
+fn largest(body: &[Statement]) -> u64 {
+    let of = |statement: &Statement| match &statement.instruction {
+        Instruction::IntOp(amount)
+        | Instruction::Send { flits: amount, .. }
+        | Instruction::Receive { flits: amount, .. } => *amount,
+        Instruction::Repeat { body, .. } => largest(body),
+    };
+    body.iter().map(of).max().unwrap_or(0)
+}
+
+/// The most instructions, repetitions counted once, that a generator writes down.
+const MAX_WRITTEN: f64 = (1u64 << 22) as f64;
+
+/// Whether about so many instructions, of which `keys` speaks, may be written down.
+fn may_write(instructions: f64, keys: &str) -> Result<(), String> {
+    match instructions <= MAX_WRITTEN {
+        true => Ok(()),
+        false => Err(format!(
+            "{keys}: the program would have {instructions:.0} instructions, and at most {MAX_WRITTEN} are generated; ask for \
+             less"
+        )),
+    }
 }
 
 /// The program of a spec such as `ring:n=16`, which the caller knows to be right.
@@ -254,6 +289,14 @@ mod tests {
             ("butterfly", "n=6", "expected a power of two"),
             ("mesh", "sizes=4y4", "expected sizes such as 16x16"),
             ("ring", "flits=0", "flits=0: expected 1 to"),
+            ("phased", "n=4096,phases=1000,degree=64", "the program would have 528384000 instructions"),
+            ("elimination", "n=4096", "the program would have 25165824 instructions"),
+            (
+                "random",
+                "n=4096,degree=64,flits=1073741824,ratio=1e6",
+                "ask for less work or shorter messages",
+            ),
+            ("flops", "work=1099511627776", "ask for less work or shorter messages"),
         ] {
             let error = make(name, rest).expect_err(expected);
             assert!(error.contains(expected), "{error}");

@@ -37,6 +37,8 @@ pub struct Task {
     pub memory_bytes: Option<u64>,
     /// The PE it stays on, if it may not be moved.
     pub stays_on: Option<u32>,
+    /// Whether it is no task, but that PE itself as the end of an edge.
+    pub is_pe: bool,
 }
 
 /// A channel between two different tasks.
@@ -55,8 +57,12 @@ pub struct Channel {
     pub wait_ticks: i64,
 }
 
-/// The most cycles that the tasks of a model work and send: ticks then fit, with the contention that is added.
+/// The most cycles that the tasks of a database work and send: ticks then fit, with the contention that is added.
 const MAX_CYCLES: f64 = (1u64 << 48) as f64;
+
+/// The most cycles that all processes of a program work and wait together. What is sent is at most 2^50 flits (see
+/// [`Program::check`]), by which contention is bounded, and hops add 2^46: the ticks of all PEs together fit.
+const MAX_PROCESS_CYCLES: u128 = 1 << 51;
 
 impl Model {
     /// Ticks of a cycle: averages that are no whole cycles are rounded to these once, when the model is made.
@@ -66,13 +72,22 @@ impl Model {
     /// channel, with nothing in the way. Messages that overlap for the fraction `overlap` share a phase.
     ///
     /// # Errors
-    /// When it has too many processes to be simulated.
+    /// When it has too many processes to be simulated, or they work and wait for so long that the estimate, which counts in
+    /// parts of a cycle, could not hold it.
     pub fn of(program: &Program, costs: Costs, overlap: f64) -> Result<Model, NetworkError> {
         let machine = Isomorphic::of(program);
         let pairs = machine.channels().to_vec();
         let machine: Arc<dyn Topology> = Arc::new(machine);
         let placement: Vec<u32> = (0..program.tasks() as u32).collect();
         let run = execute_on(program, &machine, &placement, costs)?;
+        let busy = run.busy_cycles.iter().map(|&cycles| u128::from(cycles)).sum::<u128>();
+        let waited = run.deliveries.iter().map(|it| u128::from(it.waited_cycles)).sum::<u128>();
+        if busy + waited > MAX_PROCESS_CYCLES {
+            return Err(NetworkError(format!(
+                "its processes work {busy} cycles and wait {waited} for messages, more than 2^51 together; divide cycles and \
+                 flits by a number"
+            )));
+        }
         let mut sums = vec![(0u64, 0u64, 0u64); pairs.len()];
         for it in &run.deliveries {
             let at = pairs.binary_search(&(it.from, it.to)).expect("a message has a channel");
@@ -122,13 +137,14 @@ impl Model {
                 wait_ticks: 0,
                 memory_bytes: object.bytes,
                 stays_on: (!object.migratable).then_some(object.pe),
+                is_pe: false,
             });
         }
         let mut task_of_pe: FxHashMap<u32, u32> = FxHashMap::default();
         let mut task = |end: End| match end {
             End::Object(object) => object,
             End::Pe(pe) => *task_of_pe.entry(pe).or_insert_with(|| {
-                tasks.push(Task { stays_on: Some(pe), ..Task::default() });
+                tasks.push(Task { stays_on: Some(pe), is_pe: true, ..Task::default() });
                 tasks.len() as u32 - 1
             }),
         };
@@ -216,7 +232,7 @@ mod tests {
         // Messages arrive at 110 and 131, the answer at 136; the second round is 137 cycles later.
         assert_eq!(
             model.tasks[0],
-            Task { work_ticks: 202 * t, wait_ticks: 2 * 36 * t, memory_bytes: Some(5), stays_on: None }
+            Task { work_ticks: 202 * t, wait_ticks: 2 * 36 * t, memory_bytes: Some(5), ..Task::default() }
         );
         let expected = [
             Channel { from: 0, to: 1, messages: 4, flit_ticks: 15 * t + t / 2, wait_ticks: 267 * t },
@@ -229,6 +245,18 @@ mod tests {
         let database = model.database(2);
         assert_eq!((database.edges[0].bytes, database.edges[0].messages), (62, 4));
         assert_eq!(database.objects[0].bytes, Some(5));
+    }
+
+    #[test]
+    fn waits_that_no_estimate_could_hold_are_refused() {
+        // Each of many waits for most of the longest time that may be computed.
+        let mut text = String::from("PROCESS 0\nREPEAT 1000\nINT_OP 1099511627776\nEND\n");
+        (1..4).for_each(|to| text += &format!("SEND {to} 1\n"));
+        (1..4).for_each(|to| text += &format!("STOP\nPROCESS {to}\nRECEIVE 0 1\n"));
+        let program = parse(&(text + "STOP\n")).expect("a text of the language");
+        assert_eq!(program.check(), Ok(()));
+        let error = Model::of(&program, Costs::default(), OVERLAP).expect_err("too long").to_string();
+        assert!(error.contains("divide cycles and flits by a number"), "{error}");
     }
 
     #[test]
@@ -246,7 +274,7 @@ mod tests {
         assert_eq!(model.cycle_seconds, 1e-9);
         let t = Model::TICKS;
         assert_eq!(model.tasks[1].work_ticks, 2_000_000_000 * t);
-        assert_eq!(model.tasks[2].stays_on, Some(1));
+        assert_eq!((model.tasks[2].stays_on, model.tasks[2].is_pe), (Some(1), true));
         let channel =
             |from, to, messages, flits| Channel { from, to, messages, flit_ticks: flits * t, wait_ticks: 0 };
         assert_eq!(model.channels, [channel(0, 1, 3, 10), channel(1, 2, 1, 7)]);

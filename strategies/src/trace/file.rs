@@ -124,7 +124,6 @@ struct Head {
     exit: Option<u32>,
     speeds: Vec<Speeds>,
     arrays: Vec<Vec<u8>>,
-    expedited: Vec<u32>,
     objects: Vec<TraceObject>,
     executions: u64,
 }
@@ -141,7 +140,6 @@ fn encode(trace: &Trace) -> Result<Vec<u8>, Refused> {
         exit: trace.exit,
         speeds: trace.speeds.clone(),
         arrays: trace.arrays.iter().map(|name| name.clone().into_bytes()).collect(),
-        expedited: trace.expedited.clone(),
         objects: trace.objects.clone(),
         executions: trace.executions.len() as u64,
     };
@@ -186,7 +184,6 @@ fn decode_frames(mut rest: &[u8], file_bytes: usize) -> Result<Trace, Refused> {
         exit: head.exit,
         speeds: head.speeds,
         arrays: head.arrays.into_iter().map(text).collect::<Result<_, _>>()?,
-        expedited: head.expedited,
         objects: head.objects,
         messages: take_frame(&mut rest, file_bytes, &mut floor)?,
         executions: Vec::new(),

@@ -9,6 +9,7 @@
 //! themselves, which execute what the runtime does; the others can be placed elsewhere.
 
 use crate::params::are_seconds;
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 mod file;
@@ -24,6 +25,7 @@ pub use turns::{Turns, Waiting};
 
 /// What happened in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Trace {
     /// The spec of the machine it was recorded on.
     pub topology: String,
@@ -43,9 +45,6 @@ pub struct Trace {
     pub speeds: Vec<Speeds>,
     /// The names of the arrays.
     pub arrays: Vec<String>,
-    /// The numbers of the arrays whose messages go before those of others on a PE.
-    #[serde(default)]
-    pub expedited: Vec<u32>,
     /// The objects beside the PEs, in the order of a mapping file: object number `pes` is the first.
     pub objects: Vec<TraceObject>,
     /// The messages, in the order in which they were sent.
@@ -57,6 +56,7 @@ pub struct Trace {
 
 /// Something that executes and can be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TraceObject {
     /// Its array, an index of [`Trace::arrays`].
     pub array: u32,
@@ -66,6 +66,7 @@ pub struct TraceObject {
 
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TraceMessage {
     /// The object it is for.
     pub to: u32,
@@ -77,6 +78,7 @@ pub struct TraceMessage {
 
 /// An object did something without interruption.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Execution {
     /// Who: a PE below [`Trace::pes`], or an object.
     pub object: u32,
@@ -87,9 +89,15 @@ pub struct Execution {
     /// Whether it went on with what the PE did before it, and nothing else could have come between them.
     #[serde(default)]
     pub same_turn: bool,
+    /// Whether it came by a message of an expedited array, which goes before others.
+    #[serde(default)]
+    pub expedited: bool,
     /// The message it was the answer to.
     pub cause: Option<u32>,
-    /// Executions that had to be over, beside the one before it of the same object.
+    /// The execution that left this in its PE's own queue: what answers no message, and what waited for its element.
+    #[serde(default)]
+    pub left_by: Option<u32>,
+    /// Executions that had to be over, beside that and the one before it of the same object.
     pub after: Vec<u32>,
     /// What it did.
     pub steps: Vec<Step>,
@@ -134,11 +142,15 @@ impl Trace {
                 return Err(format!("object {number} is of array {}, which has no name", object.array));
             }
         }
+        if !are_seconds(self.seconds) {
+            return Err(format!("it was over at {:?} seconds", self.seconds));
+        }
+        let mut objects = FxHashSet::default();
+        if let Some(twice) = self.objects.iter().find(|it| !objects.insert((it.array, it.rank))) {
+            return Err(format!("element {} of array {} is an object twice", twice.rank, twice.array));
+        }
         if self.exit.is_some_and(|exit| exit as usize >= self.executions.len()) {
             return Err("the execution that ended it does not exist".into());
-        }
-        if let Some(array) = self.expedited.iter().find(|&&array| array as usize >= self.arrays.len()) {
-            return Err(format!("array {array} is expedited and has no name"));
         }
         for (number, message) in self.messages.iter().enumerate() {
             let name = format!("message {number}");
@@ -151,6 +163,12 @@ impl Trace {
             let name = format!("execution {number}");
             object(execution.object, &name)?;
             on(execution.pe, &name)?;
+            if execution.object < self.pes && execution.object != execution.pe {
+                return Err(format!("{name} is of PE {} and on PE {}", execution.object, execution.pe));
+            }
+            if !are_seconds(execution.begin_seconds) {
+                return Err(format!("{name} began at {:?} seconds", execution.begin_seconds));
+            }
             if execution.same_turn && !turns[execution.pe as usize] {
                 return Err(format!(
                     "{name} goes on with what PE {} did before, and that is nothing",
@@ -161,13 +179,13 @@ impl Trace {
             if execution.cause.is_some_and(|cause| sent.get(cause as usize) != Some(&true)) {
                 return Err(format!("{name} answers a message that was not sent before"));
             }
-            if execution.after.iter().any(|&before| before as usize >= number) {
+            if execution.after.iter().chain(&execution.left_by).any(|&before| before as usize >= number) {
                 return Err(format!("{name} waits for one that is not before it"));
             }
             for step in &execution.steps {
                 match *step {
                     Step::Work(seconds) if are_seconds(seconds) => {}
-                    Step::Work(seconds) => return Err(format!("{name} works for {seconds} seconds")),
+                    Step::Work(seconds) => return Err(format!("{name} works for {seconds:?} seconds")),
                     Step::Send(message) => match sent.get_mut(message as usize) {
                         Some(sent) if !*sent => *sent = true,
                         Some(_) => return Err(format!("message {message} is sent twice")),
@@ -192,7 +210,9 @@ pub(crate) mod tests {
             pe,
             begin_seconds,
             same_turn: false,
+            expedited: false,
             cause,
+            left_by: None,
             after: after.to_vec(),
             steps: steps.to_vec(),
         };
@@ -205,7 +225,6 @@ pub(crate) mod tests {
             exit: None,
             speeds: Vec::new(),
             arrays: vec!["Some".into()],
-            expedited: Vec::new(),
             objects: vec![TraceObject { array: 0, rank: 0 }, TraceObject { array: 0, rank: 9 }],
             messages: vec![
                 TraceMessage { to: 5, pe: 1, bytes: 100 },
@@ -239,9 +258,14 @@ pub(crate) mod tests {
         refused(|it| it.executions[2].object = 6, "execution 2 names object 6");
         refused(|it| it.executions[1].same_turn = true, "goes on with what PE 1 did before");
         refused(|it| it.executions[0].cause = Some(0), "execution 0 answers a message that was not sent");
+        refused(|it| it.executions[1].left_by = Some(1), "execution 1 waits for one that is not before it");
         refused(|it| it.executions[1].after = vec![1], "execution 1 waits for one that is not before it");
         refused(|it| it.executions[1].steps.push(Step::Send(0)), "message 0 is sent twice");
         refused(|it| it.executions[1].steps.push(Step::Send(2)), "message 2, which does not exist");
-        refused(|it| it.executions[1].steps.push(Step::Work(-1.0)), "works for -1 seconds");
+        refused(|it| it.executions[1].steps.push(Step::Work(-1.0)), "works for -1.0 seconds");
+        refused(|it| it.objects[1] = it.objects[0], "element 0 of array 0 is an object twice");
+        refused(|it| it.executions[2].object = 1, "execution 2 is of PE 1 and on PE 0");
+        refused(|it| it.executions[2].begin_seconds = -0.5, "execution 2 began at -0.5 seconds");
+        refused(|it| it.seconds = f64::NAN, "it was over at NaN seconds");
     }
 }

@@ -3,8 +3,13 @@
 //! An execution is ready when the message it answers has arrived, the executions it waited for are over,
 //! and so is the one before it of the same object. A PE runs one at a time, as fast as it was when it was recorded:
 //! first what was part of the same turn as what it has just done, then what [`Turns`] says, of each kind what has been
-//! there for longest (of the same picosecond, in the recorded order). It is over with the execution that ended the
-//! recorded run.
+//! there for longest (of the same time, in the recorded order). It is over with the execution that ended the recorded
+//! run.
+//!
+//! Where nothing is different from the recorded run it is that run again, but for one thing: what a PE has for itself
+//! it takes here in the order in which it was left, and there array by array. Elsewhere an object still takes its
+//! messages in the recorded order, which a real run need not do; and what the runtime itself sends (broadcasts, parts of
+//! reductions, elements that migrate) goes between the recorded PEs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -90,7 +95,7 @@ impl Lists {
     }
 }
 
-/// Executions: since when what they answer is there, in picoseconds, and their numbers.
+/// Executions: since when what they answer is there (its bits, which for times compare as these do), and their numbers.
 type Ready = BinaryHeap<Reverse<(u64, u32)>>;
 
 #[derive(Default)]
@@ -161,8 +166,9 @@ struct Player<'a> {
     /// The PE each message left, and when, in seconds.
     from: Vec<u32>,
     left_seconds: Vec<f64>,
-    /// When each message arrived, in seconds.
+    /// When each message arrived and each execution was over, in seconds.
     arrived_seconds: Vec<f64>,
+    over_seconds: Vec<f64>,
     last_seconds: f64,
     has_ended: bool,
     messages: u64,
@@ -180,8 +186,8 @@ impl<'a> Player<'a> {
         let pairs = (0u32..).zip(executions).flat_map(|(number, execution)| {
             let before = before[number as usize];
             // One that is named and also stands before is waited for once.
-            let after = execution.after.iter().copied().filter(move |&it| Some(it) != before);
-            after.chain(before).map(move |it| (it, number))
+            let named = execution.after.iter().copied().chain(execution.left_by);
+            named.filter(move |&it| Some(it) != before).chain(before).map(move |it| (it, number))
         });
         let followers = Lists::new(executions.len(), pairs.clone());
         let causes = (0u32..).zip(executions).filter_map(|(number, it)| Some((it.cause?, number)));
@@ -211,6 +217,7 @@ impl<'a> Player<'a> {
             from: vec![0; trace.messages.len()],
             left_seconds: vec![0.0; trace.messages.len()],
             arrived_seconds: vec![0.0; trace.messages.len()],
+            over_seconds: vec![0.0; executions.len()],
             last_seconds: 0.0,
             has_ended: false,
             messages: 0,
@@ -273,6 +280,7 @@ impl<'a> Player<'a> {
 
     fn over(&mut self, number: u32, seconds: f64) {
         self.last_seconds = self.last_seconds.max(seconds);
+        self.over_seconds[number as usize] = seconds;
         self.has_ended |= self.trace.exit == Some(number);
         let execution = &self.trace.executions[number as usize];
         let pe = self.pe(execution.object, execution.pe);
@@ -297,31 +305,26 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// An execution can begin from `seconds` on. Its message may have been there before, while its object was busy with
-    /// others; one that waited for its element was put in the queue by what the PE itself did.
+    /// An execution can begin from `seconds` on. What it answers may have been there before, while its object was busy.
     fn ready(&mut self, number: u32, seconds: f64) {
         let execution = &self.trace.executions[number as usize];
         let pe = self.pe(execution.object, execution.pe);
         let kind = self.kind(execution, pe);
-        let waited = execution.object >= self.trace.pes && !execution.after.is_empty();
-        let arrived = execution.cause.filter(|_| !waited);
-        let since_seconds = arrived.map_or(seconds, |cause| self.arrived_seconds[cause as usize]);
-        // Sums in another order than the recorded one differ in their last digits, which must not say who is first.
-        let since_picoseconds = (since_seconds * 1e12).round() as u64;
+        let since_seconds = match (execution.left_by, execution.cause) {
+            (Some(before), _) => self.over_seconds[before as usize],
+            (None, Some(message)) => self.arrived_seconds[message as usize],
+            (None, None) => seconds,
+        };
         self.states[number as usize] = State::Ready;
-        self.pes[pe as usize].ready(kind).push(Reverse((since_picoseconds, number)));
+        self.pes[pe as usize].ready(kind).push(Reverse((since_seconds.to_bits(), number)));
         self.touch(pe);
     }
 
     /// Among which messages waits what an execution on PE `pe` answers. What answers none was left by the PE itself.
     fn kind(&self, execution: &Execution, pe: u32) -> Waiting {
-        let Trace { pes, objects, expedited, messages, .. } = self.trace;
-        let cause = execution.cause.map(|cause| cause as usize);
-        let object = cause.map_or(execution.object, |cause| messages[cause].to);
-        let element = object.checked_sub(*pes).map(|element| &objects[element as usize]);
-        let is_expedited = element.is_some_and(|element| expedited.contains(&element.array));
-        let is_own = cause.is_none_or(|cause| self.from[cause] == pe);
-        Waiting { class: usize::from(!is_expedited), is_own }
+        let is_own =
+            execution.left_by.is_some() || execution.cause.is_none_or(|it| self.from[it as usize] == pe);
+        Waiting { class: usize::from(!execution.expedited), is_own }
     }
 
     fn touch(&mut self, pe: u32) {
@@ -404,7 +407,9 @@ mod tests {
             pe,
             begin_seconds: 0.0,
             same_turn: false,
+            expedited: false,
             cause,
+            left_by: None,
             after: Vec::new(),
             steps: steps.to_vec(),
         };
@@ -436,7 +441,9 @@ mod tests {
             pe,
             begin_seconds: 0.0,
             same_turn: false,
+            expedited: object == 6,
             cause,
+            left_by: None,
             after: Vec::new(),
             steps: steps.to_vec(),
         };
@@ -444,7 +451,6 @@ mod tests {
         let message = |to, pe| crate::trace::TraceMessage { to, pe, bytes: 0 };
         let mut trace = Trace {
             arrays: vec!["Ordinary".into(), "Urgent".into()],
-            expedited: vec![1],
             objects: vec![of(0, 0), of(0, 1), of(1, 0)],
             messages: vec![message(4, 1), message(5, 1), message(6, 1), message(2, 2)],
             executions: vec![
@@ -457,13 +463,13 @@ mod tests {
             ..exchange()
         };
         let machine = topology::parse("mesh:4").expect("a machine");
-        let mut seconds = |expedited: &[u32]| {
-            trace.expedited = expedited.to_vec();
+        let mut seconds = |expedited: bool| {
+            trace.executions[3].expedited = expedited;
             let model = network::parse("ideal:hop=0.5,bandwidth=100").expect("a network");
             replay(&trace, &mut *model.on(&machine).expect("it serves a mesh"), None).seconds
         };
-        assert_eq!(seconds(&[1]), 1.0 + 0.5 + 1.0 + 0.5 + 30.0);
-        assert_eq!(seconds(&[]), 1.0 + 0.5 + 10.0 + 10.0 + 1.0 + 0.5 + 30.0);
+        assert_eq!(seconds(true), 1.0 + 0.5 + 1.0 + 0.5 + 30.0);
+        assert_eq!(seconds(false), 1.0 + 0.5 + 10.0 + 10.0 + 1.0 + 0.5 + 30.0);
     }
 
     #[test]

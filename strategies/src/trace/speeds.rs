@@ -1,5 +1,6 @@
 //! How fast a PE is, and when what it does is done.
 
+use crate::params::{are_seconds, is_positive};
 use serde::{Deserialize, Serialize};
 
 /// How fast a PE of a simulated machine is from when on: (seconds, speed), by time. Before the first it is 1; of
@@ -32,8 +33,7 @@ impl Speeds {
 
     /// Whether they are speeds by time.
     pub(super) fn are_sane(&self) -> bool {
-        let sane =
-            |&(from, speed): &(f64, f64)| from.is_finite() && from >= 0.0 && speed.is_finite() && speed > 0.0;
+        let sane = |&(from, speed): &(f64, f64)| are_seconds(from) && is_positive(speed);
         self.0.iter().all(sane) && self.0.is_sorted_by_key(|(from, _)| *from)
     }
 }

@@ -34,10 +34,11 @@ pub(super) const GREEDY_7: Figure = Figure {
     name: "greedy-7",
     title: "Time to map a program on the smallest square mesh",
     paper: "De Petris, Perego 1994, figure 7",
-    takes: "10 seconds",
-    notes: "The theory is P l a log a in the worst case and P l a in the best, for P phases, l links and a channels, and has \
-            the measured time of the most tasks. Ours grows more slowly than both: a placement visits the phases of the \
-            task's own channels only, and P grows with the tasks.\n",
+    takes: "a minute",
+    notes: "The theory is P l a log a in the worst case and P l a in the best, for P phases, l links and a channels, drawn \
+            through the measured time of the most tasks. P a here is the channels of all phases added up, as a channel \
+            costs nothing in phases without it. `s` is all runs of the mapper, `one run` what the paper describes, whose \
+            exponent is taken over the programs of at least 400 tasks: below, what does not grow with them counts.\n",
     run: times,
 };
 
@@ -53,8 +54,23 @@ pub(super) fn cycles(
 
 /// Where the greedy mapper puts a program.
 pub(super) fn mapped(model: &Model, machine: &dyn Topology, seed: u64) -> anyhow::Result<Vec<u32>> {
+    mapped_with(&ContentionLb::default(), model, machine, seed)
+}
+
+/// Where the greedy mapper puts a program when it is asked to do so in a certain way.
+pub(super) fn mapped_with(
+    config: &ContentionLb,
+    model: &Model,
+    machine: &dyn Topology,
+    seed: u64,
+) -> anyhow::Result<Vec<u32>> {
     let all: Vec<u32> = (0..machine.pes() as u32).collect();
-    Ok(map(model, machine, &Speeds::default(), &all, &ContentionLb::default(), seed)?.places)
+    Ok(map(model, machine, &Speeds::default(), &all, config, seed)?.places)
+}
+
+/// The paper's one run of the mapper.
+pub(super) fn one_run() -> ContentionLb {
+    ContentionLb { paper: true, ..ContentionLb::default() }
 }
 
 /// The smallest square mesh with a PE for every task.
@@ -191,7 +207,8 @@ struct Timed {
     kind: &'static str,
     tasks: usize,
     seconds: f64,
-    /// P l a, and with log a.
+    one_run_seconds: f64,
+    /// l times the channels of all phases, and with log a.
     best: f64,
     worst: f64,
 }
@@ -204,15 +221,26 @@ fn timed(kind: &'static str, side: usize, seed: u64) -> anyhow::Result<Timed> {
     });
     let machine = square(tasks)?;
     let model = Model::of(&program, Costs::default(), OVERLAP)?;
-    let mut seconds = f64::INFINITY;
-    for _ in 0..3 {
-        let begin = Instant::now();
-        mapped(&model, &*machine, seed)?;
-        seconds = seconds.min(begin.elapsed().as_secs_f64());
-    }
-    let channels = model.channels.len() as f64;
-    let best = model.phases.len() as f64 * machine.links() as f64 * channels;
-    Ok(Timed { kind, tasks, seconds, best, worst: best * channels.log2() })
+    let least = |config: &ContentionLb| -> anyhow::Result<f64> {
+        let mut seconds = f64::INFINITY;
+        for _ in 0..3 {
+            let begin = Instant::now();
+            mapped_with(config, &model, &*machine, seed)?;
+            seconds = seconds.min(begin.elapsed().as_secs_f64());
+        }
+        Ok(seconds)
+    };
+    let (seconds, one_run_seconds) = (least(&ContentionLb::default())?, least(&one_run())?);
+    let uses = model.phases.iter().map(Vec::len).sum::<usize>();
+    let best = machine.links() as f64 * uses as f64;
+    Ok(Timed {
+        kind,
+        tasks,
+        seconds,
+        one_run_seconds,
+        best,
+        worst: best * (model.channels.len() as f64).log2(),
+    })
 }
 
 const MESHES: &str = "meshes";
@@ -228,13 +256,14 @@ fn exponent(timed: &[&Timed], of: impl Fn(&Timed) -> f64) -> f64 {
 }
 
 fn times(options: &Options) -> anyhow::Result<FigureResult> {
-    let sides = options.choose(&[10, 12, 15, 17, 20], &[5, 8]);
+    let sides = options.choose(&[10, 12, 15, 17, 20, 24, 28, 34, 40, 50], &[5, 8]);
     let of = |kind| options.sweep(sides.iter().copied(), |side| timed(kind, side, options.seed));
     let all: Vec<Timed> = of(MESHES)?.into_iter().chain(of(RANDOM)?).collect();
     let mut rows = Rows::new([
         ("programs", "programs"),
         ("tasks", "tasks"),
         ("seconds", "s"),
+        ("one_run_seconds", "one run: s"),
         ("best_case_operations", "P l a"),
         ("worst_case_operations", "P l a log a"),
     ]);
@@ -243,6 +272,7 @@ fn times(options: &Options) -> anyhow::Result<FigureResult> {
             Cell::Text(it.kind.into()),
             Cell::Count(it.tasks as u64),
             Cell::Number(it.seconds),
+            Cell::Number(it.one_run_seconds),
             Cell::Number(it.best),
             Cell::Number(it.worst),
         ]);
@@ -252,25 +282,43 @@ fn times(options: &Options) -> anyhow::Result<FigureResult> {
         let of_kind: Vec<&Timed> = all.iter().filter(|it| it.kind == kind).collect();
         let Some(last) = of_kind.last() else { continue };
         let scaled = |of: fn(&Timed) -> f64| {
-            let points = of_kind.iter().map(move |it| (it.tasks as f64, of(it) / of(last) * last.seconds));
+            let points =
+                of_kind.iter().map(move |it| (it.tasks as f64, of(it) / of(last) * last.one_run_seconds));
             points.collect::<Vec<_>>()
         };
-        series.push(Series::measured(kind, scaled(|it| it.seconds)));
+        series.push(Series::measured(kind, scaled(|it| it.one_run_seconds)));
+        series.push(Series::measured(
+            format!("{kind}, all runs"),
+            of_kind.iter().map(|it| (it.tasks as f64, it.seconds)).collect::<Vec<_>>(),
+        ));
         series.push(Series::theory(format!("{kind}, best case"), scaled(|it| it.best)));
         series.push(Series::theory(format!("{kind}, worst case"), scaled(|it| it.worst)));
-        let [seconds, worst] = [exponent(&of_kind, |it| it.seconds), exponent(&of_kind, |it| it.worst)];
+        let large: Vec<&Timed> =
+            of_kind.iter().copied().filter(|it| options.small || it.tasks >= 400).collect();
+        let seconds = exponent(&large, |it| it.one_run_seconds);
+        let [best, worst] = [exponent(&large, |it| it.best), exponent(&large, |it| it.worst)];
+        let measured = format!("tasks^{seconds:.2}, theory tasks^{best:.2} to tasks^{worst:.2}");
         criteria.push(Criterion::new(
-            format!("{kind}: time grows at most as in the worst case"),
-            format!("tasks^{seconds:.2}, the worst case tasks^{worst:.2}"),
+            format!("{kind}: the time of one run grows at most as in the worst case"),
+            &measured,
             seconds <= worst,
         ));
+        criteria.push(Criterion::new(
+            format!("{kind}: the time of one run grows at least as in the best case"),
+            &measured,
+            seconds >= best,
+        ));
     }
-    criteria.push(Criterion::every(
-        "every program is mapped in less than 1 s (paper: 25 s)",
-        &all,
-        |it| 1.0 - it.seconds,
-        |it| format!("{:.3} s for {} tasks, {}", it.seconds, it.tasks, it.kind),
-    ));
+    for (tasks, limit) in [(400, 0.3), (784, 1.0)] {
+        criteria.push(Criterion::every(
+            format!(
+                "a program of at most {tasks} tasks is mapped in less than {limit} s (paper: 25 s for 400)"
+            ),
+            all.iter().filter(|it| it.tasks <= tasks),
+            |it| limit - it.seconds,
+            |it| format!("{:.3} s for {} tasks, {}", it.seconds, it.tasks, it.kind),
+        ));
+    }
     let chart = Chart { x: Axis::log("tasks"), y: Axis::log("seconds"), series };
     Ok(FigureResult { rows, chart, criteria })
 }
@@ -285,6 +333,7 @@ mod tests {
             kind: MESHES,
             tasks,
             seconds: 3.0 * (tasks as f64).powf(1.5),
+            one_run_seconds: 1.0,
             best: 1.0,
             worst: 1.0,
         };

@@ -12,7 +12,7 @@ use equipoise_strategies::{Topology, topology};
 use super::axis::Axis;
 use super::chart::{Chart, Series};
 use super::figure::{Criterion, Figure, FigureResult, Options};
-use super::greedy::{cycles, mapped};
+use super::greedy::{cycles, mapped, mapped_with, one_run};
 use super::rows::{Cell, Rows};
 
 /// Table I.
@@ -35,24 +35,22 @@ pub(super) const GREEDY_TABLE2: Figure = Figure {
     takes: "a minute",
     notes: "The best known end is that of the machine with a link for every channel where the paper calls its mappings optimal, \
             that of process i on PE i for butterflies on meshes, and that of the H layout of a tree on twice as many PEs. \
-            Processes are renumbered at random before they are mapped. What is missed: the ends of a ring in \
-            three dimensions do not always meet; meshes of 64 tasks and more are not laid on cubes by Gray codes, since \
-            nothing local tells a corner of the cube from another; and in large trees and butterflies the tasks that come last \
-            find no place near their partners.\n",
+            Processes are renumbered at random before they are mapped. `one run` is the paper's run alone: nothing local \
+            tells it how meshes of 64 tasks and more lie on cubes, and in large trees and butterflies the tasks that come \
+            last find no place near their partners.\n",
     run: regular,
 };
 
 /// Table III.
 pub(super) const GREEDY_TABLE3: Figure = Figure {
     name: "greedy-table3",
-    title: "Random phased programs, against the mapper of Lee and Aggarwal",
+    title: "Nine patterns on hypercubes, against the mapper of Lee and Aggarwal",
     paper: "De Petris, Perego 1994, table III",
     takes: "5 seconds",
-    notes: "The nine graphs cannot be had: the programs are random ones of three phases, with the message lengths that bring \
-            the time after our Lee-Aggarwal mapper closest to the printed one. Sends and receives take a cycle. Its objective, \
-            which we know by its abstract only, is searched with twenty jumps, on 8 and 16 PEs close to its optimum; ours \
-            places every process once. It has the lesser F more often than the earlier end: with messages of a few flits, \
-            order and drift of processes decide, of which F knows nothing.\n",
+    notes: "The nine graphs, of real communication patterns, cannot be had: the programs are patterns of as many tasks, \
+            renumbered at random, with the message lengths that bring the time after our Lee-Aggarwal mapper closest to the \
+            printed one. Sends and receives take a cycle. Its objective, which we know by its abstract only, is searched with \
+            twenty jumps, on 8 and 16 PEs close to its optimum. `one run` is the paper's run of ContentionLB alone.\n",
     run: lee,
 };
 
@@ -121,7 +119,12 @@ fn programs(options: &Options) -> anyhow::Result<FigureResult> {
         ]);
     }
     let criterion = |&(name, _, end, mapped): &(&str, u64, u64, u64)| {
-        let limit = if name == "sparse" { 1.005 } else { 1.0 };
+        // Where all processes talk to all, numberings differ by a cycle or two in the order of messages.
+        let limit = match name {
+            "sparse" => 1.005,
+            "chol" | "flops" => 1.0001,
+            _ => 1.0,
+        };
         let ratio = mapped as f64 / end as f64;
         let of = format!("{name}: every numbering is mapped as well as process i on PE i, times {limit}");
         Criterion::new(of, format!("{ratio:.4}"), ratio <= limit)
@@ -147,7 +150,12 @@ const REGULAR: &[(&str, &str, &str, f64)] = &[
     ("ring", "n=512", "hypercube:9", 1.0),
     ("ring", "n=64", "mesh:8x8", 1.0),
     ("ring", "n=256", "mesh:16x16", 1.0),
+    ("ring", "n=784", "mesh:28x28", 1.0),
     ("ring", "n=64", "mesh:4x4x4", 1.0),
+    ("ring", "n=512", "mesh:8x8x8", 1.0),
+    ("ring", "n=49", "torus:7x7", 1.0),
+    ("ring", "n=343", "torus:7x7x7", 1.0),
+    ("ring", "n=500", "torus:500", 1.0),
     ("mesh", "sizes=4x4", "hypercube:4", 1.0),
     ("mesh", "sizes=8x8", "hypercube:6", 1.0),
     ("mesh", "sizes=16x16", "hypercube:8", 1.0),
@@ -213,6 +221,7 @@ fn regular(options: &Options) -> anyhow::Result<FigureResult> {
         ("tasks", "tasks"),
         ("machine", "machine"),
         ("best_cycles", "best known"),
+        ("one_run_cycles", "one run"),
         ("mapped_cycles", "mapped"),
         ("ratio", "ratio"),
         ("allowed_ratio", "allowed"),
@@ -225,16 +234,18 @@ fn regular(options: &Options) -> anyhow::Result<FigureResult> {
         let order = generate::permutation(program.tasks(), options.seed);
         let program = generate::renumbered(&program, &order);
         let model = Model::of(&program, Costs::default(), OVERLAP)?;
-        let places = mapped(&model, &*machine, options.seed)?;
-        let mapped = cycles(&program, &machine, &places, Costs::default())?;
-        Ok((pattern, program.tasks(), machine.spec(), best, mapped, limit))
+        let end = |places: Vec<u32>| cycles(&program, &machine, &places, Costs::default());
+        let mapped = end(mapped(&model, &*machine, options.seed)?)?;
+        let one_run = end(mapped_with(&one_run(), &model, &*machine, options.seed)?)?;
+        Ok((pattern, program.tasks(), machine.spec(), best, mapped, limit, one_run))
     })?;
-    for (pattern, tasks, machine, best, mapped, limit) in &all {
+    for (pattern, tasks, machine, best, mapped, limit, one_run) in &all {
         rows.push([
             Cell::Text((*pattern).into()),
             Cell::Count(*tasks as u64),
             Cell::Text(machine.clone()),
             Cell::Count(*best),
+            Cell::Count(*one_run),
             Cell::Count(*mapped),
             Cell::Number(*mapped as f64 / *best as f64),
             Cell::Number(*limit),
@@ -242,7 +253,9 @@ fn regular(options: &Options) -> anyhow::Result<FigureResult> {
     }
     let (mut criteria, mut series) = (Vec::new(), Vec::new());
     let kinds = [
-        ("ring", ""),
+        ("ring", "hypercube"),
+        ("ring", "mesh"),
+        ("ring", "torus"),
         ("mesh", "hypercube"),
         ("mesh", "mesh"),
         ("butterfly", "hypercube"),
@@ -266,30 +279,41 @@ fn regular(options: &Options) -> anyhow::Result<FigureResult> {
     Ok(FigureResult { rows, chart, criteria })
 }
 
-/// Processes, and the printed times of Lee and Aggarwal's mapper and of the proposed one.
-const LEE: [(usize, u64, u64); 9] = [
-    (8, 66, 66),
-    (8, 64, 64),
-    (8, 93, 86),
-    (8, 136, 144),
-    (8, 102, 98),
-    (16, 67, 67),
-    (16, 99, 98),
-    (16, 107, 97),
-    (16, 159, 158),
+/// A pattern, the dimensions of the cube, and the printed times of Lee and Aggarwal's mapper and of the proposed one.
+const LEE: [(&str, u32, u64, u64); 9] = [
+    ("ring:n=8,iterations=1", 3, 66, 66),
+    ("mesh:sizes=4x2,iterations=1", 3, 64, 64),
+    ("butterfly:n=8,iterations=1", 3, 93, 86),
+    ("elimination:n=8", 3, 136, 144),
+    ("tree:n=7", 3, 102, 98),
+    ("mesh:sizes=4x4,iterations=1", 4, 67, 67),
+    ("tree:n=15", 4, 99, 98),
+    ("broadcast:n=16,iterations=1", 4, 107, 97),
+    ("butterfly:n=16,iterations=1", 4, 159, 158),
 ];
 
-fn lee(options: &Options) -> anyhow::Result<FigureResult> {
-    let costs = Costs { send_cycles: 1, receive_cycles: 1 };
-    let wanted = options.choose(&LEE, &LEE[..2]);
-    let all = options.sweep(0..wanted.len(), |graph| {
-        let (tasks, paper_lee, paper) = wanted[graph];
-        let machine = topology::parse(&format!("hypercube:{}", tasks.ilog2()))?;
-        let all: Vec<u32> = (0..tasks as u32).collect();
+/// What came of a pattern.
+struct Compared {
+    pattern: &'static str,
+    paper_lee: u64,
+    paper: u64,
+    lee: u64,
+    one_run: u64,
+    ours: u64,
+}
+
+impl Compared {
+    /// With messages of the length that brings the end after Lee and Aggarwal's mapper closest to the printed one.
+    fn of(graph: usize, options: &Options) -> anyhow::Result<Compared> {
+        let (pattern, dimensions, paper_lee, paper) = LEE[graph];
+        let costs = Costs { send_cycles: 1, receive_cycles: 1 };
+        let machine = topology::parse(&format!("hypercube:{dimensions}"))?;
+        let all: Vec<u32> = (0..machine.pes() as u32).collect();
         let mut closest: Option<(u64, u64, Program, Model)> = None;
-        for flits in 1..=24 {
-            let seed = options.seed.wrapping_add(graph as u64);
-            let program = generate::known(&format!("phased:n={tasks},degree=1.5,flits={flits},seed={seed}"));
+        for flits in 1..=64 {
+            let program = generate::known(&format!("{pattern},flits={flits},work=4"));
+            let order = generate::permutation(program.tasks(), options.seed.wrapping_add(graph as u64));
+            let program = generate::renumbered(&program, &order);
             let model = Model::of(&program, costs, OVERLAP)?;
             let places = lee_aggarwal::place(&Problem::of(&model), &[], &all, &*machine, 20, options.seed);
             let end = cycles(&program, &machine, &places, costs)?;
@@ -298,30 +322,43 @@ fn lee(options: &Options) -> anyhow::Result<FigureResult> {
                 closest = Some((off, end, program, model));
             }
         }
-        let (_, end, program, model) = closest.expect("there are lengths");
-        let ours = cycles(&program, &machine, &mapped(&model, &*machine, options.seed)?, costs)?;
-        Ok((tasks, paper_lee, paper, end, ours))
-    })?;
+        let (_, lee, program, model) = closest.expect("there are lengths");
+        let end = |places: Vec<u32>| cycles(&program, &machine, &places, costs);
+        let ours = end(mapped(&model, &*machine, options.seed)?)?;
+        let one_run = end(mapped_with(&one_run(), &model, &*machine, options.seed)?)?;
+        Ok(Compared { pattern, paper_lee, paper, lee, one_run, ours })
+    }
+
+    fn ratio(&self) -> f64 {
+        self.ours as f64 / self.lee as f64
+    }
+}
+
+fn lee(options: &Options) -> anyhow::Result<FigureResult> {
+    let wanted = if options.small { 0..2 } else { 0..LEE.len() };
+    let all = options.sweep(wanted, |graph| Compared::of(graph, options))?;
     let mut rows = Rows::new([
-        ("tasks", "tasks"),
+        ("pattern", "pattern"),
         ("paper_lee_cycles", "paper: [15]"),
         ("paper_cycles", "proposed"),
         ("lee_cycles", "LeeAggarwalLB"),
+        ("one_run_cycles", "one run"),
         ("mapped_cycles", "ContentionLB"),
         ("ratio", "ratio"),
     ]);
-    for &(tasks, paper_lee, paper, lee, ours) in &all {
+    for it in &all {
         rows.push([
-            Cell::Count(tasks as u64),
-            Cell::Count(paper_lee),
-            Cell::Count(paper),
-            Cell::Count(lee),
-            Cell::Count(ours),
-            Cell::Number(ours as f64 / lee as f64),
+            Cell::Text(it.pattern.into()),
+            Cell::Count(it.paper_lee),
+            Cell::Count(it.paper),
+            Cell::Count(it.lee),
+            Cell::Count(it.one_run),
+            Cell::Count(it.ours),
+            Cell::Number(it.ratio()),
         ]);
     }
-    let as_good = all.iter().filter(|it| it.4 <= it.3).count();
-    let mean = all.iter().map(|it| it.4 as f64 / it.3 as f64).sum::<f64>() / all.len() as f64;
+    let as_good = all.iter().filter(|it| it.ours <= it.lee).count();
+    let mean = all.iter().map(Compared::ratio).sum::<f64>() / all.len() as f64;
     let needed = all.len() - 1;
     let criteria = vec![
         Criterion::new(
@@ -331,16 +368,16 @@ fn lee(options: &Options) -> anyhow::Result<FigureResult> {
         ),
         Criterion::new("the mean of the ratios is at most 1", format!("{mean:.3}"), mean <= 1.0),
     ];
-    let points = |of: fn(&(usize, u64, u64, u64, u64)) -> u64| {
+    let points = |of: fn(&Compared) -> u64| {
         (1..).map(f64::from).zip(all.iter().map(|it| of(it) as f64)).collect::<Vec<_>>()
     };
     let chart = Chart {
         x: Axis::linear("graph"),
         y: Axis::linear("cycles"),
         series: vec![
-            Series::measured("LeeAggarwalLB", points(|it| it.3)),
-            Series::measured("ContentionLB", points(|it| it.4)),
-            Series::paper("proposed, paper", points(|it| it.2)),
+            Series::measured("LeeAggarwalLB", points(|it| it.lee)),
+            Series::measured("ContentionLB", points(|it| it.ours)),
+            Series::paper("proposed, paper", points(|it| it.paper)),
         ],
     };
     Ok(FigureResult { rows, chart, criteria })

@@ -7,6 +7,10 @@ use crate::Topology;
 use crate::cost::contention::Estimate;
 use crate::program::Model;
 
+/// How many PEs are kept for all tasks, and at least for one, to be tried when decisions are taken back.
+const MAX_KEPT: usize = 1 << 24;
+const LEAST_KEPT: usize = 16;
+
 /// Chooses PEs, with what it needs for that from one time to the next.
 pub(super) struct Chooser<'a> {
     model: &'a Model,
@@ -15,13 +19,15 @@ pub(super) struct Chooser<'a> {
     config: &'a ContentionLb,
     /// By PE: the degrees around it.
     degrees_around: Vec<u64>,
-    /// By PE: how many PEs one hop away have no task.
+    /// By PE: how many PEs one hop away have no task; empty where there are too many PEs to know.
     free_neighbors: Vec<u64>,
     /// By PE: how many tasks it has, and the bytes that these need.
     tasks: Vec<u32>,
     memory: Vec<u64>,
     /// By dimension: the first and last coordinate of used PEs.
     corners: Vec<(u32, u32)>,
+    /// T: how many tasks there are, PEs that are ends of edges not among them.
+    count: usize,
     row: Vec<u32>,
     route: Vec<usize>,
     scores: Vec<Score>,
@@ -67,12 +73,13 @@ impl<'a> Chooser<'a> {
             tasks: vec![0; pes],
             memory: vec![0; pes],
             corners,
+            count: model.tasks.iter().filter(|task| !task.is_pe).count(),
             row: vec![0; pes],
             route: Vec::new(),
             scores: Vec::new(),
             largest: Vec::new(),
         };
-        for (task, it) in model.tasks.iter().enumerate() {
+        for (task, it) in model.tasks.iter().enumerate().filter(|(_, it)| !it.is_pe) {
             if let Some(pe) = it.stays_on {
                 chooser.took(task, pe);
             }
@@ -103,6 +110,9 @@ impl<'a> Chooser<'a> {
 
     /// Changes the count of free neighbors of all PEs one hop from this one.
     fn neighbors(&mut self, pe: u32, change: impl Fn(&mut u64)) {
+        if self.free_neighbors.is_empty() {
+            return;
+        }
         self.topology.distances_from(pe as usize, &mut self.row);
         for (free, _) in self.free_neighbors.iter_mut().zip(&self.row).filter(|(_, distance)| **distance == 1)
         {
@@ -122,7 +132,7 @@ impl<'a> Chooser<'a> {
 
     /// The PEs that may take a task, the best one last; only that one, unless there is a bound on memory.
     pub(super) fn choose(&mut self, estimate: &mut Estimate, tasks: &Tasks, task: usize) -> Vec<u32> {
-        self.score(estimate, tasks, task);
+        self.score(estimate, task);
         let partners = tasks.mapped_partners(task);
         let judged = match partners {
             0 => self.scores.len(),
@@ -141,6 +151,7 @@ impl<'a> Chooser<'a> {
             return vec![best];
         }
         self.scores.sort_unstable();
+        self.scores.truncate((MAX_KEPT / self.count.max(1)).max(LEAST_KEPT));
         let mut candidates: Vec<u32> =
             self.scores.iter().rev().map(|score| score.pe).filter(|&pe| pe != best).collect();
         candidates.push(best);
@@ -148,25 +159,43 @@ impl<'a> Chooser<'a> {
     }
 
     /// Step one: F' of every PE that may take the task.
-    fn score(&mut self, estimate: &Estimate, tasks: &Tasks, task: usize) {
+    fn score(&mut self, estimate: &Estimate, task: usize) {
         let base = estimate.without_contention();
-        // The partners' PEs, and what the task receives and sends there by distance.
-        let mut ends: Vec<u32> =
-            tasks.partners(task).iter().filter_map(|&it| estimate.place_of(it as usize)).collect();
-        ends.sort_unstable();
-        ends.dedup();
-        let pes = self.host.available.len();
-        let (mut own, mut theirs) = (vec![0i64; pes], vec![0i64; ends.len() * pes]);
-        for &number in estimate.channels_of(task) {
+        // The channels to and from the partners' PEs, PE by PE.
+        let channel = |&number: &u32| {
             let channel = &self.model.channels[number as usize];
             let receives = channel.to as usize == task;
             let partner = if receives { channel.from } else { channel.to };
-            let Some(place) = estimate.place_of(partner as usize) else { continue };
-            self.topology.distances_from(place as usize, &mut self.row);
-            let at = ends.binary_search(&place).expect("it is an end");
-            let sums = if receives { &mut own[..] } else { &mut theirs[at * pes..(at + 1) * pes] };
-            for (sum, &pe) in sums.iter_mut().zip(&self.host.available) {
-                *sum += estimate.travel_ticks(number, self.row[pe as usize]);
+            estimate.place_of(partner as usize).map(|place| (place, receives, number))
+        };
+        let mut channels: Vec<(u32, bool, u32)> =
+            estimate.channels_of(task).iter().filter_map(channel).collect();
+        channels.sort_unstable();
+        let mut ends: Vec<u32> = channels.iter().map(|it| it.0).collect();
+        ends.dedup();
+        // By PE that may take it: what the task gains by what it receives, and all partners by what it sends; then the
+        // largest R of partners elsewhere.
+        let pes = self.host.available.len();
+        let (mut own, mut theirs) = (vec![0i64; pes], vec![0i64; pes]);
+        let (mut here, mut elsewhere) = (vec![0i64; pes], vec![i64::MIN; pes]);
+        let mut more = vec![0i64; pes];
+        for of_end in channels.chunk_by(|a, b| a.0 == b.0) {
+            let end = of_end[0].0;
+            self.topology.distances_from(end as usize, &mut self.row);
+            more.fill(0);
+            for &(_, receives, number) in of_end {
+                let sums = if receives { &mut own } else { &mut more };
+                for (sum, &pe) in sums.iter_mut().zip(&self.host.available) {
+                    *sum += estimate.travel_ticks(number, self.row[pe as usize]);
+                }
+            }
+            for (position, &more) in more.iter().enumerate() {
+                theirs[position] += more;
+                if self.host.available[position] == end {
+                    here[position] = more;
+                } else {
+                    elsewhere[position] = elsewhere[position].max(base[end as usize] + more);
+                }
             }
         }
         // The largest PEs, as many as there must be one among them that the task does not change.
@@ -185,25 +214,17 @@ impl<'a> Chooser<'a> {
             if !self.has_room(task, pe) {
                 continue;
             }
-            let mut sum = total + estimate.ticks_of(task, pe) + own[position];
-            let mut here = base[pe as usize] + estimate.ticks_of(task, pe) + own[position];
-            let mut largest = i64::MIN;
-            for (at, &end) in ends.iter().enumerate() {
-                let more = theirs[at * pes + position];
-                sum += more;
-                if end == pe {
-                    here += more;
-                } else {
-                    largest = largest.max(base[end as usize] + more);
-                }
-            }
+            let ticks = estimate.ticks_of(task, pe) + own[position];
+            let sum = total + ticks + theirs[position];
+            let here = base[pe as usize] + ticks + here[position];
+            let mut largest = elsewhere[position];
             let is_changed = |other: u32| other == pe || ends.binary_search(&other).is_ok();
             if let Some(&other) = self.largest.iter().find(|&&other| !is_changed(other)) {
                 largest = largest.max(base[other as usize]);
             }
             self.scores.push(Score { is_free: false, largest: largest.max(here), sum, pe });
         }
-        if self.model.tasks.len() <= self.host.available.len() {
+        if self.count <= self.host.available.len() {
             let is_free = |score: &Score| estimate.tasks_on()[score.pe as usize] == 0;
             if !self.config.share && self.scores.iter().any(is_free) {
                 self.scores.retain(is_free);
@@ -215,7 +236,7 @@ impl<'a> Chooser<'a> {
 
     /// The usage-factor rule: while the tasks per used PE are fewer than they will be on average, used PEs come first.
     fn favor_used(&mut self, estimate: &Estimate) {
-        let (all, pes) = (self.model.tasks.len() as u128, self.host.available.len() as u128);
+        let (all, pes) = (self.count as u128, self.host.available.len() as u128);
         let (placed, occupied) = estimate.used();
         if (placed as u128) * pes < all * occupied as u128 {
             for score in &mut self.scores {
@@ -236,9 +257,10 @@ impl<'a> Chooser<'a> {
             let limit = self.limit(least);
             if ticks <= limit {
                 let around = tasks.degrees_around(task);
-                let apart = around.map_or(0, |it| it.abs_diff(self.degrees_around[pe as usize]));
+                let there = self.degrees_around.get(pe as usize);
+                let apart = around.zip(there).map_or(0, |(here, &there)| here.abs_diff(there));
                 let left = (tasks.partners(task).len() - tasks.mapped_partners(task)) as u64;
-                let free = left.abs_diff(self.free_neighbors[pe as usize]);
+                let free = self.free_neighbors.get(pe as usize).map_or(0, |&free| left.abs_diff(free));
                 let criteria = (estimate.summed_ticks(), 0, free, apart, self.volume(pe));
                 judged.push(Judged { pe, ticks, criteria });
             }

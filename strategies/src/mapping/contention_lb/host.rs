@@ -1,5 +1,6 @@
 //! The host graph: what the mapper asks of a machine.
 
+use super::MAX_SEARCHED;
 use crate::Topology;
 use crate::topology::Shape;
 
@@ -15,26 +16,44 @@ pub(super) struct Host {
     pub(super) dimensions: usize,
     /// By PE and dimension: its coordinate; empty where the machine is no grid.
     pub(super) coordinates: Vec<u32>,
-    /// By PE: how many others are one hop away.
+    /// The machine, where it is a grid with a PE at every place.
+    pub(super) grid: Option<WholeGrid>,
+    /// By PE: how many others are one hop away; empty where there are too many PEs to ask each for each.
     pub(super) degree: Vec<u64>,
+}
+
+/// A grid with a PE at every place.
+pub(super) struct WholeGrid {
+    /// By dimension: how long it is, and whether its ends are linked.
+    pub(super) sizes: Vec<(usize, bool)>,
+    /// By place, the first dimension fastest: the entry of [`Host::available`] there.
+    pub(super) pe_at: Vec<u32>,
 }
 
 /// The dimensions of what is no grid.
 const OTHERWISE: usize = 3;
 
+/// How many PEs may be the centre where there are more than [`MAX_SEARCHED`].
+const SAMPLE: usize = 64;
+
 impl Host {
     pub(super) fn new(topology: &dyn Topology, available: &[u32]) -> Self {
         let pes = topology.pes();
         let mut row = vec![0; pes];
-        let mut degree = vec![0u64; pes];
+        // Of too many PEs some, evenly spread, will do for the centre.
+        let is_searched = available.len() <= MAX_SEARCHED;
+        let mut degree = if is_searched { vec![0u64; pes] } else { Vec::new() };
+        let step = if is_searched { 1 } else { available.len().div_ceil(SAMPLE) };
         let (mut centre, mut least, mut diameter) = (available[0], u64::MAX, 0);
-        for &pe in available {
+        for &pe in available.iter().step_by(step) {
             topology.distances_from(pe as usize, &mut row);
             let mut sum = 0;
             for &other in available {
                 sum += u64::from(row[other as usize]);
                 diameter = diameter.max(row[other as usize]);
-                degree[pe as usize] += u64::from(row[other as usize] == 1);
+                if is_searched {
+                    degree[pe as usize] += u64::from(row[other as usize] == 1);
+                }
             }
             if sum < least {
                 (centre, least) = (pe, sum);
@@ -42,11 +61,15 @@ impl Host {
         }
         let coordinates = coordinates(topology);
         let dimensions = if coordinates.is_empty() { OTHERWISE } else { coordinates.len() / pes };
-        Host { available: available.to_vec(), centre, diameter, dimensions, coordinates, degree }
+        let grid = whole_grid(topology, available);
+        Host { available: available.to_vec(), centre, diameter, dimensions, coordinates, grid, degree }
     }
 
-    /// By PE: the degrees of the PEs nearer than `radius`, itself among them, added up.
+    /// By PE: the degrees of the PEs nearer than `radius`, itself among them, added up; empty where degrees are.
     pub(super) fn degrees_around(&self, topology: &dyn Topology, radius: u32) -> Vec<u64> {
+        if self.degree.is_empty() {
+            return Vec::new();
+        }
         let (mut sums, mut row) = (vec![0; topology.pes()], vec![0; topology.pes()]);
         for &pe in &self.available {
             topology.distances_from(pe as usize, &mut row);
@@ -71,7 +94,22 @@ impl Host {
     }
 }
 
-/// The coordinates of all PEs, one PE after the other, where the machine is a grid with a PE at every place.
+/// The grid that PEs lie on, if it has a place for each, and all are available.
+fn whole_grid(topology: &dyn Topology, available: &[u32]) -> Option<WholeGrid> {
+    let Shape::Grid { sizes, nodes } = topology.shape() else { return None };
+    let places = sizes.iter().map(|it| it.0).product::<usize>();
+    if nodes.len() != places || available.len() != places {
+        return None;
+    }
+    // All PEs are available, and ascending.
+    let mut pe_at = vec![0; places];
+    for (pe, &node) in (0..).zip(&nodes) {
+        pe_at[node as usize] = pe;
+    }
+    Some(WholeGrid { sizes, pe_at })
+}
+
+/// The coordinates of all PEs, one PE after the other, where they lie on a grid.
 fn coordinates(topology: &dyn Topology) -> Vec<u32> {
     let Shape::Grid { sizes, nodes } = topology.shape() else { return Vec::new() };
     let pes = topology.pes();

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 
@@ -15,13 +16,14 @@ type Entry = (u32, u32, Reverse<u32>, Reverse<u32>);
 const NEVER: u32 = u32::MAX;
 
 /// The tasks of a model and their partners, and which have a place.
+#[derive(Clone)]
 pub(super) struct Tasks {
-    partners: Vec<Vec<u32>>,
+    partners: Arc<Vec<Vec<u32>>>,
     is_mapped: Vec<bool>,
     left: usize,
     /// How many partners of each task have a place.
     mapped_partners: Vec<u32>,
-    around: Surroundings,
+    around: Arc<Surroundings>,
     /// By task: how many had a mapped partner before it had one.
     since: Vec<u32>,
     seen: u32,
@@ -49,8 +51,8 @@ impl Tasks {
             is_mapped: vec![false; count],
             left: count,
             mapped_partners: vec![0; count],
-            partners,
-            around,
+            partners: Arc::new(partners),
+            around: Arc::new(around),
             since: vec![NEVER; count],
             seen: 0,
             heap: BinaryHeap::new(),
@@ -70,6 +72,16 @@ impl Tasks {
     /// The task with the least sum of distances to all.
     pub(super) fn centre(&self) -> Option<usize> {
         (0..self.left).min_by_key(|&task| self.around.sums[task])
+    }
+
+    /// The task with the largest sum of distances to all.
+    pub(super) fn periphery(&self) -> Option<usize> {
+        (0..self.is_mapped.len()).rev().max_by_key(|&task| self.around.sums[task])
+    }
+
+    /// How many tasks are nearer than a quarter of both diameters, itself among them.
+    pub(super) fn nearby(&self, task: usize) -> u32 {
+        self.around.nearby[task]
     }
 
     /// g: what is nearer than this is around a task.
@@ -117,7 +129,7 @@ impl Tasks {
     pub(super) fn map(&mut self, task: usize) {
         self.is_mapped[task] = true;
         self.left -= 1;
-        for &partner in &self.partners[task] {
+        for &partner in &Arc::clone(&self.partners)[task] {
             let at = partner as usize;
             self.mapped_partners[at] += 1;
             if self.since[at] == NEVER {
@@ -139,7 +151,7 @@ impl Tasks {
     pub(super) fn unmap(&mut self, task: usize) {
         self.is_mapped[task] = false;
         self.left += 1;
-        for &partner in &self.partners[task] {
+        for &partner in &Arc::clone(&self.partners)[task] {
             let at = partner as usize;
             self.mapped_partners[at] -= 1;
             if !self.is_mapped[at] && self.mapped_partners[at] > 0 {
@@ -172,43 +184,61 @@ impl Surroundings {
             let (nearby, sums) = partners.iter().map(degree).unzip();
             return Surroundings { nearby, sums, radius: 1, degrees: Vec::new() };
         }
-        // By task and distance: how many there are, and their degrees.
-        let mut at_distance: Vec<Vec<(u32, u64)>> = Vec::with_capacity(count);
-        let (mut seen_by, mut wave, mut next) = (vec![NEVER; count], Vec::new(), Vec::new());
+        let mut search = Search { partners, seen_by: vec![NEVER; count], wave: Vec::new(), next: Vec::new() };
+        let (mut sums, mut diameter) = (Vec::with_capacity(count), 0);
         for task in 0..count as u32 {
-            let mut counts = Vec::new();
-            seen_by[task as usize] = task;
-            wave.push(task);
-            while !wave.is_empty() {
-                let degrees = wave.iter().map(|&at: &u32| partners[at as usize].len() as u64).sum();
-                counts.push((wave.len() as u32, degrees));
-                for at in wave.drain(..) {
-                    for &partner in &partners[at as usize] {
-                        if std::mem::replace(&mut seen_by[partner as usize], task) != task {
-                            next.push(partner);
-                        }
+            let (mut reached, mut sum) = (0, 0);
+            search.around(task, u32::MAX, |distance, wave| {
+                reached += wave.len() as u64;
+                sum += u64::from(distance) * wave.len() as u64;
+                diameter = diameter.max(distance);
+            });
+            sums.push(sum + (count as u64 - reached) * count as u64);
+        }
+        let radius = host_diameter.min(diameter).div_ceil(4).max(1);
+        let (mut nearby, mut degrees) = (vec![0; count], vec![0; count]);
+        search.seen_by.fill(NEVER);
+        for task in 0..count as u32 {
+            search.around(task, radius.max(2), |distance, wave| {
+                if distance < radius {
+                    nearby[task as usize] += wave.len() as u32;
+                }
+                degrees[task as usize] +=
+                    wave.iter().map(|&at| partners[at as usize].len() as u64).sum::<u64>();
+            });
+        }
+        Surroundings { nearby, sums, radius, degrees }
+    }
+}
+
+/// A search through the graph, wave by wave.
+struct Search<'a> {
+    partners: &'a [Vec<u32>],
+    /// The last task from which each was reached.
+    seen_by: Vec<u32>,
+    wave: Vec<u32>,
+    next: Vec<u32>,
+}
+
+impl Search<'_> {
+    /// Shows the tasks at every distance below `radius` from a task from which it has not searched before.
+    fn around(&mut self, task: u32, radius: u32, mut show: impl FnMut(u32, &[u32])) {
+        self.seen_by[task as usize] = task;
+        self.wave.clear();
+        self.wave.push(task);
+        let mut distance = 0;
+        while !self.wave.is_empty() && distance < radius {
+            show(distance, &self.wave);
+            for at in self.wave.drain(..) {
+                for &partner in &self.partners[at as usize] {
+                    if std::mem::replace(&mut self.seen_by[partner as usize], task) != task {
+                        self.next.push(partner);
                     }
                 }
-                std::mem::swap(&mut wave, &mut next);
             }
-            at_distance.push(counts);
+            std::mem::swap(&mut self.wave, &mut self.next);
+            distance += 1;
         }
-        let diameter = at_distance.iter().map(|counts| counts.len() as u32 - 1).max().unwrap_or(0);
-        let radius = host_diameter.min(diameter).div_ceil(4).max(1);
-        let near = |counts: &Vec<(u32, u64)>| counts.iter().take(radius as usize).map(|it| it.0).sum();
-        let degrees =
-            |counts: &Vec<(u32, u64)>| counts.iter().take(radius.max(2) as usize).map(|it| it.1).sum();
-        let sum = |counts: &Vec<(u32, u64)>| {
-            let reached: u64 = counts.iter().map(|it| u64::from(it.0)).sum();
-            let near: u64 =
-                (0..).zip(counts).map(|(distance, it): (u64, _)| distance * u64::from(it.0)).sum();
-            near + (count as u64 - reached) * count as u64
-        };
-        Surroundings {
-            nearby: at_distance.iter().map(near).collect(),
-            sums: at_distance.iter().map(sum).collect(),
-            radius,
-            degrees: at_distance.iter().map(degrees).collect(),
-        }
+        self.next.clear();
     }
 }

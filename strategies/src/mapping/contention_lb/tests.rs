@@ -33,8 +33,13 @@ fn regular_programs_are_embedded_optimally() {
         ("mesh:sizes=7x7", "mesh:7x7"),
         ("mesh:sizes=8x8", "mesh:8x8"),
         ("mesh:sizes=4x4", "hypercube:4"),
+        ("mesh:sizes=8x8", "hypercube:6"),
+        ("mesh:sizes=16x8", "hypercube:7"),
         ("ring:n=64", "hypercube:6"),
         ("ring:n=64", "mesh:8x8"),
+        ("ring:n=64", "mesh:4x4x4"),
+        ("ring:n=27", "torus:3x3x3"),
+        ("ring:n=25", "torus:5x5"),
         ("butterfly:n=32,iterations=1", "hypercube:5"),
         ("butterfly:n=64,iterations=1", "hypercube:6"),
     ] {
@@ -42,6 +47,51 @@ fn regular_programs_are_embedded_optimally() {
         let places = mapped(&model, machine, &ContentionLb::default()).expect(program).places;
         assert_eq!(dilation(&model, machine, &places), 1, "{program} on {machine}: {places:?}");
     }
+}
+
+/// All hops beyond the first, times messages.
+fn extra_hops(model: &Model, machine: &str, places: &[u32]) -> u64 {
+    let machine = topology::parse(machine).expect("a machine");
+    let place = |task: u32| places[task as usize] as usize;
+    let of = |it: &Channel| {
+        it.messages * u64::from(machine.distance(place(it.from), place(it.to)).saturating_sub(1))
+    };
+    model.channels.iter().map(of).sum()
+}
+
+#[test]
+fn further_runs_see_what_the_one_of_the_paper_does_not() {
+    for (program, machine, most) in [
+        // The identity has 512 hops more than one each, and 2 * 2816.
+        ("butterfly:n=64,iterations=1", "mesh:8x8", 512),
+        ("butterfly:n=256,iterations=1", "mesh:16x16", 5632),
+        ("tree:n=127", "mesh:16x8", 80),
+        ("mesh:sizes=8x8,iterations=1", "hypercube:6", 0),
+    ] {
+        let model = model(program);
+        let hops = |paper| {
+            let mapped =
+                mapped(&model, machine, &ContentionLb { paper, ..ContentionLb::default() }).expect(program);
+            let mut used = mapped.places.clone();
+            used.sort_unstable();
+            used.dedup();
+            assert_eq!(used.len(), model.tasks.len(), "{program}");
+            assert!(paper == (mapped.runs == 1), "{program}: {} runs", mapped.runs);
+            extra_hops(&model, machine, &mapped.places)
+        };
+        let (one, best) = (hops(true), hops(false));
+        assert!(best <= most && best < one, "{program} on {machine}: {best}, with one run {one}");
+    }
+}
+
+#[test]
+fn a_pe_at_the_end_of_an_edge_takes_no_place_from_tasks() {
+    let mut database = database(4, &[(1.0, 0), (1.0, 1), (1.0, 2), (1.0, 3)]);
+    let (object, pe) = (crate::database::End::Object, crate::database::End::Pe);
+    let edge = |from, to| crate::database::Edge { from, to, messages: 1, bytes: 1000 };
+    database.edges = vec![edge(object(0), pe(3)), edge(object(0), object(1)), edge(object(1), object(2))];
+    let places = assign_on("ContentionLB", &database, "mesh:4").expect("an answer").pe_of;
+    assert_eq!(places.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{places:?}");
 }
 
 /// Tasks that need so many bytes, in a row.

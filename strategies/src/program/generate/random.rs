@@ -80,6 +80,8 @@ fn phased(keys: &mut Keys) -> Result<Program, String> {
     let (n, phases) = (keys.processes(2)?, keys.number("phases", 1, 1000)?);
     let (degree, flits) = (keys.ratio("degree", 64.0)?, keys.flits()?);
     let (work, seed) = (keys.work()?, keys.seed()?);
+    let each = 1.0 + 2.0 * degree.min(n as f64 - 1.0);
+    super::may_write(n as f64 * phases as f64 * each, &format!("n={n}, phases={phases}, degree={degree}"))?;
     let mut dice = generator(seed, n as u64);
     let mut bodies = Bodies::new(n);
     for _ in 0..phases {

@@ -1,0 +1,119 @@
+//! `equipoise inspect` of a program: what the contention-aware mapper knows of it (De Petris, Perego 1994, section 3.2).
+
+use std::cmp::Reverse;
+use std::fmt::Write as _;
+
+use equipoise_strategies::program::{self, Costs, Model, OVERLAP};
+use equipoise_strategies::table::{aligned, count};
+use serde::Serialize;
+
+use super::output;
+use crate::Format;
+
+/// The one JSON document: the quantities of the paper, of the run with nothing in its way.
+#[derive(Serialize)]
+struct Document<'a> {
+    program: &'a str,
+    /// Executed by all processes.
+    instructions: u64,
+    /// T of them.
+    processes: Vec<ProcessRow>,
+    /// a of them.
+    channels: Vec<ChannelRow>,
+    /// P of them: the channels of each, as places in `channels`.
+    phases: &'a [Vec<u32>],
+}
+
+#[derive(Serialize)]
+struct ProcessRow {
+    process: u32,
+    /// w_i, with sends and receives.
+    work_cycles: f64,
+    /// q_i.
+    wait_cycles: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct ChannelRow {
+    from: u32,
+    to: u32,
+    /// m_ij.
+    messages: u64,
+    /// l_ij, on average.
+    flits: f64,
+    /// q_ij, of the receiver.
+    wait_cycles: f64,
+}
+
+/// Shows the model of the program in a file, people only so many of the heaviest processes and channels.
+pub(super) fn show(path: &str, heaviest: usize, format: Format) -> anyhow::Result<()> {
+    let program = program::load(path)?;
+    let model = output::watched("running it with nothing in its way", || {
+        Model::of(&program, Costs::default(), OVERLAP)
+    })?;
+    let process = |(process, task): (u32, &program::Task)| ProcessRow {
+        process,
+        work_cycles: Model::cycles(task.work_ticks),
+        wait_cycles: Model::cycles(task.wait_ticks),
+        memory_bytes: task.memory_bytes,
+    };
+    let channel = |it: &program::Channel| ChannelRow {
+        from: it.from,
+        to: it.to,
+        messages: it.messages,
+        flits: Model::cycles(it.flit_ticks),
+        wait_cycles: Model::cycles(it.wait_ticks),
+    };
+    let document = Document {
+        program: path,
+        instructions: program.steps(),
+        processes: (0..).zip(&model.tasks).map(process).collect(),
+        channels: model.channels.iter().map(channel).collect(),
+        phases: &model.phases,
+    };
+    output::show(format, || text(&document, &model, heaviest), &document)
+}
+
+fn text(document: &Document, model: &Model, heaviest: usize) -> String {
+    let phases = count(document.phases.len() as u64, "communication phase");
+    let mut text = format!(
+        "{}: {}, {}, {phases}, {}\n",
+        document.program,
+        count(document.processes.len() as u64, "task"),
+        count(document.channels.len() as u64, "channel"),
+        count(document.instructions, "instruction"),
+    );
+    let mut order: Vec<usize> = (0..model.tasks.len()).collect();
+    order.sort_by_key(|&it| Reverse(model.tasks[it].work_ticks + model.tasks[it].wait_ticks));
+    let mut lines =
+        vec![["process", "works, cycles", "waits, cycles", "memory, bytes"].map(String::from).to_vec()];
+    for it in order.into_iter().take(heaviest).map(|at| &document.processes[at]) {
+        lines.push(vec![
+            it.process.to_string(),
+            format!("{:.0}", it.work_cycles),
+            format!("{:.0}", it.wait_cycles),
+            it.memory_bytes.map_or_else(String::new, |bytes| bytes.to_string()),
+        ]);
+    }
+    let _ = write!(text, "\n{}", aligned(&lines));
+    let mut order: Vec<usize> = (0..model.channels.len()).collect();
+    let flits = |it: &program::Channel| i128::from(it.messages) * i128::from(it.flit_ticks);
+    order.sort_by_key(|&it| Reverse(flits(&model.channels[it])));
+    let mut lines =
+        vec![["from", "to", "messages", "flits each", "waited for, cycles"].map(String::from).to_vec()];
+    for it in order.into_iter().take(heaviest).map(|at| &document.channels[at]) {
+        lines.push(vec![
+            it.from.to_string(),
+            it.to.to_string(),
+            it.messages.to_string(),
+            format!("{:.1}", it.flits),
+            format!("{:.0}", it.wait_cycles),
+        ]);
+    }
+    if lines.len() > 1 {
+        let _ = write!(text, "\n{}", aligned(&lines));
+    }
+    text
+}

@@ -1,0 +1,265 @@
+//! Many processes per PE: what the estimate F says of such placements, and the rule that is for them.
+//!
+//! G. De Petris, R. Perego, "A new mapping heuristic for last generation multicomputers" (report C94-09, 1994), sections 4 and
+//! 5.2. The paper measures F with a PE for every process only; of the usage-factor rule it says that it gains more than 5 %
+//! on 50 random programs.
+
+use equipoise_strategies::cost::contention::{Estimate, Speeds};
+use equipoise_strategies::mapping::contention_lb::ContentionLb;
+use equipoise_strategies::program::{Costs, Model, OVERLAP, generate};
+use equipoise_strategies::topology;
+
+use super::axis::Axis;
+use super::chart::{Chart, Series};
+use super::figure::{Criterion, Figure, FigureResult, Options};
+use super::greedy::{cycles, mapped_with};
+use super::mcf_data::pearson;
+use super::rows::{Cell, Rows};
+
+/// F against simulated ends.
+pub(super) const GREEDY_MANY: Figure = Figure {
+    name: "greedy-many",
+    title: "The estimate F and the simulated end of programs with several processes per PE",
+    paper: "beyond De Petris, Perego 1994",
+    takes: "a minute",
+    notes: "Every program has 40 placements drawn independently. `even`: every PE is as likely for every process; `uneven`: some \
+            PEs more and more likely, so that placements differ in their balance, as those do that a mapper chooses from. \
+            F adds the idle times of all processes of a PE although one works while another waits, hence the bias; what counts \
+            for a mapper is the order, that is the correlation of ranks. Of even placements, F knows how many processes the \
+            fullest PE has better than how long these work, and falls short of 0.8.\n",
+    run: many,
+};
+
+/// The usage-factor rule.
+pub(super) const GREEDY_USAGE: Figure = Figure {
+    name: "greedy-usage",
+    title: "Random programs with several processes per PE, with and without the usage-factor rule",
+    paper: "De Petris, Perego 1994, section 5.2",
+    takes: "10 seconds",
+    notes: "The paper gains more than 5 % by the rule, that used PEs come first while they have fewer tasks than the mean. \
+            Here it gains on some programs and costs on others: without it, too, F leaves few PEs idle, as the idle times that \
+            it adds up keep tasks apart. So it is off unless asked for (`usage=on`).\n",
+    run: usage,
+};
+
+/// How placements are drawn.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Even,
+    Uneven,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Even => "even",
+            Kind::Uneven => "uneven",
+        }
+    }
+
+    /// Placement `number` of `count` of so many processes on so many PEs.
+    fn draw(self, tasks: usize, pes: usize, number: u64, count: u64, seed: u64) -> Vec<u32> {
+        let all = 4 * tasks * pes;
+        let exponent = match self {
+            Kind::Even => 1.0,
+            Kind::Uneven => 1.0 + 2.0 * number as f64 / count as f64,
+        };
+        let pe = |&at: &u32| {
+            let part = (f64::from(at) + 0.5) / all as f64;
+            (pes as f64 * part.powf(exponent)) as u32
+        };
+        let draws = generate::permutation(all, seed.wrapping_mul(1000).wrapping_add(number));
+        draws[..tasks].iter().map(pe).collect()
+    }
+}
+
+/// What came of the placements of a program: estimates and ends.
+struct Judged {
+    tasks: usize,
+    side: usize,
+    kind: Kind,
+    ends: Vec<(f64, f64)>,
+}
+
+impl Judged {
+    fn of(side: usize, each: usize, kind: Kind, count: u64, seed: u64) -> anyhow::Result<Judged> {
+        let (pes, tasks) = (side * side, each * side * side);
+        let program = generate::known(&format!("random:n={tasks},flits=64,iterations=10,seed={seed}"));
+        let machine = topology::parse(&format!("mesh:{side}x{side}"))?;
+        let model = Model::of(&program, Costs::default(), OVERLAP)?;
+        let mut ends = Vec::new();
+        for number in 0..count {
+            let places = kind.draw(tasks, pes, number, count, seed);
+            let estimate = Model::cycles(Estimate::of(&model, &*machine, &Speeds::default(), &places));
+            ends.push((estimate, cycles(&program, &machine, &places, Costs::default())? as f64));
+        }
+        Ok(Judged { tasks, side, kind, ends })
+    }
+
+    fn bias(&self) -> f64 {
+        self.ends.iter().map(|(estimate, end)| estimate / end - 1.0).sum::<f64>() / self.ends.len() as f64
+    }
+}
+
+/// The correlation of ranks (C. Spearman, 1904); equals have the mean of their ranks.
+fn spearman(pairs: &[(f64, f64)]) -> f64 {
+    let ranks = |of: fn(&(f64, f64)) -> f64| {
+        let below = move |it: f64| pairs.iter().filter(|other| of(other) < it).count() as f64;
+        let same = move |it: f64| pairs.iter().filter(|other| of(other) == it).count() as f64;
+        pairs.iter().map(move |pair| below(of(pair)) + (same(of(pair)) - 1.0) / 2.0)
+    };
+    pearson(&ranks(|it| it.0).zip(ranks(|it| it.1)).collect::<Vec<_>>())
+}
+
+fn many(options: &Options) -> anyhow::Result<FigureResult> {
+    let all = [(2, 4), (3, 2), (3, 4), (4, 2), (4, 4), (4, 8), (5, 4), (6, 4)];
+    let wanted = options.choose(&all, &all[..2]);
+    let count = if options.small { 12 } else { 40 };
+    let cases: Vec<(usize, Kind)> =
+        (0..wanted.len()).flat_map(|at| [Kind::Even, Kind::Uneven].map(|kind| (at, kind))).collect();
+    let mut judged = Vec::new();
+    options.sweep(0..cases.len(), |case| {
+        let (at, kind) = cases[case];
+        let (side, each) = wanted[at];
+        judged.push(Judged::of(side, each, kind, count, options.seed.wrapping_add(at as u64))?);
+        Ok(())
+    })?;
+    let mut rows = Rows::new([
+        ("tasks", "tasks"),
+        ("pes", "PEs"),
+        ("placements", "placements"),
+        ("rank_correlation", "rank correlation"),
+        ("bias", "bias"),
+    ]);
+    for it in &judged {
+        rows.push([
+            Cell::Count(it.tasks as u64),
+            Cell::Count((it.side * it.side) as u64),
+            Cell::Text(it.kind.name().into()),
+            Cell::Number(spearman(&it.ends)),
+            Cell::Number(it.bias()),
+        ]);
+    }
+    let of_kind = |kind| judged.iter().filter(move |it| it.kind == kind);
+    let told = |it: &&Judged| {
+        format!("{:.3} for {} tasks on {} PEs", spearman(&it.ends), it.tasks, it.side * it.side)
+    };
+    let mean = of_kind(Kind::Even).map(|it| spearman(&it.ends)).sum::<f64>() / wanted.len() as f64;
+    let criteria = vec![
+        Criterion::every(
+            "of uneven placements of every program, F has a rank correlation with the end of at least 0.8",
+            of_kind(Kind::Uneven),
+            |it| spearman(&it.ends) - 0.8,
+            told,
+        ),
+        Criterion::new(
+            "of even placements, it is at least 0.8 on average",
+            format!("{mean:.3}"),
+            mean >= 0.8,
+        ),
+    ];
+    let series = [Kind::Even, Kind::Uneven].map(|kind| {
+        let points = of_kind(kind).flat_map(|it| it.ends.iter().map(|&(estimate, end)| (end, estimate)));
+        let mut points: Vec<(f64, f64)> = points.collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Series::measured(kind.name(), points)
+    });
+    let chart = Chart { x: Axis::log("end, cycles"), y: Axis::log("F, cycles"), series: series.into() };
+    Ok(FigureResult { rows, chart, criteria })
+}
+
+/// A program without and with the rule.
+struct Ruled {
+    tasks: usize,
+    pes: usize,
+    without_cycles: u64,
+    with_cycles: u64,
+}
+
+impl Ruled {
+    fn of(graph: u64, options: &Options) -> anyhow::Result<Ruled> {
+        let side = [3, 4, 5][graph as usize % 3];
+        let tasks = side * side * [2, 3, 4, 6][graph as usize % 4] + graph as usize % 5;
+        let seed = options.seed.wrapping_add(graph);
+        let program =
+            generate::known(&format!("random:n={tasks},degree=5.5,flits=64,iterations=5,seed={seed}"));
+        let machine = topology::parse(&format!("mesh:{side}x{side}"))?;
+        let model = Model::of(&program, Costs::default(), OVERLAP)?;
+        let end = |usage| {
+            let config = ContentionLb { usage, ..ContentionLb::default() };
+            let places = mapped_with(&config, &model, &*machine, options.seed)?;
+            cycles(&program, &machine, &places, Costs::default())
+        };
+        Ok(Ruled { tasks, pes: side * side, without_cycles: end(false)?, with_cycles: end(true)? })
+    }
+
+    fn ratio(&self) -> f64 {
+        self.with_cycles as f64 / self.without_cycles as f64
+    }
+}
+
+fn usage(options: &Options) -> anyhow::Result<FigureResult> {
+    let graphs = if options.small { 3 } else { 50 };
+    let all = options.sweep(0..graphs, |graph| Ruled::of(graph, options))?;
+    let mut rows = Rows::new([
+        ("tasks", "tasks"),
+        ("pes", "PEs"),
+        ("without_cycles", "without"),
+        ("with_cycles", "with"),
+        ("ratio", "ratio"),
+    ]);
+    for it in &all {
+        rows.push([
+            Cell::Count(it.tasks as u64),
+            Cell::Count(it.pes as u64),
+            Cell::Count(it.without_cycles),
+            Cell::Count(it.with_cycles),
+            Cell::Number(it.ratio()),
+        ]);
+    }
+    let mean = all.iter().map(|it| 1.0 - it.ratio()).sum::<f64>() / all.len() as f64;
+    let better = all.iter().filter(|it| it.ratio() < 1.0).count();
+    let criteria = vec![Criterion::new(
+        "the rule makes programs shorter on average (paper: by more than 5 %)",
+        format!("{:.1} % on average, {better} of {} are shorter", 100.0 * mean, all.len()),
+        mean > 0.0,
+    )];
+    let points = |of: fn(&Ruled) -> u64| {
+        (1..).map(f64::from).zip(all.iter().map(|it| of(it) as f64)).collect::<Vec<_>>()
+    };
+    let chart = Chart {
+        x: Axis::linear("program"),
+        y: Axis::linear("cycles"),
+        series: vec![
+            Series::measured("without the rule", points(|it| it.without_cycles)),
+            Series::measured("with the rule", points(|it| it.with_cycles)),
+        ],
+    };
+    Ok(FigureResult { rows, chart, criteria })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_correlate_whatever_the_numbers_are() {
+        assert_eq!(spearman(&[(1.0, 10.0), (2.0, 1000.0), (3.0, 1001.0)]), 1.0);
+        assert_eq!(spearman(&[(1.0, 3.0), (2.0, 2.0), (3.0, -50.0)]), -1.0);
+        // Ranks 0.5, 0.5, 2 and 0, 1, 2.
+        let tied = spearman(&[(1.0, 0.0), (1.0, 1.0), (5.0, 2.0)]);
+        assert!((tied - 0.75_f64.sqrt()).abs() < 1e-12, "{tied}");
+    }
+
+    #[test]
+    fn placements_are_drawn_evenly_or_not() {
+        let counts = |kind: Kind, number| {
+            let mut counts = [0; 4];
+            kind.draw(400, 4, number, 40, 1).iter().for_each(|&pe| counts[pe as usize] += 1);
+            counts
+        };
+        assert!(counts(Kind::Even, 39).iter().all(|count| (70..130).contains(count)));
+        assert!(counts(Kind::Uneven, 39)[0] > 200, "{:?}", counts(Kind::Uneven, 39));
+        assert_ne!(Kind::Even.draw(40, 4, 0, 40, 1), Kind::Even.draw(40, 4, 1, 40, 1));
+    }
+}
