@@ -23,7 +23,7 @@ pub(super) const GREEDY_MANY: Figure = Figure {
     paper: "beyond De Petris, Perego 1994",
     takes: "a minute",
     notes: "Every program has 40 placements drawn independently. `even`: every PE is as likely for every process; `uneven`: some \
-            PEs more and more likely, so that placements differ in their balance, as those do that a mapper chooses from. \
+            PEs more and more likely, so that placements differ in their balance, as those do that a mapper chooses from (added after even ones had missed). \
             F adds the idle times of all processes of a PE although one works while another waits, hence the bias; what counts \
             for a mapper is the order, that is the correlation of ranks. Of even placements, F knows how many processes the \
             fullest PE has better than how long these work, and falls short of 0.8.\n",
