@@ -38,7 +38,8 @@ pub(super) const POISE_APPS: Figure = Figure {
             that queue: on the torus, links of 175 MB/s; on the fat tree, 500 MB/s to a PE, 1 GB/s to a switch of 8 and \
             4 GB/s to one of 64. A PE takes 0.1 microseconds to send or receive a message. What a strategy thinks is \
             measured here, once, on one thread, and added; all other numbers are the same in every run. `ahead after` \
-            is how many iterations it takes until PoiseLB has made up for the time that it thinks and moves longer.\n",
+            is how many iterations it takes until PoiseLB has made up for the time that it thinks and moves longer. \
+            Left out are ContentionLB, LeeAggarwalLB, McfLB and SwapLB, which take minutes for thousands of objects.\n",
     run,
 };
 
