@@ -54,7 +54,7 @@ fn what_is_refused_comes_with_a_remedy() {
     refused("stencil2d --iterations 0", "--iterations");
     refused("stencil2d --imbalance 0", "--imbalance");
     refused("stencil2d --charge -1", "expected seconds, a number from 0 to 1e6 such as 2e-9");
-    refused("kneighbor --charge nan", "write seconds");
+    refused("kneighbor --charge nan", "expected seconds");
     refused("kneighbor --elements 0", "--elements");
     refused("kneighbor --format xml", "[possible values: text, json]");
     refused("kneighbor +unknown", "+unknown");

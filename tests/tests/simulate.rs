@@ -16,7 +16,9 @@ fn simulate(place: &Place, line: &str) -> ([f64; 4], Option<u64>) {
     let fields: BTreeSet<&str> =
         document.as_object().expect("an object").keys().map(String::as_str).collect();
     let cycles = document.get("cycles").and_then(Value::as_u64);
-    let expected = FIELDS.iter().copied().chain(cycles.map(|_| "cycles"));
+    let simulated = document.get("simulated_iterations").map(|_| "simulated_iterations");
+    assert_eq!(simulated.is_some(), line.contains("--graph"), "{line}");
+    let expected = FIELDS.iter().copied().chain(cycles.map(|_| "cycles")).chain(simulated);
     assert_eq!(fields, expected.collect());
     ([0, 1, 2, 3].map(|i| document[FIELDS[i]].as_f64().expect("a number")), cycles)
 }
@@ -75,6 +77,12 @@ fn a_halo_exchange_takes_compute_and_messages() {
     let text = told.result();
     assert!(text.starts_with("3 iterations of ring:4,bytes=100: 4 tasks, 24 messages on mesh:4, "), "{text}");
     assert!(text.contains("\nper iteration    22.0 s\n"), "{text}");
+    // What repeats itself is not simulated a million times.
+    let text = place.run(&format!("simulate {graph} {line}000000")).result();
+    assert!(
+        text.contains(" iterations; the others repeat them\n") && text.contains("per iteration    22.0 s"),
+        "{text}"
+    );
 }
 
 #[test]

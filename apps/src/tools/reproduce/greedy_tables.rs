@@ -351,7 +351,7 @@ fn lee(options: &Options) -> anyhow::Result<FigureResult> {
     ]);
     for it in &all {
         rows.push([
-            Cell::Text(it.pattern.into()),
+            Cell::Text(it.pattern.trim_end_matches(",iterations=1").into()),
             Cell::Count(it.paper_lee),
             Cell::Count(it.paper),
             Cell::Count(it.lee),
