@@ -197,8 +197,8 @@ impl Quality {
                 again_layers_of_large: 64,
                 beam_tries: 4,
                 has_wide_beam: true,
-                starts: 24,
-                tabu_work: 4_000_000,
+                starts: 18,
+                tabu_work: 3_900_000,
                 anneal_steps: 10_000,
                 ..default
             },
