@@ -87,7 +87,7 @@ impl<O: clap::Args + Serialize> Command<O> {
                     _ = writeln!(text, "{machine}\niteration     {each:.6} ms in virtual time");
                 }
                 if balances && report.lb_steps.is_empty() {
-                    _ = writeln!(text, "LB steps      0: the run was over before the first");
+                    _ = writeln!(text, "LB steps      0: none took place");
                 }
                 balancing(&mut text, &report.lb_steps, report.migrations, shown);
                 text
