@@ -62,7 +62,7 @@ fn milliseconds(program: &str, paper: bool) -> f64 {
     let (model, machine) = modelled(program);
     let machine = embeddings::machine(&machine);
     let all: Vec<u32> = (0..machine.pes() as u32).collect();
-    let config = ContentionLb { paper, ..ContentionLb::default() };
+    let config = if paper { ContentionLb::paper() } else { ContentionLb::default() };
     let begin = Instant::now();
     let mapped = map(&model, &*machine, &Speeds::default(), &all, &config, 0);
     black_box(mapped.expect("nothing bounds memory"));

@@ -10,16 +10,26 @@ use equipoise_strategies::table::{aligned, bytes, pairs, percent, seconds};
 use equipoise_strategies::topology::Flat;
 use serde::Serialize;
 
-use super::{input, model, output};
+use super::program::ModelArgs;
+use super::{input, model, output, usage};
 use crate::Format;
 
 /// What is looked at.
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["graph", "program"]))]
 pub struct Args {
     /// A database (ours, in binary or JSON, or Charm++ dumps), a task graph's file, or its spec; `help`
-    /// lists all kinds. Or a program (.tcg): what the greedy mapper knows of its processes, channels and phases
+    /// lists all kinds. Or a program's file (.tcg), with the usual costs
     #[arg(value_name = "DATABASE|GRAPH", value_parser = input::graph())]
-    what: String,
+    graph: Option<String>,
+
+    /// Instead, a program: what the greedy mapper knows of its processes, channels and phases. A generator such as
+    /// ring:n=16, or a file (.tcg); `help` lists all kinds
+    #[arg(long, value_name = "SPEC|FILE", value_parser = input::program(), conflicts_with = "step")]
+    program: Option<String>,
+
+    #[command(flatten)]
+    assumed: ModelArgs,
 
     /// Only this step, in detail
     #[arg(long, value_name = "S")]
@@ -119,15 +129,17 @@ struct HeavyEdge {
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        if input::is_program(Path::new(&self.what)) {
-            return model::show(&self.what, self.heaviest, self.format);
+        let file = self.graph.as_ref().filter(|graph| input::is_program(Path::new(graph)));
+        if let Some(program) = self.program.as_ref().or(file) {
+            return model::show(program, self.assumed, self.heaviest, self.format);
         }
-        let dump = input::steps(&self.what, self.step)?;
+        let Some(what) = &self.graph else { return Err(usage("give a database or --program".into())) };
+        let dump = input::steps(what, self.step)?;
         let steps = output::watched("counting", || {
             dump.steps.iter().map(|database| Step::of(database, self.heaviest)).collect::<anyhow::Result<_>>()
         })?;
         let inspection = Inspection { program: dump.program, topology: dump.topology, steps };
-        output::show(self.format, || inspection.text(&self.what), &inspection)
+        output::show(self.format, || inspection.text(what), &inspection)
     }
 }
 

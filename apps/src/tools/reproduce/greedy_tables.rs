@@ -20,10 +20,12 @@ pub(super) const GREEDY_TABLE1: Figure = Figure {
     name: "greedy-table1",
     title: "Six programs after ParaGraph's traces on hypercubes",
     paper: "De Petris, Perego 1994, table I",
-    takes: "5 seconds",
+    takes: "a second",
     notes: "The traces cannot be had: the programs are synthesised after what the paper says of them, with the work that brings \
             their end with process i on PE i closest to the printed one. Processes are renumbered at random before they \
-            are mapped. chol and flops may end a ten-thousandth later: chol ends one cycle of 178,784 later.\n",
+            are mapped; shown is the worst of five numberings. Where all processes talk to all, numberings differ by some cycles in \
+            the order of messages, and process i on PE i is one of them: so chol may end a cycle or some dozens of 178,784 later, and \
+            misses.\n",
     run: programs,
 };
 
@@ -32,12 +34,14 @@ pub(super) const GREEDY_TABLE2: Figure = Figure {
     name: "greedy-table2",
     title: "Regular programs, and the best that is known",
     paper: "De Petris, Perego 1994, table II",
-    takes: "a minute",
+    takes: "10 seconds",
     notes: "The best known end is that of the machine with a link for every channel where the paper calls its mappings optimal, \
             that of process i on PE i for butterflies on meshes, and that of the H layout of a tree on twice as many PEs. \
-            Processes are renumbered at random before they are mapped. `one run` is the paper's run alone: nothing local \
-            tells it how meshes of 64 tasks and more lie on cubes, and in large trees and butterflies the tasks that come \
-            last find no place near their partners.\n",
+            Processes are renumbered at random before they are mapped; shown is the worst of three numberings. `one run` is \
+            the paper's run alone (`paper=on`, with what the paper leaves open as contention_lb says): as messages are short \
+            against the work, values of F with some hops more are similar, the look-ahead keeps tasks off the ways that \
+            others use, and the tasks that come last find no place near their partners. The paper does not say what is \
+            similar, nor who is first of equals, and prints better ends.\n",
     run: regular,
 };
 
@@ -49,8 +53,9 @@ pub(super) const GREEDY_TABLE3: Figure = Figure {
     takes: "5 seconds",
     notes: "The nine graphs, of real communication patterns, cannot be had: the programs are patterns of as many tasks, \
             renumbered at random, with the message lengths that bring the time after our Lee-Aggarwal mapper closest to the \
-            printed one. Sends and receives take a cycle. Its objective, which we know by its abstract only, is searched with \
-            twenty jumps, on 8 and 16 PEs close to its optimum. The patterns were chosen after 12 kinds had been tried with both \
+            printed one for the first of five numberings; all ends are medians of the five. Sends and receives take a cycle. Its \
+            objective, which we know by its abstract only, is searched with 200 jumps, which is more than it needs on 8 PEs; on \
+            16 it may still stay above its optimum. The patterns were chosen after 12 kinds had been tried with both \
             mappers: elimination on 16 tasks, mostly lost and shorter than the printed times, is left out, and with partners \
             drawn at random in every phase ContentionLB was as good in 4 of 9 only. Where the other mapper embeds a pattern \
             badly, as meshes, lengths fitted to its end favour ours. `one run` is the paper's run of ContentionLB alone.\n",
@@ -122,15 +127,10 @@ fn programs(options: &Options) -> anyhow::Result<FigureResult> {
         ]);
     }
     let criterion = |&(name, _, end, mapped): &(&str, u64, u64, u64)| {
-        // Where all processes talk to all, numberings differ by a cycle or two in the order of messages.
-        let limit = match name {
-            "sparse" => 1.005,
-            "chol" | "flops" => 1.0001,
-            _ => 1.0,
-        };
+        let limit = if name == "sparse" { 1.005 } else { 1.0 };
         let ratio = mapped as f64 / end as f64;
         let of = format!("{name}: every numbering is mapped as well as process i on PE i, times {limit}");
-        Criterion::new(of, format!("{ratio:.4}"), ratio <= limit)
+        Criterion::new(of, format!("{ratio:.6}"), ratio <= limit)
     };
     let points = |of: fn(&(&str, u64, u64, u64)) -> u64| {
         (1..).map(f64::from).zip(all.iter().map(|it| of(it) as f64)).collect::<Vec<_>>()
@@ -165,6 +165,9 @@ const REGULAR: &[(&str, &str, &str, f64)] = &[
     ("mesh", "sizes=7x7", "mesh:7x7", 1.0),
     ("mesh", "sizes=16x16", "mesh:16x16", 1.0),
     ("mesh", "sizes=28x28", "mesh:28x28", 1.0),
+    ("mesh", "sizes=4x32", "mesh:4x32", 1.0),
+    ("mesh", "sizes=8x50", "mesh:8x50", 1.0),
+    ("mesh", "sizes=8x98", "mesh:8x98", 1.0),
     ("butterfly", "n=16", "hypercube:4", 1.0),
     ("butterfly", "n=512", "hypercube:9", 1.0),
     ("butterfly", "n=4", "mesh:2x2", 1.02),
@@ -218,6 +221,7 @@ fn best_known(pattern: &str, program: &Program, machine: &Arc<dyn Topology>) -> 
 fn regular(options: &Options) -> anyhow::Result<FigureResult> {
     let is_small =
         |it: &&(&str, &str, &str, f64)| ["hypercube:4", "mesh:7x7", "mesh:2x2", "mesh:4x2"].contains(&it.2);
+    let orders = if options.small { 1 } else { 3 };
     let wanted: Vec<_> = REGULAR.iter().filter(|it| !options.small || is_small(it)).collect();
     let mut rows = Rows::new([
         ("pattern", "pattern"),
@@ -234,13 +238,17 @@ fn regular(options: &Options) -> anyhow::Result<FigureResult> {
         let program = generate::known(&format!("{pattern}:{size},iterations=1"));
         let machine = topology::parse(machine)?;
         let best = best_known(pattern, &program, &machine)?;
-        let order = generate::permutation(program.tasks(), options.seed);
-        let program = generate::renumbered(&program, &order);
-        let model = Model::of(&program, Costs::default(), OVERLAP)?;
-        let end = |places: Vec<u32>| cycles(&program, &machine, &places, Costs::default());
-        let mapped = end(mapped(&model, &*machine, options.seed)?)?;
-        let one_run = end(mapped_with(&one_run(), &model, &*machine, options.seed)?)?;
-        Ok((pattern, program.tasks(), machine.spec(), best, mapped, limit, one_run))
+        let (mut worst, mut worst_of_one) = (0, 0);
+        for order in 0..orders {
+            let order = generate::permutation(program.tasks(), options.seed.wrapping_add(order));
+            let program = generate::renumbered(&program, &order);
+            let model = Model::of(&program, Costs::default(), OVERLAP)?;
+            let end = |places: Vec<u32>| cycles(&program, &machine, &places, Costs::default());
+            worst = worst.max(end(mapped(&model, &*machine, options.seed)?)?);
+            let places = mapped_with(&one_run(), &model, &*machine, options.seed)?;
+            worst_of_one = worst_of_one.max(end(places)?);
+        }
+        Ok((pattern, program.tasks(), machine.spec(), best, worst, limit, worst_of_one))
     })?;
     for (pattern, tasks, machine, best, mapped, limit, one_run) in &all {
         rows.push([
@@ -295,7 +303,20 @@ const LEE: [(&str, u32, u64, u64); 9] = [
     ("butterfly:n=16,iterations=1", 4, 159, 158),
 ];
 
-/// What came of a pattern.
+/// How often Lee and Aggarwal's mapper jumps while the length of messages is looked for, and then.
+const FEW_JUMPS: usize = 20;
+const JUMPS: usize = 200;
+
+/// How many numberings of a pattern are mapped: an odd number, so that there is one in the middle.
+const NUMBERINGS: u64 = 5;
+
+/// The one in the middle.
+fn median(mut ends: Vec<u64>) -> u64 {
+    ends.sort_unstable();
+    ends[ends.len() / 2]
+}
+
+/// What came of a pattern: medians of ends, in cycles.
 struct Compared {
     pattern: &'static str,
     paper_lee: u64,
@@ -312,23 +333,35 @@ impl Compared {
         let costs = Costs { send_cycles: 1, receive_cycles: 1 };
         let machine = topology::parse(&format!("hypercube:{dimensions}"))?;
         let all: Vec<u32> = (0..machine.pes() as u32).collect();
-        let mut closest: Option<(u64, u64, Program, Model)> = None;
-        for flits in 1..=64 {
+        let renumbered = |flits: u64, number: u64| {
             let program = generate::known(&format!("{pattern},flits={flits},work=4"));
-            let order = generate::permutation(program.tasks(), options.seed.wrapping_add(graph as u64));
-            let program = generate::renumbered(&program, &order);
+            let seed = options.seed.wrapping_add(graph as u64 + number * LEE.len() as u64);
+            generate::renumbered(&program, &generate::permutation(program.tasks(), seed))
+        };
+        let lee_end = |program: &Program, model: &Model, jumps: usize| {
+            let problem = Problem::of(model);
+            let places = lee_aggarwal::place(&problem, &[], &all, &*machine, jumps, options.seed);
+            cycles(program, &machine, &places, costs)
+        };
+        let (mut closest, mut least) = (1, u64::MAX);
+        for flits in 1..=64 {
+            let program = renumbered(flits, 0);
             let model = Model::of(&program, costs, OVERLAP)?;
-            let places = lee_aggarwal::place(&Problem::of(&model), &[], &all, &*machine, 20, options.seed);
-            let end = cycles(&program, &machine, &places, costs)?;
-            let off = end.abs_diff(paper_lee);
-            if closest.as_ref().is_none_or(|it| off < it.0) {
-                closest = Some((off, end, program, model));
+            let off = lee_end(&program, &model, FEW_JUMPS)?.abs_diff(paper_lee);
+            if off < least {
+                (closest, least) = (flits, off);
             }
         }
-        let (_, lee, program, model) = closest.expect("there are lengths");
-        let end = |places: Vec<u32>| cycles(&program, &machine, &places, costs);
-        let ours = end(mapped(&model, &*machine, options.seed)?)?;
-        let one_run = end(mapped_with(&one_run(), &model, &*machine, options.seed)?)?;
+        let (mut lee, mut one_run, mut ours) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..if options.small { 1 } else { NUMBERINGS } {
+            let program = renumbered(closest, number);
+            let model = Model::of(&program, costs, OVERLAP)?;
+            let end = |places: Vec<u32>| cycles(&program, &machine, &places, costs);
+            lee.push(lee_end(&program, &model, JUMPS)?);
+            ours.push(end(mapped(&model, &*machine, options.seed)?)?);
+            one_run.push(end(mapped_with(&super::greedy::one_run(), &model, &*machine, options.seed)?)?);
+        }
+        let [lee, one_run, ours] = [lee, one_run, ours].map(median);
         Ok(Compared { pattern, paper_lee, paper, lee, one_run, ours })
     }
 

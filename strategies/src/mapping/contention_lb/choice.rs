@@ -49,8 +49,24 @@ struct Score {
 struct Judged {
     pe: u32,
     ticks: i64,
-    /// The criteria for similar values, in order: the sum of R, the look-ahead, neighbors, degrees, and the box.
-    criteria: (i64, u64, u64, u64, u64),
+    /// The sum of R.
+    sum: i64,
+    /// The look-ahead.
+    ahead: u64,
+    /// The difference between the partners that are left and the free neighbors.
+    left: u64,
+    /// The difference between degrees.
+    degrees: u64,
+    /// The PEs in the box.
+    volume: u64,
+}
+
+impl Judged {
+    /// The criteria for similar values, the first first; in the order of the paper, which has not all of them, or in ours.
+    fn criteria(&self, paper: bool) -> (u64, i64, u64, u64, u64, u32) {
+        let left = if paper { 0 } else { self.left };
+        (self.ahead, self.sum, left, self.degrees, self.volume, self.pe)
+    }
 }
 
 impl<'a> Chooser<'a> {
@@ -151,11 +167,22 @@ impl<'a> Chooser<'a> {
             return vec![best];
         }
         self.scores.sort_unstable();
-        self.scores.truncate((MAX_KEPT / self.count.max(1)).max(LEAST_KEPT));
+        self.scores.truncate(self.most_kept());
         let mut candidates: Vec<u32> =
             self.scores.iter().rev().map(|score| score.pe).filter(|&pe| pe != best).collect();
         candidates.push(best);
         candidates
+    }
+
+    /// How many PEs are kept for a task, to be tried when decisions are taken back.
+    fn most_kept(&self) -> usize {
+        (MAX_KEPT / self.count.max(1)).max(LEAST_KEPT)
+    }
+
+    /// Whether all PEs are kept that may take a task.
+    pub(super) fn keeps_all(&self) -> bool {
+        let one_each = self.count <= self.host.available.len() && !self.config.share;
+        self.host.available.len() <= self.most_kept() && !one_each
     }
 
     /// Step one: F' of every PE that may take the task.
@@ -164,35 +191,34 @@ impl<'a> Chooser<'a> {
         // The channels to and from the partners' PEs, PE by PE.
         let channel = |&number: &u32| {
             let channel = &self.model.channels[number as usize];
-            let receives = channel.to as usize == task;
-            let partner = if receives { channel.from } else { channel.to };
-            estimate.place_of(partner as usize).map(|place| (place, receives, number))
+            let partner = if channel.to as usize == task { channel.from } else { channel.to };
+            estimate.place_of(partner as usize).map(|place| (place, number))
         };
-        let mut channels: Vec<(u32, bool, u32)> =
-            estimate.channels_of(task).iter().filter_map(channel).collect();
+        let mut channels: Vec<(u32, u32)> = estimate.channels_of(task).iter().filter_map(channel).collect();
         channels.sort_unstable();
         let mut ends: Vec<u32> = channels.iter().map(|it| it.0).collect();
         ends.dedup();
-        // By PE that may take it: what the task gains by what it receives, and all partners by what it sends; then the
-        // largest R of partners elsewhere.
+        // By PE that may take it: the hops of what the task receives, and of all that it sends; the largest R of partners
+        // elsewhere; and the channels that have no way to go.
         let pes = self.host.available.len();
         let (mut own, mut theirs) = (vec![0i64; pes], vec![0i64; pes]);
-        let (mut here, mut elsewhere) = (vec![0i64; pes], vec![i64::MIN; pes]);
-        let mut more = vec![0i64; pes];
+        let (mut elsewhere, mut more) = (vec![i64::MIN; pes], vec![0i64; pes]);
+        let mut shared: Vec<&[(u32, u32)]> = vec![&[]; pes];
         for of_end in channels.chunk_by(|a, b| a.0 == b.0) {
             let end = of_end[0].0;
             self.topology.distances_from(end as usize, &mut self.row);
             more.fill(0);
-            for &(_, receives, number) in of_end {
+            for &(_, number) in of_end {
+                let receives = self.model.channels[number as usize].to as usize == task;
                 let sums = if receives { &mut own } else { &mut more };
                 for (sum, &pe) in sums.iter_mut().zip(&self.host.available) {
-                    *sum += estimate.travel_ticks(number, self.row[pe as usize]);
+                    *sum += estimate.hop_ticks(number, self.row[pe as usize]);
                 }
             }
             for (position, &more) in more.iter().enumerate() {
                 theirs[position] += more;
                 if self.host.available[position] == end {
-                    here[position] = more;
+                    shared[position] = of_end;
                 } else {
                     elsewhere[position] = elsewhere[position].max(base[end as usize] + more);
                 }
@@ -210,13 +236,16 @@ impl<'a> Chooser<'a> {
         self.largest.sort_unstable_by_key(key);
         let total: i64 = base.iter().sum();
         self.scores.clear();
+        let mut numbers = Vec::new();
         for (position, &pe) in self.host.available.iter().enumerate() {
             if !self.has_room(task, pe) {
                 continue;
             }
-            let ticks = estimate.ticks_of(task, pe) + own[position];
+            numbers.clear();
+            numbers.extend(shared[position].iter().map(|it| it.1));
+            let ticks = estimate.more_ticks(task, pe, &numbers) + own[position];
             let sum = total + ticks + theirs[position];
-            let here = base[pe as usize] + ticks + here[position];
+            let here = base[pe as usize] + ticks;
             let mut largest = elsewhere[position];
             let is_changed = |other: u32| other == pe || ends.binary_search(&other).is_ok();
             if let Some(&other) = self.largest.iter().find(|&&other| !is_changed(other)) {
@@ -258,27 +287,29 @@ impl<'a> Chooser<'a> {
             if ticks <= limit {
                 let around = tasks.degrees_around(task);
                 let there = self.degrees_around.get(pe as usize);
-                let apart = around.zip(there).map_or(0, |(here, &there)| here.abs_diff(there));
+                let degrees = around.zip(there).map_or(0, |(here, &there)| here.abs_diff(there));
                 let left = (tasks.partners(task).len() - tasks.mapped_partners(task)) as u64;
-                let free = self.free_neighbors.get(pe as usize).map_or(0, |&free| left.abs_diff(free));
-                let criteria = (estimate.summed_ticks(), 0, free, apart, self.volume(pe));
-                judged.push(Judged { pe, ticks, criteria });
+                let left = self.free_neighbors.get(pe as usize).map_or(0, |&free| left.abs_diff(free));
+                let (sum, volume) = (estimate.summed_ticks(), self.volume(pe));
+                judged.push(Judged { pe, ticks, sum, ahead: 0, left, degrees, volume });
             }
             estimate.undo(mark);
         }
         let limit = self.limit(least);
         judged.retain(|it| it.ticks <= limit);
-        let sum = judged.iter().map(|it| it.criteria.0).min();
-        judged.retain(|it| Some(it.criteria.0) == sum);
+        if !self.config.paper {
+            let sum = judged.iter().map(|it| it.sum).min();
+            judged.retain(|it| Some(it.sum) == sum);
+        }
         if self.config.look_ahead && judged.len() > 1 {
             for it in &mut judged {
                 let mark = estimate.mark();
                 estimate.put(task, it.pe);
-                it.criteria.1 = self.look_ahead(estimate, tasks, task, it.pe);
+                it.ahead = self.look_ahead(estimate, tasks, task, it.pe);
                 estimate.undo(mark);
             }
         }
-        let best = judged.iter().min_by_key(|it| (it.criteria, it.pe));
+        let best = judged.iter().min_by_key(|it| it.criteria(self.config.paper));
         best.map_or(first[0].pe, |it| it.pe)
     }
 
@@ -288,7 +319,7 @@ impl<'a> Chooser<'a> {
     }
 
     /// What the partners of the task that come next will have to cross, if it is on that PE, where it is.
-    fn look_ahead(&mut self, estimate: &Estimate, tasks: &Tasks, task: usize, pe: u32) -> u64 {
+    pub(super) fn look_ahead(&mut self, estimate: &Estimate, tasks: &Tasks, task: usize, pe: u32) -> u64 {
         let mut cost = 0;
         for &partner in tasks.partners(task).iter().filter(|&&it| !tasks.is_mapped(it as usize)) {
             for &other in tasks.partners(partner as usize) {

@@ -5,6 +5,9 @@
 //! of these PEs is tried by placing, after it, all tasks that then have several mapped partners, and the one after
 //! which these need the fewest hops is taken. So a mesh unfolds onto a hypercube row after row, and finds the Gray code
 //! without being told.
+//!
+//! Nothing follows of the place of the second task yet: whether a row of tasks lies along the longer or the shorter side of a
+//! grid shows only when a side is at its end. So there is a run for every way it may lie.
 
 use super::{NONE, Problem};
 
@@ -17,8 +20,16 @@ const MAX_LOOKS: usize = 60_000_000;
 /// The most tasks that are placed to try a PE.
 const MAX_AHEAD: usize = 128;
 
-/// The PE of every task, of which that one is placed first, in the corner.
-pub(super) fn place(problem: &Problem, start: u32) -> Vec<u32> {
+/// The PE of every task, of which that one is placed first, in the corner: with the second on each PE beside it.
+pub(super) fn all(problem: &Problem, start: u32) -> Vec<Vec<u32>> {
+    match problem.beside_corner.as_slice() {
+        [] => vec![place(problem, start, None)],
+        beside => beside.iter().map(|&pe| place(problem, start, Some(pe))).collect(),
+    }
+}
+
+/// The same with the second task, if the first is its partner, on that PE.
+fn place(problem: &Problem, start: u32, mut second: Option<u32>) -> Vec<u32> {
     let mut state = State::new(problem);
     let mut looks = 0;
     state.put(start, problem.corner);
@@ -31,7 +42,9 @@ pub(super) fn place(problem: &Problem, start: u32) -> Vec<u32> {
             .collect();
         tied.sort_unstable();
         let mut best = tied[0].2;
-        if state.mapped[task as usize] == 1 && tied.len() > 1 && looks < MAX_LOOKS {
+        if let Some(second) = second.take().filter(|_| state.mapped[task as usize] == 1) {
+            best = second;
+        } else if state.mapped[task as usize] == 1 && tied.len() > 1 && looks < MAX_LOOKS {
             tied.truncate(MAX_TRIED);
             let mut least = (u64::MAX, u64::MAX);
             for &(.., pe) in &tied {
