@@ -41,10 +41,10 @@
 //!
 //! Otherwise, where there is a PE for every task, no task stays and nothing bounds
 //! memory, other runs follow (`runs`): of programs of at most [`MAX_STARTS`] tasks the same from every task, and on
-//! machines of at most 2048 PEs some by equation (4) alone, which see further. Of those whose F is within a hundredth of the
-//! least - F knows of the hops of a task's own messages only, not of those that its partners waited for - the one
-//! with the least sum of R is taken. Where tasks outnumber PEs, the placement that is given and one of groups of tasks
-//! are judged by F, too (`many`).
+//! machines of at most 2048 PEs some by equation (4) alone, which see further. Where tasks outnumber PEs, the placement
+//! that is given and one of groups of tasks are judged, too (`many`). Of those whose F is within a hundredth of the least,
+//! the one is taken on which the program ends first when it is executed, or, where only its model is known, with the least
+//! sum of R (`best`).
 //!
 //! Of a database, all edges are one phase and loads are work (see [`Model::of_database`]); of a program
 //! (`equipoise map --program`) phases and waits are known. O(P l a log a) in the worst case, for l links, a channels and
@@ -58,12 +58,15 @@ use crate::registry::{Named, Param, ParamError, Params};
 use crate::strategy::check;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
+mod best;
+mod bounds;
 mod choice;
 mod host;
 mod many;
 mod runs;
 mod tasks;
 
+use best::best_of;
 use choice::Chooser;
 use host::Host;
 use tasks::Tasks;
@@ -289,15 +292,7 @@ pub fn map(
     }
     mapped.runs += others.len();
     others.insert(0, mapped.places);
-    let worth = |places: &Vec<u32>| {
-        let estimate = Estimate::at(model, topology, speeds, places);
-        (estimate.ticks(), estimate.summed_ticks())
-    };
-    let worths: Vec<(i64, i64)> = others.iter().map(worth).collect();
-    let least = worths.iter().map(|it| it.0).min().unwrap_or(0);
-    let limit = least.saturating_add((least.max(0) as f64 * SIMILAR_RUNS) as i64);
-    let similar = (0..others.len()).filter(|&run| worths[run].0 <= limit);
-    let best = similar.min_by_key(|&run| (worths[run].1, worths[run].0)).unwrap_or(0);
+    let best = best_of(&others, SIMILAR_RUNS, model, topology, speeds);
     mapped.places = others.swap_remove(best);
     Ok(mapped)
 }

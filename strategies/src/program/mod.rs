@@ -44,6 +44,7 @@ mod model;
 mod phases;
 mod picl;
 mod text;
+mod trial;
 
 pub use check::Mistake;
 pub use code::MAX_STEPS;
@@ -52,6 +53,7 @@ pub use isomorphic::Isomorphic;
 pub use model::{Channel, Model, Task, Waits};
 pub use phases::OVERLAP;
 pub use text::parse;
+pub use trial::Trial;
 
 /// The most processes a program has.
 pub const MAX_PROCESSES: usize = 4096;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::phases::phases;
-use super::{Costs, Isomorphic, Program, execute_on};
+use super::{Costs, Isomorphic, Program, Trial, execute_on};
 use crate::Topology;
 use crate::database::{Database, Edge, End, Object, ObjectIndex, PeRecord};
 use crate::network::NetworkError;
@@ -13,7 +13,7 @@ use crate::network::NetworkError;
 /// A program as the Synchronous Phases Model sees it (De Petris, Perego 1994, section 3.2).
 ///
 /// All times are in ticks, of which a cycle has [`Model::TICKS`], so that sums are exact and ties are ties.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Model {
     /// The tasks, T of them: the processes of a program or the objects of a database, and after these the PEs that
     /// are ends of its edges.
@@ -26,6 +26,8 @@ pub struct Model {
     pub cycle_seconds: f64,
     /// What becomes of the waits of several tasks on a PE.
     pub waits: Waits,
+    /// The program itself and the machine that it is mapped to, if a mapper may try it.
+    pub trial: Option<Trial>,
 }
 
 /// How the waits of several tasks on a PE go together in the estimate of [`crate::cost::contention`].
@@ -122,7 +124,12 @@ impl Model {
             channels.push(Channel { from, to, messages, flit_ticks, wait_ticks: ticks(waited) });
         }
         let phases = phases(&run.deliveries, &pairs, overlap);
-        Ok(Model { tasks, channels, phases, cycle_seconds: 1e-9, waits: Waits::Overlapped })
+        Ok(Model { tasks, channels, phases, cycle_seconds: 1e-9, waits: Waits::Overlapped, trial: None })
+    }
+
+    /// The same with the program itself, for mappers that may try it on the machine that they map it to.
+    pub fn with_trial(self, trial: Trial) -> Model {
+        Model { trial: Some(trial), ..self }
     }
 
     /// The model of a recorded database, or of a task graph: loads are work, and all edges are one phase. A flit is a
@@ -198,7 +205,7 @@ impl Model {
             tasks[channel.to as usize].wait_ticks += channel.wait_ticks;
         }
         let phases = vec![(0..channels.len() as u32).collect()];
-        Model { tasks, channels, phases, cycle_seconds, waits: Waits::Added }
+        Model { tasks, channels, phases, cycle_seconds, waits: Waits::Added, trial: None }
     }
 
     /// The tasks as a database of one step on a machine of `pes` PEs, in blocks: what other strategies see of a

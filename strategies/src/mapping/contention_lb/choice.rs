@@ -1,6 +1,7 @@
 //! Select_Pair: the PE of a task, in two steps.
 
 use super::ContentionLb;
+use super::bounds::Bounds;
 use super::host::Host;
 use super::tasks::Tasks;
 use crate::Topology;
@@ -24,8 +25,8 @@ pub(super) struct Chooser<'a> {
     /// By PE: how many tasks it has, and the bytes that these need.
     tasks: Vec<u32>,
     memory: Vec<u64>,
-    /// By dimension: the first and last coordinate of used PEs.
-    corners: Vec<(u32, u32)>,
+    /// The box that holds all used PEs.
+    bounds: Bounds,
     /// T: how many tasks there are, PEs that are ends of edges not among them.
     count: usize,
     row: Vec<u32>,
@@ -78,7 +79,6 @@ impl<'a> Chooser<'a> {
         radius: u32,
     ) -> Self {
         let pes = topology.pes();
-        let corners = vec![(u32::MAX, 0); host.position(host.centre).len()];
         let mut chooser = Chooser {
             model,
             topology,
@@ -88,7 +88,7 @@ impl<'a> Chooser<'a> {
             free_neighbors: host.degree.clone(),
             tasks: vec![0; pes],
             memory: vec![0; pes],
-            corners,
+            bounds: host.no_bounds(),
             count: model.tasks.iter().filter(|task| !task.is_pe).count(),
             row: vec![0; pes],
             route: Vec::new(),
@@ -115,9 +115,7 @@ impl<'a> Chooser<'a> {
     pub(super) fn took(&mut self, task: usize, pe: u32) {
         let memory = &mut self.memory[pe as usize];
         *memory = memory.saturating_add(self.model.tasks[task].memory_bytes.unwrap_or(0));
-        for (corner, &at) in self.corners.iter_mut().zip(self.host.position(pe)) {
-            *corner = (corner.0.min(at), corner.1.max(at));
-        }
+        self.bounds.widen(self.host.position(pe));
         self.tasks[pe as usize] += 1;
         if self.tasks[pe as usize] == 1 {
             self.neighbors(pe, |free| *free = free.saturating_sub(1));
@@ -290,7 +288,8 @@ impl<'a> Chooser<'a> {
                 let degrees = around.zip(there).map_or(0, |(here, &there)| here.abs_diff(there));
                 let left = (tasks.partners(task).len() - tasks.mapped_partners(task)) as u64;
                 let left = self.free_neighbors.get(pe as usize).map_or(0, |&free| left.abs_diff(free));
-                let (sum, volume) = (estimate.summed_ticks(), self.volume(pe));
+                let sum = estimate.summed_ticks();
+                let volume = self.bounds.volume_with(self.host.position(pe));
                 judged.push(Judged { pe, ticks, sum, ahead: 0, left, degrees, volume });
             }
             estimate.undo(mark);
@@ -342,15 +341,5 @@ impl<'a> Chooser<'a> {
         self.route.clear();
         self.topology.route(from as usize, to as usize, &mut self.route);
         self.route.iter().filter(|&&link| estimate.is_link_used(link)).count() as u64
-    }
-
-    /// How many PEs are in the box of all used ones and this one; 0 where there are no coordinates.
-    fn volume(&self, pe: u32) -> u64 {
-        let sides = self.corners.iter().zip(self.host.position(pe));
-        let side = |(corner, &at): (&(u32, u32), &u32)| u64::from(corner.1.max(at) - corner.0.min(at)) + 1;
-        match self.corners.is_empty() {
-            true => 0,
-            false => sides.map(side).product(),
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! The host graph: what the mapper asks of a machine.
 
 use super::MAX_SEARCHED;
+use super::bounds::Bounds;
 use crate::Topology;
 use crate::topology::Shape;
 
@@ -92,6 +93,11 @@ impl Host {
             true => &[],
             false => &self.coordinates[pe as usize * self.dimensions..][..self.dimensions],
         }
+    }
+
+    /// The box of no PE.
+    pub(super) fn no_bounds(&self) -> Bounds {
+        Bounds::new(self.position(self.centre).len())
     }
 
     /// Whether the ways of two PEs to each other cross the same PEs in between, of which there are some: they differ in one

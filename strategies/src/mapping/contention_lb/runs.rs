@@ -148,34 +148,9 @@ impl<'a> Problem<'a> {
         free.map(|(&cost, _)| cost).min().unwrap_or(0)
     }
 
-    /// How many PEs are in the box of these corners and a PE; 0 where there are no coordinates.
-    fn volume(&self, corners: &[(u32, u32)], pe: Option<u32>) -> u64 {
-        if corners.is_empty() {
-            return 0;
-        }
-        let position = pe.map(|pe| self.position(pe));
-        let side = |(dimension, corner): (usize, &(u32, u32))| {
-            let at = position.map(|position| position[dimension]);
-            let (low, high) = at.map_or(*corner, |at| (corner.0.min(at), corner.1.max(at)));
-            u64::from(high.saturating_sub(low)) + 1
-        };
-        corners.iter().enumerate().map(side).product()
-    }
-
+    /// The coordinates of a PE.
     fn position(&self, pe: u32) -> &[u32] {
         self.host.position(self.host.available[pe as usize])
-    }
-
-    /// The corners of nothing, by dimension.
-    fn no_corners(&self) -> Vec<(u32, u32)> {
-        vec![(u32::MAX, 0); self.position(0).len()]
-    }
-
-    /// Widens the box of these corners so that it holds a PE.
-    fn widen(&self, corners: &mut [(u32, u32)], pe: u32) {
-        for (corner, &at) in corners.iter_mut().zip(self.position(pe)) {
-            *corner = (corner.0.min(at), corner.1.max(at));
-        }
     }
 
     /// The grid that the machine is; none where it is no grid, or not all of it takes tasks.

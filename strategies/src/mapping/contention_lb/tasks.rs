@@ -82,11 +82,6 @@ impl Tasks {
         (0..self.is_mapped.len()).rev().max_by_key(|&task| self.around.sums[task])
     }
 
-    /// How many tasks are nearer than a quarter of both diameters, itself among them.
-    pub(super) fn nearby(&self, task: usize) -> u32 {
-        self.around.nearby[task]
-    }
-
     /// g: degrees are compared of what is nearer than this.
     pub(super) fn radius(&self) -> u32 {
         self.around.degree_radius
@@ -117,15 +112,22 @@ impl Tasks {
         if self.left == 0 {
             return None;
         }
-        while let Some(&(partners, .., Reverse(task))) = self.heap.peek() {
-            let task = task as usize;
-            if !self.is_mapped[task] && self.mapped_partners[task] == partners {
-                return Some(task);
-            }
-            self.heap.pop();
+        if let Some(task) = self.adjoining(1) {
+            return Some(task);
         }
         let at = below(&mut self.dice, self.left as u64) as usize;
         (0..self.is_mapped.len()).filter(|&task| !self.is_mapped[task]).nth(at)
+    }
+
+    /// Select_Task among those with at least so many mapped partners, of which one must be.
+    pub(super) fn adjoining(&mut self, least: u32) -> Option<usize> {
+        while let Some(&entry @ (partners, .., Reverse(task))) = self.heap.peek() {
+            if !self.is_mapped[task as usize] && entry == self.entry(task) {
+                return (partners >= least).then_some(task as usize);
+            }
+            self.heap.pop();
+        }
+        None
     }
 
     /// A task got a place.
@@ -151,14 +153,17 @@ impl Tasks {
         (self.mapped_partners[at], self.around.nearby[at], Reverse(since), Reverse(task))
     }
 
-    /// A task lost its place.
+    /// The task that got its place last of those that have one lost it.
     pub(super) fn unmap(&mut self, task: usize) {
         self.is_mapped[task] = false;
         self.left += 1;
         for &partner in &Arc::clone(&self.partners)[task] {
             let at = partner as usize;
             self.mapped_partners[at] -= 1;
-            if !self.is_mapped[at] && self.mapped_partners[at] > 0 {
+            if self.mapped_partners[at] == 0 {
+                self.since[at] = NEVER;
+                self.seen -= 1;
+            } else if !self.is_mapped[at] {
                 self.heap.push(self.entry(partner));
             }
         }

@@ -126,6 +126,7 @@ fn row(memory: &[u64]) -> Model {
         phases,
         cycle_seconds: 1e-9,
         waits: Waits::Overlapped,
+        trial: None,
     }
 }
 
