@@ -59,7 +59,7 @@ impl Args {
         let placed = output::watched("following every message", || tasks.placed(database, machine, &mapping));
         let is_asked_for = |cost: &&Named| {
             self.cost.iter().any(|asked| asked.name == cost.name)
-                || (self.cost.is_empty() && !cost.on_request)
+                || (self.cost.is_empty() && (!cost.on_request || tasks.shows(cost)))
         };
         let costs: Vec<&Named> = named::ALL.iter().filter(is_asked_for).collect();
         // Only one cost says more than a number.
@@ -76,7 +76,7 @@ impl Args {
             let links = if links.is_empty() { links } else { format!("\nlinks to buy:\n{links}") };
             format!("{} on {}: {objects}, {edges}\n\n{table}{links}", tasks.name, machine.spec())
         };
-        if self.cost.is_empty() {
+        if self.cost.is_empty() && tasks.program.is_none() {
             return output::show(self.format, text, &placed.metrics);
         }
         let amounts = costs.iter().map(|cost| (cost.name, (cost.of)(&placed))).collect();

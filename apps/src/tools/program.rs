@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use equipoise_strategies::cost::contention::{Estimate, Speeds};
-use equipoise_strategies::cost::named::Placed;
-use equipoise_strategies::program::{self, Costs, Model, OVERLAP, Program};
+use equipoise_strategies::cost::named::{Named, Placed};
+use equipoise_strategies::program::{self, Costs, Model, OVERLAP, Program, Trial};
 use equipoise_strategies::{Database, Topology};
 use serde::Serialize;
 
@@ -98,6 +98,21 @@ impl Tasks {
             }
             (None, None) => Err(usage("give --graph or --program".into())),
         }
+    }
+
+    /// Whether a cost is shown of them though nobody asked for it: of programs, how long they take.
+    pub(super) fn shows(&self, cost: &Named) -> bool {
+        self.program.is_some() && cost.name == "contention"
+    }
+
+    /// These tasks, for strategies that may try them on the machine.
+    pub(super) fn on(mut self, machine: &Arc<dyn Topology>) -> Tasks {
+        let with_trial = |(program, model): (Program, Model)| {
+            let trial = Trial::new(&program, machine, self.costs);
+            (program, model.with_trial(trial))
+        };
+        self.program = self.program.map(with_trial);
+        self
     }
 
     /// A placement of `database`, which are these tasks, with all that costs are taken from.

@@ -9,12 +9,13 @@ use std::time::Instant;
 
 use equipoise_strategies::cost::contention::{Estimate, Speeds};
 use equipoise_strategies::mapping::contention_lb::{ContentionLb, map};
-use equipoise_strategies::program::{Costs, Model, OVERLAP, Program, execute_on, generate};
+use equipoise_strategies::program::{Costs, Model, OVERLAP, Program, Trial, execute_on, generate};
 use equipoise_strategies::{Topology, topology};
 
 use super::axis::Axis;
 use super::chart::{Chart, Series};
 use super::figure::{Criterion, Figure, FigureResult, Options};
+use super::fit;
 use super::rows::{Cell, Rows};
 
 /// Figure 3.
@@ -56,6 +57,15 @@ pub(super) fn cycles(
     Ok(execute_on(program, machine, places, costs)?.cycles)
 }
 
+/// The model of a program that may be tried on a machine.
+pub(super) fn modelled(
+    program: &Program,
+    machine: &Arc<dyn Topology>,
+    costs: Costs,
+) -> anyhow::Result<Model> {
+    Ok(Model::of(program, costs, OVERLAP)?.with_trial(Trial::new(program, machine, costs)))
+}
+
 /// Where the greedy mapper puts a program.
 pub(super) fn mapped(model: &Model, machine: &dyn Topology, seed: u64) -> anyhow::Result<Vec<u32>> {
     mapped_with(&ContentionLb::default(), model, machine, seed)
@@ -70,11 +80,6 @@ pub(super) fn mapped_with(
 ) -> anyhow::Result<Vec<u32>> {
     let all: Vec<u32> = (0..machine.pes() as u32).collect();
     Ok(map(model, machine, &Speeds::default(), &all, config, seed)?.places)
-}
-
-/// The paper's one run of the mapper.
-pub(super) fn one_run() -> ContentionLb {
-    ContentionLb::paper()
 }
 
 /// The smallest square mesh with a PE for every task.
@@ -224,7 +229,7 @@ fn timed(kind: &'static str, side: usize, seed: u64) -> anyhow::Result<Timed> {
         _ => format!("random:n={tasks},degree=5.5,iterations=1,seed={seed}"),
     });
     let machine = square(tasks)?;
-    let model = Model::of(&program, Costs::default(), OVERLAP)?;
+    let model = modelled(&program, &machine, Costs::default())?;
     let least = |config: &ContentionLb| -> anyhow::Result<f64> {
         let mut seconds = f64::INFINITY;
         for _ in 0..3 {
@@ -234,7 +239,7 @@ fn timed(kind: &'static str, side: usize, seed: u64) -> anyhow::Result<Timed> {
         }
         Ok(seconds)
     };
-    let (seconds, one_run_seconds) = (least(&ContentionLb::default())?, least(&one_run())?);
+    let (seconds, one_run_seconds) = (least(&ContentionLb::default())?, least(&ContentionLb::paper())?);
     let uses = model.phases.iter().map(Vec::len).sum::<usize>();
     let best = machine.links() as f64 * uses as f64;
     Ok(Timed {
@@ -250,13 +255,34 @@ fn timed(kind: &'static str, side: usize, seed: u64) -> anyhow::Result<Timed> {
 const MESHES: &str = "meshes";
 const RANDOM: &str = "random";
 
-/// The exponent of a number in the tasks: the slope of the logarithms, by least squares.
+/// The exponent of a number in the tasks.
 fn exponent(timed: &[&Timed], of: impl Fn(&Timed) -> f64) -> f64 {
-    let points: Vec<(f64, f64)> = timed.iter().map(|it| ((it.tasks as f64).ln(), of(it).ln())).collect();
-    let count = points.len() as f64;
-    let mean = points.iter().fold((0.0, 0.0), |sum, it| (sum.0 + it.0 / count, sum.1 + it.1 / count));
-    let slope = points.iter().map(|it| (it.0 - mean.0) * (it.1 - mean.1)).sum::<f64>();
-    slope / points.iter().map(|it| (it.0 - mean.0).powi(2)).sum::<f64>()
+    fit::exponent(timed.iter().map(|it| (it.tasks as f64, of(it))))
+}
+
+/// The curves of one kind of programs: what was measured, and the theory through the last point of that.
+fn curves(kind: &str, of_kind: &[&Timed]) -> Vec<Series> {
+    let Some(last) = of_kind.last() else { return Vec::new() };
+    let points =
+        |of: &dyn Fn(&Timed) -> f64| of_kind.iter().map(|it| (it.tasks as f64, of(it))).collect::<Vec<_>>();
+    let scaled = |of: fn(&Timed) -> f64| points(&|it| of(it) / of(last) * last.one_run_seconds);
+    vec![
+        Series::measured(kind, points(&|it| it.one_run_seconds)),
+        Series::measured(format!("{kind}, all runs"), points(&|it| it.seconds)),
+        Series::theory(format!("{kind}, best case"), scaled(|it| it.best)),
+        Series::theory(format!("{kind}, worst case"), scaled(|it| it.worst)),
+    ]
+}
+
+/// Whether the time of one run grows as the theory says.
+fn growth(kind: &str, timed: &[&Timed]) -> [Criterion; 2] {
+    let seconds = exponent(timed, |it| it.one_run_seconds);
+    let [best, worst] = [exponent(timed, |it| it.best), exponent(timed, |it| it.worst)];
+    let measured = format!("tasks^{seconds:.2}, theory tasks^{best:.2} to tasks^{worst:.2}");
+    let grows = |how: &str, met| {
+        Criterion::new(format!("{kind}: the time of one run grows at {how} case"), &measured, met)
+    };
+    [grows("most as in the worst", seconds <= worst), grows("least as in the best", seconds >= best)]
 }
 
 fn times(options: &Options) -> anyhow::Result<FigureResult> {
@@ -284,34 +310,9 @@ fn times(options: &Options) -> anyhow::Result<FigureResult> {
     let (mut series, mut criteria) = (Vec::new(), Vec::new());
     for kind in [MESHES, RANDOM] {
         let of_kind: Vec<&Timed> = all.iter().filter(|it| it.kind == kind).collect();
-        let Some(last) = of_kind.last() else { continue };
-        let scaled = |of: fn(&Timed) -> f64| {
-            let points =
-                of_kind.iter().map(move |it| (it.tasks as f64, of(it) / of(last) * last.one_run_seconds));
-            points.collect::<Vec<_>>()
-        };
-        series.push(Series::measured(kind, scaled(|it| it.one_run_seconds)));
-        series.push(Series::measured(
-            format!("{kind}, all runs"),
-            of_kind.iter().map(|it| (it.tasks as f64, it.seconds)).collect::<Vec<_>>(),
-        ));
-        series.push(Series::theory(format!("{kind}, best case"), scaled(|it| it.best)));
-        series.push(Series::theory(format!("{kind}, worst case"), scaled(|it| it.worst)));
-        let large: Vec<&Timed> =
-            of_kind.iter().copied().filter(|it| options.small || it.tasks >= 400).collect();
-        let seconds = exponent(&large, |it| it.one_run_seconds);
-        let [best, worst] = [exponent(&large, |it| it.best), exponent(&large, |it| it.worst)];
-        let measured = format!("tasks^{seconds:.2}, theory tasks^{best:.2} to tasks^{worst:.2}");
-        criteria.push(Criterion::new(
-            format!("{kind}: the time of one run grows at most as in the worst case"),
-            &measured,
-            seconds <= worst,
-        ));
-        criteria.push(Criterion::new(
-            format!("{kind}: the time of one run grows at least as in the best case"),
-            &measured,
-            seconds >= best,
-        ));
+        series.extend(curves(kind, &of_kind));
+        let large: Vec<&Timed> = of_kind.into_iter().filter(|it| options.small || it.tasks >= 400).collect();
+        criteria.extend(growth(kind, &large));
     }
     for (tasks, limit) in [(400, 0.3), (784, 1.0)] {
         criteria.push(Criterion::every(
@@ -325,25 +326,4 @@ fn times(options: &Options) -> anyhow::Result<FigureResult> {
     }
     let chart = Chart { x: Axis::log("tasks"), y: Axis::log("seconds"), series };
     Ok(FigureResult { rows, chart, criteria })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn exponents_are_slopes_of_logarithms() {
-        let timed = |tasks: usize| Timed {
-            kind: MESHES,
-            tasks,
-            seconds: 3.0 * (tasks as f64).powf(1.5),
-            one_run_seconds: 1.0,
-            best: 1.0,
-            worst: 1.0,
-        };
-        let all = [timed(4), timed(10), timed(50)];
-        let all: Vec<&Timed> = all.iter().collect();
-        assert!((exponent(&all, |it| it.seconds) - 1.5).abs() < 1e-9);
-        assert!(exponent(&all, |it| it.best).abs() < 1e-9);
-    }
 }

@@ -83,7 +83,14 @@ fn model(work: &[i64], channels: &[Channel], phases: &[&[u32]]) -> Model {
         tasks[channel.to as usize].wait_ticks += channel.wait_ticks;
     }
     let phases = phases.iter().map(|phase| phase.to_vec()).collect();
-    Model { tasks, channels: channels.to_vec(), phases, cycle_seconds: 1e-9, waits: Waits::Added, trial: None }
+    Model {
+        tasks,
+        channels: channels.to_vec(),
+        phases,
+        cycle_seconds: 1e-9,
+        waits: Waits::Added,
+        trial: None,
+    }
 }
 
 fn cycles(model: &Model, machine: &str, placement: &[u32]) -> f64 {

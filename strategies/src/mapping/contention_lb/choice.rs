@@ -1,5 +1,7 @@
 //! Select_Pair: the PE of a task, in two steps.
 
+use std::cmp::Reverse;
+
 use super::ContentionLb;
 use super::bounds::Bounds;
 use super::host::Host;
@@ -44,6 +46,18 @@ struct Score {
     largest: i64,
     sum: i64,
     pe: u32,
+}
+
+/// Equation (4) of a task on each of [`Host::available`], with the partners that have places.
+struct Hops<'a> {
+    /// The hops of what it receives.
+    own: Vec<i64>,
+    /// Those of what it sends, to all.
+    theirs: Vec<i64>,
+    /// The largest R of its partners elsewhere.
+    elsewhere: Vec<i64>,
+    /// The channels to and from partners on that PE, which have no way to go: that PE, and the channel.
+    shared: Vec<&'a [(u32, u32)]>,
 }
 
 /// A candidate that was judged by F.
@@ -186,7 +200,6 @@ impl<'a> Chooser<'a> {
     /// Step one: F' of every PE that may take the task.
     fn score(&mut self, estimate: &Estimate, task: usize) {
         let base = estimate.without_contention();
-        // The channels to and from the partners' PEs, PE by PE.
         let channel = |&number: &u32| {
             let channel = &self.model.channels[number as usize];
             let partner = if channel.to as usize == task { channel.from } else { channel.to };
@@ -196,42 +209,8 @@ impl<'a> Chooser<'a> {
         channels.sort_unstable();
         let mut ends: Vec<u32> = channels.iter().map(|it| it.0).collect();
         ends.dedup();
-        // By PE that may take it: the hops of what the task receives, and of all that it sends; the largest R of partners
-        // elsewhere; and the channels that have no way to go.
-        let pes = self.host.available.len();
-        let (mut own, mut theirs) = (vec![0i64; pes], vec![0i64; pes]);
-        let (mut elsewhere, mut more) = (vec![i64::MIN; pes], vec![0i64; pes]);
-        let mut shared: Vec<&[(u32, u32)]> = vec![&[]; pes];
-        for of_end in channels.chunk_by(|a, b| a.0 == b.0) {
-            let end = of_end[0].0;
-            self.topology.distances_from(end as usize, &mut self.row);
-            more.fill(0);
-            for &(_, number) in of_end {
-                let receives = self.model.channels[number as usize].to as usize == task;
-                let sums = if receives { &mut own } else { &mut more };
-                for (sum, &pe) in sums.iter_mut().zip(&self.host.available) {
-                    *sum += estimate.hop_ticks(number, self.row[pe as usize]);
-                }
-            }
-            for (position, &more) in more.iter().enumerate() {
-                theirs[position] += more;
-                if self.host.available[position] == end {
-                    shared[position] = of_end;
-                } else {
-                    elsewhere[position] = elsewhere[position].max(base[end as usize] + more);
-                }
-            }
-        }
-        // The largest PEs, as many as there must be one among them that the task does not change.
-        self.largest.clear();
-        self.largest.extend(0..base.len() as u32);
-        let enough = (ends.len() + 2).min(base.len());
-        let key = |&pe: &u32| (std::cmp::Reverse(base[pe as usize]), pe);
-        if enough < base.len() {
-            self.largest.select_nth_unstable_by_key(enough - 1, key);
-        }
-        self.largest.truncate(enough);
-        self.largest.sort_unstable_by_key(key);
+        let hops = self.hops(estimate, task, &channels);
+        self.find_largest(base, ends.len() + 2);
         let total: i64 = base.iter().sum();
         self.scores.clear();
         let mut numbers = Vec::new();
@@ -240,17 +219,69 @@ impl<'a> Chooser<'a> {
                 continue;
             }
             numbers.clear();
-            numbers.extend(shared[position].iter().map(|it| it.1));
-            let ticks = estimate.more_ticks(task, pe, &numbers) + own[position];
-            let sum = total + ticks + theirs[position];
+            numbers.extend(hops.shared[position].iter().map(|it| it.1));
+            let ticks = estimate.more_ticks(task, pe, &numbers) + hops.own[position];
             let here = base[pe as usize] + ticks;
-            let mut largest = elsewhere[position];
             let is_changed = |other: u32| other == pe || ends.binary_search(&other).is_ok();
-            if let Some(&other) = self.largest.iter().find(|&&other| !is_changed(other)) {
-                largest = largest.max(base[other as usize]);
-            }
-            self.scores.push(Score { is_free: false, largest: largest.max(here), sum, pe });
+            let unchanged = self.largest.iter().find(|&&other| !is_changed(other));
+            let unchanged = unchanged.map_or(i64::MIN, |&other| base[other as usize]);
+            let largest = here.max(hops.elsewhere[position]).max(unchanged);
+            self.scores.push(Score {
+                is_free: false,
+                largest,
+                sum: total + ticks + hops.theirs[position],
+                pe,
+            });
         }
+        self.prefer(estimate);
+    }
+
+    /// Equation (4) of a task on each PE that may take it, whose channels to and from PEs with partners, ascending by these, are
+    /// `channels`.
+    fn hops<'b>(&mut self, estimate: &Estimate, task: usize, channels: &'b [(u32, u32)]) -> Hops<'b> {
+        let base = estimate.without_contention();
+        let pes = self.host.available.len();
+        let (own, theirs, shared): (_, _, Vec<&[(u32, u32)]>) = (vec![0; pes], vec![0; pes], vec![&[]; pes]);
+        let mut hops = Hops { own, theirs, elsewhere: vec![i64::MIN; pes], shared };
+        let mut more = vec![0i64; pes];
+        for of_end in channels.chunk_by(|a, b| a.0 == b.0) {
+            let end = of_end[0].0;
+            self.topology.distances_from(end as usize, &mut self.row);
+            more.fill(0);
+            for &(_, number) in of_end {
+                let receives = self.model.channels[number as usize].to as usize == task;
+                let sums = if receives { &mut hops.own } else { &mut more };
+                for (sum, &pe) in sums.iter_mut().zip(&self.host.available) {
+                    *sum += estimate.hop_ticks(number, self.row[pe as usize]);
+                }
+            }
+            for (position, &more) in more.iter().enumerate() {
+                hops.theirs[position] += more;
+                if self.host.available[position] == end {
+                    hops.shared[position] = of_end;
+                } else {
+                    hops.elsewhere[position] = hops.elsewhere[position].max(base[end as usize] + more);
+                }
+            }
+        }
+        hops
+    }
+
+    /// Finds the PEs with the largest R, so many that one is among them which a task does not change.
+    fn find_largest(&mut self, base: &[i64], enough: usize) {
+        self.largest.clear();
+        self.largest.extend(0..base.len() as u32);
+        let enough = enough.min(base.len());
+        let key = |&pe: &u32| (Reverse(base[pe as usize]), pe);
+        if enough < base.len() {
+            self.largest.select_nth_unstable_by_key(enough - 1, key);
+        }
+        self.largest.truncate(enough);
+        self.largest.sort_unstable_by_key(key);
+    }
+
+    /// Which PEs are not shared, or shared first.
+    fn prefer(&mut self, estimate: &Estimate) {
         if self.count <= self.host.available.len() {
             let is_free = |score: &Score| estimate.tasks_on()[score.pe as usize] == 0;
             if !self.config.share && self.scores.iter().any(is_free) {
