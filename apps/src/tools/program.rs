@@ -32,6 +32,11 @@ pub(super) struct CostArgs {
 const MAX_COST: i64 = 1 << 20;
 
 impl ModelArgs {
+    /// Whether nothing else was asked for than what is taken if nothing is.
+    pub(super) fn is_usual(self) -> bool {
+        self.costs.costs() == Costs::default() && self.overlap == OVERLAP
+    }
+
     /// The model of a program, of its run with nothing in its way.
     pub(super) fn model(self, program: &Program) -> anyhow::Result<Model> {
         let run = || Model::of(program, self.costs.costs(), self.overlap);

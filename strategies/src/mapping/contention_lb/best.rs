@@ -12,6 +12,9 @@ use crate::program::Model;
 /// How many messages are simulated in all to choose between placements.
 const MAX_MESSAGES: u64 = 1 << 15;
 
+/// How many links take as long to set up as a message takes to be simulated, about.
+const LINKS_PER_MESSAGE: u64 = 32;
+
 /// The best of some placements, as a number, and of equals the first: of those whose F is larger than the least by the fraction
 /// `similar` at most, that after which the program ends first, or else the one with the least sum of R, then F.
 pub(super) fn best_of(
@@ -33,15 +36,16 @@ pub(super) fn best_of(
     // Runs often end alike.
     let mut seen = rustc_hash::FxHashSet::default();
     near.retain(|&run| seen.insert(&all[run]));
-    first_to_end(all, &near, model).or(near.first().copied()).unwrap_or(0)
+    first_to_end(all, &near, model, topology).or(near.first().copied()).unwrap_or(0)
 }
 
 /// Of these placements, as numbers with the best by the estimate first, that after which the program ends first, if it is known
 /// and several can be tried.
-fn first_to_end(all: &[Vec<u32>], near: &[usize], model: &Model) -> Option<usize> {
+fn first_to_end(all: &[Vec<u32>], near: &[usize], model: &Model, topology: &dyn Topology) -> Option<usize> {
     let trial = model.trial.as_ref()?;
     let messages = model.channels.iter().map(|it| it.messages).sum::<u64>();
-    let tried = (MAX_MESSAGES / messages.max(1)).min(near.len() as u64) as usize;
+    let each = messages + topology.links() as u64 / LINKS_PER_MESSAGE;
+    let tried = (MAX_MESSAGES / each.max(1)).min(near.len() as u64) as usize;
     let mut best: Option<(u64, usize)> = None;
     for &run in near.iter().take(tried).filter(|_| tried > 1) {
         let cycles = trial.cycles(&all[run])?;

@@ -374,3 +374,53 @@ impl<'a> Chooser<'a> {
         self.route.iter().filter(|&&link| estimate.is_link_used(link)).count() as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cost::contention::Speeds;
+    use crate::program::{Costs, OVERLAP, Waits, load};
+    use crate::topology;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn f_prime_is_the_largest_r_without_contention_when_the_task_is_there(
+            program in prop::sample::select(vec!["random:n=12,degree=4", "tree:n=12", "mesh:sizes=4x3", "elimination:n=9"]),
+            machine in prop::sample::select(vec!["mesh:3x3", "torus:5", "hypercube:3", "tree:2:3/5:1"]),
+            waits in prop::sample::select(vec![Waits::Added, Waits::Overlapped]),
+            draws in prop::collection::vec((0..12usize, 0..100u32), 1..12),
+        ) {
+            let program = load(program).expect("a program");
+            let model = Model::of(&program, Costs::default(), OVERLAP).expect("it can be simulated");
+            let model = Model { waits, ..model };
+            let machine = topology::parse(machine).expect("a machine");
+            let all: Vec<u32> = (0..machine.pes() as u32).collect();
+            let host = Host::new(&*machine, &all);
+            let config = ContentionLb { share: true, ..ContentionLb::default() };
+            let mut chooser = Chooser::new(&model, &*machine, &host, &config, 2);
+            let speeds = Speeds::default();
+            let mut estimate = Estimate::new(&model, &*machine, &speeds);
+            for (task, pe) in draws {
+                let (task, pe) = (task % model.tasks.len(), pe % machine.pes() as u32);
+                if estimate.place_of(task).is_some() {
+                    continue;
+                }
+                chooser.score(&estimate, task);
+                prop_assert_eq!(chooser.scores.len(), machine.pes());
+                for &Score { pe, largest, sum, .. } in &chooser.scores {
+                    let mark = estimate.mark();
+                    estimate.put(task, pe);
+                    let r = estimate.without_contention();
+                    let expected = (r.iter().copied().max(), r.iter().sum::<i64>());
+                    estimate.undo(mark);
+                    prop_assert_eq!((Some(largest), sum), expected, "task {} on PE {}", task, pe);
+                }
+                estimate.put(task, pe);
+                chooser.took(task, pe);
+            }
+        }
+    }
+}

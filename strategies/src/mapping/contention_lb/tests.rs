@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::program::{Channel, Costs, OVERLAP, Task, generate, load};
+use crate::program::{Channel, Costs, OVERLAP, Task, Trial, generate, load};
 use crate::testing::{assign_on, database};
 use crate::topology;
 
@@ -100,6 +100,29 @@ fn further_runs_see_what_the_one_of_the_paper_does_not() {
         let (one, best) = (hops(true), hops(false));
         assert!(best <= most && best < one, "{program} on {machine}: {best}, with one run {one}");
     }
+}
+
+#[test]
+fn what_the_estimate_hardly_tells_apart_is_tried() {
+    let mut earlier = 0;
+    for (program, machine) in
+        [("elimination:n=8", "hypercube:3"), ("tree:n=15", "mesh:4x4"), ("random:n=16,degree=3", "mesh:4x4")]
+    {
+        let program = load(program).expect("a program");
+        let machine = topology::parse(machine).expect("a machine");
+        let all: Vec<u32> = (0..machine.pes() as u32).collect();
+        let trial = Trial::new(&program, &machine, Costs::default());
+        let model = Model::of(&program, Costs::default(), OVERLAP).expect("it can be simulated");
+        let end = |model: &Model| {
+            let config = ContentionLb::default();
+            let mapped = map(model, &*machine, &Speeds::default(), &all, &config, 0).expect("no bound");
+            trial.cycles(&mapped.places).expect("a mesh can be simulated")
+        };
+        let (untried, tried) = (end(&model), end(&model.clone().with_trial(trial.clone())));
+        assert!(tried <= untried, "{program:?}: {tried} and {untried}");
+        earlier += usize::from(tried < untried);
+    }
+    assert!(earlier > 0, "none is better for it");
 }
 
 #[test]
