@@ -127,12 +127,10 @@ fn many(options: &Options) -> anyhow::Result<FigureResult> {
     let count = if options.small { 12 } else { 40 };
     let cases: Vec<(usize, Kind)> =
         (0..wanted.len()).flat_map(|at| [Kind::Even, Kind::Uneven].map(|kind| (at, kind))).collect();
-    let mut judged = Vec::new();
-    options.sweep(0..cases.len(), |case| {
+    let judged = options.sweep(0..cases.len(), |case| {
         let (at, kind) = cases[case];
         let (side, each) = wanted[at];
-        judged.push(Judged::of(side, each, kind, count, options.seed.wrapping_add(at as u64))?);
-        Ok(())
+        Judged::of(side, each, kind, count, options.seed.wrapping_add(at as u64))
     })?;
     let mut rows = Rows::new([
         ("tasks", "tasks"),
