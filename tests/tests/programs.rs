@@ -65,12 +65,13 @@ fn a_program_is_mapped_evaluated_and_simulated() {
 #[test]
 fn an_estimate_that_is_far_off_is_said_to_be() {
     let place = Place::new();
-    let warned = |program: &str| {
-        let line = format!("map --program {program} --topology mesh:4x4 --balancer DummyLB");
+    let warned = |program: &str, machine: &str| {
+        let line = format!("map --program {program} --topology {machine} --balancer DummyLB");
         place.run(&line).stderr.contains("off the simulated end")
     };
     // In a tree everybody waits for everybody below, over hops that the estimate does not know.
-    assert!(warned("tree:n=15,work=1,flits=1") && !warned("random:n=16,iterations=10,flits=64"));
+    assert!(warned("tree:n=127,work=1,flits=1", "torus:127"));
+    assert!(!warned("random:n=16,iterations=10,flits=64", "mesh:4x4"));
 }
 
 #[test]

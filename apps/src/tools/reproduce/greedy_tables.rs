@@ -24,9 +24,9 @@ pub(super) const GREEDY_TABLE1: Figure = Figure {
     takes: "a second",
     notes: "The traces cannot be had: the programs are synthesised after what the paper says of them, with the work that brings \
             their end with process i on PE i closest to the printed one. Processes are renumbered at random before they \
-            are mapped; shown is the worst of five numberings. Where all processes talk to all, numberings differ by some cycles in \
-            the order of messages, and process i on PE i is one of them: so chol may end a cycle or some dozens of 178,784 later, and \
-            misses.\n",
+            are mapped; shown is the worst of five numberings. Where all processes talk to all, placements differ by some cycles in \
+            the order of messages, which F does not see: of those with about the same F, ContentionLB takes the one on which the \
+            program ends first when it is executed. By F alone, chol ended up to 49 cycles of 178,784 later than process i on PE i.\n",
     run: programs,
 };
 
@@ -59,7 +59,8 @@ pub(super) const GREEDY_TABLE3: Figure = Figure {
             16 it may still stay above its optimum. The patterns were chosen after 12 kinds had been tried with both \
             mappers: elimination on 16 tasks, mostly lost and shorter than the printed times, is left out, and with partners \
             drawn at random in every phase ContentionLB was as good in 4 of 9 only. Where the other mapper embeds a pattern \
-            badly, as meshes, lengths fitted to its end favour ours. `one run` is the paper's run of ContentionLB alone.\n",
+            badly, as meshes, lengths fitted to its end favour ours. ContentionLB executes the program on placements that F hardly \
+            tells apart, which the other mapper does not; `one run` is the paper's run alone, which does not either.\n",
     run: lee,
 };
 
