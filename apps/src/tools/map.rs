@@ -98,7 +98,7 @@ struct Document<'a> {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let machine = &*self.topology.clone()?;
-        let tasks =
+        let mut tasks =
             Tasks::of(self.graph.as_deref(), self.program.as_deref(), self.step, machine, self.assumed)?;
         let balancer = match &self.balancer {
             Some(choice) => choice.clone(),
@@ -108,7 +108,8 @@ impl Args {
             Some(imbalance) => input::allow_imbalance(&balancer, imbalance)?,
             None => balancer,
         };
-        let mut database = tasks.database.clone();
+        // Not a copy: that of millions of tasks would be hundreds of megabytes.
+        let mut database = std::mem::take(&mut tasks.database);
         if let Some(path) = &self.initial {
             database = database.placed(&input::mapping(path, &database)?);
         }
