@@ -119,9 +119,13 @@ pub struct Refused(pub String);
 
 /// Writes beside the target first, and renames: a crash leaves the old file or the new one.
 ///
-/// What is no regular file, such as a pipe or `/dev/stdout`, takes the bytes itself, and a link keeps
-/// pointing at the file that is replaced.
+/// What is no regular file, such as a pipe, takes the bytes itself, and a link keeps pointing at the file that is
+/// replaced. `/dev/stdout` and `/dev/stderr` are written where this process is in them, whatever they lead to: a log
+/// that something stands in already is not written anew.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(mut stream) = stream(path) {
+        return stream.write_all(bytes).and_then(|()| stream.flush());
+    }
     if takes_bytes_itself(path) {
         return fs::write(path, bytes);
     }
@@ -137,7 +141,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Whether [`write_whole`] would find a place.
 pub(crate) fn can_write_whole(path: &Path) -> io::Result<()> {
-    if takes_bytes_itself(path) {
+    if stream(path).is_some() || takes_bytes_itself(path) {
         return Ok(());
     }
     if path.is_dir() {
@@ -145,6 +149,21 @@ pub(crate) fn can_write_whole(path: &Path) -> io::Result<()> {
     }
     let (_, partial, _) = create_beside(path)?;
     fs::remove_file(partial)
+}
+
+/// Whether what was written at `path` stands in a file that can be read again: what went into a pipe, or to where
+/// this process says all that it says, does not.
+pub fn is_read_back(path: &Path) -> bool {
+    stream(path).is_none() && fs::metadata(path).is_ok_and(|there| there.is_file())
+}
+
+/// Of the process's own output, by its names.
+fn stream(path: &Path) -> Option<Box<dyn Write>> {
+    match path.to_str()? {
+        "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1" => Some(Box::new(io::stdout())),
+        "/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2" => Some(Box::new(io::stderr())),
+        _ => None,
+    }
 }
 
 /// Whether there is something that is neither a file nor a folder.

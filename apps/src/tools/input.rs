@@ -123,8 +123,8 @@ impl<P: TypedValueParser> TypedValueParser for OrHelp<P> {
 
 /// The task graph of a spec or file, on the PEs of `machine`.
 ///
-/// A database of as many PEs stays as it was recorded; anything else is spread over the machine in
-/// blocks. Of a database with several steps it is `step`, or the first, which a person is told.
+/// A database of as many PEs stays as it was recorded. Tasks of a graph are on a PE each, one after the other, as
+/// launchers place ranks, if there are enough; anything else is spread over the machine in blocks. Of a database with several steps it is `step`, or the first, which a person is told.
 pub(super) fn graph_on(spec: &str, step: Option<u64>, machine: &dyn Topology) -> anyhow::Result<Database> {
     let mut steps = steps(spec, step)?.steps;
     // There is at least one.
@@ -135,14 +135,24 @@ pub(super) fn graph_on(spec: &str, step: Option<u64>, machine: &dyn Topology) ->
             "`{spec}` holds {all} steps; this is step {first}, and --step chooses another"
         ));
     }
+    let tasks = database.objects.len();
     // No machine has more PEs than fit.
-    Ok(database.remap(machine.pes() as u32))
+    let database = database.remap(machine.pes() as u32);
+    if is_task_graph(spec) && tasks <= machine.pes() {
+        return Ok(database.placed(&(0..tasks as u32).collect::<Vec<_>>()));
+    }
+    Ok(database)
+}
+
+/// Whether what could be loaded is a task graph and no database.
+fn is_task_graph(spec: &str) -> bool {
+    graph::is_graph_file(Path::new(spec)) || is_generated(spec)
 }
 
 /// The steps of a database, or the one of a task graph; with `step`, only that one.
 pub(super) fn steps(spec: &str, step: Option<u64>) -> anyhow::Result<Dump> {
     let Some(step) = step else { return Ok(graph::load_steps(spec)?) };
-    if graph::is_graph_file(Path::new(spec)) || is_generated(spec) {
+    if is_task_graph(spec) {
         return Err(usage(format!("--step {step}: the task graph `{spec}` has no steps; leave it out")));
     }
     Ok(Dump::read_steps(spec, Some(step), Some(1))?)

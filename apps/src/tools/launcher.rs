@@ -60,7 +60,7 @@ impl Args {
                 pe_of.len()
             );
         }
-        let written = output::write_launchers(&self.to, &slots, &pe_of, true)?;
+        let written = output::LauncherTexts::of(&self.to, &slots, &pe_of)?.write(true)?;
         let mut per_node = vec![0u64; slots.nodes()];
         pe_of.iter().for_each(|&pe| per_node[slots.node_of(pe as usize)] += 1);
         let used = || per_node.iter().copied().filter(|&ranks| ranks > 0);

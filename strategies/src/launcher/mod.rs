@@ -141,12 +141,11 @@ pub fn help() -> String {
     })
 }
 
-/// Writes the file that places the ranks of `job`. It appears whole or not at all.
+/// Writes a [`text`]. The file appears whole or not at all.
 ///
 /// # Errors
-/// When such a file cannot say the placement, or the file system refuses.
-pub fn write(path: &Path, format: &Format, job: &Job) -> Result<(), LauncherError> {
-    let text = text(format, job)?;
+/// When the file system refuses.
+pub fn write(path: &Path, text: &str) -> Result<(), LauncherError> {
     write_whole(path, text.as_bytes()).map_err(|source| LauncherError::Write { path: path.into(), source })
 }
 

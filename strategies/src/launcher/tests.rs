@@ -106,6 +106,24 @@ fn several_ranks_of_a_pe_have_slots_of_their_own() {
 }
 
 #[test]
+fn slots_of_rankfiles_are_counted_through_the_whole_node() {
+    let check = |spec: &str, placement: &[u32], expected: &str| {
+        let (format, slots) = (named("openmpi"), slots(spec, 1));
+        let written = text(format, &Job::new(placement, &slots).expect("a slot for each")).expect(spec);
+        let places: Vec<&str> = written.lines().filter_map(|line| line.split_once('=')).map(|it| it.1).collect();
+        assert_eq!(places.join(", "), expected, "{spec}");
+        assert_eq!(parse(&written, format, &slots).as_deref(), Ok(placement), "{spec}");
+    };
+    // Of two nodes with four cores each the job has cores 1 and 3 of the first and 1 and 2 of the second.
+    let part = "(flat:2*tree:2:2)[1,3,5,6]";
+    check(part, &[1, 3, 0, 2], "+n0 slot=3, +n1 slot=2, +n0 slot=1, +n1 slot=1");
+    check("flat:2*hwloc:core:2 pu:2[0,2]", &[3, 0, 2], "+n1 slot=2, +n0 slot=0, +n1 slot=0");
+    check("(flat:2*hwloc:core:2 pu:2[1,3])[3,0]", &[0, 1], "+n0 slot=3, +n1 slot=1");
+    let error = parse("rank 0=+n0 slot=0\n", named("openmpi"), &slots(part, 1)).expect_err("not ours");
+    assert_eq!(error, (1, "rank 0: node 0 has slots 1, 3 here, and no slot 0".into()));
+}
+
+#[test]
 fn what_a_machine_cannot_be_called_in_is_said() {
     let check = |name: &str, spec: &str, expected: &str| {
         let slots = slots(spec, 1);
@@ -149,7 +167,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         "expected `rank N=HOST slot=N`, found `rank 0 +n1 slot=1`",
     );
     check("openmpi", two, "rank 0=+n2 slot=0\n", 1, "there is no node +n2; nodes are +n0 to +n1");
-    check("openmpi", two, "rank 0=+n0 slot=2\n", 1, "rank 0: node 0 has slots 0 to 1, and no slot 2");
+    check("openmpi", two, "rank 0=+n0 slot=2\n", 1, "rank 0: node 0 has slots 0, 1 here, and no slot 2");
     check("openmpi", two, "rank 0=+n0 slot=0\nrank 1=+n0 slot=0\n", 2, "slot 0 of node 0 has rank 0 already");
     check("openmpi", two, "rank 0=+n0 slot=0:1\n", 1, "slot=0:1 is not one core");
     check(
@@ -196,7 +214,8 @@ fn files_are_written_whole_and_read() {
     let path = folder.path().join("MPICH_RANK_ORDER");
     let slots = slots(CLUSTER, 1);
     let job = Job::new(&PLACEMENT, &slots).expect("a slot for each");
-    write(&path, named("mpich"), &job).expect("a place");
+    let order = text(named("mpich"), &job).expect("full nodes");
+    write(&path, &order).expect("a place");
     assert_eq!(read(&path, named("mpich"), &slots).expect("what was written"), PLACEMENT);
     std::fs::write(&path, "0\n0\n").expect("a file");
     let error = read(&path, named("mpich"), &slots).expect_err("twice");
@@ -210,7 +229,7 @@ fn files_are_written_whole_and_read() {
         error.is_of_the_request() && error.to_string().contains("cannot read the launcher's file"),
         "{error}"
     );
-    let error = write(&folder.path().join("no/such/place"), named("json"), &job).expect_err("no place");
+    let error = write(&folder.path().join("no/such/place"), &order).expect_err("no place");
     assert!(
         error.is_of_the_request() && error.to_string().contains("cannot write the launcher's file"),
         "{error}"

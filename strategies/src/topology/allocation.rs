@@ -231,6 +231,14 @@ impl Topology for Allocation {
     fn node_of(&self, pe: usize) -> usize {
         self.machine.node_of(self.nodes[pe] as usize)
     }
+
+    fn core_of(&self, pe: usize) -> usize {
+        self.machine.core_of(self.nodes[pe] as usize)
+    }
+
+    fn number_of(&self, pe: usize) -> usize {
+        self.machine.number_of(self.nodes[pe] as usize)
+    }
 }
 
 #[cfg(test)]

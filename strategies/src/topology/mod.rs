@@ -178,6 +178,16 @@ pub trait Topology: Send + Sync {
     fn node_of(&self, pe: usize) -> usize {
         pe
     }
+
+    /// Which PE of its node it is, from 0: also where an allocation has not all of the node, a place in the whole.
+    fn core_of(&self, _pe: usize) -> usize {
+        0
+    }
+
+    /// Which PE it is of the whole machine that an allocation is a part of; elsewhere the PE itself.
+    fn number_of(&self, pe: usize) -> usize {
+        pe
+    }
 }
 
 /// A directed link of a machine.

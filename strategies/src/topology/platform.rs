@@ -77,18 +77,56 @@ struct Route {
     links: Vec<u32>,
 }
 
+/// Where something is wrong.
+#[derive(Clone, Copy)]
+enum At {
+    Hosts,
+    Link(usize),
+    Routes,
+    Route(usize),
+}
+
+/// What is wrong, and where.
+type Wrong = (At, String);
+
+/// The line, from 1, of a place of a text that could be read.
+fn line_of_place(text: &str, place: At) -> usize {
+    #[derive(Deserialize)]
+    struct Places<'a> {
+        #[serde(borrow)]
+        hosts: &'a RawValue,
+        #[serde(borrow)]
+        links: Vec<&'a RawValue>,
+        #[serde(borrow)]
+        routes: &'a RawValue,
+    }
+    let Ok(Places { hosts, links, routes }) = serde_json::from_str(text) else { return 1 };
+    let route = |id: usize| {
+        let routes: Vec<&RawValue> = serde_json::from_str(routes.get()).ok()?;
+        routes.get(id).copied()
+    };
+    let part = match place {
+        At::Hosts => Some(hosts),
+        At::Link(id) => links.get(id).copied(),
+        At::Routes => Some(routes),
+        At::Route(id) => route(id),
+    };
+    part.map_or(1, |part| line_of(text, part.get()))
+}
+
 impl Platform {
     /// The machine of a file `source` with this text.
     ///
     /// # Errors
-    /// When the text is no JSON of that form, a number is out of range, two links join the same vertices,
+    /// With the line at fault, when the text is no JSON of that form, a number is out of range, two links join the same vertices,
     /// or a route is missing, given twice, or does not lead from its one end to its other.
     pub fn read(source: &str, text: &str) -> Result<Self, String> {
         let Written { hosts, vertices, links, routes } = serde_json::from_str(text).map_err(|error| {
             format!("expected a JSON object with hosts, vertices, links and routes, and found: {error}")
         })?;
-        check_parts(hosts, vertices, &links)?;
-        let routes = sort(hosts, &links, &routes)?;
+        let told = |(place, reason)| format!("line {}: {reason}", line_of_place(text, place));
+        check_parts(hosts, vertices, &links).map_err(told)?;
+        let routes = sort(hosts, &links, &routes).map_err(told)?;
         let mut platform =
             Platform { source: source.to_string(), hosts, wires: links, starts: vec![0], crossed: vec![] };
         for route in routes {
@@ -110,34 +148,37 @@ impl Platform {
 }
 
 /// Whether these are vertices and links; if not, which is none.
-fn check_parts(hosts: usize, vertices: usize, links: &[Wire]) -> Result<(), String> {
+fn check_parts(hosts: usize, vertices: usize, links: &[Wire]) -> Result<(), Wrong> {
     if hosts == 0 || hosts > MAX_TABLE_PES {
-        return Err(format!("a platform has 1 to {MAX_TABLE_PES} hosts, this one has {hosts}"));
+        let sentence = format!("a platform has 1 to {MAX_TABLE_PES} hosts, this one has {hosts}");
+        return Err((At::Hosts, sentence));
     }
     if vertices < hosts || vertices > MAX_PARTS || links.len() > MAX_PARTS {
-        return Err(format!(
+        let sentence = format!(
             "hosts are vertices too, and there are at most {MAX_PARTS} vertices and as many links; found {hosts} \
              hosts, {vertices} vertices and {} links",
             links.len()
-        ));
+        );
+        return Err((At::Hosts, sentence));
     }
     let mut seen = FxHashMap::default();
     for (id, &Wire { src, dst, bw, lat }) in links.iter().enumerate() {
         let last = vertices - 1;
+        let wrong = |reason: String| Err((At::Link(id), reason));
         if let Some(vertex) = [src, dst].into_iter().find(|&vertex| vertex > last) {
-            return Err(format!("link {id} ends at vertex {vertex}, and the last vertex is {last}"));
+            return wrong(format!("link {id} ends at vertex {vertex}, and the last vertex is {last}"));
         }
         if src == dst {
-            return Err(format!("link {id} leads from vertex {src} to itself"));
+            return wrong(format!("link {id} leads from vertex {src} to itself"));
         }
         if !(bw.is_finite() && bw > 0.0 && lat.is_finite() && lat >= 0.0) {
-            return Err(format!(
+            return wrong(format!(
                 "link {id} has a bandwidth of {bw} and a latency of {lat}; expected bytes per second above 0 and \
                  seconds of at least 0"
             ));
         }
         if let Some(other) = seen.insert((src, dst), id) {
-            return Err(format!(
+            return wrong(format!(
                 "links {other} and {id} both lead from vertex {src} to vertex {dst}; make them one, or lead one \
                  over a vertex of its own"
             ));
@@ -147,27 +188,27 @@ fn check_parts(hosts: usize, vertices: usize, links: &[Wire]) -> Result<(), Stri
 }
 
 /// The links of the routes, by sender, then by receiver; those of a host to itself are empty.
-fn sort<'a>(hosts: usize, links: &[Wire], routes: &'a [Route]) -> Result<Vec<&'a [u32]>, String> {
+fn sort<'a>(hosts: usize, links: &[Wire], routes: &'a [Route]) -> Result<Vec<&'a [u32]>, Wrong> {
     // Before anything is allocated for all pairs.
     if routes.len() < hosts * (hosts - 1) {
         let found = routes.len();
-        return Err(format!(
-            "there are {found} routes for {hosts} hosts; give one for each two hosts and way"
-        ));
+        let sentence = format!("there are {found} routes for {hosts} hosts; give one for each two hosts and way");
+        return Err((At::Routes, sentence));
     }
     let mut sorted: Vec<&[u32]> = vec![&[]; hosts * hosts];
-    for route in routes {
+    for (id, route) in routes.iter().enumerate() {
         let Route { src, dst, links: crossed } = route;
+        let wrong = |reason: String| (At::Route(id), reason);
         if src.max(dst) >= &hosts || src == dst {
-            return Err(format!(
+            return Err(wrong(format!(
                 "there is a route from {src} to {dst}; expected two different hosts of 0 to {}",
                 hosts - 1
-            ));
+            )));
         }
-        check_route(route, links)?;
+        check_route(route, links).map_err(wrong)?;
         let place = &mut sorted[src * hosts + dst];
         if !place.is_empty() {
-            return Err(format!("the route from {src} to {dst} is given twice"));
+            return Err(wrong(format!("the route from {src} to {dst} is given twice")));
         }
         *place = crossed;
     }
@@ -326,6 +367,14 @@ mod tests {
             let error =
                 Platform::read("platform.json", &text.replacen(part, instead, 1)).expect_err(expected);
             assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+            // What was put in stands there, or what follows what was taken out, or the list that is too short.
+            let line = |part: usize| text[..part].matches('\n').count() + 1;
+            let at = line(text.find(part).unwrap_or_default());
+            if !error.contains(" at line ") && !error.contains(" links both ") && !expected.contains("5 routes") {
+                let lines = if expected.starts_with("links") || expected.starts_with("link 4") { vec![] } else { vec![at] };
+                assert!(lines.iter().all(|line| error.starts_with(&format!("line {line}: "))), "{at}: {error}");
+            }
+            assert!(error.contains(" at line ") || error.starts_with("line "), "{error}");
         }
         let error = parse("platform:").err().expect("no name").to_string();
         assert!(error.contains("expected the name of a JSON file"), "{error}");
