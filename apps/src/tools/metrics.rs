@@ -10,15 +10,19 @@ pub(super) fn telling(database: &Database, columns: &[(&str, &Placed<'_>)]) -> S
     let has_loads = database.objects.iter().any(|object| object.load_seconds != 1.0)
         || columns.iter().any(|(_, placed)| placed.metrics.max_load_seconds != 1.0);
     let has_sizes = database.objects.iter().any(|object| object.bytes.is_some());
-    let tells = |cost: &&Named| {
-        (has_loads || !OF_LOADS.contains(&cost.name)) && (has_sizes || cost.name != OF_SIZES)
-    };
+    let tells =
+        |cost: &&Named| (has_loads || !OF_LOADS.contains(&cost.name)) && (has_sizes || cost.name != OF_SIZES);
     table(named::usual().filter(tells), columns)
 }
 
 /// The costs that are of loads alone.
-const OF_LOADS: [&str; 5] =
-    ["max_load_seconds", "average_load_seconds", "lower_bound_seconds", "heaviest_object_seconds", "imbalance"];
+const OF_LOADS: [&str; 5] = [
+    "max_load_seconds",
+    "average_load_seconds",
+    "lower_bound_seconds",
+    "heaviest_object_seconds",
+    "imbalance",
+];
 
 /// The cost that is of sizes of tasks.
 const OF_SIZES: &str = "migrated_bytes";

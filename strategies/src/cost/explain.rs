@@ -311,7 +311,10 @@ mod tests {
             bytes_after,
         };
         let in_nodes = level("in one of 2 nodes", 1, 2, 0, 40);
-        assert_eq!(told.levels, [level("in one PE", 2, 4, 0, 0), in_nodes, level("at the root", 0, 1, 80, 40)]);
+        assert_eq!(
+            told.levels,
+            [level("in one PE", 2, 4, 0, 0), in_nodes, level("at the root", 0, 1, 80, 40)]
+        );
         assert_eq!(told.far.len(), 2);
         let FarEdge { ends, bytes, pes, distance_before, distance_after } = told.far[0];
         assert_eq!((ends, bytes, pes), ([End::Object(0), End::Object(3)], 20, [0, 3]));
@@ -359,7 +362,8 @@ mod tests {
         let check = |spec: String, pe: u32, name: &str, link: &str| {
             let machine = parse(&spec).expect("a cluster");
             let names = Names::of(&*machine);
-            let links: Vec<String> = (0..machine.links()).map(|id| names.link(&machine.link(id).name)).collect();
+            let links: Vec<String> =
+                (0..machine.links()).map(|id| names.link(&machine.link(id).name)).collect();
             assert_eq!(names.pe(pe), name, "{spec}");
             assert!(links.iter().any(|known| known == link), "{spec}: {links:?}");
         };

@@ -92,7 +92,8 @@ impl Slots {
 
     /// The slot of every node and [number](Slots::number_of).
     pub(super) fn numbered(&self) -> FxHashMap<(usize, u64), u64> {
-        let of_node = |node| (0..self.slots(node)).map(move |slot| ((node, self.number_of(node, slot)), slot));
+        let of_node =
+            |node| (0..self.slots(node)).map(move |slot| ((node, self.number_of(node, slot)), slot));
         (0..self.nodes.len()).flat_map(of_node).collect()
     }
 

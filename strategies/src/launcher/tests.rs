@@ -110,7 +110,8 @@ fn slots_of_rankfiles_are_counted_through_the_whole_node() {
     let check = |spec: &str, placement: &[u32], expected: &str| {
         let (format, slots) = (named("openmpi"), slots(spec, 1));
         let written = text(format, &Job::new(placement, &slots).expect("a slot for each")).expect(spec);
-        let places: Vec<&str> = written.lines().filter_map(|line| line.split_once('=')).map(|it| it.1).collect();
+        let places: Vec<&str> =
+            written.lines().filter_map(|line| line.split_once('=')).map(|it| it.1).collect();
         assert_eq!(places.join(", "), expected, "{spec}");
         assert_eq!(parse(&written, format, &slots).as_deref(), Ok(placement), "{spec}");
     };

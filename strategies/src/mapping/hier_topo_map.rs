@@ -68,11 +68,7 @@ pub const NAMED: Named = Named {
             default: "on",
             help: "whether the order of the processes as it is stands where it has no more hop-bytes",
         },
-        Param {
-            key: "partitioner",
-            default: "metis",
-            help: "what cuts: `metis`, or `poise`: often better",
-        },
+        Param { key: "partitioner", default: "metis", help: "what cuts: `metis`, or `poise`: often better" },
         Param {
             key: "imbalance",
             default: "0.03",
@@ -220,11 +216,9 @@ impl Strategy for HierTopoMap {
         let allowed = heaviest(&pe_of).max((1.0 + self.imbalance) * LoadBound::of(database).average_seconds);
         let orders = orders(movable.len(), &available).map(|places| with(&places));
         let pes: Vec<u32> = (0..topology.pes() as u32).collect();
-        let (pe_of, kept) = self.guarded(
-            pe_of,
-            orders.filter(|pe_of| heaviest(pe_of) <= allowed),
-            |pe_of| hop_bytes(&all, &pes, pe_of, topology),
-        );
+        let (pe_of, kept) = self.guarded(pe_of, orders.filter(|pe_of| heaviest(pe_of) <= allowed), |pe_of| {
+            hop_bytes(&all, &pes, pe_of, topology)
+        });
         Ok(Assignment { pe_of, notes: vec![("block order kept".into(), f64::from(u8::from(kept)))] })
     }
 }
