@@ -1,10 +1,13 @@
 //! Files: their text, writing them whole or not at all, and who can help when the file system refuses.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use serde_json::value::RawValue;
 
 /// Why there is no text.
 #[derive(Debug)]
@@ -33,13 +36,18 @@ pub(crate) const NOT_TEXT: &str = "this is not text in UTF-8; give another file,
 /// When the file cannot be read, or is not UTF-8.
 pub fn text(path: &Path) -> Result<String, Unread> {
     let mut bytes = fs::read(path).map_err(Unread::System)?;
-    if bytes.starts_with("\u{feff}".as_bytes()) {
-        bytes.drain(..'\u{feff}'.len_utf8());
-    }
+    drop_mark(&mut bytes);
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         Unread::NotText(1 + good.iter().filter(|&&byte| byte == b'\n').count())
     })
+}
+
+/// Drops the byte-order mark that some programs put before text.
+pub(crate) fn drop_mark(bytes: &mut Vec<u8>) {
+    if bytes.starts_with("\u{feff}".as_bytes()) {
+        bytes.drain(..'\u{feff}'.len_utf8());
+    }
 }
 
 /// The files of all ranks of which `path` is one, by rank: `data.0.json`, `data.1.json` .. of `data.1.json`, or of
@@ -93,6 +101,33 @@ fn around_rank(name: &str) -> Option<(&str, &str)> {
 pub(crate) fn line_of(text: &str, part: &str) -> usize {
     let offset = part.as_ptr().addr().saturating_sub(text.as_ptr().addr()).min(text.len());
     1 + text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count()
+}
+
+/// From a value of JSON to one that it holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Within {
+    /// The value of a key of an object.
+    Key(&'static str),
+    /// A value of a list, counted from 0.
+    Item(usize),
+}
+
+/// The line, from 1, in which a value of JSON begins; where there is none, that of the last on the way to it.
+pub(crate) fn line_in_json(text: &str, way: &[Within]) -> usize {
+    let mut part = text.trim_start();
+    for step in way {
+        let next: Option<&RawValue> = match step {
+            Within::Key(key) => serde_json::from_str::<BTreeMap<String, &RawValue>>(part)
+                .ok()
+                .and_then(|values| values.get(*key).copied()),
+            Within::Item(at) => {
+                serde_json::from_str::<Vec<&RawValue>>(part).ok().and_then(|values| values.get(*at).copied())
+            }
+        };
+        let Some(next) = next else { break };
+        part = next.get();
+    }
+    line_of(text, part)
 }
 
 /// Whether a file cannot be written because of its name, so that another name is the remedy; otherwise
@@ -210,6 +245,21 @@ mod tests {
         check(b"0\n1\n2\xff\n3\n", Err("line 3"));
         let told = text(&folder.path().join("none")).expect_err("no file").to_string();
         assert!(told.ends_with("; check its name and that it may be read"), "{told}");
+    }
+
+    #[test]
+    fn values_of_json_are_found_by_the_way_to_them() {
+        use Within::{Item, Key};
+        let text = "\n{\n \"a\": [1,\n  {\"b\": \n 2}],\n \"c\": 3}\n";
+        let check = |way: &[Within], line| assert_eq!(line_in_json(text, way), line, "{way:?}");
+        check(&[], 2);
+        check(&[Key("a")], 3);
+        check(&[Key("a"), Item(0)], 3);
+        check(&[Key("a"), Item(1)], 4);
+        check(&[Key("a"), Item(1), Key("b")], 5);
+        check(&[Key("c")], 6);
+        check(&[Key("a"), Item(2)], 3);
+        check(&[Key("d"), Item(2)], 2);
     }
 
     #[test]

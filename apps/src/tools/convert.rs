@@ -49,6 +49,16 @@ impl Args {
             return Err(usage("--cycle is for programs (.tcg); leave it out".into()));
         }
         let dump = input::steps(&self.input, self.step)?;
+        if !input::is_task_graph(&self.input) {
+            let unkept = Dump::unkept(&self.input)?;
+            if !unkept.is_empty() {
+                output::warn(&format!(
+                    "`{}` says more, which is not kept: {}",
+                    self.input,
+                    unkept.join(", ")
+                ));
+            }
+        }
         let written = if graph::is_graph_file(&self.output) {
             write_graph(&self.input, &dump, &self.output, self.check)?
         } else {

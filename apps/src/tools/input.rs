@@ -124,7 +124,8 @@ impl<P: TypedValueParser> TypedValueParser for OrHelp<P> {
 /// The task graph of a spec or file, on the PEs of `machine`.
 ///
 /// A database of as many PEs stays as it was recorded. Tasks of a graph are on a PE each, one after the other, as
-/// launchers place ranks, if there are enough; anything else is spread over the machine in blocks. Of a database with several steps it is `step`, or the first, which a person is told.
+/// launchers place ranks, if there are enough; anything else is spread over the machine in blocks. Of a database
+/// with several steps it is `step`, or the first, which a person is told.
 pub(super) fn graph_on(spec: &str, step: Option<u64>, machine: &dyn Topology) -> anyhow::Result<Database> {
     let mut steps = steps(spec, step)?.steps;
     // There is at least one.
@@ -145,7 +146,7 @@ pub(super) fn graph_on(spec: &str, step: Option<u64>, machine: &dyn Topology) ->
 }
 
 /// Whether what could be loaded is a task graph and no database.
-fn is_task_graph(spec: &str) -> bool {
+pub(super) fn is_task_graph(spec: &str) -> bool {
     graph::is_graph_file(Path::new(spec)) || is_generated(spec)
 }
 

@@ -27,7 +27,7 @@ mod slurm;
 #[cfg(test)]
 mod tests;
 
-use slots::{Fault, Place, Said, each_once};
+use slots::{Fault, MAX_RANKS, Place, Said, each_once};
 pub use slots::{Job, Slots};
 
 /// Every format, in the order help lists them.

@@ -4,7 +4,7 @@
 //! Where the machine does not name hosts, `+n2` stands for node 2 (from 0) of the allocation. A slot is a core of
 //! the node, counted through all of its sockets, also those that are not ours. Of a machine whose PEs are hardware
 //! threads, as hwloc's are, slots are these, and `mpirun` is to be told so by `--use-hwthread-cpus`. Empty lines and
-//! lines that begin with `#` do not count.
+//! what follows a `#` do not count.
 
 use std::fmt::Write as _;
 
@@ -35,8 +35,9 @@ fn write(job: &Job) -> Result<String, String> {
 fn read(text: &str, slots: &Slots) -> Result<Said, Fault> {
     let (hosts, numbered) = (slots.hosts(), slots.numbered());
     let mut said = Vec::new();
-    for (line, text) in (1..).zip(text.lines().map(str::trim)) {
-        if text.is_empty() || text.starts_with('#') {
+    for (line, text) in (1..).zip(text.lines()) {
+        let text = text.split('#').next().unwrap_or_default().trim();
+        if text.is_empty() {
             continue;
         }
         let expected = || (line, format!("expected `rank N=HOST slot=N`, found `{text}`"));

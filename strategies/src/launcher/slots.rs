@@ -10,6 +10,9 @@ pub(super) type Fault = (usize, String);
 /// What a file says of every rank, and in which line.
 pub(super) type Said = Vec<(Place, usize)>;
 
+/// The most ranks of a file that names many at once.
+pub(super) const MAX_RANKS: u64 = 1 << 26;
+
 /// Where a file puts a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {

@@ -66,6 +66,8 @@ fn other_spellings_are_read() {
     check("mpich", "flat:2*flat:2", "# ranks\n3, 0-2\n", &[1, 2, 3, 0]);
     check("mpich", "flat:2*flat:2", "# ranks per node: 1\n1\n0\n", &[2, 0]);
     check("openmpi", "flat:2*flat:2", "# mine\n\nrank 1 = +n0  slot=1\nrank 0=+n1 slots=0\n", &[2, 1]);
+    check("openmpi", "flat:2*flat:2", "rank 0=+n1 slot=1 # mine\nrank 1=+n0 slot=1\n", &[3, 1]);
+    check("slurm", CLUSTER, "n2-ib*2\nn1-ib,gpu01*1\n", &[2, 3, 0, 4]);
     check("slurm", CLUSTER, "# mine\nn[1-2]-ib,gpu01\n\nn1-ib\n", &[0, 2, 4, 1]);
     check("fugaku", "mesh:2x2", "( 1, 1 ) core=12\n(0,1)\n", &[3, 2]);
     check("flux", "flat:2*flat:2", "{\"version\":1, \"map\":[[0,2,1,2]]}", &[0, 2, 1, 3]);
@@ -188,6 +190,8 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     check("openmpi", two, "rank 1=+n0 slot=0\n", 1, "there are 1 ranks, so they are 0 to 0, and not 1");
     check("slurm", CLUSTER, "n1-ib\nn3-ib\n", 2, "the machine has no host n3-ib");
     check("slurm", CLUSTER, "n1-ib\nn1-ib\n\nn1-ib\n", 4, "rank 2: host n1-ib has its 2 ranks already");
+    check("slurm", CLUSTER, "n1-ib*0\n", 1, "expected a number of ranks from 1 on after the `*`, found `0`");
+    check("slurm", CLUSTER, "n1-ib\nn2-ib*99999999\n", 2, "there are more than 67108864 ranks");
     check("slurm", CLUSTER, "n[1\n", 1, "there is a `[` that is not closed");
     check("fugaku", "mesh:2x2", "(0,1)\n0,1\n", 2, "expected coordinates such as (1,2,3), found `0,1`");
     check("fugaku", "mesh:2x2", "(0,2)\n", 1, "the machine has no node (0,2)");

@@ -68,7 +68,11 @@ pub const NAMED: Named = Named {
             default: "on",
             help: "whether the order of the processes as it is stands where it has no more hop-bytes",
         },
-        Param { key: "partitioner", default: "metis", help: "what cuts: `metis`, or `poise`: often better" },
+        Param {
+            key: "partitioner",
+            default: "metis",
+            help: "what cuts: `metis`, or `poise`, the exact-size bisection of PoiseLB",
+        },
         Param {
             key: "imbalance",
             default: "0.03",

@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::spec::from_file;
 use super::{Kind, Link, MAX_TABLE_PES, Topology};
-use crate::files::line_of;
+use crate::files::Within::{self, Item, Key};
+use crate::files::line_in_json;
 
 mod litvinov;
 
@@ -79,46 +79,8 @@ struct Route {
     links: Vec<u32>,
 }
 
-/// Where something is wrong.
-#[derive(Clone, Copy)]
-enum At {
-    Hosts,
-    Vertices,
-    Link(usize),
-    Routes,
-    Route(usize),
-}
-
-/// What is wrong, and where.
-type Wrong = (At, String);
-
-/// The line, from 1, of a place of a text that could be read.
-fn line_of_place(text: &str, place: At) -> usize {
-    #[derive(Deserialize)]
-    struct Places<'a> {
-        #[serde(borrow)]
-        hosts: &'a RawValue,
-        #[serde(borrow)]
-        vertices: &'a RawValue,
-        #[serde(borrow)]
-        links: Vec<&'a RawValue>,
-        #[serde(borrow)]
-        routes: &'a RawValue,
-    }
-    let Ok(Places { hosts, vertices, links, routes }) = serde_json::from_str(text) else { return 1 };
-    let route = |id: usize| {
-        let routes: Vec<&RawValue> = serde_json::from_str(routes.get()).ok()?;
-        routes.get(id).copied()
-    };
-    let part = match place {
-        At::Hosts => Some(hosts),
-        At::Vertices => Some(vertices),
-        At::Link(id) => links.get(id).copied(),
-        At::Routes => Some(routes),
-        At::Route(id) => route(id),
-    };
-    part.map_or(1, |part| line_of(text, part.get()))
-}
+/// Where something is wrong, and what.
+type Wrong = (Vec<Within>, String);
 
 impl Platform {
     /// The machine of a file `source` with this text.
@@ -130,7 +92,7 @@ impl Platform {
         let Written { hosts, vertices, links, routes } = serde_json::from_str(text).map_err(|error| {
             format!("expected a JSON object with hosts, vertices, links and routes, and found: {error}")
         })?;
-        let told = |(place, reason)| format!("line {}: {reason}", line_of_place(text, place));
+        let told = |(way, reason): Wrong| format!("line {}: {reason}", line_in_json(text, &way));
         check_parts(hosts, vertices, &links).map_err(told)?;
         let routes = sort(hosts, &links, &routes).map_err(told)?;
         let mut platform =
@@ -157,7 +119,7 @@ impl Platform {
 fn check_parts(hosts: usize, vertices: usize, links: &[Wire]) -> Result<(), Wrong> {
     if hosts == 0 || hosts > MAX_TABLE_PES {
         let sentence = format!("a platform has 1 to {MAX_TABLE_PES} hosts, this one has {hosts}");
-        return Err((At::Hosts, sentence));
+        return Err((vec![Key("hosts")], sentence));
     }
     if vertices < hosts || vertices > MAX_PARTS || links.len() > MAX_PARTS {
         let sentence = format!(
@@ -165,12 +127,12 @@ fn check_parts(hosts: usize, vertices: usize, links: &[Wire]) -> Result<(), Wron
              hosts, {vertices} vertices and {} links",
             links.len()
         );
-        return Err((At::Vertices, sentence));
+        return Err((vec![Key("vertices")], sentence));
     }
     let mut seen = FxHashMap::default();
     for (id, &Wire { src, dst, bw, lat }) in links.iter().enumerate() {
         let last = vertices - 1;
-        let wrong = |reason: String| Err((At::Link(id), reason));
+        let wrong = |reason: String| Err((vec![Key("links"), Item(id)], reason));
         if let Some(vertex) = [src, dst].into_iter().find(|&vertex| vertex > last) {
             return wrong(format!("link {id} ends at vertex {vertex}, and the last vertex is {last}"));
         }
@@ -200,12 +162,12 @@ fn sort<'a>(hosts: usize, links: &[Wire], routes: &'a [Route]) -> Result<Vec<&'a
         let found = routes.len();
         let sentence =
             format!("there are {found} routes for {hosts} hosts; give one for each two hosts and way");
-        return Err((At::Routes, sentence));
+        return Err((vec![Key("routes")], sentence));
     }
     let mut sorted: Vec<&[u32]> = vec![&[]; hosts * hosts];
     for (id, route) in routes.iter().enumerate() {
         let Route { src, dst, links: crossed } = route;
-        let wrong = |reason: String| (At::Route(id), reason);
+        let wrong = |reason: String| (vec![Key("routes"), Item(id)], reason);
         if src.max(dst) >= &hosts || src == dst {
             return Err(wrong(format!(
                 "there is a route from {src} to {dst}; expected two different hosts of 0 to {}",
