@@ -24,12 +24,12 @@ pub struct Args {
     #[arg(long, value_name = "SPEC", value_parser = input::machine())]
     topology: input::Machine,
 
-    /// The PE of every task: one per line, in task order
+    /// The PE of every task: one per line, in task order; or FORMAT=FILE, a launcher's file (`launcher help`)
     #[arg(long, value_name = "FILE")]
     mapping: PathBuf,
 
-    /// What it is compared with: one PE per line, in task order [default: where tasks were recorded; those of a graph
-    /// on a PE each, one after the other, or in blocks if there are more tasks than PEs]
+    /// What it is compared with, given alike [default: where tasks were recorded; those of a graph on a PE each, one
+    /// after the other, or in blocks if there are more tasks than PEs]
     #[arg(long, value_name = "FILE")]
     initial: Option<PathBuf>,
 
@@ -59,9 +59,9 @@ impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let machine = &*self.topology.clone()?;
         let database = input::graph_on(&self.graph, self.step, machine)?;
-        let after = input::mapping(&self.mapping, &database)?;
+        let after = input::placement(&self.mapping, &database, machine)?;
         let before = match &self.initial {
-            Some(path) => input::mapping(path, &database)?,
+            Some(path) => input::placement(path, &database, machine)?,
             None => database.placement(),
         };
         let (then, now, explanation) = output::watched("following every message", || {

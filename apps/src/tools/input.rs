@@ -11,6 +11,7 @@ use equipoise_strategies::assignment::MappingFile;
 use equipoise_strategies::cost::named::{self, Named};
 use equipoise_strategies::database::Dump;
 use equipoise_strategies::files::{self, Unread};
+use equipoise_strategies::launcher::Slots;
 use equipoise_strategies::network::{self, Model};
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::topology::{self, TopologyError};
@@ -167,6 +168,26 @@ pub(super) fn is_generated(spec: &str) -> bool {
 /// The mapping in a file: the PE of every object of `database`, in order.
 pub(super) fn mapping(path: &Path, database: &Database) -> anyhow::Result<Vec<u32>> {
     Ok(MappingFile::read(path)?.placement(database)?.to_vec())
+}
+
+/// Where the tasks of `database` are on `machine`: as a mapping says, or as `FORMAT=FILE` a launcher's file of as many
+/// ranks.
+pub(super) fn placement(
+    file: &Path,
+    database: &Database,
+    machine: &dyn Topology,
+) -> anyhow::Result<Vec<u32>> {
+    let format = |(format, path): (&str, _)| Some((launcher::format(format).ok()?, path));
+    let written = file.to_str().and_then(|text| text.split_once('=')).and_then(format);
+    // A file may be called so.
+    let Some((format, path)) = written.filter(|_| !file.exists()) else { return mapping(file, database) };
+    let tasks = database.objects.len();
+    let per_pe = u32::try_from(tasks.div_ceil(machine.pes())).unwrap_or(u32::MAX).max(1);
+    let pe_of = launcher::read(Path::new(path), format, &Slots::of(machine, per_pe))?;
+    if pe_of.len() != tasks {
+        bail!("the launcher's file `{path}` places {} ranks, and there are {tasks} tasks", pe_of.len());
+    }
+    Ok(pe_of)
 }
 
 /// The mapping in a file: the PE of each of so many objects on a machine with so many PEs.

@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     ranks: Option<usize>,
 
-    /// Write the same placement in another format; mapping=FILE is what `evaluate --mapping` reads
+    /// Write the same placement in another format; mapping=FILE is one PE per line, in rank order
     #[arg(long, value_name = "FORMAT=FILE", value_parser = input::launcher())]
     to: Vec<input::LauncherFile>,
 

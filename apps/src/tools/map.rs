@@ -110,7 +110,7 @@ impl Args {
         };
         let mut database = tasks.database.clone();
         if let Some(path) = &self.initial {
-            database = database.placed(&input::mapping(path, &database)?);
+            database = database.placed(&input::placement(path, &database, machine)?);
         }
         if let Some(path) = &self.fixed {
             input::fix(path, &mut database)?;

@@ -4,8 +4,9 @@ use equipoise_strategies::Database;
 use equipoise_strategies::cost::named::{self, Named, Placed};
 use equipoise_strategies::table::aligned;
 
-/// The table of the usual costs of placements of `database`, but for those that say nothing: of loads where nobody gave
-/// any (a graph's tasks then have a second each) and every task has a PE of its own, and of sizes where none is known.
+/// The table of the usual costs of placements of `database`, but for those that say nothing: of loads where
+/// nobody gave any (a graph's tasks then have a second each) and every task has a PE of its own, and of sizes
+/// where none is known.
 pub(super) fn telling(database: &Database, columns: &[(&str, &Placed<'_>)]) -> String {
     let has_loads = database.objects.iter().any(|object| object.load_seconds != 1.0)
         || columns.iter().any(|(_, placed)| placed.metrics.max_load_seconds != 1.0);

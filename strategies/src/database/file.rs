@@ -255,7 +255,8 @@ fn content(path: &Path) -> Result<Content, DatabaseError> {
     Ok(Content::Ranks(texts.collect::<Result<_, DatabaseError>>()?))
 }
 
-/// The bytes of a file without the byte-order mark that some programs put before text, decompressed if its name says that they are compressed.
+/// The bytes of a file without the byte-order mark that some programs put before text, decompressed if its
+/// name says that they are compressed.
 fn load(path: &Path) -> Result<Vec<u8>, DatabaseError> {
     let mut bytes = fs::read(path).map_err(|source| DatabaseError::Read { path: path.into(), source })?;
     if vt::is_packed(path) {

@@ -1,8 +1,9 @@
 //! Edge lists, `src,dst,bytes[,messages]` per line.
 //!
-//! Vertices count from 0 and there are as many as the highest number asks for. An edge is from a sender
-//! to a receiver; equal pairs add up, and what a vertex sends to itself is left out. Messages are 1 if
-//! not given; bytes may be written as `1.5e3`. Empty lines, lines that begin with `#` and a first line of names do not count.
+//! Vertices count from 0 and there are as many as the highest number asks for. An edge is from a sender to a
+//! receiver; equal pairs add up, and what a vertex sends to itself is left out. Messages are 1 if not given;
+//! bytes may be written as `1.5e3`. Empty lines, lines that begin with `#` and a first line of names do not
+//! count.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Slurm's hostfile (`SLURM_HOSTFILE=FILE srun --distribution=arbitrary`): the host of every rank, one per line.
 //!
-//! Hosts may also stand between commas, as hostlists (`n[1-3]`), and with a number of ranks (`n1*3`). Empty lines and lines that begin with `#` do
-//! not count.
+//! Hosts may also stand between commas, as hostlists (`n[1-3]`), and with a number of ranks (`n1*3`). Empty
+//! lines and lines that begin with `#` do not count.
 
 use super::{Fault, Format, Job, MAX_RANKS, Place, Said, Slots};
 use crate::hostlist;

@@ -263,7 +263,8 @@ proptest! {
                 Ok(text) => {
                     let again = parse(&text, format, &slots);
                     prop_assert!(again.is_ok(), "{}: {:?}\n{}", format.name, again, text);
-                    prop_assert!(is_same(format, &slots, &places, &again.unwrap_or_default()), "{}\n{}", format.name, text);
+                    let is_same = is_same(format, &slots, &places, &again.unwrap_or_default());
+                    prop_assert!(is_same, "{}\n{}", format.name, text);
                 }
                 // No names, and nodes that are not filled one after the other.
                 Err(_) => prop_assert!(["slurm", "mpich"].contains(&format.name), "{}", format.name),

@@ -141,7 +141,8 @@ pub trait Topology: Send + Sync {
     /// Appends the links that a message from `a` to `b` whose last link was `crossed` (none: it is still at
     /// `a`) may take next on a way that is as short as the route; none if it has arrived.
     ///
-    /// Whatever it takes, it arrives, on a way as long as [`Self::route`]; who always takes the first takes that. Machines that know only one way follow the route.
+    /// Whatever it takes, it arrives, on a way as long as [`Self::route`]; who always takes the first takes
+    /// that. Machines that know only one way follow the route.
     fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
         let first = links.len();
         self.route(a, b, links);

@@ -317,7 +317,8 @@ mod tests {
         ) {
             let distance = |a: usize, b: usize| distances[a.min(b) * 14 + a.max(b)];
             let tree = join(nodes, |node, row| {
-                row.iter_mut().enumerate().for_each(|(other, to)| *to = if other == node { 0 } else { distance(node, other) });
+                let to = |other| if other == node { 0 } else { distance(node, other) };
+                row.iter_mut().enumerate().for_each(|(other, entry)| *entry = to(other));
             });
             prop_assert_eq!(tree, Ok(slow(nodes, distance)));
         }
