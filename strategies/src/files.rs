@@ -157,7 +157,10 @@ pub struct Refused(pub String);
 /// What is no regular file, such as a pipe, takes the bytes itself, and a link keeps pointing at the file that is
 /// replaced. `/dev/stdout` and `/dev/stderr` are written where this process is in them, whatever they lead to: a log
 /// that something stands in already is not written anew.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+/// When the file system refuses.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if let Some(mut stream) = stream(path) {
         return stream.write_all(bytes).and_then(|()| stream.flush());
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use equipoise_strategies::database::{Dump, End, vt};
-use equipoise_strategies::files::is_read_back;
+use equipoise_strategies::files::{is_read_back, write_whole};
 use equipoise_strategies::graph::{self, Graph};
 use equipoise_strategies::program::{self, Program};
 use equipoise_strategies::table::count;
@@ -88,7 +88,7 @@ impl Args {
         let program = self.program()?;
         let name = self.output.display();
         let text = program.text();
-        std::fs::write(&self.output, &text).map_err(|error| {
+        write_whole(&self.output, text.as_bytes()).map_err(|error| {
             output::refused(&error, format!("cannot write `{name}`: {error}; name a place that is writable"))
         })?;
         // Lines are counted in the text that was read, and need not be those of what is written.
