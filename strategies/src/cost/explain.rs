@@ -369,7 +369,9 @@ mod tests {
         };
         let first = parse(&format!("slurm:{file}")).expect("a cluster");
         let host = first.host(1).expect("a name");
-        let up = first.link(2).name;
+        let mut route = Vec::new();
+        first.route(1, 0, &mut route);
+        let up = first.link(route[0]).name;
         let switch = up.split(" -> ").last().expect("a switch").to_string();
         check(format!("slurm:{file}"), 1, host, &format!("{host} -> {switch}"));
         check(format!("slurm:{file}*tree:2:2"), 6, &format!("{host} core 2"), &format!("{host} -> {switch}"));

@@ -163,9 +163,13 @@ fn what_is_wrong_is_said_with_its_file_and_line() {
     check(1, "\"phases\": [\n", "\"phases\": [,\n", "data.1.json: line ");
 }
 
+/// What is not kept of both ranks.
+const UNKEPT: [&str; 4] =
+    ["attributes name, temperature", "subphases of 1 task", "attributes of 1 task", "user_defined of 1 task"];
+
 #[test]
 fn what_no_database_holds_is_told_of() {
-    assert_eq!(unkept(&texts(&[RANK_0, RANK_1])), ["attributes name, temperature"]);
+    assert_eq!(unkept(&texts(&[RANK_0, RANK_1])), UNKEPT);
     let more = RANK_1
         .replacen(
             "\"time\": 0.25",
@@ -215,7 +219,7 @@ fn files_are_read_and_written_by_rank_plain_and_compressed() {
     // What was written on some systems begins with a mark.
     fs::write(path("data.0.json"), format!("\u{feff}{RANK_0}")).expect("a file");
     assert_eq!(Dump::read(path("data.0.json")).expect("both ranks"), dump);
-    assert_eq!(Dump::unkept(path("data.%p.json")).expect("both ranks"), ["attributes name, temperature"]);
+    assert_eq!(Dump::unkept(path("data.%p.json")).expect("both ranks"), UNKEPT);
     assert_eq!(Dump::unkept(path("plain.1.json")).expect("both ranks"), [""; 0]);
     fs::write(path("data.3.json"), RANK_0).expect("a file");
     refused(&path("data.0.json"), "there is no file of rank 2, data.2.json", true);
