@@ -384,6 +384,28 @@ mod tests {
     use crate::program::{Costs, OVERLAP, Waits, load};
     use crate::topology;
 
+    #[test]
+    fn used_pes_come_first_until_they_have_the_mean_of_tasks() {
+        let program = load("ring:n=6").expect("a program");
+        let model = Model::of(&program, Costs::default(), OVERLAP).expect("it can be simulated");
+        let machine = topology::parse("mesh:3").expect("a mesh");
+        let (host, speeds) = (Host::new(&*machine, &[0, 1, 2]), Speeds::default());
+        for (usage, tasks, expected) in
+            [(true, &[0][..], [true, false, true]), (true, &[0, 1], [false; 3]), (false, &[0], [false; 3])]
+        {
+            let config = ContentionLb { usage, ..ContentionLb::default() };
+            let mut chooser = Chooser::new(&model, &*machine, &host, &config, 2);
+            let mut estimate = Estimate::new(&model, &*machine, &speeds);
+            for &task in tasks {
+                estimate.put(task, 1);
+                chooser.took(task, 1);
+            }
+            chooser.score(&estimate, 5);
+            let come_later: Vec<bool> = chooser.scores.iter().map(|score| score.is_free).collect();
+            assert_eq!(come_later, expected, "{tasks:?} with usage={usage}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
