@@ -24,7 +24,7 @@ impl Trial {
     /// simulated.
     ///
     /// # Panics
-    /// As [`execute`](super::execute).
+    /// As [`super::execute()`].
     pub fn cycles(&self, placement: &[u32]) -> Option<u64> {
         Some(execute_on(&self.program, &self.machine, placement, self.costs).ok()?.cycles)
     }
