@@ -365,11 +365,11 @@ mod tests {
         // Switches are no nodes.
         check(
             &format!("(slurm:{file})[n[1-2]-ib,gpu[01-02]]"),
-            "in one PE, in one of 2 at level 2, in one of 2 at level 1, at the root",
+            "in one PE, in one of 3 at level 2, in one of 2 at level 1, at the root",
         );
         check(
             &format!("(slurm:{file}*tree:2:2)[n[1-2]-ib,gpu[01-02]]"),
-            "in one PE, in one of 8 at level 4, in one of 4 nodes, in one of 2 at level 2, in one of 2 at level 1, at \
+            "in one PE, in one of 8 at level 4, in one of 4 nodes, in one of 3 at level 2, in one of 2 at level 1, at \
              the root",
         );
     }
