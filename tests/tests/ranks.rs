@@ -237,7 +237,7 @@ fn explain_calls_places_by_their_names() {
         "SwitchName=s1 Nodes=a[1-2]\nSwitchName=s2 Nodes=b[1-2]\nSwitchName=top Switches=s[1-2]\n",
     );
     let told = place.run("explain --graph ring:4 --topology slurm:t.conf --mapping one").result();
-    for phrase in ["a1 - b1", "switch s1 -> switch top", "a2 -> switch s1"] {
+    for phrase in ["a1 - b1", "in one of 2 at level 1", "switch s1 -> switch top", "a2 -> switch s1"] {
         assert!(told.contains(phrase), "`{told}` does not contain `{phrase}`");
     }
     let told = place.run("explain --graph ring:4 --topology torus:2x2*tree:2 --mapping one").result();

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use super::link_loads;
@@ -238,10 +238,17 @@ impl Meeting {
             level if level < level_of_nodes => outside,
             level => level == level_of_nodes || level == tree.depth() || inside,
         };
+        // Where hosts are known, what is above or below them is none, whatever strategies group by.
+        let hosts = topology.host(0).map(|_| {
+            let nodes: FxHashSet<usize> = (0..topology.pes()).map(|pe| topology.node_of(pe)).collect();
+            nodes.len()
+        });
         let mut meeting = Meeting::of(&tree, (0..=tree.depth()).filter(|&level| is_real(level)));
         for (level, name) in meeting.names.iter_mut().enumerate() {
             let (nodes, depth) = (meeting.nodes[level], meeting.nodes.len() - 1);
-            let is_of_nodes = level_of_nodes > 0 && nodes == tree.nodes(level_of_nodes).len();
+            let is_of_nodes = level_of_nodes > 0
+                && nodes == tree.nodes(level_of_nodes).len()
+                && hosts.is_none_or(|hosts| hosts == nodes);
             *name = match level {
                 level if level == depth => "in one PE".into(),
                 0 if !outside => "between nodes".into(),
@@ -354,6 +361,17 @@ mod tests {
         check("tree:2:3*mesh:2x2", "in one PE, in one of 6 nodes, in one of 2 at level 1, at the root");
         check("flat:4", "in one PE, at the root");
         check("tree:2:2:2", "in one PE, in one of 4 at level 2, in one of 2 nodes, at the root");
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/topology.conf");
+        // Switches are no nodes.
+        check(
+            &format!("(slurm:{file})[n[1-2]-ib,gpu[01-02]]"),
+            "in one PE, in one of 3 at level 2, in one of 2 at level 1, at the root",
+        );
+        check(
+            &format!("(slurm:{file}*tree:2:2)[n[1-2]-ib,gpu[01-02]]"),
+            "in one PE, in one of 8 at level 4, in one of 4 nodes, in one of 3 at level 2, in one of 2 at level 1, at \
+             the root",
+        );
     }
 
     #[test]
