@@ -17,6 +17,9 @@ use crate::random::shuffle;
 const MANY_BLOCKS: usize = 24;
 const HEAVY_BLOCKS: usize = 16;
 
+/// Of more blocks next to another than these only the first are candidates.
+const MANY_NEAR: usize = 64;
+
 /// Vertices that look for a better block at the same time.
 const BATCH: usize = 8192;
 
@@ -70,11 +73,21 @@ pub(crate) struct Scratch {
     /// The blocks of the neighbors, and the weight to each.
     pub around: Vec<(u32, i64)>,
     pub candidates: Vec<u32>,
+    /// By block: the list of candidates it is on, or was on last.
+    listed: Vec<u64>,
+    lists: u64,
 }
 
 impl Scratch {
     pub fn new(blocks: usize) -> Scratch {
-        Scratch { seen: vec![(0, 0); blocks], round: 0, around: Vec::new(), candidates: Vec::new() }
+        Scratch {
+            seen: vec![(0, 0); blocks],
+            round: 0,
+            around: Vec::new(),
+            candidates: Vec::new(),
+            listed: vec![0; blocks],
+            lists: 0,
+        }
     }
 }
 
@@ -117,27 +130,31 @@ impl<'a, M: Metric> Board<'a, M> {
 
     /// Lists where `v`, looked at last, might go from `here`; with `wide`, also what is next to those.
     pub fn list_candidates(&self, v: usize, here: u32, wide: bool, scratch: &mut Scratch) {
-        let Scratch { around, candidates, .. } = scratch;
+        let Scratch { around, candidates, listed, lists, .. } = scratch;
+        *lists += 1;
         candidates.clear();
+        listed[here as usize] = *lists;
+        let mut add = |block: u32, candidates: &mut Vec<u32>| {
+            if std::mem::replace(&mut listed[block as usize], *lists) != *lists {
+                candidates.push(block);
+            }
+        };
         if around.len() > MANY_BLOCKS {
             let mut heaviest = around.clone();
             heaviest.select_nth_unstable_by_key(HEAVY_BLOCKS, |&(block, weight)| (-weight, block));
             heaviest.truncate(HEAVY_BLOCKS);
-            candidates.extend(heaviest.into_iter().map(|(block, _)| block).filter(|&block| block != here));
-            candidates.sort_unstable();
+            heaviest.sort_unstable_by_key(|&(block, _)| block);
+            heaviest.iter().for_each(|&(block, _)| add(block, candidates));
         } else {
-            candidates.extend(around.iter().map(|&(block, _)| block).filter(|&block| block != here));
+            around.iter().for_each(|&(block, _)| add(block, candidates));
         }
-        let add = |block: u32, candidates: &mut Vec<u32>| {
-            if block != here && !candidates.contains(&block) {
-                candidates.push(block);
-            }
-        };
+        // Of the many next to a hub the first are as good as any.
+        let near = |block: u32| self.near.of(block).iter().take(MANY_NEAR);
         if self.looks_near {
-            self.near.of(here).iter().for_each(|&block| add(block, candidates));
+            near(here).for_each(|&block| add(block, candidates));
             if wide {
                 for at in 0..candidates.len().min(HEAVY_BLOCKS) {
-                    self.near.of(candidates[at]).iter().for_each(|&block| add(block, candidates));
+                    near(candidates[at]).for_each(|&block| add(block, candidates));
                 }
             }
         }
@@ -187,7 +204,8 @@ impl<'a, M: Metric> Board<'a, M> {
 
     /// Whether a move of `v` could pay at once. To go from one block to another brings nobody nearer than those two are
     /// apart (the triangle inequality), and takes `v` as far from all that stay: so it does not pay as long as `v`
-    /// exchanges no less with its own block than with all others.
+    /// exchanges no less with its own block than with all others. Machines that are matrices need not keep to that; there
+    /// the searches that follow find what is left out here.
     fn could_gain(&self, v: usize, block_of: &[u32]) -> bool {
         let here = block_of[v];
         let drawn = |half: &Half| match block_of[half.to as usize] == here {

@@ -187,6 +187,7 @@ fn split(
     if blocks > settings.repeat_blocks {
         settings.effort.repeats = 1;
     }
+    // On trees what is cut first matters less: all that is cut there is equally far apart.
     if problem.machine.is_tree {
         settings.effort.tries /= 2;
     }
