@@ -24,13 +24,14 @@
 
 use rayon::prelude::*;
 
-use super::hop_bytes;
+use super::{hop_bytes, hosts};
 use crate::balance::comm_aware_refine::relieve;
 use crate::balance::load::Work;
 use crate::cost::LoadBound;
 use crate::database::Database;
 use crate::graph::Graph;
 use crate::partition::exact::{self, Partitioner};
+use crate::partition::groups::By;
 use crate::partition::{capacity, weights};
 use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
@@ -203,16 +204,15 @@ impl Strategy for HierTopoMap {
             // Where there is a PE for every object, each stays by itself.
             if movable.len() <= available.len() { pe_of } else { self.relieved(database, &available, pe_of) }
         };
+        let hosts = hosts(database, &available, movable.len(), By::Greedy);
         let mut pe_of = with(&if movable.len() <= available.len() {
-            self.place(&graph, topology, &available, seed, |graph, nodes| {
-                self.map_groups(graph, nodes, seed)
-            })?
+            self.place(&graph, topology, &hosts, seed, |graph, nodes| self.map_groups(graph, nodes, seed))?
         } else {
             self.spread(&graph, &weights, topology, &available, seed)?
         });
         let mut kept = 0.0;
         if self.guard {
-            let in_order = with(&blocks(&movable, &available));
+            let in_order = with(&blocks(&movable, &hosts));
             let heaviest = |pe_of: &[u32]| database.pe_loads(pe_of).into_iter().fold(0.0, f64::max);
             let average = LoadBound::of(database).average_seconds;
             let allowed = heaviest(&pe_of).max((1.0 + self.imbalance) * average);

@@ -65,8 +65,11 @@ impl Study {
     }
 
     /// The seconds that the messages of all steps take at least, wherever tasks are.
-    pub(super) fn bound_seconds(&self) -> f64 {
-        STEPS as f64 * cuts::bound_of_any(&self.tasks, &*self.machine).unwrap_or(0.0)
+    ///
+    /// # Errors
+    /// Where the links of the machine do not meet.
+    pub(super) fn bound_seconds(&self) -> anyhow::Result<f64> {
+        Ok(STEPS as f64 * cuts::bound_of_any(&self.tasks, &*self.machine)?)
     }
 
     fn step_seconds(&self) -> f64 {
@@ -120,6 +123,19 @@ impl Study {
         let ends = endings.into_iter().map(|ending| self.evaluate(metric, &ending.places));
         Ok([starts, ends.collect::<anyhow::Result<_>>()?])
     }
+}
+
+/// Packets of 64 KiB on links of 125 MB/s that are routed in that way.
+pub(super) fn packets(routing: &str) -> String {
+    format!("packet:size=65536,bandwidth=125e6,latency=0,routing={routing}")
+}
+
+/// With how many seeds searches are run where one seed says little.
+pub(super) const SEEDS: u64 = 5;
+
+/// The mean of some numbers.
+pub(super) fn mean(numbers: &[f64]) -> f64 {
+    numbers.iter().sum::<f64>() / numbers.len() as f64
 }
 
 /// Every search begins at random, and ends, as in the paper.

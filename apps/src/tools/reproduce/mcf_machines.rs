@@ -5,8 +5,7 @@
 //! of 16. Mappings are the ends of searches that minimise bytes times hops and of searches that minimise the busiest
 //! link, half of each, so that neither cost judges only mappings that are good by its own measure; and some at random. A cost misleads about two mappings when the one that is cheaper takes longer.
 
-use equipoise_strategies::cost::qap::{self, Metric};
-use equipoise_strategies::cost::{mcf, mcf_optimal};
+use equipoise_strategies::cost::qap::Metric;
 use equipoise_strategies::mapping::swap_lb::Cost;
 
 use super::axis::Axis;
@@ -60,14 +59,8 @@ fn judged(study: &Study, mappings: &[Vec<u32>]) -> anyhow::Result<Vec<Vec<(f64, 
     for places in mappings {
         let seconds = study.seconds(places)?;
         for (name, pairs) in COSTS.iter().zip(&mut costs) {
-            let cost = match name.parse().map_err(anyhow::Error::msg)? {
-                Cost::Qap(metric) => qap::cost(&study.tasks, &*study.machine, places, metric)?,
-                Cost::Mcf => mcf::cost(&study.tasks, &*study.machine, places),
-                Cost::Optimal(ways) => {
-                    mcf_optimal::solve(&study.tasks, &*study.machine, places, ways)?.seconds
-                }
-            };
-            pairs.push((cost, seconds));
+            let cost: Cost = name.parse().map_err(anyhow::Error::msg)?;
+            pairs.push((cost.of(&study.tasks, &*study.machine, places)?, seconds));
         }
     }
     Ok(costs)

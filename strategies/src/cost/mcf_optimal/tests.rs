@@ -1,5 +1,7 @@
 //! The arc-flow program beside trees, where there is no choice, path enumeration, cuts and the reference results.
 
+use std::collections::BTreeSet;
+
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SupportedConeT};
 use proptest::prelude::*;
@@ -221,8 +223,8 @@ fn nothing_to_send_takes_no_time() {
     let database = tasks(machine.pes(), &[]);
     let links = machine.links();
     assert_eq!(solve(&database, &*machine, &database.placement(), Ways::Any), Err(Unsolved::Links { links }));
-    assert_eq!(cuts::bound(&database, &*machine, &database.placement()), None);
-    assert_eq!(cuts::bound_of_any(&database, &*machine), None);
+    assert_eq!(cuts::bound(&database, &*machine, &database.placement()), Err(Unsolved::Links { links }));
+    assert_eq!(cuts::bound_of_any(&database, &*machine), Err(Unsolved::Links { links }));
 }
 
 #[test]
@@ -265,8 +267,66 @@ fn links_that_meet_are_named_alike_on_every_machine_but_products() {
         let solved = solve(&database, &*machine, &database.placement(), Ways::Any);
         assert_eq!(solved.is_ok(), expected, "{spec}");
         assert_eq!(solved.err(), (!expected).then_some(Unsolved::Apart), "{spec}");
-        assert_eq!(cuts::bound_of_any(&database, &*machine).is_some(), expected, "{spec}");
+        assert_eq!(cuts::bound_of_any(&database, &*machine).is_ok(), expected, "{spec}");
     }
+}
+
+/// By way of what a machine offers packets ([`Topology::onward`]): the links on which a message may come from one PE to another.
+fn offered(machine: &dyn Topology, from: usize, to: usize) -> BTreeSet<usize> {
+    let (mut met, mut ahead) = (BTreeSet::new(), vec![None]);
+    while let Some(crossed) = ahead.pop() {
+        let mut next = Vec::new();
+        machine.onward(from, to, crossed, &mut next);
+        ahead.extend(next.into_iter().filter(|&link| met.insert(link)).map(Some));
+    }
+    met
+}
+
+#[test]
+fn the_shortest_ways_are_those_that_packets_are_offered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("links.csv");
+    // From 0 to 2 there are two ways of two links, of which one is five times as long.
+    std::fs::write(&file, "0,1,1\n1,2,1\n2,3,1\n0,3,9\n").expect("a file");
+    let lengths = format!("graph:{}", file.display());
+    for spec in [
+        "torus:4x3",
+        "mesh:3x3x2",
+        "hypercube:4",
+        "tree:3:2:2/9:5:1",
+        "fattree:2:3:2/4e9:2e9:1e9",
+        "torus:6",
+        &lengths,
+    ] {
+        let machine = topology::parse(spec).expect(spec);
+        let (wiring, pes) = (Wiring::of(&*machine), machine.pes());
+        for from in 0..pes {
+            for to in (0..pes).filter(|&to| to != from) {
+                let sent = [(from as u32, to as u32, 1)].into_iter();
+                let core = Core::of(&wiring, sent, Ways::Shortest, false).expect("a small machine");
+                // Of the ways that lead away from the sender, those by which the receiver is reached.
+                let (mut reached, mut links) = (BTreeSet::from([wiring.vertex_of[to]]), BTreeSet::new());
+                let mut is_more = true;
+                while is_more {
+                    is_more = false;
+                    for link in core.usable[0].iter().map(|&arc| core.arcs[arc as usize].link) {
+                        let [tail, head] = wiring.ends[link];
+                        if reached.contains(&head) && links.insert(link) {
+                            reached.insert(tail);
+                            is_more = true;
+                        }
+                    }
+                }
+                assert_eq!(links, offered(&*machine, from, to), "{spec}: {from} to {to}");
+            }
+        }
+    }
+    let machine = topology::parse(&lengths).expect("a machine");
+    let database = tasks(4, &[(0, 2, 1_000_000), (0, 1, 1_000_000)]);
+    let best = |ways| solve(&database, &*machine, &[0, 1, 2, 3], ways).expect("a small machine").seconds;
+    let by_routes = mcf::cost(&database, &*machine, &[0, 1, 2, 3]);
+    assert!((best(Ways::Shortest) / by_routes - 1.0).abs() < 1e-9, "packets have no other way");
+    assert!(best(Ways::Any) < 0.51 * by_routes);
 }
 
 proptest! {

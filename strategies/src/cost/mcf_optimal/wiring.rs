@@ -1,37 +1,39 @@
 //! A machine as a graph of vertices and arcs, and what is left of it without what hangs by one cable.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use super::paths::cheapest;
 use super::{MAX_VARIABLES, Ways};
 use crate::Topology;
 
 /// The vertices that links join. Links that meet at a vertex name it alike in [`crate::topology::Link::name`]; that this is
 /// so is checked along every route that is used ([`Wiring::carry`]), so that other names are refused, and not misread.
-pub(in crate::cost) struct Wiring {
+pub(crate) struct Wiring {
     /// How many vertices there are.
-    pub(in crate::cost) vertices: usize,
+    pub(crate) vertices: usize,
     /// By link: the vertex it leaves, and that it leads to.
-    pub(in crate::cost) ends: Vec<[usize; 2]>,
+    pub(crate) ends: Vec<[usize; 2]>,
+    /// By link: how much of the distance it is.
+    lengths: Vec<u32>,
     /// By PE: the vertex it is.
-    pub(in crate::cost) vertex_of: Vec<usize>,
+    pub(crate) vertex_of: Vec<usize>,
 }
 
 impl Wiring {
-    pub(in crate::cost) fn of(machine: &dyn Topology) -> Self {
+    pub(crate) fn of(machine: &dyn Topology) -> Self {
         let mut number_of = FxHashMap::<String, usize>::default();
         let mut number = |name: &str| {
             let next = number_of.len();
             *number_of.entry(name.to_string()).or_insert(next)
         };
-        let ends: Vec<[usize; 2]> = (0..machine.links())
-            .map(|link| {
-                let name = machine.link(link).name;
-                let (from, to) = name.split_once(" -> ").unwrap_or((&name, &name));
-                [number(from), number(to)]
-            })
-            .collect();
+        let (mut ends, mut lengths) = (Vec::new(), Vec::new());
+        for link in (0..machine.links()).map(|link| machine.link(link)) {
+            let (from, to) = link.name.split_once(" -> ").unwrap_or((&link.name, &link.name));
+            ends.push([number(from), number(to)]);
+            lengths.push(link.length);
+        }
         // A PE is where its routes begin; the only one of a machine is anywhere.
         let mut route = Vec::new();
         let vertex = |pe: usize| {
@@ -40,13 +42,13 @@ impl Wiring {
             route.first().map_or(0, |&link| ends[link][0])
         };
         let vertex_of = (0..machine.pes()).map(vertex).collect();
-        Wiring { vertices: number_of.len().max(1), ends, vertex_of }
+        Wiring { vertices: number_of.len().max(1), ends, lengths, vertex_of }
     }
 
     /// The bytes over every link when these go from PE to PE by the machine's own routes; `None` if one does not lead from
     /// vertex to vertex. In products it does not: cores and their node are joined by no link there, so nothing is known
     /// of other routes.
-    pub(in crate::cost) fn carry(
+    pub(crate) fn carry(
         &self,
         machine: &dyn Topology,
         sent: impl Iterator<Item = (u32, u32, u64)>,
@@ -78,6 +80,8 @@ pub(super) struct Arc {
     /// Its ends, as vertices of the core.
     pub(super) from: usize,
     pub(super) to: usize,
+    /// How much of the distance it is.
+    length: u32,
 }
 
 /// What is left when vertices that hang by one cable have been taken off, one after the other.
@@ -128,7 +132,14 @@ impl Core {
         }
         let left = wiring.ends.iter().enumerate().filter(|(_, ends)| !ends.iter().any(|&end| is_gone[end]));
         let arcs = left.filter(|(_, [from, to])| from != to);
-        let arcs = arcs.map(|(link, &[from, to])| Arc { link, from: number[from], to: number[to] }).collect();
+        let arcs = arcs
+            .map(|(link, &[from, to])| Arc {
+                link,
+                from: number[from],
+                to: number[to],
+                length: wiring.lengths[link],
+            })
+            .collect();
         let demand = |(vertex, receivers): (usize, BTreeMap<usize, u64>)| {
             (number[vertex], receivers.into_iter().map(|(to, bytes)| (number[to], bytes)).collect())
         };
@@ -136,7 +147,7 @@ impl Core {
             to.into_iter().enumerate().filter(|(_, receivers)| !receivers.is_empty()).map(demand).collect();
         let mut core = Core { vertices, arcs, demands, usable: Vec::new(), forced };
         let mut leaving = vec![Vec::new(); vertices];
-        core.arcs.iter().for_each(|arc| leaving[arc.from].push(arc.to));
+        core.arcs.iter().for_each(|arc| leaving[arc.from].push((arc.to, f64::from(arc.length))));
         let mut flows = 0;
         for (sender, _) in &core.demands {
             let usable = core.usable_from(*sender, ways, &leaving);
@@ -155,26 +166,17 @@ impl Core {
     }
 
     /// The arcs that bytes from `sender` may take: none need come back to it.
-    fn usable_from(&self, sender: usize, ways: Ways, leaving: &[Vec<usize>]) -> Vec<u32> {
+    fn usable_from(&self, sender: usize, ways: Ways, leaving: &[Vec<(usize, f64)>]) -> Vec<u32> {
         let all = (0..self.arcs.len() as u32).filter(|&arc| self.arcs[arc as usize].to != sender);
         if ways == Ways::Any {
             return all.collect();
         }
-        let mut distance = vec![u32::MAX; self.vertices];
-        distance[sender] = 0;
-        let mut queue = VecDeque::from([sender]);
-        while let Some(vertex) = queue.pop_front() {
-            for &next in &leaving[vertex] {
-                if distance[next] == u32::MAX {
-                    distance[next] = distance[vertex] + 1;
-                    queue.push_back(next);
-                }
-            }
-        }
-        // A path of such arcs has as many as its end is away.
+        // Sums of lengths are exact.
+        let distance = cheapest(self.vertices, sender, |vertex| leaving[vertex].iter().copied());
+        // A path of such arcs is as long as its end is away.
         let is_onward = |arc: &u32| {
-            let Arc { from, to, .. } = self.arcs[*arc as usize];
-            distance[from] != u32::MAX && distance[to] == distance[from] + 1
+            let Arc { from, to, length, .. } = self.arcs[*arc as usize];
+            distance[from].is_finite() && distance[to] == distance[from] + f64::from(length)
         };
         all.filter(is_onward).collect()
     }
