@@ -2,8 +2,7 @@
 //! and how long it thinks, on one thread unless said.
 //!
 //! Hop-bytes are given as a ratio to the best known, geometric means over task graphs; the targets are those of its
-//! design. The largest load is one over the largest allowed: at most 1. Seconds are those of the processor where the
-//! system tells them. Placements are the same in every round, so each is made once, whatever the rounds. The reference
+//! design. The largest load is one over the largest allowed: at most 1. Seconds are those of the processor. Placements are the same in every round, so each is made once, whatever the rounds. The reference
 //! data lies beside the project; where it is not at hand, and in small mode, generated task graphs stand in, whose ratio
 //! is to their own mapping in blocks.
 
@@ -13,6 +12,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
+use cpu_time::ThreadTime;
 use equipoise_benches::Measurement;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::{Database, graph, registry, topology};
@@ -125,13 +125,6 @@ fn best_known(graph: &str, machine: &str) -> Option<f64> {
     row.split(',').next()?.parse().ok()
 }
 
-/// Seconds this thread has had a processor, or those of the clock where the system does not say.
-fn processor_seconds(start: Instant) -> f64 {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = text.and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok());
-    nanoseconds.map_or_else(|| start.elapsed().as_secs_f64(), |nanoseconds| nanoseconds * 1e-9)
-}
-
 /// A mapping.
 struct Placed {
     hop_bytes: f64,
@@ -149,9 +142,9 @@ fn place(tasks: &Database, machine: &str, quality: &str) -> Placed {
     let spec = format!("PoiseLB:gamma=0,quality={quality},imbalance={IMBALANCE}");
     let choice = registry::parse(&spec, &[]).expect("the spec of a strategy");
     let start = Instant::now();
-    let before = processor_seconds(start);
+    let own = ThreadTime::now();
     let answer = choice.strategy.assign(tasks, &*machine, 1).expect("it serves every machine");
-    let seconds = processor_seconds(start) - before;
+    let seconds = own.elapsed().as_secs_f64();
     let elapsed_seconds = start.elapsed().as_secs_f64();
     let metrics = Metrics::of(tasks, &*machine, &answer.pe_of);
     let allowed = ((1.0 + IMBALANCE) * metrics.average_load_seconds.ceil()).floor();

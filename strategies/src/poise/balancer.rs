@@ -41,7 +41,7 @@ pub const NAMED: Named = Named {
         Param {
             key: "restarts",
             default: "auto",
-            help: "mappings from scratch, of which the best is kept; `auto`: 1, and 2 for the best quality",
+            help: "mappings from scratch, of which the best is kept; `auto`: 1, and 3 for the best quality",
         },
         Param {
             key: "links",

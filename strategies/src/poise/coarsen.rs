@@ -20,6 +20,9 @@ const MAX_REMAINING: (usize, usize) = (60, 100);
 /// Degrees are sorted into classes of this width, up to [`LARGE_DEGREE`].
 const DEGREE_CLASS: usize = 4;
 
+/// Vertices are shuffled among so many whose numbers follow each other, whose rows fit a second-level cache.
+const WINDOW: usize = 1 << 13;
+
 /// All degrees from here on are one class.
 const LARGE_DEGREE: usize = 64;
 
@@ -124,7 +127,7 @@ pub(crate) fn cluster(
 /// The movable vertices in random order, sorted by class of degree.
 fn order(graph: &Csr, movable: usize, dice: &mut impl RngCore) -> Vec<u32> {
     let mut shuffled: Vec<u32> = (0..movable as u32).collect();
-    shuffle(dice, &mut shuffled);
+    shuffled.chunks_mut(WINDOW).for_each(|window| shuffle(dice, window));
     let class = |v: u32| graph.degree(v as usize).min(LARGE_DEGREE) / DEGREE_CLASS;
     let mut next = [0usize; LARGE_DEGREE / DEGREE_CLASS + 2];
     shuffled.iter().for_each(|&v| next[class(v) + 1] += 1);

@@ -98,23 +98,24 @@ impl Csr {
         let mut coarse = Csr::with_capacity(range.len());
         // Where the edge to each cluster stands in the row being made; older entries point before it.
         let mut places = vec![u32::MAX; clusters];
+        // The edges of all members, read in one go: nothing waits for what the last one turned out to be.
+        let mut edges: Vec<Half> = Vec::new();
         for cluster in range {
             let first = coarse.halves.len();
             let mut load = 0;
+            edges.clear();
             for &v in groups.members(cluster) {
                 load += self.loads[v as usize];
-                for half in self.row(v as usize) {
-                    let to = cluster_of[half.to as usize];
-                    if to as usize == cluster {
-                        continue;
-                    }
-                    let place = places[to as usize];
-                    if place != u32::MAX && place as usize >= first {
-                        coarse.halves[place as usize].weight += half.weight;
-                    } else {
-                        places[to as usize] = coarse.halves.len() as u32;
-                        coarse.halves.push(Half { to, weight: half.weight });
-                    }
+                let row = self.row(v as usize).iter();
+                edges.extend(row.map(|half| Half { to: cluster_of[half.to as usize], weight: half.weight }));
+            }
+            for &edge in edges.iter().filter(|edge| edge.to as usize != cluster) {
+                let place = &mut places[edge.to as usize];
+                if *place != u32::MAX && *place as usize >= first {
+                    coarse.halves[*place as usize].weight += edge.weight;
+                } else {
+                    *place = coarse.halves.len() as u32;
+                    coarse.halves.push(edge);
                 }
             }
             coarse.offsets.push(coarse.halves.len() as u32);

@@ -8,7 +8,7 @@
 use rand_core::RngCore;
 use rayon::prelude::*;
 
-use super::csr::Csr;
+use super::csr::{Csr, Half};
 use super::distance::Metric;
 use super::machine::Near;
 use crate::random::shuffle;
@@ -185,6 +185,19 @@ impl<'a, M: Metric> Board<'a, M> {
         best
     }
 
+    /// Whether a move of `v` could pay at once. To go from one block to another brings nobody nearer than those two are
+    /// apart (the triangle inequality), and takes `v` as far from all that stay: so it does not pay as long as `v`
+    /// exchanges no less with its own block than with all others.
+    fn could_gain(&self, v: usize, block_of: &[u32]) -> bool {
+        let here = block_of[v];
+        let drawn = |half: &Half| match block_of[half.to as usize] == here {
+            true => -i64::from(half.weight),
+            false => i64::from(half.weight),
+        };
+        self.graph.row(v).iter().map(drawn).sum::<i64>() > 0
+            || self.homes.is_some_and(|homes| homes.home_of[v] != here && homes.home_of[v] != NONE)
+    }
+
     /// Whether `v` has a neighbor in another block, or is not at home.
     fn is_at_border(&self, v: usize, block_of: &[u32]) -> bool {
         let here = block_of[v];
@@ -240,16 +253,18 @@ impl<'a, M: Metric> State<'a, M> {
     pub fn greedy(&mut self, passes: usize, dice: &mut impl RngCore) -> i64 {
         let board = self.board;
         let mut is_active = vec![false; board.graph.vertices()];
-        let mut waiting = self.border(dice);
+        let mut waiting: Vec<u32> =
+            (0..board.movable as u32).filter(|&v| board.could_gain(v as usize, self.block_of)).collect();
+        shuffle(dice, &mut waiting);
         let mut saved = 0;
         // By vertex: the batch in which something around it last changed.
         let mut changed = vec![0u32; board.graph.vertices()];
         let mut batch_number = 0u32;
-        for pass in 0..passes {
+        for _ in 0..passes {
             let mut next = Vec::new();
             for batch in waiting.chunks(BATCH) {
                 batch_number += 1;
-                let wishes = self.wishes(batch, pass == 0);
+                let wishes = self.wishes(batch);
                 for (&v, wish) in batch.iter().zip(wishes) {
                     let v = v as usize;
                     is_active[v] = false;
@@ -284,12 +299,12 @@ impl<'a, M: Metric> State<'a, M> {
         saved
     }
 
-    /// The best moves of some vertices as all stand now; `at_border`: all of them could gain by moving not long ago.
-    fn wishes(&mut self, vertices: &[u32], at_border: bool) -> Vec<Option<(i64, u32)>> {
+    /// The best moves of some vertices as all stand now; none for who cannot gain by any.
+    fn wishes(&mut self, vertices: &[u32]) -> Vec<Option<(i64, u32)>> {
         let (board, block_of, loads) = (self.board, &*self.block_of, &self.loads);
         let wish = |scratch: &mut Scratch, &v: &u32| {
-            let at_border = at_border || board.is_at_border(v as usize, block_of);
-            at_border.then(|| board.best_move(v as usize, block_of, loads, scratch)).flatten()
+            let could_gain = board.could_gain(v as usize, block_of);
+            could_gain.then(|| board.best_move(v as usize, block_of, loads, scratch)).flatten()
         };
         if rayon::current_num_threads() == 1 || vertices.len() < BATCH / 8 {
             return vertices.iter().map(|v| wish(&mut self.scratch, v)).collect();

@@ -191,7 +191,7 @@ impl Quality {
             Quality::Default => default,
             Quality::Best => Settings {
                 patience: 40,
-                restarts: 2,
+                restarts: 3,
                 v_cycles: 1,
                 beam_layers: 5,
                 again_layers_of_large: 64,

@@ -5,6 +5,9 @@
 //! is drawn anew each time, here with the cube of a uniform number as in Taillard's later code, up to 8 n iterations;
 //! a swap that leads to the best placement ever, or that puts objects where they have not been for 5 n^2
 //! iterations, is made in any case. What every swap would save is kept in a table: O(n^2) per iteration.
+//!
+//! Costs are whole numbers in floating point, which processors multiply several at a time: exact below 2^53. Beyond that
+//! rounding could mislead the search, but nothing else, since its answer is judged anew.
 
 use rand_core::RngCore;
 
@@ -32,7 +35,7 @@ pub(crate) fn search<M: Metric>(
 ) -> Vec<u32> {
     let mut tabu = Tabu::new(graph, distance, blocks, start);
     let mut best = tabu.place_of.clone();
-    let (mut cost, mut best_cost) = (0, 0);
+    let (mut cost, mut best_cost) = (0.0, 0.0);
     for iteration in 1..=iterations as i64 {
         let Some((change, r, s)) = tabu.choose(iteration, best_cost - cost) else { continue };
         cost += change;
@@ -54,11 +57,11 @@ pub(crate) fn search<M: Metric>(
 struct Tabu {
     n: usize,
     /// Between all pairs, row by row.
-    flows: Vec<i64>,
-    distances: Vec<i64>,
+    flows: Vec<f64>,
+    distances: Vec<f64>,
     place_of: Vec<usize>,
     /// By pair of objects, the lower first: what swapping them adds to the cost.
-    changes: Vec<i64>,
+    changes: Vec<f64>,
     /// By object and place: until when it must not go there.
     forbidden: Vec<i64>,
 }
@@ -66,11 +69,11 @@ struct Tabu {
 impl Tabu {
     fn new<M: Metric>(graph: &Csr, distance: &M, blocks: &[u32], start: &[u32]) -> Tabu {
         let n = blocks.len();
-        let mut flows = vec![0; n * n];
+        let mut flows = vec![0.0; n * n];
         for v in 0..graph.vertices() {
-            graph.row(v).iter().for_each(|half| flows[v * n + half.to as usize] = i64::from(half.weight));
+            graph.row(v).iter().for_each(|half| flows[v * n + half.to as usize] = f64::from(half.weight));
         }
-        let pair = |at: usize| distance.between(blocks[at / n], blocks[at % n]);
+        let pair = |at: usize| distance.between(blocks[at / n], blocks[at % n]) as f64;
         let mut is_free = vec![true; n];
         let place = |block: &u32| blocks.partition_point(|other| other < block);
         let mut place_of: Vec<usize> = start.iter().map(place).collect();
@@ -81,7 +84,7 @@ impl Tabu {
             flows,
             distances: (0..n * n).map(pair).collect(),
             place_of,
-            changes: vec![0; n * n],
+            changes: vec![0.0; n * n],
             forbidden: (0..(n * n) as i64).map(|at| -at).collect(),
         };
         for i in 0..n {
@@ -92,12 +95,12 @@ impl Tabu {
         tabu
     }
 
-    fn distance(&self, a: usize, b: usize) -> i64 {
+    fn distance(&self, a: usize, b: usize) -> f64 {
         self.distances[a * self.n + b]
     }
 
     /// What it adds to the cost that `r` and `s` swap places. O(n)
-    fn change(&self, r: usize, s: usize) -> i64 {
+    fn change(&self, r: usize, s: usize) -> f64 {
         let n = self.n;
         let (a, b) =
             (&self.distances[self.place_of[r] * n..][..n], &self.distances[self.place_of[s] * n..][..n]);
@@ -107,10 +110,10 @@ impl Tabu {
     }
 
     /// The swap to make: what it adds, and of whom. `missing` is what the best cost ever is below the present one.
-    fn choose(&self, iteration: i64, missing: i64) -> Option<(i64, usize, usize)> {
+    fn choose(&self, iteration: i64, missing: f64) -> Option<(f64, usize, usize)> {
         let n = self.n;
         let old = iteration - ASPIRATION * (n * n) as i64;
-        let (mut best, mut is_wished): (Option<(i64, usize, usize)>, bool) = (None, false);
+        let (mut best, mut is_wished): (Option<(f64, usize, usize)>, bool) = (None, false);
         for i in 0..n {
             let back = &self.forbidden[i * n..][..n];
             for j in i + 1..n {
@@ -138,14 +141,14 @@ impl Tabu {
         self.forbidden[r * n + self.place_of[r]] = until[0];
         self.forbidden[s * n + self.place_of[s]] = until[1];
         self.place_of.swap(r, s);
-        let flow: Vec<i64> = (0..n).map(|k| self.flows[k * n + r] - self.flows[k * n + s]).collect();
+        let flow: Vec<f64> = (0..n).map(|k| self.flows[k * n + r] - self.flows[k * n + s]).collect();
         let (a, b) = (self.place_of[r], self.place_of[s]);
-        let way: Vec<i64> =
+        let way: Vec<f64> =
             (0..n).map(|k| self.distance(self.place_of[k], a) - self.distance(self.place_of[k], b)).collect();
         for i in (0..n).filter(|&i| i != r && i != s) {
-            let row = &mut self.changes[i * n..][..n];
-            for j in i + 1..n {
-                row[j] += (flow[i] - flow[j]) * (way[j] - way[i]);
+            let row = &mut self.changes[i * n + i + 1..][..n - i - 1];
+            for ((change, flow_j), way_j) in row.iter_mut().zip(&flow[i + 1..]).zip(&way[i + 1..]) {
+                *change += (flow[i] - flow_j) * (way_j - way[i]);
             }
         }
         for q in [r, s] {
