@@ -6,11 +6,10 @@
 //! these are looked at: every vertex alone; what is cut off when a cable is cut; and the vertices within any
 //! distance of any vertex.
 
-use std::collections::VecDeque;
-
 use super::commodities::Commodities;
 use super::mcf_optimal::wiring::Wiring;
 use super::mcf_optimal::{MAX_LINKS, Unsolved};
+use crate::breadth_first::breadth_first;
 use crate::{Database, Topology};
 
 /// The most vertices times links and messages of a machine whose cuts are looked at. (It takes seconds.)
@@ -223,18 +222,12 @@ fn search(
     start: usize,
     cut: Option<[usize; 2]>,
 ) -> (Vec<usize>, Vec<u32>) {
-    let mut distance = vec![u32::MAX; wiring.vertices];
-    distance[start] = 0;
-    let (mut order, mut queue) = (Vec::new(), VecDeque::from([start]));
-    while let Some(vertex) = queue.pop_front() {
+    let is_cut = |from, to| cut.is_some_and(|[a, b]| [from, to] == [a, b] || [from, to] == [b, a]);
+    let next = |vertex: usize| leaving[vertex].iter().copied().filter(move |&(next, _)| !is_cut(vertex, next));
+    let (mut order, mut distance) = (Vec::new(), vec![u32::MAX; wiring.vertices]);
+    for (vertex, by) in breadth_first(wiring.vertices, start, next) {
         order.push(vertex);
-        for &(next, _) in &leaving[vertex] {
-            let is_cut = cut.is_some_and(|[a, b]| [vertex, next] == [a, b] || [vertex, next] == [b, a]);
-            if distance[next] == u32::MAX && !is_cut {
-                distance[next] = distance[vertex] + 1;
-                queue.push_back(next);
-            }
-        }
+        distance[vertex] = by.map_or(0, |(before, _)| distance[before] + 1);
     }
     (order, distance)
 }

@@ -31,6 +31,7 @@ use crate::{Database, Topology};
 mod paths;
 mod program;
 mod purchases;
+mod stars;
 mod swaps;
 pub(crate) mod wiring;
 
@@ -165,7 +166,7 @@ impl<'a> Router<'a> {
     pub fn solve(&self, commodities: &Commodities, places: &[u32]) -> Result<Optimal, Unsolved> {
         let sent = || commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
         let fixed = self.wiring.carry(self.machine, sent()).ok_or(Unsolved::Apart)?;
-        let core = Core::of(&self.wiring, sent(), self.ways, self.peels).ok_or(Unsolved::Variables)?;
+        let core = Core::of((&self.wiring, &self.bandwidth), sent(), self.ways, self.peels).ok_or(Unsolved::Variables)?;
         let best = self.best(&core, &fixed);
         let Optimal { seconds, bound_seconds, .. } = best;
         match seconds <= bound_seconds * (1.0 + TOLERANCE) {
@@ -197,7 +198,7 @@ impl<'a> Router<'a> {
             equals.iter().for_each(|&link| best.shares[link] = 1.0 / equals.len() as f64);
         }
         (best.seconds, best.bound_seconds) = (forced_seconds, forced_seconds);
-        if core.demands.is_empty() {
+        if core.stars.is_empty() {
             return best;
         }
         let routed = core.arcs.iter().map(|arc| (arc.link, seconds(arc.link, fixed[arc.link] as f64)));

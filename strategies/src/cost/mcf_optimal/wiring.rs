@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::paths::cheapest;
+use super::stars::{self, Star, Table};
 use super::{MAX_VARIABLES, Ways};
 use crate::Topology;
 
@@ -78,10 +79,18 @@ impl Wiring {
 pub(super) struct Arc {
     pub(super) link: usize,
     /// Its ends, as vertices of the core.
-    pub(super) from: usize,
-    pub(super) to: usize,
+    from: usize,
+    to: usize,
     /// How much of the distance it is.
     length: u32,
+}
+
+impl Arc {
+    /// Its ends, in the order in which they are met on the way from the hub of a star; what goes to the hub crosses the arc
+    /// from the second to the first.
+    pub(super) fn ends(&self, star: &Star) -> [usize; 2] {
+        if star.is_inward { [self.to, self.from] } else { [self.from, self.to] }
+    }
 }
 
 /// What is left when vertices that hang by one cable have been taken off, one after the other.
@@ -90,22 +99,23 @@ pub(super) struct Core {
     pub(super) vertices: usize,
     /// Its links.
     pub(super) arcs: Vec<Arc>,
-    /// What its vertices send each other: (sender, [(receiver, bytes)]), both ascending.
-    pub(super) demands: Vec<(usize, Vec<(usize, u64)>)>,
-    /// By sender of `demands`: the arcs that its bytes may take, ascending.
+    /// What its vertices send each other; where there are mirrors, one demand of every two.
+    pub(super) stars: Vec<Star>,
+    /// By arc: one that leads back and is as fast and long. Only where everybody is sent as much as he sends: then what
+    /// comes back can take the ways by which something went, and both together load an arc and its mirror alike.
+    pub(super) mirrors: Option<Vec<usize>>,
+    /// By star: the arcs that its bytes may take, ascending.
     pub(super) usable: Vec<Vec<u32>>,
     /// By link of the machine: the bytes that have no other way; 0 for links of the core.
     pub(super) forced: Vec<u64>,
 }
 
-/// Who sends how much to whom.
-type Table = Vec<BTreeMap<usize, u64>>;
-
 impl Core {
-    /// The core of a machine on which these bytes are sent between PEs; the whole machine if nothing `peels` off. `None`
-    /// if there would be more than [`MAX_VARIABLES`] flows, which are counted before they take memory.
+    /// The core of a machine with these bandwidths, by link, on which these bytes are sent between PEs; the whole machine if
+    /// nothing `peels` off. `None` if there would be more than [`MAX_VARIABLES`] flows, which are counted before they
+    /// take memory.
     pub(super) fn of(
-        wiring: &Wiring,
+        (wiring, bandwidth): (&Wiring, &[f64]),
         sent: impl Iterator<Item = (u32, u32, u64)>,
         ways: Ways,
         peels: bool,
@@ -131,8 +141,8 @@ impl Core {
             vertices += 1;
         }
         let left = wiring.ends.iter().enumerate().filter(|(_, ends)| !ends.iter().any(|&end| is_gone[end]));
-        let arcs = left.filter(|(_, [from, to])| from != to);
-        let arcs = arcs
+        let arcs: Vec<Arc> = left
+            .filter(|(_, [from, to])| from != to)
             .map(|(link, &[from, to])| Arc {
                 link,
                 from: number[from],
@@ -140,17 +150,16 @@ impl Core {
                 length: wiring.lengths[link],
             })
             .collect();
-        let demand = |(vertex, receivers): (usize, BTreeMap<usize, u64>)| {
-            (number[vertex], receivers.into_iter().map(|(to, bytes)| (number[to], bytes)).collect())
-        };
-        let demands =
-            to.into_iter().enumerate().filter(|(_, receivers)| !receivers.is_empty()).map(demand).collect();
-        let mut core = Core { vertices, arcs, demands, usable: Vec::new(), forced };
-        let mut leaving = vec![Vec::new(); vertices];
-        core.arcs.iter().for_each(|arc| leaving[arc.from].push((arc.to, f64::from(arc.length))));
+        let mirrors = if to == from { mirrors(&arcs, bandwidth) } else { None };
+        let mut stars = if mirrors.is_some() { stars::of_pairs(&to) } else { stars::of(&to) };
+        for star in &mut stars {
+            star.hub = number[star.hub];
+            star.ends.iter_mut().for_each(|(end, _)| *end = number[*end]);
+        }
+        let mut core = Core { vertices, arcs, stars, mirrors, usable: Vec::new(), forced };
         let mut flows = 0;
-        for (sender, _) in &core.demands {
-            let usable = core.usable_from(*sender, ways, &leaving);
+        for star in &core.stars {
+            let usable = core.usable_by(star, ways);
             flows += usable.len();
             if flows > MAX_VARIABLES {
                 return None;
@@ -160,33 +169,58 @@ impl Core {
         Some(core)
     }
 
-    /// How many flows there are: pairs of a sender and an arc it may use.
+    /// How many flows there are: pairs of a star and an arc it may use.
     pub(super) fn flows(&self) -> usize {
         self.usable.iter().map(Vec::len).sum()
     }
 
-    /// The arcs that bytes from `sender` may take: none need come back to it.
-    fn usable_from(&self, sender: usize, ways: Ways, leaving: &[Vec<(usize, f64)>]) -> Vec<u32> {
-        let all = (0..self.arcs.len() as u32).filter(|&arc| self.arcs[arc as usize].to != sender);
+    /// The arcs that bytes of a star may take: none need come back to the hub.
+    fn usable_by(&self, star: &Star, ways: Ways) -> Vec<u32> {
+        let ends = |arc: u32| self.arcs[arc as usize].ends(star);
+        let all = (0..self.arcs.len() as u32).filter(|&arc| ends(arc)[1] != star.hub);
         if ways == Ways::Any {
             return all.collect();
         }
         // Sums of lengths are exact.
-        let distance = cheapest(self.vertices, sender, |vertex| leaving[vertex].iter().copied());
+        let length = |arc: u32| f64::from(self.arcs[arc as usize].length);
+        let mut leaving = vec![Vec::new(); self.vertices];
+        for arc in 0..self.arcs.len() as u32 {
+            let [near, far] = ends(arc);
+            leaving[near].push((far, length(arc)));
+        }
+        let distance = cheapest(self.vertices, star.hub, |vertex| leaving[vertex].iter().copied());
         // A path of such arcs is as long as its end is away.
         let is_onward = |arc: &u32| {
-            let Arc { from, to, length, .. } = self.arcs[*arc as usize];
-            distance[from].is_finite() && distance[to] == distance[from] + f64::from(length)
+            let [near, far] = ends(*arc);
+            distance[near].is_finite() && distance[far] == distance[near] + length(*arc)
         };
         all.filter(is_onward).collect()
     }
 
-    /// By vertex: the arcs that leave it of those that a sender, by its number in `demands`, may use.
-    pub(super) fn leaving(&self, number: usize) -> Vec<Vec<u32>> {
-        let mut leaving = vec![Vec::new(); self.vertices];
-        self.usable[number].iter().for_each(|&arc| leaving[self.arcs[arc as usize].from].push(arc));
-        leaving
+    /// By vertex, by way from the hub of a star, which goes by its number: the vertices that come after it, and the arcs
+    /// between them, of those that bytes may take.
+    pub(super) fn onward(&self, number: usize) -> Vec<Vec<(usize, usize)>> {
+        let mut onward = vec![Vec::new(); self.vertices];
+        for arc in self.usable[number].iter().map(|&arc| arc as usize) {
+            let [near, far] = self.arcs[arc].ends(&self.stars[number]);
+            onward[near].push((far, arc));
+        }
+        onward
     }
+}
+
+/// By arc: one that leads back and is as fast and long, each the mirror of one; `None` where some have none.
+fn mirrors(arcs: &[Arc], bandwidth: &[f64]) -> Option<Vec<usize>> {
+    let mut waiting = FxHashMap::<_, Vec<usize>>::default();
+    let mut mirrors = vec![0; arcs.len()];
+    for (number, &Arc { link, from, to, length }) in arcs.iter().enumerate() {
+        let key = |ends: [usize; 2]| (ends, bandwidth[link].to_bits(), length);
+        match waiting.get_mut(&key([to, from])).and_then(Vec::pop) {
+            Some(back) => (mirrors[number], mirrors[back]) = (back, number),
+            None => waiting.entry(key([from, to])).or_default().push(number),
+        }
+    }
+    waiting.values().all(Vec::is_empty).then_some(mirrors)
 }
 
 /// Takes off vertices whose only neighbor is joined to them by one link each way; what they exchange is then
