@@ -223,7 +223,8 @@ fn search(
     cut: Option<[usize; 2]>,
 ) -> (Vec<usize>, Vec<u32>) {
     let is_cut = |from, to| cut.is_some_and(|[a, b]| [from, to] == [a, b] || [from, to] == [b, a]);
-    let next = |vertex: usize| leaving[vertex].iter().copied().filter(move |&(next, _)| !is_cut(vertex, next));
+    let next =
+        |vertex: usize| leaving[vertex].iter().copied().filter(move |&(next, _)| !is_cut(vertex, next));
     let (mut order, mut distance) = (Vec::new(), vec![u32::MAX; wiring.vertices]);
     for (vertex, by) in breadth_first(wiring.vertices, start, next) {
         order.push(vertex);

@@ -166,7 +166,8 @@ impl<'a> Router<'a> {
     pub fn solve(&self, commodities: &Commodities, places: &[u32]) -> Result<Optimal, Unsolved> {
         let sent = || commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
         let fixed = self.wiring.carry(self.machine, sent()).ok_or(Unsolved::Apart)?;
-        let core = Core::of((&self.wiring, &self.bandwidth), sent(), self.ways, self.peels).ok_or(Unsolved::Variables)?;
+        let core = Core::of((&self.wiring, &self.bandwidth), sent(), self.ways, self.peels)
+            .ok_or(Unsolved::Variables)?;
         let best = self.best(&core, &fixed);
         let Optimal { seconds, bound_seconds, .. } = best;
         match seconds <= bound_seconds * (1.0 + TOLERANCE) {

@@ -15,8 +15,11 @@ use equipoise_strategies::network::exchange::{Exchange, Receives, Traffic};
 use equipoise_strategies::partition::groups::{By, Grouping};
 use equipoise_strategies::{Database, Topology, graph, network, topology};
 
-/// The paper's machines, as the figures call them, with the distance that it takes for each.
-pub(super) const PLATFORMS: [(&str, &str, Metric); 3] = [
+/// A machine as the figures call it, its spec, and the distance that the paper takes for it.
+pub(super) type Platform = (&'static str, &'static str, Metric);
+
+/// The paper's machines.
+pub(super) const PLATFORMS: [Platform; 3] = [
     ("cluster", "platform:litvinov-cluster", Metric::Bandwidth),
     ("tree", "platform:litvinov-tree", Metric::Rtt),
     ("grid", "platform:litvinov-grid", Metric::Rtt),
@@ -184,7 +187,7 @@ pub(super) fn misleads(pairs: &[(f64, f64)]) -> f64 {
 }
 
 /// What rounding may do to numbers that are the same, as a part of them.
-const SAME: f64 = 1e-9;
+pub(super) const SAME: f64 = 1e-9;
 
 /// Those whose time is in the lowest tenth of the range of all times, as the paper counts the best.
 pub(super) fn best_tenth(mapped: &[Mapped]) -> Vec<Mapped> {

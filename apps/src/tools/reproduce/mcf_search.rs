@@ -144,10 +144,17 @@ fn best_of(endings: &[Ending]) -> Option<usize> {
 
 impl Outcome {
     /// Adds what `endings` are worth: of `restarts` searches, each of `equal` restarts.
-    fn add(&mut self, study: &Study, restarts: usize, equal: usize, endings: &[Ending]) -> anyhow::Result<()> {
+    fn add(
+        &mut self,
+        study: &Study,
+        restarts: usize,
+        equal: usize,
+        endings: &[Ending],
+    ) -> anyhow::Result<()> {
         let mapped = endings.iter().map(|ending| study.evaluate(Metric::Hops, &ending.places));
         let mapped = mapped.collect::<anyhow::Result<Vec<_>>>()?;
-        let seconds: Vec<f64> = mapped.iter().map(|mapped| mapped.seconds - study.compute_seconds()).collect();
+        let seconds: Vec<f64> =
+            mapped.iter().map(|mapped| mapped.seconds - study.compute_seconds()).collect();
         let chunks = endings.chunks(equal).zip(seconds.chunks(equal));
         let of_chunk = chunks.filter_map(|(endings, seconds)| best_of(endings).map(|best| seconds[best]));
         let busiest: Vec<f64> = mapped.iter().map(|mapped| mapped.mcf).collect();
@@ -263,7 +270,8 @@ fn criteria(all: &[Compared], is_small: bool) -> Vec<Criterion> {
             all.iter().filter_map(|compared| Some((compared.name, compared.both()?))),
             |(_, [swap, mcf])| (1.0 + allowed) * mean(of(swap)) - mean(of(mcf)),
             |(name, [swap, mcf])| {
-                let more = of(mcf).iter().zip(of(swap)).filter(|(mcf, swap)| **mcf > (1.0 + allowed) * **swap);
+                let more =
+                    of(mcf).iter().zip(of(swap)).filter(|(mcf, swap)| **mcf > (1.0 + allowed) * **swap);
                 let (more, seeds) = (more.count(), of(mcf).len());
                 let [swap, mcf] = [swap, mcf].map(|outcome| mean(of(outcome)));
                 format!("{mcf:.5} s beside {swap:.5} s on the {name}, more with {more} of {seeds} seeds")
@@ -300,12 +308,7 @@ fn criteria(all: &[Compared], is_small: bool) -> Vec<Criterion> {
             |outcome| &outcome.chosen,
             allowed,
         ),
-        nowhere_above(
-            "nor is the best of all, by time",
-            all,
-            |outcome| &outcome.best,
-            allowed,
-        ),
+        nowhere_above("nor is the best of all, by time", all, |outcome| &outcome.best, allowed),
     ];
     if !is_small {
         criteria.extend(["torus", "tree", "cluster", "torus, packets"].map(tenth));

@@ -80,7 +80,8 @@ impl Purchases {
             .collect();
         cables.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.links.cmp(&b.links)));
         let sent = commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
-        let core = Core::of((&router.wiring, &router.bandwidth), sent, Ways::Any, true).ok_or(Unsolved::Variables)?;
+        let core = Core::of((&router.wiring, &router.bandwidth), sent, Ways::Any, true)
+            .ok_or(Unsolved::Variables)?;
         let mut saved_by_all = None;
         if core.flows() <= MAX_SOLVED && !cables.is_empty() {
             let all: Vec<usize> = cables.iter().flat_map(|cable| cable.links.iter().copied()).collect();

@@ -339,7 +339,8 @@ fn the_shortest_ways_are_those_that_packets_are_offered() {
         for from in 0..pes {
             for to in (0..pes).filter(|&to| to != from) {
                 let sent = [(from as u32, to as u32, 1)].into_iter();
-                let core = Core::of((&wiring, &bandwidth), sent, Ways::Shortest, false).expect("a small machine");
+                let core =
+                    Core::of((&wiring, &bandwidth), sent, Ways::Shortest, false).expect("a small machine");
                 // Of the ways that lead away from the sender, those by which the receiver is reached.
                 let (mut reached, mut links) = (BTreeSet::from([wiring.vertex_of[to]]), BTreeSet::new());
                 let mut is_more = true;
