@@ -166,14 +166,20 @@ impl<'a> Router<'a> {
     pub fn solve(&self, commodities: &Commodities, places: &[u32]) -> Result<Optimal, Unsolved> {
         let sent = || commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
         let fixed = self.wiring.carry(self.machine, sent()).ok_or(Unsolved::Apart)?;
-        let core = Core::of((&self.wiring, &self.bandwidth), sent(), self.ways, self.peels)
-            .ok_or(Unsolved::Variables)?;
+        let core = self.core(commodities, places)?;
         let best = self.best(&core, &fixed);
         let Optimal { seconds, bound_seconds, .. } = best;
         match seconds <= bound_seconds * (1.0 + TOLERANCE) {
             true => Ok(best),
             false => Err(Unsolved::Inexact { seconds, bound_seconds }),
         }
+    }
+
+    /// The core of the machine for these messages.
+    fn core(&self, commodities: &Commodities, places: &[u32]) -> Result<Core, Unsolved> {
+        let sent = commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
+        let machine = (&self.wiring, &self.bandwidth[..]);
+        Core::of(machine, sent, self.ways, self.peels).ok_or(Unsolved::Variables)
     }
 
     /// The best routing that the solver finds; `fixed` are the bytes over every link by the machine's own routes.

@@ -7,8 +7,9 @@
 //! vain. Then it begins anew, for so many `restarts`, and the best end is kept (of equals the first).
 //!
 //! The cost is one of [`crate::cost::qap`] or [`crate::cost::mcf`], updated by what a swap changes, or of
-//! [`crate::cost::mcf_optimal`], for which many swaps are a linear program each. A PE may have no group; then the other
-//! moves there. Restarts are independent and run on all cores; each has dice of its own, so the answer does not depend
+//! [`crate::cost::mcf_optimal`], for which many swaps are a linear program each: there, where there are no more pairs than
+//! `tries`, all are gone through in a random order, so that none is tried twice in vain. A PE may have no group; then the
+//! other moves there. Restarts are independent and run on all cores; each has dice of its own, so the answer does not depend
 //! on how many cores there are.
 //!
 //! Unlike the paper's, the first search begins where groups are, if they are one on a PE on which nothing else stays
@@ -87,6 +88,9 @@ const MAX_TRIES: usize = 1_000_000_000;
 /// The fewest tries, as in the paper, and those for each group.
 const LEAST_TRIES: usize = 500;
 const TRIES_EACH: usize = 2;
+
+/// The most restarts times tries times variables of a search with linear programs. (It takes a minute or two.)
+const MAX_WORK: usize = 1 << 23;
 
 /// How long is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,8 +209,20 @@ impl SwapLb {
                 let make = |places: &[u32]| OptimalSwaps::new(&router, commodities, places);
                 // What cannot be solved here can hardly be solved with the groups elsewhere.
                 let any = make(&problem.hosts[..problem.groups.count]);
-                any.check().map_err(|unsolved| refused(unsolved.into()))?;
-                problem.search(plan, make, |cost, board, dice| swap_at_random(cost, board, dice, tries))
+                let variables = any.check().map_err(|unsolved| refused(unsolved.into()))?;
+                let work = variables.saturating_mul(plan.restarts).saturating_mul(tries);
+                if work > MAX_WORK {
+                    return Err(StrategyError(format!(
+                        "`{}`: the linear programs of cost=mcf:optimal and cost=mcf:shortest have {variables} variables \
+                         here, and one is solved for many of the swaps; restarts={} times tries={tries} times variables \
+                         is more than {MAX_WORK}; give fewer restarts or tries, or use cost=mcf",
+                        topology.spec(),
+                        plan.restarts
+                    )));
+                }
+                problem.search(plan, make, |cost, board, dice| {
+                    swap_until_none_is_better(cost, board, dice, tries);
+                })
             }
         })
     }

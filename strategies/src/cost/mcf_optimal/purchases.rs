@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 
-use super::wiring::Core;
 use super::{Optimal, Router, Unsolved, Ways};
 use crate::cost::commodities::Commodities;
 use crate::{Database, Topology};
@@ -79,9 +78,7 @@ impl Purchases {
             .filter(|cable| cable.share >= NO_SHARE)
             .collect();
         cables.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.links.cmp(&b.links)));
-        let sent = commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
-        let core = Core::of((&router.wiring, &router.bandwidth), sent, Ways::Any, true)
-            .ok_or(Unsolved::Variables)?;
+        let core = router.core(&commodities, &places)?;
         let mut saved_by_all = None;
         if core.flows() <= MAX_SOLVED && !cables.is_empty() {
             let all: Vec<usize> = cables.iter().flat_map(|cable| cable.links.iter().copied()).collect();

@@ -111,6 +111,9 @@ fn what_it_cannot_do_is_said() {
         error.to_string().contains("more than 65536 variables (links times senders); use cost=mcf"),
         "{error}"
     );
+    let database = graph::load("random:n=64,degree=4").expect("a graph").remap(64);
+    let error = assign_on("SwapLB:cost=mcf:optimal", &database, "torus:8x8").expect_err("64 PEs");
+    assert!(error.to_string().contains("; give fewer restarts or tries, or use cost=mcf"), "{error}");
 }
 
 #[test]
