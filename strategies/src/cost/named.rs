@@ -165,7 +165,7 @@ pub const ALL: &[Named] = &[
         on_request: true,
         of: |placed| {
             let best = || placed.best_routes().map(|best| Amount::Seconds(best.seconds));
-            placed.communication(|_| placed.known("mcf:optimal", best()))
+            placed.known("mcf:optimal", best)
         },
     },
     Named {
@@ -180,7 +180,7 @@ pub const ALL: &[Named] = &[
         on_request: true,
         of: |placed| {
             let bound = || cuts::bound(placed.database, placed.topology, placed.pe_of).map(Amount::Seconds);
-            placed.communication(|_| placed.known("mcf:cuts", bound()))
+            placed.known("mcf:cuts", bound)
         },
     },
 ];
@@ -211,8 +211,8 @@ pub struct Placed<'a> {
     pub program: Option<&'a Model>,
     /// The best routing, once somebody has asked for it.
     best_routes: OnceCell<Result<Optimal, Unsolved>>,
-    /// Why costs are unknown that were asked for.
-    reasons: RefCell<BTreeMap<&'static str, String>>,
+    /// The costs by name that were asked for and take long, or why they are unknown.
+    known: RefCell<BTreeMap<&'static str, Result<Amount, String>>>,
 }
 
 /// The costs that tables show where none is asked for.
@@ -227,8 +227,8 @@ impl<'a> Placed<'a> {
     /// As [`Metrics::of`].
     pub fn new(database: &'a Database, topology: &'a dyn Topology, pe_of: &'a [u32]) -> Self {
         let metrics = Metrics::full(database, topology, pe_of);
-        let (best_routes, reasons) = (OnceCell::new(), RefCell::default());
-        Placed { database, topology, pe_of, metrics, program: None, best_routes, reasons }
+        let (best_routes, known) = (OnceCell::new(), RefCell::default());
+        Placed { database, topology, pe_of, metrics, program: None, best_routes, known }
     }
 
     /// The best routing of its messages.
@@ -248,20 +248,27 @@ impl<'a> Placed<'a> {
     /// A cost that searches know by this name, as that kind of amount; unknown where the machine is too large.
     fn criterion(&self, name: &'static str, amount: fn(f64) -> Amount) -> Amount {
         let of = |cost: Cost| cost.of(self.database, self.topology, self.pe_of).map_err(|e| e.to_string());
-        self.communication(|_| self.known(name, name.parse().and_then(of).map(amount)))
+        self.known(name, || name.parse().and_then(of).map(amount))
     }
 
-    /// An amount, or, where there is none, that it is unknown; the reason is kept.
-    fn known(&self, name: &'static str, amount: Result<Amount, impl fmt::Display>) -> Amount {
-        amount.unwrap_or_else(|reason| {
-            self.reasons.borrow_mut().insert(name, reason.to_string());
-            Amount::Unknown
+    /// A cost of its communication, which is computed when it is asked for first; unknown where it is not known, of which
+    /// the reason is kept, and where no communication was recorded.
+    fn known<E: fmt::Display>(&self, name: &'static str, cost: impl FnOnce() -> Result<Amount, E>) -> Amount {
+        self.communication(|_| {
+            let found = self.known.borrow().get(name).cloned();
+            let found = found.unwrap_or_else(|| {
+                let found = cost().map_err(|reason| reason.to_string());
+                self.known.borrow_mut().insert(name, found.clone());
+                found
+            });
+            found.unwrap_or(Amount::Unknown)
         })
     }
 
     /// Of the costs that were asked for and are unknown although communication was recorded: their names, and why.
     pub fn reasons(&self) -> Vec<(&'static str, String)> {
-        self.reasons.borrow().iter().map(|(name, reason)| (*name, reason.clone())).collect()
+        let known = self.known.borrow();
+        known.iter().filter_map(|(name, found)| Some((*name, found.as_ref().err()?.clone()))).collect()
     }
 
     /// The same, of the processes of a program of which more is known.

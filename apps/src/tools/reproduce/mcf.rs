@@ -124,7 +124,7 @@ fn figure1(options: &Options) -> anyhow::Result<FigureResult> {
 }
 
 /// Platforms with their names, for people who wait.
-fn by_name<'a>(platforms: &'a [Platform]) -> impl Iterator<Item = (&'static str, &'a Platform)> {
+fn by_name(platforms: &[Platform]) -> impl Iterator<Item = (&'static str, &Platform)> {
     platforms.iter().map(|platform| (platform.0, platform))
 }
 
@@ -213,8 +213,11 @@ fn figure2(options: &Options) -> anyhow::Result<FigureResult> {
     Ok(FigureResult { rows, chart, criteria })
 }
 
-/// Random mappings and the final ones of searches, on the tree and on the grid.
-fn samples(options: &Options) -> anyhow::Result<Vec<(&'static str, [Vec<Mapped>; 2])>> {
+/// A platform, and random mappings and the final ones of searches.
+type Sample = (&'static str, [Vec<Mapped>; 2]);
+
+/// Samples on the tree and on the grid.
+fn samples(options: &Options) -> anyhow::Result<Vec<Sample>> {
     options.sweep_labelled(by_name(&PLATFORMS[1..]), |&(name, machine, metric)| {
         Ok((name, Study::of(machine, "flow")?.sample(metric, restarts(options), options.seed)?))
     })
