@@ -65,7 +65,10 @@ impl Args {
                 || (self.cost.is_empty() && !cost.on_request)
         };
         let costs: Vec<&Named> = named::ALL.iter().filter(is_asked_for).collect();
-        let purchases = purchases(&costs, &placed);
+        let (amounts, purchases) = output::watched("looking for what it costs", || {
+            let amounts = costs.iter().map(|cost| (cost.name, (cost.of)(&placed))).collect();
+            (amounts, purchases(&costs, &placed))
+        });
         let text = || {
             let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (objects, edges) = (count(objects, "task"), count(edges, "edge"));
@@ -76,7 +79,6 @@ impl Args {
         if self.cost.is_empty() {
             return output::show(self.format, text, &placed.metrics);
         }
-        let amounts = costs.iter().map(|cost| (cost.name, (cost.of)(&placed))).collect();
         for (name, reason) in placed.reasons() {
             output::warn(&format!("{name} is unknown: {reason}"));
         }
