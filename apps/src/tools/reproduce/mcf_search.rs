@@ -25,8 +25,9 @@ pub(super) const MCF_SEARCH: Figure = Figure {
             the one with the smallest time. Where a search tries fewer swaps in a restart than McfLB does, it has so many \
             restarts for each of McfLB's (of), of which the best by cost counts; chosen and best are of them all.\n\
             On the grid there is no tenth to gain: all that a task sends leaves over the link of its host, whose time is a \
-            bound for every mapping (at least), and the mean under SwapLB's mappings is within two percent of it. On the tree a \
-            tenth is not gained in the mean either.",
+            bound for every mapping (at least), and on the cluster there is hardly more than one. What McfLB chooses is least \
+            by the busiest link, which is not all of the time: of mappings that are about as good by it, those of SwapLB may take \
+            a little less.",
     run,
 };
 
