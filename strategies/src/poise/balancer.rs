@@ -129,7 +129,8 @@ impl Strategy for PoiseLb {
         let grouping = Grouping { by, equal: false, imbalance: self.imbalance };
         let leave_costs = present::leave_costs(&problem, database, gamma);
         let solver = Solver { database, topology, settings, seed, leave_costs, grouping };
-        let mut block_of = solver.solve(&mut problem);
+        // On a thread of the pool: from without, every parallel step would wait for one to wake.
+        let mut block_of = rayon::scope(|_| solver.solve(&mut problem));
         if self.links {
             solver.relieve_links(&problem, &mut block_of);
         }

@@ -44,13 +44,18 @@ pub(crate) fn places<M: Metric>(
         return at;
     }
     let mut place_of: Vec<u32> = at.iter().chain(anchors).copied().collect();
-    let cost = |place_of: &[u32], v: usize, place: u32, other: usize| -> i64 {
+    let pull = |v: usize, place: u32| {
+        let all = pulls.get(v).map_or(&[][..], Vec::as_slice);
+        all.binary_search_by_key(&place, |pull| pull.0).map_or(0, |at| all[at].1)
+    };
+    // What it saves that `v` goes from a place to another, `other` left aside.
+    let saved = |place_of: &[u32], v: usize, [from, to]: [u32; 2], other: usize| -> i64 {
         let others = quotient.row(v).iter().filter(|half| half.to as usize != other);
-        let away = |half: &Half| i64::from(half.weight) * distance.between(place, place_of[half.to as usize]);
-        let pull = pulls
-            .get(v)
-            .map_or(0, |pulls| pulls.binary_search_by_key(&place, |pull| pull.0).map_or(0, |at| pulls[at].1));
-        others.map(away).sum::<i64>() - pull
+        let nearer = |half: &Half| {
+            let place = place_of[half.to as usize];
+            i64::from(half.weight) * (distance.between(from, place) - distance.between(to, place))
+        };
+        others.map(nearer).sum::<i64>() + pull(v, to) - pull(v, from)
     };
     let mut is_active = vec![true; blocks];
     let (mut candidates, mut heaviest) = (Vec::new(), Vec::new());
@@ -87,8 +92,7 @@ pub(crate) fn places<M: Metric>(
                     continue;
                 }
                 work += 2 * (quotient.degree(v) + quotient.degree(u));
-                let before = cost(&place_of, v, here, u) + cost(&place_of, u, place, v);
-                let gain = before - cost(&place_of, v, place, u) - cost(&place_of, u, here, v);
+                let gain = saved(&place_of, v, [here, place], u) + saved(&place_of, u, [place, here], v);
                 if gain > best.0 {
                     best = (gain, place);
                 }

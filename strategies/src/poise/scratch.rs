@@ -187,6 +187,9 @@ fn split(
     if blocks > settings.repeat_blocks {
         settings.effort.repeats = 1;
     }
+    if problem.machine.is_tree {
+        settings.effort.tries /= 2;
+    }
     let piece = |block: u32| {
         let members = groups.members(block as usize);
         Piece { problem, layer, block, members, above, place_of: &place_of, again: present.is_some() }

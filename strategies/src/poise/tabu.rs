@@ -53,10 +53,13 @@ pub(crate) fn search<M: Metric>(
     best[..graph.vertices()].iter().map(|&place| blocks[place]).collect()
 }
 
+/// Sums that are added up side by side.
+const LANES: usize = 8;
+
 /// Objects, and as many without edges as there are places left, on places of their own.
 struct Tabu {
     n: usize,
-    /// Between all pairs, row by row.
+    /// Between all pairs of objects, row by row; distances from where they are now.
     flows: Vec<f64>,
     distances: Vec<f64>,
     place_of: Vec<usize>,
@@ -73,12 +76,12 @@ impl Tabu {
         for v in 0..graph.vertices() {
             graph.row(v).iter().for_each(|half| flows[v * n + half.to as usize] = f64::from(half.weight));
         }
-        let pair = |at: usize| distance.between(blocks[at / n], blocks[at % n]) as f64;
         let mut is_free = vec![true; n];
         let place = |block: &u32| blocks.partition_point(|other| other < block);
         let mut place_of: Vec<usize> = start.iter().map(place).collect();
         place_of.iter().for_each(|&place| is_free[place] = false);
         place_of.extend((0..n).filter(|&place| is_free[place]));
+        let pair = |at: usize| distance.between(blocks[place_of[at / n]], blocks[place_of[at % n]]) as f64;
         let mut tabu = Tabu {
             n,
             flows,
@@ -95,32 +98,50 @@ impl Tabu {
         tabu
     }
 
-    fn distance(&self, a: usize, b: usize) -> f64 {
-        self.distances[a * self.n + b]
+    fn flow(&self, object: usize) -> &[f64] {
+        &self.flows[object * self.n..][..self.n]
+    }
+
+    fn distance(&self, object: usize) -> &[f64] {
+        &self.distances[object * self.n..][..self.n]
     }
 
     /// What it adds to the cost that `r` and `s` swap places. O(n)
     fn change(&self, r: usize, s: usize) -> f64 {
-        let n = self.n;
-        let (a, b) =
-            (&self.distances[self.place_of[r] * n..][..n], &self.distances[self.place_of[s] * n..][..n]);
-        let (f, g) = (&self.flows[r * n..][..n], &self.flows[s * n..][..n]);
-        let others = (0..n).filter(|&k| k != r && k != s);
-        others.map(|k| (f[k] - g[k]) * (b[self.place_of[k]] - a[self.place_of[k]])).sum()
+        let term = |((f, g), (a, b)): ((&f64, &f64), (&f64, &f64))| (f - g) * (b - a);
+        let flows = (self.flow(r).chunks_exact(LANES), self.flow(s).chunks_exact(LANES));
+        let distances = (self.distance(r).chunks_exact(LANES), self.distance(s).chunks_exact(LANES));
+        let rest = (flows.0.remainder().iter().zip(flows.1.remainder()))
+            .zip(distances.0.remainder().iter().zip(distances.1.remainder()));
+        let rest: f64 = rest.map(term).sum();
+        let mut sums = [0.0; LANES];
+        for ((f, g), (a, b)) in flows.0.zip(flows.1).zip(distances.0.zip(distances.1)) {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                *sum += term(((&f[lane], &g[lane]), (&a[lane], &b[lane])));
+            }
+        }
+        // They stay as far from each other as they are, which the sums have taken for a gain.
+        sums.iter().sum::<f64>() + rest + 2.0 * self.flow(r)[s] * self.distance(r)[s]
     }
 
     /// The swap to make: what it adds, and of whom. `missing` is what the best cost ever is below the present one.
     fn choose(&self, iteration: i64, missing: f64) -> Option<(f64, usize, usize)> {
         let n = self.n;
         let old = iteration - ASPIRATION * (n * n) as i64;
+        // Not before that is anybody where he has not been for so long, and then a swap that is worse than the best is not
+        // worth a look.
+        let has_old = old > -((n * n) as i64);
         let (mut best, mut is_wished): (Option<(f64, usize, usize)>, bool) = (None, false);
         for i in 0..n {
             let back = &self.forbidden[i * n..][..n];
             for j in i + 1..n {
                 let change = self.changes[i * n + j];
+                let is_better = best.is_none_or(|best| change < best.0);
+                if !is_better && !has_old {
+                    continue;
+                }
                 let (first, second) = (back[self.place_of[j]], self.forbidden[j * n + self.place_of[i]]);
                 let wished = (first < old && second < old) || change < missing;
-                let is_better = best.is_none_or(|best| change < best.0);
                 let takes = match (wished, is_wished) {
                     (true, false) => true,
                     (false, true) => false,
@@ -140,11 +161,16 @@ impl Tabu {
         let n = self.n;
         self.forbidden[r * n + self.place_of[r]] = until[0];
         self.forbidden[s * n + self.place_of[s]] = until[1];
+        let less = |(a, b): (&f64, &f64)| a - b;
+        let flow: Vec<f64> = self.flow(r).iter().zip(self.flow(s)).map(less).collect();
+        let way: Vec<f64> = self.distance(s).iter().zip(self.distance(r)).map(less).collect();
         self.place_of.swap(r, s);
-        let flow: Vec<f64> = (0..n).map(|k| self.flows[k * n + r] - self.flows[k * n + s]).collect();
-        let (a, b) = (self.place_of[r], self.place_of[s]);
-        let way: Vec<f64> =
-            (0..n).map(|k| self.distance(self.place_of[k], a) - self.distance(self.place_of[k], b)).collect();
+        for k in 0..n {
+            self.distances.swap(r * n + k, s * n + k);
+        }
+        for k in 0..n {
+            self.distances.swap(k * n + r, k * n + s);
+        }
         for i in (0..n).filter(|&i| i != r && i != s) {
             let row = &mut self.changes[i * n + i + 1..][..n - i - 1];
             for ((change, flow_j), way_j) in row.iter_mut().zip(&flow[i + 1..]).zip(&way[i + 1..]) {
