@@ -446,7 +446,7 @@ mod tests {
             (amount, placed.reasons())
         };
         let many = testing::database(9000, &[(1.0, 0), (1.0, 1)]);
-        let cores = testing::database(8, &[(1.0, 0), (1.0, 1)]);
+        let cores = testing::database(8, &[(1.0, 0), (1.0, 7)]);
         let mut sent = [many, cores];
         for database in &mut sent {
             let edge = Edge { from: End::Object(0), to: End::Object(1), messages: 1, bytes: 10 };

@@ -2,6 +2,7 @@
 
 use crate::balance::comm_aware_refine::relieve;
 use crate::balance::load::Work;
+use crate::database::Object;
 use crate::graph::Graph;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::registry::{ParamError, Params};
@@ -52,14 +53,15 @@ const ROW_SHARE: usize = 8;
 /// Rounding by which seconds added up in another order may differ, as a part.
 const ROUNDING: f64 = 1e-9;
 
-/// The PEs that so many groups are placed on, ascending: of those `available`, the ones where nothing stays and, only where there
+/// The PEs that so many groups are placed on, ascending: of those `available`, the ones where no load stays and, only where there
 /// are more groups, those where least does.
 ///
-/// A group beside an object that stays would be given away again by [`answer`], wherever there is room, and what it was
+/// A group beside load that stays would be given away again by [`answer`], wherever there is room, and what it was
 /// placed for would be lost. Groups that are kept may be where they are, beside what stays.
 fn hosts(database: &Database, available: &[u32], groups: usize, by: By) -> Vec<u32> {
     let mut staying_seconds = vec![None; database.pes.len()];
-    for object in database.objects.iter().filter(|object| !object.migratable) {
+    let stays = |object: &&Object| !object.migratable && object.load_seconds > 0.0;
+    for object in database.objects.iter().filter(stays) {
         *staying_seconds[object.pe as usize].get_or_insert(0.0) += object.load_seconds;
     }
     let stays = |pe: u32| staying_seconds[pe as usize];

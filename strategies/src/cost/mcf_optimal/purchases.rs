@@ -149,7 +149,8 @@ mod tests {
     fn the_only_busy_link_saves_its_whole_share() {
         let (found, best) = purchases("npb-mz:benchmark=SP,class=D,processes=16", "platform:litvinov-tree");
         let [cable] = &found.cables[..] else { panic!("{found:?}") };
-        assert_eq!(best.shares.iter().filter(|share| **share > 0.0).count(), 1);
+        // As much goes each way.
+        assert_eq!(best.shares.iter().filter(|share| **share > 0.0).count(), 2);
         let saved = cable.saved.expect("it is small");
         assert!((saved - (1.0 - 1.0 / 1.01)).abs() < 1e-9 && cable.links.len() == 2, "{found:?}");
     }
