@@ -207,7 +207,7 @@ fn ratios(mesh: &str, tree: &str, small: bool) -> [f64; 2] {
     let mut tasks = graph::load(&spec).expect("a task graph").remap(pes as u32);
     let hop_bytes = |tasks: &Database, spec: &str| {
         let choice = registry::parse(spec, &[]).expect("the spec of a strategy");
-        let answer = choice.strategy.assign(tasks, &*machine, 1).expect("it serves this");
+        let answer = choice.strategy.assign(tasks, &*machine, 0).expect("it serves this");
         let mut loads = vec![0u32; pes];
         answer.pe_of.iter().for_each(|&pe| loads[pe as usize] += 1);
         let average = tasks.objects.len() as f64 / pes as f64;
@@ -218,7 +218,7 @@ fn ratios(mesh: &str, tree: &str, small: bool) -> [f64; 2] {
     let ours = hop_bytes(&tasks, "HierTopoMap");
     let (graph, ones) = (Graph::of(&tasks), vec![1; tasks.objects.len()]);
     let groups =
-        metis::partition(&graph, &ones, pes, 0.03, metis::Method::Recursive, 1).expect("METIS serves this");
+        metis::partition(&graph, &ones, pes, 0.03, metis::Method::Recursive, 0).expect("METIS serves this");
     tasks.objects.iter_mut().zip(groups).for_each(|(object, group)| object.pe = group);
     let in_order = volume(&tasks, &*machine, &tasks.placement());
     [ours / in_order, ours / hop_bytes(&tasks, "TreeMatch:groups=keep")]

@@ -1,10 +1,13 @@
 //! Files: their text, writing them whole or not at all, and who can help when the file system refuses.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use serde_json::value::RawValue;
 
 /// Why there is no text.
 #[derive(Debug)]
@@ -33,13 +36,18 @@ pub(crate) const NOT_TEXT: &str = "this is not text in UTF-8; give another file,
 /// When the file cannot be read, or is not UTF-8.
 pub fn text(path: &Path) -> Result<String, Unread> {
     let mut bytes = fs::read(path).map_err(Unread::System)?;
-    if bytes.starts_with("\u{feff}".as_bytes()) {
-        bytes.drain(..'\u{feff}'.len_utf8());
-    }
+    drop_mark(&mut bytes);
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         Unread::NotText(1 + good.iter().filter(|&&byte| byte == b'\n').count())
     })
+}
+
+/// Drops the byte-order mark that some programs put before text.
+pub(crate) fn drop_mark(bytes: &mut Vec<u8>) {
+    if bytes.starts_with("\u{feff}".as_bytes()) {
+        bytes.drain(..'\u{feff}'.len_utf8());
+    }
 }
 
 /// The files of all ranks of which `path` is one, by rank: `data.0.json`, `data.1.json` .. of `data.1.json`, or of
@@ -95,6 +103,33 @@ pub(crate) fn line_of(text: &str, part: &str) -> usize {
     1 + text.as_bytes()[..offset].iter().filter(|&&byte| byte == b'\n').count()
 }
 
+/// From a value of JSON to one that it holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Within {
+    /// The value of a key of an object.
+    Key(&'static str),
+    /// A value of a list, counted from 0.
+    Item(usize),
+}
+
+/// The line, from 1, in which a value of JSON begins; where there is none, that of the last on the way to it.
+pub(crate) fn line_in_json(text: &str, way: &[Within]) -> usize {
+    let mut part = text.trim_start();
+    for step in way {
+        let next: Option<&RawValue> = match step {
+            Within::Key(key) => serde_json::from_str::<BTreeMap<String, &RawValue>>(part)
+                .ok()
+                .and_then(|values| values.get(*key).copied()),
+            Within::Item(at) => {
+                serde_json::from_str::<Vec<&RawValue>>(part).ok().and_then(|values| values.get(*at).copied())
+            }
+        };
+        let Some(next) = next else { break };
+        part = next.get();
+    }
+    line_of(text, part)
+}
+
 /// Whether a file cannot be written because of its name, so that another name is the remedy; otherwise
 /// there is no room, for example.
 pub fn is_of_the_name(error: &io::Error) -> bool {
@@ -119,9 +154,16 @@ pub struct Refused(pub String);
 
 /// Writes beside the target first, and renames: a crash leaves the old file or the new one.
 ///
-/// What is no regular file, such as a pipe or `/dev/stdout`, takes the bytes itself, and a link keeps
-/// pointing at the file that is replaced.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// What is no regular file, such as a pipe, takes the bytes itself, and a link keeps pointing at the file that is
+/// replaced. `/dev/stdout` and `/dev/stderr` are written where this process is in them, whatever they lead to: a log
+/// that something stands in already is not written anew.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(mut stream) = stream(path) {
+        return stream.write_all(bytes).and_then(|()| stream.flush());
+    }
     if takes_bytes_itself(path) {
         return fs::write(path, bytes);
     }
@@ -137,7 +179,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Whether [`write_whole`] would find a place.
 pub(crate) fn can_write_whole(path: &Path) -> io::Result<()> {
-    if takes_bytes_itself(path) {
+    if stream(path).is_some() || takes_bytes_itself(path) {
         return Ok(());
     }
     if path.is_dir() {
@@ -145,6 +187,21 @@ pub(crate) fn can_write_whole(path: &Path) -> io::Result<()> {
     }
     let (_, partial, _) = create_beside(path)?;
     fs::remove_file(partial)
+}
+
+/// Whether what was written at `path` stands in a file that can be read again: what went into a pipe, or to where
+/// this process says all that it says, does not.
+pub fn is_read_back(path: &Path) -> bool {
+    stream(path).is_none() && fs::metadata(path).is_ok_and(|there| there.is_file())
+}
+
+/// Of the process's own output, by its names.
+fn stream(path: &Path) -> Option<Box<dyn Write>> {
+    match path.to_str()? {
+        "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1" => Some(Box::new(io::stdout())),
+        "/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2" => Some(Box::new(io::stderr())),
+        _ => None,
+    }
 }
 
 /// Whether there is something that is neither a file nor a folder.
@@ -191,6 +248,21 @@ mod tests {
         check(b"0\n1\n2\xff\n3\n", Err("line 3"));
         let told = text(&folder.path().join("none")).expect_err("no file").to_string();
         assert!(told.ends_with("; check its name and that it may be read"), "{told}");
+    }
+
+    #[test]
+    fn values_of_json_are_found_by_the_way_to_them() {
+        use Within::{Item, Key};
+        let text = "\n{\n \"a\": [1,\n  {\"b\": \n 2}],\n \"c\": 3}\n";
+        let check = |way: &[Within], line| assert_eq!(line_in_json(text, way), line, "{way:?}");
+        check(&[], 2);
+        check(&[Key("a")], 3);
+        check(&[Key("a"), Item(0)], 3);
+        check(&[Key("a"), Item(1)], 4);
+        check(&[Key("a"), Item(1), Key("b")], 5);
+        check(&[Key("c")], 6);
+        check(&[Key("a"), Item(2)], 3);
+        check(&[Key("d"), Item(2)], 2);
     }
 
     #[test]

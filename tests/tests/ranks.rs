@@ -62,7 +62,7 @@ fn explain_tells_a_person_in_a_sentence_and_tables() {
     for phrase in [
         "ring:4,bytes=10 on tree:2:2/4:2: 4 tasks",
         "Hop-bytes grow by 33.3 %: a byte that leaves its task crosses 4.00 hops in place of 3.00.",
-        "meet in",
+        "in one of 2 nodes",
         "heavy and apart",
         "hottest links before",
         "hottest links after",
@@ -167,4 +167,80 @@ fn what_is_wrong_with_a_file_ends_with_1_and_says_the_line() {
     }
     // A file without an end of its last line is whole.
     place.run("launcher mapping=torn --topology flat:4").result();
+}
+
+#[test]
+fn nothing_is_written_where_one_of_the_files_cannot_be() {
+    let place = Place::new();
+    let line = "map --graph ring:4 --topology flat:2*flat:2 --output map --launcher json=list --launcher slurm=hosts";
+    place.run(line).failed(2, &["slurm: the machine does not say the names of hosts"]);
+    for name in ["map", "list", "hosts"] {
+        assert!(!place.path().join(name).exists(), "{name}");
+    }
+    let line = "map --graph ring:8 --topology tree:2:4 --balancer HierTopoMap:inter=bipart";
+    place.run(line).failed(2, &["needs coordinates", "use inter=tree"]);
+}
+
+#[test]
+fn what_goes_to_the_output_is_not_read_back() {
+    let place = place();
+    let line = "launcher mpich=order --topology flat:2*flat:2 --to json=/dev/stdout --to mapping=map";
+    let told = place.run(line).result();
+    assert!(told.starts_with("[0,2,1,3]\n"), "{told}");
+    assert!(
+        told.contains("/dev/stdout (json)\n") && told.contains("map (mapping), which reads back"),
+        "{told}"
+    );
+}
+
+#[test]
+fn ranks_in_their_order_are_on_one_pe_after_the_other() {
+    let place = place();
+    // Six ranks of a ring on the first six PEs of four nodes, of which they need two.
+    let line =
+        "map --graph ring:6 --topology flat:4*flat:4 --balancer HierTopoMap --output map --format json";
+    let document = place.run(line).document();
+    place.put("filled", "0\n1\n2\n3\n4\n5\n");
+    let filled = place.run("evaluate --graph ring:6 --topology flat:4*flat:4 --mapping filled --format json");
+    let hop_bytes = |document: &Value| document["hop_bytes"].as_u64().expect("a number");
+    assert!(hop_bytes(&document) <= hop_bytes(&filled.document()), "{document}");
+    let line = "explain --graph ring:6 --topology flat:4*flat:4 --mapping filled";
+    let told = place.run(line).result();
+    assert!(told.contains("Hop-bytes stay as they were"), "{told}");
+}
+
+#[test]
+fn launchers_files_are_mappings_too() {
+    let place = place();
+    let graph = "--graph ring:4,bytes=10 --topology flat:2*flat:2";
+    let crossed = place.run(&format!("evaluate {graph} --mapping crossed --format json")).document();
+    let order = place.run(&format!("evaluate {graph} --mapping mpich=order --format json")).document();
+    assert_eq!(crossed["hop_bytes"], order["hop_bytes"]);
+    let line = format!("explain {graph} --mapping mpich=order --initial mapping=blocks");
+    assert!(place.run(&line).result().contains("Hop-bytes grow"));
+    place
+        .run(&format!("evaluate {graph} --mapping json=cut.json"))
+        .failed(1, &["`cut.json`: line 1: expected"]);
+    place
+        .run(&format!("evaluate {graph} --mapping json=none"))
+        .failed(2, &["cannot read the launcher's file"]);
+    let few = "evaluate --graph ring:6 --topology flat:4*flat:2 --mapping mpich=order";
+    place.run(few).failed(1, &["places 4 ranks, and there are 6 tasks"]);
+}
+
+#[test]
+fn explain_calls_places_by_their_names() {
+    let place = place();
+    place.put("one", "0\n2\n1\n3\n");
+    place.put(
+        "t.conf",
+        "SwitchName=s1 Nodes=a[1-2]\nSwitchName=s2 Nodes=b[1-2]\nSwitchName=top Switches=s[1-2]\n",
+    );
+    let told = place.run("explain --graph ring:4 --topology slurm:t.conf --mapping one").result();
+    for phrase in ["a1 - b1", "in one of 2 at level 1", "switch s1 -> switch top", "a2 -> switch s1"] {
+        assert!(told.contains(phrase), "`{told}` does not contain `{phrase}`");
+    }
+    let told = place.run("explain --graph ring:4 --topology torus:2x2*tree:2 --mapping one").result();
+    assert!(told.contains("between nodes") && told.contains("in one of 4 nodes"), "{told}");
+    assert!(!told.contains("at level") && !told.contains("unknown"), "{told}");
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use equipoise_strategies::database::{Dump, End, vt};
+use equipoise_strategies::files::{is_read_back, write_whole};
 use equipoise_strategies::graph::{self, Graph};
 use equipoise_strategies::program::{self, Program};
 use equipoise_strategies::table::count;
@@ -48,6 +49,16 @@ impl Args {
             return Err(usage("--cycle is for programs (.tcg); leave it out".into()));
         }
         let dump = input::steps(&self.input, self.step)?;
+        if !input::is_task_graph(&self.input) {
+            let unkept = Dump::unkept(&self.input)?;
+            if !unkept.is_empty() {
+                output::warn(&format!(
+                    "`{}` says more, which is not kept: {}",
+                    self.input,
+                    unkept.join(", ")
+                ));
+            }
+        }
         let written = if graph::is_graph_file(&self.output) {
             write_graph(&self.input, &dump, &self.output, self.check)?
         } else {
@@ -55,7 +66,7 @@ impl Args {
             if vt::is_pattern(&self.output) && !input::is_generated(&self.input) {
                 output::warn(&format!("files of this form do not hold {}", vt::LACKS));
             }
-            if self.check && !dump.reads_back(&self.output)? {
+            if self.is_checked() && !dump.reads_back(&self.output)? {
                 bail!(
                     "what `{}` reads back as is not what was written; this is a mistake",
                     self.output.display()
@@ -63,8 +74,13 @@ impl Args {
             }
             count(dump.steps.len() as u64, "step")
         };
-        let checked = if self.check { ", which reads back the same" } else { "" };
+        let checked = if self.is_checked() { ", which reads back the same" } else { "" };
         output::print(&format!("{written} in {}{checked}\n", self.output.display()))
+    }
+
+    /// Whether what was written is read back: not from a pipe. (vt's data are a file per rank.)
+    fn is_checked(&self) -> bool {
+        self.check && (vt::is_pattern(&self.output) || is_read_back(&self.output))
     }
 
     /// Writes the program that the input is, or was recorded of.
@@ -72,14 +88,14 @@ impl Args {
         let program = self.program()?;
         let name = self.output.display();
         let text = program.text();
-        std::fs::write(&self.output, &text).map_err(|error| {
+        write_whole(&self.output, text.as_bytes()).map_err(|error| {
             output::refused(&error, format!("cannot write `{name}`: {error}; name a place that is writable"))
         })?;
         // Lines are counted in the text that was read, and need not be those of what is written.
-        if self.check && program::load(&self.output.to_string_lossy())?.text() != text {
+        if self.is_checked() && program::load(&self.output.to_string_lossy())?.text() != text {
             bail!("what `{name}` reads back as is not what was written; this is a mistake");
         }
-        let checked = if self.check { ", which reads back the same" } else { "" };
+        let checked = if self.is_checked() { ", which reads back the same" } else { "" };
         let steps = count(program.steps(), "instruction");
         output::print(&format!("a program that executes {steps} in {name}{checked}\n"))
     }
@@ -129,7 +145,7 @@ fn write_graph(input: &str, dump: &Dump, path: &Path, check: bool) -> anyhow::Re
         output::warn(&format!("a file of this form does not hold {lacks}"));
     }
     let graph = Graph::of(database);
-    if check && !graph::reads_back(path, database)? {
+    if check && is_read_back(path) && !graph::reads_back(path, database)? {
         bail!("what `{}` reads back as is not what was written; this is a mistake", path.display());
     }
     let (tasks, pairs) = (graph.vertices() as u64, graph.edges() as u64);

@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "SPEC", value_parser = input::machine())]
     topology: input::Machine,
 
-    /// The PE of every task: one per line, in task order
+    /// The PE of every task: one per line, in task order; or FORMAT=FILE, a launcher's file (`launcher help`)
     #[arg(long, value_name = "FILE")]
     mapping: PathBuf,
 
@@ -58,7 +58,7 @@ impl Args {
         let tasks =
             Tasks::of(self.graph.as_deref(), self.program.as_deref(), self.step, machine, self.assumed)?;
         let database = &tasks.database;
-        let mapping = input::mapping(&self.mapping, database)?;
+        let mapping = input::placement(&self.mapping, database, machine)?;
         let placed = output::watched("following every message", || tasks.placed(database, machine, &mapping));
         let is_asked_for = |cost: &&Named| {
             self.cost.iter().any(|asked| asked.name == cost.name)

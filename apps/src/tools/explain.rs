@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use equipoise_strategies::cost::Metrics;
-use equipoise_strategies::cost::explain::{Explanation, FarEdge, HotLink};
-use equipoise_strategies::cost::named::{self, Placed};
+use equipoise_strategies::cost::explain::{Explanation, FarEdge, HotLink, Names};
+use equipoise_strategies::cost::named::Placed;
 use equipoise_strategies::table::{aligned, bytes, count, percent, seconds};
 use equipoise_strategies::{Database, Topology};
 use serde::Serialize;
@@ -24,12 +24,12 @@ pub struct Args {
     #[arg(long, value_name = "SPEC", value_parser = input::machine())]
     topology: input::Machine,
 
-    /// The PE of every task: one per line, in task order
+    /// The PE of every task: one per line, in task order; or FORMAT=FILE, a launcher's file (`launcher help`)
     #[arg(long, value_name = "FILE")]
     mapping: PathBuf,
 
-    /// What it is compared with: one PE per line, in task order [default: where tasks were recorded, else in
-    /// blocks]
+    /// What it is compared with, given alike [default: where tasks were recorded; those of a graph on a PE each, one
+    /// after the other, or in blocks if there are more tasks than PEs]
     #[arg(long, value_name = "FILE")]
     initial: Option<PathBuf>,
 
@@ -59,9 +59,9 @@ impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let machine = &*self.topology.clone()?;
         let database = input::graph_on(&self.graph, self.step, machine)?;
-        let after = input::mapping(&self.mapping, &database)?;
+        let after = input::placement(&self.mapping, &database, machine)?;
         let before = match &self.initial {
-            Some(path) => input::mapping(path, &database)?,
+            Some(path) => input::placement(path, &database, machine)?,
             None => database.placement(),
         };
         let (then, now, explanation) = output::watched("following every message", || {
@@ -72,7 +72,7 @@ impl Args {
         let text = || {
             let tasks = count(database.objects.len() as u64, "task");
             let heading = format!("{} on {}: {tasks}", self.graph, machine.spec());
-            let table = metrics::table(named::usual(), &[("before", &then), ("after", &now)]);
+            let table = metrics::telling(&database, &[("before", &then), ("after", &now)]);
             let told = told(&then.metrics, &now.metrics);
             format!("{heading}\n\n{told}\n\n{table}\n{}", lists(&explanation, &database, machine))
         };
@@ -104,8 +104,7 @@ fn told(before: &Metrics, after: &Metrics) -> String {
     if let Some(bound) = now.hop_bytes_lower_bound.filter(|&bound| bound > 0) {
         let above = now.hop_bytes as f64 / bound as f64;
         told += &format!(
-            " No mapping as even has fewer than {}, of which these are {above:.2} times.",
-            bytes(bound)
+            " No mapping as even has fewer than {bound} hop-bytes, of which these are {above:.2} times.",
         );
     }
     told
@@ -122,27 +121,22 @@ fn lists(explanation: &Explanation, database: &Database, machine: &dyn Topology)
     }));
     text += &(aligned(&rows) + "\n");
     if !levels.is_empty() {
-        let mut rows = vec![["meet in".to_string(), "bytes before".into(), "after".into()].to_vec()];
-        rows.extend(levels.iter().map(|at| {
-            let name = match (at.level, at.nodes) {
-                (_, 1) => "the root".to_string(),
-                (_, pes) if pes == machine.pes() => "one PE".into(),
-                (level, nodes) => format!("one of {nodes} at level {level}"),
-            };
-            vec![name, bytes(at.bytes_before), bytes(at.bytes_after)]
-        }));
+        let mut rows = vec![["meet".to_string(), "bytes before".into(), "after".into()].to_vec()];
+        rows.extend(
+            levels.iter().map(|at| vec![at.name.clone(), bytes(at.bytes_before), bytes(at.bytes_after)]),
+        );
         text += &(aligned(&rows) + "\n");
     }
     if !far.is_empty() {
         let mut rows =
             vec![["heavy and apart", "bytes", "PEs", "distance before", "after"].map(String::from).to_vec()];
-        let name = |end| end_name(database, end);
+        let (name, names) = (|end| end_name(database, end), Names::of(machine));
         rows.extend(far.iter().map(
             |&FarEdge { ends: [a, b], bytes: volume, pes, distance_before, distance_after }| {
                 vec![
                     format!("{} - {}", name(a), name(b)),
                     bytes(volume),
-                    format!("{} - {}", pes[0], pes[1]),
+                    format!("{} - {}", names.pe(pes[0]), names.pe(pes[1])),
                     distance_before.to_string(),
                     distance_after.to_string(),
                 ]

@@ -11,6 +11,7 @@ use equipoise_strategies::assignment::MappingFile;
 use equipoise_strategies::cost::named::{self, Named};
 use equipoise_strategies::database::Dump;
 use equipoise_strategies::files::{self, Unread};
+use equipoise_strategies::launcher::Slots;
 use equipoise_strategies::network::{self, Model};
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::topology::{self, TopologyError};
@@ -123,8 +124,9 @@ impl<P: TypedValueParser> TypedValueParser for OrHelp<P> {
 
 /// The task graph of a spec or file, on the PEs of `machine`.
 ///
-/// A database of as many PEs stays as it was recorded; anything else is spread over the machine in
-/// blocks. Of a database with several steps it is `step`, or the first, which a person is told.
+/// A database of as many PEs stays as it was recorded. Tasks of a graph are on a PE each, one after the other, as
+/// launchers place ranks, if there are enough; anything else is spread over the machine in blocks. Of a database
+/// with several steps it is `step`, or the first, which a person is told.
 pub(super) fn graph_on(spec: &str, step: Option<u64>, machine: &dyn Topology) -> anyhow::Result<Database> {
     let mut steps = steps(spec, step)?.steps;
     // There is at least one.
@@ -135,14 +137,24 @@ pub(super) fn graph_on(spec: &str, step: Option<u64>, machine: &dyn Topology) ->
             "`{spec}` holds {all} steps; this is step {first}, and --step chooses another"
         ));
     }
+    let tasks = database.objects.len();
     // No machine has more PEs than fit.
-    Ok(database.remap(machine.pes() as u32))
+    let database = database.remap(machine.pes() as u32);
+    if is_task_graph(spec) && tasks <= machine.pes() {
+        return Ok(database.placed(&(0..tasks as u32).collect::<Vec<_>>()));
+    }
+    Ok(database)
+}
+
+/// Whether what could be loaded is a task graph and no database.
+pub(super) fn is_task_graph(spec: &str) -> bool {
+    graph::is_graph_file(Path::new(spec)) || is_generated(spec)
 }
 
 /// The steps of a database, or the one of a task graph; with `step`, only that one.
 pub(super) fn steps(spec: &str, step: Option<u64>) -> anyhow::Result<Dump> {
     let Some(step) = step else { return Ok(graph::load_steps(spec)?) };
-    if graph::is_graph_file(Path::new(spec)) || is_generated(spec) {
+    if is_task_graph(spec) {
         return Err(usage(format!("--step {step}: the task graph `{spec}` has no steps; leave it out")));
     }
     Ok(Dump::read_steps(spec, Some(step), Some(1))?)
@@ -156,6 +168,26 @@ pub(super) fn is_generated(spec: &str) -> bool {
 /// The mapping in a file: the PE of every object of `database`, in order.
 pub(super) fn mapping(path: &Path, database: &Database) -> anyhow::Result<Vec<u32>> {
     Ok(MappingFile::read(path)?.placement(database)?.to_vec())
+}
+
+/// Where the tasks of `database` are on `machine`: as a mapping says, or as `FORMAT=FILE` a launcher's file of as many
+/// ranks.
+pub(super) fn placement(
+    file: &Path,
+    database: &Database,
+    machine: &dyn Topology,
+) -> anyhow::Result<Vec<u32>> {
+    let format = |(format, path): (&str, _)| Some((launcher::format(format).ok()?, path));
+    let written = file.to_str().and_then(|text| text.split_once('=')).and_then(format);
+    // A file may be called so.
+    let Some((format, path)) = written.filter(|_| !file.exists()) else { return mapping(file, database) };
+    let tasks = database.objects.len();
+    let per_pe = u32::try_from(tasks.div_ceil(machine.pes())).unwrap_or(u32::MAX).max(1);
+    let pe_of = launcher::read(Path::new(path), format, &Slots::of(machine, per_pe))?;
+    if pe_of.len() != tasks {
+        bail!("the launcher's file `{path}` places {} ranks, and there are {tasks} tasks", pe_of.len());
+    }
+    Ok(pe_of)
 }
 
 /// The mapping in a file: the PE of each of so many objects on a machine with so many PEs.

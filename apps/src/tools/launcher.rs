@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     ranks: Option<usize>,
 
-    /// Write the same placement in another format; mapping=FILE is what `evaluate --mapping` reads
+    /// Write the same placement in another format; mapping=FILE is one PE per line, in rank order
     #[arg(long, value_name = "FORMAT=FILE", value_parser = input::launcher())]
     to: Vec<input::LauncherFile>,
 
@@ -60,7 +60,7 @@ impl Args {
                 pe_of.len()
             );
         }
-        let written = output::write_launchers(&self.to, &slots, &pe_of, true)?;
+        let written = output::LauncherTexts::of(&self.to, &slots, &pe_of)?.write(true)?;
         let mut per_node = vec![0u64; slots.nodes()];
         pe_of.iter().for_each(|&pe| per_node[slots.node_of(pe as usize)] += 1);
         let used = || per_node.iter().copied().filter(|&ranks| ranks > 0);

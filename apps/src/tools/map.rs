@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use equipoise_strategies::assignment::mapping_file;
 use equipoise_strategies::cost::Metrics;
-use equipoise_strategies::cost::named;
 use equipoise_strategies::launcher::Slots;
 use equipoise_strategies::registry::{self, Choice};
 use equipoise_strategies::table::{count, seconds};
@@ -14,7 +13,7 @@ use equipoise_strategies::{Assignment, Database, Topology};
 use serde::Serialize;
 
 use super::program::{ModelArgs, Tasks, Times};
-use super::{input, metrics, output};
+use super::{input, metrics, output, usage};
 use crate::Format;
 
 /// What is mapped, and how.
@@ -50,7 +49,8 @@ pub struct Args {
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     imbalance: Option<f64>,
 
-    /// Where tasks are now: one PE per line, in task order; in blocks if left out
+    /// Where tasks are now: one PE per line, in task order [default: where they were recorded; those of a graph on a
+    /// PE each, one after the other, or in blocks if there are more tasks than PEs]
     #[arg(long, value_name = "FILE")]
     initial: Option<PathBuf>,
 
@@ -98,7 +98,7 @@ struct Document<'a> {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let machine = &*self.topology.clone()?;
-        let tasks =
+        let mut tasks =
             Tasks::of(self.graph.as_deref(), self.program.as_deref(), self.step, machine, self.assumed)?;
         let balancer = match &self.balancer {
             Some(choice) => choice.clone(),
@@ -108,24 +108,25 @@ impl Args {
             Some(imbalance) => input::allow_imbalance(&balancer, imbalance)?,
             None => balancer,
         };
-        let mut database = tasks.database.clone();
+        // Not a copy: that of millions of tasks would be hundreds of megabytes.
+        let mut database = std::mem::take(&mut tasks.database);
         if let Some(path) = &self.initial {
-            database = database.placed(&input::mapping(path, &database)?);
+            database = database.placed(&input::placement(path, &database, machine)?);
         }
         if let Some(path) = &self.fixed {
             input::fix(path, &mut database)?;
         }
         let what = format!("{} places {} tasks", choice.spec, database.objects.len());
         let (answer, took) = output::watched(&what, || self.ask(&choice, &tasks, &database, machine))?;
+        let slots = Slots::of(machine, self.slots);
+        // What cannot be written is told of before anything is.
+        let texts = output::LauncherTexts::of(&self.launcher, &slots, &answer.pe_of)?;
         let mut written = String::new();
         if let Some(path) = &self.output {
             mapping_file::write(path, &answer.pe_of)?;
             written += &format!("{} (mapping)\n", path.display());
         }
-        if !self.launcher.is_empty() {
-            let slots = Slots::of(machine, self.slots);
-            written += &output::write_launchers(&self.launcher, &slots, &answer.pe_of, self.check)?;
-        }
+        written += &texts.write(self.check)?;
         let mapped =
             output::watched("following every message", || tasks.placed(&database, machine, &answer.pe_of));
         let times = tasks.times(&self.topology.clone()?, &answer.pe_of)?;
@@ -135,7 +136,7 @@ impl Args {
             let heading = format!("{} on {}: {objects}, {edges}", tasks.name, machine.spec());
             let start = database.placement();
             let start = tasks.placed(&database, machine, &start);
-            let table = metrics::table(named::usual(), &[("start", &start), (&choice.spec, &mapped)]);
+            let table = metrics::telling(&database, &[("start", &start), (&choice.spec, &mapped)]);
             let note = |(name, value): &(String, f64)| match name.strip_suffix("_seconds") {
                 Some(name) => format!(", {} {}", name.replace('_', " "), seconds(*value)),
                 None => format!(", {name} {value}"),
@@ -162,7 +163,13 @@ impl Args {
             None => choice.strategy.assign(database, machine, self.seed),
         };
         let took = begin.elapsed().as_secs_f64();
-        let answer = answer.with_context(|| format!("{name} gave no answer"))?;
+        let answer = answer.map_err(|refused| {
+            let sentence = format!("{name} gave no answer: {refused}");
+            // What a strategy refuses does not fit its parameters or the machine, unless it is what was, or was not,
+            // recorded, or the content of a file that it reads.
+            let is_of_the_request = database.communication_recorded && !choice.spec.contains("path=");
+            if is_of_the_request { usage(sentence) } else { anyhow!(sentence) }
+        })?;
         answer.check(database).map_err(|impossible| {
             anyhow!("{name} gave an impossible answer: {impossible}; this is a mistake in the strategy")
         })?;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::bail;
-use equipoise_strategies::files::is_of_the_name;
+use equipoise_strategies::files::{is_of_the_name, is_read_back};
 use equipoise_strategies::launcher::{self, Job, Slots};
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -48,29 +48,42 @@ pub(super) fn warn(sentence: &str) {
     eprintln!("warning: {sentence}");
 }
 
-/// Writes the files that tell launchers that rank `i` runs on PE `pe_of[i]`; with `check`, reads them back. Returns a line
-/// on each for a person.
-pub(super) fn write_launchers(
-    files: &[LauncherFile],
-    slots: &Slots,
-    pe_of: &[u32],
-    check: bool,
-) -> anyhow::Result<String> {
-    if files.is_empty() {
-        return Ok(String::new());
-    }
-    let job = Job::new(pe_of, slots)
-        .map_err(|reason| usage(format!("no launcher's file can be written: {reason}")))?;
-    let mut lines = String::new();
-    for LauncherFile { format, path } in files {
-        launcher::write(path, format, &job)?;
-        if check && !launcher::is_same(format, slots, pe_of, &launcher::read(path, format, slots)?) {
-            bail!("what `{}` reads back as is not what was written; this is a mistake", path.display());
+/// The texts of launchers' files.
+pub(super) struct LauncherTexts<'a> {
+    slots: &'a Slots,
+    pe_of: &'a [u32],
+    texts: Vec<(&'a LauncherFile, String)>,
+}
+
+impl<'a> LauncherTexts<'a> {
+    /// Those that tell launchers that rank `i` runs on PE `pe_of[i]`. Nothing is written before all are there.
+    pub(super) fn of(files: &'a [LauncherFile], slots: &'a Slots, pe_of: &'a [u32]) -> anyhow::Result<Self> {
+        let mut texts = Vec::with_capacity(files.len());
+        if !files.is_empty() {
+            let job = Job::new(pe_of, slots)
+                .map_err(|reason| usage(format!("no launcher's file can be written: {reason}")))?;
+            for file in files {
+                texts.push((file, launcher::text(file.format, &job)?));
+            }
         }
-        let checked = if check { ", which reads back the same" } else { "" };
-        lines += &format!("{} ({}){checked}\n", path.display(), format.name);
+        Ok(LauncherTexts { slots, pe_of, texts })
     }
-    Ok(lines)
+
+    /// Writes them; with `check`, reads them back, where there is a file then. Returns a line on each for a person.
+    pub(super) fn write(&self, check: bool) -> anyhow::Result<String> {
+        let mut lines = String::new();
+        for (LauncherFile { format, path }, text) in &self.texts {
+            launcher::write(path, text)?;
+            let is_read = check && is_read_back(path);
+            let is_same = |again: &[u32]| launcher::is_same(format, self.slots, self.pe_of, again);
+            if is_read && !is_same(&launcher::read(path, format, self.slots)?) {
+                bail!("what `{}` reads back as is not what was written; this is a mistake", path.display());
+            }
+            let checked = if is_read { ", which reads back the same" } else { "" };
+            lines += &format!("{} ({}){checked}\n", path.display(), format.name);
+        }
+        Ok(lines)
+    }
 }
 
 /// Does `work`, with a sign of life on a terminal's stderr while it takes long.

@@ -90,17 +90,8 @@ impl MappingFile {
             Unread::System(source) => MappingError::Read { path: path.into(), source },
             Unread::NotText(line) => mapping.at(line as u32, NOT_TEXT.into()),
         })?;
-        for (line, text) in (1..).zip(text.lines().map(str::trim)) {
-            if text.is_empty() || text.starts_with('#') {
-                continue;
-            }
-            let start = || text.chars().take(40).collect::<String>();
-            let pe = text
-                .parse()
-                .map_err(|_| mapping.at(line, format!("expected one PE number, found `{}`", start())))?;
-            mapping.pe_of.push(pe);
-            mapping.line_of.push(line);
-        }
+        let said = lines(&text).map_err(|(line, reason)| mapping.at(line as u32, reason))?;
+        (mapping.pe_of, mapping.line_of) = said.into_iter().unzip();
         Ok(mapping)
     }
 
@@ -163,6 +154,31 @@ impl MappingFile {
     }
 }
 
+/// The PEs that a text says, each with its line, from 1.
+///
+/// # Errors
+/// With the line that is not a PE number.
+pub(crate) fn lines(text: &str) -> Result<Vec<(u32, u32)>, (usize, String)> {
+    let lines = (1..).zip(text.lines().map(str::trim));
+    let counts = |(_, text): &(u32, &str)| !text.is_empty() && !text.starts_with('#');
+    let pe = |(line, text): (u32, &str)| {
+        let start = || text.chars().take(40).collect::<String>();
+        let pe = text
+            .parse()
+            .map_err(|_| (line as usize, format!("expected one PE number, found `{}`", start())))?;
+        Ok((pe, line))
+    };
+    lines.filter(counts).map(pe).collect()
+}
+
+/// The text that says these PEs.
+pub(crate) fn text(pe_of: impl Iterator<Item = u32>) -> String {
+    pe_of.fold(String::new(), |mut text, pe| {
+        _ = writeln!(text, "{pe}");
+        text
+    })
+}
+
 /// Writes the mapping that puts object `i` on `pe_of[i]` at `path`.
 ///
 /// The file appears whole or not at all, and replaces the one that stood there.
@@ -170,10 +186,7 @@ impl MappingFile {
 /// # Errors
 /// When the file system refuses.
 pub fn write(path: &Path, pe_of: &[u32]) -> Result<(), MappingError> {
-    let text = pe_of.iter().fold(String::new(), |mut text, pe| {
-        _ = writeln!(text, "{pe}");
-        text
-    });
+    let text = text(pe_of.iter().copied());
     write_whole(path, text.as_bytes()).map_err(|source| MappingError::Write { path: path.into(), source })
 }
 

@@ -4,11 +4,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use super::link_loads;
 use crate::database::End;
 use crate::graph::Graph;
+use crate::topology::{Hierarchy, Shape};
 use crate::{Database, Topology};
 
 /// Two placements compared.
@@ -16,9 +18,10 @@ use crate::{Database, Topology};
 pub struct Explanation {
     /// By distance, ascending.
     pub distances: Vec<AtDistance>,
-    /// By level of the machine's tree, from the PE to the root; empty if it is no tree.
+    /// By level of the machine, from the PE to the whole; empty if it is neither a tree nor has nodes of several PEs.
     pub levels: Vec<AtLevel>,
-    /// The edges with the most hop-bytes after, most first.
+    /// The edges with the most hop-bytes after among those whose ends are farther apart than the closest PEs, most
+    /// first.
     pub far: Vec<FarEdge>,
     /// The links with the most bytes over their bandwidth, before and after, hottest first.
     pub hot_before: Vec<HotLink>,
@@ -38,8 +41,10 @@ pub struct AtDistance {
 }
 
 /// What meets at a level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AtLevel {
+    /// What a person calls it: `in one PE`, `in one of 4 nodes`, `between nodes`.
+    pub name: String,
     /// Levels below the root.
     pub level: usize,
     /// Nodes of the level; PEs at the last.
@@ -94,10 +99,14 @@ impl Explanation {
             None => placement[vertex as usize],
             Some(pe) => pe as u32,
         };
-        let meeting = topology.hierarchy().map(|tree| Meeting::of(&tree));
+        let meeting = Meeting::on(topology);
         let mut distances = BTreeMap::<u32, [u64; 2]>::new();
         let mut levels = vec![[0u64; 2]; meeting.as_ref().map_or(0, |meeting| meeting.nodes.len())];
         let mut far = Vec::new();
+        // Of an uneven machine the closest PEs may be others, and then a few more edges are listed.
+        let mut row = vec![0; topology.pes()];
+        topology.distances_from(0, &mut row);
+        let nearest = row.into_iter().filter(|&distance| distance > 0).min().unwrap_or(0);
         for (a, b, bytes) in Graph::with_pes(database).pairs() {
             let mut apart = [0; 2];
             for (which, placement) in [before, after].into_iter().enumerate() {
@@ -110,7 +119,7 @@ impl Explanation {
                     *at_level = at_level.saturating_add(bytes);
                 }
             }
-            if apart[1] > 0 {
+            if apart[1] > nearest {
                 far.push((u128::from(bytes) * u128::from(apart[1]), a, b, bytes, apart));
             }
         }
@@ -131,13 +140,15 @@ impl Explanation {
             distance_before,
             distance_after,
         });
-        let nodes = meeting.map(|meeting| meeting.nodes).unwrap_or_default();
+        let (nodes, names) = meeting.map(|meeting| (meeting.nodes, meeting.names)).unwrap_or_default();
         let at_level = |(level, (nodes, bytes)): (usize, (usize, [u64; 2]))| AtLevel {
+            name: names[level].clone(),
             level,
             nodes,
             bytes_before: bytes[0],
             bytes_after: bytes[1],
         };
+        let names_of = Names::of(topology);
         Explanation {
             distances: distances
                 .into_iter()
@@ -149,22 +160,108 @@ impl Explanation {
                 .collect(),
             levels: nodes.into_iter().zip(levels).enumerate().rev().map(at_level).collect(),
             far: far.collect(),
-            hot_before: hottest(topology, &link_loads(database, topology, before), most),
-            hot_after: hottest(topology, &link_loads(database, topology, after), most),
+            hot_before: hottest(topology, &names_of, &link_loads(database, topology, before), most),
+            hot_after: hottest(topology, &names_of, &link_loads(database, topology, after), most),
         }
     }
 }
 
-/// Where PEs meet in a tree.
+/// What a person calls the places of a machine.
+pub struct Names {
+    /// By PE: its host, and where that has several PEs which of them it is; its number where no name is known.
+    pes: Vec<String>,
+    /// By node, as links call it: its host, where that is known.
+    hosts: FxHashMap<usize, String>,
+}
+
+impl Names {
+    /// Those of the PEs and links of `topology`.
+    pub fn of(topology: &dyn Topology) -> Self {
+        let mut on_node = FxHashMap::<usize, usize>::default();
+        (0..topology.pes()).for_each(|pe| *on_node.entry(topology.node_of(pe)).or_default() += 1);
+        let mut hosts = FxHashMap::default();
+        let name = |pe: usize| {
+            let Some(host) = topology.host(pe) else { return pe.to_string() };
+            let node = topology.node_of(pe);
+            hosts.entry(node).or_insert_with(|| host.to_string());
+            if on_node[&node] == 1 { host.into() } else { format!("{host} core {}", topology.core_of(pe)) }
+        };
+        Names { pes: (0..topology.pes()).map(name).collect(), hosts }
+    }
+
+    /// What a PE is called.
+    ///
+    /// # Panics
+    /// When there is no such PE.
+    pub fn pe(&self, pe: u32) -> &str {
+        &self.pes[pe as usize]
+    }
+
+    /// What a link is called whose [name](crate::topology::Link::name) has numbers in it.
+    pub fn link(&self, name: &str) -> String {
+        let host = |number: &str| self.hosts.get(&number.parse().ok()?).cloned();
+        let end = |end: &str| {
+            let known = match end.rsplit_once("node ") {
+                // `node 3`, or `switch of node 3`.
+                Some((before, number)) => host(number).map(|host| format!("{before}{host}")),
+                None => end.parse().ok().and_then(|pe: usize| self.pes.get(pe).cloned()),
+            };
+            known.unwrap_or_else(|| end.strip_prefix("network ").unwrap_or(end).to_string())
+        };
+        name.split(" -> ").map(end).collect::<Vec<_>>().join(" -> ")
+    }
+}
+
+/// Where PEs meet.
 struct Meeting {
     /// By level: how many nodes there are.
     nodes: Vec<usize>,
+    /// By level: what it is called.
+    names: Vec<String>,
     /// By level, then by PE: its node.
     node_of: Vec<Vec<u32>>,
 }
 
 impl Meeting {
-    fn of(tree: &crate::topology::Hierarchy) -> Self {
+    /// In a tree at its levels; in a product, whose parts need not be trees, at those of its parts that are, in its
+    /// nodes, and between them.
+    fn on(topology: &dyn Topology) -> Option<Self> {
+        let tree = topology.hierarchy()?;
+        let is_tree = |shape: &Shape| matches!(shape, Shape::Tree(_) | Shape::Nested(_));
+        let (outside, inside) = match topology.shape() {
+            Shape::Product { network, node, .. } => (is_tree(&network), is_tree(&node)),
+            _ => (true, true),
+        };
+        let level_of_nodes = tree.node_level();
+        let is_real = |level: usize| match level {
+            0 => true,
+            level if level < level_of_nodes => outside,
+            level => level == level_of_nodes || level == tree.depth() || inside,
+        };
+        // Where hosts are known, what is above or below them is none, whatever strategies group by.
+        let hosts = topology.host(0).map(|_| {
+            let nodes: FxHashSet<usize> = (0..topology.pes()).map(|pe| topology.node_of(pe)).collect();
+            nodes.len()
+        });
+        let mut meeting = Meeting::of(&tree, (0..=tree.depth()).filter(|&level| is_real(level)));
+        for (level, name) in meeting.names.iter_mut().enumerate() {
+            let (nodes, depth) = (meeting.nodes[level], meeting.nodes.len() - 1);
+            let is_of_nodes = level_of_nodes > 0
+                && nodes == tree.nodes(level_of_nodes).len()
+                && hosts.is_none_or(|hosts| hosts == nodes);
+            *name = match level {
+                level if level == depth => "in one PE".into(),
+                0 if !outside => "between nodes".into(),
+                0 => "at the root".into(),
+                _ if is_of_nodes => format!("in one of {nodes} nodes"),
+                level => format!("in one of {nodes} at level {level}"),
+            };
+        }
+        Some(meeting)
+    }
+
+    fn of(tree: &Hierarchy, levels: impl Iterator<Item = usize>) -> Self {
+        let levels: Vec<usize> = levels.collect();
         let nodes_of = |level: usize| {
             let mut node_of = vec![0; tree.leaves().len()];
             for (node, leaves) in (0..).zip(tree.nodes(level)) {
@@ -173,8 +270,9 @@ impl Meeting {
             node_of
         };
         Meeting {
-            nodes: (0..=tree.depth()).map(|level| tree.nodes(level).len()).collect(),
-            node_of: (0..=tree.depth()).map(nodes_of).collect(),
+            nodes: levels.iter().map(|&level| tree.nodes(level).len()).collect(),
+            names: vec![String::new(); levels.len()],
+            node_of: levels.into_iter().map(nodes_of).collect(),
         }
     }
 
@@ -186,7 +284,7 @@ impl Meeting {
 }
 
 /// The links whose bytes take longest.
-fn hottest(topology: &dyn Topology, loads: &[u64], most: usize) -> Vec<HotLink> {
+fn hottest(topology: &dyn Topology, names: &Names, loads: &[u64], most: usize) -> Vec<HotLink> {
     let mut hot: Vec<(f64, usize, u64)> = Vec::new();
     for (id, &bytes) in loads.iter().enumerate().filter(|&(_, &bytes)| bytes > 0) {
         hot.push((bytes as f64 / topology.link(id).bandwidth, id, bytes));
@@ -194,7 +292,7 @@ fn hottest(topology: &dyn Topology, loads: &[u64], most: usize) -> Vec<HotLink> 
     hot.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     hot.truncate(most);
     hot.into_iter()
-        .map(|(seconds, id, bytes)| HotLink { name: topology.link(id).name, bytes, seconds })
+        .map(|(seconds, id, bytes)| HotLink { name: names.link(&topology.link(id).name), bytes, seconds })
         .collect()
 }
 
@@ -212,9 +310,18 @@ mod tests {
         let told = Explanation::of(&database, &*machine, &[0, 2, 1, 3], &[0, 1, 2, 3], 2);
         let at = |distance, bytes_before, bytes_after| AtDistance { distance, bytes_before, bytes_after };
         assert_eq!(told.distances, [at(2, 0, 40), at(4, 80, 40)]);
-        let level =
-            |level, nodes, bytes_before, bytes_after| AtLevel { level, nodes, bytes_before, bytes_after };
-        assert_eq!(told.levels, [level(2, 4, 0, 0), level(1, 2, 0, 40), level(0, 1, 80, 40)]);
+        let level = |name: &str, level, nodes, bytes_before, bytes_after| AtLevel {
+            name: name.into(),
+            level,
+            nodes,
+            bytes_before,
+            bytes_after,
+        };
+        let in_nodes = level("in one of 2 nodes", 1, 2, 0, 40);
+        assert_eq!(
+            told.levels,
+            [level("in one PE", 2, 4, 0, 0), in_nodes, level("at the root", 0, 1, 80, 40)]
+        );
         assert_eq!(told.far.len(), 2);
         let FarEdge { ends, bytes, pes, distance_before, distance_after } = told.far[0];
         assert_eq!((ends, bytes, pes), ([End::Object(0), End::Object(3)], 20, [0, 3]));
@@ -230,9 +337,63 @@ mod tests {
         let mut database = load("mesh:3x3").expect("a graph").remap(9);
         database.edges[0].to = End::Pe(5);
         let same: Vec<u32> = (0..9).collect();
+        // On the torus every neighbor of the mesh is one hop away, which nobody can better.
         let told = Explanation::of(&database, &*machine, &same, &same, 100);
         assert!(told.levels.is_empty());
         assert!(told.far.iter().any(|edge| edge.ends.contains(&End::Pe(5))), "{:?}", told.far);
+        assert!(told.far.iter().all(|edge| edge.distance_after > 1), "{:?}", told.far);
         assert_eq!(told.hot_before, told.hot_after);
+    }
+
+    #[test]
+    fn levels_are_those_that_the_machine_has_and_nodes() {
+        let check = |spec: &str, expected: &str| {
+            let machine = parse(spec).expect(spec);
+            let database = load("ring:4").expect("a graph").remap(machine.pes() as u32);
+            let told = Explanation::of(&database, &*machine, &[0, 1, 2, 3], &[0, 1, 2, 3], 1);
+            let names: Vec<&str> = told.levels.iter().map(|level| level.name.as_str()).collect();
+            assert_eq!(names.join(", "), expected, "{spec}");
+        };
+        check("torus:4x4", "");
+        check("torus:3x3*tree:2:4", "in one PE, in one of 18 at level 2, in one of 9 nodes, between nodes");
+        check("torus:4x4*mesh:2x2", "in one PE, in one of 16 nodes, between nodes");
+        check("(torus:4x4*mesh:2x2)[0-3,12]", "in one PE, in one of 2 nodes, between nodes");
+        check("tree:2:3*mesh:2x2", "in one PE, in one of 6 nodes, in one of 2 at level 1, at the root");
+        check("flat:4", "in one PE, at the root");
+        check("tree:2:2:2", "in one PE, in one of 4 at level 2, in one of 2 nodes, at the root");
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/topology.conf");
+        // Switches are no nodes.
+        check(
+            &format!("(slurm:{file})[n[1-2]-ib,gpu[01-02]]"),
+            "in one PE, in one of 3 at level 2, in one of 2 at level 1, at the root",
+        );
+        check(
+            &format!("(slurm:{file}*tree:2:2)[n[1-2]-ib,gpu[01-02]]"),
+            "in one PE, in one of 8 at level 4, in one of 4 nodes, in one of 3 at level 2, in one of 2 at level 1, at \
+             the root",
+        );
+    }
+
+    #[test]
+    fn hosts_and_switches_are_called_by_their_names() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/topology.conf");
+        let check = |spec: String, pe: u32, name: &str, link: &str| {
+            let machine = parse(&spec).expect("a cluster");
+            let names = Names::of(&*machine);
+            let links: Vec<String> =
+                (0..machine.links()).map(|id| names.link(&machine.link(id).name)).collect();
+            assert_eq!(names.pe(pe), name, "{spec}");
+            assert!(links.iter().any(|known| known == link), "{spec}: {links:?}");
+        };
+        let first = parse(&format!("slurm:{file}")).expect("a cluster");
+        let host = first.host(1).expect("a name");
+        let mut route = Vec::new();
+        first.route(1, 0, &mut route);
+        let up = first.link(route[0]).name;
+        let switch = up.split(" -> ").last().expect("a switch").to_string();
+        check(format!("slurm:{file}"), 1, host, &format!("{host} -> {switch}"));
+        check(format!("slurm:{file}*tree:2:2"), 6, &format!("{host} core 2"), &format!("{host} -> {switch}"));
+        check(format!("(slurm:{file}*tree:2:2)[6]"), 0, host, &format!("{host} -> {switch}"));
+        check("mesh:2x2".into(), 1, "1", "1 -> 0");
     }
 }

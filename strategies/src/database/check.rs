@@ -12,10 +12,10 @@ pub struct Inconsistent(pub String);
 impl Database {
     /// Whether strategies and cost models may rely on it.
     ///
-    /// A database that passes has at least one PE; every object is on one of them, has an id of its
-    /// own and belongs to a named array if any array has a name; every edge joins objects and PEs that
-    /// exist, and there is none where communication was not recorded; every time is finite and not negative and every speed positive; and its total bytes and
-    /// messages are below 2^64. What was read from a file has passed.
+    /// A database that passes has at least one PE; every object is on one of them, has an id of its own and
+    /// belongs to a named array if any array has a name; every edge joins objects and PEs that exist, and
+    /// there is none where communication was not recorded; every time is finite and not negative and every
+    /// speed positive; and its total bytes and messages are below 2^64. What was read from a file has passed.
     ///
     /// # Errors
     /// The first thing that is wrong, in the order PEs, objects, edges.

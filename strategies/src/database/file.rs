@@ -82,23 +82,33 @@ impl Dump {
     pub fn read(path: impl AsRef<Path>) -> Result<Dump, DatabaseError> {
         let path = path.as_ref();
         let refused = |refused| DatabaseError::Refused { path: path.into(), refused };
-        if !vt::is_pattern(path) {
-            let bytes = load(path)?;
-            if !vt::recognises(&bytes) {
+        let texts = match content(path)? {
+            Content::One(bytes) => {
                 let step = split_step(path).map_or(0, |(_, step)| step);
                 return decode(&bytes, step).map_err(refused);
             }
-        }
-        let ranks =
-            files::of_ranks(path).map_err(|source| DatabaseError::Read { path: path.into(), source })?;
-        let text = |path: PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Ok(vt::RankText { name, text: load(&path)? })
+            Content::Ranks(texts) => texts,
         };
-        let texts = ranks.unwrap_or_else(|| vec![path.into()]).into_iter().map(text);
-        let dump = vt::decode(texts.collect::<Result<_, DatabaseError>>()?).map_err(refused)?;
+        let dump = vt::decode(texts).map_err(refused)?;
         check_order(&dump).map_err(refused)?;
         Ok(dump)
+    }
+
+    /// What the file at `path` says that [`Dump::read`] has no place for, in phrases such as `subphases of 12 tasks`:
+    /// only vt's LB data say such.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn unkept(path: impl AsRef<Path>) -> Result<Vec<String>, DatabaseError> {
+        let path = path.as_ref();
+        // A pipe cannot be read twice, and a base name of dumps is none.
+        if !vt::is_pattern(path) && !path.is_file() {
+            return Ok(Vec::new());
+        }
+        Ok(match content(path)? {
+            Content::One(_) => Vec::new(),
+            Content::Ranks(texts) => vt::unkept(&texts),
+        })
     }
 
     /// The steps that a replay is to see: `count` of them (all that follow if `None`) from step `first` on
@@ -220,16 +230,43 @@ impl Dump {
     }
 }
 
-/// The bytes of a file, decompressed if its name says that they are compressed.
-fn load(path: &Path) -> Result<Vec<u8>, DatabaseError> {
-    let bytes = fs::read(path).map_err(|source| DatabaseError::Read { path: path.into(), source })?;
-    if !vt::is_packed(path) {
-        return Ok(bytes);
+/// What is read together.
+enum Content {
+    /// Of a file by itself.
+    One(Vec<u8>),
+    /// Of vt's LB data, the files of all ranks.
+    Ranks(Vec<vt::RankText>),
+}
+
+/// What stands at `path`, and beside it where it is one of several.
+fn content(path: &Path) -> Result<Content, DatabaseError> {
+    if !vt::is_pattern(path) {
+        let bytes = load(path)?;
+        if !vt::recognises(&bytes) {
+            return Ok(Content::One(bytes));
+        }
     }
-    vt::unpack(&bytes).map_err(|error| {
-        let sentence = format!("ends in .br and is not compressed with brotli, or is broken: {error}");
-        DatabaseError::Refused { path: path.into(), refused: Refused(sentence) }
-    })
+    let ranks = files::of_ranks(path).map_err(|source| DatabaseError::Read { path: path.into(), source })?;
+    let text = |path: PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(vt::RankText { name, text: load(&path)? })
+    };
+    let texts = ranks.unwrap_or_else(|| vec![path.into()]).into_iter().map(text);
+    Ok(Content::Ranks(texts.collect::<Result<_, DatabaseError>>()?))
+}
+
+/// The bytes of a file without the byte-order mark that some programs put before text, decompressed if its
+/// name says that they are compressed.
+fn load(path: &Path) -> Result<Vec<u8>, DatabaseError> {
+    let mut bytes = fs::read(path).map_err(|source| DatabaseError::Read { path: path.into(), source })?;
+    if vt::is_packed(path) {
+        bytes = vt::unpack(&bytes).map_err(|error| {
+            let sentence = format!("ends in .br and is not compressed with brotli, or is broken: {error}");
+            DatabaseError::Refused { path: path.into(), refused: Refused(sentence) }
+        })?;
+    }
+    files::drop_mark(&mut bytes);
+    Ok(bytes)
 }
 
 /// The name of the file of a rank.

@@ -5,7 +5,7 @@
 //! speed 1 / `rank_alpha`. An object belongs to the array of its collection. Its `id`, or the `seq_id` in its
 //! collection, tells it from others, and `task_serialized_bytes` of `user_defined` is its size. An end of type
 //! `node` is a PE. Communication with objects that are not there, and with shared data, is counted as dangling.
-//! Subphases and all else that is user-defined are not kept.
+//! Subphases, attributes, and all else that is user-defined are not kept.
 //!
 //! What vt has no place for goes where its schema lets everybody put more: `metadata.attributes.equipoise` has
 //! the program and its topology, and `phases[].user_defined.equipoise` the record of the PE. vt and its tools read
@@ -24,10 +24,12 @@ use super::{Dump, Edge, End, json};
 mod read;
 #[cfg(test)]
 mod tests;
+mod unkept;
 mod write;
 mod written;
 
 pub use read::decode;
+pub(crate) use unkept::unkept;
 pub use write::{Encoder, pack};
 
 /// The most bytes of a file after decompression.

@@ -1,11 +1,13 @@
 //! Edge lists, `src,dst,bytes[,messages]` per line.
 //!
-//! Vertices count from 0 and there are as many as the highest number asks for. An edge is from a sender
-//! to a receiver; equal pairs add up, and what a vertex sends to itself is left out. Messages are 1 if
-//! not given. Empty lines, lines that begin with `#` and a first line of names do not count.
+//! Vertices count from 0 and there are as many as the highest number asks for. An edge is from a sender to a
+//! receiver; equal pairs add up, and what a vertex sends to itself is left out. Messages are 1 if not given;
+//! bytes may be written as `1.5e3`. Empty lines, lines that begin with `#` and a first line of names do not
+//! count.
 
 use std::fmt::Write as _;
 
+use super::matrix_market::parse_bytes;
 use super::{Fault, MAX_VERTICES, check_sparsity, edge, ends, merge, tasks};
 use crate::database::Database;
 
@@ -71,6 +73,7 @@ fn parse_line(line: &str) -> Result<Row, String> {
         vertex if vertex < MAX_VERTICES as u64 => Ok(vertex as u32),
         vertex => Err(format!("vertex {vertex} is beyond the {MAX_VERTICES} that fit; number them from 0")),
     };
+    let bytes = parse_bytes(fields[2]).map_err(|_| expected())?;
     let messages = fields.get(3).map_or(Ok(1), |text| number(text))?;
-    Ok((vertex(fields[0])?, vertex(fields[1])?, number(fields[2])?, messages))
+    Ok((vertex(fields[0])?, vertex(fields[1])?, bytes, messages))
 }

@@ -36,8 +36,8 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
         }
         rows += 1;
     }
-    if vertices != Some(rows) {
-        let columns = vertices.unwrap_or(0);
+    let columns = vertices.unwrap_or(0);
+    if columns != rows {
         return Err((
             last,
             format!("there are {rows} lines of {columns} numbers; give a line for each task"),

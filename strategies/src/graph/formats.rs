@@ -22,6 +22,8 @@ pub(super) struct Format {
     is_same: fn(&Database, &Database) -> bool,
     /// What such a file does not hold.
     lacks: &'static str,
+    /// What a file with tasks has.
+    has: &'static str,
     /// Whether every process writes a file of its own, `NAME.RANK.EXTENSION`.
     is_of_ranks: bool,
 }
@@ -35,6 +37,7 @@ pub(super) const FORMATS: &[Format] = &[
         is_same: metis_format::is_same,
         lacks: "PEs, numbers of messages, which way bytes go, parts of nanoseconds of loads, or sizes of objects \
                 if one is unknown",
+        has: "a header `vertices edges`, and a line for each vertex",
         is_of_ranks: false,
     },
     Format {
@@ -44,6 +47,7 @@ pub(super) const FORMATS: &[Format] = &[
         write: matrix_market::write,
         is_same: is_same_graph,
         lacks: "PEs, loads, sizes of objects, or numbers of messages",
+        has: "the numbers of rows, columns and entries",
         is_of_ranks: false,
     },
     Format {
@@ -53,6 +57,7 @@ pub(super) const FORMATS: &[Format] = &[
         write: csv::write,
         is_same: is_same_graph,
         lacks: "PEs, loads or sizes of objects",
+        has: "lines such as `0,1,4096`",
         is_of_ranks: false,
     },
     Format {
@@ -63,6 +68,7 @@ pub(super) const FORMATS: &[Format] = &[
         is_same: scotch_format::is_same,
         lacks: "PEs, numbers of messages, which way bytes go, sizes of objects, or the unit of loads (seconds if all \
                 are whole, else nanoseconds, which read back as seconds)",
+        has: "the version 0, and the number of vertices",
         is_of_ranks: false,
     },
     Format {
@@ -72,6 +78,7 @@ pub(super) const FORMATS: &[Format] = &[
         write: dense::write,
         is_same: is_same_graph,
         lacks: "PEs, loads, sizes of objects, or numbers of messages",
+        has: "a line of numbers for each task",
         is_of_ranks: false,
     },
     Format {
@@ -81,24 +88,41 @@ pub(super) const FORMATS: &[Format] = &[
         write: monitoring::write,
         is_same: monitoring::is_same,
         lacks: "PEs, loads or sizes of objects",
+        has: "lines such as `I 0 1 4096 bytes 8 msgs sent`; run with --mca pml_monitoring_enable 2 and --mca \
+              pml_monitoring_enable_output 3",
         is_of_ranks: true,
     },
 ];
 
 /// The task graph in a file of that kind.
+///
+/// # Errors
+/// When it cannot be read, is not of that kind, or has no task.
 pub(super) fn read(path: &Path, format: &Format) -> Result<Database, GraphError> {
+    let database = read_all(path, format)?;
+    if database.objects.is_empty() {
+        let reason = format!("there is no task in it; expected {}", format.has);
+        return Err(GraphError::Content { path: path.into(), line: 1, reason });
+    }
+    Ok(database)
+}
+
+/// The task graph in a file of that kind, or in those of all ranks beside it.
+fn read_all(path: &Path, format: &Format) -> Result<Database, GraphError> {
     if !format.is_of_ranks {
         return read_one(path, format);
     }
     let ranks = files::of_ranks(path).map_err(|source| GraphError::Read { path: path.into(), source })?;
     let Some(ranks) = ranks else { return read_one(path, format) };
-    let (mut edges, mut vertices) = (Vec::new(), ranks.len());
+    let (mut edges, mut vertices, mut is_empty) = (Vec::new(), ranks.len(), true);
     for path in ranks {
         let database = read_one(&path, format)?;
+        is_empty &= database.objects.is_empty();
         vertices = vertices.max(database.objects.len());
         edges.extend(database.edges);
     }
-    let mut database = tasks(vertices);
+    // A rank that sends nothing has no line; but if none has any, nothing was recorded.
+    let mut database = tasks(if is_empty { 0 } else { vertices });
     database.edges =
         merge(edges).map_err(|reason| GraphError::Content { path: path.into(), line: 1, reason })?;
     Ok(database)

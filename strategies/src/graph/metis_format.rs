@@ -3,9 +3,9 @@
 //! The header is `vertices edges [fmt [ncon]]`; the line of vertex `v` has its size (if `fmt` is `1xx`;
 //! here the object's bytes), its `ncon` weights (`x1x`; the first is its load in seconds), and its
 //! neighbors from 1, each followed by the weight of the edge (`xx1`). Lines that begin with `%` are
-//! comments, and an empty line is a vertex without neighbors. An edge stands in both its ends' lines
-//! with the same weight, which is what both exchange; here half of it goes each way, and the odd byte
-//! from the lower to the higher.
+//! comments, and an empty line is a vertex without neighbors; what a vertex says of
+//! itself as its neighbor does not count. An edge stands in both its ends' lines with the same weight, which is what
+//! both exchange; here half of it goes each way, and the odd byte from the lower to the higher.
 //!
 //! Weights are whole numbers, so loads that are not whole seconds are written in a smaller unit, which a
 //! comment names (`% vertex weights are loads in nanoseconds`) and which is read back.
@@ -63,6 +63,7 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
     let mut database = tasks(header.vertices);
     // (lower end, higher end, whether the line is the lower end's, weight, line)
     let mut halves: Vec<(u32, u32, bool, u64, usize)> = Vec::new();
+    let mut loops = 0;
     for v in 0..header.vertices {
         let (line, text) = lines.next().ok_or_else(|| {
             (
@@ -97,14 +98,15 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
                 ));
             }
             let (v, u) = (v as u32, neighbor as u32 - 1);
-            if u == v {
-                return Err((line, format!("vertex {neighbor} is its own neighbor; leave the loop out")));
-            }
             let mut weight = 1;
             if header.has_edge_weights {
                 weight = number("the weight of an edge")?.ok_or_else(|| missing("the weight of an edge"))?;
             }
-            halves.push((v.min(u), v.max(u), v < u, weight, line));
+            if u == v {
+                loops += 1;
+            } else {
+                halves.push((v.min(u), v.max(u), v < u, weight, line));
+            }
         }
     }
     if let Some((line, _)) = lines.find(|(_, line)| !line.trim().is_empty()) {
@@ -135,7 +137,8 @@ pub(super) fn read(text: &str) -> Result<Database, Fault> {
         }
     }
     let found = halves.len() / 2;
-    if found != header.edges {
+    // Whether its header counts loops, the manual does not say.
+    if !(found..=found + loops).contains(&header.edges) {
         return Err((header_line, format!("the header says {} edges, and there are {found}", header.edges)));
     }
     database.edges = super::merge(database.edges).map_err(|reason| (header_line, reason))?;

@@ -5,7 +5,7 @@
 //! and weights of vertices. Of each vertex then its label, its weight (here its load), its number of arcs, and
 //! these: the weight, and the vertex at the other end (its label, where there are labels). Both ends have an
 //! arc with the same weight, which is what both exchange; here half of it goes each way, and the odd byte from
-//! the lower to the higher.
+//! the lower to the higher. An arc from a vertex to itself does not count.
 //!
 //! Weights are whole numbers without a unit. They are read as seconds, and loads that are not whole seconds are
 //! written in nanoseconds.
@@ -119,10 +119,9 @@ fn edges(arcs: &[Arc], vertex: impl Fn(u64) -> Option<u32>) -> Result<Vec<crate:
     let mut halves = Vec::with_capacity(arcs.len());
     for &(v, end, weight, line) in arcs {
         let Some(u) = vertex(end) else { return Err((line, format!("there is no vertex {end}"))) };
-        if u == v {
-            return Err((line, format!("vertex {end} is its own neighbor; leave the loop out")));
+        if u != v {
+            halves.push((v.min(u), v.max(u), v > u, weight, line));
         }
-        halves.push((v.min(u), v.max(u), v > u, weight, line));
     }
     halves.sort_unstable();
     let mut edges = Vec::new();

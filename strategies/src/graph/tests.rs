@@ -127,7 +127,6 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         ("graph", "2 1\n2\n1\n\n3\n", ":5: the header says 2 vertices, and there are more lines"),
         ("graph", "2 1\n2\n3\n", ":3: there is no vertex 3; they are 1 to 2"),
         ("graph", "2 1\n0\n1\n", ":2: there is no vertex 0; they are 1 to 2"),
-        ("graph", "2 1\n1\n1\n", ":2: vertex 1 is its own neighbor"),
         ("graph", "2 1\n2\n\n", ":2: the edge 1-2 stands in only one of its lines"),
         ("graph", "2 1\n2 2\n1\n", ":2: the edge 1-2 stands there twice"),
         ("graph", "2 1 1\n2 5\n1 6\n", ":3: the edge 1-2 has two weights"),

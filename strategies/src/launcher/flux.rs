@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Fault, Format, Job, Place, Said, Slots};
+use super::{Fault, Format, Job, MAX_RANKS, Place, Said, Slots};
 use crate::files::line_of;
 
 /// `flux` for the table of formats.
@@ -21,9 +21,6 @@ pub const FORMAT: Format = Format {
     read,
     has_slots: false,
 };
-
-/// The most ranks of a map.
-const MAX_RANKS: u64 = 1 << 26;
 
 /// Node, nodes, ranks per node, times.
 type Block = [u64; 4];
@@ -95,9 +92,8 @@ fn read(text: &str, slots: &Slots) -> Result<Said, Fault> {
                 format!("the block {block} has no rank; nodes, ranks and times are at least 1"),
             ));
         }
-        let last = first.checked_add(nodes).filter(|&end| end <= slots.nodes() as u64);
-        if last.is_none() {
-            let last = slots.nodes() - 1;
+        let last = slots.nodes() as u64 - 1;
+        if first.checked_add(nodes - 1).is_none_or(|end| end > last) {
             return Err((line, format!("the block {block} goes beyond the last node, {last}")));
         }
         let ranks = nodes.checked_mul(per_node).and_then(|ranks| ranks.checked_mul(times));

@@ -1,6 +1,7 @@
 //! Our own mapping files: the PE of every rank, one per line ([`crate::assignment::mapping_file`]).
 
 use super::{Fault, Format, Job, Place, Said, Slots};
+use crate::assignment::mapping_file;
 
 /// `mapping` for the table of formats.
 pub const FORMAT: Format = Format {
@@ -12,15 +13,10 @@ pub const FORMAT: Format = Format {
 };
 
 fn write(job: &Job) -> Result<String, String> {
-    Ok(job.pes().map(|pe| format!("{pe}\n")).collect())
+    Ok(mapping_file::text(job.pes()))
 }
 
 fn read(text: &str, _: &Slots) -> Result<Said, Fault> {
-    let lines = (1..).zip(text.lines().map(str::trim));
-    let counts = |(_, line): &(usize, &str)| !line.is_empty() && !line.starts_with('#');
-    let place = |(line, text): (usize, &str)| {
-        let pe = text.parse().map_err(|_| (line, format!("expected one PE number, found `{text}`")))?;
-        Ok((Place::Pe(pe), line))
-    };
-    lines.filter(counts).map(place).collect()
+    let said = mapping_file::lines(text)?;
+    Ok(said.into_iter().map(|(pe, line)| (Place::Pe(u64::from(pe)), line as usize)).collect())
 }

@@ -27,7 +27,7 @@ mod slurm;
 #[cfg(test)]
 mod tests;
 
-use slots::{Fault, Place, Said, each_once};
+use slots::{Fault, MAX_RANKS, Place, Said, each_once};
 pub use slots::{Job, Slots};
 
 /// Every format, in the order help lists them.
@@ -141,12 +141,11 @@ pub fn help() -> String {
     })
 }
 
-/// Writes the file that places the ranks of `job`. It appears whole or not at all.
+/// Writes a [`text`]. The file appears whole or not at all.
 ///
 /// # Errors
-/// When such a file cannot say the placement, or the file system refuses.
-pub fn write(path: &Path, format: &Format, job: &Job) -> Result<(), LauncherError> {
-    let text = text(format, job)?;
+/// When the file system refuses.
+pub fn write(path: &Path, text: &str) -> Result<(), LauncherError> {
     write_whole(path, text.as_bytes()).map_err(|source| LauncherError::Write { path: path.into(), source })
 }
 

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Fault, Format, Job, Place, Said, Slots, each_once};
+use super::{Fault, Format, Job, MAX_RANKS, Place, Said, Slots, each_once};
 
 /// `mpich` for the table of formats.
 pub const FORMAT: Format = Format {
@@ -21,9 +21,6 @@ pub const FORMAT: Format = Format {
 
 /// What our comment says before the number.
 const PER_NODE: &str = "# ranks per node: ";
-
-/// The most ranks of a range.
-const MAX_RANKS: u64 = 1 << 26;
 
 fn write(job: &Job) -> Result<String, String> {
     let slots = job.slots;

@@ -2,7 +2,9 @@
 //! `rank 3=cx17 slot=1` per rank.
 //!
 //! Where the machine does not name hosts, `+n2` stands for node 2 (from 0) of the allocation. A slot is a core of
-//! the node, counted through all of its sockets. Empty lines and lines that begin with `#` do not count.
+//! the node, counted through all of its sockets, also those that are not ours. Of a machine whose PEs are hardware
+//! threads, as hwloc's are, slots are these, and `mpirun` is to be told so by `--use-hwthread-cpus`. Empty lines and
+//! what follows a `#` do not count.
 
 use std::fmt::Write as _;
 
@@ -11,8 +13,9 @@ use super::{Fault, Format, Job, Place, Said, Slots, each_once};
 /// `openmpi` for the table of formats.
 pub const FORMAT: Format = Format {
     name: "openmpi",
-    help: "A rankfile of Open MPI (mpirun --map-by rankfile:file=FILE). Says hosts and slots; +n2 is node 2 where the \
-           machine names no hosts.",
+    help: "A rankfile of Open MPI (mpirun --map-by rankfile:file=FILE). Says hosts and slots, counted through the whole \
+           node; +n2 is node 2 where the machine names no hosts. Where PEs are hardware threads, as of hwloc, and cores \
+           have several, add --use-hwthread-cpus.",
     write,
     read,
     has_slots: true,
@@ -24,16 +27,17 @@ fn write(job: &Job) -> Result<String, String> {
     let mut text = String::new();
     for (rank, (node, slot)) in job.node_slots().enumerate() {
         let host = if has_hosts { slots.host(node)?.to_string() } else { format!("+n{node}") };
-        let _ = writeln!(text, "rank {rank}={host} slot={slot}");
+        let _ = writeln!(text, "rank {rank}={host} slot={}", slots.number_of(node, slot));
     }
     Ok(text)
 }
 
 fn read(text: &str, slots: &Slots) -> Result<Said, Fault> {
-    let hosts = slots.hosts();
+    let (hosts, numbered) = (slots.hosts(), slots.numbered());
     let mut said = Vec::new();
-    for (line, text) in (1..).zip(text.lines().map(str::trim)) {
-        if text.is_empty() || text.starts_with('#') {
+    for (line, text) in (1..).zip(text.lines()) {
+        let text = text.split('#').next().unwrap_or_default().trim();
+        if text.is_empty() {
             continue;
         }
         let expected = || (line, format!("expected `rank N=HOST slot=N`, found `{text}`"));
@@ -66,6 +70,9 @@ fn read(text: &str, slots: &Slots) -> Result<Said, Fault> {
             })?,
             (None, Err(reason)) => return Err((line, format!("host {host} is not known: {reason}"))),
         };
+        let slot = *numbered
+            .get(&(node, slot))
+            .ok_or_else(|| (line, format!("rank {rank}: {}", slots.no_slot(node, slot))))?;
         said.push((rank, Place::Slot(node, slot), line));
     }
     each_once(said)

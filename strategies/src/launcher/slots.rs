@@ -10,6 +10,9 @@ pub(super) type Fault = (usize, String);
 /// What a file says of every rank, and in which line.
 pub(super) type Said = Vec<(Place, usize)>;
 
+/// The most ranks of a file that names many at once.
+pub(super) const MAX_RANKS: u64 = 1 << 26;
+
 /// Where a file puts a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -27,6 +30,8 @@ pub struct Slots {
     nodes: Vec<Node>,
     /// By PE: its node, and how many PEs of that come before it.
     place_of: Vec<(u32, u32)>,
+    /// By PE: which of the PEs of its whole node it is, of which not all need to be here.
+    core_of: Vec<u32>,
     /// Slots of a PE.
     per_pe: u32,
 }
@@ -59,7 +64,8 @@ impl Slots {
             place_of.push((node, pes.len() as u32));
             pes.push(pe as u32);
         }
-        Slots { nodes, place_of, per_pe }
+        let core_of = (0..machine.pes()).map(|pe| machine.core_of(pe) as u32).collect();
+        Slots { nodes, place_of, core_of, per_pe }
     }
 
     /// How many nodes there are.
@@ -78,6 +84,30 @@ impl Slots {
     /// How many slots a node has.
     pub(super) fn slots(&self, node: usize) -> u64 {
         self.nodes[node].pes.len() as u64 * u64::from(self.per_pe)
+    }
+
+    /// The number of a slot among those of the whole node, of which not all need to be here.
+    pub(super) fn number_of(&self, node: usize, slot: u64) -> u64 {
+        let per_pe = u64::from(self.per_pe);
+        let pe = self.nodes[node].pes[(slot / per_pe) as usize];
+        u64::from(self.core_of[pe as usize]) * per_pe + slot % per_pe
+    }
+
+    /// The slot of every node and [number](Slots::number_of).
+    pub(super) fn numbered(&self) -> FxHashMap<(usize, u64), u64> {
+        let of_node =
+            |node| (0..self.slots(node)).map(move |slot| ((node, self.number_of(node, slot)), slot));
+        (0..self.nodes.len()).flat_map(of_node).collect()
+    }
+
+    /// That a node has no slot of that number.
+    pub(super) fn no_slot(&self, node: usize, number: u64) -> String {
+        const SHOWN: u64 = 16;
+        let slots = self.slots(node);
+        let shown = (0..slots.min(SHOWN)).map(|slot| self.number_of(node, slot).to_string());
+        let more = if slots > SHOWN { ", .." } else { "" };
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        format!("{} has slots {shown}{more} here, and no slot {number}", self.name(node))
     }
 
     /// The name of a node's host, or why there is none and what to do about it.

@@ -1,9 +1,9 @@
 //! Slurm's hostfile (`SLURM_HOSTFILE=FILE srun --distribution=arbitrary`): the host of every rank, one per line.
 //!
-//! Hosts may also stand between commas, and as hostlists (`n[1-3]`). Empty lines and lines that begin with `#` do
-//! not count.
+//! Hosts may also stand between commas, as hostlists (`n[1-3]`), and with a number of ranks (`n1*3`). Empty
+//! lines and lines that begin with `#` do not count.
 
-use super::{Fault, Format, Job, Place, Said, Slots};
+use super::{Fault, Format, Job, MAX_RANKS, Place, Said, Slots};
 use crate::hostlist;
 
 /// `slurm` for the table of formats.
@@ -29,10 +29,17 @@ fn read(text: &str, slots: &Slots) -> Result<Said, Fault> {
             continue;
         }
         for host in hostlist::expand(text).map_err(|reason| (line, reason))? {
-            let node = hosts.get(host.as_str()).ok_or_else(|| {
+            let (host, ranks) = host.split_once('*').unwrap_or((&host, "1"));
+            let node = hosts.get(host).ok_or_else(|| {
                 (line, format!("the machine has no host {host}; is it another machine's file?"))
             })?;
-            said.push((Place::Node(*node), line));
+            let ranks: usize = ranks.parse().ok().filter(|&ranks| ranks > 0).ok_or_else(|| {
+                (line, format!("expected a number of ranks from 1 on after the `*`, found `{ranks}`"))
+            })?;
+            if ranks as u64 > MAX_RANKS - said.len() as u64 {
+                return Err((line, format!("there are more than {MAX_RANKS} ranks")));
+            }
+            said.extend(std::iter::repeat_n((Place::Node(*node), line), ranks));
         }
     }
     Ok(said)

@@ -66,6 +66,8 @@ fn other_spellings_are_read() {
     check("mpich", "flat:2*flat:2", "# ranks\n3, 0-2\n", &[1, 2, 3, 0]);
     check("mpich", "flat:2*flat:2", "# ranks per node: 1\n1\n0\n", &[2, 0]);
     check("openmpi", "flat:2*flat:2", "# mine\n\nrank 1 = +n0  slot=1\nrank 0=+n1 slots=0\n", &[2, 1]);
+    check("openmpi", "flat:2*flat:2", "rank 0=+n1 slot=1 # mine\nrank 1=+n0 slot=1\n", &[3, 1]);
+    check("slurm", CLUSTER, "n2-ib*2\nn1-ib,gpu01*1\n", &[2, 3, 0, 4]);
     check("slurm", CLUSTER, "# mine\nn[1-2]-ib,gpu01\n\nn1-ib\n", &[0, 2, 4, 1]);
     check("fugaku", "mesh:2x2", "( 1, 1 ) core=12\n(0,1)\n", &[3, 2]);
     check("flux", "flat:2*flat:2", "{\"version\":1, \"map\":[[0,2,1,2]]}", &[0, 2, 1, 3]);
@@ -103,6 +105,25 @@ fn several_ranks_of_a_pe_have_slots_of_their_own() {
             .contains("rank 0 is on PE 2, which the machine does not have")
     );
     assert!(Job::new(&[], &slots).expect_err("no rank").contains("there is no rank to place"));
+}
+
+#[test]
+fn slots_of_rankfiles_are_counted_through_the_whole_node() {
+    let check = |spec: &str, placement: &[u32], expected: &str| {
+        let (format, slots) = (named("openmpi"), slots(spec, 1));
+        let written = text(format, &Job::new(placement, &slots).expect("a slot for each")).expect(spec);
+        let places: Vec<&str> =
+            written.lines().filter_map(|line| line.split_once('=')).map(|it| it.1).collect();
+        assert_eq!(places.join(", "), expected, "{spec}");
+        assert_eq!(parse(&written, format, &slots).as_deref(), Ok(placement), "{spec}");
+    };
+    // Of two nodes with four cores each the job has cores 1 and 3 of the first and 1 and 2 of the second.
+    let part = "(flat:2*tree:2:2)[1,3,5,6]";
+    check(part, &[1, 3, 0, 2], "+n0 slot=3, +n1 slot=2, +n0 slot=1, +n1 slot=1");
+    check("flat:2*hwloc:core:2 pu:2[0,2]", &[3, 0, 2], "+n1 slot=2, +n0 slot=0, +n1 slot=0");
+    check("(flat:2*hwloc:core:2 pu:2[1,3])[3,0]", &[0, 1], "+n0 slot=3, +n1 slot=1");
+    let error = parse("rank 0=+n0 slot=0\n", named("openmpi"), &slots(part, 1)).expect_err("not ours");
+    assert_eq!(error, (1, "rank 0: node 0 has slots 1, 3 here, and no slot 0".into()));
 }
 
 #[test]
@@ -149,7 +170,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         "expected `rank N=HOST slot=N`, found `rank 0 +n1 slot=1`",
     );
     check("openmpi", two, "rank 0=+n2 slot=0\n", 1, "there is no node +n2; nodes are +n0 to +n1");
-    check("openmpi", two, "rank 0=+n0 slot=2\n", 1, "rank 0: node 0 has slots 0 to 1, and no slot 2");
+    check("openmpi", two, "rank 0=+n0 slot=2\n", 1, "rank 0: node 0 has slots 0, 1 here, and no slot 2");
     check("openmpi", two, "rank 0=+n0 slot=0\nrank 1=+n0 slot=0\n", 2, "slot 0 of node 0 has rank 0 already");
     check("openmpi", two, "rank 0=+n0 slot=0:1\n", 1, "slot=0:1 is not one core");
     check(
@@ -169,6 +190,8 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
     check("openmpi", two, "rank 1=+n0 slot=0\n", 1, "there are 1 ranks, so they are 0 to 0, and not 1");
     check("slurm", CLUSTER, "n1-ib\nn3-ib\n", 2, "the machine has no host n3-ib");
     check("slurm", CLUSTER, "n1-ib\nn1-ib\n\nn1-ib\n", 4, "rank 2: host n1-ib has its 2 ranks already");
+    check("slurm", CLUSTER, "n1-ib*0\n", 1, "expected a number of ranks from 1 on after the `*`, found `0`");
+    check("slurm", CLUSTER, "n1-ib\nn2-ib*99999999\n", 2, "there are more than 67108864 ranks");
     check("slurm", CLUSTER, "n[1\n", 1, "there is a `[` that is not closed");
     check("fugaku", "mesh:2x2", "(0,1)\n0,1\n", 2, "expected coordinates such as (1,2,3), found `0,1`");
     check("fugaku", "mesh:2x2", "(0,2)\n", 1, "the machine has no node (0,2)");
@@ -196,7 +219,8 @@ fn files_are_written_whole_and_read() {
     let path = folder.path().join("MPICH_RANK_ORDER");
     let slots = slots(CLUSTER, 1);
     let job = Job::new(&PLACEMENT, &slots).expect("a slot for each");
-    write(&path, named("mpich"), &job).expect("a place");
+    let order = text(named("mpich"), &job).expect("full nodes");
+    write(&path, &order).expect("a place");
     assert_eq!(read(&path, named("mpich"), &slots).expect("what was written"), PLACEMENT);
     std::fs::write(&path, "0\n0\n").expect("a file");
     let error = read(&path, named("mpich"), &slots).expect_err("twice");
@@ -210,7 +234,7 @@ fn files_are_written_whole_and_read() {
         error.is_of_the_request() && error.to_string().contains("cannot read the launcher's file"),
         "{error}"
     );
-    let error = write(&folder.path().join("no/such/place"), named("json"), &job).expect_err("no place");
+    let error = write(&folder.path().join("no/such/place"), &order).expect_err("no place");
     assert!(
         error.is_of_the_request() && error.to_string().contains("cannot write the launcher's file"),
         "{error}"
@@ -239,7 +263,8 @@ proptest! {
                 Ok(text) => {
                     let again = parse(&text, format, &slots);
                     prop_assert!(again.is_ok(), "{}: {:?}\n{}", format.name, again, text);
-                    prop_assert!(is_same(format, &slots, &places, &again.unwrap_or_default()), "{}\n{}", format.name, text);
+                    let is_same = is_same(format, &slots, &places, &again.unwrap_or_default());
+                    prop_assert!(is_same, "{}\n{}", format.name, text);
                 }
                 // No names, and nodes that are not filled one after the other.
                 Err(_) => prop_assert!(["slurm", "mpich"].contains(&format.name), "{}", format.name),

@@ -15,9 +15,10 @@
 //! - fewer processes than PEs are made as many by processes that talk to nobody;
 //! - where nodes have different numbers of PEs there are no groups: processes are cut along the trees, as many
 //!   as there are PEs below, and so they are where there are more objects than PEs, by their loads then;
-//! - `guard`: where the order of the processes as it is, block after block, has no more hop-bytes and is as
-//!   balanced, it stands. (The paper's measurements begin with it, and stencils in their natural order are hard
-//!   to beat.) The note `block order kept` says when.
+//! - `guard`: where the order of the processes as it is has no more hop-bytes and is as balanced, it stands. (The
+//!   paper's measurements begin with it, and stencils in their natural order are hard to beat.) Of fewer processes
+//!   than PEs there are two such orders: one PE after the other, as launchers fill them, and spread over all. The
+//!   note `block order kept` says when one of them took the place of another answer.
 //!
 //! Objects and PEs that stay take their part in no cut. Time is that of log(PEs) partitions, and O(nodes^2) where
 //! neighbors are joined.
@@ -71,7 +72,7 @@ pub const NAMED: Named = Named {
         Param {
             key: "partitioner",
             default: "metis",
-            help: "what cuts: `metis`, or `poise`: better, and slower",
+            help: "what cuts: `metis`, or `poise`, the exact-size bisection of PoiseLB",
         },
         Param {
             key: "imbalance",
@@ -142,11 +143,19 @@ impl std::str::FromStr for Inter {
     }
 }
 
+/// A permutation of ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permutation {
+    /// By process: its new rank, where ranks are placed in the order of PEs.
+    pub rank_of: Vec<u32>,
+    /// Whether the guard put the order as it is in the place of another one, which had no fewer hop-bytes.
+    pub order_kept: bool,
+}
+
 /// Where the processes of a program best go: from what each sends to whom, to the PE of each. `neighbors[i]` are
 /// the receivers of process `i`, each with the bytes it is sent, as the neighbor lists of a distributed graph
 /// communicator have them (`HTM_Topomap` of the paper); an edge may stand at one of its ends or at both, and
-/// counts each time. There are as many processes as PEs, and the answer is a permutation: the new rank of every
-/// process, where ranks are placed in the order of PEs.
+/// counts each time. There are as many processes as PEs.
 ///
 /// # Errors
 /// When there are not as many processes as PEs, a receiver does not exist, or the machine cannot be served.
@@ -155,7 +164,7 @@ pub fn topomap(
     topology: &dyn Topology,
     mapper: HierTopoMap,
     seed: u64,
-) -> Result<Vec<u32>, StrategyError> {
+) -> Result<Permutation, StrategyError> {
     let (processes, pes) = (neighbors.len(), topology.pes());
     if processes != pes {
         return Err(StrategyError(format!(
@@ -175,13 +184,10 @@ pub fn topomap(
     let graph = Graph::new(processes, edges.filter(|&(from, to, _)| from != to));
     let available: Vec<u32> = (0..pes as u32).collect();
     let to_nodes = |graph: &Graph, nodes: &Nodes<'_>| mapper.map_groups(graph, nodes, seed);
-    let mut place_of = mapper.place(&graph, topology, &available, seed, to_nodes)?;
-    if mapper.guard
-        && hop_bytes(&graph, &[], &available, topology) <= hop_bytes(&graph, &[], &place_of, topology)
-    {
-        place_of = available;
-    }
-    Ok(place_of)
+    let place_of = mapper.place(&graph, topology, &available, seed, to_nodes)?;
+    let cost = |place_of: &[u32]| hop_bytes(&graph, &[], place_of, topology);
+    let (rank_of, order_kept) = mapper.guarded(place_of, orders(processes, &available), cost);
+    Ok(Permutation { rank_of, order_kept })
 }
 
 impl Strategy for HierTopoMap {
@@ -205,33 +211,47 @@ impl Strategy for HierTopoMap {
             if movable.len() <= available.len() { pe_of } else { self.relieved(database, &available, pe_of) }
         };
         let hosts = hosts(database, &available, movable.len(), By::Greedy);
-        let mut pe_of = with(&if movable.len() <= available.len() {
+        let pe_of = with(&if movable.len() <= available.len() {
             self.place(&graph, topology, &hosts, seed, |graph, nodes| self.map_groups(graph, nodes, seed))?
         } else {
             self.spread(&graph, &weights, topology, &available, seed)?
         });
-        let mut kept = 0.0;
-        if self.guard {
-            let in_order = with(&blocks(&movable, &hosts));
-            let heaviest = |pe_of: &[u32]| database.pe_loads(pe_of).into_iter().fold(0.0, f64::max);
-            let average = LoadBound::of(database).average_seconds;
-            let allowed = heaviest(&pe_of).max((1.0 + self.imbalance) * average);
-            let pes: Vec<u32> = (0..topology.pes() as u32).collect();
-            let cost = |pe_of: &[u32]| hop_bytes(&all, &pes, pe_of, topology);
-            if heaviest(&in_order) <= allowed && cost(&in_order) <= cost(&pe_of) {
-                (pe_of, kept) = (in_order, 1.0);
-            }
-        }
-        Ok(Assignment { pe_of, notes: vec![("block order kept".into(), kept)] })
+        let heaviest = |pe_of: &[u32]| database.pe_loads(pe_of).into_iter().fold(0.0, f64::max);
+        let allowed = heaviest(&pe_of).max((1.0 + self.imbalance) * LoadBound::of(database).average_seconds);
+        let orders = orders(movable.len(), &hosts).map(|places| with(&places));
+        let pes: Vec<u32> = (0..topology.pes() as u32).collect();
+        let (pe_of, kept) = self.guarded(pe_of, orders.filter(|pe_of| heaviest(pe_of) <= allowed), |pe_of| {
+            hop_bytes(&all, &pes, pe_of, topology)
+        });
+        Ok(Assignment { pe_of, notes: vec![("block order kept".into(), f64::from(u8::from(kept)))] })
     }
 }
 
-/// The PEs of objects in their order, as many on each.
-fn blocks(movable: &[u32], available: &[u32]) -> Vec<u32> {
-    (0..movable.len()).map(|at| available[at * available.len() / movable.len()]).collect()
+/// The PEs of so many objects in their order, as they are without a mapper: where there are PEs enough, those of the
+/// first PEs, as a launcher fills them; and as many on each as can be, over all PEs.
+fn orders(objects: usize, available: &[u32]) -> impl Iterator<Item = Vec<u32>> {
+    let first = available.get(..objects).map(<[u32]>::to_vec);
+    let blocks = || (0..objects).map(|at| available[at * available.len() / objects]).collect();
+    // With a PE for each they are the same.
+    first.into_iter().chain((objects != available.len()).then(blocks))
 }
 
 impl HierTopoMap {
+    /// The first of the cheapest of `orders` if there is a guard and that is no dearer than `answer`, else the
+    /// answer; and whether that was replaced.
+    fn guarded(
+        &self,
+        answer: Vec<u32>,
+        orders: impl Iterator<Item = Vec<u32>>,
+        cost: impl Fn(&[u32]) -> u128,
+    ) -> (Vec<u32>, bool) {
+        let best = orders.filter(|_| self.guard).map(|order| (cost(&order), order)).min_by_key(|it| it.0);
+        match best {
+            Some((least, order)) if order != answer && least <= cost(&answer) => (order, true),
+            _ => (answer, false),
+        }
+    }
+
     /// The PE of every process, at most one on each of the PEs `available`; `to_nodes` says on which node each of
     /// as many groups is, or, where nodes have different numbers of PEs, each process.
     pub(super) fn place(

@@ -25,7 +25,7 @@ use crate::strategy::StrategyError;
 pub enum Partitioner {
     /// METIS, corrected.
     Metis,
-    /// The multilevel bisection of `PoiseLB`, whose sides are as large as they must be: better, and slower.
+    /// The multilevel bisection of `PoiseLB`, whose sides are as large as they must be; slower.
     Poise,
 }
 

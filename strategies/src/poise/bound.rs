@@ -4,6 +4,9 @@
 //! travels at least the shortest distance there is; that partners may be divided at will makes it a fractional
 //! knapsack (G. B. Dantzig, "Discrete-variable extremum problems", 1957), whose best filling takes the most bytes per
 //! load first. Every edge is seen from both of its ends.
+//!
+//! Where PEs have room for all partners of any object that says nothing. But who hangs together and does not fit a PE is on
+//! several, and these hang together, too: at least one edge less than there are PEs is cut, the lightest at best.
 
 use super::distance::{MAX_TABLE_BLOCKS, Metric};
 use super::problem::Problem;
@@ -29,7 +32,37 @@ pub(crate) fn cost_bound(problem: &Problem, most: i64) -> i64 {
             room -= load;
         }
     }
-    (twice as u64).div_ceil(2) as i64 * nearest(problem)
+    let partners_apart = (twice as u64).div_ceil(2) as i64;
+    partners_apart.max(parts_apart(problem, most)) * nearest(problem)
+}
+
+/// The weight that is cut at least because what hangs together is on so many PEs.
+fn parts_apart(problem: &Problem, most: i64) -> i64 {
+    let graph = &problem.graph;
+    let mut is_seen = vec![false; problem.movable];
+    let mut reached = Vec::new();
+    let mut cuts = 0;
+    for start in 0..problem.movable {
+        let mut load = 0;
+        reached.push(start);
+        while let Some(v) = reached.pop() {
+            if std::mem::replace(&mut is_seen[v], true) {
+                continue;
+            }
+            load += graph.loads[v];
+            let others = graph.row(v).iter().map(|half| half.to as usize);
+            reached.extend(others.filter(|&other| other < problem.movable && !is_seen[other]));
+        }
+        cuts += ((load - 1).max(0) / most.max(1)) as usize;
+    }
+    let rows = (0..problem.movable).flat_map(|v| graph.row(v).iter().map(move |half| (v, half)));
+    let mut weights: Vec<i64> =
+        rows.filter(|(v, half)| (half.to as usize) < *v).map(|(_, half)| i64::from(half.weight)).collect();
+    let cuts = cuts.min(weights.len());
+    if cuts > 0 {
+        weights.select_nth_unstable(cuts - 1);
+    }
+    weights[..cuts].iter().sum()
 }
 
 /// The shortest distance of two blocks of the last layer, or less.

@@ -3,7 +3,8 @@
 //! In the brackets stand node numbers and ranges in PE order (`[3,0-1]`: PE 0 is node 3), `@FILE` for a
 //! file with one node number per line in PE order (which also says which core has which number), or
 //! `random:48,seed=1` for 48 nodes, all choices equally likely, in ascending order. Empty lines of the
-//! file and those that begin with `#` do not count.
+//! file and those that begin with `#` do not count. Where the machine names hosts, their names may stand
+//! for all of their PEs, also as hostlists: `(slurm:topology.conf*tree:2:8)[n[01-04],n07]`.
 //!
 //! Distances, links and routes are those of the whole machine, and messages also cross links of nodes
 //! that are not ours.
@@ -11,15 +12,19 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::spec::{as_part, from_file, keyed};
 use super::{Fault, Hierarchy, Link, Shape, Topology, rename};
+use crate::hostlist;
 use crate::random::{below, generator};
 
 /// What help says of allocations.
 pub const HELP: (&str, &str) = (
     "torus:8x8x8[0-63,128], torus:8x8x8[@FILE], torus:8x8x8[random:48,seed=1]",
     "Some PEs of any machine, in the order given (in a file one per line) or drawn at random; routes go \
-     over the whole machine. Quote it for the shell; (A*B)[..] for PEs of a product.",
+     over the whole machine. Quote it for the shell; (A*B)[..] for PEs of a product. Hosts by name where it has some: \
+     [n[01-04],n07].",
 );
 
 /// The stream of random numbers that choose nodes.
@@ -86,7 +91,10 @@ impl Allocation {
             let nodes = draw(machine.pes(), count, seed);
             return Ok(Allocation::of(machine, nodes, format!("random:{count},seed={seed}"))?);
         }
-        let nodes = list(text, &*machine)?;
+        let nodes = match Hosts::of(&*machine) {
+            Some(hosts) if text.contains(char::is_alphabetic) => hosts.list(text)?,
+            _ => list(text, &*machine)?,
+        };
         Ok(Allocation::new(machine, nodes)?)
     }
 }
@@ -117,18 +125,45 @@ fn list(text: &str, machine: &dyn Topology) -> Result<Vec<u32>, String> {
     Ok(nodes)
 }
 
-/// The nodes of a file, one per line.
+/// The nodes of a file, or the hosts, one or several per line.
 fn read(text: &str, machine: &dyn Topology) -> Result<Vec<u32>, String> {
-    let lines = text.lines().map(str::trim).zip(1..);
-    let node = |(line, number): (&str, usize)| {
-        let node =
-            line.parse::<u64>().map_err(|_| format!("line {number}: expected a node, found `{line}`"))?;
-        if node >= machine.pes() as u64 {
-            return Err(format!("line {number}: {}", no_node(node, machine)));
+    let (hosts, mut nodes) = (Hosts::of(machine), Vec::new());
+    for (line, number) in text.lines().map(str::trim).zip(1..) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
         }
-        Ok(node as u32)
-    };
-    lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#')).map(node).collect()
+        let wrong = |reason: String| format!("line {number}: {reason}");
+        match (line.parse::<u64>(), &hosts) {
+            (Ok(node), _) if node >= machine.pes() as u64 => return Err(wrong(no_node(node, machine))),
+            (Ok(node), _) => nodes.push(node as u32),
+            (Err(_), Some(hosts)) => nodes.extend(hosts.list(line).map_err(wrong)?),
+            (Err(_), None) => return Err(wrong(format!("expected a node, found `{line}`"))),
+        }
+    }
+    Ok(nodes)
+}
+
+/// The PEs of every host of a machine that names hosts.
+struct Hosts<'a>(FxHashMap<&'a str, Vec<u32>>);
+
+impl<'a> Hosts<'a> {
+    fn of(machine: &'a dyn Topology) -> Option<Self> {
+        let mut pes: FxHashMap<&str, Vec<u32>> = FxHashMap::default();
+        for pe in 0..machine.pes() {
+            pes.entry(machine.host(pe)?).or_default().push(pe as u32);
+        }
+        Some(Hosts(pes))
+    }
+
+    /// The PEs of the hosts that a hostlist names, in its order.
+    fn list(&self, text: &str) -> Result<Vec<u32>, String> {
+        let mut nodes = Vec::new();
+        for host in hostlist::expand(text)? {
+            let pes = self.0.get(host.as_str());
+            nodes.extend(pes.ok_or_else(|| format!("the machine has no host {host}"))?);
+        }
+        Ok(nodes)
+    }
 }
 
 fn no_node(node: u64, machine: &dyn Topology) -> String {
@@ -231,6 +266,14 @@ impl Topology for Allocation {
     fn node_of(&self, pe: usize) -> usize {
         self.machine.node_of(self.nodes[pe] as usize)
     }
+
+    fn core_of(&self, pe: usize) -> usize {
+        self.machine.core_of(self.nodes[pe] as usize)
+    }
+
+    fn number_of(&self, pe: usize) -> usize {
+        self.machine.number_of(self.nodes[pe] as usize)
+    }
 }
 
 #[cfg(test)]
@@ -255,6 +298,32 @@ mod tests {
         assert_eq!(tree("tree:2:4[5,0,1,2]").leaves(), [1, 2, 3, 0]);
         assert_eq!(tree("tree:2:4[0-1,4-5]").arities(), Some(vec![2, 2]));
         assert_eq!(tree("tree:2:4[0-4]").arities(), None);
+    }
+
+    #[test]
+    fn pes_of_hosts_are_named_by_their_hosts() {
+        const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/topology.conf");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("hosts");
+        let cores = format!("(slurm:{FILE}*flat:2)");
+        let hosts = |chosen: &str| {
+            let mine = parse(&format!("{cores}[{chosen}]")).map_err(|error| error.to_string())?;
+            let name = |pe| format!("{}/{}", mine.host(pe).expect("a name"), mine.core_of(pe));
+            Ok::<_, String>((0..mine.pes()).map(name).collect::<Vec<_>>().join(" "))
+        };
+        let found = hosts("gpu02,n[1-2]-ib").expect("hosts");
+        assert_eq!(found, "gpu02/0 gpu02/1 n1-ib/0 n1-ib/1 n2-ib/0 n2-ib/1");
+        std::fs::write(&file, "# ours\ngpu02\n\nn[1-2]-ib\n").expect("a file");
+        assert_eq!(hosts(&format!("@{}", file.display())).expect("hosts"), found);
+        std::fs::write(&file, "0\ngpu02\nn4-ib\n").expect("a file");
+        for (chosen, expected) in [
+            ("n4-ib", "the machine has no host n4-ib"),
+            ("n1-ib,n1-ib", "is named twice"),
+            (&format!("@{}", file.display()), "hosts: line 3: the machine has no host n4-ib"),
+        ] {
+            let error = hosts(chosen).expect_err(expected);
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -158,6 +158,10 @@ mod library {
         fn node_of(&self, _pe: usize) -> usize {
             0
         }
+
+        fn core_of(&self, pe: usize) -> usize {
+            pe
+        }
     }
 }
 

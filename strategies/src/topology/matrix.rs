@@ -75,8 +75,10 @@ impl DistanceMatrix {
             line_of.push(number);
         }
         if line_of.len() < pes || pes == 0 {
-            let found = line_of.len();
-            return Err(format!("there are {found} lines of {pes} distances; give a line for each PE"));
+            let (found, last) = (line_of.len(), line_of.last().map_or(1, |&line| line));
+            return Err(format!(
+                "line {last}: there are {found} lines of {pes} distances; give a line for each PE"
+            ));
         }
         let matrix = DistanceMatrix { spec: format!("matrix:{source}"), pes, distances };
         matrix.check(&line_of)?;
@@ -178,8 +180,8 @@ mod tests {
         assert_eq!((row(&*distances, 0), distances.links()), (vec![0, 4, 7], 6));
         check(&*machine("0").expect("one PE"));
         for (text, expected) in [
-            ("", "there are 0 lines of 0 distances; give a line for each PE"),
-            ("0 1\n", "there are 1 lines of 2 distances"),
+            ("", "line 1: there are 0 lines of 0 distances; give a line for each PE"),
+            ("0 1\n\n", "line 1: there are 1 lines of 2 distances"),
             ("0 1\n1 0 2\n", "line 2: there are 3 distances, and the first line has 2"),
             ("0 1\n1 0\n1 0\n", "line 3: the lines have 2 distances, and this is one line more"),
             (

@@ -141,7 +141,8 @@ pub trait Topology: Send + Sync {
     /// Appends the links that a message from `a` to `b` whose last link was `crossed` (none: it is still at
     /// `a`) may take next on a way that is as short as the route; none if it has arrived.
     ///
-    /// Whatever it takes, it arrives, on a way as long as [`Self::route`]; who always takes the first takes that. Machines that know only one way follow the route.
+    /// Whatever it takes, it arrives, on a way as long as [`Self::route`]; who always takes the first takes
+    /// that. Machines that know only one way follow the route.
     fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
         let first = links.len();
         self.route(a, b, links);
@@ -176,6 +177,16 @@ pub trait Topology: Send + Sync {
     /// The node that the PE is a part of, as a launcher of processes counts nodes: that of the network in a
     /// product; on other machines every PE is a node of its own. An allocation keeps the numbers of its machine.
     fn node_of(&self, pe: usize) -> usize {
+        pe
+    }
+
+    /// Which PE of its node it is, from 0: also where an allocation has not all of the node, a place in the whole.
+    fn core_of(&self, _pe: usize) -> usize {
+        0
+    }
+
+    /// Which PE it is of the whole machine that an allocation is a part of; elsewhere the PE itself.
+    fn number_of(&self, pe: usize) -> usize {
         pe
     }
 }

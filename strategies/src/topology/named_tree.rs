@@ -282,6 +282,12 @@ impl Topology for NamedTree {
     fn node_of(&self, pe: usize) -> usize {
         self.host_of.get(pe).map_or(pe, |&host| host as usize)
     }
+
+    /// PEs of a host are beside each other.
+    fn core_of(&self, pe: usize) -> usize {
+        let before = self.host_of.get(..pe).unwrap_or_default();
+        before.iter().rev().take_while(|&&host| host == self.host_of[pe]).count()
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ use serde::Deserialize;
 
 use super::spec::from_file;
 use super::{Kind, Link, MAX_TABLE_PES, Topology};
+use crate::files::Within::{self, Item, Key};
+use crate::files::line_in_json;
 
 mod litvinov;
 
@@ -77,18 +79,22 @@ struct Route {
     links: Vec<u32>,
 }
 
+/// Where something is wrong, and what.
+type Wrong = (Vec<Within>, String);
+
 impl Platform {
     /// The machine of a file `source` with this text.
     ///
     /// # Errors
-    /// When the text is no JSON of that form, a number is out of range, two links join the same vertices,
-    /// or a route is missing, given twice, or does not lead from its one end to its other.
+    /// With the line at fault, when the text is no JSON of that form, a number is out of range, two links join the
+    /// same vertices, or a route is missing, given twice, or does not lead from its one end to its other.
     pub fn read(source: &str, text: &str) -> Result<Self, String> {
         let Written { hosts, vertices, links, routes } = serde_json::from_str(text).map_err(|error| {
             format!("expected a JSON object with hosts, vertices, links and routes, and found: {error}")
         })?;
-        check_parts(hosts, vertices, &links)?;
-        let routes = sort(hosts, &links, &routes)?;
+        let told = |(way, reason): Wrong| format!("line {}: {reason}", line_in_json(text, &way));
+        check_parts(hosts, vertices, &links).map_err(told)?;
+        let routes = sort(hosts, &links, &routes).map_err(told)?;
         let mut platform =
             Platform { source: source.to_string(), hosts, wires: links, starts: vec![0], crossed: vec![] };
         for route in routes {
@@ -110,34 +116,37 @@ impl Platform {
 }
 
 /// Whether these are vertices and links; if not, which is none.
-fn check_parts(hosts: usize, vertices: usize, links: &[Wire]) -> Result<(), String> {
+fn check_parts(hosts: usize, vertices: usize, links: &[Wire]) -> Result<(), Wrong> {
     if hosts == 0 || hosts > MAX_TABLE_PES {
-        return Err(format!("a platform has 1 to {MAX_TABLE_PES} hosts, this one has {hosts}"));
+        let sentence = format!("a platform has 1 to {MAX_TABLE_PES} hosts, this one has {hosts}");
+        return Err((vec![Key("hosts")], sentence));
     }
     if vertices < hosts || vertices > MAX_PARTS || links.len() > MAX_PARTS {
-        return Err(format!(
+        let sentence = format!(
             "hosts are vertices too, and there are at most {MAX_PARTS} vertices and as many links; found {hosts} \
              hosts, {vertices} vertices and {} links",
             links.len()
-        ));
+        );
+        return Err((vec![Key("vertices")], sentence));
     }
     let mut seen = FxHashMap::default();
     for (id, &Wire { src, dst, bw, lat }) in links.iter().enumerate() {
         let last = vertices - 1;
+        let wrong = |reason: String| Err((vec![Key("links"), Item(id)], reason));
         if let Some(vertex) = [src, dst].into_iter().find(|&vertex| vertex > last) {
-            return Err(format!("link {id} ends at vertex {vertex}, and the last vertex is {last}"));
+            return wrong(format!("link {id} ends at vertex {vertex}, and the last vertex is {last}"));
         }
         if src == dst {
-            return Err(format!("link {id} leads from vertex {src} to itself"));
+            return wrong(format!("link {id} leads from vertex {src} to itself"));
         }
         if !(bw.is_finite() && bw > 0.0 && lat.is_finite() && lat >= 0.0) {
-            return Err(format!(
+            return wrong(format!(
                 "link {id} has a bandwidth of {bw} and a latency of {lat}; expected bytes per second above 0 and \
                  seconds of at least 0"
             ));
         }
         if let Some(other) = seen.insert((src, dst), id) {
-            return Err(format!(
+            return wrong(format!(
                 "links {other} and {id} both lead from vertex {src} to vertex {dst}; make them one, or lead one \
                  over a vertex of its own"
             ));
@@ -147,27 +156,28 @@ fn check_parts(hosts: usize, vertices: usize, links: &[Wire]) -> Result<(), Stri
 }
 
 /// The links of the routes, by sender, then by receiver; those of a host to itself are empty.
-fn sort<'a>(hosts: usize, links: &[Wire], routes: &'a [Route]) -> Result<Vec<&'a [u32]>, String> {
+fn sort<'a>(hosts: usize, links: &[Wire], routes: &'a [Route]) -> Result<Vec<&'a [u32]>, Wrong> {
     // Before anything is allocated for all pairs.
     if routes.len() < hosts * (hosts - 1) {
         let found = routes.len();
-        return Err(format!(
-            "there are {found} routes for {hosts} hosts; give one for each two hosts and way"
-        ));
+        let sentence =
+            format!("there are {found} routes for {hosts} hosts; give one for each two hosts and way");
+        return Err((vec![Key("routes")], sentence));
     }
     let mut sorted: Vec<&[u32]> = vec![&[]; hosts * hosts];
-    for route in routes {
+    for (id, route) in routes.iter().enumerate() {
         let Route { src, dst, links: crossed } = route;
+        let wrong = |reason: String| (vec![Key("routes"), Item(id)], reason);
         if src.max(dst) >= &hosts || src == dst {
-            return Err(format!(
+            return Err(wrong(format!(
                 "there is a route from {src} to {dst}; expected two different hosts of 0 to {}",
                 hosts - 1
-            ));
+            )));
         }
-        check_route(route, links)?;
+        check_route(route, links).map_err(wrong)?;
         let place = &mut sorted[src * hosts + dst];
         if !place.is_empty() {
-            return Err(format!("the route from {src} to {dst} is given twice"));
+            return Err(wrong(format!("the route from {src} to {dst} is given twice")));
         }
         *place = crossed;
     }
@@ -283,42 +293,47 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_platform_is_said() {
         let text = std::fs::read_to_string(SMALL).expect("a file");
-        for (part, instead, expected) in [
-            ("{", "", "expected a JSON object with hosts, vertices, links and routes, and found: "),
-            ("\"hosts\"", "\"nodes\"", "missing field `hosts` at line"),
-            ("\"hosts\": 3", "\"hosts\": 0", "a platform has 1 to 16384 hosts, this one has 0"),
-            ("\"vertices\": 5", "\"vertices\": 2", "found 3 hosts, 2 vertices and 8 links"),
-            ("\"vertices\": 5", "\"vertices\": 4", "link 4 ends at vertex 4, and the last vertex is 3"),
-            ("\"dst\": 3", "\"dst\": 0", "link 0 leads from vertex 0 to itself"),
-            ("\"bw\": 1e8", "\"bw\": 0", "link 0 has a bandwidth of 0 and a latency of 0.0001"),
-            ("\"lat\": 1e-4", "\"lat\": -1", "link 0 has a bandwidth of 100000000 and a latency of -1"),
+        for (part, instead, line, expected) in [
+            ("{", "", 0, "expected a JSON object with hosts, vertices, links and routes, and found: "),
+            ("\"hosts\"", "\"nodes\"", 0, "missing field `hosts` at line"),
+            ("\"hosts\": 3", "\"hosts\": 0", 1, "a platform has 1 to 16384 hosts, this one has 0"),
+            ("\"vertices\": 5", "\"vertices\": 2", 1, "found 3 hosts, 2 vertices and 8 links"),
+            ("\"vertices\": 5", "\"vertices\": 4", 7, "link 4 ends at vertex 4, and the last vertex is 3"),
+            ("\"dst\": 3", "\"dst\": 0", 3, "link 0 leads from vertex 0 to itself"),
+            ("\"bw\": 1e8", "\"bw\": 0", 3, "link 0 has a bandwidth of 0 and a latency of 0.0001"),
+            ("\"lat\": 1e-4", "\"lat\": -1", 3, "link 0 has a bandwidth of 100000000 and a latency of -1"),
             (
                 "\"src\": 3, \"dst\": 0",
                 "\"src\": 0, \"dst\": 3",
+                4,
                 "links 0 and 1 both lead from vertex 0 to vertex 3",
             ),
             (
                 "\"dst\": 2, \"links\"",
                 "\"dst\": 3, \"links\"",
+                13,
                 "there is a route from 0 to 3; expected two different hosts of 0 to 2",
             ),
-            ("[0, 3]", "[0, 9]", "the route from 0 to 1 crosses link 9, and there are 8 links"),
+            ("[0, 3]", "[0, 9]", 12, "the route from 0 to 1 crosses link 9, and there are 8 links"),
             (
                 "[0, 3]",
                 "[0, 2]",
+                12,
                 "the route from 0 to 1 is at vertex 3 where it crosses link 2, which leaves vertex 1",
             ),
-            ("[0, 3]", "[0]", "the route from 0 to 1 ends at vertex 3"),
-            ("[0, 3]", "[]", "the route from 0 to 1 ends at vertex 0"),
+            ("[0, 3]", "[0]", 12, "the route from 0 to 1 ends at vertex 3"),
+            ("[0, 3]", "[]", 12, "the route from 0 to 1 ends at vertex 0"),
             (
                 "{\"src\": 0, \"dst\": 1, \"links\": [0, 3]},",
                 "",
+                11,
                 "there are 5 routes for 3 hosts; give one for each two hosts and way",
             ),
-            ("[0, 3]", "[0, 1, 0, 3]", "the route from 0 to 1 comes to vertex 0 twice"),
+            ("[0, 3]", "[0, 1, 0, 3]", 12, "the route from 0 to 1 comes to vertex 0 twice"),
             (
                 "{\"src\": 0, \"dst\": 2, \"links\": [0, 6, 5]}",
                 "{\"src\": 0, \"dst\": 1, \"links\": [0, 3]}",
+                13,
                 "the route from 0 to 1 is given twice",
             ),
         ] {
@@ -326,6 +341,13 @@ mod tests {
             let error =
                 Platform::read("platform.json", &text.replacen(part, instead, 1)).expect_err(expected);
             assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+            // Of what is no JSON of that form, serde says where.
+            let found = if line == 0 {
+                error.contains(" at line ")
+            } else {
+                error.starts_with(&format!("line {line}: "))
+            };
+            assert!(found, "line {line}: {error}");
         }
         let error = parse("platform:").err().expect("no name").to_string();
         assert!(error.contains("expected the name of a JSON file"), "{error}");

@@ -188,6 +188,11 @@ impl Topology for Product {
     fn node_of(&self, pe: usize) -> usize {
         self.place(pe).0
     }
+
+    /// Where every node is an allocation, as in `torus:4*hwloc:node.xml[0,2,4,6]`, its number in the whole node.
+    fn core_of(&self, pe: usize) -> usize {
+        self.node.number_of(self.place(pe).1)
+    }
 }
 
 #[cfg(test)]

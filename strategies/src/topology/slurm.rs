@@ -1,10 +1,10 @@
 //! `slurm:topology.conf`, `slurm:topology.yaml`: the network of a cluster as Slurm's files describe it.
 //!
-//! The hosts are the PEs, from left to right below the switches (or blocks) of the file (those of a switch itself
-//! before those of the switches below it), and distances are links crossed. Switches that hang from no other, where there are several, hang from one more that is called
-//! `network`, and so do blocks. Of `BlockSizes` all but the first say how many nodes belong together on further
-//! levels: with sizes 4, 8 and 16, two neighboring blocks, and four. Speeds of links are not read, as Slurm does
-//! not use them either.
+//! The hosts are the PEs, from left to right below the switches (or blocks) of the file (those of a switch
+//! itself before those of the switches below it), and distances are links crossed. Switches that hang from no
+//! other, where there are several, hang from one more that is called `network`, and so do blocks. Of
+//! `BlockSizes` all but the first say how many nodes belong together on further levels: with sizes 4, 8 and
+//! 16, two neighboring blocks, and four. Speeds of links are not read, as Slurm does not use them either.
 //!
 //! Sources: the manual pages topology.conf(5) and topology.yaml(5) of Slurm. [`conf`] and [`yaml`] read them.
 

@@ -223,8 +223,11 @@ proptest! {
 
     #[test]
     fn no_spec_of_any_machine_panics(
-        spec in r"\(?(hypercube|fattree|dragonfly|graph|matrix|tree|flat|mesh)?:?(groups=|routers=|hosts=|links=|ring:|random:n=)?[0-9,:/e.-]{0,5}\)?(\[|\]|\*|\()?(flat:3|random:|@|hypercube)?[0-9,=-]{0,6}\]?",
+        kind in r"\(?(hypercube|fattree|dragonfly|graph|matrix|tree|flat|mesh)?",
+        sizes in r":?(groups=|routers=|hosts=|links=|ring:|random:n=)?[0-9,:/e.-]{0,5}\)?",
+        part in r"(\[|\]|\*|\()?(flat:3|random:|@|hypercube)?[0-9,=-]{0,6}\]?",
     ) {
+        let spec = format!("{kind}{sizes}{part}");
         let _ = parse(&spec);
     }
 }

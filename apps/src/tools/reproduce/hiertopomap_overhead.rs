@@ -338,7 +338,7 @@ fn criteria(table: &Overhead, trees: &[&Took], halves: &[&Took]) -> Vec<Criterio
     let mut criteria = vec![within(TREE, trees)];
     let grows = exponent(trees, 0);
     criteria.push(Criterion::new(
-        "the time of joining neighbors grows with the nodes to the power of 2, to 0.2",
+        "the time of joining neighbors grows with the nodes to a power of at most 2.2",
         format!("{grows:.2}"),
         grows <= 2.2,
     ));

@@ -8,7 +8,8 @@ use super::super::{Database, Dump, Edge, End, Object, ObjectIndex, PeRecord};
 use super::RankText;
 use super::write::Group;
 use super::written::{Communication, Document, Entity, Key, MAX_RANKS, OfDump, Phase, Spans, Task};
-use crate::files::Refused;
+use crate::files::Within::{self, Item, Key as Field};
+use crate::files::{Refused, line_in_json};
 
 /// The most phases of one dump.
 const MAX_PHASES: usize = 1 << 16;
@@ -16,6 +17,7 @@ const MAX_PHASES: usize = 1 << 16;
 /// One rank's file, and where each of its steps is in it.
 struct Rank {
     name: String,
+    text: Vec<u8>,
     document: Document,
     /// By step: its place in the phases.
     place: BTreeMap<u64, usize>,
@@ -29,6 +31,29 @@ impl Rank {
     fn phase(&self, step: u64) -> &Phase {
         &self.phases()[self.place[&step]]
     }
+
+    /// Where a step, or something in it, is said.
+    fn way(&self, step: u64, within: &[Within]) -> Vec<Within> {
+        if self.phase(step).id != step && within.is_empty() {
+            return LISTED.to_vec();
+        }
+        [&[Field("phases"), Item(self.place[&step])], within].concat()
+    }
+
+    /// The name of the file and the line where something is said.
+    fn line(&self, way: &[Within]) -> String {
+        line(&self.name, &self.text, way)
+    }
+}
+
+/// The way to the phases that are as the one before.
+const LISTED: [Within; 3] = [Field("metadata"), Field("phases"), Field("identical_to_previous")];
+
+/// The name of a file and the line where something is said.
+fn line(name: &str, text: &[u8], way: &[Within]) -> String {
+    // What was read is text.
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    format!("{name}: line {}", line_in_json(text, way))
 }
 
 /// The dump in the texts of all ranks, in the order of the ranks; of a single one it is not asked that it is of
@@ -44,8 +69,9 @@ pub fn decode(texts: Vec<RankText>) -> Result<Dump, Refused> {
         let document: Document = serde_json::from_slice(&text).map_err(|error| {
             broken(format!("line {}, column {}: {}", error.line(), error.column(), sentence(&error)))
         })?;
-        let place = places(&document).map_err(broken)?;
-        ranks.push(Rank { name, document, place });
+        let place = places(&document)
+            .map_err(|(way, reason)| Refused(format!("is broken: {}: {reason}", line(&name, &text, &way))))?;
+        ranks.push(Rank { name, text, document, place });
     }
     let Some(first) = ranks.first() else { return Err(Refused("has no rank".into())) };
     for rank in &ranks {
@@ -55,8 +81,9 @@ pub fn decode(texts: Vec<RankText>) -> Result<Dump, Refused> {
             others.next().map(|step| (step, first, rank)).or(own.next().map(|step| (step, rank, first)));
         if let Some((step, here, there)) = odd {
             return Err(Refused(format!(
-                "is broken: phase {step} is in {} and not in {}; give it in all, or in none and list it as skipped",
-                here.name, there.name
+                "is broken: {}: phase {step} is here and not in {}; give it in all, or in none and list it as skipped",
+                here.line(&here.way(*step, &[])),
+                there.name
             )));
         }
     }
@@ -85,19 +112,21 @@ fn sentence(error: &serde_json::Error) -> String {
 }
 
 /// Where each step of a file is.
-fn places(document: &Document) -> Result<BTreeMap<u64, usize>, String> {
+fn places(document: &Document) -> Result<BTreeMap<u64, usize>, (Vec<Within>, String)> {
     let mut place = BTreeMap::new();
     for (at, phase) in document.phases.iter().flatten().enumerate() {
         if place.insert(phase.id, at).is_some() {
-            return Err(format!("phase {} is there twice", phase.id));
+            let way = vec![Field("phases"), Item(at), Field("id")];
+            return Err((way, format!("phase {} is there twice", phase.id)));
         }
     }
     let Some(lists) = &document.metadata.phases else { return Ok(place) };
+    let listed = |reason: String| Err((LISTED.to_vec(), reason));
     let Spans { list, range } = &lists.identical_to_previous;
     let mut same: BTreeSet<u64> = list.iter().copied().collect();
     for &[first, last] in range {
         if last.saturating_sub(first) >= MAX_PHASES as u64 {
-            return Err(format!(
+            return listed(format!(
                 "the range {first} to {last} is longer than the {MAX_PHASES} phases that fit"
             ));
         }
@@ -105,16 +134,16 @@ fn places(document: &Document) -> Result<BTreeMap<u64, usize>, String> {
     }
     for phase in same {
         if place.contains_key(&phase) {
-            return Err(format!("phase {phase} is there, and listed as identical to the one before"));
+            return listed(format!("phase {phase} is there, and listed as identical to the one before"));
         }
         let before = phase.checked_sub(1).and_then(|before| place.get(&before)).copied();
         let Some(before) = before else {
-            return Err(format!("phase {phase} is identical to the one before, which is not there"));
+            return listed(format!("phase {phase} is identical to the one before, which is not there"));
         };
         place.insert(phase, before);
     }
     if place.len() > MAX_PHASES {
-        return Err(format!("there are more than {MAX_PHASES} phases"));
+        return listed(format!("there are more than {MAX_PHASES} phases"));
     }
     Ok(place)
 }
@@ -152,13 +181,16 @@ fn database(
     for (pe, rank) in ranks.iter().enumerate() {
         let pe = if ranks.len() == 1 { rank.document.metadata.rank.unwrap_or(0) as usize } else { pe };
         let record = database.pes.get_mut(pe);
-        let (record, extras) =
-            (record.ok_or_else(|| broken(format!("there is no rank {pe}")))?, extras(rank));
+        let no_rank = || {
+            let line = rank.line(&[Field("metadata"), Field("rank")]);
+            Refused(format!("is broken: {line}: rank {pe} is beyond the {MAX_RANKS} that fit"))
+        };
+        let (record, extras) = (record.ok_or_else(no_rank)?, extras(rank));
         if let Some(alpha) = rank.document.metadata.rank_alpha {
             if !(alpha.is_finite() && alpha > 0.0) {
-                let name = &rank.name;
+                let line = rank.line(&[Field("metadata"), Field("rank_alpha")]);
                 return Err(Refused(format!(
-                    "is broken: {name}: rank_alpha is {alpha}; expected a number above 0"
+                    "is broken: {line}: rank_alpha is {alpha}; expected a number above 0"
                 )));
             }
             record.speed = 1.0 / alpha;
@@ -177,20 +209,23 @@ fn database(
     let mut found: Vec<(&Entity, Object)> = Vec::new();
     let mut seen: FxHashMap<Key, (usize, &str)> = FxHashMap::default();
     for rank in ranks {
-        for task in rank.phase(step).tasks.iter().flatten() {
+        for (at, task) in rank.phase(step).tasks.iter().flatten().enumerate() {
+            let wrong = |reason: String| {
+                let line = rank.line(&rank.way(step, &[Field("tasks"), Item(at)]));
+                Refused(format!("is broken: {line}: {reason}"))
+            };
             let Some(key) = task.entity.key() else { continue };
             if task.node as usize >= pes {
-                let sentence = format!(
-                    "{}: an object is on node {}, and there are files of {pes} ranks",
-                    rank.name, task.node
-                );
-                return Err(broken(sentence));
+                let node = task.node;
+                return Err(wrong(format!(
+                    "an object is on node {node}, and there are files of {pes} ranks"
+                )));
             }
             let array = match own_arrays {
                 Some(_) => task.entity.collection_id.and_then(|array| u32::try_from(array).ok()).unwrap_or(0),
                 None => groups[&task.entity.group()],
             };
-            let object = object_of(task, key, array).map_err(broken)?;
+            let object = object_of(task, key, array).map_err(wrong)?;
             match seen.get(&key) {
                 None => {
                     seen.insert(key, (found.len(), &rank.name));
@@ -200,8 +235,8 @@ fn database(
                 Some(_) if object.load_seconds == 0.0 => (),
                 Some(&(before, _)) if found[before].1.load_seconds == 0.0 => found[before].1 = object,
                 Some((_, first)) => {
-                    let sentence = format!("object {} is in {first} and in {}", object.id, rank.name);
-                    return Err(broken(sentence));
+                    let id = object.id;
+                    return Err(wrong(format!("object {id} is in phase {step} of {first} already")));
                 }
             }
         }

@@ -114,7 +114,14 @@ fn what_is_wrong_is_said_with_its_file_and_line() {
     check(0, "\"time\": 1.5", "\"time\": -1.5", "the time of a task is -1.5; expected seconds of at least 0");
     check(0, "\"id\": 1310722, ", "", "a task is an object with an id or a seq_id");
     check(0, "\"bytes\": 96.0", "\"bytes\": \"many\"", "invalid type: string \"many\", expected f64");
-    check(0, "\"node\": 0", "\"node\": 4", "an object is on node 4, and there are files of 2 ranks");
+    check(0, "\"bytes\": 96.0", "\"bytes\": 1e30", "are 1e30; expected a number from 0 on, below 2^64");
+    check(0, "\"bytes\": 96.0", "\"bytes\": -0.5", "are -0.5; expected a number from 0 on, below 2^64");
+    check(
+        0,
+        "\"node\": 0",
+        "\"node\": 4",
+        "data.0.json: line 18: an object is on node 4, and there are files of 2 ranks",
+    );
     check(
         0,
         "{\"type\": \"node\"",
@@ -125,20 +132,58 @@ fn what_is_wrong_is_said_with_its_file_and_line() {
         1,
         "\"rank_alpha\": 2.0",
         "\"rank_alpha\": 0.0",
-        "data.1.json: rank_alpha is 0; expected a number above 0",
+        "data.1.json: line 5: rank_alpha is 0; expected a number above 0",
     );
-    check(1, "\"list\": [3]", "\"list\": []", "phase 3 is in data.0.json and not in data.1.json");
+    check(1, "\"list\": [3]", "\"list\": []", "data.0.json: line 29: phase 3 is here and not in data.1.json");
     check(
         1,
         "\"list\": [3]",
         "\"list\": [3, 5]",
-        "phase 5 is identical to the one before, which is not there",
+        "data.1.json: line 8: phase 5 is identical to the one before, which is not there",
     );
-    check(1, "\"list\": [3]", "\"list\": [2, 3]", "phase 2 is there, and listed as identical");
-    check(1, "\"range\": []}\n", "\"range\": [[4, 99999999]]}\n", "is longer than the 65536 phases");
-    check(1, "\"id\": 2,", "\"id\": 0,", "phase 0 is there twice");
-    check(1, "1310726", "1310722", "object 1310722 is in data.0.json and in data.1.json");
+    check(
+        1,
+        "\"list\": [3]",
+        "\"list\": [2, 3]",
+        "data.1.json: line 8: phase 2 is there, and listed as identical",
+    );
+    check(
+        1,
+        "\"range\": []}\n",
+        "\"range\": [[4, 99999999]]}\n",
+        "line 8: the range 4 to 99999999 is longer than the 65536 phases",
+    );
+    check(1, "\"id\": 2,", "\"id\": 0,", "data.1.json: line 25: phase 0 is there twice");
+    check(
+        1,
+        "1310726",
+        "1310722",
+        "data.1.json: line 15: object 1310722 is in phase 0 of data.0.json already",
+    );
     check(1, "\"phases\": [\n", "\"phases\": [,\n", "data.1.json: line ");
+}
+
+/// What is not kept of both ranks.
+const UNKEPT: [&str; 4] =
+    ["attributes name, temperature", "subphases of 1 task", "attributes of 1 task", "user_defined of 1 task"];
+
+#[test]
+fn what_no_database_holds_is_told_of() {
+    assert_eq!(unkept(&texts(&[RANK_0, RANK_1])), UNKEPT);
+    let more = RANK_1
+        .replacen(
+            "\"time\": 0.25",
+            "\"time\": 0.25, \"subphases\": [{\"id\": 0, \"time\": 0.25}], \"user_defined\": {\"rank\": 3}, \
+             \"attributes\": {\"x\": 1}",
+            1,
+        )
+        .replacen("\"id\": 2,", "\"id\": 2, \"user_defined\": {\"mine\": 1},", 1);
+    let expected =
+        ["subphases of 1 task", "attributes of 1 task", "user_defined of 1 phase", "user_defined of 1 task"];
+    assert_eq!(unkept(&texts(&[&more])), expected);
+    // Of what is read of them and written nothing is lost any more.
+    let dump = decode(texts(&[RANK_0, &more])).expect("two ranks");
+    assert!(unkept(&again(&dump)).is_empty());
 }
 
 #[test]
@@ -171,6 +216,11 @@ fn files_are_read_and_written_by_rank_plain_and_compressed() {
     };
     fs::write(path("broken.json.br"), b"Dear reader").expect("a file");
     refused(&path("broken.json.br"), "ends in .br and is not compressed with brotli, or is broken", false);
+    // What was written on some systems begins with a mark.
+    fs::write(path("data.0.json"), format!("\u{feff}{RANK_0}")).expect("a file");
+    assert_eq!(Dump::read(path("data.0.json")).expect("both ranks"), dump);
+    assert_eq!(Dump::unkept(path("data.%p.json")).expect("both ranks"), UNKEPT);
+    assert_eq!(Dump::unkept(path("plain.1.json")).expect("both ranks"), [""; 0]);
     fs::write(path("data.3.json"), RANK_0).expect("a file");
     refused(&path("data.0.json"), "there is no file of rank 2, data.2.json", true);
     refused(&path("none.%p.json"), "there is no file of rank 0, none.0.json", true);

@@ -224,7 +224,9 @@ impl TryFrom<WrittenCommunication> for Communication {
             }
         }
         if !(bytes.is_finite() && (0.0..u64::MAX as f64).contains(&bytes)) {
-            return Err(format!("the bytes of a communication are {bytes}; expected a number of at least 0"));
+            return Err(format!(
+                "the bytes of a communication are {bytes:?}; expected a number from 0 on, below 2^64"
+            ));
         }
         Ok(Communication { from, to, messages, bytes: bytes as u64 })
     }

@@ -242,9 +242,10 @@ mod tests {
         check("torus:3x3x3", &[(3, 13)]);
         check("torus:6x6", &[(2, 27), (3, 4)]);
         check("torus:1", &[]);
-        let scattered = joined("torus:8x8x8[random:48,seed=1]").arities();
-        assert_eq!(scattered.iter().map(|(children, nodes)| (children - 1) * nodes).sum::<usize>(), 47);
-        assert!(scattered[0].0 == 2 && scattered[0].1 >= 40, "{scattered:?}");
+        // Of 48 nodes anywhere in a torus a few are as far from each other. (Counted by another program, too.)
+        check("torus:8x8x8[random:48,seed=1]", &[(2, 47)]);
+        check("torus:8x8x8[random:48,seed=2]", &[(2, 40), (3, 2), (4, 1)]);
+        check("torus:8x8x8[random:48,seed=3]", &[(2, 45), (3, 1)]);
     }
 
     #[test]
@@ -253,11 +254,7 @@ mod tests {
             let machine = topology::parse(spec).expect("a machine");
             let tree: Hierarchy = machine.hierarchy().expect("it is a tree");
             let expected = Tree::of(&tree, (0, 0), tree.depth(), &|leaf| Some(tree.leaves()[leaf]));
-            let mut leaves = joined(spec).places();
-            let arities = expected.expect("there are PEs").arities();
-            assert_eq!(joined(spec).arities(), arities, "{spec}");
-            leaves.sort_unstable();
-            assert_eq!(leaves, (0..machine.pes() as u32).collect::<Vec<_>>());
+            assert_eq!(joined(spec).groups(), expected.expect("there are PEs").groups(), "{spec}");
         }
     }
 
@@ -322,7 +319,8 @@ mod tests {
         ) {
             let distance = |a: usize, b: usize| distances[a.min(b) * 14 + a.max(b)];
             let tree = join(nodes, |node, row| {
-                row.iter_mut().enumerate().for_each(|(other, to)| *to = if other == node { 0 } else { distance(node, other) });
+                let to = |other| if other == node { 0 } else { distance(node, other) };
+                row.iter_mut().enumerate().for_each(|(other, entry)| *entry = to(other));
             });
             prop_assert_eq!(tree, Ok(slow(nodes, distance)));
         }
@@ -330,7 +328,7 @@ mod tests {
 
     #[test]
     fn tori_are_joined_as_by_looking_at_all_pairs() {
-        for spec in ["torus:5x4", "torus:4x4x2", "torus:7x3m", "torus:6x6x4[random:40,seed=2]"] {
+        for spec in ["torus:5x4", "torus:4x4x2", "torus:7x3m", "torus:8x8x8[random:48,seed=1]"] {
             let machine = topology::parse(spec).expect("a machine");
             assert_eq!(joined(spec), slow(machine.pes(), |a, b| machine.distance(a, b)), "{spec}");
         }

@@ -1,6 +1,7 @@
 //! The mapper as a whole: permutations, exact sizes, and what it gains.
 
 use super::*;
+use crate::database::{Edge, End};
 use crate::graph::load;
 use crate::registry::parse;
 use crate::testing::assign_on;
@@ -72,13 +73,22 @@ fn fewer_processes_than_pes_are_a_process_each() {
 }
 
 #[test]
+fn fewer_ranks_in_their_order_stand_where_they_are_on_the_first_pes() {
+    // The launcher fills the first four of twelve rows, and every neighbor is one hop away.
+    let (pe_of, cost) = mapped("HierTopoMap", "mesh:12x4", "torus:12x12");
+    let filled: Vec<u32> = (0..48).collect();
+    assert_eq!(hops("mesh:12x4", "torus:12x12", &filled), 160);
+    assert!(cost <= 160, "{cost} {pe_of:?}");
+}
+
+#[test]
 fn more_objects_than_pes_are_spread_by_their_loads() {
     let (pe_of, cost) = mapped("HierTopoMap", "mesh:32x32", "fattree:4:4*tree:2:2");
     let mut loads = vec![0; 64];
     pe_of.iter().for_each(|&pe| loads[pe as usize] += 1);
     assert!(loads.iter().all(|&load| load <= 16), "{loads:?}");
-    let (_, topolb) = mapped("TreeMatch", "mesh:32x32", "fattree:4:4*tree:2:2");
-    assert!(cost <= topolb, "{cost} and TreeMatch {topolb}");
+    let (_, treematch) = mapped("TreeMatch", "mesh:32x32", "fattree:4:4*tree:2:2");
+    assert!(cost <= treematch, "{cost} and TreeMatch {treematch}");
 }
 
 #[test]
@@ -105,7 +115,7 @@ fn neighbor_lists_give_the_same_permutation_as_a_database() {
     for spec in ["torus:4x4*tree:2:4", "fattree:4:4:8"] {
         let machine = topology::parse(spec).expect("a machine");
         let ranks = topomap(&neighbors, &*machine, HierTopoMap::default(), 0).expect("it serves this");
-        assert_eq!(ranks, mapped("HierTopoMap", SHUFFLED, spec).0, "{spec}");
+        assert_eq!(ranks.rank_of, mapped("HierTopoMap", SHUFFLED, spec).0, "{spec}");
     }
 }
 
@@ -135,7 +145,9 @@ proptest! {
 
     #[test]
     fn any_lists_on_any_machine_give_a_permutation_that_is_no_worse(
-        machine in prop::sample::select(vec!["torus:3x4", "fattree:3:4", "torus:3*tree:2:2", "tree:12", "flat:12", "mesh:4x4[random:12]"]),
+        machine in prop::sample::select(vec![
+            "torus:3x4", "fattree:3:4", "torus:3*tree:2:2", "tree:12", "flat:12", "mesh:4x4[random:12]",
+        ]),
         edges in prop::collection::vec((0u32..12, 0u32..12, 0u64..1000), 0..60),
         seed in 0u64..3,
     ) {
@@ -144,12 +156,53 @@ proptest! {
         for (from, to, bytes) in edges {
             neighbors[from as usize].push((to, bytes));
         }
-        let ranks = topomap(&neighbors, &*machine, HierTopoMap::default(), seed).expect("it serves this");
+        let mapper = HierTopoMap::default();
+        let answer = topomap(&neighbors, &*machine, mapper, seed).expect("it serves this");
+        let Permutation { rank_of: ranks, order_kept } = answer;
+        let unguarded = topomap(&neighbors, &*machine, HierTopoMap { guard: false, ..mapper }, seed);
+        // The guard says that it acted where there would have been another answer.
+        prop_assert_eq!(order_kept, unguarded.is_ok_and(|it| it.rank_of != ranks));
         prop_assert!(is_permutation(&ranks));
         let cost = |ranks: &[u32]| -> u64 {
-            let distance = |from: usize, to: u32| u64::from(machine.distance(ranks[from] as usize, ranks[to as usize] as usize));
-            neighbors.iter().enumerate().flat_map(|(from, list)| list.iter().map(move |&(to, bytes)| bytes * distance(from, to))).sum()
+            let place = |process: usize| ranks[process] as usize;
+            let distance = |from: usize, to: u32| u64::from(machine.distance(place(from), place(to as usize)));
+            let of = |(from, list): (usize, &Vec<(u32, u64)>)| -> u64 {
+                list.iter().map(|&(to, bytes)| bytes * distance(from, to)).sum()
+            };
+            neighbors.iter().enumerate().map(of).sum()
         };
         prop_assert!(cost(&ranks) <= cost(&(0..12).collect::<Vec<_>>()));
+    }
+
+    #[test]
+    fn fewer_ranks_than_pes_are_no_worse_than_one_pe_after_the_other_and_than_blocks(
+        machine in prop::sample::select(vec![
+            "torus:4x4", "torus:16", "mesh:12x2", "fattree:4:4", "torus:4x2*tree:2:2", "tree:4:6", "flat:16",
+            "hypercube:4",
+            "(torus:3*tree:2:4)[0-7,9-12,16-21]",
+        ]),
+        edges in prop::collection::vec((0u32..15, 0u32..15, 1u64..1000), 1..40),
+        ranks in 2u32..16,
+        seed in 0u64..3,
+    ) {
+        let machine = topology::parse(machine).expect("a machine");
+        let pes = machine.pes() as u32;
+        let mut tasks = load(&format!("mesh:{ranks}")).expect("a graph").remap(pes);
+        tasks.edges.clear();
+        for (from, to, bytes) in edges {
+            let ends = [from % ranks, to % ranks].map(End::Object);
+            tasks.edges.push(Edge { from: ends[0], to: ends[1], messages: 1, bytes });
+        }
+        let graph = Graph::of(&tasks);
+        let cost = |pe_of: &[u32]| hop_bytes(&graph, &[], pe_of, &*machine);
+        let answer = crate::Strategy::assign(&HierTopoMap::default(), &tasks, &*machine, seed);
+        let answer = answer.expect("it serves this").pe_of;
+        let filled: Vec<u32> = (0..ranks).collect();
+        prop_assert!(cost(&answer) <= cost(&filled), "{} > {}", cost(&answer), cost(&filled));
+        prop_assert!(cost(&answer) <= cost(&tasks.placement()));
+        let mut used = answer;
+        used.sort_unstable();
+        used.dedup();
+        prop_assert_eq!(used.len(), ranks as usize);
     }
 }

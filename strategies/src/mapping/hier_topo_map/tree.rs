@@ -128,6 +128,21 @@ impl Tree {
         counts.into_iter().collect()
     }
 
+    /// The places below every vertex, ascending, in ascending order: two trees that have the same are the same.
+    #[cfg(test)]
+    pub(super) fn groups(&self) -> Vec<Vec<u32>> {
+        let mut below: Vec<Vec<u32>> = Vec::with_capacity(self.places.len());
+        for (children, &place) in self.children.iter().zip(&self.places) {
+            let mut places: Vec<u32> =
+                children.iter().flat_map(|&child| below[child as usize].iter().copied()).collect();
+            places.extend(children.is_empty().then_some(place));
+            places.sort_unstable();
+            below.push(places);
+        }
+        below.sort_unstable();
+        below
+    }
+
     fn is_leaf(&self, vertex: u32) -> bool {
         self.children[vertex as usize].is_empty()
     }
