@@ -4,7 +4,6 @@
 //! A round of every measurement is taken in turn, so a machine that changes its speed changes it for
 //! all of them. In small mode (the tests run it) the numbers mean nothing, but the code cannot rot.
 
-pub mod embeddings;
 pub mod floors;
 pub mod near;
 pub mod programs;

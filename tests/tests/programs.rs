@@ -49,11 +49,29 @@ fn a_program_is_mapped_evaluated_and_simulated() {
     let simulated = |line: &str| {
         place.run(&format!("simulate --program pair.tcg --topology mesh:4 --mapping pair.map --network wormhole:ports=off --format json{line}")).document()["cycles"].as_u64().expect("cycles")
     };
+    let told = place.run("evaluate --program pair.tcg --topology mesh:4 --mapping pair.map").result();
+    assert!(told.contains("estimated end, with contention"), "{told}");
+    let line = "evaluate --program pair.tcg --topology mesh:4 --mapping pair.map --format json";
+    let document = place.run(line).document();
+    assert!((document["contention"].as_f64().expect("a number") - 9700e-9).abs() < 1e-12, "{document}");
+    assert_eq!(document["max_dilation"], 3, "{document}");
     assert_eq!(simulated(""), 9680 + 40);
     assert!((cost("") - 9700e-9).abs() < 1e-12, "{}", cost(""));
     // What sends and receives cost is for the caller to say.
     assert_eq!(simulated(" --send-cycles 0 --receive-cycles 5"), 9720 - 20 * (10 + 5));
     assert!((cost(" --send-cycles 0 --receive-cycles 5") - 9400e-9).abs() < 1e-12);
+}
+
+#[test]
+fn an_estimate_that_is_far_off_is_said_to_be() {
+    let place = Place::new();
+    let warned = |program: &str, machine: &str| {
+        let line = format!("map --program {program} --topology {machine} --balancer DummyLB");
+        place.run(&line).stderr.contains("off the simulated end")
+    };
+    // In a tree everybody waits for everybody below, over hops that the estimate does not know.
+    assert!(warned("tree:n=127,work=1,flits=1", "torus:127"));
+    assert!(!warned("random:n=16,iterations=10,flits=64", "mesh:4x4"));
 }
 
 #[test]
@@ -105,6 +123,13 @@ fn what_the_mapper_knows_of_a_program_is_shown() {
     assert_eq!(document["channels"][0]["messages"], 10);
     assert_eq!(document["channels"][1]["flits"], 64.0);
     assert_eq!(document["phases"], serde_json::json!([[0], [1]]));
+    let line = "inspect pair.tcg --send-cycles 0 --receive-cycles 5 --overlap 0.2 --format json";
+    assert_eq!(place.run(line).document()["processes"][0]["work_cycles"], 10.0 * 805.0);
+    let told = place.run("inspect --program ring:n=4,iterations=1").result();
+    assert!(told.starts_with("ring:n=4,iterations=1: 4 tasks, 8 channels,"), "{told}");
+    place.run("inspect --program ring:n=4 --step 1").failed(2, &["cannot be used with"]);
+    place.run("inspect pair.tcg --step 1").failed(2, &["has no steps; leave it out"]);
+    place.run("inspect ring:4 --overlap 0.2").failed(2, &["`ring:4` is no program; leave out"]);
     place.run("inspect lost.tcg").failed(1, &["lost.tcg:3: process 0 sends a message"]);
 }
 

@@ -62,7 +62,7 @@ impl Args {
         let placed = output::watched("following every message", || tasks.placed(database, machine, &mapping));
         let is_asked_for = |cost: &&Named| {
             self.cost.iter().any(|asked| asked.name == cost.name)
-                || (self.cost.is_empty() && !cost.on_request)
+                || (self.cost.is_empty() && (!cost.on_request || tasks.shows(cost)))
         };
         let costs: Vec<&Named> = named::ALL.iter().filter(is_asked_for).collect();
         let (amounts, purchases) = output::watched("looking for what it costs", || {
@@ -76,7 +76,7 @@ impl Args {
             let links = links(&purchases, machine);
             format!("{} on {}: {objects}, {edges}\n\n{table}{links}", tasks.name, machine.spec())
         };
-        if self.cost.is_empty() {
+        if self.cost.is_empty() && tasks.program.is_none() {
             return output::show(self.format, text, &placed.metrics);
         }
         for (name, reason) in placed.reasons() {

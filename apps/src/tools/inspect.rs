@@ -10,16 +10,28 @@ use equipoise_strategies::table::{aligned, bytes, pairs, percent, seconds};
 use equipoise_strategies::topology::Flat;
 use serde::Serialize;
 
-use super::{input, model, output};
+use super::program::ModelArgs;
+use super::{input, model, output, usage};
 use crate::Format;
 
 /// What is looked at.
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["data", "program"]))]
+// What goes with databases only, as --graph does elsewhere.
+#[command(group = clap::ArgGroup::new("graph").args(["step"]))]
 pub struct Args {
     /// A database (ours, in binary or JSON, or Charm++ dumps), a task graph's file, or its spec; `help`
-    /// lists all kinds. Or a program (.tcg): what the greedy mapper knows of its processes, channels and phases
+    /// lists all kinds. Or a program's file (.tcg), as --program takes it
     #[arg(value_name = "DATABASE|GRAPH", value_parser = input::graph())]
-    what: String,
+    data: Option<String>,
+
+    /// Instead, a program: what the greedy mapper knows of its processes, channels and phases. A generator such as
+    /// ring:n=16, or a file (.tcg); `help` lists all kinds
+    #[arg(long, value_name = "SPEC|FILE", value_parser = input::program(), conflicts_with = "step")]
+    program: Option<String>,
+
+    #[command(flatten)]
+    assumed: ModelArgs,
 
     /// Only this step, in detail
     #[arg(long, value_name = "S")]
@@ -119,15 +131,26 @@ struct HeavyEdge {
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        if input::is_program(Path::new(&self.what)) {
-            return model::show(&self.what, self.heaviest, self.format);
+        let file = self.data.as_ref().filter(|data| input::is_program(Path::new(data)));
+        if let Some(program) = self.program.as_ref().or(file) {
+            if let Some(step) = self.step {
+                let words = format!("--step {step}: the program `{program}` has no steps; leave it out");
+                return Err(usage(words));
+            }
+            return model::show(program, self.assumed, self.heaviest, self.format);
         }
-        let dump = input::steps(&self.what, self.step)?;
+        let Some(what) = &self.data else { return Err(usage("give a database or --program".into())) };
+        if !self.assumed.is_usual() {
+            return Err(usage(format!(
+                "`{what}` is no program; leave out --send-cycles, --receive-cycles and --overlap"
+            )));
+        }
+        let dump = input::steps(what, self.step)?;
         let steps = output::watched("counting", || {
             dump.steps.iter().map(|database| Step::of(database, self.heaviest)).collect::<anyhow::Result<_>>()
         })?;
         let inspection = Inspection { program: dump.program, topology: dump.topology, steps };
-        output::show(self.format, || inspection.text(&self.what), &inspection)
+        output::show(self.format, || inspection.text(what), &inspection)
     }
 }
 

@@ -99,7 +99,8 @@ impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let machine = &*self.topology.clone()?;
         let mut tasks =
-            Tasks::of(self.graph.as_deref(), self.program.as_deref(), self.step, machine, self.assumed)?;
+            Tasks::of(self.graph.as_deref(), self.program.as_deref(), self.step, machine, self.assumed)?
+                .on(&self.topology.clone()?);
         let balancer = match &self.balancer {
             Some(choice) => choice.clone(),
             None => registry::parse(if tasks.program.is_some() { "ContentionLB" } else { "PoiseLB" }, &[])?,

@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-use equipoise_strategies::program::{self, Costs, Model, OVERLAP};
+use equipoise_strategies::program::{self, Model};
 use equipoise_strategies::table::{aligned, count};
 use serde::Serialize;
 
 use super::output;
+use super::program::ModelArgs;
 use crate::Format;
 
 /// The one JSON document: the quantities of the paper, of the run with nothing in its way.
@@ -47,12 +48,10 @@ struct ChannelRow {
     wait_cycles: f64,
 }
 
-/// Shows the model of the program in a file, people only so many of the heaviest processes and channels.
-pub(super) fn show(path: &str, heaviest: usize, format: Format) -> anyhow::Result<()> {
-    let program = program::load(path)?;
-    let model = output::watched("running it with nothing in its way", || {
-        Model::of(&program, Costs::default(), OVERLAP)
-    })?;
+/// Shows the model of a program, people only so many of the heaviest processes and channels.
+pub(super) fn show(spec: &str, assumed: ModelArgs, heaviest: usize, format: Format) -> anyhow::Result<()> {
+    let program = program::load(spec)?;
+    let model = assumed.model(&program)?;
     let process = |(process, task): (u32, &program::Task)| ProcessRow {
         process,
         work_cycles: Model::cycles(task.work_ticks),
@@ -67,7 +66,7 @@ pub(super) fn show(path: &str, heaviest: usize, format: Format) -> anyhow::Resul
         wait_cycles: Model::cycles(it.wait_ticks),
     };
     let document = Document {
-        program: path,
+        program: spec,
         instructions: program.steps(),
         processes: (0..).zip(&model.tasks).map(process).collect(),
         channels: model.channels.iter().map(channel).collect(),

@@ -4,12 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use equipoise_strategies::cost::contention::{Estimate, Speeds};
-use equipoise_strategies::cost::named::Placed;
-use equipoise_strategies::program::{self, Costs, Model, OVERLAP, Program};
+use equipoise_strategies::cost::named::{Named, Placed};
+use equipoise_strategies::program::{self, Costs, Model, OVERLAP, Program, Trial};
 use equipoise_strategies::{Database, Topology};
 use serde::Serialize;
 
 use super::{input, output, usage};
+
+/// The part by which an estimate may be off the simulated end without a warning.
+const FAR_OFF: f64 = 0.2;
 
 /// What sends and receives of a program cost.
 #[derive(clap::Args, Clone, Copy)]
@@ -27,6 +30,19 @@ pub(super) struct CostArgs {
 
 /// The most cycles of a send or a receive.
 const MAX_COST: i64 = 1 << 20;
+
+impl ModelArgs {
+    /// Whether nothing else was asked for than what is taken if nothing is.
+    pub(super) fn is_usual(self) -> bool {
+        self.costs.costs() == Costs::default() && self.overlap == OVERLAP
+    }
+
+    /// The model of a program, of its run with nothing in its way.
+    pub(super) fn model(self, program: &Program) -> anyhow::Result<Model> {
+        let run = || Model::of(program, self.costs.costs(), self.overlap);
+        Ok(output::watched("running it with nothing in its way", run)?)
+    }
+}
 
 impl CostArgs {
     pub(super) fn costs(self) -> Costs {
@@ -76,9 +92,7 @@ impl Tasks {
         match (program, graph) {
             (Some(spec), _) => {
                 let program = program::load(spec)?;
-                let model = output::watched("running it with nothing in its way", || {
-                    Model::of(&program, costs, assumed.overlap)
-                })?;
+                let model = assumed.model(&program)?;
                 // No machine has more PEs than fit.
                 let database = model.database(machine.pes() as u32);
                 Ok(Tasks { name: spec.into(), database, program: Some((program, model)), costs })
@@ -89,6 +103,21 @@ impl Tasks {
             }
             (None, None) => Err(usage("give --graph or --program".into())),
         }
+    }
+
+    /// Whether a cost is shown of them though nobody asked for it: of programs, how long they take.
+    pub(super) fn shows(&self, cost: &Named) -> bool {
+        self.program.is_some() && cost.name == "contention"
+    }
+
+    /// These tasks, for strategies that may try them on the machine.
+    pub(super) fn on(mut self, machine: &Arc<dyn Topology>) -> Tasks {
+        let with_trial = |(program, model): (Program, Model)| {
+            let trial = Trial::new(&program, machine, self.costs);
+            (program, model.with_trial(trial))
+        };
+        self.program = self.program.map(with_trial);
+        self
     }
 
     /// A placement of `database`, which are these tasks, with all that costs are taken from.
@@ -111,7 +140,17 @@ impl Tasks {
         });
         match run {
             Ok(run) => {
-                Ok(Some(Times { estimated_cycles: Model::cycles(estimated), completion_cycles: run.cycles }))
+                let times =
+                    Times { estimated_cycles: Model::cycles(estimated), completion_cycles: run.cycles };
+                let off = times.estimated_cycles / run.cycles.max(1) as f64 - 1.0;
+                if off.abs() > FAR_OFF {
+                    output::warn(&format!(
+                        "the estimate is {:.0} % off the simulated end: it knows hops and contention of a process's own \
+                         messages, not of those that it waits for; compare mappings by their simulated ends",
+                        100.0 * off.abs()
+                    ));
+                }
+                Ok(Some(times))
             }
             Err(refusal) => {
                 output::warn(&format!("its end cannot be simulated: {refusal}"));

@@ -21,6 +21,7 @@ mod axis;
 mod balanced;
 mod chart;
 mod figure;
+mod fit;
 mod greedy;
 mod greedy_many;
 mod greedy_tables;

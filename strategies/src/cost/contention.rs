@@ -17,6 +17,18 @@
 //! the number of messages, and is charged to the receiver. Channels between tasks on one PE are in no class. Tasks
 //! that have no place yet contribute nothing.
 //!
+//! Equations (3) and (5) add up what the tasks of a PE wait, though one works while another waits. With a task per PE, as in
+//! all the paper measures, that is all the same; with several, F ends much too late, and mistakes many tasks for much to
+//! do. So [`Waits::Overlapped`](crate::program::Waits) (ours, of programs) has a PE done with its tasks when all have worked, and each of them
+//! has worked and waited:
+//!
+//! ```text
+//! max(sum over j on n of w_j,
+//!     max over j on n of (w_j + q_j - sum over i on n of min(m_ij l_ij, q_ij)))         instead of (3) and (5)
+//! ```
+//!
+//! `Waits::Added` is the paper's. `reproduce greedy-many` shows both beside simulations.
+//!
 //! Classes are trees of a union-find by size over the channels of each phase, which are joined where a way crosses a
 //! link that another has crossed; nothing is compressed, so that placing a task can be undone. The members of a class
 //! are a ring of successors, and two rings become one by an exchange of successors.
@@ -29,9 +41,11 @@ use crate::Topology;
 use crate::program::Model;
 
 mod machine;
+mod own;
 mod users;
 
 pub use machine::Speeds;
+use own::Own;
 use users::Users;
 
 /// The farthest that counts: hops times messages then remain far below what ticks hold.
@@ -62,6 +76,11 @@ pub struct Estimate<'a> {
     length: Vec<i64>,
     /// What equation (9) charges for each use.
     delay: Vec<i64>,
+    /// Equations (3) and (5): of each task that has a place, and of all tasks of each PE.
+    own_of_task: Vec<Own>,
+    own: Vec<Own>,
+    /// By PE: its tasks, in the order in which they came.
+    tasks_at: Vec<Vec<u32>>,
     /// Of each PE: equations (3) to (6), and equation (10).
     without_contention: Vec<i64>,
     with_contention: Vec<i64>,
@@ -72,6 +91,8 @@ pub struct Estimate<'a> {
     placed: usize,
     log: Vec<Change>,
     touched: Vec<u32>,
+    /// PEs with new tasks, of which `own` is not true yet.
+    filled: Vec<u32>,
     route: Vec<usize>,
 }
 
@@ -79,6 +100,10 @@ pub struct Estimate<'a> {
 enum Change {
     /// A task was placed.
     Place { task: u32 },
+    /// A task saved ticks, as it is where a partner is.
+    Save { task: u32, ticks: i64 },
+    /// Equations (3) and (5) of a PE were something else.
+    Own { pe: u32, before: Own },
     /// Ticks were added to a PE, without and with contention.
     Add { pe: u32, base: i64, all: i64 },
     /// A link got its user in a phase.
@@ -140,6 +165,9 @@ impl<'a> Estimate<'a> {
             size: vec![1; uses],
             length: vec![0; uses],
             delay: vec![0; uses],
+            own_of_task: vec![Own::default(); tasks],
+            own: vec![Own::default(); topology.pes()],
+            tasks_at: vec![Vec::new(); topology.pes()],
             sum: base.iter().sum(),
             with_contention: base.clone(),
             without_contention: base,
@@ -148,6 +176,7 @@ impl<'a> Estimate<'a> {
             placed: 0,
             log: Vec::new(),
             touched: Vec::new(),
+            filled: Vec::new(),
             route: Vec::new(),
         };
         let staying = model.tasks.iter().enumerate();
@@ -231,12 +260,15 @@ impl<'a> Estimate<'a> {
             match self.log.pop().expect("it is longer than the mark") {
                 Change::Place { task } => {
                     let pe = std::mem::replace(&mut self.place[task as usize], NONE) as usize;
+                    self.tasks_at[pe].pop();
                     if !self.model.tasks[task as usize].is_pe {
                         self.tasks_on[pe] -= 1;
                         self.occupied -= usize::from(self.tasks_on[pe] == 0);
                         self.placed -= 1;
                     }
                 }
+                Change::Save { task, ticks } => self.own_of_task[task as usize].end += ticks,
+                Change::Own { pe, before } => self.own[pe as usize] = before,
                 Change::Add { pe, base, all } => {
                     self.without_contention[pe as usize] -= base;
                     self.with_contention[pe as usize] -= all;
@@ -267,7 +299,7 @@ impl<'a> Estimate<'a> {
         self.put_all(std::iter::once((task, pe)));
     }
 
-    /// Puts tasks without a place on PEs; equation (9) is evaluated when all are there.
+    /// Puts tasks without a place on PEs; what several have to do with each other is evaluated when all are there.
     ///
     /// # Panics
     /// As [`Estimate::put`].
@@ -275,10 +307,11 @@ impl<'a> Estimate<'a> {
         for (task, pe) in places {
             self.lay(task, pe);
         }
+        self.own_filled();
         self.delay_touched();
     }
 
-    /// Puts a task on a PE, with all but the delays of the classes it touches.
+    /// Puts a task on a PE, with all but what its tasks have to do with each other, and the delays of the classes it touches.
     fn lay(&mut self, task: usize, pe: u32) {
         assert_eq!(self.place[task], NONE, "task {task} has a place");
         self.place[task] = pe;
@@ -288,8 +321,9 @@ impl<'a> Estimate<'a> {
             self.placed += 1;
         }
         self.log.push(Change::Place { task: task as u32 });
-        let ticks = self.ticks_of(task, pe);
-        self.add(pe, ticks, ticks);
+        self.own_of_task[task] = self.own_at(task, pe);
+        self.tasks_at[pe as usize].push(task as u32);
+        self.filled.push(pe);
         for at in self.starts[task]..self.starts[task + 1] {
             let number = self.channels_of[at as usize];
             let channel = &self.model.channels[number as usize];
@@ -297,30 +331,81 @@ impl<'a> Estimate<'a> {
             if from == NONE || to == NONE {
                 continue;
             }
-            let ticks = self.travel_ticks(number, self.topology.distance(from as usize, to as usize));
-            self.add(to, ticks, ticks);
-            if from != to {
+            if from == to {
+                let (task, ticks) = (channel.to, self.saved_ticks(number));
+                self.own_of_task[task as usize].end -= ticks;
+                self.log.push(Change::Save { task, ticks });
+            } else {
+                let ticks = self.hop_ticks(number, self.topology.distance(from as usize, to as usize));
+                self.add(to, ticks, ticks);
                 self.cross(number, from, to);
             }
         }
     }
 
-    /// Equation (3): what a task works and waits on a PE, in ticks.
-    pub fn ticks_of(&self, task: usize, pe: u32) -> i64 {
+    /// Equation (3) of a task by itself on a PE.
+    fn own_at(&self, task: usize, pe: u32) -> Own {
         let it = &self.model.tasks[task];
-        self.speeds.work_ticks(it.work_ticks, pe) + it.wait_ticks
+        let work = self.speeds.work_ticks(it.work_ticks, pe);
+        Own { work, end: work + it.wait_ticks }
     }
 
-    /// Equations (4) and (5) of a channel over that distance.
-    pub(crate) fn travel_ticks(&self, channel: u32, distance: u32) -> i64 {
-        let channel = &self.model.channels[channel as usize];
-        match distance {
-            0 => {
-                let all = i128::from(channel.messages) * i128::from(channel.flit_ticks);
-                -(all.min(i128::from(channel.wait_ticks)) as i64)
+    /// What equations (3) and (5) charge a PE more, in ticks, if a task without a place were there as well. Its channels
+    /// from and to the tasks of that PE are `shared`.
+    pub(crate) fn more_ticks(&self, task: usize, pe: u32, shared: &[u32]) -> i64 {
+        let (waits, present) = (self.model.waits, self.own[pe as usize]);
+        let mut own = self.own_at(task, pe);
+        let mut saved: Vec<(u32, i64)> = Vec::new();
+        for &number in shared {
+            match self.model.channels[number as usize].to {
+                to if to as usize == task => own.end -= self.saved_ticks(number),
+                to => saved.push((to, self.saved_ticks(number))),
             }
-            _ => channel.messages as i64 * i64::from((distance - 1).min(MAX_HOPS)) * Model::TICKS,
         }
+        if saved.is_empty() {
+            return present.with(own, waits).ticks() - present.ticks();
+        }
+        saved.sort_unstable();
+        let then = |&task: &u32| {
+            let mut own = self.own_of_task[task as usize];
+            if let Ok(at) = saved.binary_search_by_key(&task, |it| it.0) {
+                own.end -= saved[at].1;
+            }
+            own
+        };
+        let all = self.tasks_at[pe as usize].iter().map(then).fold(own, |all, own| all.with(own, waits));
+        all.ticks() - present.ticks()
+    }
+
+    /// Equations (3) and (5) anew for the PEs that have new tasks.
+    fn own_filled(&mut self) {
+        let mut filled = std::mem::take(&mut self.filled);
+        filled.sort_unstable();
+        filled.dedup();
+        for pe in filled.drain(..) {
+            let tasks = self.tasks_at[pe as usize].iter().map(|&task| self.own_of_task[task as usize]);
+            let now = tasks.fold(Own::default(), |all, own| all.with(own, self.model.waits));
+            let before = std::mem::replace(&mut self.own[pe as usize], now);
+            if before != now {
+                self.log.push(Change::Own { pe, before });
+                let ticks = now.ticks() - before.ticks();
+                self.add(pe, ticks, ticks);
+            }
+        }
+        self.filled = filled;
+    }
+
+    /// Equation (5): what the receiver of a channel saves where the sender is, in ticks.
+    fn saved_ticks(&self, channel: u32) -> i64 {
+        let channel = &self.model.channels[channel as usize];
+        let all = i128::from(channel.messages) * i128::from(channel.flit_ticks);
+        all.min(i128::from(channel.wait_ticks)) as i64
+    }
+
+    /// Equation (4) of a channel over that distance, in ticks.
+    pub(crate) fn hop_ticks(&self, channel: u32, distance: u32) -> i64 {
+        let messages = self.model.channels[channel as usize].messages as i64;
+        messages * i64::from(distance.saturating_sub(1).min(MAX_HOPS)) * Model::TICKS
     }
 
     fn add(&mut self, pe: u32, base: i64, all: i64) {

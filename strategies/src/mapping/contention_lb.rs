@@ -7,54 +7,66 @@
 //!   without weights and directions. Ties go to the lowest number. Where objects stay, they are mapped first, and
 //!   there is no first pair.
 //! - *Select_Task*: of the tasks with a mapped partner, the one with most; of several, the one with most tasks nearer
-//!   than a quarter of both diameters; of these, the one that has had a mapped partner for longest (so that a ring grows
-//!   at both ends in turn, and they meet). Where none
+//!   than a quarter of both diameters; of these, the one that has had a mapped partner for longest. (Ours, in place of the
+//!   lowest number: so a ring grows at both ends in turn, and they meet.) Where none
 //!   has a mapped partner, one is drawn at random. Above [`MAX_SEARCHED`] tasks, distances in the task graph are not
 //!   computed: its centre is the task with most partners, and ties go to the task with more.
 //! - *F'* is the largest R without contention (equation 6) when the task is added; of equals, the one with the lesser sum
 //!   of R over all PEs comes first, then the lower PE. With `usage=on`, while there are more tasks than PEs
-//!   and the tasks per used PE are fewer than T/N, used PEs come before all others (the usage-factor rule; off unless asked
-//!   for: the paper gains 5 % by it on random programs, and here it costs 6 %). While there
-//!   is a PE for each task, none are shared, unless `share=on` lets F decide: F, which is a maximum over PEs, sees
-//!   nothing wrong in tasks that get in each other's way on a PE that is not the last one to be done, and a reduction in
-//!   a tree then takes half as long again.
+//!   and the tasks per used PE are fewer than T/N, used PEs come before all others: the usage-factor rule, by which the
+//!   paper gains 5 % on random programs, and off unless asked for, as here it costs 7 % (`reproduce
+//!   greedy-usage`). While there is a PE for each task, none are shared, unless `share=on` lets F decide. (Ours: F, which
+//!   is a maximum over PEs, sees nothing wrong in tasks that get in each other's way on a PE that is not the last one to be
+//!   done, and a reduction in a tree then takes half as long again.)
 //! - *s* = (2n+1) |C(t)| PEs are judged by F, on a grid of n dimensions (3 on what is no grid), and all of them for a
 //!   task without a mapped partner.
-//! - *Similar values* of F are those within the fraction `similar` of the least: 0, since a hop more is less than a
-//!   hundredth of F in any program that computes more than it sends.
-//! - Of these, those with the least sum of R go on. (In the paper this comes after the look-ahead; but F, a maximum, says
-//!   nothing of tasks that are early anyway, and these then go far from their partners.)
+//! - *Similar values* of F are those within the fraction `similar` of the least. (Ours is 0, not 1 %: a hop more is less
+//!   than a hundredth of F in any program that computes more than it sends.)
+//! - Of these, those with the least sum of R go on. (Ours: in the paper this comes after the look-ahead; but F, a maximum,
+//!   says nothing of tasks that are early anyway, and these then go far from their partners.)
 //! - *Look-ahead*: for each partner c of the task that has no place but mapped partners c', d(j, m(c')) and the links of
-//!   path(j, m(c')) that some channel uses are added up; those of path(m(c'), j) too where both cross the same PE in
-//!   between, as they do along one dimension. Channels of the task itself, on that PE, count.
+//!   path(j, m(c')) that some channel uses are added up; those of path(m(c'), j) too where both cross the same PEs in
+//!   between. Channels of the task itself, on that PE, count.
 //! - Then the difference between the partners of the task that have no place and the free neighbors of the PE (ours:
 //!   no PE is left alone behind); then that between the degrees of tasks nearer than g, added up, and of PEs (g is
-//!   a quarter of both diameters, at least 2: so a grid is put where it fits); then the smallest box that holds all used
+//!   a quarter of both diameters, at least 2; ours, where one hop would be the least that the paper may mean: so a grid is put
+//!   where it fits); then the smallest box that holds all used
 //!   PEs (of coordinates; wrapping is not seen); then the lower PE.
 //! - *Memory*: with `memory`, a PE takes no task beyond so many bytes. Where a task fits nowhere, the last decision is taken
 //!   back, its next best candidate tried, and so on, at most [`MAX_BACKTRACKS`] times (fewer on large machines).
 //!
-//! That is one run, and all there is with `paper=on`. Where there is a PE for every task, no task stays and nothing bounds
+//! That is one run. With `paper=on` it is the only one, and without what is ours: the lowest number decides in Select_Task,
+//! `similar=0.01`, `share=on` and `usage=on` unless they are given, the look-ahead comes before the sum of R, free neighbors
+//! do not count, g is one hop, and waits are added up ([`Waits::Added`]).
+//!
+//! Otherwise, where there is a PE for every task, no task stays and nothing bounds
 //! memory, other runs follow (`runs`): of programs of at most [`MAX_STARTS`] tasks the same from every task, and on
-//! machines of at most 2048 PEs some by equation (4) alone, which see further. Of those whose F is within a hundredth of the
-//! least - F knows of the hops of a task's own messages only, not of those that its partners waited for - the one
-//! with the least sum of R is taken.
+//! machines of at most 2048 PEs some by equation (4) alone, which see further. Where tasks outnumber PEs, the placement
+//! that is given and one of groups of tasks are judged, too (`many`). Of those whose F is within a hundredth of the least,
+//! the one is taken on which the program ends first when it is executed, or, where only its model is known, with the least
+//! sum of R (`best`).
 //!
 //! Of a database, all edges are one phase and loads are work (see [`Model::of_database`]); of a program
 //! (`equipoise map --program`) phases and waits are known. O(P l a log a) in the worst case, for l links, a channels and
 //! P phases.
 
+use std::collections::BTreeMap;
+
 use crate::cost::contention::{Estimate, Speeds};
-use crate::program::Model;
+use crate::program::{Model, Waits};
 use crate::registry::{Named, Param, ParamError, Params};
 use crate::strategy::check;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
+mod best;
+mod bounds;
 mod choice;
 mod host;
+mod many;
 mod runs;
 mod tasks;
 
+use best::best_of;
 use choice::Chooser;
 use host::Host;
 use tasks::Tasks;
@@ -84,8 +96,8 @@ pub const NAMED: Named = Named {
     params: &[
         Param {
             key: "similar",
-            default: "0",
-            help: "estimates within this part of the least count as equal",
+            default: AUTO,
+            help: "estimates within this part of the least count as equal; `auto`: 0, with paper=on 0.01",
         },
         Param {
             key: "look_ahead",
@@ -94,28 +106,34 @@ pub const NAMED: Named = Named {
         },
         Param {
             key: "share",
-            default: "off",
-            help: "whether tasks may share a PE where there is one for each",
+            default: AUTO,
+            help: "whether tasks may share a PE where there is one for each; `auto`: as `paper`",
         },
         Param {
             key: "usage",
-            default: "off",
-            help: "whether used PEs are favored, when tasks outnumber PEs, until they have the mean of tasks",
+            default: AUTO,
+            help: "whether used PEs are favored, when tasks outnumber PEs, until they have the mean of tasks; `auto`: as \
+                   `paper`",
         },
         Param { key: "memory", default: "none", help: "bytes that the tasks of a PE may need" },
         Param {
             key: "paper",
             default: "off",
-            help: "whether there is the paper's run only, not the best of several where there is a PE for each task",
+            help: "whether there is one run only, with the paper's criteria in the paper's order, not the best of several by \
+                   ours",
         },
     ],
     needs_communication: true,
     make: |params: &mut Params| {
+        let like = match params.take_switch("paper")? {
+            true => ContentionLb::paper(),
+            false => ContentionLb::default(),
+        };
         Ok(Box::new(ContentionLb {
-            similar: fraction(params, "similar")?,
+            similar: fraction(params, "similar", like.similar)?,
             look_ahead: params.take_switch("look_ahead")?,
-            share: params.take_switch("share")?,
-            usage: params.take_switch("usage")?,
+            share: switch(params, "share", like.share)?,
+            usage: switch(params, "usage", like.usage)?,
             memory_bytes: match params.take::<String>("memory")?.as_str() {
                 "none" => None,
                 text => match text.parse() {
@@ -125,16 +143,28 @@ pub const NAMED: Named = Named {
                     }
                 },
             },
-            paper: params.take_switch("paper")?,
+            paper: like.paper,
         }))
     },
 };
 
-fn fraction(params: &mut Params, key: &str) -> Result<f64, ParamError> {
-    let value: f64 = params.take(key)?;
-    match (0.0..=1.0).contains(&value) {
-        true => Ok(value),
-        false => Err(params.bad(key, &value.to_string(), "expected a number from 0 to 1")),
+/// The value of a key that depends on `paper` unless it is given.
+const AUTO: &str = "auto";
+
+fn fraction(params: &mut Params, key: &str, auto: f64) -> Result<f64, ParamError> {
+    let value: String = params.take(key)?;
+    let number = if value == AUTO { Some(auto) } else { value.parse().ok() };
+    number
+        .filter(|number| (0.0..=1.0).contains(number))
+        .ok_or_else(|| params.bad(key, &value, "expected a number from 0 to 1, or `auto`"))
+}
+
+fn switch(params: &mut Params, key: &str, auto: bool) -> Result<bool, ParamError> {
+    match params.take::<String>(key)?.as_str() {
+        AUTO => Ok(auto),
+        "on" => Ok(true),
+        "off" => Ok(false),
+        value => Err(params.bad(key, value, "it is `on`, `off` or `auto`")),
     }
 }
 
@@ -151,8 +181,15 @@ pub struct ContentionLb {
     pub usage: bool,
     /// The memory of a PE.
     pub memory_bytes: Option<u64>,
-    /// Whether there is the paper's run only.
+    /// Whether there is one run only, with the paper's criteria in the paper's order, and waits are added up.
     pub paper: bool,
+}
+
+impl ContentionLb {
+    /// The mapper as the paper has it, to the letter where there is one.
+    pub fn paper() -> Self {
+        ContentionLb { similar: 0.01, share: true, usage: true, paper: true, ..ContentionLb::default() }
+    }
 }
 
 impl Default for ContentionLb {
@@ -193,9 +230,12 @@ impl Strategy for ContentionLb {
             task.stays_on = (!object.migratable).then_some(object.pe);
         }
         let mapped = map(&model, topology, &speeds, &available, self, seed)?;
-        let mut pe_of = mapped.places;
-        pe_of.truncate(database.objects.len());
         let mut notes = vec![("runs".into(), mapped.runs as f64)];
+        let mut pe_of = mapped.places;
+        if !self.paper && model.tasks.iter().filter(|task| !task.is_pe).count() > available.len() {
+            pe_of = many::best(pe_of, &model, database, topology, &available, self, seed)?;
+        }
+        pe_of.truncate(database.objects.len());
         if mapped.backtracks > 0 {
             notes.push(("backtracks".into(), mapped.backtracks as f64));
         }
@@ -234,8 +274,10 @@ pub fn map(
     seed: u64,
 ) -> Result<Mapped, StrategyError> {
     fits(model, available, config)?;
+    let added = config.paper.then(|| Model { waits: Waits::Added, ..model.clone() });
+    let model = added.as_ref().unwrap_or(model);
     let host = Host::new(topology, available);
-    let tasks = Tasks::new(model, host.diameter, seed);
+    let tasks = Tasks::new(model, host.diameter, seed, config.paper);
     let context = Context { model, topology, speeds, host: &host, tasks: &tasks, config };
     let mut mapped = context.run(tasks.centre())?;
     let has_choice =
@@ -250,15 +292,7 @@ pub fn map(
     }
     mapped.runs += others.len();
     others.insert(0, mapped.places);
-    let worth = |places: &Vec<u32>| {
-        let estimate = Estimate::at(model, topology, speeds, places);
-        (estimate.ticks(), estimate.summed_ticks())
-    };
-    let worths: Vec<(i64, i64)> = others.iter().map(worth).collect();
-    let least = worths.iter().map(|it| it.0).min().unwrap_or(0);
-    let limit = least.saturating_add((least.max(0) as f64 * SIMILAR_RUNS) as i64);
-    let similar = (0..others.len()).filter(|&run| worths[run].0 <= limit);
-    let best = similar.min_by_key(|&run| (worths[run].1, worths[run].0)).unwrap_or(0);
+    let best = best_of(&others, SIMILAR_RUNS, model, topology, speeds);
     mapped.places = others.swap_remove(best);
     Ok(mapped)
 }
@@ -280,7 +314,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The paper's run, with that task on the centre of the machine if none stays anywhere.
+    /// One run, with that task on the centre of the machine if none stays anywhere.
     fn run(&self, first: Option<usize>) -> Result<Mapped, StrategyError> {
         let Context { model, topology, speeds, host, config, .. } = *self;
         let available = &host.available;
@@ -305,14 +339,11 @@ impl Context<'_> {
             let mut task = task;
             // Back to the last decision that has something left to try.
             while candidates.is_empty() {
-                backtracks += 1;
-                let Some(last) = decisions.pop().filter(|_| backtracks <= most) else {
-                    return Err(StrategyError(format!(
-                        "ContentionLB found no way to put all tasks into memories of {} bytes after taking {backtracks} \
-                         decisions back; allow more memory",
-                        config.memory_bytes.unwrap_or(0)
-                    )));
+                let last = if backtracks < most { decisions.pop() } else { None };
+                let Some(last) = last else {
+                    return Err(self.no_way(backtracks, backtracks < most && chooser.keeps_all()));
                 };
+                backtracks += 1;
                 if let Some(pe) = estimate.place_of(last.task) {
                     chooser.gave_back(last.task, pe);
                 }
@@ -333,21 +364,55 @@ impl Context<'_> {
         let place = |task| estimate.place_of(task).expect("every task was placed");
         Ok(Mapped { places: (0..model.tasks.len()).map(place).collect(), backtracks, runs: 1 })
     }
+
+    /// That memory is too small, or seems to be.
+    fn no_way(&self, backtracks: usize, tried_all: bool) -> StrategyError {
+        let bytes = self.config.memory_bytes.unwrap_or(0);
+        StrategyError(match tried_all {
+            true => format!(
+                "no placement fits into memories of {bytes} bytes, of which all were tried; allow more memory"
+            ),
+            false => format!(
+                "no placement was found that fits into memories of {bytes} bytes; the search ended when {backtracks} decisions \
+                 had been taken back, so there may be one; allow more memory"
+            ),
+        })
+    }
 }
 
 /// Whether the memory of the PEs may hold the tasks at all.
 fn fits(model: &Model, available: &[u32], config: &ContentionLb) -> Result<(), StrategyError> {
     let Some(bytes) = config.memory_bytes else { return Ok(()) };
     let needs = |task: &crate::program::Task| u128::from(task.memory_bytes.unwrap_or(0));
-    let all: u128 = model.tasks.iter().filter(|task| task.stays_on.is_none()).map(needs).sum();
-    let room = u128::from(bytes) * available.len() as u128;
-    if all > room {
+    let (mut all, mut stay) = (0, BTreeMap::<u32, u128>::new());
+    for task in &model.tasks {
+        match task.stays_on {
+            Some(pe) => *stay.entry(pe).or_default() += needs(task),
+            None => all += needs(task),
+        }
+    }
+    if let Some((pe, needed)) = stay.iter().find(|(_, needed)| **needed > u128::from(bytes)) {
         return Err(StrategyError(format!(
-            "the tasks need {all} bytes, and {} PEs with {bytes} each have {room}; allow more memory",
-            available.len()
+            "the tasks that stay on PE {pe} need {needed} bytes, and a PE has {bytes}; allow more memory, or keep fewer there"
         )));
     }
-    let largest = model.tasks.iter().enumerate().rev().max_by_key(|(_, task)| needs(task));
+    let taken: u128 = available.iter().filter_map(|pe| stay.get(pe)).sum();
+    let room = u128::from(bytes) * available.len() as u128 - taken;
+    if all > room {
+        let left = if taken > 0 { format!(", of which those that stay take {taken}") } else { String::new() };
+        return Err(StrategyError(format!(
+            "the tasks need {all} bytes, and {} PEs with {bytes} each have {}{left}; allow more memory",
+            available.len(),
+            room + taken
+        )));
+    }
+    let largest = model
+        .tasks
+        .iter()
+        .enumerate()
+        .filter(|it| it.1.stays_on.is_none())
+        .rev()
+        .max_by_key(|(_, task)| needs(task));
     match largest.map(|(number, task)| (number, needs(task))) {
         Some((number, needed)) if needed > u128::from(bytes) => Err(StrategyError(format!(
             "task {number} needs {needed} bytes, and a PE has {bytes}; allow more memory"

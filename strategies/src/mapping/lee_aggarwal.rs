@@ -72,8 +72,8 @@ impl Strategy for LeeAggarwalLb {
         let place = |graph: &Graph, pes: &[u32]| {
             let edges: Vec<_> = graph.pairs().collect();
             let phases = vec![(0..edges.len() as u32).collect()];
-            let problem = Problem { tasks: graph.vertices() - groups.anchors.len(), edges, phases };
-            Ok(place(&problem, &groups.anchors, pes, topology, self.jumps, seed))
+            let graph = PhasedGraph { tasks: graph.vertices() - groups.anchors.len(), edges, phases };
+            Ok(place(&graph, &groups.anchors, pes, topology, self.jumps, seed))
         };
         let hosts = hosts(database, &available, groups.count, self.grouping.by);
         let places = best_of(&groups, &hosts, topology, (Ties::First, 1), seed, place)?;
@@ -93,14 +93,14 @@ impl Strategy for LeeAggarwalLb {
         if stays || model.tasks.len() > available.len() {
             return self.assign(database, topology, seed);
         }
-        let pe_of = place(&Problem::of(model), &[], &available, topology, self.jumps, seed);
+        let pe_of = place(&PhasedGraph::of(model), &[], &available, topology, self.jumps, seed);
         Ok(Assignment { pe_of, notes: Vec::new() })
     }
 }
 
 /// What is placed: tasks, after them anchors that have their PE, and who exchanges how much in which phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Problem {
+pub struct PhasedGraph {
     /// How many tasks there are.
     pub tasks: usize,
     /// Two different tasks or anchors, and the weight of a message.
@@ -109,13 +109,13 @@ pub struct Problem {
     pub phases: Vec<Vec<u32>>,
 }
 
-impl Problem {
+impl PhasedGraph {
     /// The channels of a program in its phases, with the flits of a message.
     pub fn of(model: &Model) -> Self {
         let edge = |it: &crate::program::Channel| {
             (it.from, it.to, (it.flit_ticks as u64).div_ceil(Model::TICKS as u64))
         };
-        Problem {
+        PhasedGraph {
             tasks: model.tasks.len(),
             edges: model.channels.iter().map(edge).collect(),
             phases: model.phases.clone(),
@@ -131,15 +131,15 @@ type Score = (u128, u128);
 /// # Panics
 /// When there are more tasks than PEs.
 pub fn place(
-    problem: &Problem,
+    graph: &PhasedGraph,
     anchors: &[u32],
     pes: &[u32],
     topology: &dyn Topology,
     jumps: usize,
     seed: u64,
 ) -> Vec<u32> {
-    assert!(problem.tasks <= pes.len(), "every task has a PE of its own");
-    let mut search = Search::new(problem, anchors, pes, topology);
+    assert!(graph.tasks <= pes.len(), "every task has a PE of its own");
+    let mut search = Search::new(graph, anchors, pes, topology);
     let mut dice = generator(seed, 0x1987);
     search.greedy();
     search.descend();
@@ -158,14 +158,14 @@ pub fn place(
             (best, score) = (search.place.clone(), search.score());
         }
     }
-    best.truncate(problem.tasks);
+    best.truncate(graph.tasks);
     best
 }
 
 const NONE: u32 = u32::MAX;
 
 struct Search<'a> {
-    problem: &'a Problem,
+    graph: &'a PhasedGraph,
     pes: &'a [u32],
     topology: &'a dyn Topology,
     /// By task or anchor: its PE.
@@ -179,27 +179,27 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(problem: &'a Problem, anchors: &[u32], pes: &'a [u32], topology: &'a dyn Topology) -> Self {
-        let mut place = vec![NONE; problem.tasks];
+    fn new(graph: &'a PhasedGraph, anchors: &[u32], pes: &'a [u32], topology: &'a dyn Topology) -> Self {
+        let mut place = vec![NONE; graph.tasks];
         place.extend(anchors);
         let mut edges_of = vec![Vec::new(); place.len()];
-        for (&(a, b, _), edge) in problem.edges.iter().zip(0..) {
+        for (&(a, b, _), edge) in graph.edges.iter().zip(0..) {
             edges_of[a as usize].push(edge);
             edges_of[b as usize].push(edge);
         }
-        let (task_at, travel) = (vec![NONE; pes.len()], vec![0; problem.edges.len()]);
-        Search { problem, pes, topology, place, task_at, edges_of, travel, looks: 0 }
+        let (task_at, travel) = (vec![NONE; pes.len()], vec![0; graph.edges.len()]);
+        Search { graph, pes, topology, place, task_at, edges_of, travel, looks: 0 }
     }
 
     fn score(&self) -> Score {
         let slowest =
             |phase: &Vec<u32>| phase.iter().map(|&edge| self.travel[edge as usize]).max().unwrap_or(0);
-        (self.problem.phases.iter().map(slowest).sum(), self.travel.iter().sum())
+        (self.graph.phases.iter().map(slowest).sum(), self.travel.iter().sum())
     }
 
     fn measure(&mut self, task: u32) {
         for &edge in &self.edges_of[task as usize] {
-            let (a, b, weight) = self.problem.edges[edge as usize];
+            let (a, b, weight) = self.graph.edges[edge as usize];
             let (from, to) = (self.place[a as usize], self.place[b as usize]);
             let distance = if from == NONE || to == NONE {
                 0
@@ -210,57 +210,51 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn greedy(&mut self) {
-        let other = |edge: u32, task: usize| {
-            let (a, b, weight) = self.problem.edges[edge as usize];
+    /// The other end of each edge of a task, and its weight.
+    fn others(&self, task: usize) -> impl Iterator<Item = (usize, u128)> + '_ {
+        self.edges_of[task].iter().map(move |&edge| {
+            let (a, b, weight) = self.graph.edges[edge as usize];
             (if a as usize == task { b } else { a } as usize, u128::from(weight))
-        };
-        let tasks = self.problem.tasks;
-        let volume = |task: usize| self.edges_of[task].iter().map(|&edge| other(edge, task).1).sum::<u128>();
+        })
+    }
+
+    /// The first mapping: task after task where that costs least.
+    fn greedy(&mut self) {
+        let tasks = self.graph.tasks;
+        let volume = |task| self.others(task).map(|it| it.1).sum();
         let volumes: Vec<u128> = (0..tasks).map(volume).collect();
-        let mut placed: Vec<u128> = vec![0; tasks];
-        for (task, placed) in placed.iter_mut().enumerate() {
-            let anchored =
-                self.edges_of[task].iter().map(|&edge| other(edge, task)).filter(|it| it.0 >= tasks);
-            *placed = anchored.map(|it| it.1).sum();
-        }
-        let neighbors = |pe: u32| {
-            self.pes.iter().filter(|&&it| self.topology.distance(pe as usize, it as usize) == 1).count()
-        };
+        let anchored = |task| self.others(task).filter(|it| it.0 >= tasks).map(|it| it.1).sum();
+        let mut placed: Vec<u128> = (0..tasks).map(anchored).collect();
         let mut first = None;
         if tasks > 0 && placed.iter().all(|&it| it == 0) {
-            let degrees: Vec<usize> = self.pes.iter().map(|&pe| neighbors(pe)).collect();
-            first = (0..self.pes.len()).rev().max_by_key(|&at| degrees[at]);
+            let is_beside = |a: u32, b: u32| self.topology.distance(a as usize, b as usize) == 1;
+            let degree = |&at: &usize| self.pes.iter().filter(|&&pe| is_beside(self.pes[at], pe)).count();
+            first = (0..self.pes.len()).min_by_key(|at| std::cmp::Reverse(degree(at)));
         }
         let mut row = vec![0; self.topology.pes()];
         for _ in 0..tasks {
             let free = (0..tasks).rev().filter(|&task| self.place[task] == NONE);
             let Some(task) = free.max_by_key(|&task| (placed[task], volumes[task])) else { break };
-            let at = first.take().unwrap_or_else(|| {
-                let mut costs = vec![0u128; self.pes.len()];
-                for &edge in &self.edges_of[task] {
-                    let (a, b, weight) = self.problem.edges[edge as usize];
-                    let end = self.place[if a as usize == task { b } else { a } as usize];
-                    if end != NONE {
-                        self.topology.distances_from(end as usize, &mut row);
-                        for (cost, &pe) in costs.iter_mut().zip(self.pes) {
-                            *cost += u128::from(weight) * u128::from(row[pe as usize]);
-                        }
-                    }
-                }
-                let free = (0..self.pes.len()).filter(|&at| self.task_at[at] == NONE);
-                free.min_by_key(|&at| costs[at]).expect("a PE is left for every task")
-            });
+            let at = first.take().unwrap_or_else(|| self.nearest(task, &mut row));
             (self.place[task], self.task_at[at]) = (self.pes[at], task as u32);
-            for &edge in &self.edges_of[task] {
-                let (a, b, weight) = self.problem.edges[edge as usize];
-                let end = if a as usize == task { b } else { a } as usize;
-                if end < tasks {
-                    placed[end] += u128::from(weight);
-                }
+            for (end, weight) in self.others(task).filter(|it| it.0 < tasks) {
+                placed[end] += weight;
             }
         }
         (0..self.place.len() as u32).for_each(|task| self.measure(task));
+    }
+
+    /// The free entry of `pes` with the least sum of w d to the placed partners of a task.
+    fn nearest(&self, task: usize, row: &mut [u32]) -> usize {
+        let mut costs = vec![0u128; self.pes.len()];
+        for (end, weight) in self.others(task).filter(|it| self.place[it.0] != NONE) {
+            self.topology.distances_from(self.place[end] as usize, row);
+            for (cost, &pe) in costs.iter_mut().zip(self.pes) {
+                *cost += weight * u128::from(row[pe as usize]);
+            }
+        }
+        let free = (0..self.pes.len()).filter(|&at| self.task_at[at] == NONE);
+        free.min_by_key(|&at| costs[at]).expect("a PE is left for every task")
     }
 
     /// What two entries of `pes` have changes places.
@@ -288,7 +282,7 @@ impl<'a> Search<'a> {
                 if self.task_at[a] == NONE && self.task_at[b] == NONE {
                     continue;
                 }
-                self.looks += self.problem.edges.len() as u64 + 8;
+                self.looks += self.graph.edges.len() as u64 + 8;
                 if self.looks > MAX_LOOKS {
                     return;
                 }
@@ -308,14 +302,14 @@ impl<'a> Search<'a> {
 }
 
 /// OF of a placement.
-pub fn overhead(problem: &Problem, topology: &dyn Topology, placement: &[u32]) -> u128 {
+pub fn overhead(graph: &PhasedGraph, topology: &dyn Topology, placement: &[u32]) -> u128 {
     let distance =
         |a: u32, b: u32| topology.distance(placement[a as usize] as usize, placement[b as usize] as usize);
     let of = |edge: &u32| {
-        let (a, b, weight) = problem.edges[*edge as usize];
+        let (a, b, weight) = graph.edges[*edge as usize];
         u128::from(weight) * u128::from(distance(a, b))
     };
-    problem.phases.iter().map(|phase| phase.iter().map(of).max().unwrap_or(0)).sum()
+    graph.phases.iter().map(|phase| phase.iter().map(of).max().unwrap_or(0)).sum()
 }
 
 #[cfg(test)]
@@ -326,7 +320,7 @@ mod tests {
     use crate::topology;
 
     /// The least OF of all placements of `tasks` on as many PEs.
-    fn least(problem: &Problem, machine: &dyn Topology) -> u128 {
+    fn least(graph: &PhasedGraph, machine: &dyn Topology) -> u128 {
         fn all(left: &mut Vec<u32>, chosen: &mut Vec<u32>, visit: &mut dyn FnMut(&[u32])) {
             if left.is_empty() {
                 return visit(chosen);
@@ -340,7 +334,7 @@ mod tests {
             }
         }
         let mut least = u128::MAX;
-        let mut visit = |places: &[u32]| least = least.min(overhead(problem, machine, places));
+        let mut visit = |places: &[u32]| least = least.min(overhead(graph, machine, places));
         all(&mut (0..machine.pes() as u32).collect(), &mut Vec::new(), &mut visit);
         least
     }
@@ -355,13 +349,13 @@ mod tests {
             let mut phases = vec![Vec::new(); 2];
             edges.iter().zip(0..).for_each(|(edge, number)| phases[edge.3].push(number));
             let edges = edges.into_iter().map(|(a, b, weight, _)| (a, b, weight)).collect();
-            let problem = Problem { tasks: 6, edges, phases };
+            let graph = PhasedGraph { tasks: 6, edges, phases };
             let machine = topology::parse("mesh:3x2").expect("a mesh");
-            let places = place(&problem, &[], &[0, 1, 2, 3, 4, 5], &*machine, 60, 1);
+            let places = place(&graph, &[], &[0, 1, 2, 3, 4, 5], &*machine, 60, 1);
             let mut sorted = places.clone();
             sorted.sort_unstable();
             prop_assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
-            prop_assert_eq!(overhead(&problem, &*machine, &places), least(&problem, &*machine));
+            prop_assert_eq!(overhead(&graph, &*machine, &places), least(&graph, &*machine));
         }
     }
 
@@ -369,10 +363,10 @@ mod tests {
     fn a_ring_lies_on_a_ring_and_anchors_attract() {
         let machine = topology::parse("torus:6").expect("a ring");
         let edges: Vec<_> = (0..6).map(|i| (i, (i + 1) % 6, 5)).collect();
-        let problem = Problem { tasks: 6, phases: vec![(0..6).collect()], edges };
-        let places = place(&problem, &[], &[0, 1, 2, 3, 4, 5], &*machine, 50, 0);
-        assert_eq!(overhead(&problem, &*machine, &places), 5);
-        let problem = Problem { tasks: 1, edges: vec![(0, 1, 3)], phases: vec![vec![0]] };
-        assert_eq!(place(&problem, &[4], &[0, 2, 3], &*machine, 1, 0), [3]);
+        let graph = PhasedGraph { tasks: 6, phases: vec![(0..6).collect()], edges };
+        let places = place(&graph, &[], &[0, 1, 2, 3, 4, 5], &*machine, 50, 0);
+        assert_eq!(overhead(&graph, &*machine, &places), 5);
+        let graph = PhasedGraph { tasks: 1, edges: vec![(0, 1, 3)], phases: vec![vec![0]] };
+        assert_eq!(place(&graph, &[4], &[0, 2, 3], &*machine, 1, 0), [3]);
     }
 }

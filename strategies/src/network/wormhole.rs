@@ -1,6 +1,6 @@
 //! Wormhole switching: a message is a worm of flits, and one that is blocked holds every link it is on.
 //!
-//! W. J. Dally, C. L. Seitz, "The torus routing chip" (1986); the network of G. De Petris, A. Perego's
+//! W. J. Dally, C. L. Seitz, "The torus routing chip" (1986); the network of G. De Petris and R. Perego's
 //! "greedy mapper" (1994), whose equation (1) is what a message of L flits over d links takes alone with
 //! `cycles_per_hop=1` (F bits are a flit here, and `T_c` a cycle):
 //!

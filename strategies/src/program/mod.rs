@@ -44,14 +44,16 @@ mod model;
 mod phases;
 mod picl;
 mod text;
+mod trial;
 
 pub use check::Mistake;
 pub use code::MAX_STEPS;
 pub use execute::{Costs, Delivery, Execution, execute, execute_on};
 pub use isomorphic::Isomorphic;
-pub use model::{Channel, Model, Task};
+pub use model::{Channel, Model, Task, Waits};
 pub use phases::OVERLAP;
 pub use text::parse;
+pub use trial::Trial;
 
 /// The most processes a program has.
 pub const MAX_PROCESSES: usize = 4096;
@@ -174,6 +176,9 @@ impl ProgramError {
     }
 }
 
+/// What the names of traces end with, of which programs can be made.
+const TRACES: [&str; 2] = ["trf", "trace"];
+
 /// The program of a spec: a generator such as `ring:n=16`, or a file in the language above. It has passed
 /// [`Program::check`].
 ///
@@ -190,6 +195,18 @@ pub fn load(spec: &str) -> Result<Program, ProgramError> {
     {
         return generate::make(name, rest)
             .map_err(|reason| ProgramError::Spec { spec: spec.to_string(), reason });
+    }
+    if let Some(kind) =
+        TRACES.iter().find(|kind| path.extension().is_some_and(|it| it.eq_ignore_ascii_case(kind)))
+    {
+        let program = path.with_extension("tcg");
+        return Err(ProgramError::Spec {
+            spec: spec.to_string(),
+            reason: format!(
+                "a .{kind} file is a trace, of which `equipoise convert {spec} {}` makes one",
+                program.display()
+            ),
+        });
     }
     let text = files::text(path).map_err(|unread| match unread {
         Unread::System(source) => ProgramError::Read { path: spec.into(), source },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::phases::phases;
-use super::{Costs, Isomorphic, Program, execute_on};
+use super::{Costs, Isomorphic, Program, Trial, execute_on};
 use crate::Topology;
 use crate::database::{Database, Edge, End, Object, ObjectIndex, PeRecord};
 use crate::network::NetworkError;
@@ -13,7 +13,7 @@ use crate::network::NetworkError;
 /// A program as the Synchronous Phases Model sees it (De Petris, Perego 1994, section 3.2).
 ///
 /// All times are in ticks, of which a cycle has [`Model::TICKS`], so that sums are exact and ties are ties.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Model {
     /// The tasks, T of them: the processes of a program or the objects of a database, and after these the PEs that
     /// are ends of its edges.
@@ -24,6 +24,20 @@ pub struct Model {
     pub phases: Vec<Vec<u32>>,
     /// Seconds of a cycle.
     pub cycle_seconds: f64,
+    /// What becomes of the waits of several tasks on a PE.
+    pub waits: Waits,
+    /// The program itself and the machine that it is mapped to, if a mapper may try it.
+    pub trial: Option<Trial>,
+}
+
+/// How the waits of several tasks on a PE go together in the estimate of [`crate::cost::contention`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Waits {
+    /// One after the other: equation (3) of the paper, to the letter.
+    Added,
+    /// While one waits, another works.
+    #[default]
+    Overlapped,
 }
 
 /// A task.
@@ -84,8 +98,8 @@ impl Model {
         let waited = run.deliveries.iter().map(|it| u128::from(it.waited_cycles)).sum::<u128>();
         if busy + waited > MAX_PROCESS_CYCLES {
             return Err(NetworkError(format!(
-                "its processes work {busy} cycles and wait {waited} for messages, more than 2^51 together; divide cycles and \
-                 flits by a number"
+                "the processes of the program work {busy} cycles and wait {waited} for messages, more than 2^51 together; \
+                 divide cycles and flits by a number"
             )));
         }
         let mut sums = vec![(0u64, 0u64, 0u64); pairs.len()];
@@ -110,12 +124,21 @@ impl Model {
             channels.push(Channel { from, to, messages, flit_ticks, wait_ticks: ticks(waited) });
         }
         let phases = phases(&run.deliveries, &pairs, overlap);
-        Ok(Model { tasks, channels, phases, cycle_seconds: 1e-9 })
+        Ok(Model { tasks, channels, phases, cycle_seconds: 1e-9, waits: Waits::Overlapped, trial: None })
+    }
+
+    /// The same with the program itself, for mappers that may try it on the machine that they map it to.
+    pub fn with_trial(self, trial: Trial) -> Model {
+        Model { trial: Some(trial), ..self }
     }
 
     /// The model of a recorded database, or of a task graph: loads are work, and all edges are one phase. A flit is a
     /// byte, and a cycle the time in which the first link of `topology` moves one, or so many more that numbers fit.
-    /// Nobody waits on the isomorphic machine, as nothing is known of that.
+    ///
+    /// Nothing is known of who waits. A message is taken to be waited for while it is moved: q_ij = m_ij l_ij, which is where
+    /// cases 1 and 2 of figure 2 meet, and all of which is saved on one PE (equation 5). So a PE is charged for every byte
+    /// that comes from elsewhere, and sharing a PE is worth as much. No work goes on beneath, as the links into a PE
+    /// move these bytes one after the other: they are added ([`Waits::Added`]).
     ///
     /// A PE that is an end of an edge is a task without work that stays there.
     pub fn of_database(database: &Database, topology: &dyn Topology) -> Model {
@@ -126,7 +149,7 @@ impl Model {
         let slowest = database.pes.iter().map(|pe| pe.speed).fold(1.0, f64::min);
         let bandwidth = if topology.links() > 0 { topology.link(0).bandwidth } else { 1e9 };
         let bytes = database.edges.iter().map(|edge| edge.bytes as f64 + edge.messages as f64).sum::<f64>();
-        let hops = f64::from(topology.diameter()) + 1.0;
+        let hops = f64::from(topology.diameter()) + 2.0;
         let cycles = (loads + background) / slowest * bandwidth + bytes * hops;
         let scale = (cycles / MAX_CYCLES).max(1.0);
         let cycle_seconds = scale / bandwidth;
@@ -165,20 +188,24 @@ impl Model {
             same
         });
         let channel = |(from, to, messages, bytes): (u32, u32, u64, u64)| {
-            let messages = messages.max(1);
-            let flits = bytes as f64 / messages as f64 / scale;
+            // Where a cycle moves several bytes, a hop more costs a part of one.
+            let messages = (messages.max(1) as f64 / scale).ceil();
+            let flits = bytes as f64 / scale / messages;
+            let flit_ticks = (flits * Self::TICKS as f64).round() as i64;
             Channel {
                 from,
                 to,
-                // Where a cycle moves several bytes, a hop more costs a part of one.
-                messages: (messages as f64 / scale).ceil() as u64,
-                flit_ticks: (flits * Self::TICKS as f64).round() as i64,
-                wait_ticks: 0,
+                messages: messages as u64,
+                flit_ticks,
+                wait_ticks: messages as i64 * flit_ticks,
             }
         };
         let channels: Vec<Channel> = sums.into_iter().map(channel).collect();
+        for channel in &channels {
+            tasks[channel.to as usize].wait_ticks += channel.wait_ticks;
+        }
         let phases = vec![(0..channels.len() as u32).collect()];
-        Model { tasks, channels, phases, cycle_seconds }
+        Model { tasks, channels, phases, cycle_seconds, waits: Waits::Added, trial: None }
     }
 
     /// The tasks as a database of one step on a machine of `pes` PEs, in blocks: what other strategies see of a
@@ -274,9 +301,16 @@ mod tests {
         assert_eq!(model.cycle_seconds, 1e-9);
         let t = Model::TICKS;
         assert_eq!(model.tasks[1].work_ticks, 2_000_000_000 * t);
+        assert_eq!(model.waits, Waits::Added);
+        assert_eq!([0, 1, 2].map(|task| model.tasks[task].wait_ticks), [0, 30 * t, 7 * t]);
         assert_eq!((model.tasks[2].stays_on, model.tasks[2].is_pe), (Some(1), true));
-        let channel =
-            |from, to, messages, flits| Channel { from, to, messages, flit_ticks: flits * t, wait_ticks: 0 };
+        let channel = |from, to, messages: u64, flits| Channel {
+            from,
+            to,
+            messages,
+            flit_ticks: flits * t,
+            wait_ticks: messages as i64 * flits * t,
+        };
         assert_eq!(model.channels, [channel(0, 1, 3, 10), channel(1, 2, 1, 7)]);
         assert_eq!(model.phases, [[0, 1]]);
     }

@@ -47,6 +47,9 @@ impl Line<'_> {
         match word.parse() {
             Ok(number) if number <= most => Ok(number),
             Ok(number) => Err((self.number, format!("expected {what} of at most {most}, found {number}"))),
+            Err(_) if word.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Err((self.number, format!("expected {what} of at most {most}, found {word}")))
+            }
             Err(_) => Err((self.number, format!("expected {what}, a whole number, found `{word}`"))),
         }
     }
@@ -280,6 +283,11 @@ mod tests {
         for (text, line, expected) in [
             ("", 1, "there is no process"),
             ("\nINT_OP 1\n", 2, "INT_OP is in no process"),
+            (
+                "PROCESS 0\nSEND 1 99999999999999999999999\nSTOP",
+                2,
+                "expected a number of flits of at most 1099511627776, found 99999999999999999999999",
+            ),
             ("PROCESS 0\nINT_OPP 1\nSTOP", 2, "there is no instruction `INT_OPP` (did you mean `INT_OP`?)"),
             ("PROCESS 0\nPROCESS 1\n", 2, "process 0 is not over"),
             ("PROCESS 0\nINT_OP 1\n\n", 2, "process 0 is not over; end it with STOP"),

@@ -6,7 +6,7 @@
 
 use equipoise_strategies::cost::contention::{Estimate, Speeds};
 use equipoise_strategies::mapping::contention_lb::ContentionLb;
-use equipoise_strategies::program::{Costs, Model, OVERLAP, generate};
+use equipoise_strategies::program::{Costs, Model, OVERLAP, Waits, generate};
 use equipoise_strategies::topology;
 
 use super::axis::Axis;
@@ -21,12 +21,14 @@ pub(super) const GREEDY_MANY: Figure = Figure {
     name: "greedy-many",
     title: "The estimate F and the simulated end of programs with several processes per PE",
     paper: "beyond De Petris, Perego 1994",
-    takes: "a minute",
+    takes: "10 seconds",
     notes: "Every program has 40 placements drawn independently. `even`: every PE is as likely for every process; `uneven`: some \
             PEs more and more likely, so that placements differ in their balance, as those do that a mapper chooses from (added after even ones had missed). \
-            F adds the idle times of all processes of a PE although one works while another waits, hence the bias; what counts \
-            for a mapper is the order, that is the correlation of ranks. Of even placements, F knows how many processes the \
-            fullest PE has better than how long these work, and falls short of 0.8.\n",
+            What counts for a mapper is the order, that is the correlation of ranks. The paper's F, `waits added`, adds up \
+            the idle times of all processes of a PE although one works while another waits: it ends up to twice as late, knows \
+            how many processes the fullest PE has better than how long these work, and falls short of 0.8 for even placements. \
+            Judged is ours, which is the paper's but for that (cost::contention): a PE is done when all have worked, and each \
+            has worked and waited. With a process per PE they are the same.\n",
     run: many,
 };
 
@@ -35,10 +37,11 @@ pub(super) const GREEDY_USAGE: Figure = Figure {
     name: "greedy-usage",
     title: "Random programs with several processes per PE, with and without the usage-factor rule",
     paper: "De Petris, Perego 1994, section 5.2",
-    takes: "10 seconds",
+    takes: "2 seconds",
     notes: "The paper gains more than 5 % by the rule, that used PEs come first while they have fewer tasks than the mean. \
-            Here it gains on some programs and costs on others: without it, too, F leaves few PEs idle, as the idle times that \
-            it adds up keep tasks apart. So it is off unless asked for (`usage=on`).\n",
+            Here it gains on a few programs and costs on most with more than 9 PEs: the first PEs are filled by who is next, and \
+            F, for which a PE is done when all its tasks have worked, keeps the others even by itself. So it is off unless asked \
+            for (`usage=on`).\n",
     run: usage,
 };
 
@@ -73,12 +76,14 @@ impl Kind {
     }
 }
 
-/// What came of the placements of a program: estimates and ends.
+/// What came of the placements of a program: estimates and ends, in cycles.
 struct Judged {
     tasks: usize,
     side: usize,
     kind: Kind,
-    ends: Vec<(f64, f64)>,
+    /// With F as it is, and as the paper has it.
+    overlapped: Vec<(f64, f64)>,
+    added: Vec<(f64, f64)>,
 }
 
 impl Judged {
@@ -86,19 +91,24 @@ impl Judged {
         let (pes, tasks) = (side * side, each * side * side);
         let program = generate::known(&format!("random:n={tasks},flits=64,iterations=10,seed={seed}"));
         let machine = topology::parse(&format!("mesh:{side}x{side}"))?;
-        let model = Model::of(&program, Costs::default(), OVERLAP)?;
-        let mut ends = Vec::new();
+        let overlapped = Model::of(&program, Costs::default(), OVERLAP)?;
+        let added = Model { waits: Waits::Added, ..overlapped.clone() };
+        let mut judged = Judged { tasks, side, kind, overlapped: Vec::new(), added: Vec::new() };
         for number in 0..count {
             let places = kind.draw(tasks, pes, number, count, seed);
-            let estimate = Model::cycles(Estimate::of(&model, &*machine, &Speeds::default(), &places));
-            ends.push((estimate, cycles(&program, &machine, &places, Costs::default())? as f64));
+            let end = cycles(&program, &machine, &places, Costs::default())? as f64;
+            for (model, ends) in [(&overlapped, &mut judged.overlapped), (&added, &mut judged.added)] {
+                let ticks = Estimate::of(model, &*machine, &Speeds::default(), &places);
+                ends.push((Model::cycles(ticks), end));
+            }
         }
-        Ok(Judged { tasks, side, kind, ends })
+        Ok(judged)
     }
+}
 
-    fn bias(&self) -> f64 {
-        self.ends.iter().map(|(estimate, end)| estimate / end - 1.0).sum::<f64>() / self.ends.len() as f64
-    }
+/// By what part estimates are later than ends, on average.
+fn bias(ends: &[(f64, f64)]) -> f64 {
+    ends.iter().map(|(estimate, end)| estimate / end - 1.0).sum::<f64>() / ends.len() as f64
 }
 
 /// The correlation of ranks (C. Spearman, 1904); equals have the mean of their ranks.
@@ -117,12 +127,10 @@ fn many(options: &Options) -> anyhow::Result<FigureResult> {
     let count = if options.small { 12 } else { 40 };
     let cases: Vec<(usize, Kind)> =
         (0..wanted.len()).flat_map(|at| [Kind::Even, Kind::Uneven].map(|kind| (at, kind))).collect();
-    let mut judged = Vec::new();
-    options.sweep(0..cases.len(), |case| {
+    let judged = options.sweep(0..cases.len(), |case| {
         let (at, kind) = cases[case];
         let (side, each) = wanted[at];
-        judged.push(Judged::of(side, each, kind, count, options.seed.wrapping_add(at as u64))?);
-        Ok(())
+        Judged::of(side, each, kind, count, options.seed.wrapping_add(at as u64))
     })?;
     let mut rows = Rows::new([
         ("tasks", "tasks"),
@@ -130,42 +138,44 @@ fn many(options: &Options) -> anyhow::Result<FigureResult> {
         ("placements", "placements"),
         ("rank_correlation", "rank correlation"),
         ("bias", "bias"),
+        ("added_rank_correlation", "waits added: rank correlation"),
+        ("added_bias", "bias"),
     ]);
     for it in &judged {
         rows.push([
             Cell::Count(it.tasks as u64),
             Cell::Count((it.side * it.side) as u64),
             Cell::Text(it.kind.name().into()),
-            Cell::Number(spearman(&it.ends)),
-            Cell::Number(it.bias()),
+            Cell::Number(spearman(&it.overlapped)),
+            Cell::Number(bias(&it.overlapped)),
+            Cell::Number(spearman(&it.added)),
+            Cell::Number(bias(&it.added)),
         ]);
     }
     let of_kind = |kind| judged.iter().filter(move |it| it.kind == kind);
     let told = |it: &&Judged| {
-        format!("{:.3} for {} tasks on {} PEs", spearman(&it.ends), it.tasks, it.side * it.side)
+        format!("{:.3} for {} tasks on {} PEs", spearman(&it.overlapped), it.tasks, it.side * it.side)
     };
-    let mean = of_kind(Kind::Even).map(|it| spearman(&it.ends)).sum::<f64>() / wanted.len() as f64;
-    let criteria = vec![
+    let criteria = [Kind::Even, Kind::Uneven].map(|kind| {
+        let name = kind.name();
         Criterion::every(
-            "of uneven placements of every program, F has a rank correlation with the end of at least 0.8",
-            of_kind(Kind::Uneven),
-            |it| spearman(&it.ends) - 0.8,
+            format!(
+                "of {name} placements of every program, F has a rank correlation with the end of at least 0.8"
+            ),
+            of_kind(kind),
+            |it| spearman(&it.overlapped) - 0.8,
             told,
-        ),
-        Criterion::new(
-            "of even placements, it is at least 0.8 on average",
-            format!("{mean:.3}"),
-            mean >= 0.8,
-        ),
-    ];
+        )
+    });
     let series = [Kind::Even, Kind::Uneven].map(|kind| {
-        let points = of_kind(kind).flat_map(|it| it.ends.iter().map(|&(estimate, end)| (end, estimate)));
+        let points =
+            of_kind(kind).flat_map(|it| it.overlapped.iter().map(|&(estimate, end)| (end, estimate)));
         let mut points: Vec<(f64, f64)> = points.collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         Series::measured(kind.name(), points)
     });
     let chart = Chart { x: Axis::log("end, cycles"), y: Axis::log("F, cycles"), series: series.into() };
-    Ok(FigureResult { rows, chart, criteria })
+    Ok(FigureResult { rows, chart, criteria: criteria.into() })
 }
 
 /// A program without and with the rule.

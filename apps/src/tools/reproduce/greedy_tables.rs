@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 
-use equipoise_strategies::mapping::lee_aggarwal::{self, Problem};
+use equipoise_strategies::mapping::contention_lb::ContentionLb;
+use equipoise_strategies::mapping::lee_aggarwal::{self, PhasedGraph};
 use equipoise_strategies::program::{Costs, Isomorphic, Model, OVERLAP, Program, generate};
 use equipoise_strategies::{Topology, topology};
 
 use super::axis::Axis;
 use super::chart::{Chart, Series};
 use super::figure::{Criterion, Figure, FigureResult, Options};
-use super::greedy::{cycles, mapped, mapped_with, one_run};
+use super::greedy::{cycles, mapped, mapped_with, modelled};
 use super::rows::{Cell, Rows};
 
 /// Table I.
@@ -20,10 +21,12 @@ pub(super) const GREEDY_TABLE1: Figure = Figure {
     name: "greedy-table1",
     title: "Six programs after ParaGraph's traces on hypercubes",
     paper: "De Petris, Perego 1994, table I",
-    takes: "5 seconds",
+    takes: "a second",
     notes: "The traces cannot be had: the programs are synthesised after what the paper says of them, with the work that brings \
             their end with process i on PE i closest to the printed one. Processes are renumbered at random before they \
-            are mapped. chol and flops may end a ten-thousandth later: chol ends one cycle of 178,784 later.\n",
+            are mapped; shown is the worst of five numberings. Where all processes talk to all, placements differ by some cycles in \
+            the order of messages, which F does not see: of those with about the same F, ContentionLB takes the one on which the \
+            program ends first when it is executed. By F alone, chol ended up to 49 cycles of 178,784 later than process i on PE i.\n",
     run: programs,
 };
 
@@ -32,12 +35,14 @@ pub(super) const GREEDY_TABLE2: Figure = Figure {
     name: "greedy-table2",
     title: "Regular programs, and the best that is known",
     paper: "De Petris, Perego 1994, table II",
-    takes: "a minute",
+    takes: "10 seconds",
     notes: "The best known end is that of the machine with a link for every channel where the paper calls its mappings optimal, \
             that of process i on PE i for butterflies on meshes, and that of the H layout of a tree on twice as many PEs. \
-            Processes are renumbered at random before they are mapped. `one run` is the paper's run alone: nothing local \
-            tells it how meshes of 64 tasks and more lie on cubes, and in large trees and butterflies the tasks that come \
-            last find no place near their partners.\n",
+            Processes are renumbered at random before they are mapped; shown is the worst of three numberings. `one run` is \
+            the paper's run alone (`paper=on`, with what the paper leaves open as contention_lb says): as messages are short \
+            against the work, values of F with some hops more are similar, the look-ahead keeps tasks off the ways that \
+            others use, and the tasks that come last find no place near their partners. The paper does not say what is \
+            similar, nor who is first of equals, and prints better ends.\n",
     run: regular,
 };
 
@@ -49,11 +54,13 @@ pub(super) const GREEDY_TABLE3: Figure = Figure {
     takes: "5 seconds",
     notes: "The nine graphs, of real communication patterns, cannot be had: the programs are patterns of as many tasks, \
             renumbered at random, with the message lengths that bring the time after our Lee-Aggarwal mapper closest to the \
-            printed one. Sends and receives take a cycle. Its objective, which we know by its abstract only, is searched with \
-            twenty jumps, on 8 and 16 PEs close to its optimum. The patterns were chosen after 12 kinds had been tried with both \
+            printed one for the first of five numberings; all ends are medians of the five. Sends and receives take a cycle. Its \
+            objective, which we know by its abstract only, is searched with 200 jumps, which is more than it needs on 8 PEs; on \
+            16 it may still stay above its optimum. The patterns were chosen after 12 kinds had been tried with both \
             mappers: elimination on 16 tasks, mostly lost and shorter than the printed times, is left out, and with partners \
             drawn at random in every phase ContentionLB was as good in 4 of 9 only. Where the other mapper embeds a pattern \
-            badly, as meshes, lengths fitted to its end favour ours. `one run` is the paper's run of ContentionLB alone.\n",
+            badly, as meshes, lengths fitted to its end favour ours. ContentionLB executes the program on placements that F hardly \
+            tells apart, which the other mapper does not; `one run` is the paper's run alone, which does not either.\n",
     run: lee,
 };
 
@@ -106,7 +113,7 @@ fn programs(options: &Options) -> anyhow::Result<FigureResult> {
         for order in 0..orders {
             let order = generate::permutation(program.tasks(), options.seed.wrapping_add(order));
             let program = generate::renumbered(&program, &order);
-            let model = Model::of(&program, Costs::default(), OVERLAP)?;
+            let model = modelled(&program, &cube, Costs::default())?;
             let places = mapped(&model, &*cube, options.seed)?;
             worst = worst.max(cycles(&program, &cube, &places, Costs::default())?);
         }
@@ -122,15 +129,10 @@ fn programs(options: &Options) -> anyhow::Result<FigureResult> {
         ]);
     }
     let criterion = |&(name, _, end, mapped): &(&str, u64, u64, u64)| {
-        // Where all processes talk to all, numberings differ by a cycle or two in the order of messages.
-        let limit = match name {
-            "sparse" => 1.005,
-            "chol" | "flops" => 1.0001,
-            _ => 1.0,
-        };
+        let limit = if name == "sparse" { 1.005 } else { 1.0 };
         let ratio = mapped as f64 / end as f64;
         let of = format!("{name}: every numbering is mapped as well as process i on PE i, times {limit}");
-        Criterion::new(of, format!("{ratio:.4}"), ratio <= limit)
+        Criterion::new(of, format!("{ratio:.6}"), ratio <= limit)
     };
     let points = |of: fn(&(&str, u64, u64, u64)) -> u64| {
         (1..).map(f64::from).zip(all.iter().map(|it| of(it) as f64)).collect::<Vec<_>>()
@@ -146,8 +148,10 @@ fn programs(options: &Options) -> anyhow::Result<FigureResult> {
     Ok(FigureResult { rows, chart, criteria: all.iter().map(criterion).collect() })
 }
 
-/// Programs, machines, and what the end may be over the best that is known.
-const REGULAR: &[(&str, &str, &str, f64)] = &[
+/// A program, its size, the machine, and what the end may be over the best that is known.
+type Regular = (&'static str, &'static str, &'static str, f64);
+
+const REGULAR: &[Regular] = &[
     ("ring", "n=16", "hypercube:4", 1.0),
     ("ring", "n=128", "hypercube:7", 1.0),
     ("ring", "n=512", "hypercube:9", 1.0),
@@ -165,6 +169,9 @@ const REGULAR: &[(&str, &str, &str, f64)] = &[
     ("mesh", "sizes=7x7", "mesh:7x7", 1.0),
     ("mesh", "sizes=16x16", "mesh:16x16", 1.0),
     ("mesh", "sizes=28x28", "mesh:28x28", 1.0),
+    ("mesh", "sizes=4x32", "mesh:4x32", 1.0),
+    ("mesh", "sizes=8x50", "mesh:8x50", 1.0),
+    ("mesh", "sizes=8x98", "mesh:8x98", 1.0),
     ("butterfly", "n=16", "hypercube:4", 1.0),
     ("butterfly", "n=512", "hypercube:9", 1.0),
     ("butterfly", "n=4", "mesh:2x2", 1.02),
@@ -215,10 +222,59 @@ fn best_known(pattern: &str, program: &Program, machine: &Arc<dyn Topology>) -> 
     }
 }
 
+/// What came of a regular program: ends in cycles, of the worst of some numberings where they are the mapper's.
+struct Embedded {
+    pattern: &'static str,
+    tasks: usize,
+    machine: String,
+    best: u64,
+    one_run: u64,
+    mapped: u64,
+    /// What the end may be over the best that is known.
+    allowed: f64,
+}
+
+impl Embedded {
+    fn of(case: &Regular, numberings: u64, seed: u64) -> anyhow::Result<Embedded> {
+        let &(pattern, size, machine, allowed) = case;
+        let program = generate::known(&format!("{pattern}:{size},iterations=1"));
+        let machine = topology::parse(machine)?;
+        let best = best_known(pattern, &program, &machine)?;
+        let (mut mapped_end, mut one_run) = (0, 0);
+        for number in 0..numberings {
+            let order = generate::permutation(program.tasks(), seed.wrapping_add(number));
+            let program = generate::renumbered(&program, &order);
+            let model = modelled(&program, &machine, Costs::default())?;
+            let end = |places: Vec<u32>| cycles(&program, &machine, &places, Costs::default());
+            mapped_end = mapped_end.max(end(mapped(&model, &*machine, seed)?)?);
+            one_run = one_run.max(end(mapped_with(&ContentionLb::paper(), &model, &*machine, seed)?)?);
+        }
+        let (tasks, machine) = (program.tasks(), machine.spec());
+        Ok(Embedded { pattern, tasks, machine, best, one_run, mapped: mapped_end, allowed })
+    }
+
+    fn ratio(&self) -> f64 {
+        self.mapped as f64 / self.best as f64
+    }
+}
+
+/// The rows of table II: patterns, and the beginnings of machines they are put on.
+const KINDS: [(&str, &str); 8] = [
+    ("ring", "hypercube"),
+    ("ring", "mesh"),
+    ("ring", "torus"),
+    ("mesh", "hypercube"),
+    ("mesh", "mesh"),
+    ("butterfly", "hypercube"),
+    ("butterfly", "mesh"),
+    ("tree", ""),
+];
+
 fn regular(options: &Options) -> anyhow::Result<FigureResult> {
-    let is_small =
-        |it: &&(&str, &str, &str, f64)| ["hypercube:4", "mesh:7x7", "mesh:2x2", "mesh:4x2"].contains(&it.2);
+    let is_small = |it: &&Regular| ["hypercube:4", "mesh:7x7", "mesh:2x2", "mesh:4x2"].contains(&it.2);
+    let numberings = if options.small { 1 } else { 3 };
     let wanted: Vec<_> = REGULAR.iter().filter(|it| !options.small || is_small(it)).collect();
+    let all = options.sweep(0..wanted.len(), |at| Embedded::of(wanted[at], numberings, options.seed))?;
     let mut rows = Rows::new([
         ("pattern", "pattern"),
         ("tasks", "tasks"),
@@ -229,53 +285,30 @@ fn regular(options: &Options) -> anyhow::Result<FigureResult> {
         ("ratio", "ratio"),
         ("allowed_ratio", "allowed"),
     ]);
-    let all = options.sweep(0..wanted.len(), |at| {
-        let &&(pattern, size, machine, limit) = &wanted[at];
-        let program = generate::known(&format!("{pattern}:{size},iterations=1"));
-        let machine = topology::parse(machine)?;
-        let best = best_known(pattern, &program, &machine)?;
-        let order = generate::permutation(program.tasks(), options.seed);
-        let program = generate::renumbered(&program, &order);
-        let model = Model::of(&program, Costs::default(), OVERLAP)?;
-        let end = |places: Vec<u32>| cycles(&program, &machine, &places, Costs::default());
-        let mapped = end(mapped(&model, &*machine, options.seed)?)?;
-        let one_run = end(mapped_with(&one_run(), &model, &*machine, options.seed)?)?;
-        Ok((pattern, program.tasks(), machine.spec(), best, mapped, limit, one_run))
-    })?;
-    for (pattern, tasks, machine, best, mapped, limit, one_run) in &all {
+    for it in &all {
         rows.push([
-            Cell::Text((*pattern).into()),
-            Cell::Count(*tasks as u64),
-            Cell::Text(machine.clone()),
-            Cell::Count(*best),
-            Cell::Count(*one_run),
-            Cell::Count(*mapped),
-            Cell::Number(*mapped as f64 / *best as f64),
-            Cell::Number(*limit),
+            Cell::Text(it.pattern.into()),
+            Cell::Count(it.tasks as u64),
+            Cell::Text(it.machine.clone()),
+            Cell::Count(it.best),
+            Cell::Count(it.one_run),
+            Cell::Count(it.mapped),
+            Cell::Number(it.ratio()),
+            Cell::Number(it.allowed),
         ]);
     }
     let (mut criteria, mut series) = (Vec::new(), Vec::new());
-    let kinds = [
-        ("ring", "hypercube"),
-        ("ring", "mesh"),
-        ("ring", "torus"),
-        ("mesh", "hypercube"),
-        ("mesh", "mesh"),
-        ("butterfly", "hypercube"),
-        ("butterfly", "mesh"),
-        ("tree", ""),
-    ];
-    for (pattern, on) in kinds {
-        let of_kind = || all.iter().filter(move |it| it.0 == pattern && it.2.starts_with(on));
-        let Some(limit) = of_kind().map(|it| it.5).next() else { continue };
+    for (pattern, on) in KINDS {
+        let of_kind = || all.iter().filter(move |it| it.pattern == pattern && it.machine.starts_with(on));
+        let Some(allowed) = of_kind().map(|it| it.allowed).next() else { continue };
         let name = if on.is_empty() { pattern.to_string() } else { format!("{pattern} on {on}") };
         criteria.push(Criterion::every(
-            format!("{name}: the end is at most {limit} of the best known"),
+            format!("{name}: the end is at most {allowed} of the best known"),
             of_kind(),
-            |it| limit - it.4 as f64 / it.3 as f64,
-            |it| format!("{:.4} for {} tasks on {}", it.4 as f64 / it.3 as f64, it.1, it.2),
+            |it| allowed - it.ratio(),
+            |it| format!("{:.4} for {} tasks on {}", it.ratio(), it.tasks, it.machine),
         ));
-        let points = of_kind().map(|it| (it.1 as f64, it.4 as f64 / it.3 as f64));
+        let points = of_kind().map(|it| (it.tasks as f64, it.ratio()));
         series.push(Series::measured(name, points.collect::<Vec<_>>()));
     }
     let chart = Chart { x: Axis::log("tasks"), y: Axis::linear("end over the best known"), series };
@@ -295,7 +328,20 @@ const LEE: [(&str, u32, u64, u64); 9] = [
     ("butterfly:n=16,iterations=1", 4, 159, 158),
 ];
 
-/// What came of a pattern.
+/// How often Lee and Aggarwal's mapper jumps while the length of messages is looked for, and then.
+const FEW_JUMPS: usize = 20;
+const JUMPS: usize = 200;
+
+/// How many numberings of a pattern are mapped: an odd number, so that there is one in the middle.
+const NUMBERINGS: u64 = 5;
+
+/// The one in the middle.
+fn median(mut ends: Vec<u64>) -> u64 {
+    ends.sort_unstable();
+    ends[ends.len() / 2]
+}
+
+/// What came of a pattern: medians of ends, in cycles.
 struct Compared {
     pattern: &'static str,
     paper_lee: u64,
@@ -312,23 +358,35 @@ impl Compared {
         let costs = Costs { send_cycles: 1, receive_cycles: 1 };
         let machine = topology::parse(&format!("hypercube:{dimensions}"))?;
         let all: Vec<u32> = (0..machine.pes() as u32).collect();
-        let mut closest: Option<(u64, u64, Program, Model)> = None;
-        for flits in 1..=64 {
+        let renumbered = |flits: u64, number: u64| {
             let program = generate::known(&format!("{pattern},flits={flits},work=4"));
-            let order = generate::permutation(program.tasks(), options.seed.wrapping_add(graph as u64));
-            let program = generate::renumbered(&program, &order);
+            let seed = options.seed.wrapping_add(graph as u64 + number * LEE.len() as u64);
+            generate::renumbered(&program, &generate::permutation(program.tasks(), seed))
+        };
+        let lee_end = |program: &Program, model: &Model, jumps: usize| {
+            let graph = PhasedGraph::of(model);
+            let places = lee_aggarwal::place(&graph, &[], &all, &*machine, jumps, options.seed);
+            cycles(program, &machine, &places, costs)
+        };
+        let (mut closest, mut least) = (1, u64::MAX);
+        for flits in 1..=64 {
+            let program = renumbered(flits, 0);
             let model = Model::of(&program, costs, OVERLAP)?;
-            let places = lee_aggarwal::place(&Problem::of(&model), &[], &all, &*machine, 20, options.seed);
-            let end = cycles(&program, &machine, &places, costs)?;
-            let off = end.abs_diff(paper_lee);
-            if closest.as_ref().is_none_or(|it| off < it.0) {
-                closest = Some((off, end, program, model));
+            let off = lee_end(&program, &model, FEW_JUMPS)?.abs_diff(paper_lee);
+            if off < least {
+                (closest, least) = (flits, off);
             }
         }
-        let (_, lee, program, model) = closest.expect("there are lengths");
-        let end = |places: Vec<u32>| cycles(&program, &machine, &places, costs);
-        let ours = end(mapped(&model, &*machine, options.seed)?)?;
-        let one_run = end(mapped_with(&one_run(), &model, &*machine, options.seed)?)?;
+        let (mut lee, mut one_run, mut ours) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..if options.small { 1 } else { NUMBERINGS } {
+            let program = renumbered(closest, number);
+            let model = modelled(&program, &machine, costs)?;
+            let end = |places: Vec<u32>| cycles(&program, &machine, &places, costs);
+            lee.push(lee_end(&program, &model, JUMPS)?);
+            ours.push(end(mapped(&model, &*machine, options.seed)?)?);
+            one_run.push(end(mapped_with(&ContentionLb::paper(), &model, &*machine, options.seed)?)?);
+        }
+        let [lee, one_run, ours] = [lee, one_run, ours].map(median);
         Ok(Compared { pattern, paper_lee, paper, lee, one_run, ours })
     }
 

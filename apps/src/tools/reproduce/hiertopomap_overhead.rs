@@ -17,6 +17,7 @@ use equipoise_strategies::{Database, Topology, graph, topology};
 use super::axis::Axis;
 use super::chart::{Chart, Series};
 use super::figure::{Criterion, Figure, FigureResult, Options};
+use super::fit;
 use super::hiertopomap_cases::{Site, box_of};
 use super::mapping::ask;
 use super::rows::{Cell, Rows};
@@ -297,16 +298,11 @@ fn overhead(options: &Options, table: &Overhead) -> anyhow::Result<FigureResult>
     Ok(FigureResult { rows, chart, criteria: criteria(table, &of(TREE), &of(BIPART)) })
 }
 
-/// The slope of the logarithm of the time over that of the nodes, by least squares; of the last four sizes, as small
-/// ones take no time.
+/// The exponent of the time in the nodes, of the last four sizes, as small ones take no time.
 fn exponent(times: &[&Took], step: usize) -> f64 {
     let last = &times[times.len().saturating_sub(4)..];
-    let log = |took: &&Took| ((took.nodes as f64).ln(), took.seconds[step].max(1e-9).ln());
-    let logs: Vec<(f64, f64)> = last.iter().map(log).collect();
-    let mean = |of: fn(&(f64, f64)) -> f64| logs.iter().map(of).sum::<f64>() / logs.len() as f64;
-    let (x, y) = (mean(|log| log.0), mean(|log| log.1));
-    let covariance: f64 = logs.iter().map(|log| (log.0 - x) * (log.1 - y)).sum();
-    covariance / logs.iter().map(|log| (log.0 - x).powi(2)).sum::<f64>()
+    let point = |took: &&Took| (took.nodes as f64, took.seconds[step].max(1e-9));
+    fit::exponent(last.iter().map(point))
 }
 
 /// The seconds that the paper prints of the whole mapping on Stampede for so many processes; between its numbers of

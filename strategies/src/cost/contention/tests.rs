@@ -5,17 +5,12 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::program::{Channel, Task};
+use crate::program::{Channel, Task, Waits};
 use crate::{testing, topology};
 
 /// F by the equations of the paper, with classes by closure of a relation.
 fn slow(model: &Model, machine: &dyn Topology, place: &[Option<u32>]) -> (i64, i64) {
     let mut r = vec![0i64; machine.pes()];
-    for (task, place) in model.tasks.iter().zip(place) {
-        if let Some(pe) = *place {
-            r[pe as usize] += task.work_ticks + task.wait_ticks;
-        }
-    }
     let ends = |c: u32| {
         let channel = &model.channels[c as usize];
         place[channel.from as usize].zip(place[channel.to as usize])
@@ -28,11 +23,27 @@ fn slow(model: &Model, machine: &dyn Topology, place: &[Option<u32>]) -> (i64, i
     };
     for (channel, c) in model.channels.iter().zip(0..) {
         let Some((from, to)) = ends(c) else { continue };
-        r[to as usize] += if from == to {
-            -(channel.messages as i64 * channel.flit_ticks).min(channel.wait_ticks)
-        } else {
+        if from != to {
             let distance = machine.distance(from as usize, to as usize);
-            channel.messages as i64 * i64::from(distance - 1) * Model::TICKS
+            r[to as usize] += channel.messages as i64 * i64::from(distance - 1) * Model::TICKS;
+        }
+    }
+    // Equations (3) and (5).
+    for pe in 0..machine.pes() as u32 {
+        let here = |&task: &usize| place[task] == Some(pe);
+        let tasks = || (0..place.len()).filter(here);
+        let saved = |task: usize| -> i64 {
+            let together = |it: &&Channel| it.to as usize == task && place[it.from as usize] == Some(pe);
+            let saved = |it: &Channel| (it.messages as i64 * it.flit_ticks).min(it.wait_ticks);
+            model.channels.iter().filter(together).map(saved).sum()
+        };
+        let end = |task: usize| model.tasks[task].work_ticks + model.tasks[task].wait_ticks - saved(task);
+        r[pe as usize] += match model.waits {
+            Waits::Added => tasks().map(end).sum::<i64>(),
+            Waits::Overlapped => {
+                let work = tasks().map(|task| model.tasks[task].work_ticks).sum::<i64>();
+                tasks().map(end).fold(work, i64::max)
+            }
         };
     }
     for phase in &model.phases {
@@ -72,7 +83,14 @@ fn model(work: &[i64], channels: &[Channel], phases: &[&[u32]]) -> Model {
         tasks[channel.to as usize].wait_ticks += channel.wait_ticks;
     }
     let phases = phases.iter().map(|phase| phase.to_vec()).collect();
-    Model { tasks, channels: channels.to_vec(), phases, cycle_seconds: 1e-9 }
+    Model {
+        tasks,
+        channels: channels.to_vec(),
+        phases,
+        cycle_seconds: 1e-9,
+        waits: Waits::Added,
+        trial: None,
+    }
 }
 
 fn cycles(model: &Model, machine: &str, placement: &[u32]) -> f64 {
@@ -104,10 +122,26 @@ fn figure_1_is_one_interference_class() {
 fn what_is_together_saves_what_it_waited_or_what_it_sent() {
     // Figure 2: waits longer than, shorter than, and no wait for, a message of 10 flits.
     for (wait, saved) in [(25, 10), (6, 6), (0, 0)] {
-        let model = model(&[100, 50], &[channel(0, 1, 1, 10, wait)], &[&[0]]);
+        let mut model = model(&[100, 50], &[channel(0, 1, 1, 10, wait)], &[&[0]]);
         assert_eq!(cycles(&model, "mesh:2", &[0, 0]), (150 + wait - saved) as f64, "{wait}");
         assert_eq!(cycles(&model, "mesh:2", &[0, 1]), 100.0_f64.max((50 + wait) as f64), "{wait}");
+        // The other one has work for longer than that.
+        model.waits = Waits::Overlapped;
+        assert_eq!(cycles(&model, "mesh:2", &[0, 0]), 150.0, "{wait}");
+        assert_eq!(cycles(&model, "mesh:2", &[0, 1]), 100.0_f64.max((50 + wait) as f64), "{wait}");
     }
+}
+
+#[test]
+fn while_one_waits_another_works() {
+    // The receiver waits for 300 cycles, of which the sender's message of 10 is saved, and a third task works for 120.
+    let of = |waits| {
+        let model = model(&[100, 50, 120], &[channel(0, 1, 1, 10, 300)], &[&[0]]);
+        let model = Model { waits, ..model };
+        [[0, 0, 0], [0, 0, 1], [0, 1, 1]].map(|places| cycles(&model, "mesh:2", &places))
+    };
+    assert_eq!(of(Waits::Added), [560.0, 440.0, 470.0]);
+    assert_eq!(of(Waits::Overlapped), [340.0, 340.0, 350.0]);
 }
 
 #[test]
@@ -128,8 +162,9 @@ fn slow_pes_and_those_with_other_work_take_longer() {
 fn models() -> impl Strategy<Value = Model> {
     let channel = (0..9u32, 0..9u32, 1..4u64, 1..30i64, 0..90i64);
     let channels = prop::collection::vec(channel, 0..25);
-    (prop::collection::vec(0..500i64, 9), channels, prop::collection::vec(1..8u32, 25)).prop_map(
-        |(work, channels, phases)| {
+    let waits = prop::sample::select(vec![Waits::Added, Waits::Overlapped]);
+    (prop::collection::vec(0..500i64, 9), channels, prop::collection::vec(1..8u32, 25), waits).prop_map(
+        |(work, channels, phases, waits)| {
             let mut channels: Vec<Channel> = channels
                 .into_iter()
                 .filter(|it| it.0 != it.1)
@@ -141,7 +176,8 @@ fn models() -> impl Strategy<Value = Model> {
                 (0..channels.len() as u32).filter(|&c| phases[c as usize] >> phase & 1 == 1).collect()
             };
             let phases: Vec<Vec<u32>> = (0..3).map(of).collect();
-            model(&work, &channels, &phases.iter().map(Vec::as_slice).collect::<Vec<_>>())
+            let model = model(&work, &channels, &phases.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            Model { waits, ..model }
         },
     )
 }

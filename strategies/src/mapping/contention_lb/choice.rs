@@ -1,6 +1,9 @@
 //! Select_Pair: the PE of a task, in two steps.
 
+use std::cmp::Reverse;
+
 use super::ContentionLb;
+use super::bounds::Bounds;
 use super::host::Host;
 use super::tasks::Tasks;
 use crate::Topology;
@@ -24,8 +27,8 @@ pub(super) struct Chooser<'a> {
     /// By PE: how many tasks it has, and the bytes that these need.
     tasks: Vec<u32>,
     memory: Vec<u64>,
-    /// By dimension: the first and last coordinate of used PEs.
-    corners: Vec<(u32, u32)>,
+    /// The box that holds all used PEs.
+    bounds: Bounds,
     /// T: how many tasks there are, PEs that are ends of edges not among them.
     count: usize,
     row: Vec<u32>,
@@ -45,12 +48,40 @@ struct Score {
     pe: u32,
 }
 
+/// Equation (4) of a task on each of [`Host::available`], with the partners that have places.
+struct Hops<'a> {
+    /// The hops of what it receives.
+    own: Vec<i64>,
+    /// Those of what it sends, to all.
+    theirs: Vec<i64>,
+    /// The largest R of its partners elsewhere.
+    elsewhere: Vec<i64>,
+    /// The channels to and from partners on that PE, which have no way to go: that PE, and the channel.
+    shared: Vec<&'a [(u32, u32)]>,
+}
+
 /// A candidate that was judged by F.
 struct Judged {
     pe: u32,
     ticks: i64,
-    /// The criteria for similar values, in order: the sum of R, the look-ahead, neighbors, degrees, and the box.
-    criteria: (i64, u64, u64, u64, u64),
+    /// The sum of R.
+    sum: i64,
+    /// The look-ahead.
+    ahead: u64,
+    /// The difference between the partners that are left and the free neighbors.
+    left: u64,
+    /// The difference between degrees.
+    degrees: u64,
+    /// The PEs in the box.
+    volume: u64,
+}
+
+impl Judged {
+    /// The criteria for similar values, the first first; in the order of the paper, which has not all of them, or in ours.
+    fn criteria(&self, paper: bool) -> (u64, i64, u64, u64, u64, u32) {
+        let left = if paper { 0 } else { self.left };
+        (self.ahead, self.sum, left, self.degrees, self.volume, self.pe)
+    }
 }
 
 impl<'a> Chooser<'a> {
@@ -62,7 +93,6 @@ impl<'a> Chooser<'a> {
         radius: u32,
     ) -> Self {
         let pes = topology.pes();
-        let corners = vec![(u32::MAX, 0); host.position(host.centre).len()];
         let mut chooser = Chooser {
             model,
             topology,
@@ -72,7 +102,7 @@ impl<'a> Chooser<'a> {
             free_neighbors: host.degree.clone(),
             tasks: vec![0; pes],
             memory: vec![0; pes],
-            corners,
+            bounds: host.no_bounds(),
             count: model.tasks.iter().filter(|task| !task.is_pe).count(),
             row: vec![0; pes],
             route: Vec::new(),
@@ -99,9 +129,7 @@ impl<'a> Chooser<'a> {
     pub(super) fn took(&mut self, task: usize, pe: u32) {
         let memory = &mut self.memory[pe as usize];
         *memory = memory.saturating_add(self.model.tasks[task].memory_bytes.unwrap_or(0));
-        for (corner, &at) in self.corners.iter_mut().zip(self.host.position(pe)) {
-            *corner = (corner.0.min(at), corner.1.max(at));
-        }
+        self.bounds.widen(self.host.position(pe));
         self.tasks[pe as usize] += 1;
         if self.tasks[pe as usize] == 1 {
             self.neighbors(pe, |free| *free = free.saturating_sub(1));
@@ -151,79 +179,109 @@ impl<'a> Chooser<'a> {
             return vec![best];
         }
         self.scores.sort_unstable();
-        self.scores.truncate((MAX_KEPT / self.count.max(1)).max(LEAST_KEPT));
+        self.scores.truncate(self.most_kept());
         let mut candidates: Vec<u32> =
             self.scores.iter().rev().map(|score| score.pe).filter(|&pe| pe != best).collect();
         candidates.push(best);
         candidates
     }
 
+    /// How many PEs are kept for a task, to be tried when decisions are taken back.
+    fn most_kept(&self) -> usize {
+        (MAX_KEPT / self.count.max(1)).max(LEAST_KEPT)
+    }
+
+    /// Whether all PEs are kept that may take a task.
+    pub(super) fn keeps_all(&self) -> bool {
+        let one_each = self.count <= self.host.available.len() && !self.config.share;
+        self.host.available.len() <= self.most_kept() && !one_each
+    }
+
     /// Step one: F' of every PE that may take the task.
     fn score(&mut self, estimate: &Estimate, task: usize) {
         let base = estimate.without_contention();
-        // The channels to and from the partners' PEs, PE by PE.
         let channel = |&number: &u32| {
             let channel = &self.model.channels[number as usize];
-            let receives = channel.to as usize == task;
-            let partner = if receives { channel.from } else { channel.to };
-            estimate.place_of(partner as usize).map(|place| (place, receives, number))
+            let partner = if channel.to as usize == task { channel.from } else { channel.to };
+            estimate.place_of(partner as usize).map(|place| (place, number))
         };
-        let mut channels: Vec<(u32, bool, u32)> =
-            estimate.channels_of(task).iter().filter_map(channel).collect();
+        let mut channels: Vec<(u32, u32)> = estimate.channels_of(task).iter().filter_map(channel).collect();
         channels.sort_unstable();
         let mut ends: Vec<u32> = channels.iter().map(|it| it.0).collect();
         ends.dedup();
-        // By PE that may take it: what the task gains by what it receives, and all partners by what it sends; then the
-        // largest R of partners elsewhere.
+        let hops = self.hops(estimate, task, &channels);
+        self.find_largest(base, ends.len() + 2);
+        let total: i64 = base.iter().sum();
+        self.scores.clear();
+        let mut numbers = Vec::new();
+        for (position, &pe) in self.host.available.iter().enumerate() {
+            if !self.has_room(task, pe) {
+                continue;
+            }
+            numbers.clear();
+            numbers.extend(hops.shared[position].iter().map(|it| it.1));
+            let ticks = estimate.more_ticks(task, pe, &numbers) + hops.own[position];
+            let here = base[pe as usize] + ticks;
+            let is_changed = |other: u32| other == pe || ends.binary_search(&other).is_ok();
+            let unchanged = self.largest.iter().find(|&&other| !is_changed(other));
+            let unchanged = unchanged.map_or(i64::MIN, |&other| base[other as usize]);
+            let largest = here.max(hops.elsewhere[position]).max(unchanged);
+            self.scores.push(Score {
+                is_free: false,
+                largest,
+                sum: total + ticks + hops.theirs[position],
+                pe,
+            });
+        }
+        self.prefer(estimate);
+    }
+
+    /// Equation (4) of a task on each PE that may take it, whose channels to and from PEs with partners, ascending by these, are
+    /// `channels`.
+    fn hops<'b>(&mut self, estimate: &Estimate, task: usize, channels: &'b [(u32, u32)]) -> Hops<'b> {
+        let base = estimate.without_contention();
         let pes = self.host.available.len();
-        let (mut own, mut theirs) = (vec![0i64; pes], vec![0i64; pes]);
-        let (mut here, mut elsewhere) = (vec![0i64; pes], vec![i64::MIN; pes]);
+        let (own, theirs, shared): (_, _, Vec<&[(u32, u32)]>) = (vec![0; pes], vec![0; pes], vec![&[]; pes]);
+        let mut hops = Hops { own, theirs, elsewhere: vec![i64::MIN; pes], shared };
         let mut more = vec![0i64; pes];
         for of_end in channels.chunk_by(|a, b| a.0 == b.0) {
             let end = of_end[0].0;
             self.topology.distances_from(end as usize, &mut self.row);
             more.fill(0);
-            for &(_, receives, number) in of_end {
-                let sums = if receives { &mut own } else { &mut more };
+            for &(_, number) in of_end {
+                let receives = self.model.channels[number as usize].to as usize == task;
+                let sums = if receives { &mut hops.own } else { &mut more };
                 for (sum, &pe) in sums.iter_mut().zip(&self.host.available) {
-                    *sum += estimate.travel_ticks(number, self.row[pe as usize]);
+                    *sum += estimate.hop_ticks(number, self.row[pe as usize]);
                 }
             }
             for (position, &more) in more.iter().enumerate() {
-                theirs[position] += more;
+                hops.theirs[position] += more;
                 if self.host.available[position] == end {
-                    here[position] = more;
+                    hops.shared[position] = of_end;
                 } else {
-                    elsewhere[position] = elsewhere[position].max(base[end as usize] + more);
+                    hops.elsewhere[position] = hops.elsewhere[position].max(base[end as usize] + more);
                 }
             }
         }
-        // The largest PEs, as many as there must be one among them that the task does not change.
+        hops
+    }
+
+    /// Finds the PEs with the largest R, so many that one is among them which a task does not change.
+    fn find_largest(&mut self, base: &[i64], enough: usize) {
         self.largest.clear();
         self.largest.extend(0..base.len() as u32);
-        let enough = (ends.len() + 2).min(base.len());
-        let key = |&pe: &u32| (std::cmp::Reverse(base[pe as usize]), pe);
+        let enough = enough.min(base.len());
+        let key = |&pe: &u32| (Reverse(base[pe as usize]), pe);
         if enough < base.len() {
             self.largest.select_nth_unstable_by_key(enough - 1, key);
         }
         self.largest.truncate(enough);
         self.largest.sort_unstable_by_key(key);
-        let total: i64 = base.iter().sum();
-        self.scores.clear();
-        for (position, &pe) in self.host.available.iter().enumerate() {
-            if !self.has_room(task, pe) {
-                continue;
-            }
-            let ticks = estimate.ticks_of(task, pe) + own[position];
-            let sum = total + ticks + theirs[position];
-            let here = base[pe as usize] + ticks + here[position];
-            let mut largest = elsewhere[position];
-            let is_changed = |other: u32| other == pe || ends.binary_search(&other).is_ok();
-            if let Some(&other) = self.largest.iter().find(|&&other| !is_changed(other)) {
-                largest = largest.max(base[other as usize]);
-            }
-            self.scores.push(Score { is_free: false, largest: largest.max(here), sum, pe });
-        }
+    }
+
+    /// Which PEs are not shared, or shared first.
+    fn prefer(&mut self, estimate: &Estimate) {
         if self.count <= self.host.available.len() {
             let is_free = |score: &Score| estimate.tasks_on()[score.pe as usize] == 0;
             if !self.config.share && self.scores.iter().any(is_free) {
@@ -258,27 +316,30 @@ impl<'a> Chooser<'a> {
             if ticks <= limit {
                 let around = tasks.degrees_around(task);
                 let there = self.degrees_around.get(pe as usize);
-                let apart = around.zip(there).map_or(0, |(here, &there)| here.abs_diff(there));
+                let degrees = around.zip(there).map_or(0, |(here, &there)| here.abs_diff(there));
                 let left = (tasks.partners(task).len() - tasks.mapped_partners(task)) as u64;
-                let free = self.free_neighbors.get(pe as usize).map_or(0, |&free| left.abs_diff(free));
-                let criteria = (estimate.summed_ticks(), 0, free, apart, self.volume(pe));
-                judged.push(Judged { pe, ticks, criteria });
+                let left = self.free_neighbors.get(pe as usize).map_or(0, |&free| left.abs_diff(free));
+                let sum = estimate.summed_ticks();
+                let volume = self.bounds.volume_with(self.host.position(pe));
+                judged.push(Judged { pe, ticks, sum, ahead: 0, left, degrees, volume });
             }
             estimate.undo(mark);
         }
         let limit = self.limit(least);
         judged.retain(|it| it.ticks <= limit);
-        let sum = judged.iter().map(|it| it.criteria.0).min();
-        judged.retain(|it| Some(it.criteria.0) == sum);
+        if !self.config.paper {
+            let sum = judged.iter().map(|it| it.sum).min();
+            judged.retain(|it| Some(it.sum) == sum);
+        }
         if self.config.look_ahead && judged.len() > 1 {
             for it in &mut judged {
                 let mark = estimate.mark();
                 estimate.put(task, it.pe);
-                it.criteria.1 = self.look_ahead(estimate, tasks, task, it.pe);
+                it.ahead = self.look_ahead(estimate, tasks, task, it.pe);
                 estimate.undo(mark);
             }
         }
-        let best = judged.iter().min_by_key(|it| (it.criteria, it.pe));
+        let best = judged.iter().min_by_key(|it| it.criteria(self.config.paper));
         best.map_or(first[0].pe, |it| it.pe)
     }
 
@@ -288,7 +349,7 @@ impl<'a> Chooser<'a> {
     }
 
     /// What the partners of the task that come next will have to cross, if it is on that PE, where it is.
-    fn look_ahead(&mut self, estimate: &Estimate, tasks: &Tasks, task: usize, pe: u32) -> u64 {
+    pub(super) fn look_ahead(&mut self, estimate: &Estimate, tasks: &Tasks, task: usize, pe: u32) -> u64 {
         let mut cost = 0;
         for &partner in tasks.partners(task).iter().filter(|&&it| !tasks.is_mapped(it as usize)) {
             for &other in tasks.partners(partner as usize) {
@@ -312,14 +373,76 @@ impl<'a> Chooser<'a> {
         self.topology.route(from as usize, to as usize, &mut self.route);
         self.route.iter().filter(|&&link| estimate.is_link_used(link)).count() as u64
     }
+}
 
-    /// How many PEs are in the box of all used ones and this one; 0 where there are no coordinates.
-    fn volume(&self, pe: u32) -> u64 {
-        let sides = self.corners.iter().zip(self.host.position(pe));
-        let side = |(corner, &at): (&(u32, u32), &u32)| u64::from(corner.1.max(at) - corner.0.min(at)) + 1;
-        match self.corners.is_empty() {
-            true => 0,
-            false => sides.map(side).product(),
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cost::contention::Speeds;
+    use crate::program::{Costs, OVERLAP, Waits, load};
+    use crate::topology;
+
+    #[test]
+    fn used_pes_come_first_until_they_have_the_mean_of_tasks() {
+        let program = load("ring:n=6").expect("a program");
+        let model = Model::of(&program, Costs::default(), OVERLAP).expect("it can be simulated");
+        let machine = topology::parse("mesh:3").expect("a mesh");
+        let (host, speeds) = (Host::new(&*machine, &[0, 1, 2]), Speeds::default());
+        for (usage, tasks, expected) in
+            [(true, &[0][..], [true, false, true]), (true, &[0, 1], [false; 3]), (false, &[0], [false; 3])]
+        {
+            let config = ContentionLb { usage, ..ContentionLb::default() };
+            let mut chooser = Chooser::new(&model, &*machine, &host, &config, 2);
+            let mut estimate = Estimate::new(&model, &*machine, &speeds);
+            for &task in tasks {
+                estimate.put(task, 1);
+                chooser.took(task, 1);
+            }
+            chooser.score(&estimate, 5);
+            let come_later: Vec<bool> = chooser.scores.iter().map(|score| score.is_free).collect();
+            assert_eq!(come_later, expected, "{tasks:?} with usage={usage}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn f_prime_is_the_largest_r_without_contention_when_the_task_is_there(
+            program in prop::sample::select(vec!["random:n=12,degree=4", "tree:n=12", "mesh:sizes=4x3", "elimination:n=9"]),
+            machine in prop::sample::select(vec!["mesh:3x3", "torus:5", "hypercube:3", "tree:2:3/5:1"]),
+            waits in prop::sample::select(vec![Waits::Added, Waits::Overlapped]),
+            draws in prop::collection::vec((0..12usize, 0..100u32), 1..12),
+        ) {
+            let program = load(program).expect("a program");
+            let model = Model::of(&program, Costs::default(), OVERLAP).expect("it can be simulated");
+            let model = Model { waits, ..model };
+            let machine = topology::parse(machine).expect("a machine");
+            let all: Vec<u32> = (0..machine.pes() as u32).collect();
+            let host = Host::new(&*machine, &all);
+            let config = ContentionLb { share: true, ..ContentionLb::default() };
+            let mut chooser = Chooser::new(&model, &*machine, &host, &config, 2);
+            let speeds = Speeds::default();
+            let mut estimate = Estimate::new(&model, &*machine, &speeds);
+            for (task, pe) in draws {
+                let (task, pe) = (task % model.tasks.len(), pe % machine.pes() as u32);
+                if estimate.place_of(task).is_some() {
+                    continue;
+                }
+                chooser.score(&estimate, task);
+                prop_assert_eq!(chooser.scores.len(), machine.pes());
+                for &Score { pe, largest, sum, .. } in &chooser.scores {
+                    let mark = estimate.mark();
+                    estimate.put(task, pe);
+                    let r = estimate.without_contention();
+                    let expected = (r.iter().copied().max(), r.iter().sum::<i64>());
+                    estimate.undo(mark);
+                    prop_assert_eq!((Some(largest), sum), expected, "task {} on PE {}", task, pe);
+                }
+                estimate.put(task, pe);
+                chooser.took(task, pe);
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The host graph: what the mapper asks of a machine.
 
 use super::MAX_SEARCHED;
+use super::bounds::Bounds;
 use crate::Topology;
 use crate::topology::Shape;
 
@@ -16,6 +17,8 @@ pub(super) struct Host {
     pub(super) dimensions: usize,
     /// By PE and dimension: its coordinate; empty where the machine is no grid.
     pub(super) coordinates: Vec<u32>,
+    /// By dimension of a grid: how long it is, and whether its ends are linked.
+    pub(super) sides: Vec<(usize, bool)>,
     /// The machine, where it is a grid with a PE at every place.
     pub(super) grid: Option<WholeGrid>,
     /// By PE: how many others are one hop away; empty where there are too many PEs to ask each for each.
@@ -62,7 +65,12 @@ impl Host {
         let coordinates = coordinates(topology);
         let dimensions = if coordinates.is_empty() { OTHERWISE } else { coordinates.len() / pes };
         let grid = whole_grid(topology, available);
-        Host { available: available.to_vec(), centre, diameter, dimensions, coordinates, grid, degree }
+        let sides = match topology.shape() {
+            Shape::Grid { sizes, .. } => sizes,
+            _ => Vec::new(),
+        };
+        let available = available.to_vec();
+        Host { available, centre, diameter, dimensions, coordinates, sides, grid, degree }
     }
 
     /// By PE: the degrees of the PEs nearer than `radius`, itself among them, added up; empty where degrees are.
@@ -87,10 +95,20 @@ impl Host {
         }
     }
 
-    /// Whether the ways of two PEs to each other cross the same PEs: they differ in one dimension only.
+    /// The box of no PE.
+    pub(super) fn no_bounds(&self) -> Bounds {
+        Bounds::new(self.position(self.centre).len())
+    }
+
+    /// Whether the ways of two PEs to each other cross the same PEs in between, of which there are some: they differ in one
+    /// dimension only, and not by half a ring, around which each way goes on the same side.
     pub(super) fn is_one_line(&self, a: u32, b: u32) -> bool {
-        let differing = self.position(a).iter().zip(self.position(b)).filter(|(a, b)| a != b);
-        differing.count() == 1
+        let apart = self.position(a).iter().zip(self.position(b)).map(|(a, b)| a.abs_diff(*b) as usize);
+        let mut differing = self.sides.iter().zip(apart).filter(|(_, apart)| *apart > 0);
+        let (Some((&(size, wraps), apart)), None) = (differing.next(), differing.next()) else {
+            return false;
+        };
+        if wraps { apart.min(size - apart) > 1 && 2 * apart != size } else { apart > 1 }
     }
 }
 
@@ -125,4 +143,47 @@ fn coordinates(topology: &dyn Topology) -> Vec<u32> {
         }
     }
     coordinates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology;
+
+    #[test]
+    fn ways_to_and_fro_cross_the_same_pes_along_one_line() {
+        for (spec, a, b, expected) in [
+            ("mesh:4x4", 0, 2, true),
+            ("mesh:4x4", 0, 12, true),
+            ("mesh:4x4", 0, 1, false),
+            ("mesh:4x4", 0, 6, false),
+            ("torus:6", 0, 2, true),
+            ("torus:6", 0, 3, false),
+            ("torus:6", 0, 5, false),
+            ("torus:5x5", 1, 3, true),
+            ("hypercube:3", 0, 1, false),
+            ("tree:2:4/5:1", 0, 3, false),
+        ] {
+            let machine = topology::parse(spec).expect(spec);
+            let all: Vec<u32> = (0..machine.pes() as u32).collect();
+            let host = Host::new(&*machine, &all);
+            assert_eq!(host.is_one_line(a, b), expected, "{a} and {b} on {spec}");
+            // What is said of the grid is so: links are numbers, but what they join has a name.
+            let crossed = |from: u32, to: u32| {
+                let mut route = Vec::new();
+                machine.route(from as usize, to as usize, &mut route);
+                let ends = route.iter().map(|&link| machine.link(link).name);
+                let mut pes: Vec<String> =
+                    ends.flat_map(|name| name.split(" -> ").map(String::from).collect::<Vec<_>>()).collect();
+                pes.retain(|pe| *pe != from.to_string() && *pe != to.to_string());
+                pes.sort();
+                pes.dedup();
+                pes
+            };
+            if !host.sides.is_empty() {
+                let same = crossed(a, b) == crossed(b, a) && !crossed(a, b).is_empty();
+                assert_eq!(same, expected, "{a} and {b} on {spec}");
+            }
+        }
+    }
 }

@@ -5,7 +5,8 @@
 //! ring that must meet, subtrees that need room. These runs place by equation (4) alone - the hops beyond the first, times
 //! messages - which is cheap enough to try continuations:
 //!
-//! - [`unfold`]: from the periphery, each open choice decided by placing all tasks that it leaves no choice;
+//! - [`unfold`]: from the periphery, each open choice decided by placing all tasks that it leaves no choice; once for each
+//!   way that the first two may lie;
 //! - [`beam`]: from the corner, many partial placements side by side where several PEs cost the same;
 //! - [`chain`]: rings and rows along a Hamiltonian cycle or path of a grid;
 //! - [`forest`]: subtrees into halves of a grid.
@@ -42,6 +43,8 @@ pub(super) struct Problem<'a> {
     neighbors: Vec<Vec<u32>>,
     /// The PE farthest from all, the first of several.
     corner: u32,
+    /// The PEs one hop from the corner, of those that are equally far from all the first.
+    beside_corner: Vec<u32>,
 }
 
 /// The placements of all runs that can be made of a program with at most as many tasks as there are PEs, none of which
@@ -64,7 +67,7 @@ pub(super) fn all(
         if runs.iter().any(|places| problem.extra_hops(places) == 0) {
             break;
         }
-        runs.push(unfold::place(&problem, start as u32));
+        runs.extend(unfold::all(&problem, start as u32));
         runs.push(beam::place(&problem, start as u32));
     }
     let pe = |at: u32| host.available[at as usize];
@@ -76,22 +79,22 @@ impl<'a> Problem<'a> {
         let pes = host.available.len();
         let (mut row, mut extra) = (vec![0; topology.pes()], vec![0u16; pes * pes]);
         let mut neighbors = vec![Vec::new(); pes];
-        let (mut corner, mut most) = (0, 0);
+        let mut sums = vec![0u64; pes];
         for (at, &pe) in host.available.iter().enumerate() {
             topology.distances_from(pe as usize, &mut row);
-            let mut sum = 0;
             for (other, &there) in host.available.iter().enumerate() {
                 let distance = row[there as usize];
-                sum += u64::from(distance);
+                sums[at] += u64::from(distance);
                 extra[at * pes + other] = u16::try_from(distance.saturating_sub(1)).unwrap_or(u16::MAX);
                 if distance == 1 {
                     neighbors[at].push(other as u32);
                 }
             }
-            if sum > most {
-                (corner, most) = (at as u32, sum);
-            }
         }
+        let corner = (0..pes as u32).rev().max_by_key(|&pe| sums[pe as usize]).unwrap_or(0);
+        let mut beside_corner = neighbors[corner as usize].clone();
+        beside_corner.sort_by_key(|&pe| sums[pe as usize]);
+        beside_corner.dedup_by_key(|&mut pe| sums[pe as usize]);
         let mut partners: Vec<Vec<(u32, u64)>> = vec![Vec::new(); model.tasks.len()];
         for channel in &model.channels {
             partners[channel.from as usize].push((channel.to, channel.messages));
@@ -105,7 +108,7 @@ impl<'a> Problem<'a> {
                 same
             });
         }
-        Problem { tasks, host, partners, extra, neighbors, corner }
+        Problem { tasks, host, partners, extra, neighbors, corner, beside_corner }
     }
 
     fn pes(&self) -> usize {
@@ -145,34 +148,9 @@ impl<'a> Problem<'a> {
         free.map(|(&cost, _)| cost).min().unwrap_or(0)
     }
 
-    /// How many PEs are in the box of these corners and a PE; 0 where there are no coordinates.
-    fn volume(&self, corners: &[(u32, u32)], pe: Option<u32>) -> u64 {
-        if corners.is_empty() {
-            return 0;
-        }
-        let position = pe.map(|pe| self.position(pe));
-        let side = |(dimension, corner): (usize, &(u32, u32))| {
-            let at = position.map(|position| position[dimension]);
-            let (low, high) = at.map_or(*corner, |at| (corner.0.min(at), corner.1.max(at)));
-            u64::from(high.saturating_sub(low)) + 1
-        };
-        corners.iter().enumerate().map(side).product()
-    }
-
+    /// The coordinates of a PE.
     fn position(&self, pe: u32) -> &[u32] {
         self.host.position(self.host.available[pe as usize])
-    }
-
-    /// The corners of nothing, by dimension.
-    fn no_corners(&self) -> Vec<(u32, u32)> {
-        vec![(u32::MAX, 0); self.position(0).len()]
-    }
-
-    /// Widens the box of these corners so that it holds a PE.
-    fn widen(&self, corners: &mut [(u32, u32)], pe: u32) {
-        for (corner, &at) in corners.iter_mut().zip(self.position(pe)) {
-            *corner = (corner.0.min(at), corner.1.max(at));
-        }
     }
 
     /// The grid that the machine is; none where it is no grid, or not all of it takes tasks.

@@ -24,18 +24,20 @@ pub(super) struct Tasks {
     /// How many partners of each task have a place.
     mapped_partners: Vec<u32>,
     around: Arc<Surroundings>,
-    /// By task: how many had a mapped partner before it had one.
+    /// By task: how many had a mapped partner before it had one; of no account in the paper's run.
     since: Vec<u32>,
     seen: u32,
     /// Tasks with mapped partners: how many, how many tasks are near, since when, and which; entries that are no
     /// longer true are thrown away when they come up.
     heap: BinaryHeap<Entry>,
     dice: ChaCha8Rng,
+    /// Whether of equal tasks the lowest comes first, as in the paper.
+    paper: bool,
 }
 
 impl Tasks {
     /// The tasks of `model`, those mapped that stay, for a machine of that diameter.
-    pub(super) fn new(model: &Model, host_diameter: u32, seed: u64) -> Self {
+    pub(super) fn new(model: &Model, host_diameter: u32, seed: u64, paper: bool) -> Self {
         let count = model.tasks.len();
         let mut partners = vec![Vec::new(); count];
         for channel in &model.channels {
@@ -46,7 +48,7 @@ impl Tasks {
             list.sort_unstable();
             list.dedup();
         }
-        let around = Surroundings::of(&partners, host_diameter);
+        let around = Surroundings::of(&partners, host_diameter, paper);
         let mut tasks = Tasks {
             is_mapped: vec![false; count],
             left: count,
@@ -57,6 +59,7 @@ impl Tasks {
             seen: 0,
             heap: BinaryHeap::new(),
             dice: generator(seed, 0xc0de),
+            paper,
         };
         for task in (0..count).filter(|&task| model.tasks[task].stays_on.is_some()) {
             tasks.map(task);
@@ -79,14 +82,9 @@ impl Tasks {
         (0..self.is_mapped.len()).rev().max_by_key(|&task| self.around.sums[task])
     }
 
-    /// How many tasks are nearer than a quarter of both diameters, itself among them.
-    pub(super) fn nearby(&self, task: usize) -> u32 {
-        self.around.nearby[task]
-    }
-
-    /// g: what is nearer than this is around a task.
+    /// g: degrees are compared of what is nearer than this.
     pub(super) fn radius(&self) -> u32 {
-        self.around.radius.max(2)
+        self.around.degree_radius
     }
 
     /// The degrees of the tasks nearer than [`Self::radius`], itself among them, added up; none if that is not known.
@@ -114,15 +112,22 @@ impl Tasks {
         if self.left == 0 {
             return None;
         }
-        while let Some(&(partners, .., Reverse(task))) = self.heap.peek() {
-            let task = task as usize;
-            if !self.is_mapped[task] && self.mapped_partners[task] == partners {
-                return Some(task);
-            }
-            self.heap.pop();
+        if let Some(task) = self.adjoining(1) {
+            return Some(task);
         }
         let at = below(&mut self.dice, self.left as u64) as usize;
         (0..self.is_mapped.len()).filter(|&task| !self.is_mapped[task]).nth(at)
+    }
+
+    /// Select_Task among those with at least so many mapped partners, of which one must be.
+    pub(super) fn adjoining(&mut self, least: u32) -> Option<usize> {
+        while let Some(&entry @ (partners, .., Reverse(task))) = self.heap.peek() {
+            if !self.is_mapped[task as usize] && entry == self.entry(task) {
+                return (partners >= least).then_some(task as usize);
+            }
+            self.heap.pop();
+        }
+        None
     }
 
     /// A task got a place.
@@ -144,17 +149,21 @@ impl Tasks {
 
     fn entry(&self, task: u32) -> Entry {
         let at = task as usize;
-        (self.mapped_partners[at], self.around.nearby[at], Reverse(self.since[at]), Reverse(task))
+        let since = if self.paper { 0 } else { self.since[at] };
+        (self.mapped_partners[at], self.around.nearby[at], Reverse(since), Reverse(task))
     }
 
-    /// A task lost its place.
+    /// The task that got its place last of those that have one lost it.
     pub(super) fn unmap(&mut self, task: usize) {
         self.is_mapped[task] = false;
         self.left += 1;
         for &partner in &Arc::clone(&self.partners)[task] {
             let at = partner as usize;
             self.mapped_partners[at] -= 1;
-            if !self.is_mapped[at] && self.mapped_partners[at] > 0 {
+            if self.mapped_partners[at] == 0 {
+                self.since[at] = NEVER;
+                self.seen -= 1;
+            } else if !self.is_mapped[at] {
                 self.heap.push(self.entry(partner));
             }
         }
@@ -170,19 +179,19 @@ struct Surroundings {
     nearby: Vec<u32>,
     /// The sums of distances to all; who cannot be reached is as far as there are tasks.
     sums: Vec<u64>,
-    /// A quarter of both diameters, upwards.
-    radius: u32,
+    /// g: degrees are added up of what is nearer than this.
+    degree_radius: u32,
     degrees: Vec<u64>,
 }
 
 impl Surroundings {
-    fn of(partners: &[Vec<u32>], host_diameter: u32) -> Self {
+    fn of(partners: &[Vec<u32>], host_diameter: u32, paper: bool) -> Self {
         let count = partners.len();
         if count > MAX_SEARCHED {
             let most = partners.iter().map(Vec::len).max().unwrap_or(0);
             let degree = |list: &Vec<u32>| (list.len() as u32, (most - list.len()) as u64);
             let (nearby, sums) = partners.iter().map(degree).unzip();
-            return Surroundings { nearby, sums, radius: 1, degrees: Vec::new() };
+            return Surroundings { nearby, sums, degree_radius: 2, degrees: Vec::new() };
         }
         let mut search = Search { partners, seen_by: vec![NEVER; count], wave: Vec::new(), next: Vec::new() };
         let (mut sums, mut diameter) = (Vec::with_capacity(count), 0);
@@ -196,18 +205,21 @@ impl Surroundings {
             sums.push(sum + (count as u64 - reached) * count as u64);
         }
         let radius = host_diameter.min(diameter).div_ceil(4).max(1);
+        let degree_radius = if paper { 2 } else { radius.max(2) };
         let (mut nearby, mut degrees) = (vec![0; count], vec![0; count]);
         search.seen_by.fill(NEVER);
         for task in 0..count as u32 {
-            search.around(task, radius.max(2), |distance, wave| {
+            search.around(task, radius.max(degree_radius), |distance, wave| {
                 if distance < radius {
                     nearby[task as usize] += wave.len() as u32;
                 }
-                degrees[task as usize] +=
-                    wave.iter().map(|&at| partners[at as usize].len() as u64).sum::<u64>();
+                if distance < degree_radius {
+                    let degrees_there = wave.iter().map(|&at| partners[at as usize].len() as u64);
+                    degrees[task as usize] += degrees_there.sum::<u64>();
+                }
             });
         }
-        Surroundings { nearby, sums, radius, degrees }
+        Surroundings { nearby, sums, degree_radius, degrees }
     }
 }
 

@@ -3,13 +3,18 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::program::{Channel, Costs, OVERLAP, Task, generate, load};
+use crate::program::{Channel, Costs, OVERLAP, Task, Trial, generate, load};
 use crate::testing::{assign_on, database};
 use crate::topology;
 
 fn model(program: &str) -> Model {
+    numbered(program, 1)
+}
+
+/// The model of a program renumbered at random.
+fn numbered(program: &str, seed: u64) -> Model {
     let program = load(program).expect("a program");
-    let renumbered = generate::renumbered(&program, &generate::permutation(program.tasks(), 1));
+    let renumbered = generate::renumbered(&program, &generate::permutation(program.tasks(), seed));
     Model::of(&renumbered, Costs::default(), OVERLAP).expect("it can be simulated")
 }
 
@@ -49,6 +54,18 @@ fn regular_programs_are_embedded_optimally() {
     }
 }
 
+#[test]
+fn meshes_lie_on_themselves_along_either_side() {
+    for (size, numberings) in [("4x32", 0..4), ("6x60", 0..2), ("8x50", 0..2), ("8x98", 0..1)] {
+        for seed in numberings {
+            let model = numbered(&format!("mesh:sizes={size},iterations=1"), seed);
+            let machine = format!("mesh:{size}");
+            let places = mapped(&model, &machine, &ContentionLb::default()).expect(size).places;
+            assert_eq!(dilation(&model, &machine, &places), 1, "{size}, numbering {seed}");
+        }
+    }
+}
+
 /// All hops beyond the first, times messages.
 fn extra_hops(model: &Model, machine: &str, places: &[u32]) -> u64 {
     let machine = topology::parse(machine).expect("a machine");
@@ -70,8 +87,9 @@ fn further_runs_see_what_the_one_of_the_paper_does_not() {
     ] {
         let model = model(program);
         let hops = |paper| {
-            let mapped =
-                mapped(&model, machine, &ContentionLb { paper, ..ContentionLb::default() }).expect(program);
+            let config = if paper { ContentionLb::paper() } else { ContentionLb::default() };
+            let config = ContentionLb { share: false, ..config };
+            let mapped = mapped(&model, machine, &config).expect(program);
             let mut used = mapped.places.clone();
             used.sort_unstable();
             used.dedup();
@@ -82,6 +100,29 @@ fn further_runs_see_what_the_one_of_the_paper_does_not() {
         let (one, best) = (hops(true), hops(false));
         assert!(best <= most && best < one, "{program} on {machine}: {best}, with one run {one}");
     }
+}
+
+#[test]
+fn what_the_estimate_hardly_tells_apart_is_tried() {
+    let mut earlier = 0;
+    for (program, machine) in
+        [("elimination:n=8", "hypercube:3"), ("tree:n=15", "mesh:4x4"), ("random:n=16,degree=3", "mesh:4x4")]
+    {
+        let program = load(program).expect("a program");
+        let machine = topology::parse(machine).expect("a machine");
+        let all: Vec<u32> = (0..machine.pes() as u32).collect();
+        let trial = Trial::new(&program, &machine, Costs::default());
+        let model = Model::of(&program, Costs::default(), OVERLAP).expect("it can be simulated");
+        let end = |model: &Model| {
+            let config = ContentionLb::default();
+            let mapped = map(model, &*machine, &Speeds::default(), &all, &config, 0).expect("no bound");
+            trial.cycles(&mapped.places).expect("a mesh can be simulated")
+        };
+        let (untried, tried) = (end(&model), end(&model.clone().with_trial(trial.clone())));
+        assert!(tried <= untried, "{program:?}: {tried} and {untried}");
+        earlier += usize::from(tried < untried);
+    }
+    assert!(earlier > 0, "none is better for it");
 }
 
 #[test]
@@ -102,7 +143,14 @@ fn row(memory: &[u64]) -> Model {
     let channel = |i: u32| Channel { from: i, to: i + 1, messages: 1, flit_ticks, wait_ticks: 0 };
     let channels: Vec<Channel> = (0..memory.len() as u32 - 1).map(channel).collect();
     let phases = vec![(0..channels.len() as u32).collect()];
-    Model { tasks: memory.iter().map(task).collect(), channels, phases, cycle_seconds: 1e-9 }
+    Model {
+        tasks: memory.iter().map(task).collect(),
+        channels,
+        phases,
+        cycle_seconds: 1e-9,
+        waits: Waits::Overlapped,
+        trial: None,
+    }
 }
 
 #[test]
@@ -117,24 +165,100 @@ fn memory_is_a_bound_for_which_decisions_are_taken_back() {
     let error = mapped(&row(&[3, 1]), "mesh:2", &config(2)).expect_err("too small").to_string();
     assert_eq!(error, "task 0 needs 3 bytes, and a PE has 2; allow more memory");
     let error = mapped(&row(&[2, 2, 2]), "mesh:2", &config(3)).expect_err("three halves").to_string();
+    let expected = "no placement fits into memories of 3 bytes, of which all were tried; allow more memory";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn what_stays_needs_memory_too() {
+    let config = |bytes| ContentionLb { memory_bytes: Some(bytes), ..ContentionLb::default() };
+    let mut model = row(&[3, 1, 1, 2]);
+    (model.tasks[0].stays_on, model.tasks[1].stays_on) = (Some(3), Some(3));
+    let error = mapped(&model, "mesh:4", &config(3)).expect_err("too much").to_string();
+    let expected =
+        "the tasks that stay on PE 3 need 4 bytes, and a PE has 3; allow more memory, or keep fewer there";
+    assert_eq!(error, expected);
+    let places = mapped(&model, "mesh:4", &config(4)).expect("it fits").places;
+    assert!(places[2] != 3 && places[3] != 3, "{places:?}");
+    let error = mapped(&row_on(&[3, 1, 3], 0), "mesh:1", &config(4)).expect_err("too much").to_string();
     assert!(
-        error.starts_with("ContentionLB found no way to put all tasks into memories of 3 bytes"),
+        error.starts_with("the tasks need 4 bytes, and 1 PEs with 4 each have 4, of which those that stay"),
         "{error}"
     );
 }
 
+/// A row of which the first task stays on a PE.
+fn row_on(memory: &[u64], pe: u32) -> Model {
+    let mut model = row(memory);
+    model.tasks[0].stays_on = Some(pe);
+    model
+}
+
 #[test]
-fn used_pes_are_filled_first_when_tasks_outnumber_pes() {
-    let model = row(&[0; 12]);
-    let tasks_on = |usage| {
-        let config = ContentionLb { usage, ..ContentionLb::default() };
-        let places = mapped(&model, "mesh:4", &config).expect("there is no bound").places;
-        let mut counts = [0; 4];
-        places.iter().for_each(|&pe| counts[pe as usize] += 1);
-        (counts, places.windows(2).filter(|pair| pair[0] != pair[1]).count())
+fn figure_6_looks_ahead() {
+    // A grid of 3x3 tasks on one of PEs: with 4 in the middle and 5 beside it, 1 may go above (PE 1), below (7), or to the
+    // other side (3), from where the way to 5, past which its partner 2 will lie, is in use.
+    let model = Model { phases: vec![(0..24).collect()], ..model_of_grid() };
+    let machine = topology::parse("mesh:3x3").expect("a mesh");
+    let all: Vec<u32> = (0..9).collect();
+    let host = Host::new(&*machine, &all);
+    for paper in [false, true] {
+        // A hop more is similar in the paper's run, and nearer to where the partner 2 will lie.
+        let config = if paper { ContentionLb::paper() } else { ContentionLb::default() };
+        let config = ContentionLb { similar: 0.0, ..config };
+        let mut tasks = Tasks::new(&model, host.diameter, 0, paper);
+        let mut chooser = Chooser::new(&model, &*machine, &host, &config, tasks.radius());
+        let speeds = Speeds::default();
+        let mut estimate = Estimate::new(&model, &*machine, &speeds);
+        for task in [4, 5] {
+            estimate.put(task, task as u32);
+            chooser.took(task, task as u32);
+            tasks.map(task);
+        }
+        let ahead = [1, 3, 7].map(|pe| {
+            let mark = estimate.mark();
+            estimate.put(1, pe);
+            let ahead = chooser.look_ahead(&estimate, &tasks, 1, pe);
+            estimate.undo(mark);
+            ahead
+        });
+        // Two hops; and two links each way, of 4 and 5 and of 1 and 4, on the side.
+        assert_eq!(ahead, [2, 6, 2]);
+        let chosen = chooser.choose(&mut estimate, &tasks, 1);
+        assert!(chosen == [1] || chosen == [7], "{chosen:?}");
+    }
+}
+
+/// A grid of 3x3 tasks that send to each neighbor.
+fn model_of_grid() -> Model {
+    let mut pairs: Vec<(u32, u32)> = Vec::new();
+    for at in 0..9 {
+        let right = (at % 3 < 2).then_some(at + 1);
+        let below = (at < 6).then_some(at + 3);
+        pairs.extend(right.into_iter().chain(below).flat_map(|other| [(at, other), (other, at)]));
+    }
+    pairs.sort_unstable();
+    let channel =
+        |&(from, to): &(u32, u32)| Channel { from, to, messages: 1, flit_ticks: Model::TICKS, wait_ticks: 0 };
+    Model { channels: pairs.iter().map(channel).collect(), ..row(&[0; 9]) }
+}
+
+#[test]
+fn similar_estimates_are_told_apart_by_what_follows() {
+    // The first task, on PE 0, sends ten messages to the third, and that one to the second, which has most to do, on PE 3.
+    let mut model = row_on(&[0; 3], 0);
+    model.tasks[1].stays_on = Some(3);
+    model.tasks[1].work_ticks *= 1000;
+    let channel =
+        |from, to, messages| Channel { from, to, messages, flit_ticks: Model::TICKS, wait_ticks: 0 };
+    model.channels = vec![channel(0, 2, 10), channel(2, 1, 1)];
+    model.phases = vec![vec![0], vec![1]];
+    let place = |similar| {
+        let config = ContentionLb { similar, ..ContentionLb::default() };
+        mapped(&model, "mesh:4", &config).expect("there is no bound").places[2]
     };
-    assert_eq!(tasks_on(true).0, [3; 4]);
-    assert!(tasks_on(true).1 <= tasks_on(false).1, "{:?} and {:?}", tasks_on(true), tasks_on(false));
+    // A hop of the last message makes the end one cycle of a million later; ten hops of the others do not.
+    assert_eq!((place(0.0), place(0.01)), (2, 1));
 }
 
 #[test]

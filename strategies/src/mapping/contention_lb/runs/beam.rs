@@ -5,7 +5,7 @@
 //! fewest hops so far remain, and of equals those in the smallest box: a beam search. So a butterfly fills a mesh from
 //! its corner, square by square.
 
-use super::unfold::State;
+use super::super::bounds::Bounds;
 use super::{NONE, Problem};
 
 /// The most partial placements that are followed.
@@ -24,7 +24,7 @@ struct Partial {
     volume: u64,
     place: Vec<u32>,
     is_used: Vec<bool>,
-    corners: Vec<(u32, u32)>,
+    bounds: Bounds,
 }
 
 /// The PE of every task, of which that one is placed first, in the corner.
@@ -39,7 +39,7 @@ pub(super) fn place(problem: &Problem, start: u32) -> Vec<u32> {
         volume: 0,
         place: vec![NONE; tasks],
         is_used: vec![false; problem.pes()],
-        corners: problem.no_corners(),
+        bounds: problem.host.no_bounds(),
     }];
     let mut costs = Vec::new();
     for (number, &task) in order.iter().enumerate() {
@@ -53,7 +53,7 @@ pub(super) fn place(problem: &Problem, start: u32) -> Vec<u32> {
             let least = problem.costs(task, &partial.place, &partial.is_used, &mut costs);
             let tied = (0..costs.len()).filter(|&pe| costs[pe] == least && !partial.is_used[pe]);
             next.extend(tied.take(LOOK).map(|pe| {
-                let volume = problem.volume(&partial.corners, Some(pe as u32));
+                let volume = partial.bounds.volume_with(problem.position(pe as u32));
                 (partial.hops + least, volume, from, pe as u32)
             }));
         }
@@ -66,7 +66,7 @@ pub(super) fn place(problem: &Problem, start: u32) -> Vec<u32> {
                 (partial.hops, partial.volume) = (hops, volume);
                 partial.place[task as usize] = pe;
                 partial.is_used[pe as usize] = true;
-                problem.widen(&mut partial.corners, pe);
+                partial.bounds.widen(problem.position(pe));
                 partial
             })
             .collect();
@@ -77,14 +77,13 @@ pub(super) fn place(problem: &Problem, start: u32) -> Vec<u32> {
 
 /// The order in which tasks are placed.
 fn order(problem: &Problem, start: u32) -> Vec<u32> {
-    let mut state = State::new(problem);
+    let mut tasks = problem.tasks.clone();
     let mut order = Vec::with_capacity(problem.partners.len());
-    let mut task = Some(start);
+    let mut task = Some(start as usize);
     while let Some(next) = task {
-        // Any free PE will do.
-        state.put(next, order.len() as u32);
-        order.push(next);
-        task = state.next(0);
+        tasks.map(next);
+        order.push(next as u32);
+        task = tasks.next();
     }
     order
 }

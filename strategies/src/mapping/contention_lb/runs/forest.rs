@@ -252,7 +252,7 @@ mod tests {
             let topology = topology::parse(machine).expect("a mesh");
             let pes: Vec<u32> = (0..topology.pes() as u32).collect();
             let host = Host::new(&*topology, &pes);
-            let task_graph = Tasks::new(&model, host.diameter, 0);
+            let task_graph = Tasks::new(&model, host.diameter, 0, false);
             let problem = Problem::new(&model, &*topology, &host, &task_graph);
             let far_of = |places: &Vec<u32>| {
                 let mut sorted = places.clone();

@@ -5,7 +5,12 @@
 //! of these PEs is tried by placing, after it, all tasks that then have several mapped partners, and the one after
 //! which these need the fewest hops is taken. So a mesh unfolds onto a hypercube row after row, and finds the Gray code
 //! without being told.
+//!
+//! Nothing follows of the place of the second task yet: whether a row of tasks lies along the longer or the shorter side of a
+//! grid shows only when a side is at its end. So there is a run for every way it may lie.
 
+use super::super::bounds::Bounds;
+use super::super::tasks::Tasks;
 use super::{NONE, Problem};
 
 /// How many PEs are tried for a task.
@@ -17,13 +22,21 @@ const MAX_LOOKS: usize = 60_000_000;
 /// The most tasks that are placed to try a PE.
 const MAX_AHEAD: usize = 128;
 
-/// The PE of every task, of which that one is placed first, in the corner.
-pub(super) fn place(problem: &Problem, start: u32) -> Vec<u32> {
+/// The PE of every task, of which that one is placed first, in the corner: with the second on each PE beside it.
+pub(super) fn all(problem: &Problem, start: u32) -> Vec<Vec<u32>> {
+    match problem.beside_corner.as_slice() {
+        [] => vec![place(problem, start, None)],
+        beside => beside.iter().map(|&pe| place(problem, start, Some(pe))).collect(),
+    }
+}
+
+/// The same with the second task, if the first is its partner, on that PE.
+fn place(problem: &Problem, start: u32, mut second: Option<u32>) -> Vec<u32> {
     let mut state = State::new(problem);
     let mut looks = 0;
     state.put(start, problem.corner);
     let mut costs = Vec::new();
-    while let Some(task) = state.next(0) {
+    while let Some(task) = state.tasks.next().map(|task| task as u32) {
         let least = state.costs(task, &mut costs);
         let mut tied: Vec<(u64, u64, u32)> = (0..costs.len() as u32)
             .filter(|&pe| costs[pe as usize] == least && !state.is_used[pe as usize])
@@ -31,15 +44,17 @@ pub(super) fn place(problem: &Problem, start: u32) -> Vec<u32> {
             .collect();
         tied.sort_unstable();
         let mut best = tied[0].2;
-        if state.mapped[task as usize] == 1 && tied.len() > 1 && looks < MAX_LOOKS {
+        if let Some(second) = second.take().filter(|_| state.tasks.mapped_partners(task as usize) == 1) {
+            best = second;
+        } else if state.tasks.mapped_partners(task as usize) == 1 && tied.len() > 1 && looks < MAX_LOOKS {
             tied.truncate(MAX_TRIED);
             let mut least = (u64::MAX, u64::MAX);
             for &(.., pe) in &tied {
-                let (mark, corners) = (state.order.len(), state.corners.clone());
+                let (mark, bounds) = (state.order.len(), state.bounds.clone());
                 state.put(task, pe);
                 let hops = state.go_ahead(&mut costs, &mut looks);
-                let score = (hops, problem.volume(&state.corners, None));
-                state.undo(mark, corners);
+                let score = (hops, state.bounds.volume());
+                state.undo(mark, bounds);
                 if score < least {
                     (least, best) = (score, pe);
                 }
@@ -51,78 +66,52 @@ pub(super) fn place(problem: &Problem, start: u32) -> Vec<u32> {
 }
 
 /// A partial placement.
-pub(super) struct State<'a> {
+struct State<'a> {
     problem: &'a Problem<'a>,
-    pub(super) place: Vec<u32>,
+    /// Which of them have a place, and which is next.
+    tasks: Tasks,
+    place: Vec<u32>,
     is_used: Vec<bool>,
-    /// By task: how many partners have a place, and since when it has one that has.
-    mapped: Vec<u32>,
-    since: Vec<u32>,
-    seen: u32,
     /// By PE: how many of its neighbors have no task.
     free_neighbors: Vec<u32>,
-    corners: Vec<(u32, u32)>,
+    bounds: Bounds,
     /// The tasks with a place, in order.
     order: Vec<u32>,
 }
 
 impl<'a> State<'a> {
-    pub(super) fn new(problem: &'a Problem<'a>) -> Self {
+    fn new(problem: &'a Problem<'a>) -> Self {
         let (tasks, pes) = (problem.partners.len(), problem.pes());
         State {
             problem,
+            tasks: problem.tasks.clone(),
             place: vec![NONE; tasks],
             is_used: vec![false; pes],
-            mapped: vec![0; tasks],
-            since: vec![NONE; tasks],
-            seen: 0,
             free_neighbors: problem.neighbors.iter().map(|list| list.len() as u32).collect(),
-            corners: problem.no_corners(),
+            bounds: problem.host.no_bounds(),
             order: Vec::with_capacity(tasks),
         }
     }
 
-    pub(super) fn put(&mut self, task: u32, pe: u32) {
+    fn put(&mut self, task: u32, pe: u32) {
         self.place[task as usize] = pe;
         self.is_used[pe as usize] = true;
         self.order.push(task);
         self.problem.neighbors[pe as usize].iter().for_each(|&it| self.free_neighbors[it as usize] -= 1);
-        self.problem.widen(&mut self.corners, pe);
-        for &(partner, _) in &self.problem.partners[task as usize] {
-            self.mapped[partner as usize] += 1;
-            if self.since[partner as usize] == NONE {
-                self.since[partner as usize] = self.seen;
-                self.seen += 1;
-            }
-        }
+        self.bounds.widen(self.problem.position(pe));
+        self.tasks.map(task as usize);
     }
 
-    /// Back to when `mark` tasks had places, and the box of used PEs these corners.
-    fn undo(&mut self, mark: usize, corners: Vec<(u32, u32)>) {
+    /// Back to when `mark` tasks had places, and used PEs were in that box.
+    fn undo(&mut self, mark: usize, bounds: Bounds) {
         while self.order.len() > mark {
             let Some(task) = self.order.pop() else { break };
             let pe = std::mem::replace(&mut self.place[task as usize], NONE);
             self.is_used[pe as usize] = false;
             self.problem.neighbors[pe as usize].iter().for_each(|&it| self.free_neighbors[it as usize] += 1);
-            for &(partner, _) in &self.problem.partners[task as usize] {
-                self.mapped[partner as usize] -= 1;
-                if self.mapped[partner as usize] == 0 {
-                    self.since[partner as usize] = NONE;
-                    self.seen -= 1;
-                }
-            }
+            self.tasks.unmap(task as usize);
         }
-        self.corners = corners;
-    }
-
-    /// Select_Task among those with at least so many mapped partners.
-    pub(super) fn next(&self, least: u32) -> Option<u32> {
-        let free = |task: &usize| self.place[*task] == NONE && self.mapped[*task] >= least;
-        let key = |&task: &usize| {
-            let nearby = self.problem.tasks.nearby(task);
-            (u32::MAX - self.mapped[task], u32::MAX - nearby, self.since[task])
-        };
-        (0..self.place.len()).filter(free).min_by_key(key).map(|task| task as u32)
+        self.bounds = bounds;
     }
 
     fn costs(&self, task: u32, costs: &mut Vec<u64>) -> u64 {
@@ -132,9 +121,9 @@ impl<'a> State<'a> {
     /// What tells PEs of equal cost apart: the box of used PEs, then the difference between the partners that are left and
     /// the free neighbors, then the lower PE.
     fn rank(&self, task: u32, pe: u32) -> (u64, u64, u32) {
-        let left = self.problem.partners[task as usize].len() as u32 - self.mapped[task as usize];
-        let apart = left.abs_diff(self.free_neighbors[pe as usize]);
-        (self.problem.volume(&self.corners, Some(pe)), u64::from(apart), pe)
+        let left = self.problem.partners[task as usize].len() - self.tasks.mapped_partners(task as usize);
+        let apart = left.abs_diff(self.free_neighbors[pe as usize] as usize) as u64;
+        (self.bounds.volume_with(self.problem.position(pe)), apart, pe)
     }
 
     /// Places the tasks with several mapped partners, one after the other, where each adds the fewest hops; returns all
@@ -150,9 +139,9 @@ impl<'a> State<'a> {
         };
         let mut hops = self.order.last().map_or(0, |&task| hops_of(self, task));
         for _ in 0..MAX_AHEAD {
-            let Some(task) = self.next(2) else { break };
+            let Some(task) = self.tasks.adjoining(2).map(|task| task as u32) else { break };
             let least = self.costs(task, costs);
-            *looks += self.place.len() + costs.len() * (1 + self.mapped[task as usize] as usize);
+            *looks += self.place.len() + costs.len() * (1 + self.tasks.mapped_partners(task as usize));
             let free = |&pe: &usize| costs[pe] == least && !self.is_used[pe];
             let Some(pe) = (0..costs.len()).find(free) else { break };
             hops += least;
