@@ -28,6 +28,7 @@
 
 pub mod assignment;
 pub mod balance;
+mod breadth_first;
 pub mod cost;
 pub mod database;
 pub mod files;

@@ -28,7 +28,7 @@ pub(crate) fn below(generator: &mut impl RngCore, bound: u64) -> u64 {
 }
 
 /// Puts `items` into an order drawn from the generator, every one equally likely (Fisher and Yates).
-pub(crate) fn shuffle(generator: &mut impl RngCore, items: &mut [u32]) {
+pub(crate) fn shuffle<T>(generator: &mut impl RngCore, items: &mut [T]) {
     for last in (1..items.len()).rev() {
         items.swap(last, below(generator, last as u64 + 1) as usize);
     }

@@ -126,6 +126,35 @@ fn evaluate_gives_the_costs_asked_for() {
 }
 
 #[test]
+fn evaluate_says_what_more_of_the_busiest_links_saves_alone_and_together() {
+    let place = place();
+    place.put("order.map", "0\n1\n2\n3\n4\n5\n");
+    let line = "evaluate --graph ring:6,bytes=1000000 --topology torus:6 --mapping order.map";
+    let told = place.run(&format!("{line} --cost mcf:optimal,mcf")).result();
+    // All links are as busy: one alone saves nothing.
+    assert_eq!(told.matches(" of the price; 1 % more of it alone saves 0.00 %\n").count(), 6, "{told}");
+    assert!(
+        told.contains("  0 <-> 1: ") && told.ends_with("1 % more of all 6 together saves 0.99 %\n"),
+        "{told}"
+    );
+    let document = place.run(&format!("{line} --cost mcf:optimal --format json")).document();
+    let cables = document["links_to_buy"].as_array().expect("cables");
+    let sum: f64 = cables.iter().filter_map(|cable| cable["share"].as_f64()).sum();
+    assert!((sum - 1.0).abs() < 1e-6 && cables[0]["links"].as_array().is_some_and(|links| links.len() == 2));
+    assert!(document["saved_by_all_links"].as_f64().is_some_and(|saved| (saved - 1.0 / 101.0).abs() < 1e-6));
+    assert!(!place.run(&format!("{line} --cost mcf")).result().contains("links to buy"));
+    // What is not known has a reason.
+    let line =
+        "evaluate --graph ring:8 --topology torus:2x2*mesh:2 --mapping ring.map --cost mcf:cuts mcf:shortest";
+    let told = place.run(line);
+    for name in ["mcf:cuts", "mcf:shortest"] {
+        assert!(
+            told.stderr.contains(&format!("warning: {name} is unknown: the machine's routes cross links"))
+        );
+    }
+}
+
+#[test]
 fn of_several_steps_one_is_mapped_and_a_person_is_told_which() {
     let place = place();
     place.put("pair.map", "0\n1\n");

@@ -1,10 +1,13 @@
 //! `equipoise evaluate`: what a mapping costs.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use equipoise_strategies::Topology;
+use equipoise_strategies::cost::mcf_optimal::{Purchase, Purchases};
 use equipoise_strategies::cost::named::{self, Amount, Named, Placed};
-use equipoise_strategies::table::count;
+use equipoise_strategies::table::{count, percent};
 use serde::Serialize;
 
 use super::program::{ModelArgs, Tasks};
@@ -62,60 +65,136 @@ impl Args {
                 || (self.cost.is_empty() && (!cost.on_request || tasks.shows(cost)))
         };
         let costs: Vec<&Named> = named::ALL.iter().filter(is_asked_for).collect();
-        // Only one cost says more than a number.
-        let is_optimal = costs.iter().any(|cost| cost.name == "mcf:optimal");
-        let shares = if is_optimal { shares(&placed) } else { Vec::new() };
-        if let Some(unsolved) = placed.best_routes().err().filter(|_| is_optimal) {
-            output::warn(&format!("mcf:optimal is unknown: {unsolved}"));
-        }
+        let (amounts, purchases) = output::watched("looking for what it costs", || {
+            let amounts = costs.iter().map(|cost| (cost.name, (cost.of)(&placed))).collect();
+            (amounts, purchases(&costs, &placed))
+        });
         let text = || {
             let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (objects, edges) = (count(objects, "task"), count(edges, "edge"));
             let table = metrics::table(costs.iter().copied(), &[("", &placed)]);
-            let links: String = shares.iter().take(SHOWN).map(Share::line).collect();
-            let links = if links.is_empty() { links } else { format!("\nlinks to buy:\n{links}") };
+            let links = links(&purchases, machine);
             format!("{} on {}: {objects}, {edges}\n\n{table}{links}", tasks.name, machine.spec())
         };
         if self.cost.is_empty() && tasks.program.is_none() {
             return output::show(self.format, text, &placed.metrics);
         }
-        let amounts = costs.iter().map(|cost| (cost.name, (cost.of)(&placed))).collect();
-        output::show(self.format, text, &Document { amounts, links_to_buy: &shares })
+        for (name, reason) in placed.reasons() {
+            output::warn(&format!("{name} is unknown: {reason}"));
+        }
+        let links_to_buy = purchases.cables.iter().map(|cable| Cable::of(cable, machine)).collect();
+        let saved_by_all = purchases.saved_by_all;
+        output::show(self.format, text, &Document { amounts, links_to_buy, saved_by_all })
     }
 }
 
-/// How many links are shown to people.
+/// How many cables are shown to people.
 const SHOWN: usize = 10;
 
 /// The document of the costs that were asked for.
 #[derive(Serialize)]
-struct Document<'a> {
+struct Document {
     #[serde(flatten)]
     amounts: BTreeMap<&'static str, Amount>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    links_to_buy: &'a [Share],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    links_to_buy: Vec<Cable>,
+    /// The part of the time that a percent more of all links with a price saves.
+    #[serde(rename = "saved_by_all_links", skip_serializing_if = "Option::is_none")]
+    saved_by_all: Option<f64>,
 }
 
-/// What it is worth to buy more of a link: by how many percent the time of the best routes falls when its bandwidth
-/// rises by one.
+/// What it is worth to buy more of a cable, which is all links between two vertices.
 #[derive(Serialize)]
-struct Share {
-    link: String,
+struct Cable {
+    links: Vec<String>,
+    /// Its part of the price: a percent more of it saves at most so much of a percent.
     share: f64,
+    /// The part of the time that a percent more of it alone saves, where that was computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved: Option<f64>,
 }
 
-impl Share {
-    fn line(&self) -> String {
-        format!("  {}: 1 % more of it saves {:.2} %\n", self.link, self.share)
+impl Cable {
+    fn of(cable: &Purchase, machine: &dyn Topology) -> Self {
+        let Purchase { ref links, share, saved } = *cable;
+        Cable { links: links.iter().map(|&link| machine.link(link).name).collect(), share, saved }
+    }
+
+    /// Both its ends: `0 <-> 1`, or `0 -> 1` where there is one way only.
+    fn name(&self) -> String {
+        match &self.links[..] {
+            [one] => one.clone(),
+            links => links.first().map_or(String::new(), |name| name.replacen(" -> ", " <-> ", 1)),
+        }
     }
 }
 
-/// The links that are worth something, the best first.
-fn shares(placed: &Placed) -> Vec<Share> {
-    let all = placed.best_routes().map_or(&[][..], |best| &best.shares);
-    let worth = all.iter().enumerate().filter(|(_, share)| **share >= 5e-4);
-    let mut worth: Vec<Share> =
-        worth.map(|(link, &share)| Share { link: placed.topology.link(link).name, share }).collect();
-    worth.sort_by(|a, b| b.share.total_cmp(&a.share));
-    worth
+/// What is known of the links to buy: nothing where the best routes are unknown, or nobody asked for them. Only this cost
+/// says more than a number, and it takes long.
+fn purchases(costs: &[&Named], placed: &Placed) -> Purchases {
+    if costs.iter().all(|cost| cost.name != "mcf:optimal") {
+        return Purchases::default();
+    }
+    let Placed { database, topology, pe_of, .. } = *placed;
+    let found = placed.best_routes().map(|best| Purchases::of(database, topology, pe_of, best));
+    found.and_then(|purchases| purchases).unwrap_or_default()
+}
+
+/// The links to buy, for people; empty where none is known.
+fn links(purchases: &Purchases, machine: &dyn Topology) -> String {
+    let Purchases { cables, others, saved_by_all } = purchases;
+    if cables.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("\nlinks to buy, by their share of the price of bandwidth:\n");
+    for purchase in cables.iter().take(SHOWN) {
+        let cable = Cable::of(purchase, machine);
+        // A percent more saves at most the share of a percent.
+        let saves = match cable.saved {
+            Some(saved) => format!("{:.2} %", 100.0 * saved),
+            None => format!("at most {:.2} %", cable.share),
+        };
+        let (name, share) = (cable.name(), percent(cable.share));
+        _ = writeln!(text, "  {name}: {share} of the price; 1 % more of it alone saves {saves}");
+    }
+    if cables.len() > SHOWN {
+        let left = cables.len() - SHOWN;
+        _ = writeln!(text, "  and {left} more, none with a larger share");
+    }
+    if *others > 0 {
+        _ = writeln!(text, "  and {others} more with less than 0.05 % of the price");
+    }
+    let all = cables.len() + others;
+    match saved_by_all {
+        Some(saved) if all > 1 => {
+            _ = writeln!(text, "1 % more of all {all} together saves {:.2} %", 100.0 * saved);
+        }
+        Some(_) => (),
+        None => text += "1 % more of all of them together saves at most 1 %\n",
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use equipoise_strategies::{graph, topology};
+
+    use super::*;
+
+    #[test]
+    fn no_linear_program_is_solved_unless_its_cost_is_asked_for() {
+        let machine = topology::parse("torus:4x4").expect("a torus");
+        let database = graph::load("random:n=16,degree=4,bytes=1000").expect("a graph").remap(16);
+        let places = database.placement();
+        let check = |costs: &[&Named], is_solved: bool| {
+            let placed = Placed::new(&database, &*machine, &places);
+            let found = purchases(costs, &placed);
+            let lines = metrics::table(costs.iter().copied(), &[("", &placed)]) + &links(&found, &*machine);
+            assert_eq!((placed.is_solved(), found.cables.is_empty()), (is_solved, !is_solved), "{lines}");
+        };
+        check(&named::usual().collect::<Vec<_>>(), false);
+        let cost = |name| named::parse(name).expect(name);
+        check(&[cost("mcf"), cost("qap:hops"), cost("mcf:cuts")], false);
+        check(&[cost("mcf:optimal")], true);
+    }
 }

@@ -138,8 +138,11 @@ impl Args {
             let start = database.placement();
             let start = tasks.placed(&database, machine, &start);
             let table = metrics::telling(&database, &[("start", &start), (&choice.spec, &mapped)]);
-            let notes: String =
-                answer.notes.iter().map(|(name, value)| format!(", {name} {value}")).collect();
+            let note = |(name, value): &(String, f64)| match name.strip_suffix("_seconds") {
+                Some(name) => format!(", {} {}", name.replace('_', " "), seconds(*value)),
+                None => format!(", {name} {value}"),
+            };
+            let notes: String = answer.notes.iter().map(note).collect();
             let times = times.map_or_else(String::new, |times| times.to_string());
             format!("{heading}\n\n{table}\n{times}{} took {}{notes}\n{written}", choice.spec, seconds(took))
         };

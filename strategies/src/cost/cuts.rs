@@ -6,34 +6,37 @@
 //! these are looked at: every vertex alone; what is cut off when a cable is cut; and the vertices within any
 //! distance of any vertex.
 
-use std::collections::VecDeque;
-
 use super::commodities::Commodities;
-use super::mcf_optimal::MAX_LINKS;
 use super::mcf_optimal::wiring::Wiring;
+use super::mcf_optimal::{MAX_LINKS, Unsolved};
+use crate::breadth_first::breadth_first;
 use crate::{Database, Topology};
 
 /// The most vertices times links and messages of a machine whose cuts are looked at. (It takes seconds.)
 pub const MAX_WORK: usize = 1 << 28;
 
-/// Seconds that the communication of a placement takes at least, however it is routed; `None` where there is more than
-/// [`MAX_WORK`], the machine has more than [`MAX_LINKS`], or it is a product, whose cores and nodes no links join.
+/// Seconds that the communication of a placement takes at least, however it is routed.
+///
+/// # Errors
+/// Where there is more than [`MAX_WORK`], the machine has more than [`MAX_LINKS`], or it is a product, whose cores and
+/// nodes no links join.
 ///
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
-pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> Option<f64> {
-    if machine.links() > MAX_LINKS {
-        return None;
+pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> Result<f64, Unsolved> {
+    let links = machine.links();
+    if links > MAX_LINKS {
+        return Err(Unsolved::Links { links });
     }
     let wiring = Wiring::of(machine);
     let commodities = Commodities::of(database);
     let steps = wiring.ends.len() + commodities.sent().count();
     if wiring.vertices.saturating_mul(steps) > MAX_WORK {
-        return None;
+        return Err(Unsolved::Cuts);
     }
     let places = commodities.places(placement);
     let sent = || commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
-    wiring.carry(machine, sent())?;
+    wiring.carry(machine, sent()).ok_or(Unsolved::Apart)?;
     let vertex = |pe: u32| wiring.vertex_of[pe as usize];
     let mut cuts = Cuts::of(&wiring, machine, sent().map(|(a, b, bytes)| (vertex(a), vertex(b), bytes)));
     let mut most = 0.0f64;
@@ -52,19 +55,24 @@ pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> 
         most = most.max(cuts.grow(&order));
         cuts.clear();
     }
-    Some(most)
+    Ok(most)
 }
 
 /// Seconds that the communication takes at least wherever the objects are, one on a PE: all that an object sends leaves
 /// its PE, and all that it is sent comes there, over links of at most so much bandwidth as those of any PE together.
-/// `None` where the machine has more than [`MAX_LINKS`], or is a product.
-pub fn bound_of_any(database: &Database, machine: &dyn Topology) -> Option<f64> {
-    if machine.links() > MAX_LINKS {
-        return None;
+///
+/// # Errors
+/// Where the machine has more than [`MAX_LINKS`], or is a product.
+pub fn bound_of_any(database: &Database, machine: &dyn Topology) -> Result<f64, Unsolved> {
+    let links = machine.links();
+    if links > MAX_LINKS {
+        return Err(Unsolved::Links { links });
     }
     let wiring = Wiring::of(machine);
     // Where links meet on the ways from one PE and back, they meet.
-    wiring.carry(machine, (1..machine.pes() as u32).flat_map(|pe| [(0, pe, 0), (pe, 0, 0)]))?;
+    wiring
+        .carry(machine, (1..machine.pes() as u32).flat_map(|pe| [(0, pe, 0), (pe, 0, 0)]))
+        .ok_or(Unsolved::Apart)?;
     let commodities = Commodities::of(database);
     let mut bandwidth = vec![[0.0f64; 2]; wiring.vertices];
     for (link, &[from, to]) in wiring.ends.iter().enumerate() {
@@ -80,7 +88,7 @@ pub fn bound_of_any(database: &Database, machine: &dyn Topology) -> Option<f64> 
         bytes = [bytes[0].max(sums[0]), bytes[1].max(sums[1])];
     }
     let seconds = |way: usize| if most(way) > 0.0 { bytes[way] as f64 / most(way) } else { 0.0 };
-    Some(seconds(0).max(seconds(1)))
+    Ok(seconds(0).max(seconds(1)))
 }
 
 /// The cables without which their ends are apart, whatever the directions of links (R. E. Tarjan, A note on finding the
@@ -214,18 +222,13 @@ fn search(
     start: usize,
     cut: Option<[usize; 2]>,
 ) -> (Vec<usize>, Vec<u32>) {
-    let mut distance = vec![u32::MAX; wiring.vertices];
-    distance[start] = 0;
-    let (mut order, mut queue) = (Vec::new(), VecDeque::from([start]));
-    while let Some(vertex) = queue.pop_front() {
+    let is_cut = |from, to| cut.is_some_and(|[a, b]| [from, to] == [a, b] || [from, to] == [b, a]);
+    let next =
+        |vertex: usize| leaving[vertex].iter().copied().filter(move |&(next, _)| !is_cut(vertex, next));
+    let (mut order, mut distance) = (Vec::new(), vec![u32::MAX; wiring.vertices]);
+    for (vertex, by) in breadth_first(wiring.vertices, start, next) {
         order.push(vertex);
-        for &(next, _) in &leaving[vertex] {
-            let is_cut = cut.is_some_and(|[a, b]| [vertex, next] == [a, b] || [vertex, next] == [b, a]);
-            if distance[next] == u32::MAX && !is_cut {
-                distance[next] = distance[vertex] + 1;
-                queue.push_back(next);
-            }
-        }
+        distance[vertex] = by.map_or(0, |(before, _)| distance[before] + 1);
     }
     (order, distance)
 }

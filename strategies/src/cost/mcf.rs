@@ -216,7 +216,8 @@ impl<'a> McfSwaps<'a> {
 
     /// Adds `bytes` times `sign` to the links between two PEs.
     fn add(&mut self, from: u32, to: u32, bytes: u64, sign: i64) {
-        // Modulo 2^64, as loads are: what is added is taken off again.
+        // Modulo 2^64, as all loads are here: what is added is taken off again, and would not be if sums stopped at
+        // the largest number, as those of `link_loads` do.
         let change = sign.wrapping_mul(bytes as i64);
         let Self { touched, is_touched, changes, .. } = self;
         self.routes.follow(from, to, &mut self.buffer, |link| {

@@ -18,20 +18,24 @@
 //! paths cost at most T times the sum of p(a) b(a). So the answer is never above the cost of the machine's routes,
 //! and how far it can be from the optimum is known.
 //!
-//! Networks that route adaptively seldom make detours. With [`Ways::Shortest`] f(s, a) is 0 unless a leads farther from
-//! s, so that all paths have the fewest links there are.
+//! Networks that route adaptively seldom make detours. With [`Ways::Shortest`] f(s, a) is 0 unless the end of a is
+//! farther from s than its beginning by just the length of a, so that no path is longer than the shortest there is.
 //!
-//! Prices say which link to buy: a link's share is by how many percent T falls when its bandwidth rises by one. And
-//! they bound what other mappings cost, so that a search need not solve a program for each swap ([`OptimalSwaps`]).
+//! Prices say which links to buy, together: T falls with the bandwidths of all that have one, and with that of one link
+//! at most by its share ([`Purchases`]). And they bound what other mappings cost, so that a search need not solve a
+//! program for each swap ([`OptimalSwaps`]).
 
 use super::commodities::Commodities;
 use crate::{Database, Topology};
 
 mod paths;
 mod program;
+mod purchases;
+mod stars;
 mod swaps;
-pub(super) mod wiring;
+pub(crate) mod wiring;
 
+pub use purchases::{Purchase, Purchases};
 pub use swaps::OptimalSwaps;
 use wiring::{Core, Wiring};
 
@@ -50,8 +54,9 @@ pub const TOLERANCE: f64 = 1e-6;
 pub enum Ways {
     /// Any, as in equation 7.
     Any,
-    /// Those with the fewest links, as packets do with minimal adaptive routing; or all of them the machine's own
-    /// routes.
+    /// The shortest ones by the lengths of links, which are those of packets with minimal adaptive routing where the
+    /// machine offers them all ([`Topology::onward`]: not on platforms, which know one route, nor where two global links
+    /// of a dragonfly are shorter than one); or all of them the machine's own routes.
     Shortest,
 }
 
@@ -64,8 +69,9 @@ pub struct Optimal {
     pub bound_seconds: f64,
     /// The bytes over every link.
     pub link_bytes: Vec<f64>,
-    /// By link: by how many percent `seconds` fall when its bandwidth rises by one; they add up to 1. Where several
-    /// answers are possible, one of them. All 0 where nothing is sent.
+    /// By link: its part of the price of all bandwidth; they add up to 1, or are all 0 where nothing is sent. When the
+    /// bandwidth of a link rises by one percent, `seconds` fall by at most its share of a percent, and by less, often
+    /// not at all, where other links would then be as busy. Where several prices are possible, one of them.
     pub shares: Vec<f64>,
 }
 
@@ -85,6 +91,12 @@ pub enum Unsolved {
         "the linear program of the best routes has more than {MAX_VARIABLES} variables (links times senders)"
     )]
     Variables,
+    /// The cuts of the machine are too many.
+    #[error(
+        "the machine's vertices times its links and the messages are more than {}, so its cuts are not looked at",
+        super::cuts::MAX_WORK
+    )]
+    Cuts,
     /// Routes do not lead from where one link ends to where another begins.
     #[error(
         "the machine's routes cross links that do not meet, as those of a product do between nodes and cores, so \
@@ -154,13 +166,20 @@ impl<'a> Router<'a> {
     pub fn solve(&self, commodities: &Commodities, places: &[u32]) -> Result<Optimal, Unsolved> {
         let sent = || commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
         let fixed = self.wiring.carry(self.machine, sent()).ok_or(Unsolved::Apart)?;
-        let core = Core::of(&self.wiring, sent(), self.ways, self.peels).ok_or(Unsolved::Variables)?;
+        let core = self.core(commodities, places)?;
         let best = self.best(&core, &fixed);
         let Optimal { seconds, bound_seconds, .. } = best;
         match seconds <= bound_seconds * (1.0 + TOLERANCE) {
             true => Ok(best),
             false => Err(Unsolved::Inexact { seconds, bound_seconds }),
         }
+    }
+
+    /// The core of the machine for these messages.
+    fn core(&self, commodities: &Commodities, places: &[u32]) -> Result<Core, Unsolved> {
+        let sent = commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
+        let machine = (&self.wiring, &self.bandwidth[..]);
+        Core::of(machine, sent, self.ways, self.peels).ok_or(Unsolved::Variables)
     }
 
     /// The best routing that the solver finds; `fixed` are the bytes over every link by the machine's own routes.
@@ -177,14 +196,16 @@ impl<'a> Router<'a> {
             let better = |best: (usize, f64), next: (usize, f64)| if next.1 > best.1 { next } else { best };
             links.reduce(better).unwrap_or((0, 0.0))
         };
-        let (link, forced_seconds) = busiest(
-            &mut core.forced.iter().enumerate().map(|(link, &bytes)| (link, seconds(link, bytes as f64))),
-        );
+        let forced =
+            || core.forced.iter().enumerate().map(|(link, &bytes)| (link, seconds(link, bytes as f64)));
+        let (_, forced_seconds) = busiest(&mut forced());
         if forced_seconds > 0.0 {
-            best.shares[link] = 1.0;
+            let equals: Vec<usize> =
+                forced().filter(|link| is_same(link.1, forced_seconds)).map(|link| link.0).collect();
+            equals.iter().for_each(|&link| best.shares[link] = 1.0 / equals.len() as f64);
         }
         (best.seconds, best.bound_seconds) = (forced_seconds, forced_seconds);
-        if core.demands.is_empty() {
+        if core.stars.is_empty() {
             return best;
         }
         let routed = core.arcs.iter().map(|arc| (arc.link, seconds(arc.link, fixed[arc.link] as f64)));
@@ -203,12 +224,17 @@ impl<'a> Router<'a> {
         }
         // By shortest ways, the machine's own routes may be better than what the prices say.
         let bound_seconds = paths::bound(core, &self.bandwidth, &flow.prices).min(core_seconds);
-        if core_seconds > forced_seconds {
-            best.shares.fill(0.0);
+        // Links of both kinds that are as busy share the price.
+        let of_core = match is_same(core_seconds, forced_seconds) {
+            true => 0.5,
+            false => f64::from(u8::from(core_seconds > forced_seconds)),
+        };
+        if of_core > 0.0 {
+            best.shares.iter_mut().for_each(|share| *share *= 1.0 - of_core);
             let worth = |(arc, price): (&wiring::Arc, &f64)| price * self.bandwidth[arc.link];
             let sum: f64 = core.arcs.iter().zip(&flow.prices).map(worth).sum();
             for pair in core.arcs.iter().zip(&flow.prices).filter(|_| sum > 0.0) {
-                best.shares[pair.0.link] = worth(pair) / sum;
+                best.shares[pair.0.link] = of_core * worth(pair) / sum;
             }
         }
         best.seconds = core_seconds.max(forced_seconds);
@@ -216,6 +242,14 @@ impl<'a> Router<'a> {
         best
     }
 }
+
+/// Whether two times are the same but for what solvers leave.
+fn is_same(a: f64, b: f64) -> bool {
+    (a - b).abs() <= SAME * a.max(b)
+}
+
+/// What a solver leaves of equal times, as a part of them.
+const SAME: f64 = 1e-8;
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@
 //! - [`link_loads`]: the bytes over every link;
 //! - [`qap`], [`mcf`], [`mcf_optimal`], [`cuts`]: bytes times distances, the time of the busiest link on given
 //!   routes and on the best ones, and what it cannot go below; the first two follow swaps ([`swaps`]);
+//! - [`criterion`]: those of them that searches make smaller, by name;
 //! - [`named`]: every cost by name, for documents and tables;
 //! - [`sentence()`]: the gist for a person.
 
@@ -16,6 +17,7 @@ use crate::{Database, Topology};
 
 pub mod commodities;
 pub mod contention;
+pub mod criterion;
 pub mod cuts;
 pub mod explain;
 mod hops;

@@ -3,15 +3,16 @@
 //! A cost has the name of its field in a document, and is a number with its unit for a person.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
 use super::contention::{Estimate, Speeds};
+use super::criterion::Cost;
 use super::mcf_optimal::{self, Optimal, Unsolved, Ways};
-use super::qap::{self, Metric};
-use super::{Communication, Metrics, cuts, mcf};
+use super::{Communication, Metrics, cuts};
 use crate::program::Model;
 use crate::spelling::{nearest, suggestion};
 use crate::table::{bytes, seconds};
@@ -137,55 +138,49 @@ pub const ALL: &[Named] = &[
         name: "qap:hops",
         title: "bytes times hops",
         on_request: true,
-        of: |placed| placed.qap(Metric::Hops, Amount::Ratio),
+        // The same integer.
+        of: |placed| placed.communication(|c| Amount::Count(c.hop_bytes)),
     },
     Named {
         name: "qap:bandwidth",
         title: "bytes times seconds per byte when all PEs send to all",
         on_request: true,
-        of: |placed| placed.qap(Metric::Bandwidth, Amount::Seconds),
+        of: |placed| placed.criterion("qap:bandwidth", Amount::Seconds),
     },
     Named {
         name: "qap:rtt",
         title: "bytes times round-trip seconds",
         on_request: true,
-        of: |placed| placed.qap(Metric::Rtt, Amount::Ratio),
+        of: |placed| placed.criterion("qap:rtt", Amount::Ratio),
     },
     Named {
         name: "mcf",
         title: "time of the busiest link",
         on_request: true,
-        of: |placed| {
-            let seconds = |_: &Communication| mcf::cost(placed.database, placed.topology, placed.pe_of);
-            placed.communication(|c| Amount::Seconds(seconds(c)))
-        },
+        of: |placed| placed.criterion("mcf", Amount::Seconds),
     },
     Named {
         name: "mcf:optimal",
         title: "the same with the best routes",
         on_request: true,
         of: |placed| {
-            let best = || placed.best_routes().map_or(Amount::Unknown, |best| Amount::Seconds(best.seconds));
-            placed.communication(|_| best())
+            let best = || placed.best_routes().map(|best| Amount::Seconds(best.seconds));
+            placed.known("mcf:optimal", best)
         },
     },
     Named {
         name: "mcf:shortest",
         title: "the same with the best shortest routes",
         on_request: true,
-        of: |placed| {
-            let Placed { database, topology, pe_of, .. } = *placed;
-            let best = || mcf_optimal::solve(database, topology, pe_of, Ways::Shortest);
-            placed.communication(|_| best().map_or(Amount::Unknown, |best| Amount::Seconds(best.seconds)))
-        },
+        of: |placed| placed.criterion("mcf:shortest", Amount::Seconds),
     },
     Named {
         name: "mcf:cuts",
         title: "what no routes can go below, by cuts",
         on_request: true,
         of: |placed| {
-            let bound = || cuts::bound(placed.database, placed.topology, placed.pe_of);
-            placed.communication(|_| bound().map_or(Amount::Unknown, Amount::Seconds))
+            let bound = || cuts::bound(placed.database, placed.topology, placed.pe_of).map(Amount::Seconds);
+            placed.known("mcf:cuts", bound)
         },
     },
 ];
@@ -216,6 +211,8 @@ pub struct Placed<'a> {
     pub program: Option<&'a Model>,
     /// The best routing, once somebody has asked for it.
     best_routes: OnceCell<Result<Optimal, Unsolved>>,
+    /// The costs by name that were asked for and take long, or why they are unknown.
+    known: RefCell<BTreeMap<&'static str, Result<Amount, String>>>,
 }
 
 /// The costs that tables show where none is asked for.
@@ -230,7 +227,8 @@ impl<'a> Placed<'a> {
     /// As [`Metrics::of`].
     pub fn new(database: &'a Database, topology: &'a dyn Topology, pe_of: &'a [u32]) -> Self {
         let metrics = Metrics::full(database, topology, pe_of);
-        Placed { database, topology, pe_of, metrics, program: None, best_routes: OnceCell::new() }
+        let (best_routes, known) = (OnceCell::new(), RefCell::default());
+        Placed { database, topology, pe_of, metrics, program: None, best_routes, known }
     }
 
     /// The best routing of its messages.
@@ -242,10 +240,35 @@ impl<'a> Placed<'a> {
         self.best_routes.get_or_init(solve).as_ref().map_err(|unsolved| *unsolved)
     }
 
-    /// Bytes times distances, as that kind of amount; unknown where the machine is too large.
-    fn qap(&self, metric: Metric, amount: fn(f64) -> Amount) -> Amount {
-        let cost = |_: &Communication| qap::cost(self.database, self.topology, self.pe_of, metric);
-        self.communication(|c| cost(c).map_or(Amount::Unknown, amount))
+    /// Whether somebody has asked for the best routing, which takes a linear program.
+    pub fn is_solved(&self) -> bool {
+        self.best_routes.get().is_some()
+    }
+
+    /// A cost that searches know by this name, as that kind of amount; unknown where the machine is too large.
+    fn criterion(&self, name: &'static str, amount: fn(f64) -> Amount) -> Amount {
+        let of = |cost: Cost| cost.of(self.database, self.topology, self.pe_of).map_err(|e| e.to_string());
+        self.known(name, || name.parse().and_then(of).map(amount))
+    }
+
+    /// A cost of its communication, which is computed when it is asked for first; unknown where it is not known, of which
+    /// the reason is kept, and where no communication was recorded.
+    fn known<E: fmt::Display>(&self, name: &'static str, cost: impl FnOnce() -> Result<Amount, E>) -> Amount {
+        self.communication(|_| {
+            let found = self.known.borrow().get(name).cloned();
+            let found = found.unwrap_or_else(|| {
+                let found = cost().map_err(|reason| reason.to_string());
+                self.known.borrow_mut().insert(name, found.clone());
+                found
+            });
+            found.unwrap_or(Amount::Unknown)
+        })
+    }
+
+    /// Of the costs that were asked for and are unknown although communication was recorded: their names, and why.
+    pub fn reasons(&self) -> Vec<(&'static str, String)> {
+        let known = self.known.borrow();
+        known.iter().filter_map(|(name, found)| Some((*name, found.as_ref().err()?.clone()))).collect()
     }
 
     /// The same, of the processes of a program of which more is known.
@@ -382,7 +405,7 @@ mod tests {
                 ("migrated_bytes", "unknown"),
                 // 1500 bytes over two links of 1e9 bytes per second and 1 us, one way; a ring has another. Three of
                 // all pairs of PEs cross such a link.
-                ("qap:hops", "3000.000"),
+                ("qap:hops", "3000"),
                 ("qap:bandwidth", "4.50 us"),
                 ("qap:rtt", "0.399"),
                 ("mcf", "1.50 us"),
@@ -410,6 +433,46 @@ mod tests {
         for cost in ALL.iter().filter(|cost| communication.iter().any(|word| cost.name.contains(word))) {
             assert_eq!((cost.of)(&placed), Amount::Unknown, "{}", cost.name);
             assert_eq!(document.get(cost.name), None, "{}", cost.name);
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_has_a_reason_and_nothing_sent_costs_nothing() {
+        let of = |machine: &str, database: &Database, name: &str| {
+            let machine = topology::parse(machine).expect("a machine");
+            let places = database.placement();
+            let placed = Placed::new(database, &*machine, &places);
+            let amount = (parse(name).expect(name).of)(&placed);
+            (amount, placed.reasons())
+        };
+        let many = testing::database(9000, &[(1.0, 0), (1.0, 1)]);
+        let cores = testing::database(8, &[(1.0, 0), (1.0, 7)]);
+        let mut sent = [many, cores];
+        for database in &mut sent {
+            let edge = Edge { from: End::Object(0), to: End::Object(1), messages: 1, bytes: 10 };
+            database.edges.push(edge);
+        }
+        let [many, mut cores] = sent;
+        for (machine, database, name, reason) in [
+            ("torus:9000", &many, "qap:bandwidth", "distances of at most 8192 PEs are kept"),
+            ("torus:2x2*mesh:2", &cores, "mcf:optimal", "cross links that do not meet"),
+            ("torus:2x2*mesh:2", &cores, "mcf:shortest", "cross links that do not meet"),
+            ("torus:2x2*mesh:2", &cores, "mcf:cuts", "cross links that do not meet"),
+        ] {
+            let (amount, reasons) = of(machine, database, name);
+            assert_eq!(amount, Amount::Unknown, "{name}");
+            assert!(
+                matches!(&reasons[..], [(of, told)] if *of == name && told.contains(reason)),
+                "{reasons:?}"
+            );
+        }
+        cores.edges.clear();
+        for name in ["qap:hops", "qap:bandwidth", "qap:rtt", "mcf", "mcf:optimal", "mcf:shortest", "mcf:cuts"]
+        {
+            let (amount, reasons) = of("torus:4x2", &cores, name);
+            assert!(reasons.is_empty() && !amount.to_string().contains('-'), "{name}: {amount}");
+            let document = serde_json::to_string(&amount).expect("a number");
+            assert!(matches!(&document[..], "0" | "0.0"), "{name}: {document}");
         }
     }
 

@@ -160,6 +160,11 @@ fn packet_seconds(machine: &dyn Topology, link: usize) -> f64 {
     link.latency_seconds + PACKET_BYTES / link.bandwidth
 }
 
+/// The sum of terms, and 0 of none: that of an empty iterator would be -0.
+fn sum(terms: impl Iterator<Item = f64>) -> f64 {
+    terms.fold(0.0, |sum, term| sum + term)
+}
+
 /// The cost of a placement: bytes times distances, in byte hops, seconds, or byte seconds, by the metric.
 ///
 /// # Errors
@@ -184,12 +189,12 @@ pub fn cost(
     };
     Ok(match metric {
         Metric::Hops => {
-            remote.map(|(a, b, bytes)| bytes * f64::from(machine.distance(a as usize, b as usize))).sum()
+            sum(remote.map(|(a, b, bytes)| bytes * f64::from(machine.distance(a as usize, b as usize))))
         }
         Metric::Bandwidth => {
             let seconds = crowded(&Routes::of(machine))?;
             let longest = |most: f64, link: usize| most.max(seconds[link]);
-            remote.map(|(a, b, bytes)| bytes * follow(a, b, &longest, 0.0)).sum()
+            sum(remote.map(|(a, b, bytes)| bytes * follow(a, b, &longest, 0.0)))
         }
         Metric::Rtt => {
             let add = |sum, link| sum + packet_seconds(machine, link);
@@ -197,7 +202,7 @@ pub fn cost(
                 let there = follow(a, b, &add, 0.0);
                 follow(b, a, &add, there)
             };
-            remote.map(|(a, b, bytes)| bytes * both_ways(a, b)).sum()
+            sum(remote.map(|(a, b, bytes)| bytes * both_ways(a, b)))
         }
     })
 }
@@ -230,7 +235,7 @@ impl<'a> QapSwaps<'a> {
             sent_bytes as f64 * out + received_bytes as f64 * back
         };
         let partners = self.commodities.partners(task).iter();
-        partners.filter(|partner| other != Some(partner.vertex as usize)).map(term).sum()
+        sum(partners.filter(|partner| other != Some(partner.vertex as usize)).map(term))
     }
 }
 
@@ -241,7 +246,7 @@ impl SwapCost for QapSwaps<'_> {
         let term = |(a, b, bytes): (usize, usize, u64)| {
             bytes as f64 * self.distances.between(self.places[a], self.places[b])
         };
-        self.cost = sent.map(term).sum();
+        self.cost = sum(sent.map(term));
     }
 
     fn worth(&self) -> Worth {

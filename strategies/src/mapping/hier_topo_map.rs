@@ -25,13 +25,14 @@
 
 use rayon::prelude::*;
 
-use super::hop_bytes;
+use super::{hop_bytes, hosts};
 use crate::balance::comm_aware_refine::relieve;
 use crate::balance::load::Work;
 use crate::cost::LoadBound;
 use crate::database::Database;
 use crate::graph::Graph;
 use crate::partition::exact::{self, Partitioner};
+use crate::partition::groups::By;
 use crate::partition::{capacity, weights};
 use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
@@ -209,16 +210,15 @@ impl Strategy for HierTopoMap {
             // Where there is a PE for every object, each stays by itself.
             if movable.len() <= available.len() { pe_of } else { self.relieved(database, &available, pe_of) }
         };
+        let hosts = hosts(database, &available, movable.len(), By::Greedy);
         let pe_of = with(&if movable.len() <= available.len() {
-            self.place(&graph, topology, &available, seed, |graph, nodes| {
-                self.map_groups(graph, nodes, seed)
-            })?
+            self.place(&graph, topology, &hosts, seed, |graph, nodes| self.map_groups(graph, nodes, seed))?
         } else {
             self.spread(&graph, &weights, topology, &available, seed)?
         });
         let heaviest = |pe_of: &[u32]| database.pe_loads(pe_of).into_iter().fold(0.0, f64::max);
         let allowed = heaviest(&pe_of).max((1.0 + self.imbalance) * LoadBound::of(database).average_seconds);
-        let orders = orders(movable.len(), &available).map(|places| with(&places));
+        let orders = orders(movable.len(), &hosts).map(|places| with(&places));
         let pes: Vec<u32> = (0..topology.pes() as u32).collect();
         let (pe_of, kept) = self.guarded(pe_of, orders.filter(|pe_of| heaviest(pe_of) <= allowed), |pe_of| {
             hop_bytes(&all, &pes, pe_of, topology)

@@ -17,7 +17,7 @@
 //! Of a database, all edges are one phase, and groups of objects are placed, one per PE.
 
 use super::topolb::{Ties, best_of};
-use super::{answer, take_count};
+use super::{answer, hosts, take_count};
 use crate::graph::Graph;
 use crate::partition::groups::{self, Grouping, Groups};
 use crate::program::Model;
@@ -75,7 +75,8 @@ impl Strategy for LeeAggarwalLb {
             let graph = PhasedGraph { tasks: graph.vertices() - groups.anchors.len(), edges, phases };
             Ok(place(&graph, &groups.anchors, pes, topology, self.jumps, seed))
         };
-        let places = best_of(&groups, &available, topology, (Ties::First, 1), seed, place)?;
+        let hosts = hosts(database, &available, groups.count, self.grouping.by);
+        let places = best_of(&groups, &hosts, topology, (Ties::First, 1), seed, place)?;
         Ok(answer(database, &groups, self.grouping, available, &places))
     }
 

@@ -12,9 +12,9 @@
 
 use std::str::FromStr;
 
-use super::answer;
 use super::hier_topo_map::HierTopoMap;
 use super::hier_topo_map::nodes::Nodes;
+use super::{answer, hosts};
 use crate::database::Database;
 use crate::graph::Graph;
 use crate::partition::groups::{By, Grouping, Groups};
@@ -84,20 +84,20 @@ impl Strategy for LibTopoMap {
         let available = check(database, topology)?;
         let groups = Groups::of(database, &available, GROUPING, seed)?;
         let graph = groups.graph.induced(&(0..groups.count as u32).collect::<Vec<_>>());
-        let places = if Nodes::of(topology, &available)?.are_alike() {
+        let hosts = hosts(database, &available, groups.count, GROUPING.by);
+        let places = if Nodes::of(topology, &hosts)?.are_alike() {
             let mapper = HierTopoMap { intra: false, ..HierTopoMap::default() };
             let to_nodes = |groups: &Graph, nodes: &Nodes<'_>| {
                 self.map(groups, nodes.pes.len(), |node, row| nodes.distances_from(node, row), seed)
             };
-            mapper.place(&graph, topology, &available, seed, to_nodes)?
+            mapper.place(&graph, topology, &hosts, seed, to_nodes)?
         } else {
             // Nodes with different numbers of PEs take no equal groups, so every PE is a node.
-            let row =
-                |pe: usize, row: &mut [u32]| topology.distances_to(available[pe] as usize, &available, row);
-            let padded = Graph::new(available.len(), graph.pairs());
-            let mut places = self.map(&padded, available.len(), row, seed)?;
+            let row = |pe: usize, row: &mut [u32]| topology.distances_to(hosts[pe] as usize, &hosts, row);
+            let padded = Graph::new(hosts.len(), graph.pairs());
+            let mut places = self.map(&padded, hosts.len(), row, seed)?;
             places.truncate(groups.count);
-            places.into_iter().map(|pe| available[pe as usize]).collect()
+            places.into_iter().map(|pe| hosts[pe as usize]).collect()
         };
         Ok(answer(database, &groups, GROUPING, available, &places))
     }

@@ -5,26 +5,29 @@
 //! routes ([`crate::cost::mcf`]). A search that only accepts a smaller maximum stands still soon, because most swaps
 //! do not touch the busiest link, or there are two. So each restart of [`SwapLB`](super::swap_lb) has three phases here:
 //!
-//! 1. random swaps that make bytes times round-trip times smaller, exactly as `SwapLB` does: they are the fastest to try,
-//!    and bring near each other who exchanges much (left out on machines whose distances are not kept);
-//! 2. random swaps that make the sum of t^p over all links smaller, t being a link's time (p = `norm`); the large p is,
-//!    the more do busy links count;
-//! 3. swaps of a task that sends over the busiest link, or is sent to, that make this link's time smaller or, as long as
-//!    it stays the same, the sum; until so many `tries` in a row were in vain.
+//! 1. swaps that make bytes times round-trip times smaller, as in `SwapLB`: they are the fastest to try, and bring near
+//!    each other who exchanges much (left out on machines whose distances are not kept);
+//! 2. swaps that make the sum of t^p over all links smaller, t being a link's time (p = `norm`); the larger p is, the more
+//!    do busy links count;
+//! 3. swaps of a task that sends over the busiest link, or is sent to, and, where none is left that helps, of all that is
+//!    at two switches ([`switches`]), that make this link's time smaller or, as long as it stays the same, the sum.
 //!
-//! The best end, by the busiest link, then by the sum, is kept.
+//! A phase ends when no swap is left that is better, or, where there are more pairs than `tries`, when so many in a row,
+//! drawn at random, were in vain. The best end, by the busiest link, then by the sum, is kept.
 
-use super::answer;
-use super::swap_lb::{Board, Dice, Effort, Ending, Plan, Problem, RESTARTS, START, TRIES, swap_at_random};
-use super::take_count;
+use super::swap_lb::{
+    Board, Dice, Effort, Ending, Plan, Problem, RESTARTS, START, TRIES, swap_until_none_is_better,
+};
 use crate::cost::mcf::{self, Aim, McfSwaps};
 use crate::cost::qap::{Distances, Metric, QapSwaps};
 use crate::cost::routes::Routes;
 use crate::cost::swaps::SwapCost as _;
 use crate::partition::groups::{self, Grouping};
-use crate::random::below;
+use crate::random::{below, shuffle};
 use crate::registry::{Named, Param, Params};
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+
+mod switches;
 
 /// `McfLB` for the registry.
 pub const NAMED: Named = Named {
@@ -48,14 +51,21 @@ pub const NAMED: Named = Named {
     ],
     needs_communication: true,
     make: |params: &mut Params| {
-        let norm = take_count(params, "norm", MAX_NORM)? as i32;
+        let norm = params.take("norm")?;
+        if !(1..=MAX_NORM).contains(&norm) {
+            return Err(params.bad(
+                "norm",
+                &norm.to_string(),
+                format!("expected a power from 1 to {MAX_NORM}"),
+            ));
+        }
         let (effort, grouping) = (Effort::take(params)?, Grouping::take(params)?);
         Ok(Box::new(McfLb { norm, effort, grouping }))
     },
 };
 
 /// The highest power: of a higher one a number does not hold the sum.
-const MAX_NORM: usize = 64;
+const MAX_NORM: i32 = 64;
 
 /// The strategy that relieves the busiest link.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +87,8 @@ impl Strategy for McfLb {
     ) -> Result<Assignment, StrategyError> {
         let problem = Problem::of(database, topology, self.grouping, seed)?;
         let best = Ending::best(self.search(&problem, topology, self.effort.plan(seed, true)));
-        let mut answer = answer(database, &problem.groups, self.grouping, problem.available, &best.places);
+        let cost = |places: &[u32]| Ok(mcf::cost(database, topology, places));
+        let mut answer = problem.answer(database, self.grouping, self.effort.start, &best.places, cost)?;
         let busiest_seconds = mcf::cost(database, topology, &answer.pe_of);
         answer.notes.push(("busiest_link_seconds".into(), busiest_seconds));
         Ok(answer)
@@ -106,30 +117,48 @@ impl McfLb {
         let seconds = routes.seconds_per_byte();
         // Where there are too many PEs for it, searches go without the first phase.
         let distances = Distances::of(&routes, Metric::Rtt).ok();
+        let switches = switches::of(topology, &problem.hosts);
         let all = Aim::PowerThenBusiest(self.norm);
         let make = |places: &[u32]| McfSwaps::new(commodities, &routes, &seconds, all, places);
         problem.search(plan, make, |cost, board, dice| {
             if let Some(distances) = &distances {
                 let mut cost = QapSwaps::new(commodities, distances, &board.places);
-                swap_at_random(&mut cost, board, dice, tries);
+                swap_until_none_is_better(&mut cost, board, dice, tries);
             }
             cost.restart(&board.places);
             cost.aim(all);
-            swap_at_random(cost, board, dice, tries);
+            swap_until_none_is_better(cost, board, dice, tries);
             cost.aim(Aim::BusiestThenPower(self.norm));
             relieve_busiest(cost, board, dice, tries);
+            while switches::swap(cost, board, dice, &switches) {
+                relieve_busiest(cost, board, dice, tries);
+            }
         })
     }
 }
 
-/// Swaps tasks that use the busiest link with others while that is better, until so many `tries` in a row were not.
+/// Swaps tasks that use the busiest link with others while that is better, until none is, or, where there are more such
+/// swaps than `tries`, so many in a row were not.
 fn relieve_busiest(cost: &mut McfSwaps, board: &mut Board, dice: &mut Dice, tries: usize) {
-    let mut users = Vec::new();
+    let (mut users, mut swaps) = (Vec::new(), Vec::new());
     let mut vain = 0;
     cost.users(cost.busiest_link(), &mut users);
     while !users.is_empty() && vain < tries {
-        let task = users[below(dice, users.len() as u64) as usize];
-        let Some(position) = board.elsewhere(task, dice) else { return };
+        // Where there are few, each is tried once.
+        let is_few = users.len() * board.positions() <= tries;
+        if is_few && vain == 0 {
+            swaps.clear();
+            swaps.extend(users.iter().flat_map(|&task| board.others(task).map(move |at| (task, at))));
+            shuffle(dice, &mut swaps);
+        }
+        let (task, position) = if is_few {
+            let Some(swap) = swaps.pop() else { return };
+            swap
+        } else {
+            let task = users[below(dice, users.len() as u64) as usize];
+            let Some(position) = board.elsewhere(task, dice) else { return };
+            (task, position)
+        };
         if board.swap_if_better(cost, task, position) {
             vain = 0;
             cost.users(cost.busiest_link(), &mut users);
@@ -144,6 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::swap_lb::Start;
+    use super::super::swap_lb::tests::orders;
     use super::*;
     use crate::testing::{assign_on, reference};
     use crate::{graph, topology};
@@ -190,14 +220,7 @@ mod tests {
     fn it_finds_what_brute_force_does() {
         let database = graph::load("random:n=6,degree=3,bytes=1000,seed=4").expect("a graph").remap(6);
         let machine = topology::parse("mesh:3x2").expect("a mesh");
-        let mut orders = vec![vec![]];
-        for task in 0..6u32 {
-            let insert = |order: &Vec<u32>| {
-                (0..=order.len()).map(|at| [&order[..at], &[task], &order[at..]].concat()).collect::<Vec<_>>()
-            };
-            orders = orders.iter().flat_map(insert).collect();
-        }
-        let costs = orders.iter().map(|places| mcf::cost(&database, &*machine, places));
+        let costs = orders(6).into_iter().map(|places| mcf::cost(&database, &*machine, &places));
         let least = costs.fold(f64::INFINITY, f64::min);
         let answer = assign_on("McfLB:restarts=30,tries=100", &database, "mesh:3x2").expect("it answers");
         assert_eq!(mcf::cost(&database, &*machine, &answer.pe_of), least);

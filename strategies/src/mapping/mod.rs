@@ -2,6 +2,7 @@
 
 use crate::balance::comm_aware_refine::relieve;
 use crate::balance::load::Work;
+use crate::database::Object;
 use crate::graph::Graph;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::registry::{ParamError, Params};
@@ -52,6 +53,33 @@ const ROW_SHARE: usize = 8;
 /// Rounding by which seconds added up in another order may differ, as a part.
 const ROUNDING: f64 = 1e-9;
 
+/// The PEs that so many groups are placed on, ascending: of those `available`, the ones where no load stays and, only where there
+/// are more groups, those where least does.
+///
+/// A group beside load that stays would be given away again by [`answer`], wherever there is room, and what it was
+/// placed for would be lost. Groups that are kept may be where they are, beside what stays.
+fn hosts(database: &Database, available: &[u32], groups: usize, by: By) -> Vec<u32> {
+    let mut staying_seconds = vec![None; database.pes.len()];
+    let stays = |object: &&Object| !object.migratable && object.load_seconds > 0.0;
+    for object in database.objects.iter().filter(stays) {
+        *staying_seconds[object.pe as usize].get_or_insert(0.0) += object.load_seconds;
+    }
+    let stays = |pe: u32| staying_seconds[pe as usize];
+    let mut hosts = available.to_vec();
+    if by == By::Keep {
+        return hosts;
+    }
+    // Of those where as much stays, the lowest comes first.
+    hosts.sort_by(|&a, &b| {
+        let by_load = stays(a).unwrap_or(0.0).total_cmp(&stays(b).unwrap_or(0.0));
+        stays(a).is_some().cmp(&stays(b).is_some()).then(by_load)
+    });
+    let free = hosts.iter().filter(|&&pe| stays(pe).is_none()).count();
+    hosts.truncate(free.max(groups));
+    hosts.sort_unstable();
+    hosts
+}
+
 /// The answer when group `i` is on `places[i]`.
 ///
 /// Groups are balanced as if all PEs were alike. Where speeds, background or objects that stay take a PE above
@@ -87,5 +115,63 @@ fn take_count(params: &mut Params, key: &str, most: usize) -> Result<usize, Para
             &number.to_string(),
             format!("it is tried at least once and at most {most} times"),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::graph;
+    use crate::testing::{self, assign_on};
+
+    const MAPPERS: [&str; 9] = [
+        "TopoLB",
+        "TopoCentLB",
+        "LeeAggarwalLB",
+        "LibTopoMap",
+        "TreeMatch",
+        "TreeMatchConst",
+        "HierTopoMap",
+        "SwapLB:restarts=2,tries=30",
+        "McfLB:restarts=2,tries=30",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn who_stays_has_a_pe_to_itself_where_there_is_one_for_everybody(
+            machine in prop::sample::select(&["mesh:7", "torus:4x2", "tree:2:4", "torus:3x3", "platform:litvinov-grid"][..]),
+            stays in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+            seed in 0..50u64,
+        ) {
+            let pes = crate::topology::parse(machine).expect("a machine").pes();
+            let tasks = graph::load(&format!("random:n={pes},degree=2,bytes=100,seed={seed}"));
+            let mut database = tasks.expect("a graph").remap(pes as u32);
+            stays.iter().for_each(|index| database.objects[index.index(pes)].migratable = false);
+            for spec in MAPPERS {
+                let mut places = assign_on(spec, &database, machine).expect(spec).pe_of;
+                places.sort_unstable();
+                prop_assert_eq!(places, (0..pes as u32).collect::<Vec<_>>(), "{} on {}", spec, machine);
+            }
+        }
+    }
+
+    #[test]
+    fn groups_are_put_where_least_stays() {
+        let mut database = testing::database(4, &[(3.0, 0), (1.0, 1), (1.0, 3), (1.0, 1), (9.0, 2)]);
+        database.objects[..4].iter_mut().for_each(|object| object.migratable = false);
+        let check = |available: &[u32], groups, by, expected: &[u32]| {
+            assert_eq!(hosts(&database, available, groups, by), expected, "{groups} of {available:?}");
+        };
+        check(&[0, 1, 2, 3], 0, By::Greedy, &[2]);
+        check(&[0, 1, 2, 3], 1, By::Greedy, &[2]);
+        check(&[0, 1, 2, 3], 2, By::Greedy, &[2, 3]);
+        check(&[0, 1, 2, 3], 3, By::Greedy, &[1, 2, 3]);
+        check(&[0, 1, 2, 3], 4, By::Greedy, &[0, 1, 2, 3]);
+        check(&[0, 3], 1, By::Greedy, &[3]);
+        check(&[0, 1, 2, 3], 1, By::Keep, &[0, 1, 2, 3]);
     }
 }

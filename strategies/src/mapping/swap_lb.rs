@@ -7,19 +7,21 @@
 //! vain. Then it begins anew, for so many `restarts`, and the best end is kept (of equals the first).
 //!
 //! The cost is one of [`crate::cost::qap`] or [`crate::cost::mcf`], updated by what a swap changes, or of
-//! [`crate::cost::mcf_optimal`], for which many swaps are a linear program each. A PE may have no group; then the other
-//! moves there. Restarts are independent and run on all cores; each has dice of its own, so the answer does not depend
+//! [`crate::cost::mcf_optimal`], for which many swaps are a linear program each: there, where there are no more pairs than
+//! `tries`, all are gone through in a random order, so that none is tried twice in vain. A PE may have no group; then the
+//! other moves there. Restarts are independent and run on all cores; each has dice of its own, so the answer does not depend
 //! on how many cores there are.
 //!
-//! Unlike the paper's, the first search begins where groups are, if they are one on a PE (`start=given`), so that the
-//! answer is never worse than what there was; and where there are more than 250 groups, tries grow with them.
+//! Unlike the paper's, the first search begins where groups are, if they are one on a PE on which nothing else stays
+//! (`start=given`), so that the answer is never worse than what there was, where that is in balance or could be brought
+//! there; and where there are more than 250 groups, tries grow with them.
 
-use std::str::FromStr;
-
-use super::{answer, take_count};
+use super::take_count;
+pub use crate::cost::criterion::Cost;
+use crate::cost::criterion::Unknown;
 use crate::cost::mcf::{Aim, McfSwaps};
-use crate::cost::mcf_optimal::{OptimalSwaps, Router, Ways};
-use crate::cost::qap::{Distances, Metric, QapSwaps};
+use crate::cost::mcf_optimal::{OptimalSwaps, Router};
+use crate::cost::qap::{Distances, QapSwaps};
 use crate::cost::routes::Routes;
 use crate::partition::groups::{self, Grouping};
 use crate::registry::{Named, Param, ParamError, Params};
@@ -27,7 +29,8 @@ use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 mod search;
 
-pub(super) use search::{Board, Dice, Plan, Problem, swap_at_random};
+use search::swap_at_random;
+pub(super) use search::{Board, Dice, Plan, Problem, swap_until_none_is_better};
 pub use search::{Ending, Start};
 
 /// `SwapLB` for the registry.
@@ -86,6 +89,9 @@ const MAX_TRIES: usize = 1_000_000_000;
 const LEAST_TRIES: usize = 500;
 const TRIES_EACH: usize = 2;
 
+/// The most restarts times tries times variables of a search with linear programs. (It takes a minute or two.)
+const MAX_WORK: usize = 1 << 23;
+
 /// How long is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
@@ -135,37 +141,6 @@ pub struct SwapLb {
     pub grouping: Grouping,
 }
 
-/// What a search makes smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cost {
-    /// Bytes times distances.
-    Qap(Metric),
-    /// The time of the busiest link.
-    Mcf,
-    /// The same with the best routes.
-    Optimal(Ways),
-}
-
-/// What can be made smaller.
-const COSTS: &str =
-    "costs are `qap:hops`, `qap:bandwidth`, `qap:rtt`, `mcf`, `mcf:optimal` or `mcf:shortest`";
-
-impl FromStr for Cost {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let metric = text.strip_prefix("qap:").and_then(|metric| metric.parse().ok());
-        match (text, metric) {
-            ("mcf", _) => Ok(Cost::Mcf),
-            ("mcf:optimal", _) => Ok(Cost::Optimal(Ways::Any)),
-            ("mcf:shortest", _) => Ok(Cost::Optimal(Ways::Shortest)),
-            (_, Some(metric)) => Ok(Cost::Qap(metric)),
-            ("mcf:cuts", _) => Err(format!("{COSTS}; `mcf:cuts` is a bound of what mappings cost")),
-            _ => Err(COSTS.into()),
-        }
-    }
-}
-
 impl Strategy for SwapLb {
     fn assign(
         &self,
@@ -175,7 +150,10 @@ impl Strategy for SwapLb {
     ) -> Result<Assignment, StrategyError> {
         let problem = Problem::of(database, topology, self.grouping, seed)?;
         let best = Ending::best(self.search(&problem, topology, self.effort.plan(seed, true))?);
-        Ok(answer(database, &problem.groups, self.grouping, problem.available, &best.places))
+        let cost = |places: &[u32]| {
+            self.cost.of(database, topology, places).map_err(|unknown| self.refused(topology, unknown))
+        };
+        problem.answer(database, self.grouping, self.effort.start, &best.places, cost)
     }
 }
 
@@ -194,6 +172,15 @@ impl SwapLb {
         self.search(&problem, topology, self.effort.plan(seed, false))
     }
 
+    /// What is said where the cost is not known, and what to do then.
+    fn refused(&self, topology: &dyn Topology, unknown: Unknown) -> StrategyError {
+        let remedy = match unknown {
+            Unknown::Distances(_) => "use cost=mcf, or PoiseLB",
+            Unknown::Routes(_) => "use cost=mcf",
+        };
+        StrategyError(format!("`{}`: {unknown}; {remedy}", topology.spec()))
+    }
+
     fn search(
         &self,
         problem: &Problem,
@@ -202,11 +189,11 @@ impl SwapLb {
     ) -> Result<Vec<Ending>, StrategyError> {
         let commodities = &problem.commodities;
         let tries = self.effort.tries(problem.groups.count);
-        let spec = topology.spec();
+        let refused = |unknown: Unknown| self.refused(topology, unknown);
         Ok(match self.cost {
             Cost::Qap(metric) => {
-                let distances = Distances::of(&Routes::of(topology), metric)
-                    .map_err(|error| StrategyError(format!("`{spec}`: {error}; use cost=mcf, or PoiseLB")))?;
+                let distances = Distances::of(&Routes::of(topology), metric);
+                let distances = distances.map_err(|error| refused(error.into()))?;
                 let make = |places: &[u32]| QapSwaps::new(commodities, &distances, places);
                 problem.search(plan, make, |cost, board, dice| swap_at_random(cost, board, dice, tries))
             }
@@ -218,16 +205,28 @@ impl SwapLb {
                 problem.search(plan, make, |cost, board, dice| swap_at_random(cost, board, dice, tries))
             }
             Cost::Optimal(ways) => {
-                let refused = |unsolved| StrategyError(format!("`{spec}`: {unsolved}; use cost=mcf"));
-                let router = Router::new(topology, ways).map_err(refused)?;
+                let router = Router::new(topology, ways).map_err(|unsolved| refused(unsolved.into()))?;
                 let make = |places: &[u32]| OptimalSwaps::new(&router, commodities, places);
                 // What cannot be solved here can hardly be solved with the groups elsewhere.
-                make(&problem.available[..problem.groups.count]).check().map_err(refused)?;
-                problem.search(plan, make, |cost, board, dice| swap_at_random(cost, board, dice, tries))
+                let any = make(&problem.hosts[..problem.groups.count]);
+                let variables = any.check().map_err(|unsolved| refused(unsolved.into()))?;
+                let work = variables.saturating_mul(plan.restarts).saturating_mul(tries);
+                if work > MAX_WORK {
+                    return Err(StrategyError(format!(
+                        "`{}`: the linear programs of cost=mcf:optimal and cost=mcf:shortest have {variables} variables \
+                         here, and one is solved for many of the swaps; restarts={} times tries={tries} times variables \
+                         is more than {MAX_WORK}; give fewer restarts or tries, or use cost=mcf",
+                        topology.spec(),
+                        plan.restarts
+                    )));
+                }
+                problem.search(plan, make, |cost, board, dice| {
+                    swap_until_none_is_better(cost, board, dice, tries);
+                })
             }
         })
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

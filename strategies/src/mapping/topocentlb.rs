@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 
 use super::topolb::{MAX_RESTARTS, RESTARTS, TIES, Ties, best_of};
 use super::volumes::Volumes;
-use super::{answer, take_count};
+use super::{answer, hosts, take_count};
 use crate::graph::Graph;
 use crate::partition::groups::{self, Grouping, Groups};
 use crate::registry::{Named, Params};
@@ -58,8 +58,9 @@ impl Strategy for TopoCentLb {
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
         let groups = Groups::of(database, &available, self.grouping, seed)?;
+        let hosts = hosts(database, &available, groups.count, self.grouping.by);
         let place = |graph: &Graph, pes: &[u32]| Ok(place(graph, &groups.anchors, pes, topology));
-        let places = best_of(&groups, &available, topology, (self.ties, self.restarts), seed, place)?;
+        let places = best_of(&groups, &hosts, topology, (self.ties, self.restarts), seed, place)?;
         Ok(answer(database, &groups, self.grouping, available, &places))
     }
 }

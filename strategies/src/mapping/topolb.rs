@@ -36,7 +36,7 @@ use std::str::FromStr;
 use rayon::prelude::*;
 
 use super::volumes::Volumes;
-use super::{answer, hop_bytes, take_count};
+use super::{answer, hop_bytes, hosts, take_count};
 use crate::graph::Graph;
 use crate::partition::groups::{self, Grouping, Groups};
 use crate::random::{generator, shuffle};
@@ -157,11 +157,12 @@ impl Strategy for TopoLb {
         let available = check(database, topology)?;
         check_pes(self.order, available.len())?;
         let groups = Groups::of(database, &available, self.grouping, seed)?;
-        let distances = Distances::of(&groups.anchors, &available, topology);
+        let hosts = hosts(database, &available, groups.count, self.grouping.by);
+        let distances = Distances::of(&groups.anchors, &hosts, topology);
         let place = |graph: &Graph, pes: &[u32]| {
             place_with(&distances, graph, &groups.anchors, pes, topology, self.order)
         };
-        let places = best_of(&groups, &available, topology, (self.ties, self.restarts), seed, place)?;
+        let places = best_of(&groups, &hosts, topology, (self.ties, self.restarts), seed, place)?;
         Ok(answer(database, &groups, self.grouping, available, &places))
     }
 }

@@ -35,7 +35,7 @@ use grouping::Ties;
 use tree::Machine;
 
 use super::treematch_const::{self, TRIALS};
-use super::{answer, take_count};
+use super::{answer, hosts, take_count};
 use crate::graph::Graph;
 use crate::partition::groups::{self, Grouping, Groups};
 use crate::random::generator;
@@ -112,7 +112,8 @@ pub(super) fn assign(
 ) -> Result<Assignment, StrategyError> {
     let available = check(database, topology)?;
     let groups = Groups::of(&affinity.of(database), &available, grouping, seed)?;
-    let machine = Machine::of(topology, database);
+    let mut machine = Machine::of(topology, database);
+    machine.keep_to(&hosts(database, &available, groups.count, grouping.by));
     let leaves = place(&machine, &groups, &machine.leaves_of(&groups.anchors));
     Ok(answer(database, &groups, grouping, available, &machine.pes_of(&leaves)))
 }

@@ -95,17 +95,29 @@ impl Options {
     pub fn sweep<I: Display, R>(
         &self,
         items: impl IntoIterator<Item = I>,
+        work: impl FnMut(I) -> anyhow::Result<R>,
+    ) -> anyhow::Result<Vec<R>> {
+        self.sweep_labelled(items.into_iter().map(|item| (item.to_string(), item)), work)
+    }
+
+    /// The same with items that are shown by labels.
+    ///
+    /// # Errors
+    /// The first of `work`.
+    pub fn sweep_labelled<L: Display, I, R>(
+        &self,
+        items: impl IntoIterator<Item = (L, I)>,
         mut work: impl FnMut(I) -> anyhow::Result<R>,
     ) -> anyhow::Result<Vec<R>> {
-        let items: Vec<I> = items.into_iter().collect();
+        let items: Vec<(L, I)> = items.into_iter().collect();
         // It draws on stderr, and only if that is a terminal.
         let bar = ProgressBar::new(items.len() as u64);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {elapsed}") {
             bar.set_style(style);
         }
         let mut results = Vec::with_capacity(items.len());
-        for item in items {
-            bar.set_message(item.to_string());
+        for (label, item) in items {
+            bar.set_message(label.to_string());
             bar.tick();
             results.push(work(item)?);
             bar.inc(1);
@@ -137,6 +149,8 @@ mod tests {
     fn a_sweep_ends_with_the_first_error() {
         let options = Options { small: false, seed: 0, data: None };
         assert_eq!(options.sweep([1, 2], |item| Ok(2 * item)).expect("no error"), [2, 4]);
+        let labelled = [("one", 1), ("two", 2)];
+        assert_eq!(options.sweep_labelled(labelled, |item| Ok(2 * item)).expect("no error"), [2, 4]);
         let mut done = 0;
         let result = options.sweep([1, 2, 3], |item| {
             done += 1;

@@ -15,8 +15,11 @@ use equipoise_strategies::network::exchange::{Exchange, Receives, Traffic};
 use equipoise_strategies::partition::groups::{By, Grouping};
 use equipoise_strategies::{Database, Topology, graph, network, topology};
 
-/// The paper's machines, as the figures call them, with the distance that it takes for each.
-pub(super) const PLATFORMS: [(&str, &str, Metric); 3] = [
+/// A machine as the figures call it, its spec, and the distance that the paper takes for it.
+pub(super) type Platform = (&'static str, &'static str, Metric);
+
+/// The paper's machines.
+pub(super) const PLATFORMS: [Platform; 3] = [
     ("cluster", "platform:litvinov-cluster", Metric::Bandwidth),
     ("tree", "platform:litvinov-tree", Metric::Rtt),
     ("grid", "platform:litvinov-grid", Metric::Rtt),
@@ -65,8 +68,11 @@ impl Study {
     }
 
     /// The seconds that the messages of all steps take at least, wherever tasks are.
-    pub(super) fn bound_seconds(&self) -> f64 {
-        STEPS as f64 * cuts::bound_of_any(&self.tasks, &*self.machine).unwrap_or(0.0)
+    ///
+    /// # Errors
+    /// Where the links of the machine do not meet.
+    pub(super) fn bound_seconds(&self) -> anyhow::Result<f64> {
+        Ok(STEPS as f64 * cuts::bound_of_any(&self.tasks, &*self.machine)?)
     }
 
     fn step_seconds(&self) -> f64 {
@@ -122,6 +128,19 @@ impl Study {
     }
 }
 
+/// Packets of 64 KiB on links of 125 MB/s that are routed in that way.
+pub(super) fn packets(routing: &str) -> String {
+    format!("packet:size=65536,bandwidth=125e6,latency=0,routing={routing}")
+}
+
+/// With how many seeds searches are run where one seed says little.
+pub(super) const SEEDS: u64 = 5;
+
+/// The mean of some numbers.
+pub(super) fn mean(numbers: &[f64]) -> f64 {
+    numbers.iter().sum::<f64>() / numbers.len() as f64
+}
+
 /// Every search begins at random, and ends, as in the paper.
 fn effort(restarts: usize) -> Effort {
     Effort { restarts, tries: Some(TRIES), start: Start::Random }
@@ -168,7 +187,7 @@ pub(super) fn misleads(pairs: &[(f64, f64)]) -> f64 {
 }
 
 /// What rounding may do to numbers that are the same, as a part of them.
-const SAME: f64 = 1e-9;
+pub(super) const SAME: f64 = 1e-9;
 
 /// Those whose time is in the lowest tenth of the range of all times, as the paper counts the best.
 pub(super) fn best_tenth(mapped: &[Mapped]) -> Vec<Mapped> {

@@ -85,7 +85,8 @@ impl Cell {
         match self {
             Cell::Text(text) => text.clone(),
             Cell::Count(count) => count.to_string(),
-            Cell::Number(number) => format!("{number:.3}"),
+            // What is rounded to nothing has no sign.
+            Cell::Number(number) => format!("{number:.3}").replace("-0.000", "0.000"),
             Cell::Nothing => String::new(),
         }
     }
@@ -117,14 +118,19 @@ mod tests {
         let mut rows = Rows::new([("name", "strategy"), ("pes", "PEs"), ("hops_per_byte", "hops/byte")]);
         rows.push([Cell::Text("A:x=1,y=2".into()), Cell::Count(4), Cell::Number(1.0 / 3.0)]);
         rows.push([Cell::Text("say \"B\"".into()), Cell::Count(16), Cell::maybe(None)]);
-        assert_eq!(rows.text(), "strategy   PEs  hops/byte\nA:x=1,y=2    4      0.333\nsay \"B\"     16\n");
+        rows.push([Cell::Text("C".into()), Cell::Count(0), Cell::Number(-1e-5)]);
+        assert_eq!(
+            rows.text(),
+            "strategy   PEs  hops/byte\nA:x=1,y=2    4      0.333\nsay \"B\"     16\nC            0      0.000\n"
+        );
         assert_eq!(
             rows.csv(),
-            "name,pes,hops_per_byte\n\"A:x=1,y=2\",4,0.3333333333333333\n\"say \"\"B\"\"\",16,\n"
+            "name,pes,hops_per_byte\n\"A:x=1,y=2\",4,0.3333333333333333\n\"say \"\"B\"\"\",16,\nC,0,-0.00001\n"
         );
         let expected = json!([
             { "name": "A:x=1,y=2", "pes": 4, "hops_per_byte": 1.0 / 3.0 },
             { "name": "say \"B\"", "pes": 16, "hops_per_byte": null },
+            { "name": "C", "pes": 0, "hops_per_byte": -1e-5 },
         ]);
         assert_eq!(rows.json(), expected);
     }

@@ -1,4 +1,6 @@
-//! The linear program of a core, for the solver: variables f(s, a) by sender, then link, and T after them.
+//! The linear program of a core, for the solver: variables f(s, a) by star, then arc, and T after them.
+//!
+//! An arc and its mirror have one capacity: over either goes what the flows of both are together.
 //!
 //! Bytes are in units of what the fastest link carries while the machine's own routes take, so that T is at most 1
 //! and all numbers are near it.
@@ -10,7 +12,7 @@ use super::wiring::Core;
 
 /// What the solver finds.
 pub(super) struct Flow {
-    /// By sender of the core's demands, by arc: bytes. Nearly a flow: conserved but for what the solver leaves.
+    /// By star, by arc: bytes. Nearly a flow: conserved but for what the solver leaves.
     pub(super) flows: Vec<Vec<f64>>,
     /// By arc: its price, at least 0.
     pub(super) prices: Vec<f64>,
@@ -21,44 +23,55 @@ const TOLERANCE: f64 = 1e-9;
 
 /// Solves the program; `unit_seconds` is the time of the machine's own routes.
 pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
-    let (arcs, senders) = (core.arcs.len(), core.demands.len());
+    let (arcs, stars) = (core.arcs.len(), core.stars.len());
     let fastest = core.arcs.iter().map(|arc| bandwidth[arc.link]).fold(0.0, f64::max);
     let unit_bytes = fastest * unit_seconds;
-    // Rows: conservation by sender at every vertex but itself, then capacities, then signs.
+    // Rows: conservation by star at every vertex but its hub, then capacities, then signs.
     let others = core.vertices - 1;
-    let conserved = senders * others;
+    let conserved = stars * others;
+    let (mut capacity_of, mut capacities) = (vec![0; arcs], Vec::new());
+    for (number, arc) in core.arcs.iter().enumerate() {
+        match core.mirrors.as_ref().map(|mirrors| mirrors[number]).filter(|&mirror| mirror < number) {
+            Some(mirror) => capacity_of[number] = capacity_of[mirror],
+            None => {
+                capacity_of[number] = conserved + capacities.len();
+                capacities.push(bandwidth[arc.link] / fastest);
+            }
+        }
+    }
+    let signs = conserved + capacities.len();
     let variables = core.flows() + 1;
-    let rows = conserved + arcs + core.flows();
+    let rows = signs + core.flows();
     let mut right = vec![0.0; rows];
     let (mut starts, mut row_of, mut values) = (vec![0], Vec::new(), Vec::new());
-    for (number, (sender, receivers)) in core.demands.iter().enumerate() {
-        // A sender has no row of its own.
-        let row = |vertex: usize| number * others + vertex - usize::from(vertex > *sender);
-        for &(receiver, bytes) in receivers {
-            right[row(receiver)] = bytes as f64 / unit_bytes;
+    for (number, star) in core.stars.iter().enumerate() {
+        // A hub has no row of its own.
+        let row = |vertex: usize| number * others + vertex - usize::from(vertex > star.hub);
+        for &(end, bytes) in &star.ends {
+            right[row(end)] = bytes as f64 / unit_bytes;
         }
-        for &position in &core.usable[number] {
-            let (arc, position) = (&core.arcs[position as usize], position as usize);
-            let mut ends = [(arc.from, -1.0), (arc.to, 1.0)];
+        for arc in core.usable[number].iter().map(|&arc| arc as usize) {
+            let [near, far] = core.arcs[arc].ends(star);
+            let mut ends = [(near, -1.0), (far, 1.0)];
             ends.sort_unstable_by_key(|(vertex, _)| *vertex);
-            for (vertex, sign) in ends.into_iter().filter(|(vertex, _)| vertex != sender) {
+            for (vertex, sign) in ends.into_iter().filter(|(vertex, _)| *vertex != star.hub) {
                 row_of.push(row(vertex));
                 values.push(sign);
             }
-            row_of.extend([conserved + position, conserved + arcs + starts.len() - 1]);
+            row_of.extend([capacity_of[arc], signs + starts.len() - 1]);
             values.extend([1.0, -1.0]);
             starts.push(row_of.len());
         }
     }
-    for (arc, position) in core.arcs.iter().zip(0..) {
-        row_of.push(conserved + position);
-        values.push(-bandwidth[arc.link] / fastest);
+    for (row, capacity) in (conserved..).zip(&capacities) {
+        row_of.push(row);
+        values.push(-capacity);
     }
     starts.push(row_of.len());
     let matrix = CscMatrix::new(rows, variables, starts, row_of, values);
     let mut objective = vec![0.0; variables];
     objective[variables - 1] = 1.0;
-    let cones = [SupportedConeT::ZeroConeT(conserved), SupportedConeT::NonnegativeConeT(arcs + core.flows())];
+    let cones = [SupportedConeT::ZeroConeT(conserved), SupportedConeT::NonnegativeConeT(rows - conserved)];
     let settings = DefaultSettings {
         verbose: false,
         tol_gap_abs: TOLERANCE,
@@ -68,7 +81,7 @@ pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
         ..DefaultSettings::default()
     };
     let quadratic = CscMatrix::zeros((variables, variables));
-    let (mut flows, mut prices) = (vec![vec![0.0; arcs]; senders], vec![0.0; arcs]);
+    let (mut flows, mut prices) = (vec![vec![0.0; arcs]; stars], vec![0.0; arcs]);
     // Whatever comes of it is checked by who uses it: flows are made into a routing and prices into a bound, and if the two
     // are too far apart there is no answer. So there is no need to ask how the solver is pleased.
     if let Ok(mut solver) = DefaultSolver::new(&quadratic, &objective, &matrix, &right, &cones, settings) {
@@ -80,8 +93,8 @@ pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
                 flow[arc as usize] = sound(found) * unit_bytes;
             }
         }
-        let found = &solver.solution.z[conserved..conserved + arcs];
-        prices.iter_mut().zip(found).for_each(|(price, &found)| *price = sound(found));
+        let found = &solver.solution.z;
+        prices.iter_mut().zip(capacity_of).for_each(|(price, row)| *price = sound(found[row]));
     }
     Flow { flows, prices }
 }

@@ -45,12 +45,13 @@ impl<'a> OptimalSwaps<'a> {
         swaps
     }
 
-    /// Whether the program of the mapping could be solved.
+    /// How many variables the program of the mapping has, if it can be solved.
     ///
     /// # Errors
     /// As [`super::solve`].
-    pub fn check(&self) -> Result<(), Unsolved> {
-        self.router.solve(self.commodities, &self.places).map(|_| ())
+    pub fn check(&self) -> Result<usize, Unsolved> {
+        self.router.solve(self.commodities, &self.places)?;
+        Ok(self.router.core(self.commodities, &self.places)?.flows())
     }
 
     /// Solves the program of `then`.

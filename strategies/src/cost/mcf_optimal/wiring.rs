@@ -1,37 +1,40 @@
 //! A machine as a graph of vertices and arcs, and what is left of it without what hangs by one cable.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use super::paths::cheapest;
+use super::stars::{self, Star, Table};
 use super::{MAX_VARIABLES, Ways};
 use crate::Topology;
 
 /// The vertices that links join. Links that meet at a vertex name it alike in [`crate::topology::Link::name`]; that this is
 /// so is checked along every route that is used ([`Wiring::carry`]), so that other names are refused, and not misread.
-pub(in crate::cost) struct Wiring {
+pub(crate) struct Wiring {
     /// How many vertices there are.
-    pub(in crate::cost) vertices: usize,
+    pub(crate) vertices: usize,
     /// By link: the vertex it leaves, and that it leads to.
-    pub(in crate::cost) ends: Vec<[usize; 2]>,
+    pub(crate) ends: Vec<[usize; 2]>,
+    /// By link: how much of the distance it is.
+    lengths: Vec<u32>,
     /// By PE: the vertex it is.
-    pub(in crate::cost) vertex_of: Vec<usize>,
+    pub(crate) vertex_of: Vec<usize>,
 }
 
 impl Wiring {
-    pub(in crate::cost) fn of(machine: &dyn Topology) -> Self {
+    pub(crate) fn of(machine: &dyn Topology) -> Self {
         let mut number_of = FxHashMap::<String, usize>::default();
         let mut number = |name: &str| {
             let next = number_of.len();
             *number_of.entry(name.to_string()).or_insert(next)
         };
-        let ends: Vec<[usize; 2]> = (0..machine.links())
-            .map(|link| {
-                let name = machine.link(link).name;
-                let (from, to) = name.split_once(" -> ").unwrap_or((&name, &name));
-                [number(from), number(to)]
-            })
-            .collect();
+        let (mut ends, mut lengths) = (Vec::new(), Vec::new());
+        for link in (0..machine.links()).map(|link| machine.link(link)) {
+            let (from, to) = link.name.split_once(" -> ").unwrap_or((&link.name, &link.name));
+            ends.push([number(from), number(to)]);
+            lengths.push(link.length);
+        }
         // A PE is where its routes begin; the only one of a machine is anywhere.
         let mut route = Vec::new();
         let vertex = |pe: usize| {
@@ -40,13 +43,13 @@ impl Wiring {
             route.first().map_or(0, |&link| ends[link][0])
         };
         let vertex_of = (0..machine.pes()).map(vertex).collect();
-        Wiring { vertices: number_of.len().max(1), ends, vertex_of }
+        Wiring { vertices: number_of.len().max(1), ends, lengths, vertex_of }
     }
 
     /// The bytes over every link when these go from PE to PE by the machine's own routes; `None` if one does not lead from
     /// vertex to vertex. In products it does not: cores and their node are joined by no link there, so nothing is known
     /// of other routes.
-    pub(in crate::cost) fn carry(
+    pub(crate) fn carry(
         &self,
         machine: &dyn Topology,
         sent: impl Iterator<Item = (u32, u32, u64)>,
@@ -76,8 +79,18 @@ impl Wiring {
 pub(super) struct Arc {
     pub(super) link: usize,
     /// Its ends, as vertices of the core.
-    pub(super) from: usize,
-    pub(super) to: usize,
+    from: usize,
+    to: usize,
+    /// How much of the distance it is.
+    length: u32,
+}
+
+impl Arc {
+    /// Its ends, in the order in which they are met on the way from the hub of a star; what goes to the hub crosses the arc
+    /// from the second to the first.
+    pub(super) fn ends(&self, star: &Star) -> [usize; 2] {
+        if star.is_inward { [self.to, self.from] } else { [self.from, self.to] }
+    }
 }
 
 /// What is left when vertices that hang by one cable have been taken off, one after the other.
@@ -86,22 +99,23 @@ pub(super) struct Core {
     pub(super) vertices: usize,
     /// Its links.
     pub(super) arcs: Vec<Arc>,
-    /// What its vertices send each other: (sender, [(receiver, bytes)]), both ascending.
-    pub(super) demands: Vec<(usize, Vec<(usize, u64)>)>,
-    /// By sender of `demands`: the arcs that its bytes may take, ascending.
+    /// What its vertices send each other; where there are mirrors, one demand of every two.
+    pub(super) stars: Vec<Star>,
+    /// By arc: one that leads back and is as fast and long. Only where everybody is sent as much as he sends: then what
+    /// comes back can take the ways by which something went, and both together load an arc and its mirror alike.
+    pub(super) mirrors: Option<Vec<usize>>,
+    /// By star: the arcs that its bytes may take, ascending.
     pub(super) usable: Vec<Vec<u32>>,
     /// By link of the machine: the bytes that have no other way; 0 for links of the core.
     pub(super) forced: Vec<u64>,
 }
 
-/// Who sends how much to whom.
-type Table = Vec<BTreeMap<usize, u64>>;
-
 impl Core {
-    /// The core of a machine on which these bytes are sent between PEs; the whole machine if nothing `peels` off. `None`
-    /// if there would be more than [`MAX_VARIABLES`] flows, which are counted before they take memory.
+    /// The core of a machine with these bandwidths, by link, on which these bytes are sent between PEs; the whole machine if
+    /// nothing `peels` off. `None` if there would be more than [`MAX_VARIABLES`] flows, which are counted before they
+    /// take memory.
     pub(super) fn of(
-        wiring: &Wiring,
+        (wiring, bandwidth): (&Wiring, &[f64]),
         sent: impl Iterator<Item = (u32, u32, u64)>,
         ways: Ways,
         peels: bool,
@@ -127,19 +141,25 @@ impl Core {
             vertices += 1;
         }
         let left = wiring.ends.iter().enumerate().filter(|(_, ends)| !ends.iter().any(|&end| is_gone[end]));
-        let arcs = left.filter(|(_, [from, to])| from != to);
-        let arcs = arcs.map(|(link, &[from, to])| Arc { link, from: number[from], to: number[to] }).collect();
-        let demand = |(vertex, receivers): (usize, BTreeMap<usize, u64>)| {
-            (number[vertex], receivers.into_iter().map(|(to, bytes)| (number[to], bytes)).collect())
-        };
-        let demands =
-            to.into_iter().enumerate().filter(|(_, receivers)| !receivers.is_empty()).map(demand).collect();
-        let mut core = Core { vertices, arcs, demands, usable: Vec::new(), forced };
-        let mut leaving = vec![Vec::new(); vertices];
-        core.arcs.iter().for_each(|arc| leaving[arc.from].push(arc.to));
+        let arcs: Vec<Arc> = left
+            .filter(|(_, [from, to])| from != to)
+            .map(|(link, &[from, to])| Arc {
+                link,
+                from: number[from],
+                to: number[to],
+                length: wiring.lengths[link],
+            })
+            .collect();
+        let mirrors = if to == from { mirrors(&arcs, bandwidth) } else { None };
+        let mut stars = if mirrors.is_some() { stars::of_pairs(&to) } else { stars::of(&to) };
+        for star in &mut stars {
+            star.hub = number[star.hub];
+            star.ends.iter_mut().for_each(|(end, _)| *end = number[*end]);
+        }
+        let mut core = Core { vertices, arcs, stars, mirrors, usable: Vec::new(), forced };
         let mut flows = 0;
-        for (sender, _) in &core.demands {
-            let usable = core.usable_from(*sender, ways, &leaving);
+        for star in &core.stars {
+            let usable = core.usable_by(star, ways);
             flows += usable.len();
             if flows > MAX_VARIABLES {
                 return None;
@@ -149,42 +169,58 @@ impl Core {
         Some(core)
     }
 
-    /// How many flows there are: pairs of a sender and an arc it may use.
+    /// How many flows there are: pairs of a star and an arc it may use.
     pub(super) fn flows(&self) -> usize {
         self.usable.iter().map(Vec::len).sum()
     }
 
-    /// The arcs that bytes from `sender` may take: none need come back to it.
-    fn usable_from(&self, sender: usize, ways: Ways, leaving: &[Vec<usize>]) -> Vec<u32> {
-        let all = (0..self.arcs.len() as u32).filter(|&arc| self.arcs[arc as usize].to != sender);
+    /// The arcs that bytes of a star may take: none need come back to the hub.
+    fn usable_by(&self, star: &Star, ways: Ways) -> Vec<u32> {
+        let ends = |arc: u32| self.arcs[arc as usize].ends(star);
+        let all = (0..self.arcs.len() as u32).filter(|&arc| ends(arc)[1] != star.hub);
         if ways == Ways::Any {
             return all.collect();
         }
-        let mut distance = vec![u32::MAX; self.vertices];
-        distance[sender] = 0;
-        let mut queue = VecDeque::from([sender]);
-        while let Some(vertex) = queue.pop_front() {
-            for &next in &leaving[vertex] {
-                if distance[next] == u32::MAX {
-                    distance[next] = distance[vertex] + 1;
-                    queue.push_back(next);
-                }
-            }
+        // Sums of lengths are exact.
+        let length = |arc: u32| f64::from(self.arcs[arc as usize].length);
+        let mut leaving = vec![Vec::new(); self.vertices];
+        for arc in 0..self.arcs.len() as u32 {
+            let [near, far] = ends(arc);
+            leaving[near].push((far, length(arc)));
         }
-        // A path of such arcs has as many as its end is away.
+        let distance = cheapest(self.vertices, star.hub, |vertex| leaving[vertex].iter().copied());
+        // A path of such arcs is as long as its end is away.
         let is_onward = |arc: &u32| {
-            let Arc { from, to, .. } = self.arcs[*arc as usize];
-            distance[from] != u32::MAX && distance[to] == distance[from] + 1
+            let [near, far] = ends(*arc);
+            distance[near].is_finite() && distance[far] == distance[near] + length(*arc)
         };
         all.filter(is_onward).collect()
     }
 
-    /// By vertex: the arcs that leave it of those that a sender, by its number in `demands`, may use.
-    pub(super) fn leaving(&self, number: usize) -> Vec<Vec<u32>> {
-        let mut leaving = vec![Vec::new(); self.vertices];
-        self.usable[number].iter().for_each(|&arc| leaving[self.arcs[arc as usize].from].push(arc));
-        leaving
+    /// By vertex, by way from the hub of a star, which goes by its number: the vertices that come after it, and the arcs
+    /// between them, of those that bytes may take.
+    pub(super) fn onward(&self, number: usize) -> Vec<Vec<(usize, usize)>> {
+        let mut onward = vec![Vec::new(); self.vertices];
+        for arc in self.usable[number].iter().map(|&arc| arc as usize) {
+            let [near, far] = self.arcs[arc].ends(&self.stars[number]);
+            onward[near].push((far, arc));
+        }
+        onward
     }
+}
+
+/// By arc: one that leads back and is as fast and long, each the mirror of one; `None` where some have none.
+fn mirrors(arcs: &[Arc], bandwidth: &[f64]) -> Option<Vec<usize>> {
+    let mut waiting = FxHashMap::<_, Vec<usize>>::default();
+    let mut mirrors = vec![0; arcs.len()];
+    for (number, &Arc { link, from, to, length }) in arcs.iter().enumerate() {
+        let key = |ends: [usize; 2]| (ends, bandwidth[link].to_bits(), length);
+        match waiting.get_mut(&key([to, from])).and_then(Vec::pop) {
+            Some(back) => (mirrors[number], mirrors[back]) = (back, number),
+            None => waiting.entry(key([from, to])).or_default().push(number),
+        }
+    }
+    waiting.values().all(Vec::is_empty).then_some(mirrors)
 }
 
 /// Takes off vertices whose only neighbor is joined to them by one link each way; what they exchange is then

@@ -5,12 +5,13 @@ use std::str::FromStr;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+use super::super::{answer, hosts};
 use crate::cost::commodities::Commodities;
 use crate::cost::swaps::{SwapCost, Worth};
 use crate::partition::groups::{Grouping, Groups};
 use crate::random::{below, generator, shuffle};
 use crate::strategy::check;
-use crate::{Database, StrategyError, Topology};
+use crate::{Assignment, Database, StrategyError, Topology};
 
 /// What is random in a search.
 pub(crate) type Dice = ChaCha8Rng;
@@ -19,8 +20,10 @@ pub(crate) type Dice = ChaCha8Rng;
 pub(crate) struct Problem {
     /// What is placed.
     pub(crate) groups: Groups,
-    /// The PEs that take groups.
-    pub(crate) available: Vec<u32>,
+    /// The PEs that take objects.
+    available: Vec<u32>,
+    /// Those that groups are placed on.
+    pub(crate) hosts: Vec<u32>,
     /// What groups send each other and what stays.
     pub(crate) commodities: Commodities,
     /// The PE of every group as the database has it; none if a group has objects on several, or two are on one.
@@ -89,15 +92,7 @@ impl Ending {
         let mut mappings = vec![self.places.clone()];
         for &[p, q] in self.trail.iter().rev() {
             let mut before = mappings[mappings.len() - 1].clone();
-            for place in &mut before {
-                *place = if *place == p {
-                    q
-                } else if *place == q {
-                    p
-                } else {
-                    *place
-                };
-            }
+            swap_places(&mut before, [p, q]);
             mappings.push(before);
         }
         mappings.reverse();
@@ -119,8 +114,26 @@ impl Problem {
         let available = check(database, topology)?;
         let groups = Groups::of(database, &available, grouping, seed)?;
         let commodities = Commodities::of_groups(database, &groups);
-        let given = given(database, &groups, &available);
-        Ok(Problem { groups, available, commodities, given })
+        let hosts = hosts(database, &available, groups.count, grouping.by);
+        let given = given(database, &groups, &hosts);
+        Ok(Problem { groups, available, hosts, commodities, given })
+    }
+
+    /// The answer with the groups on `places`, or on those that were given, if the search began there and that costs less:
+    /// because balance moves objects after a search, or what the search made smaller at first is not the cost.
+    pub(crate) fn answer(
+        self,
+        database: &Database,
+        grouping: Grouping,
+        start: Start,
+        places: &[u32],
+        cost: impl Fn(&[u32]) -> Result<f64, StrategyError>,
+    ) -> Result<Assignment, StrategyError> {
+        let Problem { groups, available, given, .. } = self;
+        let found = answer(database, &groups, grouping, available.clone(), places);
+        let Some(given) = given.filter(|_| start == Start::Given) else { return Ok(found) };
+        let given = answer(database, &groups, grouping, available, &given);
+        Ok(if cost(&given.pe_of)? < cost(&found.pe_of)? { given } else { found })
     }
 
     /// What comes of restarts, in their order, or of the best of them: each has a cost of its thread, which `make` makes of a
@@ -131,13 +144,13 @@ impl Problem {
         make: impl Fn(&[u32]) -> C + Sync,
         descend: impl Fn(&mut C, &mut Board, &mut Dice) + Sync,
     ) -> Vec<Ending> {
-        let begin = || make(&self.available[..self.groups.count]);
+        let begin = || make(&self.hosts[..self.groups.count]);
         let one = |cost: &mut C, restart: usize| {
             let mut dice = generator(plan.seed, restart as u64);
             let given = self.given.as_ref().filter(|_| plan.start == Start::Given && restart == 0);
-            let mut board = Board::shuffled(self.groups.count, &self.available, &mut dice);
+            let mut board = Board::shuffled(self.groups.count, &self.hosts, &mut dice);
             if let Some(given) = given {
-                board = Board::on(given, &self.available);
+                board = Board::on(given, &self.hosts);
             }
             cost.restart(&board.places);
             descend(cost, &mut board, &mut dice);
@@ -157,8 +170,8 @@ impl Problem {
     }
 }
 
-/// The PE of every group, if all its objects are there, no other group is, and it is available.
-fn given(database: &Database, groups: &Groups, available: &[u32]) -> Option<Vec<u32>> {
+/// The PE of every group, if all its objects are there, no other group is, and it is one of `hosts`.
+fn given(database: &Database, groups: &Groups, hosts: &[u32]) -> Option<Vec<u32>> {
     let mut pe_of = vec![None; groups.count];
     for (group, object) in groups.group_of.iter().zip(&database.objects) {
         let Some(group) = group else { continue };
@@ -170,8 +183,21 @@ fn given(database: &Database, groups: &Groups, available: &[u32]) -> Option<Vec<
     let mut sorted = places.clone();
     sorted.sort_unstable();
     let is_one_on_a_pe = sorted.windows(2).all(|pair| pair[0] < pair[1]);
-    let are_available = sorted.iter().all(|pe| available.binary_search(pe).is_ok());
-    (is_one_on_a_pe && are_available).then_some(places)
+    let are_hosts = sorted.iter().all(|pe| hosts.binary_search(pe).is_ok());
+    (is_one_on_a_pe && are_hosts).then_some(places)
+}
+
+/// Puts what is on the one PE on the other.
+fn swap_places(places: &mut [u32], [p, q]: [u32; 2]) {
+    for place in places {
+        *place = if *place == p {
+            q
+        } else if *place == q {
+            p
+        } else {
+            *place
+        };
+    }
 }
 
 /// Tasks on PEs, at most one on each.
@@ -222,11 +248,43 @@ impl Board {
         self.pes.len()
     }
 
+    /// All positions but that of `task`.
+    pub(crate) fn others(&self, task: usize) -> impl Iterator<Item = usize> + use<> {
+        let here = self.position_of[task] as usize;
+        (0..self.positions()).filter(move |&at| at != here)
+    }
+
     /// A position other than that of `task`, every one equally likely; none if there is none.
     pub(crate) fn elsewhere(&self, task: usize, dice: &mut Dice) -> Option<usize> {
         let others = self.positions() as u64 - 1;
         let drawn = (others > 0).then(|| below(dice, others) as usize)?;
         Some(drawn + usize::from(drawn >= self.position_of[task] as usize))
+    }
+
+    /// The places of all tasks if what is on each of these pairs of PEs, in turn, changed places. That counts as as many
+    /// swaps that are tried.
+    pub(crate) fn swapped(&mut self, pairs: &[[u32; 2]]) -> Vec<u32> {
+        self.tried += pairs.len() as u64;
+        let mut places = self.places.clone();
+        for &pair in pairs {
+            swap_places(&mut places, pair);
+        }
+        places
+    }
+
+    /// Makes what is on each of these pairs of PEs, in turn, change places.
+    pub(crate) fn swap(&mut self, pairs: &[[u32; 2]]) {
+        for &[p, q] in pairs {
+            let at = |pe: u32| self.pes.iter().position(|&other| other == pe);
+            let (Some(here), Some(there)) = (at(p), at(q)) else { continue };
+            self.task_at.swap(here, there);
+            for (at, pe) in [(here, p), (there, q)] {
+                if let Some(task) = self.task_at[at] {
+                    (self.position_of[task as usize], self.places[task as usize]) = (at as u32, pe);
+                }
+            }
+            self.trail.push([p, q]);
+        }
     }
 
     /// Makes `task` and what is at a position change places if that is better, and says whether it is.
@@ -245,6 +303,34 @@ impl Board {
         }
         self.trail.push(pes);
         true
+    }
+}
+
+/// Swaps tasks while that is better, until no two are left for which it is: all pairs of positions are gone through in a
+/// random order, again and again. Where there are more than `tries` of them, tasks are drawn at random, as
+/// [`swap_at_random`] does.
+pub(crate) fn swap_until_none_is_better(
+    cost: &mut impl SwapCost,
+    board: &mut Board,
+    dice: &mut Dice,
+    tries: usize,
+) {
+    let positions = board.positions();
+    if positions * positions.saturating_sub(1) / 2 > tries {
+        return swap_at_random(cost, board, dice, tries);
+    }
+    let pairs = (0..positions).flat_map(|a| (0..a).map(move |b| [a, b]));
+    let mut pairs: Vec<[usize; 2]> = pairs.collect();
+    shuffle(dice, &mut pairs);
+    let mut vain = 0;
+    for [a, b] in pairs.iter().copied().cycle() {
+        if vain == pairs.len() {
+            return;
+        }
+        let task = |at: usize| board.task_at[at].map(|task| task as usize);
+        let swap = task(a).map(|task| (task, b)).or_else(|| task(b).map(|task| (task, a)));
+        let is_better = swap.is_some_and(|(task, position)| board.swap_if_better(cost, task, position));
+        vain = if is_better { 0 } else { vain + 1 };
     }
 }
 

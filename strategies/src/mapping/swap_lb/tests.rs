@@ -4,24 +4,17 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Strategy as _;
-use crate::cost::{mcf, mcf_optimal, qap};
 use crate::testing::assign_on;
 use crate::{graph, topology};
 
 const COSTS: [&str; 6] = ["qap:hops", "qap:bandwidth", "qap:rtt", "mcf", "mcf:optimal", "mcf:shortest"];
 
 fn cost(cost: Cost, database: &Database, machine: &dyn Topology, places: &[u32]) -> f64 {
-    match cost {
-        Cost::Qap(metric) => qap::cost(database, machine, places, metric).expect("a small machine"),
-        Cost::Mcf => mcf::cost(database, machine, places),
-        Cost::Optimal(ways) => {
-            mcf_optimal::solve(database, machine, places, ways).expect("a small machine").seconds
-        }
-    }
+    cost.of(database, machine, places).expect("a small machine")
 }
 
 /// All orders of the numbers below `count`.
-fn orders(count: u32) -> Vec<Vec<u32>> {
+pub(in crate::mapping) fn orders(count: u32) -> Vec<Vec<u32>> {
     let mut all = vec![vec![]];
     for number in 0..count {
         let insert = |order: &Vec<u32>| {
@@ -99,7 +92,7 @@ fn what_it_cannot_do_is_said() {
         ("SwapLB:tries=0", "expected `auto`, or a number of tries from 1 to 1000000000"),
         ("McfLB:tries=many", "expected `auto`, or a number of tries"),
         ("McfLB:start=here", "the first search begins at `given` or at `random`"),
-        ("McfLB:norm=0", "it is tried at least once and at most 64 times"),
+        ("McfLB:norm=0", "expected a power from 1 to 64"),
     ] {
         let error = crate::registry::parse(spec, &[]).expect_err(expected).to_string();
         assert!(error.contains(expected), "{spec}: {error}");
@@ -118,6 +111,9 @@ fn what_it_cannot_do_is_said() {
         error.to_string().contains("more than 65536 variables (links times senders); use cost=mcf"),
         "{error}"
     );
+    let database = graph::load("random:n=64,degree=4").expect("a graph").remap(64);
+    let error = assign_on("SwapLB:cost=mcf:optimal", &database, "torus:8x8").expect_err("64 PEs");
+    assert!(error.to_string().contains("; give fewer restarts or tries, or use cost=mcf"), "{error}");
 }
 
 #[test]
@@ -151,6 +147,85 @@ fn the_answer_is_never_worse_than_what_was_given() {
     };
     assert_eq!(begins(Start::Given), given);
     assert_ne!(begins(Start::Random), given);
+}
+
+/// The least cost of all mappings of as many tasks as PEs that leave the fixed ones where they are.
+fn least(of: Cost, database: &Database, machine: &dyn Topology) -> f64 {
+    let stays = |places: &Vec<u32>| {
+        database.objects.iter().zip(places).all(|(object, &pe)| object.migratable || object.pe == pe)
+    };
+    let all = orders(database.objects.len() as u32).into_iter().filter(stays);
+    all.map(|places| cost(of, database, machine, &places)).fold(f64::INFINITY, f64::min)
+}
+
+/// Tasks on a machine with a PE for each, of which these stay.
+fn fixed(graph: &str, pes: u32, stays: &[usize]) -> Database {
+    let mut database = graph::load(graph).expect("a graph").remap(pes);
+    stays.iter().for_each(|&task| database.objects[task].migratable = false);
+    database
+}
+
+#[test]
+fn what_is_fixed_stays_and_the_others_are_where_brute_force_puts_them() {
+    for (graph, machine, stays) in [
+        ("mesh:7,bytes=100", "mesh:7", &[0][..]),
+        ("mesh:7,bytes=100", "mesh:7", &[3, 5]),
+        ("random:n=6,degree=3,bytes=1000,seed=4", "mesh:3x2", &[2]),
+        ("random:n=6,degree=2,bytes=1000,seed=1", "torus:6", &[1, 4]),
+        ("random:n=6,degree=3,bytes=1000,seed=9", "tree:2:3", &[5]),
+    ] {
+        let machine_of = topology::parse(machine).expect(machine);
+        let database = fixed(graph, machine_of.pes() as u32, stays);
+        for (spec, name) in [
+            ("SwapLB:restarts=40,tries=100", "qap:rtt"),
+            ("SwapLB:cost=qap:hops,restarts=40,tries=100", "qap:hops"),
+            ("SwapLB:cost=mcf,restarts=60,tries=100", "mcf"),
+            ("McfLB:restarts=40,tries=100", "mcf"),
+        ] {
+            let of: Cost = name.parse().expect(name);
+            let answer = assign_on(spec, &database, machine).expect("it answers").pe_of;
+            let (found, least) =
+                (cost(of, &database, &*machine_of, &answer), least(of, &database, &*machine_of));
+            assert!(
+                (found / least - 1.0).abs() < 1e-9,
+                "{spec}, {graph} on {machine}, {stays:?}: {found} {least}"
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn no_answer_is_worse_than_what_was_given_whoever_is_fixed(
+        machine in prop::sample::select(&["mesh:7", "torus:4x2", "tree:2:4", "torus:3x3", "platform:litvinov-tree"][..]),
+        graph in prop::sample::select(&["random:n=N,degree=2,bytes=100", "ring:N,bytes=100", "mesh:N,bytes=9"][..]),
+        order in any::<u64>(),
+        stays in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+        seed in 0..50u64,
+    ) {
+        let machine = topology::parse(machine).expect("a machine");
+        let pes = machine.pes();
+        let stays: Vec<usize> = stays.iter().map(|task| task.index(pes)).collect();
+        let mut database = fixed(&graph.replace('N', &pes.to_string()), pes as u32, &stays);
+        let mut given: Vec<u32> = (0..pes as u32).collect();
+        crate::random::shuffle(&mut crate::random::generator(order, 0), &mut given);
+        database.objects.iter_mut().zip(&given).for_each(|(object, &pe)| object.pe = pe);
+        for (spec, name) in [
+            ("SwapLB:restarts=2,tries=9", "qap:rtt"),
+            ("SwapLB:cost=qap:hops,restarts=2,tries=9", "qap:hops"),
+            ("SwapLB:cost=mcf,restarts=2,tries=9", "mcf"),
+            ("McfLB:restarts=2,tries=9", "mcf"),
+        ] {
+            let of: Cost = name.parse().expect(name);
+            let strategy = crate::registry::parse(spec, &[]).expect("a strategy").strategy;
+            let answer = strategy.assign(&database, &*machine, seed).expect("it answers").pe_of;
+            let [found, before] = [&answer, &given].map(|places| cost(of, &database, &*machine, places));
+            prop_assert!(found <= before * (1.0 + 1e-12), "{spec}: {found} {before}");
+            prop_assert!(stays.iter().all(|&task| answer[task] == given[task]), "{spec}");
+        }
+    }
 }
 
 #[test]

@@ -28,6 +28,14 @@ impl Machine {
         Machine { tree, is_free, leaf_of_pe }
     }
 
+    /// Lets only the leaves of these PEs take objects.
+    pub(in crate::mapping) fn keep_to(&mut self, pes: &[u32]) {
+        self.is_free.fill(false);
+        for leaf in self.leaves_of(pes) {
+            self.is_free[leaf as usize] = true;
+        }
+    }
+
     /// The leaves that PEs are on.
     pub(in crate::mapping) fn leaves_of(&self, pes: &[u32]) -> Vec<u32> {
         pes.iter().map(|&pe| self.leaf_of_pe[pe as usize]).collect()

@@ -15,9 +15,8 @@
 //! 2k + 1. Routes are shortest; of several, the one a breadth-first search finds that looks at vertices in
 //! ascending order.
 
-use std::collections::VecDeque;
-
 use super::{Platform, Wire};
+use crate::breadth_first::breadth_first;
 
 /// Bytes per second of every link.
 const BANDWIDTH: f64 = 125e6;
@@ -75,18 +74,15 @@ pub(super) fn named(name: &str) -> Option<Platform> {
 
 /// By vertex: the link by which a breadth-first search from `start` comes to it; none at its start.
 fn search(wires: &[Wire], vertices: usize, start: usize) -> Vec<Option<u32>> {
-    let mut came_by = vec![None; vertices];
-    let mut queue = VecDeque::from([start]);
-    while let Some(vertex) = queue.pop_front() {
+    let next = |vertex: usize| {
         let leaving = (0..).zip(wires).filter(|(_, wire)| wire.src == vertex);
         let mut next: Vec<(usize, u32)> = leaving.map(|(link, wire)| (wire.dst, link)).collect();
         next.sort_unstable();
-        for (to, link) in next {
-            if to != start && came_by[to].is_none() {
-                came_by[to] = Some(link);
-                queue.push_back(to);
-            }
-        }
+        next
+    };
+    let mut came_by = vec![None; vertices];
+    for (vertex, by) in breadth_first(vertices, start, next) {
+        came_by[vertex] = by.map(|(_, link)| link);
     }
     came_by
 }
