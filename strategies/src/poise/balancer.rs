@@ -231,15 +231,13 @@ impl Solver<'_> {
     fn choose(&self, problem: &Problem) -> Vec<u32> {
         let all: i64 = self.leave_costs.iter().sum();
         let mut found = Found { problem, leave_costs: &self.leave_costs, best: None };
-        let refined_at = |leave_costs: &[i64], mut block_of: Vec<u32>| {
-            present::refine(problem, &self.settings, problem.homes(leave_costs), &mut block_of, self.seed);
+        let refined = |mut block_of: Vec<u32>| {
+            let homes = problem.homes(&self.leave_costs);
+            present::refine(problem, &self.settings, homes, &mut block_of, self.seed);
             block_of
         };
-        let refined = |block_of: Vec<u32>| refined_at(&self.leave_costs, block_of);
         if all > 0 {
             found.add(refined(present::start(problem)));
-            // What moves pay together may not pay one after the other: first as if they cost nothing.
-            found.add(refined(refined_at(&[], present::start(problem))));
             let most = problem.capacity.iter().copied().max().unwrap_or(0);
             let settled = cost_bound(problem, most) as f64 + MOVED * all as f64;
             // Not even the best mapping would make up for moving that much.
@@ -260,9 +258,6 @@ impl Solver<'_> {
         }
         if all == 0 {
             others.push(present::start(problem));
-            // Who stays where he is as long as nothing is to be had elsewhere leaves room for others.
-            let at_one = present::leave_costs(problem, self.database, 1.0);
-            others.push(refined_at(&at_one, present::start(problem)));
         }
         if is_small {
             others.push(line::start(problem, self.topology));
