@@ -105,6 +105,15 @@ fn launcher_checks_a_file_and_writes_the_same_placement() {
     // Two ranks of a PE are two slots.
     place.put("two", "0\n0\n1\n1\n");
     place.run("launcher mapping=two --topology flat:2 --slots 2").result();
+    // What was written with two slots a PE is read with two.
+    place.put("uneven", "0\n0\n2\n2\n");
+    let machine = "--topology flat:2*flat:2";
+    place.run(&format!("launcher mapping=uneven {machine} --slots 2 --to openmpi=uneven.rank")).result();
+    let hop_bytes = |mapping: &str| {
+        let graph = format!("evaluate --graph mesh:4 {machine} --cost hop-bytes --mapping {mapping}");
+        place.run(&graph).result()
+    };
+    assert_eq!(hop_bytes("openmpi=uneven.rank --slots 2"), hop_bytes("uneven"));
 }
 
 #[test]

@@ -39,6 +39,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     mapping: PathBuf,
 
+    /// How many ranks run on a PE, in a launcher's file [default: as few as all ranks take]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..))]
+    slots: u32,
+
     /// The step of a database with several [default: the first]
     #[arg(long, value_name = "S")]
     step: Option<u64>,
@@ -58,7 +62,7 @@ impl Args {
         let tasks =
             Tasks::of(self.graph.as_deref(), self.program.as_deref(), self.step, machine, self.assumed)?;
         let database = &tasks.database;
-        let mapping = input::placement(&self.mapping, database, machine)?;
+        let mapping = input::placement(&self.mapping, database, machine, self.slots)?;
         let placed = output::watched("following every message", || tasks.placed(database, machine, &mapping));
         let is_asked_for = |cost: &&Named| {
             self.cost.iter().any(|asked| asked.name == cost.name)

@@ -33,6 +33,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     initial: Option<PathBuf>,
 
+    /// How many ranks run on a PE, in a launcher's file [default: as few as all ranks take]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..))]
+    slots: u32,
+
     /// The step of a database with several [default: the first]
     #[arg(long, value_name = "S")]
     step: Option<u64>,
@@ -59,9 +63,9 @@ impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let machine = &*self.topology.clone()?;
         let database = input::graph_on(&self.graph, self.step, machine)?;
-        let after = input::placement(&self.mapping, &database, machine)?;
+        let after = input::placement(&self.mapping, &database, machine, self.slots)?;
         let before = match &self.initial {
-            Some(path) => input::placement(path, &database, machine)?,
+            Some(path) => input::placement(path, &database, machine, self.slots)?,
             None => database.placement(),
         };
         let (then, now, explanation) = output::watched("following every message", || {

@@ -171,18 +171,19 @@ pub(super) fn mapping(path: &Path, database: &Database) -> anyhow::Result<Vec<u3
 }
 
 /// Where the tasks of `database` are on `machine`: as a mapping says, or as `FORMAT=FILE` a launcher's file of as many
-/// ranks.
+/// ranks, of which so many run on a PE (more, where all would not have a place otherwise).
 pub(super) fn placement(
     file: &Path,
     database: &Database,
     machine: &dyn Topology,
+    slots: u32,
 ) -> anyhow::Result<Vec<u32>> {
     let format = |(format, path): (&str, _)| Some((launcher::format(format).ok()?, path));
     let written = file.to_str().and_then(|text| text.split_once('=')).and_then(format);
     // A file may be called so.
     let Some((format, path)) = written.filter(|_| !file.exists()) else { return mapping(file, database) };
     let tasks = database.objects.len();
-    let per_pe = u32::try_from(tasks.div_ceil(machine.pes())).unwrap_or(u32::MAX).max(1);
+    let per_pe = u32::try_from(tasks.div_ceil(machine.pes())).unwrap_or(u32::MAX).max(slots);
     let pe_of = launcher::read(Path::new(path), format, &Slots::of(machine, per_pe))?;
     if pe_of.len() != tasks {
         bail!("the launcher's file `{path}` places {} ranks, and there are {tasks} tasks", pe_of.len());

@@ -1,5 +1,6 @@
 //! `equipoise map`: where the tasks of a graph should go on a machine.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -71,7 +72,7 @@ pub struct Args {
     launcher: Vec<input::LauncherFile>,
 
     /// How many ranks run on a PE, in launchers' files
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "launcher")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     slots: u32,
 
     /// Read launchers' files back, and fail if they do not say the same
@@ -95,6 +96,13 @@ struct Document<'a> {
     notes: &'a [(String, f64)],
 }
 
+/// The first path that was there before.
+fn twice<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Option<&'a PathBuf> {
+    let mut seen = BTreeSet::new();
+    // What is no file, as /dev/stdout, takes one after the other.
+    paths.filter(|path| !path.exists() || path.is_file()).find(|path| !seen.insert(*path))
+}
+
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let machine = &*self.topology.clone()?;
@@ -111,8 +119,20 @@ impl Args {
         };
         // Not a copy: that of millions of tasks would be hundreds of megabytes.
         let mut database = std::mem::take(&mut tasks.database);
+        if self.slots > 1 && self.launcher.is_empty() && self.initial.is_none() {
+            return Err(usage(
+                "--slots is about launchers' files; give one with --launcher or --initial".into(),
+            ));
+        }
+        let paths = self.output.iter().chain(self.launcher.iter().map(|file| &file.path));
+        if let Some(path) = twice(paths) {
+            return Err(usage(format!(
+                "two files are to be written to `{}`; give each its own",
+                path.display()
+            )));
+        }
         if let Some(path) = &self.initial {
-            database = database.placed(&input::placement(path, &database, machine)?);
+            database = database.placed(&input::placement(path, &database, machine, self.slots)?);
         }
         if let Some(path) = &self.fixed {
             input::fix(path, &mut database)?;

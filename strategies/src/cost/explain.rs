@@ -103,9 +103,11 @@ impl Explanation {
         let mut distances = BTreeMap::<u32, [u64; 2]>::new();
         let mut levels = vec![[0u64; 2]; meeting.as_ref().map_or(0, |meeting| meeting.nodes.len())];
         let mut far = Vec::new();
-        // Of an uneven machine the closest PEs may be others, and then a few more edges are listed.
+        // As near as any two PEs that follow each other, or any to the first: where others are nearer, a few more edges are
+        // listed, and never one too few that is farther than all these.
         let mut row = vec![0; topology.pes()];
         topology.distances_from(0, &mut row);
+        row.extend((1..topology.pes()).map(|pe| topology.distance(pe - 1, pe)));
         let nearest = row.into_iter().filter(|&distance| distance > 0).min().unwrap_or(0);
         for (a, b, bytes) in Graph::with_pes(database).pairs() {
             let mut apart = [0; 2];
@@ -343,6 +345,17 @@ mod tests {
         assert!(told.far.iter().any(|edge| edge.ends.contains(&End::Pe(5))), "{:?}", told.far);
         assert!(told.far.iter().all(|edge| edge.distance_after > 1), "{:?}", told.far);
         assert_eq!(told.hot_before, told.hot_after);
+    }
+
+    #[test]
+    fn heavy_edges_are_told_of_however_far_away_the_first_pe_is() {
+        let machine = parse("torus:64[0,20,22,40,50]").expect("a machine");
+        let mut database = load("mesh:5").expect("a graph").remap(5);
+        // Objects 3 and 4, on PEs 40 and 50; nobody is nearer than 14 to PE 0.
+        database.edges.retain(|edge| edge.from == End::Object(3) || edge.to == End::Object(3));
+        database.edges.iter_mut().for_each(|edge| edge.bytes = 900);
+        let told = Explanation::of(&database, &*machine, &[0, 1, 2, 3, 4], &[0, 1, 2, 3, 4], 100);
+        assert!(told.far.iter().any(|edge| edge.distance_after == 10), "{:?}", told.far);
     }
 
     #[test]

@@ -164,6 +164,12 @@ impl Dump {
         if vt::is_pattern(path) {
             return self.write_ranks(path);
         }
+        if vt::is_packed(path) {
+            let sentence =
+                "only files of vt are compressed, one for each rank; name them as in data.%p.json.br";
+            let source = io::Error::new(io::ErrorKind::InvalidInput, sentence);
+            return Err(DatabaseError::Write { path: path.into(), source });
+        }
         let bytes =
             self.encode(path).map_err(|refused| DatabaseError::Refused { path: path.into(), refused })?;
         write_whole(path, &bytes).map_err(|source| DatabaseError::Write { path: path.into(), source })

@@ -94,6 +94,10 @@ fn the_monitoring_files_of_all_ranks_are_read_together() {
     std::fs::write(path("run.1.prof"), "# POINT TO POINT\nI 1 0 6 bytes 1 msgs sent\n").expect("a file");
     let both = load(&path("run.1.prof")).expect("two ranks");
     assert_eq!((both.objects.len(), both.edges.len(), both.bytes()), (2, 2, 11));
+    // What a rank sends whose file is not there is not known.
+    std::fs::write(path("run.1.prof"), "I 1 2 6 bytes 1 msgs sent\n").expect("a file");
+    let error = load(&path("run.0.prof")).expect_err("no rank 2").to_string();
+    assert!(error.contains("it names rank 2, and there is no file of that rank"), "{error}");
     // A rank that sends nothing writes what is above the lines of others.
     std::fs::write(path("run.1.prof"), "# POINT TO POINT\n").expect("a file");
     let one = load(&path("run.1.prof")).expect("two ranks");

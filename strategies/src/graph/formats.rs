@@ -115,9 +115,16 @@ fn read_all(path: &Path, format: &Format) -> Result<Database, GraphError> {
     let ranks = files::of_ranks(path).map_err(|source| GraphError::Read { path: path.into(), source })?;
     let Some(ranks) = ranks else { return read_one(path, format) };
     let (mut edges, mut vertices, mut is_empty) = (Vec::new(), ranks.len(), true);
+    let files = ranks.len();
     for path in ranks {
         let database = read_one(&path, format)?;
         is_empty &= database.objects.is_empty();
+        // One file may hold all ranks.
+        if files > 1 && database.objects.len() > files {
+            let reason =
+                format!("it names rank {}, and there is no file of that rank", database.objects.len() - 1);
+            return Err(GraphError::Content { path, line: 1, reason });
+        }
         vertices = vertices.max(database.objects.len());
         edges.extend(database.edges);
     }

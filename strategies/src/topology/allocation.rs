@@ -160,7 +160,9 @@ impl<'a> Hosts<'a> {
         let mut nodes = Vec::new();
         for host in hostlist::expand(text)? {
             let pes = self.0.get(host.as_str());
-            nodes.extend(pes.ok_or_else(|| format!("the machine has no host {host}"))?);
+            nodes.extend(pes.ok_or_else(|| {
+                format!("the machine has no host {host} (a line is a host or a list such as n[1-4])")
+            })?);
         }
         Ok(nodes)
     }

@@ -26,7 +26,8 @@ pub const KIND: Kind = Kind {
     name: "hwloc",
     form: "hwloc, hwloc:FILE.xml, hwloc:pack:2 core:4 pu:2",
     help: "Hardware threads as a tree: those of the machine this runs on (needs the cargo feature hwloc), of an XML \
-           file of lstopo, or of a synthetic description.",
+           file of lstopo, or of a synthetic description; launchers' files take that for one node as \
+           flat:1*hwloc:pack:2 core:4 pu:2.",
     parse,
 };
 

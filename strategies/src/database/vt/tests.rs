@@ -207,6 +207,8 @@ fn files_are_read_and_written_by_rank_plain_and_compressed() {
         other.steps[1].objects[0].load_seconds *= 2.0;
         assert!(!other.reads_back(path(name)).expect("what was written"), "{name}");
     }
+    let error = dump.write(path("one.json.br")).expect_err("not one of vt's").to_string();
+    assert!(error.contains("name them as in data.%p.json.br"), "{error}");
     let packed = fs::read(path("packed.1.json.br")).expect("a file");
     assert_eq!(unpack(&packed).expect("brotli"), fs::read(path("plain.1.json")).expect("a file"));
     let refused = |path: &Path, expected: &str, is_of_the_request: bool| {
