@@ -110,7 +110,7 @@ fn launcher_checks_a_file_and_writes_the_same_placement() {
     let machine = "--topology flat:2*flat:2";
     place.run(&format!("launcher mapping=uneven {machine} --slots 2 --to openmpi=uneven.rank")).result();
     let hop_bytes = |mapping: &str| {
-        let graph = format!("evaluate --graph mesh:4 {machine} --cost hop-bytes --mapping {mapping}");
+        let graph = format!("evaluate --graph mesh:4 {machine} --cost hop_bytes --mapping {mapping}");
         place.run(&graph).result()
     };
     assert_eq!(hop_bytes("openmpi=uneven.rank --slots 2"), hop_bytes("uneven"));

@@ -66,7 +66,7 @@ mod many;
 mod runs;
 mod tasks;
 
-use best::best_of;
+use best::{HARDLY, best_of};
 use choice::Chooser;
 use host::Host;
 use tasks::Tasks;
@@ -82,9 +82,6 @@ const MAX_LOOKS: usize = 50_000_000;
 
 /// The most tasks of which each is tried as the first.
 pub const MAX_STARTS: usize = 32;
-
-/// By what part of the least F that of a run may be larger.
-const SIMILAR_RUNS: f64 = 0.01;
 
 /// `ContentionLB` for the registry.
 pub const NAMED: Named = Named {
@@ -292,12 +289,12 @@ pub fn map(
     }
     mapped.runs += others.len();
     others.insert(0, mapped.places);
-    let best = best_of(&others, SIMILAR_RUNS, model, topology, speeds);
+    let best = best_of(&others, HARDLY, model, topology, speeds);
     mapped.places = others.swap_remove(best);
     Ok(mapped)
 }
 
-/// Whether every channel is between PEs one hop apart, which no other run betters.
+/// Whether every channel is between PEs one hop apart, which no other run with a PE for every task betters.
 fn is_one_hop_each(model: &Model, topology: &dyn Topology, places: &[u32]) -> bool {
     let place = |task: u32| places[task as usize] as usize;
     model.channels.iter().all(|it| topology.distance(place(it.from), place(it.to)) == 1)

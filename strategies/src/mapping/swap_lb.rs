@@ -20,7 +20,7 @@ use super::take_count;
 pub use crate::cost::criterion::Cost;
 use crate::cost::criterion::Unknown;
 use crate::cost::mcf::{Aim, McfSwaps};
-use crate::cost::mcf_optimal::{OptimalSwaps, Router};
+use crate::cost::mcf_optimal::{OptimalSwaps, Router, Unsolved};
 use crate::cost::qap::{Distances, QapSwaps};
 use crate::cost::routes::Routes;
 use crate::partition::groups::{self, Grouping};
@@ -150,10 +150,17 @@ impl Strategy for SwapLb {
     ) -> Result<Assignment, StrategyError> {
         let problem = Problem::of(database, topology, self.grouping, seed)?;
         let best = Ending::best(self.search(&problem, topology, self.effort.plan(seed, true))?);
-        let cost = |places: &[u32]| {
-            self.cost.of(database, topology, places).map_err(|unknown| self.refused(topology, unknown))
+        let cost = |places: &[u32]| match self.cost.of(database, topology, places) {
+            // There may be others that are known.
+            Err(Unknown::Routes(Unsolved::Inexact { .. })) => Ok(f64::MAX),
+            known => known.map_err(|unknown| self.refused(topology, unknown)),
         };
-        problem.answer(database, self.grouping, self.effort.start, &best.places, cost)
+        let answer = problem.answer(database, self.grouping, self.effort.start, &best.places, cost)?;
+        if matches!(self.cost, Cost::Optimal(_)) {
+            let known = self.cost.of(database, topology, &answer.pe_of);
+            known.map_err(|unknown| self.refused(topology, unknown))?;
+        }
+        Ok(answer)
     }
 }
 
@@ -207,7 +214,7 @@ impl SwapLb {
             Cost::Optimal(ways) => {
                 let router = Router::new(topology, ways).map_err(|unsolved| refused(unsolved.into()))?;
                 let make = |places: &[u32]| OptimalSwaps::new(&router, commodities, places);
-                // What cannot be solved here can hardly be solved with the groups elsewhere.
+                // What is too large here, or has no way, is so with the groups elsewhere, too.
                 let any = make(&problem.hosts[..problem.groups.count]);
                 let variables = any.check().map_err(|unsolved| refused(unsolved.into()))?;
                 let work = variables.saturating_mul(plan.restarts).saturating_mul(tries);

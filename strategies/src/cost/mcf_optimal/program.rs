@@ -2,8 +2,9 @@
 //!
 //! An arc and its mirror have one capacity: over either goes what the flows of both are together.
 //!
-//! Bytes are in units of what the fastest link carries while the machine's own routes take, so that T is at most 1
-//! and all numbers are near it.
+//! Bytes are in units of the largest demand, and T is in units of what the machine's own routes take; the row of a link is
+//! divided by what it carries in that time. So what decides is near 1 however different links are, and what solvers
+//! leave is a small part of it.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SupportedConeT};
@@ -24,22 +25,25 @@ const TOLERANCE: f64 = 1e-9;
 /// Solves the program; `unit_seconds` is the time of the machine's own routes.
 pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
     let (arcs, stars) = (core.arcs.len(), core.stars.len());
-    let fastest = core.arcs.iter().map(|arc| bandwidth[arc.link]).fold(0.0, f64::max);
-    let unit_bytes = fastest * unit_seconds;
+    let demands = core.stars.iter().flat_map(|star| &star.ends).map(|&(_, bytes)| (bytes as f64).abs());
+    let unit_bytes = demands.fold(1.0, f64::max);
     // Rows: conservation by star at every vertex but its hub, then capacities, then signs.
     let others = core.vertices - 1;
     let conserved = stars * others;
-    let (mut capacity_of, mut capacities) = (vec![0; arcs], Vec::new());
-    for (number, arc) in core.arcs.iter().enumerate() {
+    let (mut capacity_of, mut capacities) = (vec![0; arcs], 0);
+    // By arc: what a unit of bytes takes there, in units of time.
+    let unit_takes: Vec<f64> =
+        core.arcs.iter().map(|arc| unit_bytes / (bandwidth[arc.link] * unit_seconds)).collect();
+    for number in 0..arcs {
         match core.mirrors.as_ref().map(|mirrors| mirrors[number]).filter(|&mirror| mirror < number) {
             Some(mirror) => capacity_of[number] = capacity_of[mirror],
             None => {
-                capacity_of[number] = conserved + capacities.len();
-                capacities.push(bandwidth[arc.link] / fastest);
+                capacity_of[number] = conserved + capacities;
+                capacities += 1;
             }
         }
     }
-    let signs = conserved + capacities.len();
+    let signs = conserved + capacities;
     let variables = core.flows() + 1;
     let rows = signs + core.flows();
     let mut right = vec![0.0; rows];
@@ -59,13 +63,13 @@ pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
                 values.push(sign);
             }
             row_of.extend([capacity_of[arc], signs + starts.len() - 1]);
-            values.extend([1.0, -1.0]);
+            values.extend([unit_takes[arc], -1.0]);
             starts.push(row_of.len());
         }
     }
-    for (row, capacity) in (conserved..).zip(&capacities) {
+    for row in conserved..signs {
         row_of.push(row);
-        values.push(-capacity);
+        values.push(-1.0);
     }
     starts.push(row_of.len());
     let matrix = CscMatrix::new(rows, variables, starts, row_of, values);
@@ -94,7 +98,9 @@ pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
             }
         }
         let found = &solver.solution.z;
-        prices.iter_mut().zip(capacity_of).for_each(|(price, row)| *price = sound(found[row]));
+        for (price, (row, takes)) in prices.iter_mut().zip(capacity_of.into_iter().zip(&unit_takes)) {
+            *price = sound(found[row]) * takes;
+        }
     }
     Flow { flows, prices }
 }

@@ -24,7 +24,7 @@ const NO_SHARE: f64 = 1e-6;
 /// The most cables for which a program is solved.
 const MOST_SOLVED: usize = 10;
 
-/// The most variables of a program that is solved again. (It takes a hundredth of a second.)
+/// The most variables of a program that is solved again. It takes a hundredth to a tenth of a second.
 const MAX_SOLVED: usize = 1 << 12;
 
 /// What it is worth to buy links.

@@ -45,12 +45,16 @@ impl<'a> OptimalSwaps<'a> {
         swaps
     }
 
-    /// How many variables the program of the mapping has, if it can be solved.
+    /// How many variables the program of the mapping has, if it is one that can be solved: whether the answer would be exact is
+    /// another matter for every mapping.
     ///
     /// # Errors
-    /// As [`super::solve`].
+    /// As [`super::solve`], but for that.
     pub fn check(&self) -> Result<usize, Unsolved> {
-        self.router.solve(self.commodities, &self.places)?;
+        match self.router.solve(self.commodities, &self.places) {
+            Ok(_) | Err(Unsolved::Inexact { .. }) => (),
+            Err(unsolved) => return Err(unsolved),
+        }
         Ok(self.router.core(self.commodities, &self.places)?.flows())
     }
 

@@ -19,12 +19,12 @@ use crate::{Database, StrategyError, Topology};
 /// How tasks are grouped.
 const GROUPING: Grouping = Grouping { by: By::Metis(Method::Recursive), equal: false, imbalance: 0.05 };
 
-/// By what part of the least F that of a placement may be larger where the program can be tried: how tasks on a PE wait
+/// By what part of the least F that of a placement may be larger where all can be tried: how tasks on a PE wait
 /// for each other is known less well than what they do with a PE each.
 const SIMILAR: f64 = 0.2;
 
 /// Of the placement `places` of a model, which keeps to the bound on memory, that which is given and that of groups, the
-/// best ([`best_of`]): where the program cannot be tried, the one with the least F.
+/// best ([`best_of`]): where the program cannot be tried, one whose F is hardly larger than the least.
 ///
 /// # Errors
 /// When METIS fails.
@@ -57,8 +57,7 @@ pub(super) fn best(
         places.extend(&ends);
     }
     all.retain(|places| holds(model, places, config));
-    let similar = if model.trial.is_some() { SIMILAR } else { 0.0 };
-    let best = best_of(&all, similar, model, topology, &speeds);
+    let best = best_of(&all, SIMILAR, model, topology, &speeds);
     Ok(all.swap_remove(best))
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::program::{Channel, Costs, OVERLAP, Task, Trial, generate, load};
+use crate::program::{Channel, Costs, OVERLAP, Program, Task, Trial, generate, load};
 use crate::testing::{assign_on, database};
 use crate::topology;
 
@@ -123,6 +123,24 @@ fn what_the_estimate_hardly_tells_apart_is_tried() {
         earlier += usize::from(tried < untried);
     }
     assert!(earlier > 0, "none is better for it");
+}
+
+#[test]
+fn what_takes_long_to_execute_is_not_tried() {
+    let effort = |program: &Program, machine: &str| {
+        let machine = topology::parse(machine).expect("a machine");
+        Trial::new(program, &machine, Costs::default()).effort()
+    };
+    let tree = load("tree:n=31").expect("a program");
+    assert!(effort(&tree, "mesh:8x4") < 1 << 10);
+    assert!(effort(&tree, "mesh:45x45") > 1 << 15, "the routes between all pairs are walked");
+    let busy = |process: u32, other: u32| {
+        format!(
+            "PROCESS {process}\nREPEAT 4000000\nINT_OP 1\nEND\nSEND {other} 64\nRECEIVE {other} 64\nEND\n"
+        )
+    };
+    let busy = crate::program::parse(&(busy(0, 1) + &busy(1, 0))).expect("a program");
+    assert!(effort(&busy, "mesh:2") > 1 << 15, "all instructions are executed");
 }
 
 #[test]
