@@ -20,7 +20,7 @@ pub(super) const MCF_ADAPTIVE: Figure = Figure {
     name: "mcf-adaptive",
     title: "Fixed and best routes as costs, SP-MZ on networks of packets with fixed and adaptive routing",
     paper: "ours; the future work of Litvinov 2014",
-    takes: "2 minutes",
+    takes: "half a minute",
     notes: "Packets have 64 KiB; numbers are means over 5 seeds (2 in the small version). Equation 7 may use any way; adaptive \
             packets only take shortest ones. On tori the linear program relieves links by detours around a ring, which no packet \
             makes, so that it takes crowded mappings for good ones; on the mesh detours are few. With f(s, a) = 0 on links that \

@@ -20,7 +20,7 @@ pub(super) const MCF_MACHINES: Figure = Figure {
     name: "mcf-machines",
     title: "How often costs mislead, SP-MZ on networks of supercomputers",
     paper: "ours; the method of Litvinov 2014, table 1",
-    takes: "a minute",
+    takes: "20 seconds",
     notes: "Numbers are means over 5 seeds (2 in the small version). A cost misleads about two mappings when the one that it says \
             is cheaper takes longer; of two that cost the same it tells nothing, which counts half, so guessing misleads about \
             half of them. Good mappings are those at which searches end, half of them by hops and half by the busiest link. On \

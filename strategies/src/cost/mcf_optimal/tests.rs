@@ -209,18 +209,40 @@ proptest! {
     }
 }
 
-/// Two hosts with two ways between them, of which the second has a fifth of the bandwidth `first`.
-fn two_ways(first: f64) -> Platform {
+/// Two hosts with two ways between them, the second of 200 MB/s; `first` and `back` are bandwidths of the first, by direction.
+fn two_ways_of(first: f64, back: f64) -> Platform {
     let link =
         |src: u32, dst: u32, bw: f64| format!(r#"{{"src": {src}, "dst": {dst}, "bw": {bw}, "lat": 0}}"#);
-    let cables = [(0, 2, first), (2, 1, 9e9), (0, 3, 2e8), (3, 1, 9e9)];
-    let links: Vec<String> = cables.iter().flat_map(|&(a, b, bw)| [link(a, b, bw), link(b, a, bw)]).collect();
+    let cables = [(0, 2, first, back), (2, 1, 9e9, 9e9), (0, 3, 2e8, 2e8), (3, 1, 9e9, 9e9)];
+    let both = |&(a, b, there, back): &(u32, u32, f64, f64)| [link(a, b, there), link(b, a, back)];
+    let links: Vec<String> = cables.iter().flat_map(both).collect();
     let text = format!(
         r#"{{"hosts": 2, "vertices": 4, "links": [{}], "routes": [
             {{"src": 0, "dst": 1, "links": [0, 2]}}, {{"src": 1, "dst": 0, "links": [3, 1]}}]}}"#,
         links.join(", ")
     );
     Platform::read("two-ways", &text).expect("a platform")
+}
+
+fn two_ways(first: f64) -> Platform {
+    two_ways_of(first, first)
+}
+
+#[test]
+fn links_may_be_as_different_as_they_like() {
+    let (one, both) = (tasks(2, &[(0, 1, 1_200_000)]), tasks(2, &[(0, 1, 1_200_000), (1, 0, 1_200_000)]));
+    for (database, first, back, slower) in
+        [(&both, 1e9, 4e8, 4e8), (&both, 4e8, 1e9, 4e8), (&one, 1e9, 4e8, 1e9), (&one, 2e3, 2e3, 2e3)]
+    {
+        let optimal =
+            solve(database, &two_ways_of(first, back), &[0, 1], Ways::Any).expect("a small machine");
+        let expected = 1_200_000.0 / (slower + 2e8);
+        assert!(
+            (optimal.seconds / expected - 1.0).abs() < 1e-6,
+            "{first} {back}: {} {expected}",
+            optimal.seconds
+        );
+    }
 }
 
 #[test]
