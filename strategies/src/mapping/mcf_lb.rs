@@ -10,7 +10,7 @@
 //! 2. swaps that make the sum of t^p over all links smaller, t being a link's time (p = `norm`); the larger p is, the more
 //!    do busy links count;
 //! 3. swaps of a task that sends over the busiest link, or is sent to, and, where none is left that helps, of all that is
-//!    at two switches ([`switches`]), that make this link's time smaller or, as long as it stays the same, the sum.
+//!    at two switches (`switches`), that make this link's time smaller or, as long as it stays the same, the sum.
 //!
 //! A phase ends when no swap is left that is better, or, where there are more pairs than `tries`, when so many in a row,
 //! drawn at random, were in vain. The best end, by the busiest link, then by the sum, is kept.
