@@ -116,7 +116,7 @@ fn what_is_wrong_is_said_with_the_code_that_says_where_the_remedy_is() {
         ),
         (format!("{map} flat:4 --launcher json=x"), vec!["has 2 ranks, and 1 of a slot each; say --slots 2"]),
         (format!("{map} flat:8 --launcher json=no/such/place"), vec!["cannot write the launcher's file"]),
-        (format!("{map} flat:8 --slots 2"), vec!["--launcher <FORMAT=FILE>"]),
+        (format!("{map} flat:8 --slots 2"), vec!["give one with --launcher or --initial"]),
         ("launcher mpich=none --topology flat:4".into(), vec!["cannot read the launcher's file `none`"]),
         ("convert ring:4 a.%p.yaml/x".into(), vec!["a.%p.yaml"]),
     ] {

@@ -204,7 +204,7 @@ fn a_request_for_a_program_that_is_not_understood_ends_with_2() {
     ] {
         place.run(line).failed(2, phrases);
     }
-    // No command line is at fault where memory is too small for the program that is in a file.
+    // The memory is asked for on the command line.
     let line = "map --program pair.tcg --topology mesh:4 --balancer ContentionLB:memory=4000";
-    place.run(line).failed(1, &["needs 4096 bytes, and a PE has 4000; allow more memory"]);
+    place.run(line).failed(2, &["needs 4096 bytes, and a PE has 4000; allow more memory"]);
 }

@@ -49,8 +49,8 @@ const OTHERS: [(&str, &str); 3] = [
 
 /// Networks of packets: the machine, and how they are routed.
 const PACKETS: [(&str, &str, &str); 3] = [
-    ("tree, packets", "platform:litvinov-tree", "fixed"),
-    ("torus, packets", "torus:4x2x2", "fixed"),
+    ("tree on packets", "platform:litvinov-tree", "fixed"),
+    ("torus on packets", "torus:4x2x2", "fixed"),
     ("torus, adaptive", "torus:4x2x2", "adaptive"),
 ];
 
@@ -93,7 +93,7 @@ fn cases(options: &Options) -> Vec<Case> {
     });
     let all: Vec<Case> = shared.chain(of_packets).collect();
     match options.small {
-        true => all.into_iter().filter(|case| ["grid", "tree, packets"].contains(&case.name)).collect(),
+        true => all.into_iter().filter(|case| ["grid", "tree on packets"].contains(&case.name)).collect(),
         false => all,
     }
 }
@@ -312,7 +312,7 @@ fn criteria(all: &[Compared], is_small: bool) -> Vec<Criterion> {
         nowhere_above("nor is the best of all, by time", all, |outcome| &outcome.best, allowed),
     ];
     if !is_small {
-        criteria.extend(["torus", "tree", "cluster", "torus, packets"].map(tenth));
+        criteria.extend(["torus", "tree", "cluster", "torus on packets"].map(tenth));
         criteria.push(Criterion::every(
             "its mean is not above that of any SwapLB by more than 2 %, on every machine",
             all.iter().filter(|compared| compared.outcomes.len() > 2),

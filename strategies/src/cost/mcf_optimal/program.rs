@@ -3,8 +3,8 @@
 //! An arc and its mirror have one capacity: over either goes what the flows of both are together.
 //!
 //! Bytes are in units of the largest demand, and T is in units of what the machine's own routes take; the row of a link is
-//! divided by what it carries in that time. So what decides is near 1 however different links are, and what solvers
-//! leave is a small part of it.
+//! divided by what it carries in that time. So what decides is near 1 where links differ, and what solvers leave is a
+//! small part of it, unless one carries a hundred thousand times what another does.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SupportedConeT};

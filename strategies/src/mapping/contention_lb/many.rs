@@ -73,16 +73,20 @@ fn holds(model: &Model, places: &[u32], config: &ContentionLb) -> bool {
 
 /// Groups as tasks, and anchors as PEs that are ends of edges; what is inside of one of them takes no way.
 fn grouped(model: &Model, database: &Database, groups: &Groups) -> Model {
-    let anchor = |pe: u32| (groups.count + groups.anchors.partition_point(|&anchor| anchor < pe)) as u32;
-    let group_of = |(number, task): (usize, &Task)| {
-        let group = groups.group_of.get(number).copied().flatten();
-        let home = || task.stays_on.unwrap_or_else(|| database.objects[number].pe);
-        group.unwrap_or_else(|| anchor(home()))
-    };
+    let group = |number: usize| groups.group_of.get(number).copied().flatten();
+    let home = |number: usize, task: &Task| task.stays_on.unwrap_or_else(|| database.objects[number].pe);
+    // Also of tasks that stay somewhere and exchange nothing with anybody.
+    let staying = model.tasks.iter().enumerate().filter(|&(number, _)| group(number).is_none());
+    let mut anchors: Vec<u32> = staying.map(|(number, task)| home(number, task)).collect();
+    anchors.sort_unstable();
+    anchors.dedup();
+    let anchor = |pe: u32| (groups.count + anchors.partition_point(|&anchor| anchor < pe)) as u32;
+    let group_of =
+        |(number, task): (usize, &Task)| group(number).unwrap_or_else(|| anchor(home(number, task)));
     let group_of: Vec<u32> = model.tasks.iter().enumerate().map(group_of).collect();
     let mut tasks = vec![Task::default(); groups.count];
     let end = |&pe: &u32| Task { stays_on: Some(pe), is_pe: true, ..Task::default() };
-    tasks.extend(groups.anchors.iter().map(end));
+    tasks.extend(anchors.iter().map(end));
     for (task, &group) in model.tasks.iter().zip(&group_of) {
         tasks[group as usize].work_ticks += task.work_ticks;
     }

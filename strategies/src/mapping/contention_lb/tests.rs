@@ -136,7 +136,7 @@ fn what_takes_long_to_execute_is_not_tried() {
     assert!(effort(&tree, "mesh:45x45") > 1 << 15, "the routes between all pairs are walked");
     let busy = |process: u32, other: u32| {
         format!(
-            "PROCESS {process}\nREPEAT 4000000\nINT_OP 1\nEND\nSEND {other} 64\nRECEIVE {other} 64\nEND\n"
+            "PROCESS {process}\nREPEAT 4000000\nINT_OP 1\nEND\nSEND {other} 64\nRECEIVE {other} 64\nSTOP\n"
         )
     };
     let busy = crate::program::parse(&(busy(0, 1) + &busy(1, 0))).expect("a program");
