@@ -198,7 +198,7 @@ impl Quality {
                 beam_tries: 4,
                 has_wide_beam: true,
                 starts: 18,
-                tabu_work: 8_000_000,
+                tabu_work: 10_000_000,
                 anneal_steps: 10_000,
                 ..default
             },

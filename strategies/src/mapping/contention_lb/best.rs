@@ -40,9 +40,7 @@ pub(super) fn best_of(
         near.retain(|&run| seen.insert(&all[run]));
         near
     };
-    let messages = model.channels.iter().map(|it| it.messages).fold(1, u64::saturating_add);
-    let each = |trial: &Trial| trial.effort().saturating_add(messages);
-    let most = model.trial.as_ref().map_or(0, |trial| (MAX_EFFORT / each(trial)) as usize);
+    let most = affordable(model);
     let mut chosen = near(similar);
     if chosen.len() > most {
         chosen = near(similar.min(HARDLY));
@@ -50,6 +48,13 @@ pub(super) fn best_of(
     let first = chosen.first().copied().unwrap_or(0);
     chosen.truncate(most);
     first_to_end(all, &chosen, model).unwrap_or(first)
+}
+
+/// How many placements of a program can be tried; none where it is not known.
+pub(super) fn affordable(model: &Model) -> usize {
+    let messages = model.channels.iter().map(|it| it.messages).fold(1, u64::saturating_add);
+    let each = |trial: &Trial| trial.effort().saturating_add(messages);
+    model.trial.as_ref().map_or(0, |trial| (MAX_EFFORT / each(trial)) as usize)
 }
 
 /// Of these placements, as numbers with the best by the estimate first, that after which the program ends first, if it is known
