@@ -99,7 +99,7 @@ pub(crate) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         }))
         .unwrap_or_else(|payload| {
             let message = crate::node::panic_message(&*payload);
-            Err(equipoise_strategies::StrategyError(format!("it panicked: {message}")))
+            Err(equipoise_strategies::StrategyError::Mistake(format!("it panicked: {message}")))
         })
         .map_err(|error| error.to_string())
         .and_then(|answer| answer.check(&database).map(|()| answer).map_err(|error| error.to_string()))

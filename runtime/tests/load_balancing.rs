@@ -250,7 +250,7 @@ impl Strategy for Bad {
             // Of the last array, which is pinned; the first is no `sync` one.
             4 => answer[last] = (answer[last] + 1) % pes,
             5 => answer[0] = (answer[0] + 1) % pes,
-            6 => return Err(StrategyError("it has no idea".into())),
+            6 => return Err(StrategyError::Request("it has no idea".into())),
             _ => panic!("it fell over"),
         }
         Ok(Assignment::new(answer))

@@ -177,9 +177,9 @@ impl Pipeline {
         let mut notes = Vec::new();
         for Choice { spec, strategy, .. } in &self.stages {
             let answer =
-                ask(&**strategy, &current).map_err(|error| StrategyError(format!("{spec}: {error}")))?;
+                ask(&**strategy, &current).map_err(|error| error.map(|why| format!("{spec}: {why}")))?;
             // A later stage must be able to trust the placement it is given.
-            answer.check(&current).map_err(|error| StrategyError(format!("{spec}: {error}")))?;
+            answer.check(&current).map_err(|why| StrategyError::Mistake(format!("{spec}: {why}")))?;
             for (object, pe) in current.objects.iter_mut().zip(&answer.pe_of) {
                 object.pe = *pe;
             }

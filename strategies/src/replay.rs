@@ -142,9 +142,8 @@ impl ReplayError {
         match self {
             ReplayError::Database(error) => error.is_of_the_request(),
             ReplayError::NumberOfPes { .. } | ReplayError::Topology { .. } | ReplayError::Pes { .. } => true,
-            ReplayError::Inconsistent { .. }
-            | ReplayError::Strategy { .. }
-            | ReplayError::Impossible { .. } => false,
+            ReplayError::Strategy { error, .. } => error.is_of_the_request(),
+            ReplayError::Inconsistent { .. } | ReplayError::Impossible { .. } => false,
         }
     }
 }
@@ -174,11 +173,11 @@ pub fn replay(
     if recorded != pes {
         return Err(ReplayError::Pes { recorded, topology: topology.spec(), pes });
     }
-    let (mut rows, mut refusals) = (Vec::with_capacity(strategies.len()), Vec::new());
+    let (mut rows, mut refused) = (Vec::with_capacity(strategies.len()), Vec::new());
     for choice in strategies {
         let name = choice.spec.clone();
         if choice.needs_communication && !database.communication_recorded {
-            refusals.push(Refusal { name, error: NOT_RECORDED.into() });
+            refused.push((name, StrategyError::Data(NOT_RECORDED.into())));
             continue;
         }
         let begin = now();
@@ -186,8 +185,8 @@ pub fn replay(
         let seconds = now().saturating_sub(begin).as_secs_f64();
         let assignment = match answer {
             Ok(assignment) => assignment,
-            Err(StrategyError(error)) => {
-                refusals.push(Refusal { name, error });
+            Err(error) => {
+                refused.push((name, error));
                 continue;
             }
         };
@@ -199,10 +198,12 @@ pub fn replay(
         let Assignment { pe_of, notes } = assignment;
         rows.push(Row { name, seconds, migrations, migrated_bytes, after, notes, pe_of });
     }
-    if rows.is_empty() && !refusals.is_empty() {
-        let Refusal { name, error } = refusals.swap_remove(0);
-        return Err(ReplayError::Strategy { name, step, error: StrategyError(error) });
+    if rows.is_empty() && !refused.is_empty() {
+        let (name, error) = refused.swap_remove(0);
+        return Err(ReplayError::Strategy { name, step, error });
     }
+    let refusal = |(name, error): (String, StrategyError)| Refusal { name, error: error.to_string() };
+    let refusals = refused.into_iter().map(refusal).collect();
     let before = Metrics::full(database, topology, &database.placement());
     Ok(Replay { database: database.summary(), before, strategies: rows, refusals })
 }
@@ -226,7 +227,7 @@ mod tests {
     }
 
     fn fixed(name: &str, answer: Result<Vec<u32>, &str>) -> Choice {
-        let strategy = Arc::new(Fixed(answer.map_err(|e| StrategyError(e.into()))));
+        let strategy = Arc::new(Fixed(answer.map_err(|e| StrategyError::Request(e.into()))));
         Choice { spec: name.into(), strategy, needs_communication: false }
     }
 

@@ -68,26 +68,51 @@ pub trait Strategy: Send + Sync {
 
 /// Why a strategy gave no answer: a sentence that names what was wrong and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct StrategyError(pub String);
+pub enum StrategyError {
+    /// What was asked for does not fit: a parameter, or the machine. Another request is the remedy.
+    #[error("{0}")]
+    Request(String),
+    /// What was recorded, or stands in a file that the strategy reads, cannot be used.
+    #[error("{0}")]
+    Data(String),
+    /// The strategy itself is at fault: it gave an impossible answer, or panicked.
+    #[error("{0}")]
+    Mistake(String),
+}
+
+impl StrategyError {
+    /// The same fault, in the sentence that is made of this one.
+    pub fn map(self, sentence: impl FnOnce(String) -> String) -> StrategyError {
+        match self {
+            StrategyError::Request(reason) => StrategyError::Request(sentence(reason)),
+            StrategyError::Data(reason) => StrategyError::Data(sentence(reason)),
+            StrategyError::Mistake(reason) => StrategyError::Mistake(sentence(reason)),
+        }
+    }
+
+    /// Whether another request, such as another command line, is the remedy.
+    pub fn is_of_the_request(&self) -> bool {
+        matches!(self, StrategyError::Request(_))
+    }
+}
 
 /// Whether a strategy can work on these at all; gives the PEs that take objects, ascending.
 ///
 /// # Errors
 /// When the database is not whole, belongs to a machine of another size, or has no PE left.
 pub fn check(database: &Database, topology: &dyn Topology) -> Result<Vec<u32>, StrategyError> {
-    database.check().map_err(|error| StrategyError(format!("the database cannot be used: {error}")))?;
+    database.check().map_err(|error| StrategyError::Data(format!("the database cannot be used: {error}")))?;
     let (recorded, pes) = (database.pes.len(), topology.pes());
     if recorded != pes {
         let spec = topology.spec();
-        return Err(StrategyError(format!(
+        return Err(StrategyError::Request(format!(
             "the database has {recorded} PEs and `{spec}` has {pes}; choose a topology of {recorded} PEs, \
              or remap the database to {pes}"
         )));
     }
     let available: Vec<u32> = (0..pes as u32).filter(|&pe| database.pes[pe as usize].available).collect();
     if available.is_empty() {
-        return Err(StrategyError(
+        return Err(StrategyError::Request(
             "no PE is available, so objects have nowhere to go; free at least one".into(),
         ));
     }

@@ -186,10 +186,7 @@ impl Args {
         let took = begin.elapsed().as_secs_f64();
         let answer = answer.map_err(|refused| {
             let sentence = format!("{name} gave no answer: {refused}");
-            // What a strategy refuses does not fit its parameters or the machine, unless it is what was, or was not,
-            // recorded, or the content of a file that it reads.
-            let is_of_the_request = database.communication_recorded && !choice.spec.contains("path=");
-            if is_of_the_request { usage(sentence) } else { anyhow!(sentence) }
+            if refused.is_of_the_request() { usage(sentence) } else { anyhow!(sentence) }
         })?;
         answer.check(database).map_err(|impossible| {
             anyhow!("{name} gave an impossible answer: {impossible}; this is a mistake in the strategy")

@@ -56,7 +56,8 @@ pub(super) struct LauncherTexts<'a> {
 }
 
 impl<'a> LauncherTexts<'a> {
-    /// Those that tell launchers that rank `i` runs on PE `pe_of[i]`. Nothing is written before all are there.
+    /// Those that tell launchers that rank `i` runs on PE `pe_of[i]`. Nothing is written before all are there, and
+    /// there is a place for each.
     pub(super) fn of(files: &'a [LauncherFile], slots: &'a Slots, pe_of: &'a [u32]) -> anyhow::Result<Self> {
         let mut texts = Vec::with_capacity(files.len());
         if !files.is_empty() {
@@ -64,6 +65,7 @@ impl<'a> LauncherTexts<'a> {
                 .map_err(|reason| usage(format!("no launcher's file can be written: {reason}")))?;
             for file in files {
                 texts.push((file, launcher::text(file.format, &job)?));
+                launcher::can_write(&file.path)?;
             }
         }
         Ok(LauncherTexts { slots, pe_of, texts })

@@ -40,7 +40,7 @@ impl Strategy for FromFile {
         _: u64,
     ) -> Result<Assignment, StrategyError> {
         check(database, topology)?;
-        self.mapping.assignment(database).map_err(|error| StrategyError(error.to_string()))
+        self.mapping.assignment(database).map_err(|error| StrategyError::Data(error.to_string()))
     }
 }
 

@@ -11,8 +11,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::files::write_whole;
-use crate::files::{self, NOT_TEXT, Unread};
+use crate::files::{self, NOT_TEXT, Unread, can_write_whole, write_whole};
 use crate::spelling::meant;
 
 mod flux;
@@ -147,6 +146,14 @@ pub fn help() -> String {
 /// When the file system refuses.
 pub fn write(path: &Path, text: &str) -> Result<(), LauncherError> {
     write_whole(path, text.as_bytes()).map_err(|source| LauncherError::Write { path: path.into(), source })
+}
+
+/// Whether there is a place for a file, as long as nothing of it was written.
+///
+/// # Errors
+/// As [`write`].
+pub fn can_write(path: &Path) -> Result<(), LauncherError> {
+    can_write_whole(path).map_err(|source| LauncherError::Write { path: path.into(), source })
 }
 
 /// The text of the file that places the ranks of `job`.

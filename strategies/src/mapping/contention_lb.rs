@@ -365,7 +365,7 @@ impl Context<'_> {
     /// That memory is too small, or seems to be.
     fn no_way(&self, backtracks: usize, tried_all: bool) -> StrategyError {
         let bytes = self.config.memory_bytes.unwrap_or(0);
-        StrategyError(match tried_all {
+        StrategyError::Request(match tried_all {
             true => format!(
                 "no placement fits into memories of {bytes} bytes, of which all were tried; allow more memory"
             ),
@@ -389,7 +389,7 @@ fn fits(model: &Model, available: &[u32], config: &ContentionLb) -> Result<(), S
         }
     }
     if let Some((pe, needed)) = stay.iter().find(|(_, needed)| **needed > u128::from(bytes)) {
-        return Err(StrategyError(format!(
+        return Err(StrategyError::Request(format!(
             "the tasks that stay on PE {pe} need {needed} bytes, and a PE has {bytes}; allow more memory, or keep fewer there"
         )));
     }
@@ -397,7 +397,7 @@ fn fits(model: &Model, available: &[u32], config: &ContentionLb) -> Result<(), S
     let room = u128::from(bytes) * available.len() as u128 - taken;
     if all > room {
         let left = if taken > 0 { format!(", of which those that stay take {taken}") } else { String::new() };
-        return Err(StrategyError(format!(
+        return Err(StrategyError::Request(format!(
             "the tasks need {all} bytes, and {} PEs with {bytes} each have {}{left}; allow more memory",
             available.len(),
             room + taken
@@ -411,7 +411,7 @@ fn fits(model: &Model, available: &[u32], config: &ContentionLb) -> Result<(), S
         .rev()
         .max_by_key(|(_, task)| needs(task));
     match largest.map(|(number, task)| (number, needs(task))) {
-        Some((number, needed)) if needed > u128::from(bytes) => Err(StrategyError(format!(
+        Some((number, needed)) if needed > u128::from(bytes) => Err(StrategyError::Request(format!(
             "task {number} needs {needed} bytes, and a PE has {bytes}; allow more memory"
         ))),
         _ => Ok(()),

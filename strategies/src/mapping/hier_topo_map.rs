@@ -167,7 +167,7 @@ pub fn topomap(
 ) -> Result<Permutation, StrategyError> {
     let (processes, pes) = (neighbors.len(), topology.pes());
     if processes != pes {
-        return Err(StrategyError(format!(
+        return Err(StrategyError::Request(format!(
             "there are {processes} processes, and `{}` has {pes} PEs; a permutation needs as many",
             topology.spec()
         )));
@@ -177,7 +177,7 @@ pub fn topomap(
         .zip(0u32..)
         .flat_map(|(list, from)| list.iter().map(move |&(to, bytes)| (from, to, bytes)));
     if let Some((from, to, _)) = edges.clone().find(|&(_, to, _)| to as usize >= processes) {
-        return Err(StrategyError(format!(
+        return Err(StrategyError::Request(format!(
             "process {from} sends to {to}, and there are {processes} processes"
         )));
     }

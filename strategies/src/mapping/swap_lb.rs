@@ -185,7 +185,7 @@ impl SwapLb {
             Unknown::Distances(_) => "use cost=mcf, or PoiseLB",
             Unknown::Routes(_) => "use cost=mcf",
         };
-        StrategyError(format!("`{}`: {unknown}; {remedy}", topology.spec()))
+        StrategyError::Request(format!("`{}`: {unknown}; {remedy}", topology.spec()))
     }
 
     fn search(
@@ -219,7 +219,7 @@ impl SwapLb {
                 let variables = any.check().map_err(|unsolved| refused(unsolved.into()))?;
                 let work = variables.saturating_mul(plan.restarts).saturating_mul(tries);
                 if work > MAX_WORK {
-                    return Err(StrategyError(format!(
+                    return Err(StrategyError::Request(format!(
                         "`{}`: the linear programs of cost=mcf:optimal and cost=mcf:shortest have {variables} variables \
                          here, and one is solved for many of the swaps; restarts={} times tries={tries} times variables \
                          is more than {MAX_WORK}; give fewer restarts or tries, or use cost=mcf",

@@ -90,7 +90,7 @@ impl Strategy for TmlbMinWeight {
         let available = check(database, topology)?;
         if self.matching && available.len() > MAX_PES {
             let pes = available.len();
-            return Err(StrategyError(format!(
+            return Err(StrategyError::Request(format!(
                 "TMLB_MIN_WEIGHT compares every group with every PE, and {pes} PEs are more than the {MAX_PES} \
                  it can; use fewer PEs, TMLB_TREEBASED, or matching=off"
             )));

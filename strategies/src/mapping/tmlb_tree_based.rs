@@ -108,7 +108,7 @@ impl Strategy for TmlbTreeBased {
         let level = self.level.unwrap_or_else(|| machine.tree.node_level());
         if level > deepest {
             let spec = topology.spec();
-            return Err(StrategyError(format!(
+            return Err(StrategyError::Request(format!(
                 "TMLB_TREEBASED looks for nodes {level} levels below the root, and the tree of `{spec}` has only \
                  {deepest}; choose a level up to that, or `auto`"
             )));
@@ -347,7 +347,7 @@ mod tests {
     fn a_level_that_there_is_not_is_refused_with_those_there_are() {
         let error =
             assign_on("TMLB_TREEBASED:level=3", &dealt("ring:8", 8), "tree:2:4").expect_err("no level 3");
-        assert!(error.0.contains("the tree of `tree:2:4/4:2` has only 2"), "{error}");
+        assert!(error.to_string().contains("the tree of `tree:2:4/4:2` has only 2"), "{error}");
     }
 
     #[test]

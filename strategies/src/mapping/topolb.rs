@@ -224,7 +224,7 @@ fn check_pes(order: Order, pes: usize) -> Result<(), StrategyError> {
     if pes <= most {
         return Ok(());
     }
-    Err(StrategyError(format!(
+    Err(StrategyError::Request(format!(
         "{name} compares all pairs of PEs, and {pes} PEs are more than the {most} it can; use fewer PEs \
          or a strategy without a table"
     )))

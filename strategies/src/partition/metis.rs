@@ -68,7 +68,7 @@ pub fn partition(
     } else {
         recurse(graph, weights, parts, limit, imbalance, seed)
     }
-    .map_err(|error| StrategyError(format!("METIS cannot partition these objects: {error}")))?;
+    .map_err(|error| StrategyError::Data(format!("METIS cannot partition these objects: {error}")))?;
     let capacities = vec![limit; parts];
     correct(graph, weights, &capacities, &mut part_of);
     exchange(graph, weights, &capacities, &mut part_of);
@@ -100,7 +100,7 @@ pub fn bisect(
     }
     let shares = shares.map(|share| share as f32 / total as f32);
     call(graph, weights, &shares, 0.0, Method::Recursive, seed)
-        .map_err(|error| StrategyError(format!("METIS cannot bisect these objects: {error}")))
+        .map_err(|error| StrategyError::Data(format!("METIS cannot bisect these objects: {error}")))
 }
 
 /// The side of every vertex when the first are on side 0 until it is full.

@@ -266,7 +266,7 @@ fn volumes(
         starts[b + 1] = starts[b + 1].wrapping_add(1);
     }
     if count > u32::MAX as usize / 2 {
-        return Err(StrategyError(format!(
+        return Err(StrategyError::Data(format!(
             "there are {count} edges, and PoiseLB maps at most {}; leave out the lightest",
             u32::MAX / 2
         )));

@@ -114,14 +114,14 @@ impl<'a> Nodes<'a> {
         match (inter, &self.between) {
             (Inter::Auto | Inter::Bipart, Between::Grid(sizes, numbers)) => Ok(bipartition(sizes, numbers)),
             (Inter::Auto | Inter::Tree, Between::Tree(tree)) => Ok(tree.clone()),
-            (Inter::Bipart, _) => Err(StrategyError(format!(
+            (Inter::Bipart, _) => Err(StrategyError::Request(format!(
                 "HierTopoMap:inter=bipart needs coordinates, and the nodes of `{}` have none; use inter=tree",
                 self.topology.spec()
             ))),
             (Inter::Auto | Inter::Tree, _) => {
                 join(self.pes.len(), |node, row| self.distances_from(node, row)).map_err(|error| {
                     let remedy = "use inter=bipart on a grid, or a machine that is built as a tree";
-                    StrategyError(format!("HierTopoMap on `{}`: {error}; {remedy}", self.topology.spec()))
+                    StrategyError::Request(format!("HierTopoMap on `{}`: {error}; {remedy}", self.topology.spec()))
                 })
             }
         }
@@ -168,6 +168,6 @@ fn inside(
     }
     let row = |pe: usize, row: &mut [u32]| topology.distances_to(pes[pe] as usize, pes, row);
     join(pes.len(), row).map_err(|error| {
-        StrategyError(format!("HierTopoMap inside the nodes of `{}`: {error}", topology.spec()))
+        StrategyError::Request(format!("HierTopoMap inside the nodes of `{}`: {error}", topology.spec()))
     })
 }

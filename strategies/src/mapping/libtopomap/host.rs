@@ -16,7 +16,7 @@ const CLOSEST: u64 = 1 << 20;
 /// With more than 4096 nodes.
 pub fn graph(nodes: usize, distances_from: impl Fn(usize, &mut [u32])) -> Result<Graph, StrategyError> {
     if nodes > MAX_NODES {
-        return Err(StrategyError(format!(
+        return Err(StrategyError::Request(format!(
             "LibTopoMap takes at most {MAX_NODES} nodes, and there are {nodes}; use HierTopoMap or PoiseLB"
         )));
     }

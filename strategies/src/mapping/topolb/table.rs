@@ -247,7 +247,7 @@ impl<'a, C: Cell> Table<'a, C> {
     fn add_row(&mut self, task: usize, weight: i64) -> Result<(), StrategyError> {
         if self.rows.len() >= self.max_rows {
             let (pes, rows) = (self.pes.len(), self.rows.len());
-            return Err(StrategyError(format!(
+            return Err(StrategyError::Request(format!(
                 "TopoLB's table has more than {rows} rows of {pes} PEs and does not fit into memory; use fewer \
                  PEs or a strategy without a table"
             )));
