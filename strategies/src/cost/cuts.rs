@@ -3,8 +3,11 @@
 //! For a set of vertices, what is sent from within to without takes at least its bytes over the bandwidths of all links
 //! that lead out; the same the other way round. The largest of these is a bound of `mcf:optimal` (and the optimum
 //! itself for one commodity, L. R. Ford, D. R. Fulkerson 1956, but not for several). There are too many sets, so
-//! these are looked at: every vertex alone; what is cut off when a cable is cut; and the vertices within any
-//! distance of any vertex.
+//! these are looked at: every vertex alone; what is cut off when a cable is cut; the vertices within any distance of any
+//! vertex; and what hangs together by links of any bandwidth or more, such as clusters that slower cables join.
+
+use std::collections::BTreeSet;
+use std::mem::{swap, take};
 
 use super::commodities::Commodities;
 use super::mcf_optimal::wiring::Wiring;
@@ -55,7 +58,47 @@ pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> 
         most = most.max(cuts.grow(&order));
         cuts.clear();
     }
+    clusters(
+        &wiring,
+        |link| machine.link(link).bandwidth,
+        |within| {
+            most = most.max(cuts.grow(within));
+            cuts.clear();
+        },
+    );
     Ok(most)
+}
+
+/// Shows the vertices that hang together by links of each bandwidth or more, whatever the directions of links: the sets
+/// that single linkage finds.
+fn clusters(wiring: &Wiring, bandwidth: impl Fn(usize) -> f64, mut show: impl FnMut(&[usize])) {
+    let mut links: Vec<usize> = (0..wiring.ends.len()).collect();
+    links.sort_by(|&a, &b| bandwidth(b).total_cmp(&bandwidth(a)));
+    let mut cluster_of: Vec<usize> = (0..wiring.vertices).collect();
+    let mut members: Vec<Vec<usize>> = (0..wiring.vertices).map(|vertex| vec![vertex]).collect();
+    for alike in links.chunk_by(|&a, &b| bandwidth(a) == bandwidth(b)) {
+        let mut grown = BTreeSet::new();
+        for &link in alike {
+            let [mut into, mut from] = wiring.ends[link].map(|end| cluster_of[end]);
+            if into == from {
+                continue;
+            }
+            // The smaller moves, so that no vertex moves often.
+            if members[into].len() < members[from].len() {
+                swap(&mut into, &mut from);
+            }
+            let moving = take(&mut members[from]);
+            for &vertex in &moving {
+                cluster_of[vertex] = into;
+            }
+            members[into].extend(moving);
+            grown.remove(&from);
+            grown.insert(into);
+        }
+        for cluster in grown {
+            show(&members[cluster]);
+        }
+    }
 }
 
 /// Seconds that the communication takes at least wherever the objects are, one on a PE: all that an object sends leaves
@@ -267,6 +310,21 @@ mod tests {
             found.sort_unstable();
             assert_eq!(found, expected, "{spec}");
         }
+    }
+
+    /// A ring of which the links between 3 and 4, and 7 and 0, are slow.
+    #[test]
+    fn clusters_that_several_slow_cables_join_are_sets_of_their_own() {
+        let machine = topology::parse("torus:8").expect("a ring");
+        let wiring = Wiring::of(&*machine);
+        let is_slow = |link: usize| matches!(wiring.ends[link], [3, 4] | [4, 3] | [7, 0] | [0, 7]);
+        let mut found = Vec::new();
+        let mut keep = |within: &[usize]| {
+            found.push(within.to_vec());
+            found.last_mut().expect("it was just pushed").sort_unstable();
+        };
+        clusters(&wiring, |link| if is_slow(link) { 1e6 } else { 1e9 }, &mut keep);
+        assert_eq!(found, [vec![0, 1, 2, 3], vec![4, 5, 6, 7], (0..8).collect()]);
     }
 
     proptest! {

@@ -121,7 +121,10 @@ impl<'a> Nodes<'a> {
             (Inter::Auto | Inter::Tree, _) => {
                 join(self.pes.len(), |node, row| self.distances_from(node, row)).map_err(|error| {
                     let remedy = "use inter=bipart on a grid, or a machine that is built as a tree";
-                    StrategyError::Request(format!("HierTopoMap on `{}`: {error}; {remedy}", self.topology.spec()))
+                    StrategyError::Request(format!(
+                        "HierTopoMap on `{}`: {error}; {remedy}",
+                        self.topology.spec()
+                    ))
                 })
             }
         }

@@ -122,8 +122,9 @@ fn neighbor_lists_give_the_same_permutation_as_a_database() {
 #[test]
 fn what_cannot_be_mapped_is_said_with_the_remedy() {
     let machine = topology::parse("tree:2:2").expect("a machine");
-    let error =
-        |lists: &[Vec<(u32, u64)>], mapper| topomap(lists, &*machine, mapper, 0).expect_err("refused").to_string();
+    let error = |lists: &[Vec<(u32, u64)>], mapper| {
+        topomap(lists, &*machine, mapper, 0).expect_err("refused").to_string()
+    };
     let lists = vec![Vec::new(); 3];
     assert!(error(&lists, HierTopoMap::default()).contains("3 processes, and `tree:2:2/4:2` has 4 PEs"));
     let lists = vec![vec![(4, 1)], Vec::new(), Vec::new(), Vec::new()];
