@@ -21,6 +21,9 @@ use crate::{Database, Strategy, Topology};
 /// The most PEs that tabu search is used for.
 const MAX_TABU_PES: usize = 128;
 
+/// The most iterations of tabu search from a start; more find nothing on 20 to 42 PEs.
+const MAX_TABU_ITERATIONS: usize = 25_000;
+
 /// The most PEs for which TopoLB gives a start.
 const MAX_TOPOLB_PES: usize = 4096;
 
@@ -82,7 +85,7 @@ pub(crate) fn search(
             let distance = &problem.machine.last().distance;
             let mut found = vec![start];
             if blocks <= MAX_TABU_PES && graph.vertices() == problem.movable {
-                let iterations = settings.tabu_work / (open.len() * open.len());
+                let iterations = (settings.tabu_work / (open.len() * open.len())).min(MAX_TABU_ITERATIONS);
                 let placed = with_metric!(distance, metric =>
                     tabu::search(graph, metric, &open, &found[0], iterations, &mut dice));
                 found.push(placed);

@@ -147,7 +147,8 @@ pub(crate) struct Settings {
     pub has_others: bool,
     /// One object per PE: mappings that are searched from.
     pub starts: usize,
-    /// One object per PE: work of tabu search from each start, in iterations times the square of the PEs.
+    /// One object per PE: work of tabu search from each start, in iterations times the square of the PEs, of
+    /// which few PEs need less.
     pub tabu_work: usize,
     /// Steps of annealing per object, at each of its temperatures.
     pub anneal_steps: usize,
@@ -197,8 +198,9 @@ impl Quality {
                 again_layers_of_large: 64,
                 beam_tries: 4,
                 has_wide_beam: true,
-                starts: 18,
-                tabu_work: 10_000_000,
+                // Fewer and longer searches find more: sko64 is 0.06 % above the best known on average, and 0.13 % with 18.
+                starts: 5,
+                tabu_work: 100_000_000,
                 anneal_steps: 10_000,
                 ..default
             },
