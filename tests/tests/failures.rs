@@ -214,6 +214,29 @@ fn files_that_are_not_text_end_with_1_and_say_where() {
 }
 
 #[test]
+fn nothing_is_written_where_one_of_several_files_cannot_be() {
+    let place = place();
+    place
+        .run("map --graph ring:4 --topology flat:4 --output a --launcher json=b --launcher mpich=none/c")
+        .failed(2, &["cannot write", "none/c"]);
+    for name in ["a", "b"] {
+        assert!(!place.path().join(name).exists(), "{name} was written");
+    }
+}
+
+#[test]
+fn what_a_strategy_cannot_do_as_asked_ends_with_2() {
+    let told = "HierTopoMap:inter=bipart needs coordinates";
+    check(
+        2,
+        &[
+            ("map --graph ring:8 --topology tree:2:4 --balancer HierTopoMap:inter=bipart", &[told]),
+            ("replay lb.json --topology tree:2 --pes 2 --balancer HierTopoMap:inter=bipart", &[told]),
+        ],
+    );
+}
+
+#[test]
 fn what_cannot_be_carried_out_ends_with_1() {
     check(
         1,

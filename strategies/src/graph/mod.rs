@@ -343,6 +343,13 @@ pub fn load_steps(spec: &str) -> Result<Dump, GraphError> {
         }
     }
     let path = Path::new(spec);
+    if let Some(generator) = generate::ALL.iter().find(|generator| generator.name == spec)
+        && !path.exists()
+    {
+        let reason =
+            format!("there is no file of that name; of the generator, say more, as in {}", generator.form);
+        return Err(GraphError::Spec { spec: spec.to_string(), reason });
+    }
     let Some(format) = format(path) else { return Ok(Dump::read_steps(path, None, None)?) };
     read(path, format).map(one)
 }

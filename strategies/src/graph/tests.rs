@@ -195,6 +195,10 @@ fn what_is_wrong_with_a_spec_is_said() {
             "`mash:4x4` is not a task graph: there is no generator and no file of that name (did you mean `mesh`?)",
         ),
         ("mesh:4x", "expected sizes such as"),
+        (
+            "mesh",
+            "`mesh` is not a task graph: there is no file of that name; of the generator, say more, as in mesh:16x16",
+        ),
         ("mesh:4x4,byte=3", "it takes no `byte` (did you mean `bytes`?); known are bytes"),
         ("mesh:4x4,bytes=3,bytes=4", "`bytes` is given twice"),
         ("mesh:4x4,4", "expected sizes such as 16x16; found 2"),

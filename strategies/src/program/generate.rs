@@ -141,6 +141,11 @@ pub(super) fn make(name: &str, rest: &str) -> Result<Program, String> {
     Ok(program)
 }
 
+/// Whether there is a generator of that name.
+pub fn is_one(name: &str) -> bool {
+    ALL.iter().any(|generator| generator.name == name)
+}
+
 /// The most cycles or flits of an instruction.
 fn largest(body: &[Statement]) -> u64 {
     let of = |statement: &Statement| match &statement.instruction {
@@ -266,7 +271,7 @@ impl Bodies {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::{load, parse};
     use super::*;
 
     #[test]
@@ -274,6 +279,7 @@ mod tests {
         for generator in ALL {
             let program = make(generator.name, "").expect(generator.name);
             assert!(program.tasks() >= 2, "{}", generator.name);
+            assert_eq!(load(generator.name).expect("with its defaults"), program, "{}", generator.name);
             assert_eq!(parse(&program.text()), Ok(program), "{}", generator.name);
             assert!(help().contains(&format!("{}:", generator.name)));
         }

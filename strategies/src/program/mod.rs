@@ -179,7 +179,7 @@ impl ProgramError {
 /// What the names of traces end with, of which programs can be made.
 const TRACES: [&str; 2] = ["trf", "trace"];
 
-/// The program of a spec: a generator such as `ring:n=16`, or a file in the language above. It has passed
+/// The program of a spec: a generator such as `ring:n=16` (or `ring`), or a file in the language above. It has passed
 /// [`Program::check`].
 ///
 /// # Errors
@@ -190,7 +190,8 @@ pub fn load(spec: &str) -> Result<Program, ProgramError> {
         line,
         reason,
     });
-    if let Some((name, rest)) = spec.split_once(':')
+    let named = spec.split_once(':').or_else(|| generate::is_one(spec).then_some((spec, "")));
+    if let Some((name, rest)) = named
         && !path.exists()
     {
         return generate::make(name, rest)

@@ -23,7 +23,7 @@ pub(super) const POISE_ABLATION: Figure = Figure {
     name: "poise-ablation",
     title: "PoiseLB without each of its ingredients",
     paper: "Equipoise's own",
-    takes: "three minutes",
+    takes: "four minutes",
     notes: "Each number is of three seeds, as a ratio to PoiseLB as it is with the same seed: geometric means, of which \
             `error` is the standard one. --data DIR takes the task \
             graphs in a folder (METIS .graph files; those with more vertices than PEs are mapped, others of which there is \
