@@ -180,9 +180,7 @@ impl Pipeline {
                 ask(&**strategy, &current).map_err(|error| error.map(|why| format!("{spec}: {why}")))?;
             // A later stage must be able to trust the placement it is given.
             answer.check(&current).map_err(|why| StrategyError::Mistake(format!("{spec}: {why}")))?;
-            for (object, pe) in current.objects.iter_mut().zip(&answer.pe_of) {
-                object.pe = *pe;
-            }
+            current = current.placed(&answer.pe_of);
             notes.extend(answer.notes.into_iter().map(|(name, value)| (format!("{spec} {name}"), value)));
         }
         Ok(Assignment { pe_of: current.placement(), notes })

@@ -67,7 +67,7 @@ const ROWS: &[(&str, u32, f64, f64)] = &[
 fn the_balance_is_as_good_as_charms_or_better() {
     let Some(recorded) = leanmd() else { return };
     for &(spec, pes, charm, most) in ROWS {
-        let database = recorded.remap(pes);
+        let database = recorded.clone().remap(pes);
         let ratio = max_per_average(&database, &placement(spec, &database));
         // Charm++ prints three digits.
         let printed = (ratio * 1000.0).round() / 1000.0;
@@ -154,7 +154,7 @@ fn charms_greedy_comm(database: &Database) -> Vec<u32> {
 fn with_messages_the_heaviest_pe_is_no_heavier_than_by_charms_rule() {
     let Some(recorded) = leanmd() else { return };
     for (pes, charm) in [(64, 1.148), (512, 1.315)] {
-        let database = recorded.remap(pes);
+        let database = recorded.clone().remap(pes);
         let theirs = charms_greedy_comm(&database);
         let ratio = max_per_average(&database, &theirs);
         assert!((ratio - charm).abs() <= 6e-4, "the rule gives {ratio:.4} on {pes} PEs, and Charm++ {charm}");
@@ -168,7 +168,7 @@ fn with_messages_the_heaviest_pe_is_no_heavier_than_by_charms_rule() {
 fn refining_with_messages_relieves_the_heaviest_pe_that_can_be() {
     let Some(recorded) = leanmd() else { return };
     for pes in [64, 512] {
-        let database = recorded.remap(pes);
+        let database = recorded.clone().remap(pes);
         let heaviest = |placement: &[u32]| work_and_messages(&database, placement, 2.0)[0];
         let [before, after] =
             [heaviest(&database.placement()), heaviest(&placement("RefineCommLB", &database))];

@@ -132,7 +132,8 @@ impl Args {
             )));
         }
         if let Some(path) = &self.initial {
-            database = database.placed(&input::placement(path, &database, machine, self.slots)?);
+            let initial = input::placement(path, &database, machine, self.slots)?;
+            database = database.placed(&initial);
         }
         if let Some(path) = &self.fixed {
             input::fix(path, &mut database)?;

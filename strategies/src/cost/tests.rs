@@ -124,7 +124,7 @@ proptest! {
         };
         prop_assert!(close(work(&database.placement()), database.load_seconds()));
         prop_assert!(close(work(&placement), database.load_seconds()));
-        let moved = database.placed(&placement);
+        let moved = database.clone().placed(&placement);
         prop_assert_eq!(moved.summary(), database.summary());
         prop_assert_eq!(moved.placement(), placement);
     }

@@ -250,12 +250,11 @@ impl Database {
     ///
     /// # Panics
     /// When there are more or fewer objects than places.
-    pub fn placed(&self, placement: &[u32]) -> Database {
+    pub fn placed(mut self, placement: &[u32]) -> Database {
         assert_eq!(placement.len(), self.objects.len(), "a placement gives every object one PE");
-        let mut database = self.clone();
-        for (object, &pe) in database.objects.iter_mut().zip(placement) {
+        for (object, &pe) in self.objects.iter_mut().zip(placement) {
             object.pe = pe;
         }
-        database
+        self
     }
 }

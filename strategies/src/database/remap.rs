@@ -12,26 +12,23 @@ impl Database {
     ///
     /// # Panics
     /// With 0 PEs.
-    pub fn remap(&self, pes: u32) -> Database {
+    pub fn remap(mut self, pes: u32) -> Database {
         assert!(pes > 0, "objects need at least one PE");
-        if pes as usize == self.pes.len() {
-            return self.clone();
+        let (recorded, objects) = (self.pes.len(), self.objects.len());
+        if pes as usize == recorded {
+            return self;
         }
         let block = |i: usize, n: usize| (i as u64 * u64::from(pes) / n as u64) as u32;
-        let end = |end| match end {
-            End::Pe(pe) => End::Pe(block(pe as usize, self.pes.len())),
-            object => object,
-        };
-        let mut database = self.clone();
-        database.pes = vec![PeRecord::default(); pes as usize];
-        let objects = database.objects.len();
-        for (i, object) in database.objects.iter_mut().enumerate() {
+        self.pes = vec![PeRecord::default(); pes as usize];
+        for (i, object) in self.objects.iter_mut().enumerate() {
             object.pe = block(i, objects);
         }
-        for edge in &mut database.edges {
-            (edge.from, edge.to) = (end(edge.from), end(edge.to));
+        for end in self.edges.iter_mut().flat_map(|edge| [&mut edge.from, &mut edge.to]) {
+            if let End::Pe(pe) = end {
+                *pe = block(*pe as usize, recorded);
+            }
         }
-        database
+        self
     }
 }
 
@@ -62,7 +59,7 @@ mod tests {
     #[track_caller]
     fn check(objects: u64, from_pes: usize, to_pes: u32, placement: &[u32], ends: &[u32]) {
         let before = database(objects, from_pes);
-        let after = before.remap(to_pes);
+        let after = before.clone().remap(to_pes);
         assert_eq!(after.check(), Ok(()));
         assert_eq!(after.pes.len(), to_pes as usize);
         assert_eq!(after.placement(), placement);

@@ -77,7 +77,7 @@ impl Partitioner {
             Partitioner::Metis => By::Metis(Method::Recursive),
             Partitioner::Greedy => By::Greedy,
         };
-        let database = objects.remap(pes as u32);
+        let database = objects.clone().remap(pes as u32);
         let all: Vec<u32> = (0..pes as u32).collect();
         let groups = Groups::of(&database, &all, Grouping { by, equal: false, imbalance: 0.05 }, seed)?;
         let degree = 2.0 * groups.graph.edges() as f64 / groups.count as f64;

@@ -101,7 +101,7 @@ const ONE: &str = "one object per PE";
 fn instance(named: &Named, machine: &str, set: &'static str) -> anyhow::Result<Instance> {
     let pes = topology::parse(machine)?.pes();
     let name = named.name.replace(',', " ");
-    Ok(Instance { name, machine: machine.into(), set, database: named.database.remap(pes as u32) })
+    Ok(Instance { name, machine: machine.into(), set, database: named.database.clone().remap(pes as u32) })
 }
 
 fn generated(spec: &str) -> anyhow::Result<Named> {

@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn what_is_made_is_as_far_out_of_balance_as_what_was_recorded() {
         let check = |database: &Database, pes: u32, before: [f64; 2], least: [f64; 2]| {
-            let database = database.remap(pes);
+            let database = database.clone().remap(pes);
             let machine = topology::parse(&format!("flat:{pes}")).expect("a machine");
             let metrics = Metrics::of(&database, &*machine, &database.placement());
             let measured = metrics.max_load_seconds / metrics.average_load_seconds;
