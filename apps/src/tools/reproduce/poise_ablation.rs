@@ -15,7 +15,7 @@ use rayon::ThreadPoolBuilder;
 use super::axis::Axis;
 use super::chart::{Chart, Series};
 use super::figure::{Criterion, Figure, FigureResult, Options};
-use super::poise_data::{Named, kneighbor, of_folder};
+use super::poise_data::{Named, drawn, kneighbor, of_folder};
 use super::rows::{Cell, Rows};
 
 /// The figure.
@@ -23,7 +23,7 @@ pub(super) const POISE_ABLATION: Figure = Figure {
     name: "poise-ablation",
     title: "PoiseLB without each of its ingredients",
     paper: "Equipoise's own",
-    takes: "four minutes",
+    takes: "five minutes",
     notes: "Each number is of three seeds, as a ratio to PoiseLB as it is with the same seed: geometric means, of which \
             `error` is the standard one. --data DIR takes the task \
             graphs in a folder (METIS .graph files; those with more vertices than PEs are mapped, others of which there is \
@@ -64,19 +64,41 @@ const SMALL_VARIANTS: [(&str, &str); 4] =
 /// hop-bytes, or of the largest load: without any effect one in forty would.
 const ERRORS: f64 = 2.0;
 
-/// Machines for graphs of many objects per PE.
+const GRIDS: &str = "many objects per PE, grids";
+const MANY: &str = "many objects per PE, other graphs";
+const FEW: &str = "three objects per PE, of different loads";
+const ONE: &str = "one object per PE, up to 128";
+const ONE_LARGE: &str = "one object per PE, more PEs";
+
+/// What is looked at together: an ingredient may be there for some of these only.
+const SETS: [&str; 5] = [GRIDS, MANY, FEW, ONE, ONE_LARGE];
+
+/// Machines for the task graphs of a folder, and for generated ones of many objects per PE.
 const MACHINES: [&str; 3] = ["tree:4:8:4/100:10:1", "torus:16x16", "torus:8x8x8"];
 
-/// Task graphs for them.
-const GRAPHS: [&str; 4] =
-    ["mesh:64x64", "torus:16x16x16", "leanmd:6x6x6,particles=100-500", "random:n=3000,degree=6"];
+/// Task graphs for all these machines.
+const GRAPHS: [(&str, &str); 4] = [
+    (GRIDS, "mesh:64x64"),
+    (GRIDS, "torus:16x16x16"),
+    (MANY, "leanmd:6x6x6,particles=100-500"),
+    (MANY, "random:n=3000,degree=6"),
+];
 
-/// Task graphs of which there is one task per PE, and their machines.
-const ONE_EACH: [(&str, &str); 4] = [
-    ("random:n=64,degree=8", "mesh:8x8"),
-    ("leanmd:3x3x3,particles=100-500", "mesh:15x27"),
-    ("mesh:16x32", "torus:8x8x8"),
-    ("butterfly:128", "tree:4:8:4/100:10:1"),
+/// Task graphs for one machine each.
+const PAIRS: [(&str, &str, &str); 13] = [
+    (FEW, "mesh:16x24", "tree:4:8:4/100:10:1"),
+    (FEW, "mesh:24x32", "torus:16x16"),
+    (FEW, "kneighbor:768,8", "torus:16x16"),
+    (FEW, "random:n=768,degree=6", "torus:16x16"),
+    (FEW, "torus:12x12x12", "torus:8x8x9"),
+    (ONE, "random:n=36,degree=12", "mesh:6x6"),
+    (ONE, "random:n=64,degree=16", "torus:4x4x4"),
+    (ONE, "random:n=64,degree=24", "mesh:8x8"),
+    (ONE, "butterfly:128", "tree:4:8:4/100:10:1"),
+    (ONE_LARGE, "random:n=256,degree=6", "torus:16x16"),
+    (ONE_LARGE, "leanmd:3x3x3,particles=100-500", "mesh:15x27"),
+    (ONE_LARGE, "mesh:16x32", "torus:8x8x8"),
+    (ONE_LARGE, "random:n=512,degree=4", "torus:8x8x8"),
 ];
 
 /// A graph on a machine.
@@ -94,9 +116,6 @@ impl Display for Instance {
     }
 }
 
-const MANY: &str = "many objects per PE";
-const ONE: &str = "one object per PE";
-
 /// The number of the vertices of a graph, on PEs enough.
 fn instance(named: &Named, machine: &str, set: &'static str) -> anyhow::Result<Instance> {
     let pes = topology::parse(machine)?.pes();
@@ -111,7 +130,7 @@ fn generated(spec: &str) -> anyhow::Result<Named> {
 fn instances(options: &Options) -> anyhow::Result<Vec<Instance>> {
     let mut all = Vec::new();
     if options.small {
-        all.push(instance(&generated("mesh:24x24")?, MACHINES[1], MANY)?);
+        all.push(instance(&generated("mesh:24x24")?, MACHINES[1], GRIDS)?);
         all.push(instance(&generated("mesh:5x6")?, "mesh:5x6", ONE)?);
         return Ok(all);
     }
@@ -122,22 +141,32 @@ fn instances(options: &Options) -> anyhow::Result<Vec<Instance>> {
         for named in of_folder(folder, "task graph (.graph)", is_graph)? {
             let tasks = named.database.objects.len();
             for &(pes, machine) in machines.iter().filter(|(pes, _)| *pes <= tasks) {
-                let set = if pes == tasks { ONE } else { MANY };
+                let set = match tasks {
+                    _ if tasks > pes => MANY,
+                    ..=128 => ONE,
+                    _ => ONE_LARGE,
+                };
                 all.push(instance(&named, machine, set)?);
             }
         }
         return Ok(all);
     }
-    for spec in GRAPHS {
+    for (set, spec) in GRAPHS {
         let named = generated(spec)?;
         for &(_, machine) in &machines {
-            all.push(instance(&named, machine, MANY)?);
+            all.push(instance(&named, machine, set)?);
         }
     }
     // Loads that differ by a factor of hundreds, a few on a PE.
     all.push(instance(&kneighbor(1024, options.seed)?, MACHINES[2], MANY)?);
-    for (spec, machine) in ONE_EACH {
-        all.push(instance(&generated(spec)?, machine, ONE)?);
+    for (set, spec, machine) in PAIRS {
+        let mut named = generated(spec)?;
+        if set == FEW {
+            for (number, object) in named.database.objects.iter_mut().enumerate() {
+                object.load_seconds = 1.0 + (99.0 * drawn(options.seed, number)).floor();
+            }
+        }
+        all.push(instance(&named, machine, set)?);
     }
     Ok(all)
 }
@@ -253,7 +282,7 @@ fn run(options: &Options) -> anyhow::Result<FigureResult> {
         }
     }
     let mut of_sets = Vec::new();
-    for set in [MANY, ONE] {
+    for set in SETS {
         for (number, &(variant, beside)) in variants.iter().enumerate() {
             let mut pairs: [Vec<f64>; 3] = Default::default();
             let mut most: Option<(String, f64)> = None;
@@ -287,7 +316,7 @@ fn run(options: &Options) -> anyhow::Result<FigureResult> {
 }
 
 fn chart(ratios: &[Ratio]) -> Chart {
-    let series = [MANY, ONE].into_iter().filter_map(|set| {
+    let series = SETS.into_iter().filter_map(|set| {
         let of_set = ratios.iter().filter(|ratio| ratio.set == set);
         let points: Vec<(f64, f64)> =
             (1..).map(f64::from).zip(of_set.map(|ratio| 100.0 * (ratio.hop_bytes.value - 1.0))).collect();

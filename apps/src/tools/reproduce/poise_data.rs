@@ -48,7 +48,7 @@ pub(super) fn of_folder(
 }
 
 /// A number from 0 to 1 that looks like drawn.
-fn drawn(seed: u64, number: usize) -> f64 {
+pub(super) fn drawn(seed: u64, number: usize) -> f64 {
     (mixed(mixed(seed) ^ number as u64) >> 11) as f64 / (1u64 << 53) as f64
 }
 
