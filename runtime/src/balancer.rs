@@ -11,10 +11,10 @@ use crate::options::ReportForm;
 use equipoise_strategies::Assignment;
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::database::{Database, Edge, End, Object, ObjectIndex, PeRecord};
+use equipoise_strategies::strategy::guarded;
 use equipoise_strategies::table;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 /// What one PE recorded in a period.
@@ -94,15 +94,9 @@ pub(crate) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     let asked = Instant::now();
     let answer = choice.map(|choice| {
         // A user's strategy may panic; that is its error, not the run's.
-        catch_unwind(AssertUnwindSafe(|| {
-            choice.strategy.assign(&database, &*settings.topology, settings.seed)
-        }))
-        .unwrap_or_else(|payload| {
-            let message = crate::node::panic_message(&*payload);
-            Err(equipoise_strategies::StrategyError::Mistake(format!("it panicked: {message}")))
-        })
-        .map_err(|error| error.to_string())
-        .and_then(|answer| answer.check(&database).map(|()| answer).map_err(|error| error.to_string()))
+        guarded(|| choice.strategy.assign(&database, &*settings.topology, settings.seed))
+            .map_err(|error| error.to_string())
+            .and_then(|answer| answer.check(&database).map(|()| answer).map_err(|error| error.to_string()))
     });
     let strategy_seconds = took(pe, asked.elapsed().as_secs_f64());
     let (answer, error) = match answer {

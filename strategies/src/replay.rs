@@ -15,6 +15,7 @@ use crate::assignment::Impossible;
 use crate::cost::Metrics;
 use crate::database::{DatabaseError, Inconsistent, Summary};
 use crate::registry::Choice;
+use crate::strategy::guarded;
 use crate::topology::MAX_PES;
 use crate::{Assignment, Database, StrategyError, Topology};
 
@@ -181,7 +182,7 @@ pub fn replay(
             continue;
         }
         let begin = now();
-        let answer = choice.strategy.assign(database, topology, seed);
+        let answer = guarded(|| choice.strategy.assign(database, topology, seed));
         let seconds = now().saturating_sub(begin).as_secs_f64();
         let assignment = match answer {
             Ok(assignment) => assignment,

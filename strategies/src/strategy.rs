@@ -1,5 +1,8 @@
 //! What every strategy is: a pure function from a database and a machine to an assignment.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use crate::program::Model;
 use crate::{Assignment, Database, Topology};
 
@@ -94,6 +97,25 @@ impl StrategyError {
     pub fn is_of_the_request(&self) -> bool {
         matches!(self, StrategyError::Request(_))
     }
+}
+
+/// The answer of a strategy that is asked in `ask`: if it panics, that is its mistake, and not the end of whoever asks.
+///
+/// # Errors
+/// Those of the strategy, and [`StrategyError::Mistake`] when it panics.
+pub fn guarded(ask: impl FnOnce() -> Result<Assignment, StrategyError>) -> Result<Assignment, StrategyError> {
+    // The database is only read, and a strategy keeps no state, so nothing half done is seen after a panic.
+    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|payload| {
+        let message = panic_message(&*payload);
+        Err(StrategyError::Mistake(format!("it panicked: {message}; this is a mistake in the strategy")))
+    })
+}
+
+/// What a panic said.
+pub fn panic_message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 /// Whether a strategy can work on these at all; gives the PEs that take objects, ascending.

@@ -6,7 +6,8 @@ use anyhow::{anyhow, bail};
 use equipoise_strategies::database::{Dump, End, vt};
 use equipoise_strategies::files::{is_read_back, write_whole};
 use equipoise_strategies::graph::{self, Graph};
-use equipoise_strategies::program::{self, Program};
+use equipoise_strategies::program;
+use equipoise_strategies::program::convert::{Converted, Unconverted};
 use equipoise_strategies::table::count;
 use equipoise_strategies::trace::Trace;
 
@@ -85,7 +86,17 @@ impl Args {
 
     /// Writes the program that the input is, or was recorded of.
     fn write_program(&self) -> anyhow::Result<()> {
-        let program = self.program()?;
+        if self.step.is_some() {
+            return Err(usage("--step is for databases, of which no program is made; leave it out".into()));
+        }
+        let Converted { program, left_out } = self.program()?;
+        if left_out > 0 {
+            let messages = count(left_out, "message");
+            output::warn(&format!(
+                "left out: {messages} of which only the sending or only the receiving is recorded, or that a process \
+                 sent to itself"
+            ));
+        }
         let name = self.output.display();
         let text = program.text();
         write_whole(&self.output, text.as_bytes()).map_err(|error| {
@@ -100,21 +111,32 @@ impl Args {
         output::print(&format!("a program that executes {steps} in {name}{checked}\n"))
     }
 
-    fn program(&self) -> anyhow::Result<Program> {
+    fn program(&self) -> anyhow::Result<Converted> {
         let path = Path::new(&self.input);
         let has =
             |ending: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending));
         if has("trf") {
             let text = input::text(&format!("the trace `{}`", self.input), path)?;
-            let program = program::convert::picl(&text, self.cycle.unwrap_or(1e-6));
-            return program.map_err(|(line, reason)| anyhow!("{}:{line}: {reason}", self.input));
+            return program::convert::picl(&text, self.cycle.unwrap_or(1e-6)).map_err(|it| self.refused(it));
         }
         if has("tcg") || input::is_generated(&self.input) {
-            return Ok(program::load(&self.input)?);
+            if self.cycle.is_some() {
+                let words = format!("--cycle is for traces, and `{}` is a program; leave it out", self.input);
+                return Err(usage(words));
+            }
+            return Ok(Converted { program: program::load(&self.input)?, left_out: 0 });
         }
         let trace = Trace::read(path)?;
-        program::convert::trace(&trace, self.cycle.unwrap_or(1e-9))
-            .map_err(|reason| anyhow!("{}: {reason}", self.input))
+        program::convert::trace(&trace, self.cycle.unwrap_or(1e-9)).map_err(|it| self.refused(it))
+    }
+
+    fn refused(&self, unconverted: Unconverted) -> anyhow::Error {
+        let input = &self.input;
+        match unconverted {
+            Unconverted::Cycle(reason) => usage(format!("{input}: {reason} (--cycle)")),
+            Unconverted::Trace(Some(line), reason) => anyhow!("{input}:{line}: {reason}"),
+            Unconverted::Trace(None, reason) => anyhow!("{input}: {reason}"),
+        }
     }
 }
 

@@ -85,6 +85,9 @@ impl Args {
     }
 }
 
+/// How much more the largest load may be before it is told.
+const UNEVEN: f64 = 1.01;
+
 /// What the mapping gains, in a few sentences.
 fn told(before: &Metrics, after: &Metrics) -> String {
     let (Some(then), Some(now)) = (&before.communication, &after.communication) else {
@@ -96,12 +99,19 @@ fn told(before: &Metrics, after: &Metrics) -> String {
         part if part.is_finite() => format!("{what} grow by {}", percent(part - 1.0)),
         _ => format!("{what} were none before"),
     };
-    let mut told = format!(
-        "{}: a byte that leaves its task crosses {:.2} hops in place of {:.2}.",
-        change("Hop-bytes", then.hop_bytes as f64, now.hop_bytes as f64),
-        now.hops_per_byte,
-        then.hops_per_byte,
-    );
+    let mut told = match then.hop_bytes + now.hop_bytes {
+        0 => "Nothing travels.".into(),
+        _ => format!(
+            "{}: a byte that leaves its task crosses {:.2} hops in place of {:.2}.",
+            change("Hop-bytes", then.hop_bytes as f64, now.hop_bytes as f64),
+            now.hops_per_byte,
+            then.hops_per_byte,
+        ),
+    };
+    let [load, was] = [after, before].map(|metrics| 1.0 + metrics.imbalance);
+    if load > was * UNEVEN {
+        told += &format!(" The most loaded PE has {load:.2} times the average load, in place of {was:.2}.");
+    }
     if let (Some(then), Some(now)) = (then.max_link_bytes, now.max_link_bytes) {
         told += &format!(" {}.", change("Bytes over the busiest link", then as f64, now as f64));
     }

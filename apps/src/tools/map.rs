@@ -8,7 +8,9 @@ use anyhow::anyhow;
 use equipoise_strategies::assignment::mapping_file;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::launcher::Slots;
+use equipoise_strategies::poise::balancer;
 use equipoise_strategies::registry::{self, Choice};
+use equipoise_strategies::strategy::guarded;
 use equipoise_strategies::table::{count, seconds};
 use equipoise_strategies::{Assignment, Database, Topology};
 use serde::Serialize;
@@ -163,9 +165,16 @@ impl Args {
                 Some(name) => format!(", {} {}", name.replace('_', " "), seconds(*value)),
                 None => format!(", {name} {value}"),
             };
-            let notes: String = answer.notes.iter().map(note).collect();
+            let notes: String =
+                answer.notes.iter().filter(|note| !balancer::is_said(&note.0)).map(note).collect();
+            let told = balancer::sentence(&answer.notes, &mapped.metrics);
+            let told = told.map_or_else(String::new, |told| told + "\n");
             let times = times.map_or_else(String::new, |times| times.to_string());
-            format!("{heading}\n\n{table}\n{times}{} took {}{notes}\n{written}", choice.spec, seconds(took))
+            format!(
+                "{heading}\n\n{table}\n{times}{} took {}{notes}\n{told}{written}",
+                choice.spec,
+                seconds(took)
+            )
         };
         let document = Document { metrics: &mapped.metrics, seconds: took, times, notes: &answer.notes };
         output::show(self.format, text, &document)
@@ -180,10 +189,10 @@ impl Args {
         machine: &dyn Topology,
     ) -> anyhow::Result<(Assignment, f64)> {
         let (name, begin) = (&choice.spec, Instant::now());
-        let answer = match &tasks.program {
+        let answer = guarded(|| match &tasks.program {
             Some((_, model)) => choice.strategy.assign_program(model, database, machine, self.seed),
             None => choice.strategy.assign(database, machine, self.seed),
-        };
+        });
         let took = begin.elapsed().as_secs_f64();
         let answer = answer.map_err(|refused| {
             let sentence = format!("{name} gave no answer: {refused}");

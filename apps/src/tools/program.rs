@@ -142,12 +142,15 @@ impl Tasks {
             Ok(run) => {
                 let times =
                     Times { estimated_cycles: Model::cycles(estimated), completion_cycles: run.cycles };
-                let off = times.estimated_cycles / run.cycles.max(1) as f64 - 1.0;
-                if off.abs() > FAR_OFF {
+                let end = run.cycles as f64;
+                // A program that does nothing is over at once.
+                let off = (times.estimated_cycles - end).abs() / end.max(1.0);
+                if off > FAR_OFF {
                     output::warn(&format!(
-                        "the estimate is {:.0} % off the simulated end: it knows hops and contention of a process's own \
-                         messages, not of those that it waits for; compare mappings by their simulated ends",
-                        100.0 * off.abs()
+                        "the estimate is {:.0} % off the simulated end: it knows little of links that are saturated, and \
+                         nothing of hops and contention of messages that a process waits for; compare mappings by their \
+                         simulated ends",
+                        100.0 * off
                     ));
                 }
                 Ok(Some(times))

@@ -42,31 +42,30 @@ pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> 
     wiring.carry(machine, sent()).ok_or(Unsolved::Apart)?;
     let vertex = |pe: u32| wiring.vertex_of[pe as usize];
     let mut cuts = Cuts::of(&wiring, machine, sent().map(|(a, b, bytes)| (vertex(a), vertex(b), bytes)));
-    let mut most = 0.0f64;
     for vertex in 0..wiring.vertices {
-        most = most.max(cuts.grow(&[vertex]));
+        cuts.grow(&[vertex]);
         cuts.clear();
         let (order, distance) = search(&wiring, &cuts.leaving, vertex, None);
         // A ball is whole when the next vertex is farther away.
         for ball in order.chunk_by(|a, b| distance[*a] == distance[*b]) {
-            most = most.max(cuts.grow(ball));
+            cuts.grow(ball);
         }
         cuts.clear();
     }
     for [from, to] in bridges(&wiring) {
         let (order, _) = search(&wiring, &cuts.leaving, from, Some([from, to]));
-        most = most.max(cuts.grow(&order));
+        cuts.grow(&order);
         cuts.clear();
     }
     clusters(
         &wiring,
         |link| machine.link(link).bandwidth,
         |within| {
-            most = most.max(cuts.grow(within));
+            cuts.grow(within);
             cuts.clear();
         },
     );
-    Ok(most)
+    Ok(cuts.seconds)
 }
 
 /// Shows the vertices that hang together by links of each bandwidth or more, whatever the directions of links: the sets
@@ -184,9 +183,6 @@ fn bridges(wiring: &Wiring) -> Vec<[usize; 2]> {
     bridges
 }
 
-/// What rounding leaves of all bandwidths, at most.
-const ROUNDING: f64 = 1e-12;
-
 /// A set of vertices that grows, and what crosses its border.
 struct Cuts {
     /// By vertex: the links that leave it, and those that lead to it.
@@ -196,10 +192,10 @@ struct Cuts {
     to: Vec<Vec<(usize, f64)>>,
     from: Vec<Vec<(usize, f64)>>,
     is_within: Vec<bool>,
-    /// Bytes and bandwidths, each out of the set, and into it.
+    /// Bytes and bandwidths, each out of the set, and into it, as far as rounding goes.
     sums: [[f64; 2]; 2],
-    /// The bandwidth of all links.
-    most: f64,
+    /// The most that the cut of any set so far takes.
+    seconds: f64,
 }
 
 impl Cuts {
@@ -212,13 +208,12 @@ impl Cuts {
             from: none(),
             is_within: vec![false; wiring.vertices],
             sums: [[0.0; 2]; 2],
-            most: 0.0,
+            seconds: 0.0,
         };
         for (link, &[from, to]) in wiring.ends.iter().enumerate() {
             let bandwidth = machine.link(link).bandwidth;
             cuts.leaving[from].push((to, bandwidth));
             cuts.entering[to].push((from, bandwidth));
-            cuts.most += bandwidth;
         }
         for (from, to, bytes) in sent.filter(|(from, to, _)| from != to) {
             cuts.to[from].push((to, bytes as f64));
@@ -232,8 +227,8 @@ impl Cuts {
         self.sums = [[0.0; 2]; 2];
     }
 
-    /// Takes vertices in; the seconds of the cut then, 0 if nothing is left without.
-    fn grow(&mut self, vertices: &[usize]) -> f64 {
+    /// Takes vertices in, and looks at the cut then.
+    fn grow(&mut self, vertices: &[usize]) {
         for &vertex in vertices {
             self.is_within[vertex] = true;
             for (rows, kind, way) in
@@ -248,13 +243,29 @@ impl Cuts {
                 }
             }
         }
-        let seconds = |way: usize| {
-            let [bytes, bandwidth] = self.sums.map(|sums| sums[way]);
-            // What is left of a sum that should be nothing is rounding.
-            if bandwidth > ROUNDING * self.most { bytes / bandwidth } else { 0.0 }
-        };
-        seconds(0).max(seconds(1))
+        if seconds(self.sums) > self.seconds {
+            // What is taken off leaves a rounding error, which counts where links are as different as their sums are precise.
+            self.sums = self.crossing();
+            self.seconds = self.seconds.max(seconds(self.sums));
+        }
     }
+
+    /// Bytes and bandwidths, each out of the set, and into it.
+    fn crossing(&self) -> [[f64; 2]; 2] {
+        let sum = |rows: &[Vec<(usize, f64)>]| {
+            let within = rows.iter().zip(&self.is_within).filter(|it| *it.1);
+            let amounts = within.flat_map(|it| it.0).filter(|(other, _)| !self.is_within[*other]);
+            // Of nothing this would be -0.
+            amounts.fold(0.0, |sum, (_, amount)| sum + amount)
+        };
+        [[sum(&self.to), sum(&self.from)], [sum(&self.leaving), sum(&self.entering)]]
+    }
+}
+
+/// Seconds that bytes take with bandwidths, out of a set or into it; 0 where nothing crosses.
+fn seconds([bytes, bandwidth]: [[f64; 2]; 2]) -> f64 {
+    let way = |way: usize| if bandwidth[way] > 0.0 { bytes[way] / bandwidth[way] } else { 0.0 };
+    way(0).max(way(1))
 }
 
 /// The vertices that can be reached from one, nearest first, and their distances, without the links between two that

@@ -210,20 +210,29 @@ impl<'a> Router<'a> {
         }
         let routed = core.arcs.iter().map(|arc| (arc.link, seconds(arc.link, fixed[arc.link] as f64)));
         let (_, routed_seconds) = busiest(&mut routed.into_iter());
-        let flow = program::solve(core, &self.bandwidth, routed_seconds);
-        let mut bytes = paths::carry(core, &flow.flows);
-        let times = core.arcs.iter().zip(&bytes).map(|(arc, &bytes)| seconds(arc.link, bytes));
-        let mut core_seconds = times.fold(0.0, f64::max);
-        if core_seconds >= routed_seconds {
-            // The machine's own routes are a routing, too.
-            bytes = core.arcs.iter().map(|arc| fixed[arc.link] as f64).collect();
-            core_seconds = routed_seconds;
-        }
+        let mut unit_seconds = routed_seconds;
+        let (flow, bytes, core_seconds, bound_seconds) = loop {
+            let flow = program::solve(core, &self.bandwidth, unit_seconds);
+            let mut bytes = paths::carry(core, &flow.flows);
+            let times = core.arcs.iter().zip(&bytes).map(|(arc, &bytes)| seconds(arc.link, bytes));
+            let mut core_seconds = times.fold(0.0, f64::max);
+            if core_seconds >= routed_seconds {
+                // The machine's own routes are a routing, too.
+                bytes = core.arcs.iter().map(|arc| fixed[arc.link] as f64).collect();
+                core_seconds = routed_seconds;
+            }
+            // By shortest ways, the machine's own routes may be better than what the prices say.
+            let bound_seconds = paths::bound(core, &self.bandwidth, &flow.prices).min(core_seconds);
+            // Solvers are exact in units of about the optimum, of which the machine's own routes may take thousands.
+            let is_exact = core_seconds <= bound_seconds * (1.0 + TOLERANCE);
+            if is_exact || core_seconds > FAR_LESS * unit_seconds {
+                break (flow, bytes, core_seconds, bound_seconds);
+            }
+            unit_seconds = core_seconds;
+        };
         for (arc, bytes) in core.arcs.iter().zip(bytes) {
             best.link_bytes[arc.link] = bytes;
         }
-        // By shortest ways, the machine's own routes may be better than what the prices say.
-        let bound_seconds = paths::bound(core, &self.bandwidth, &flow.prices).min(core_seconds);
         // Links of both kinds that are as busy share the price.
         let of_core = match is_same(core_seconds, forced_seconds) {
             true => 0.5,
@@ -247,6 +256,9 @@ impl<'a> Router<'a> {
 fn is_same(a: f64, b: f64) -> bool {
     (a - b).abs() <= SAME * a.max(b)
 }
+
+/// The part of what times are measured in, below which a solution is looked for again in its own time.
+const FAR_LESS: f64 = 0.5;
 
 /// What a solver leaves of equal times, as a part of them.
 const SAME: f64 = 1e-8;

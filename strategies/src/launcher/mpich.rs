@@ -37,8 +37,8 @@ fn write(job: &Job) -> Result<String, String> {
     if let Some((node, odd)) = ranks[..used].iter().enumerate().find(|&(node, ranks)| !is_even((node, ranks)))
     {
         return Err(format!(
-            "{} has {} ranks and {} has {per_node}, and this launcher fills nodes one after the other; map to groups of \
-             equal sizes (sizes=equal) on as many PEs as ranks, or write another format",
+            "{} has {} ranks and {} has {per_node}, and this launcher fills nodes one after the other; map on as \
+             many PEs as there are ranks, or write another format, such as openmpi or slurm",
             slots.name(node),
             odd.len(),
             slots.name(0)

@@ -227,7 +227,7 @@ impl<'a> Job<'a> {
         {
             return Err(format!(
                 "PE {pe} has {taken} ranks, and {} of a slot each; say --slots {taken} if so many processes run on \
-                 it, or map as many tasks as PEs in groups of equal sizes (sizes=equal)",
+                 it, or map on at least as many PEs as there are ranks",
                 slots.per_pe
             ));
         }

@@ -41,10 +41,11 @@
 //!
 //! Otherwise, where there is a PE for every task, no task stays and nothing bounds
 //! memory, other runs follow (`runs`): of programs of at most [`MAX_STARTS`] tasks the same from every task, and on
-//! machines of at most 2048 PEs some by equation (4) alone, which see further. Where tasks outnumber PEs, the placement
-//! that is given and one of groups of tasks are judged, too (`many`). Of those whose F is within a hundredth of the least,
-//! the one is taken on which the program ends first when it is executed, or, where only its model is known, with the least
-//! sum of R (`best`).
+//! machines of at most 2048 PEs some by equation (4) alone, which see further. Of those whose F is within a hundredth of the
+//! least, the one is taken on which the program ends first when it is executed, or, where only its model is known, with the
+//! least sum of R (`best`). Where tasks outnumber PEs, the placement that is given and one of groups of tasks are judged, too; and
+//! where they do not, and the program can be executed, the given placement, some that share PEs, and one of PoiseLB
+//! (`beside`).
 //!
 //! Of a database, all edges are one phase and loads are work (see [`Model::of_database`]); of a program
 //! (`equipoise map --program`) phases and waits are known. O(P l a log a) in the worst case, for l links, a channels and
@@ -58,14 +59,15 @@ use crate::registry::{Named, Param, ParamError, Params};
 use crate::strategy::check;
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
+mod beside;
 mod best;
 mod bounds;
 mod choice;
 mod host;
-mod many;
 mod runs;
 mod tasks;
 
+use beside::Beside;
 use best::{HARDLY, best_of};
 use choice::Chooser;
 use host::Host;
@@ -104,7 +106,8 @@ pub const NAMED: Named = Named {
         Param {
             key: "share",
             default: AUTO,
-            help: "whether tasks may share a PE where there is one for each; `auto`: as `paper`",
+            help: "whether tasks may share a PE where there is one for each; `auto`: as `paper`, and where a program that \
+                   can be executed is over sooner so",
         },
         Param {
             key: "usage",
@@ -129,8 +132,8 @@ pub const NAMED: Named = Named {
         Ok(Box::new(ContentionLb {
             similar: fraction(params, "similar", like.similar)?,
             look_ahead: params.take_switch("look_ahead")?,
-            share: switch(params, "share", like.share)?,
-            usage: switch(params, "usage", like.usage)?,
+            share: switch(params, "share")?.or(like.share),
+            usage: switch(params, "usage")?.unwrap_or(like.usage),
             memory_bytes: match params.take::<String>("memory")?.as_str() {
                 "none" => None,
                 text => match text.parse() {
@@ -156,11 +159,12 @@ fn fraction(params: &mut Params, key: &str, auto: f64) -> Result<f64, ParamError
         .ok_or_else(|| params.bad(key, &value, "expected a number from 0 to 1, or `auto`"))
 }
 
-fn switch(params: &mut Params, key: &str, auto: bool) -> Result<bool, ParamError> {
+/// `None` is `auto`.
+fn switch(params: &mut Params, key: &str) -> Result<Option<bool>, ParamError> {
     match params.take::<String>(key)?.as_str() {
-        AUTO => Ok(auto),
-        "on" => Ok(true),
-        "off" => Ok(false),
+        AUTO => Ok(None),
+        "on" => Ok(Some(true)),
+        "off" => Ok(Some(false)),
         value => Err(params.bad(key, value, "it is `on`, `off` or `auto`")),
     }
 }
@@ -172,8 +176,9 @@ pub struct ContentionLb {
     pub similar: f64,
     /// Whether similar ones are told apart by the look-ahead.
     pub look_ahead: bool,
-    /// Whether tasks may share a PE where there is one for each.
-    pub share: bool,
+    /// Whether tasks may share a PE where there is one for each; `None`: only if a program is over sooner when it is
+    /// executed.
+    pub share: Option<bool>,
     /// Whether the usage-factor rule holds.
     pub usage: bool,
     /// The memory of a PE.
@@ -185,7 +190,7 @@ pub struct ContentionLb {
 impl ContentionLb {
     /// The mapper as the paper has it, to the letter where there is one.
     pub fn paper() -> Self {
-        ContentionLb { similar: 0.01, share: true, usage: true, paper: true, ..ContentionLb::default() }
+        ContentionLb { similar: 0.01, share: Some(true), usage: true, paper: true, ..ContentionLb::default() }
     }
 }
 
@@ -194,7 +199,7 @@ impl Default for ContentionLb {
         ContentionLb {
             similar: 0.0,
             look_ahead: true,
-            share: false,
+            share: None,
             usage: false,
             memory_bytes: None,
             paper: false,
@@ -229,8 +234,10 @@ impl Strategy for ContentionLb {
         let mapped = map(&model, topology, &speeds, &available, self, seed)?;
         let mut notes = vec![("runs".into(), mapped.runs as f64)];
         let mut pe_of = mapped.places;
-        if !self.paper && model.tasks.iter().filter(|task| !task.is_pe).count() > available.len() {
-            pe_of = many::best(pe_of, &model, database, topology, &available, self, seed)?;
+        if !self.paper {
+            let available = &available;
+            let beside = Beside { model: &model, database, topology, available, config: self, seed };
+            pe_of = beside.best(pe_of)?;
         }
         pe_of.truncate(database.objects.len());
         if mapped.backtracks > 0 {

@@ -200,6 +200,9 @@ impl Strategy for HierTopoMap {
         let available = check(database, topology)?;
         let movable: Vec<u32> =
             (0..database.objects.len() as u32).filter(|&o| database.objects[o as usize].migratable).collect();
+        if movable.is_empty() {
+            return Ok(Assignment::unchanged(database));
+        }
         let all = Graph::with_pes(database);
         let graph = all.induced(&movable);
         let seconds = || movable.iter().map(|&object| database.objects[object as usize].load_seconds);

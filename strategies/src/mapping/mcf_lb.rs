@@ -51,14 +51,11 @@ pub const NAMED: Named = Named {
     ],
     needs_communication: true,
     make: |params: &mut Params| {
-        let norm = params.take("norm")?;
-        if !(1..=MAX_NORM).contains(&norm) {
-            return Err(params.bad(
-                "norm",
-                &norm.to_string(),
-                format!("expected a power from 1 to {MAX_NORM}"),
-            ));
-        }
+        let text: String = params.take("norm")?;
+        let norm = text.parse().ok().filter(|norm| (1..=MAX_NORM).contains(norm));
+        let norm = norm.ok_or_else(|| {
+            params.bad("norm", &text, format!("expected a power, a whole number from 1 to {MAX_NORM}"))
+        })?;
         let (effort, grouping) = (Effort::take(params)?, Grouping::take(params)?);
         Ok(Box::new(McfLb { norm, effort, grouping }))
     },

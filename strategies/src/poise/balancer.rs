@@ -16,6 +16,7 @@ use crate::partition::groups::{By, Grouping};
 use crate::partition::metis::Method;
 use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
+use crate::table::{bytes, count, percent};
 use crate::{Assignment, Database, Strategy, StrategyError, Topology};
 
 /// `PoiseLB` for the registry.
@@ -145,24 +146,41 @@ const AFTER: &str = "hop-bytes after";
 /// What no placement below the allowed load undercuts.
 const AT_LEAST: &str = "hop-bytes at least";
 
-/// What a step gained and how far one could still go at most, as in "Hop-bytes fell to 54 % of what they were; no
-/// placement gets below 31 %."; of the notes of this strategy. `None` for the notes of others.
-pub fn sentence(notes: &[(String, f64)]) -> Option<String> {
+/// What a step gained, what it cost, and how far one could still go at most, as in "Hop-bytes fell to 54.0 % of what they
+/// were, for moving 12 objects (3.00 kB); no placement as even gets below 31.0 %."; of the notes of this strategy and the metrics
+/// after it. `None` for the notes of others.
+pub fn sentence(notes: &[(String, f64)], after: &Metrics) -> Option<String> {
     let value = |name: &str| notes.iter().find(|note| note.0.ends_with(name)).map(|note| note.1);
-    let (before, after, least) = (value(BEFORE)?, value(AFTER)?, value(AT_LEAST)?);
+    let (before, now, least) = (value(BEFORE)?, value(AFTER)?, value(AT_LEAST)?);
+    let volume = after.migrated_bytes.map_or(String::new(), |sum| format!(" ({})", bytes(sum)));
+    let cost = match after.migrations {
+        0 => "without moving anything".into(),
+        some => format!("for moving {}{volume}", count(some, "object")),
+    };
     if before <= 0.0 {
-        return Some(match after > 0.0 {
-            true => "Nothing travelled before this step; now something does, for balance.".into(),
-            false => "Nothing travels.".into(),
+        return Some(match now > 0.0 {
+            true => format!("Nothing travelled before this step; now something does, for balance, {cost}."),
+            false => format!("Nothing travels, {cost}."),
         });
     }
-    let percent = |part: f64| format!("{:.0} %", 100.0 * part / before);
-    let change = if after < before { "fell" } else { "rose" };
-    let change = match after == before {
-        true => "Hop-bytes are what they were".to_string(),
-        false => format!("Hop-bytes {change} to {} of what they were", percent(after)),
+    let change = match percent(now / before) {
+        same if same == percent(1.0) => "Hop-bytes are about what they were".into(),
+        part if now < before => format!("Hop-bytes fell to {part} of what they were"),
+        part => format!("Hop-bytes rose to {part} of what they were"),
     };
-    Some(format!("{change}; no placement with balanced loads gets below {}.", percent(least)))
+    // The bounds of metrics are of placements with as many objects on a PE, those here of ones with as much load.
+    let bound = after.communication.as_ref().and_then(|communication| communication.hop_bytes_lower_bound);
+    let least = least.max(bound.unwrap_or(0) as f64);
+    let rest = match least > 0.0 {
+        true => format!("no placement as even gets below {}", percent(least / before)),
+        false => "what is possible is not known".into(),
+    };
+    Some(format!("{change}, {cost}; {rest}."))
+}
+
+/// Whether a note is of those that are said in the sentence.
+pub fn is_said(note: &str) -> bool {
+    [BEFORE, AFTER, AT_LEAST].iter().any(|name| note.ends_with(name))
 }
 
 /// What was gained, what it cost, and how far that is from the bound.

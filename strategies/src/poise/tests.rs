@@ -347,17 +347,28 @@ fn rings_without_ends_and_flat_graphs_are_both_laid_out_straight() {
 
 #[test]
 fn a_sentence_says_what_was_gained_and_what_could_be() {
-    let say = |before, after, least| {
+    let machine = topology::parse("mesh:2").expect("a machine");
+    let tasks = graph::load("mesh:4,bytes=10").expect("a mesh").remap(2);
+    let (stays, moves) =
+        (Metrics::of(&tasks, &*machine, &[0, 0, 1, 1]), Metrics::full(&tasks, &*machine, &[0, 0, 0, 1]));
+    let say = |before, after, least, metrics| {
         let notes =
             [("PoiseLB hop-bytes before", before), ("hop-bytes after", after), ("hop-bytes at least", least)];
-        sentence(&notes.map(|(name, value)| (name.to_string(), value))).expect("they are of this strategy")
+        sentence(&notes.map(|(name, value)| (name.to_string(), value)), metrics)
+            .expect("they are of this strategy")
     };
-    let fell = "Hop-bytes fell to 54 % of what they were; no placement with balanced loads gets below 31 %.";
-    assert_eq!(say(100.0, 54.0, 31.0), fell);
-    assert!(say(100.0, 120.0, 31.0).starts_with("Hop-bytes rose to 120 %"));
-    assert!(say(100.0, 100.0, 31.0).starts_with("Hop-bytes are what they were;"));
-    assert_eq!(say(0.0, 0.0, 0.0), "Nothing travels.");
-    assert_eq!(sentence(&[("groups".to_string(), 2.0)]), None);
+    assert_eq!(
+        say(100.0, 54.0, 31.0, &moves),
+        "Hop-bytes fell to 54.0 % of what they were, for moving 1 object; no placement as even gets below 31.0 %."
+    );
+    assert!(
+        say(100.0, 120.0, 31.0, &stays)
+            .starts_with("Hop-bytes rose to 120.0 % of what they were, without moving anything;")
+    );
+    assert!(say(1e6, 1e6 + 1.0, 0.0, &stays).starts_with("Hop-bytes are about what they were, without"));
+    assert!(say(100.0, 90.0, 0.0, &stays).ends_with("; what is possible is not known."));
+    assert_eq!(say(0.0, 0.0, 0.0, &stays), "Nothing travels, without moving anything.");
+    assert_eq!(sentence(&[("groups".to_string(), 2.0)], &stays), None);
 }
 
 #[test]

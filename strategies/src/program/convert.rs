@@ -25,15 +25,42 @@ pub(super) enum Act {
     Receive(u32),
 }
 
+/// The program of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// It comes to an end.
+    pub program: Program,
+    /// Messages of the trace that the program has not: of which only the sending or only the receiving is known, and of
+    /// processes to themselves.
+    pub left_out: u64,
+}
+
+/// Why a trace is no program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unconverted {
+    /// A cycle of another length is the remedy.
+    #[error("{0}")]
+    Cycle(String),
+    /// The trace cannot be used: the line, from 1, if it is a text, and a sentence.
+    #[error("{1}")]
+    Trace(Option<usize>, String),
+}
+
+impl From<String> for Unconverted {
+    fn from(reason: String) -> Self {
+        Unconverted::Trace(None, reason)
+    }
+}
+
 /// The program of an event trace that has passed [`Trace::check`]: a process for every object, in their order, and after
 /// them one for every PE that did something itself. Seconds of work are cycles of `cycle_seconds`, bytes are flits.
 ///
 /// What a message answers becomes its receive. Messages that nothing answers and those of an object to itself are left
-/// out, and so is what executions waited for beside messages.
+/// out and counted; so is, uncounted, what executions waited for beside messages.
 ///
 /// # Errors
 /// When there are more processes than a program may have, or nobody did anything.
-pub fn trace(trace: &Trace, cycle_seconds: f64) -> Result<Program, String> {
+pub fn trace(trace: &Trace, cycle_seconds: f64) -> Result<Converted, Unconverted> {
     let objects = trace.objects.len() as u32;
     let mut process_of_pe: FxHashMap<u32, u32> = FxHashMap::default();
     let mut process = |object: u32| match object.checked_sub(trace.pes) {
@@ -85,7 +112,22 @@ pub fn trace(trace: &Trace, cycle_seconds: f64) -> Result<Program, String> {
             }
         }
     }
-    program(acts)
+    let program = program(acts)?;
+    let left_out = (trace.messages.len() as u64).saturating_sub(sends(&program));
+    Ok(Converted { program, left_out })
+}
+
+/// How many messages a program sends.
+pub(super) fn sends(program: &Program) -> u64 {
+    fn of(body: &[Statement]) -> u64 {
+        let sent = |statement: &Statement| match &statement.instruction {
+            Instruction::Send { .. } => 1,
+            Instruction::Repeat { times, body } => times.saturating_mul(of(body)),
+            _ => 0,
+        };
+        body.iter().map(sent).fold(0, u64::saturating_add)
+    }
+    program.processes.iter().map(|process| of(&process.body)).fold(0, u64::saturating_add)
 }
 
 /// Where a message goes, and its size.
@@ -104,9 +146,9 @@ fn end(trace: &Trace, message: u32) -> TraceEnd {
 ///
 /// # Errors
 /// When there are no processes, or too many, or one computed or sent too much.
-pub(super) fn program(mut acts: Vec<Vec<Act>>) -> Result<Program, String> {
+pub(super) fn program(mut acts: Vec<Vec<Act>>) -> Result<Program, Unconverted> {
     if acts.is_empty() || acts.len() > MAX_PROCESSES {
-        return Err(format!("there are {} processes; a program has 1 to {MAX_PROCESSES}", acts.len()));
+        return Err(format!("there are {} processes; a program has 1 to {MAX_PROCESSES}", acts.len()).into());
     }
     // By channel: how many are sent and received; then the lengths of those that are both.
     let mut counts: FxHashMap<(u32, u32), (u64, u64)> = FxHashMap::default();
@@ -159,12 +201,12 @@ pub(super) fn program(mut acts: Vec<Vec<Act>>) -> Result<Program, String> {
     Ok(program)
 }
 
-fn work(body: &mut Vec<Statement>, cycles: f64) -> Result<(), String> {
+fn work(body: &mut Vec<Statement>, cycles: f64) -> Result<(), Unconverted> {
     let cycles = cycles.round();
     if cycles > MAX_AMOUNT as f64 {
-        return Err(format!(
+        return Err(Unconverted::Cycle(format!(
             "somebody computes for {cycles} cycles at once, of at most {MAX_AMOUNT}; make a cycle longer"
-        ));
+        )));
     }
     if cycles >= 1.0 {
         body.push(Instruction::IntOp(cycles as u64).anywhere());
@@ -209,7 +251,8 @@ mod tests {
 
     #[test]
     fn a_trace_becomes_what_its_objects_did() {
-        let program = trace(&exchange(), 0.01).expect("a program");
+        let Converted { program, left_out } = trace(&exchange(), 0.01).expect("a program");
+        assert_eq!(left_out, 0);
         // Two objects, and PE 0, which gets the answer.
         let expected = "PROCESS 0\n  INT_OP 100\n  SEND 1 100\n  INT_OP 100\nSTOP\n\
                         PROCESS 1\n  RECEIVE 0 100\n  INT_OP 200\n  SEND 2 50\nSTOP\n\
@@ -220,10 +263,11 @@ mod tests {
         let answer = twice.executions[1].clone();
         twice.executions.push(Execution { steps: Vec::new(), ..answer.clone() });
         twice.executions.push(Execution { object: 4, steps: Vec::new(), ..answer });
-        assert_eq!(trace(&twice, 0.01).expect("a program").text(), expected);
+        assert_eq!(trace(&twice, 0.01).expect("a program").program.text(), expected);
         let mut unanswered = exchange();
         unanswered.executions.pop();
-        let program = trace(&unanswered, 1.0).expect("a program");
+        let Converted { program, left_out } = trace(&unanswered, 1.0).expect("a program");
+        assert_eq!(left_out, 1);
         assert_eq!(
             program.text(),
             "PROCESS 0\n  INT_OP 1\n  SEND 1 100\n  INT_OP 1\nSTOP\nPROCESS 1\n  RECEIVE 0 100\n  INT_OP 2\nSTOP\n"
@@ -242,7 +286,7 @@ mod tests {
     #[test]
     fn too_much_is_refused() {
         let error = program(vec![vec![Act::Work(1e15)]]).expect_err("too long");
-        assert!(error.contains("make a cycle longer"), "{error}");
-        assert!(program(Vec::new()).expect_err("nobody").contains("there are 0 processes"));
+        assert!(error.to_string().contains("make a cycle longer"), "{error}");
+        assert!(program(Vec::new()).expect_err("nobody").to_string().contains("there are 0 processes"));
     }
 }

@@ -220,7 +220,7 @@ pub fn load(spec: &str) -> Result<Program, ProgramError> {
 
 /// What a person can write where a program is asked for.
 pub fn help() -> String {
-    let file = "any other FILE\n    A program in the language of the greedy mapper: PROCESS, INT_OP, SEND, \
-                RECEIVE, REPEAT, STOP.\n";
+    let file = "any other FILE\n    A program in the language of the greedy mapper: PROCESS (MEMORY), INT_OP, SEND, \
+                RECEIVE, REPEAT .. END, STOP.\n";
     generate::help() + file
 }

@@ -12,8 +12,7 @@
 //! (4), recv (6), recv_blocking (7) and recv_waking (8) are messages; every other is a time at which the node was
 //! busy. (The later format of ORNL/TM-12125, whose records begin with negative numbers, is not read.)
 
-use super::Program;
-use super::convert::{Act, program};
+use super::convert::{Act, Converted, Unconverted, program, sends};
 
 /// The kinds of records, from 1.
 const KINDS: [&str; 22] = [
@@ -58,16 +57,19 @@ struct Record {
 }
 
 /// The program of a trace in the format of PICL: a process per node. Microseconds that a node was busy are cycles of
-/// `cycle_seconds`, bytes are flits.
+/// `cycle_seconds`, bytes are flits. Messages to or from the host are left out and not counted.
 ///
 /// # Errors
-/// The number of the first line that is wrong, from 1, and a sentence that says what.
-pub fn picl(text: &str, cycle_seconds: f64) -> Result<Program, (usize, String)> {
+/// With the number of the first line that is wrong, from 1, and a sentence that says what.
+pub fn picl(text: &str, cycle_seconds: f64) -> Result<Converted, Unconverted> {
     let mut nodes: Vec<Vec<Record>> = Vec::new();
     let mut last = 1;
     for (number, line) in (1..).zip(text.lines()) {
         last = number;
-        let Some((node, record)) = record(line).map_err(|reason| (number, reason))? else { continue };
+        let Some((node, record)) = record(line).map_err(|reason| Unconverted::Trace(Some(number), reason))?
+        else {
+            continue;
+        };
         let Ok(id) = usize::try_from(node) else { continue };
         if node >= MAX_NODES {
             continue;
@@ -80,6 +82,7 @@ pub fn picl(text: &str, cycle_seconds: f64) -> Result<Program, (usize, String)> 
     let count = nodes.len() as i64;
     let is_node = |node: i64| (0..count).contains(&node);
     let mut acts = Vec::with_capacity(nodes.len());
+    let (mut sent, mut received) = (0u64, 0u64);
     for (id, mut records) in (0..).zip(nodes) {
         records.sort_by_key(|record| record.microseconds);
         let (mut doing, mut since) = (Vec::new(), None);
@@ -90,6 +93,10 @@ pub fn picl(text: &str, cycle_seconds: f64) -> Result<Program, (usize, String)> 
             }
             since = Some(microseconds);
             let is_other = is_node(other) && other != id;
+            // The host has no number that a node could have.
+            let is_counted = (0..MAX_NODES).contains(&other);
+            sent += u64::from(kind == SEND && is_counted);
+            received += u64::from([RECEIVE, WAKING].contains(&kind) && is_counted);
             match kind {
                 SEND if is_other => doing.push(Act::Send(other as u32, bytes)),
                 RECEIVE | WAKING if is_other => doing.push(Act::Receive(other as u32)),
@@ -98,7 +105,12 @@ pub fn picl(text: &str, cycle_seconds: f64) -> Result<Program, (usize, String)> 
         }
         acts.push(doing);
     }
-    program(acts).map_err(|reason| (last, reason))
+    let program = program(acts).map_err(|unconverted| match unconverted {
+        Unconverted::Trace(None, reason) => Unconverted::Trace(Some(last), reason),
+        other => other,
+    })?;
+    let known = sends(&program);
+    Ok(Converted { left_out: sent.max(received).saturating_sub(known), program })
 }
 
 /// The node and the record of a line, if it has one.
@@ -179,8 +191,16 @@ mod tests {
                 work[0], work[1], work[2], work[3]
             )
         };
-        assert_eq!(picl(COMPACT, 1e-6).expect("a program").text(), expected([100, 200, 40, 130]));
-        assert_eq!(picl(VERBOSE, 1e-7).expect("a program").text(), expected([1000, 2000, 400, 1300]));
+        assert_eq!(picl(COMPACT, 1e-6).expect("a program").program.text(), expected([100, 200, 40, 130]));
+        assert_eq!(picl(VERBOSE, 1e-7).expect("a program").program.text(), expected([1000, 2000, 400, 1300]));
+    }
+
+    #[test]
+    fn messages_that_are_half_known_are_counted() {
+        // To a node of which nothing else is known, to itself, and one to the host, which is no matter.
+        let trace = "4 0 100 0 1 7 64\n4 0 200 0 0 7 64\n4 0 300 0 32767 7 64\n";
+        let converted = picl(trace, 1e-6).expect("a program");
+        assert_eq!((converted.left_out, sends(&converted.program)), (2, 0));
     }
 
     #[test]
@@ -196,8 +216,9 @@ mod tests {
             ("13 -1 0 1\n", 1, "the time -1 s 0 us is none"),
             ("\n", 1, "there are 0 processes"),
         ] {
-            let (at, reason) = picl(text, 1e-6).expect_err(expected);
-            assert!(at == line && reason.contains(expected), "line {at}: {reason}");
+            let refused = picl(text, 1e-6).expect_err(expected);
+            let is_told = matches!(&refused, Unconverted::Trace(Some(at), reason) if *at == line && reason.contains(expected));
+            assert!(is_told, "{refused:?}");
         }
     }
 
@@ -206,8 +227,9 @@ mod tests {
         fn a_broken_trace_is_a_program_or_a_sentence(at in any::<usize>(), by in "[a-z0-9 \n-]{0,3}") {
             for text in [COMPACT, VERBOSE] {
                 match picl(&mutated(text, at, &by), 1e-6) {
-                    Ok(program) => prop_assert_eq!(program.check(), Ok(())),
-                    Err((line, reason)) => prop_assert!(line >= 1 && !reason.is_empty()),
+                    Ok(converted) => prop_assert_eq!(converted.program.check(), Ok(())),
+                    Err(Unconverted::Trace(line, reason)) => prop_assert!(line >= Some(1) && !reason.is_empty()),
+                    Err(Unconverted::Cycle(reason)) => prop_assert!(!reason.is_empty()),
                 }
             }
         }

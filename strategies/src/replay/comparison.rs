@@ -77,7 +77,7 @@ fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
     writeln!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
     show_nearest(f, best, &replay.strategies)?;
     for row in &replay.strategies {
-        if let Some(told) = balancer::sentence(&row.notes) {
+        if let Some(told) = balancer::sentence(&row.notes, &row.after) {
             writeln!(f, "{}: {told}", row.name)?;
         }
     }

@@ -119,7 +119,8 @@ fn cases(options: &Options) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
     let mut add = |named: &Named, pes: u32, machine: &str| {
         let counts_moves = ["stencil", "kneighbor"].iter().any(|program| named.name.starts_with(program));
-        let (name, machine, database) = (named.name.clone(), machine.into(), named.database.clone().remap(pes));
+        let (name, machine, database) =
+            (named.name.clone(), machine.into(), named.database.clone().remap(pes));
         cases.push(Case { name, machine, counts_moves, database });
     };
     let recorded = match &options.data {

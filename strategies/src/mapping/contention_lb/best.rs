@@ -59,7 +59,7 @@ pub(super) fn affordable(model: &Model) -> usize {
 
 /// Of these placements, as numbers with the best by the estimate first, that after which the program ends first, if it is known
 /// and there are several.
-fn first_to_end(all: &[Vec<u32>], chosen: &[usize], model: &Model) -> Option<usize> {
+pub(super) fn first_to_end(all: &[Vec<u32>], chosen: &[usize], model: &Model) -> Option<usize> {
     let trial = model.trial.as_ref().filter(|_| chosen.len() > 1)?;
     let mut best: Option<(u64, usize)> = None;
     for &run in chosen {

@@ -193,7 +193,7 @@ impl<'a> Chooser<'a> {
 
     /// Whether all PEs are kept that may take a task.
     pub(super) fn keeps_all(&self) -> bool {
-        let one_each = self.count <= self.host.available.len() && !self.config.share;
+        let one_each = self.count <= self.host.available.len() && self.config.share != Some(true);
         self.host.available.len() <= self.most_kept() && !one_each
     }
 
@@ -284,7 +284,7 @@ impl<'a> Chooser<'a> {
     fn prefer(&mut self, estimate: &Estimate) {
         if self.count <= self.host.available.len() {
             let is_free = |score: &Score| estimate.tasks_on()[score.pe as usize] == 0;
-            if !self.config.share && self.scores.iter().any(is_free) {
+            if self.config.share != Some(true) && self.scores.iter().any(is_free) {
                 self.scores.retain(is_free);
             }
         } else if self.config.usage {
@@ -421,7 +421,7 @@ mod tests {
             let machine = topology::parse(machine).expect("a machine");
             let all: Vec<u32> = (0..machine.pes() as u32).collect();
             let host = Host::new(&*machine, &all);
-            let config = ContentionLb { share: true, ..ContentionLb::default() };
+            let config = ContentionLb { share: Some(true), ..ContentionLb::default() };
             let mut chooser = Chooser::new(&model, &*machine, &host, &config, 2);
             let speeds = Speeds::default();
             let mut estimate = Estimate::new(&model, &*machine, &speeds);

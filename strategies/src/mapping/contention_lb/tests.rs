@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::program::{Channel, Costs, OVERLAP, Program, Task, Trial, generate, load};
+use crate::strategy::Strategy;
 use crate::testing::{assign_on, database};
 use crate::topology;
 
@@ -88,7 +89,7 @@ fn further_runs_see_what_the_one_of_the_paper_does_not() {
         let model = model(program);
         let hops = |paper| {
             let config = if paper { ContentionLb::paper() } else { ContentionLb::default() };
-            let config = ContentionLb { share: false, ..config };
+            let config = ContentionLb { share: Some(false), ..config };
             let mapped = mapped(&model, machine, &config).expect(program);
             let mut used = mapped.places.clone();
             used.sort_unstable();
@@ -301,7 +302,7 @@ proptest! {
         usage in any::<bool>(),
     ) {
         let model = row(&memory);
-        let config = ContentionLb { memory_bytes: bound, usage, share: usage, ..ContentionLb::default() };
+        let config = ContentionLb { memory_bytes: bound, usage, share: Some(usage), ..ContentionLb::default() };
         match mapped(&model, machine, &config) {
             Ok(mapped) => {
                 prop_assert_eq!(mapped.places.len(), memory.len());
@@ -311,5 +312,39 @@ proptest! {
             }
             Err(error) => prop_assert!(bound.is_some(), "{error}"),
         }
+    }
+}
+
+/// What is over sooner on one PE, or as it was, and saturated links, of which F knows nothing.
+#[test]
+fn a_program_that_can_be_tried_ends_no_later_than_as_it_was_or_with_shared_pes() {
+    for (program, machine) in [
+        ("broadcast:n=8,flits=64,work=8", "hypercube:3"),
+        ("tree:n=7,flits=64,work=8", "hypercube:3"),
+        ("random:n=16,ratio=0,flits=256", "mesh:4x4"),
+    ] {
+        let known = load(program).expect(program);
+        let topology = topology::parse(machine).expect(machine);
+        let model = Model::of(&known, Costs::default(), OVERLAP).expect(program);
+        let model = model.with_trial(Trial::new(&known, &topology, Costs::default()));
+        let end = |config: &ContentionLb, start: Option<u32>| {
+            let mut database = model.database(topology.pes() as u32);
+            if let Some(pe) = start {
+                database = database.placed(&vec![pe; known.tasks()]);
+            }
+            let answer = config.assign_program(&model, &database, &*topology, 0).expect(program);
+            let shared = answer.pe_of.iter().collect::<std::collections::BTreeSet<_>>().len() < known.tasks();
+            let run = crate::program::execute_on(&known, &topology, &answer.pe_of, Costs::default());
+            (run.expect(program).cycles, shared)
+        };
+        let (best, _) = end(&ContentionLb::default(), None);
+        let alone = end(&ContentionLb { share: Some(false), ..ContentionLb::default() }, Some(0));
+        let on_one = end(&ContentionLb::default(), Some(0)).0;
+        let paper = end(&ContentionLb::paper(), None).0;
+        assert!(
+            best <= paper && best <= alone.0 && on_one <= best,
+            "{program}: {best} {paper} {alone:?} {on_one}"
+        );
+        assert!(!alone.1, "{program}");
     }
 }

@@ -92,7 +92,7 @@ fn what_it_cannot_do_is_said() {
         ("SwapLB:tries=0", "expected `auto`, or a number of tries from 1 to 1000000000"),
         ("McfLB:tries=many", "expected `auto`, or a number of tries"),
         ("McfLB:start=here", "the first search begins at `given` or at `random`"),
-        ("McfLB:norm=0", "expected a power from 1 to 64"),
+        ("McfLB:norm=0", "expected a power, a whole number from 1 to 64"),
     ] {
         let error = crate::registry::parse(spec, &[]).expect_err(expected).to_string();
         assert!(error.contains(expected), "{spec}: {error}");

@@ -1,20 +1,26 @@
-//! Placements that are judged beside that of the greedy mapper where tasks outnumber PEs.
+//! Placements that are judged beside that of the greedy mapper.
 //!
-//! The mapper places task after task, and where a PE takes many of them it sees little of which belong together: blocks of a
-//! grid, which is where a program often begins, may be better by its own estimate. So the placement that is given counts, too,
-//! and one of groups: of tasks that exchange much, balanced, as [`super::super::lee_aggarwal`] has them, which the mapper
-//! then places one to a PE, with all its runs.
+//! Where tasks outnumber PEs: the mapper places task after task, and where a PE takes many of them it sees little of which
+//! belong together; blocks of a grid, which is where a program often begins, may be better by its own estimate. So the placement
+//! that is given counts, too, and one of groups: of tasks that exchange much, balanced, as [`super::super::lee_aggarwal`] has
+//! them, which the mapper then places one to a PE, with all its runs.
+//!
+//! Where there is a PE for each, F knows too little of two things: that tasks which hardly compute are over sooner on one PE,
+//! and that messages stand in line where links are saturated. So a program that can be executed is tried on placements that are
+//! not of the mapper's own criteria: the given one, those with shared PEs, by ours and the paper's criteria, and that of
+//! [`PoiseLb`], which spreads bytes.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::answer;
-use super::best::best_of;
+use super::best::{affordable, best_of, first_to_end};
 use super::{ContentionLb, map};
 use crate::cost::contention::Speeds;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::partition::metis::Method;
+use crate::poise::{PoiseLb, Quality};
 use crate::program::{Channel, Model, Task};
-use crate::{Database, StrategyError, Topology};
+use crate::{Database, Strategy, StrategyError, Topology};
 
 /// How tasks are grouped.
 const GROUPING: Grouping = Grouping { by: By::Metis(Method::Recursive), equal: false, imbalance: 0.05 };
@@ -23,42 +29,86 @@ const GROUPING: Grouping = Grouping { by: By::Metis(Method::Recursive), equal: f
 /// for each other is known less well than what they do with a PE each.
 const SIMILAR: f64 = 0.2;
 
-/// Of the placement `places` of a model, which keeps to the bound on memory, that which is given and that of groups, the
-/// best ([`best_of`]): where the program cannot be tried, one whose F is hardly larger than the least.
-///
-/// # Errors
-/// When METIS fails.
-pub(super) fn best(
-    places: Vec<u32>,
-    model: &Model,
-    database: &Database,
-    topology: &dyn Topology,
-    available: &[u32],
-    config: &ContentionLb,
-    seed: u64,
-) -> Result<Vec<u32>, StrategyError> {
-    let speeds = Speeds::of(database, model);
-    let mut all = vec![places];
-    let given: Vec<u32> = database.objects.iter().map(|object| object.pe).collect();
-    let takes = |pe: u32| available.binary_search(&pe).is_ok();
-    if database.objects.iter().all(|object| !object.migratable || takes(object.pe)) {
-        all.push(given);
+/// What is placed, and where.
+pub(super) struct Beside<'a> {
+    pub model: &'a Model,
+    pub database: &'a Database,
+    pub topology: &'a dyn Topology,
+    pub available: &'a [u32],
+    pub config: &'a ContentionLb,
+    pub seed: u64,
+}
+
+impl Beside<'_> {
+    /// Of the mapper's placement `places`, which keeps to the bound on memory, and others, the best. With more tasks than
+    /// PEs where the program cannot be tried, it is one whose F is hardly larger than the least ([`best_of`]).
+    ///
+    /// # Errors
+    /// When METIS fails.
+    pub(super) fn best(&self, places: Vec<u32>) -> Result<Vec<u32>, StrategyError> {
+        let &Beside { model, database, topology, available, config, .. } = self;
+        let is_many = model.tasks.iter().filter(|task| !task.is_pe).count() > available.len();
+        if !is_many && affordable(model) < MOST {
+            return Ok(places);
+        }
+        let mut others = Vec::new();
+        let takes = |pe: u32| available.binary_search(&pe).is_ok();
+        if database.objects.iter().all(|object| !object.migratable || takes(object.pe)) {
+            others.push(database.placement());
+        }
+        if is_many {
+            others.push(self.of_groups()?);
+        } else {
+            others.extend(self.with_sharing());
+            let spread = PoiseLb { quality: Quality::Fast, gamma: Some(0.0), ..PoiseLb::default() };
+            others.push(spread.assign(database, topology, self.seed)?.pe_of);
+        }
+        let ends = (database.objects.len()..model.tasks.len()).filter_map(|task| model.tasks[task].stays_on);
+        let ends: Vec<u32> = ends.collect();
+        for places in &mut others {
+            places.truncate(database.objects.len());
+            places.extend(&ends);
+        }
+        let must_not_share = !is_many && config.share == Some(false);
+        others.retain(|places| holds(model, places, config) && !(must_not_share && shares(places)));
+        let mut all = vec![places];
+        all.append(&mut others);
+        let best = match is_many {
+            true => best_of(&all, SIMILAR, model, topology, &Speeds::of(database, model)),
+            false => first_to_end(&all, &Vec::from_iter(0..all.len()), model).unwrap_or(0),
+        };
+        Ok(all.swap_remove(best))
     }
-    let groups = Groups::of(database, available, GROUPING, seed)?;
-    let grouped = grouped(model, database, &groups);
-    let unbounded = ContentionLb { memory_bytes: None, ..config.clone() };
-    let mapped = map(&grouped, topology, &Speeds::default(), available, &unbounded, seed)?;
-    let of_groups = &mapped.places[..groups.count];
-    all.push(answer(database, &groups, GROUPING, available.to_vec(), of_groups).pe_of);
-    let ends = (database.objects.len()..model.tasks.len()).filter_map(|task| model.tasks[task].stays_on);
-    let ends: Vec<u32> = ends.collect();
-    for places in &mut all {
-        places.truncate(database.objects.len());
-        places.extend(&ends);
+
+    /// Groups of tasks, each with all its tasks on a PE.
+    fn of_groups(&self) -> Result<Vec<u32>, StrategyError> {
+        let &Beside { model, database, topology, available, config, seed } = self;
+        let groups = Groups::of(database, available, GROUPING, seed)?;
+        let grouped = grouped(model, database, &groups);
+        let unbounded = ContentionLb { memory_bytes: None, ..config.clone() };
+        let mapped = map(&grouped, topology, &Speeds::default(), available, &unbounded, seed)?;
+        let of_groups = &mapped.places[..groups.count];
+        Ok(answer(database, &groups, GROUPING, available.to_vec(), of_groups).pe_of)
     }
-    all.retain(|places| holds(model, places, config));
-    let best = best_of(&all, SIMILAR, model, topology, &speeds);
-    Ok(all.swap_remove(best))
+
+    /// Placements in which tasks may share a PE, where the memory is found for them.
+    fn with_sharing(&self) -> impl Iterator<Item = Vec<u32>> {
+        let &Beside { model, database, topology, available, config, seed } = self;
+        let speeds = Speeds::of(database, model);
+        let paper = ContentionLb { memory_bytes: config.memory_bytes, ..ContentionLb::paper() };
+        [ContentionLb { share: Some(true), ..config.clone() }, paper].into_iter().filter_map(move |config| {
+            map(model, topology, &speeds, available, &config, seed).ok().map(|mapped| mapped.places)
+        })
+    }
+}
+
+/// The most placements that are tried where there is a PE for each task.
+const MOST: usize = 5;
+
+/// Whether several tasks are on a PE.
+fn shares(places: &[u32]) -> bool {
+    let mut seen = FxHashSet::default();
+    !places.iter().all(|pe| seen.insert(*pe))
 }
 
 /// Whether the memory of every PE holds its tasks.
