@@ -280,8 +280,10 @@ impl Solver<'_> {
         if is_small {
             others.push(line::start(problem, self.topology));
         }
-        // With one object per PE it was a start of the search already.
-        if is_small && problem.movable > problem.capacity.len() {
+        // With one object per PE, wherever, it was a start of the search already.
+        let heaviest = problem.graph.heaviest();
+        let is_open = problem.capacity.iter().all(|&capacity| capacity >= heaviest);
+        if is_small && !(is_open && problem.movable <= problem.capacity.len()) {
             let grouping = self.grouping;
             others.extend(one_to_one::topolb(problem, self.database, self.topology, grouping, self.seed));
         }
