@@ -294,16 +294,20 @@ impl Solver<'_> {
     /// The best of several mappings from scratch.
     fn anew(&self, problem: &Problem) -> Vec<u32> {
         let layer = problem.machine.layers.len() - 1;
-        let once = |restart: u64| {
+        let once = |(settings, restart): (&Settings, u64)| {
             let seed = self.seed.wrapping_add(restart.wrapping_mul(0xd134_2543_de82_ef95));
-            let mut block_of = scratch::map(problem, &self.settings, seed);
-            v_cycle::refine(problem, &self.settings, layer, self.settings.v_cycles, &mut block_of, seed);
-            (grade(problem, layer, &block_of), restart, block_of)
+            let mut block_of = scratch::map(problem, settings, seed);
+            v_cycle::refine(problem, settings, layer, self.settings.v_cycles, &mut block_of, seed);
+            (grade(problem, layer, &block_of), block_of)
         };
         use rayon::prelude::*;
-        let best =
-            (0..self.settings.restarts as u64).into_par_iter().map(once).min_by_key(|run| (run.0, run.1));
-        let block_of = best.map_or_else(Vec::new, |best| best.2);
+        let default = self.settings.tries_default.then(|| Quality::Default.settings());
+        let runs = (0..self.settings.restarts as u64).map(|restart| (&self.settings, restart));
+        let runs: Vec<(&Settings, u64)> =
+            runs.chain(default.as_ref().map(|settings| (settings, 0))).collect();
+        let best = runs.into_par_iter().enumerate().map(|(number, run)| (number, once(run)));
+        let best = best.min_by_key(|(number, run)| (run.0, *number)).map(|(_, run)| run);
+        let block_of = best.map_or_else(Vec::new, |best| best.1);
         one_to_one::search(problem, self.database, self.topology, &self.settings, block_of, self.seed)
     }
 

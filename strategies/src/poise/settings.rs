@@ -152,6 +152,8 @@ pub(crate) struct Settings {
     pub tabu_work: usize,
     /// Steps of annealing per object, at each of its temperatures.
     pub anneal_steps: usize,
+    /// Whether what the default finds counts, too, so that more work does not end with less.
+    pub tries_default: bool,
 }
 
 impl Quality {
@@ -175,6 +177,7 @@ impl Quality {
             starts: 8,
             tabu_work: 3_000_000,
             anneal_steps: 2000,
+            tries_default: false,
         };
         match self {
             Quality::Fast => Settings {
@@ -202,6 +205,7 @@ impl Quality {
                 starts: 5,
                 tabu_work: 100_000_000,
                 anneal_steps: 10_000,
+                tries_default: true,
                 ..default
             },
             Quality::Without(Ingredient::Cycles) => Ingredient::Cycles.out_of(Quality::Best.settings()),
