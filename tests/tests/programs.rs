@@ -34,13 +34,17 @@ fn place() -> Place {
 fn a_program_is_mapped_evaluated_and_simulated() {
     let place = place();
     let mapped =
-        place.run("map --program pair.tcg --topology mesh:4 --output it.map --format json").document();
+        place.run("map --program pair.tcg --topology mesh:4 --balancer ContentionLB:share=off --output it.map --format json").document();
     assert_eq!(place.text("it.map").lines().count(), 3);
     // One hop apart nothing is in the way: each round takes 800 cycles of work, and twice a send, 64 flits and a receive.
     assert_eq!(mapped["completion_cycles"], 10 * (800 + 2 * (10 + 64 + 10)));
     assert_eq!(mapped["estimated_cycles"], 10.0 * f64::from(800 + 2 * (10 + 64 + 10)));
-    let told = place.run("map --program pair.tcg --topology mesh:4").result();
+    let told =
+        place.run("map --program pair.tcg --topology mesh:4 --balancer ContentionLB:share=off").result();
     assert!(told.contains("over after 9680 cycles, estimated 9680"), "{told}");
+    // They take turns, so that on one PE nobody waits for a message to travel.
+    let shared = place.run("map --program pair.tcg --topology mesh:4 --format json").document();
+    assert_eq!(shared["completion_cycles"], 10 * (800 + 2 * (10 + 10)));
 
     // Three hops apart every message takes two cycles more, of which F charges both processes ten times two.
     let cost = |line: &str| {

@@ -64,11 +64,11 @@ const SMALL_VARIANTS: [(&str, &str); 4] =
 /// hop-bytes, or of the largest load: without any effect one in forty would.
 const ERRORS: f64 = 2.0;
 
-const GRIDS: &str = "many objects per PE, grids";
-const MANY: &str = "many objects per PE, other graphs";
-const FEW: &str = "three objects per PE, of different loads";
-const ONE: &str = "one object per PE, up to 128";
-const ONE_LARGE: &str = "one object per PE, more PEs";
+const GRIDS: &str = "grids of many objects per PE";
+const MANY: &str = "others of many objects per PE";
+const FEW: &str = "three objects per PE of different loads";
+const ONE: &str = "one object on each of up to 128 PEs";
+const ONE_LARGE: &str = "one object on each of more PEs";
 
 /// What is looked at together: an ingredient may be there for some of these only.
 const SETS: [&str; 5] = [GRIDS, MANY, FEW, ONE, ONE_LARGE];
