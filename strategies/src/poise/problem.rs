@@ -311,7 +311,7 @@ fn divisor(a: u64, b: u64) -> u64 {
 }
 
 /// By PE: the load of movable objects that fits on it, for loads in units of `unit_seconds` (0 if there is none: then
-/// objects count, and neither what is fixed nor speeds do).
+/// objects count, and what is fixed does not).
 fn capacities(
     database: &Database,
     available: &[u32],
@@ -335,7 +335,7 @@ fn capacities(
         true => movable.map(|object| object.load_seconds / unit).sum::<f64>(),
         false => total as f64,
     };
-    let speed = |pe: u32| if has_load { database.pes[pe as usize].speed } else { 1.0 };
+    let speed = |pe: u32| database.pes[pe as usize].speed;
     let mut by_pe = vec![0; database.pes.len()];
     let are_alike = available.iter().all(|&pe| fixed[pe as usize] == 0.0 && speed(pe) == speed(available[0]));
     if are_alike {
