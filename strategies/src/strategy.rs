@@ -134,7 +134,7 @@ pub fn check(database: &Database, topology: &dyn Topology) -> Result<Vec<u32>, S
     }
     let available: Vec<u32> = (0..pes as u32).filter(|&pe| database.pes[pe as usize].available).collect();
     if available.is_empty() {
-        return Err(StrategyError::Request(
+        return Err(StrategyError::Data(
             "no PE is available, so objects have nowhere to go; free at least one".into(),
         ));
     }

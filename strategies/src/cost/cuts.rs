@@ -194,9 +194,14 @@ struct Cuts {
     is_within: Vec<bool>,
     /// Bytes and bandwidths, each out of the set, and into it, as far as rounding goes.
     sums: [[f64; 2]; 2],
+    /// The bandwidth of all links.
+    most: f64,
     /// The most that the cut of any set so far takes.
     seconds: f64,
 }
+
+/// The part of all bandwidth below which sums are made anew.
+const LITTLE: f64 = 1e-6;
 
 impl Cuts {
     fn of(wiring: &Wiring, machine: &dyn Topology, sent: impl Iterator<Item = (usize, usize, u64)>) -> Self {
@@ -208,12 +213,14 @@ impl Cuts {
             from: none(),
             is_within: vec![false; wiring.vertices],
             sums: [[0.0; 2]; 2],
+            most: 0.0,
             seconds: 0.0,
         };
         for (link, &[from, to]) in wiring.ends.iter().enumerate() {
             let bandwidth = machine.link(link).bandwidth;
             cuts.leaving[from].push((to, bandwidth));
             cuts.entering[to].push((from, bandwidth));
+            cuts.most += bandwidth;
         }
         for (from, to, bytes) in sent.filter(|(from, to, _)| from != to) {
             cuts.to[from].push((to, bytes as f64));
@@ -243,8 +250,9 @@ impl Cuts {
                 }
             }
         }
-        if seconds(self.sums) > self.seconds {
-            // What is taken off leaves a rounding error, which counts where links are as different as their sums are precise.
+        // What is taken off leaves a rounding error, which counts where little is left.
+        let is_doubtful = self.sums[1].iter().any(|&bandwidth| bandwidth < LITTLE * self.most);
+        if is_doubtful || seconds(self.sums) > self.seconds {
             self.sums = self.crossing();
             self.seconds = self.seconds.max(seconds(self.sums));
         }
@@ -321,6 +329,54 @@ mod tests {
             found.sort_unstable();
             assert_eq!(found, expected, "{spec}");
         }
+    }
+
+    /// Two pairs of hosts, fast inside of each, and two slow cables between them: no bridge, and no ball around a host.
+    #[test]
+    fn what_several_slow_cables_carry_between_clusters_is_a_bound() {
+        let cables = [(0, 1, 1e9), (2, 3, 1e9), (0, 2, 1e6), (1, 3, 1e6)];
+        let both = cables.iter().flat_map(|&(a, b, bandwidth)| [(a, b, bandwidth), (b, a, bandwidth)]);
+        let links: Vec<(usize, usize, f64)> = both.collect();
+        let at =
+            |a: usize, b: usize| links.iter().position(|link| (link.0, link.1) == (a, b)).expect("a link");
+        let mut routes = Vec::new();
+        for (a, b) in (0..4).flat_map(|a| (0..4).map(move |b| (a, b))).filter(|(a, b)| a != b) {
+            // Those that are across from each other go by the other one of the pair.
+            let route = if a + b == 3 { vec![at(a, a ^ 1), at(a ^ 1, b)] } else { vec![at(a, b)] };
+            routes.push(format!(r#"{{"src": {a}, "dst": {b}, "links": {route:?}}}"#));
+        }
+        let link = |&(a, b, bandwidth): &(usize, usize, f64)| {
+            format!(r#"{{"src": {a}, "dst": {b}, "bw": {bandwidth}, "lat": 1e-6}}"#)
+        };
+        let links: Vec<String> = links.iter().map(link).collect();
+        let text = format!(
+            r#"{{"hosts": 4, "vertices": 4, "links": [{}], "routes": [{}]}}"#,
+            links.join(", "),
+            routes.join(", ")
+        );
+        let machine = topology::Platform::read("test", &text).expect("a platform");
+        let mut database = crate::testing::database(4, &[(1.0, 0); 4]);
+        for (from, to) in [(0, 2), (1, 3)] {
+            let [from, to] = [from, to].map(crate::database::End::Object);
+            database.edges.push(crate::database::Edge { from, to, messages: 1, bytes: 1_000_000 });
+        }
+        let seconds = bound(&database, &machine, &[0, 1, 2, 3]).expect("a small machine");
+        assert!((seconds - 1.0).abs() < 1e-9, "2 MB over 2 MB/s take a second, and not {seconds}");
+    }
+
+    /// Slow links of which next to nothing is left beside the sums of fast ones.
+    #[test]
+    fn links_may_be_as_different_as_they_like() {
+        let machine = topology::parse("fattree:2:3/1e-7:1e9").expect("a tree");
+        let mut database = crate::testing::database(6, &[(1.0, 0); 6]);
+        for from in 0..6 {
+            let [from, to] = [from, (from + 1) % 6].map(crate::database::End::Object);
+            database.edges.push(crate::database::Edge { from, to, messages: 1, bytes: 1 });
+        }
+        let places: Vec<u32> = (0..6).collect();
+        let found = bound(&database, &*machine, &places).expect("a small machine");
+        // A byte leaves each half, over three slow cables.
+        assert!((found * 3e-7 - 1.0).abs() < 1e-9, "{found} s");
     }
 
     /// A ring of which the links between 3 and 4, and 7 and 0, are slow.

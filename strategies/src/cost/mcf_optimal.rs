@@ -210,26 +210,29 @@ impl<'a> Router<'a> {
         }
         let routed = core.arcs.iter().map(|arc| (arc.link, seconds(arc.link, fixed[arc.link] as f64)));
         let (_, routed_seconds) = busiest(&mut routed.into_iter());
-        let mut unit_seconds = routed_seconds;
-        let (flow, bytes, core_seconds, bound_seconds) = loop {
-            let flow = program::solve(core, &self.bandwidth, unit_seconds);
-            let mut bytes = paths::carry(core, &flow.flows);
-            let times = core.arcs.iter().zip(&bytes).map(|(arc, &bytes)| seconds(arc.link, bytes));
-            let mut core_seconds = times.fold(0.0, f64::max);
-            if core_seconds >= routed_seconds {
-                // The machine's own routes are a routing, too.
-                bytes = core.arcs.iter().map(|arc| fixed[arc.link] as f64).collect();
-                core_seconds = routed_seconds;
+        // Solvers are exact in units of about the optimum, of which the machine's own routes may take thousands: so what is not
+        // solved exactly is solved again in the time that was found. The machine's own routes are a routing, too.
+        let mut bytes: Vec<f64> = core.arcs.iter().map(|arc| fixed[arc.link] as f64).collect();
+        let (mut core_seconds, mut bound_seconds) = (routed_seconds, 0.0);
+        let mut prices = Vec::new();
+        for _ in 0..PASSES {
+            let flow = program::solve(core, &self.bandwidth, core_seconds);
+            let found = paths::carry(core, &flow.flows);
+            let times = core.arcs.iter().zip(&found).map(|(arc, &bytes)| seconds(arc.link, bytes));
+            let found_seconds = times.fold(0.0, f64::max);
+            if found_seconds < core_seconds {
+                (bytes, core_seconds) = (found, found_seconds);
             }
-            // By shortest ways, the machine's own routes may be better than what the prices say.
-            let bound_seconds = paths::bound(core, &self.bandwidth, &flow.prices).min(core_seconds);
-            // Solvers are exact in units of about the optimum, of which the machine's own routes may take thousands.
-            let is_exact = core_seconds <= bound_seconds * (1.0 + TOLERANCE);
-            if is_exact || core_seconds > FAR_LESS * unit_seconds {
-                break (flow, bytes, core_seconds, bound_seconds);
+            let bound = paths::bound(core, &self.bandwidth, &flow.prices);
+            if prices.is_empty() || bound > bound_seconds {
+                (prices, bound_seconds) = (flow.prices, bound);
             }
-            unit_seconds = core_seconds;
-        };
+            if core_seconds <= bound_seconds * (1.0 + TOLERANCE) {
+                break;
+            }
+        }
+        // By shortest ways, the machine's own routes may be better than what the prices say.
+        let bound_seconds = bound_seconds.min(core_seconds);
         for (arc, bytes) in core.arcs.iter().zip(bytes) {
             best.link_bytes[arc.link] = bytes;
         }
@@ -241,8 +244,8 @@ impl<'a> Router<'a> {
         if of_core > 0.0 {
             best.shares.iter_mut().for_each(|share| *share *= 1.0 - of_core);
             let worth = |(arc, price): (&wiring::Arc, &f64)| price * self.bandwidth[arc.link];
-            let sum: f64 = core.arcs.iter().zip(&flow.prices).map(worth).sum();
-            for pair in core.arcs.iter().zip(&flow.prices).filter(|_| sum > 0.0) {
+            let sum: f64 = core.arcs.iter().zip(&prices).map(worth).sum();
+            for pair in core.arcs.iter().zip(&prices).filter(|_| sum > 0.0) {
                 best.shares[pair.0.link] = of_core * worth(pair) / sum;
             }
         }
@@ -257,8 +260,8 @@ fn is_same(a: f64, b: f64) -> bool {
     (a - b).abs() <= SAME * a.max(b)
 }
 
-/// The part of what times are measured in, below which a solution is looked for again in its own time.
-const FAR_LESS: f64 = 0.5;
+/// How often a program is solved, at most.
+const PASSES: usize = 3;
 
 /// What a solver leaves of equal times, as a part of them.
 const SAME: f64 = 1e-8;

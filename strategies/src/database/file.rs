@@ -293,7 +293,7 @@ fn decode(bytes: &[u8], step: u64) -> Result<Dump, Refused> {
         Err(Refused("is the trace of a run, not a database; `equipoise simulate --events` replays it, and `equipoise \
              convert` makes a program of it (.tcg)".into()))
     } else if bytes.trim_ascii_start().starts_with(b"PROCESS") {
-        Err(Refused("is a program, not a database; give it with --program".into()))
+        Err(Refused("is a program, not a database; `map`, `evaluate`, `inspect` and `simulate` take it with --program".into()))
     } else if bytes.is_empty() {
         Err(Refused("is empty; have the program dump it again".into()))
     } else {

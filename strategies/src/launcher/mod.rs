@@ -151,7 +151,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), LauncherError> {
 /// Whether there is a place for a file, as long as nothing of it was written.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn can_write(path: &Path) -> Result<(), LauncherError> {
     can_write_whole(path).map_err(|source| LauncherError::Write { path: path.into(), source })
 }

@@ -147,10 +147,10 @@ const AFTER: &str = "hop-bytes after";
 const AT_LEAST: &str = "hop-bytes at least";
 
 /// What a step gained, what it cost, and how far one could still go at most, as in "Hop-bytes fell to 54.0 % of what they
-/// were, for moving 12 objects (3.00 kB); no placement as even gets below 31.0 %."; of the notes of this strategy and the metrics
-/// after it. `None` for the notes of others.
+/// were, for moving 12 objects (3.00 kB); no placement with balanced loads gets below 31.0 %."; of the notes of this strategy and
+/// the metrics after it. `None` for the notes of others, and of pipelines, whose start and end are not those of one stage.
 pub fn sentence(notes: &[(String, f64)], after: &Metrics) -> Option<String> {
-    let value = |name: &str| notes.iter().find(|note| note.0.ends_with(name)).map(|note| note.1);
+    let value = |name: &str| notes.iter().find(|note| note.0 == name).map(|note| note.1);
     let (before, now, least) = (value(BEFORE)?, value(AFTER)?, value(AT_LEAST)?);
     let volume = after.migrated_bytes.map_or(String::new(), |sum| format!(" ({})", bytes(sum)));
     let cost = match after.migrations {
@@ -168,11 +168,8 @@ pub fn sentence(notes: &[(String, f64)], after: &Metrics) -> Option<String> {
         part if now < before => format!("Hop-bytes fell to {part} of what they were"),
         part => format!("Hop-bytes rose to {part} of what they were"),
     };
-    // The bounds of metrics are of placements with as many objects on a PE, those here of ones with as much load.
-    let bound = after.communication.as_ref().and_then(|communication| communication.hop_bytes_lower_bound);
-    let least = least.max(bound.unwrap_or(0) as f64);
     let rest = match least > 0.0 {
-        true => format!("no placement as even gets below {}", percent(least / before)),
+        true => format!("no placement with balanced loads gets below {}", percent(least / before)),
         false => "what is possible is not known".into(),
     };
     Some(format!("{change}, {cost}; {rest}."))
@@ -180,7 +177,7 @@ pub fn sentence(notes: &[(String, f64)], after: &Metrics) -> Option<String> {
 
 /// Whether a note is of those that are said in the sentence.
 pub fn is_said(note: &str) -> bool {
-    [BEFORE, AFTER, AT_LEAST].iter().any(|name| note.ends_with(name))
+    [BEFORE, AFTER, AT_LEAST].contains(&note)
 }
 
 /// What was gained, what it cost, and how far that is from the bound.

@@ -152,7 +152,7 @@ pub(crate) struct Settings {
     pub tabu_work: usize,
     /// Steps of annealing per object, at each of its temperatures.
     pub anneal_steps: usize,
-    /// Whether what the default finds counts, too, so that more work does not end with less.
+    /// Whether a mapping from scratch of the default counts, too, so that more work does not end with less.
     pub tries_default: bool,
 }
 

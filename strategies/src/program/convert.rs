@@ -112,22 +112,9 @@ pub fn trace(trace: &Trace, cycle_seconds: f64) -> Result<Converted, Unconverted
             }
         }
     }
-    let program = program(acts)?;
-    let left_out = (trace.messages.len() as u64).saturating_sub(sends(&program));
-    Ok(Converted { program, left_out })
-}
-
-/// How many messages a program sends.
-pub(super) fn sends(program: &Program) -> u64 {
-    fn of(body: &[Statement]) -> u64 {
-        let sent = |statement: &Statement| match &statement.instruction {
-            Instruction::Send { .. } => 1,
-            Instruction::Repeat { times, body } => times.saturating_mul(of(body)),
-            _ => 0,
-        };
-        body.iter().map(sent).fold(0, u64::saturating_add)
-    }
-    program.processes.iter().map(|process| of(&process.body)).fold(0, u64::saturating_add)
+    let unanswered = answer.iter().filter(|answer| answer.is_none()).count() as u64;
+    let Converted { program, left_out } = program(acts)?;
+    Ok(Converted { program, left_out: left_out + unanswered })
 }
 
 /// Where a message goes, and its size.
@@ -141,12 +128,12 @@ fn end(trace: &Trace, message: u32) -> TraceEnd {
     TraceEnd { to: message.to, bytes: message.bytes }
 }
 
-/// The program of what processes did. Sends that are never received are left out, and so are receives of what was
-/// never sent.
+/// The program of what processes did, and how many messages it leaves out: those that are sent and never received, or
+/// received and never sent.
 ///
 /// # Errors
 /// When there are no processes, or too many, or one computed or sent too much.
-pub(super) fn program(mut acts: Vec<Vec<Act>>) -> Result<Program, Unconverted> {
+pub(super) fn program(mut acts: Vec<Vec<Act>>) -> Result<Converted, Unconverted> {
     if acts.is_empty() || acts.len() > MAX_PROCESSES {
         return Err(format!("there are {} processes; a program has 1 to {MAX_PROCESSES}", acts.len()).into());
     }
@@ -161,6 +148,7 @@ pub(super) fn program(mut acts: Vec<Vec<Act>>) -> Result<Program, Unconverted> {
             }
         }
     }
+    let left_out = counts.values().map(|&(sent, received)| sent.abs_diff(received)).sum();
     let mut lengths: FxHashMap<(u32, u32), VecDeque<u64>> = FxHashMap::default();
     for (id, acts) in (0..).zip(&mut acts) {
         acts.retain(|act| {
@@ -198,7 +186,7 @@ pub(super) fn program(mut acts: Vec<Vec<Act>>) -> Result<Program, Unconverted> {
     }
     let program = Program::new(processes);
     program.check().map_err(|mistake| mistake.to_string())?;
-    Ok(program)
+    Ok(Converted { program, left_out })
 }
 
 fn work(body: &mut Vec<Statement>, cycles: f64) -> Result<(), Unconverted> {
@@ -280,7 +268,7 @@ mod tests {
         let acts = vec![[&[Act::Work(9.0)][..], &round, &round, &round].concat(), vec![Act::Receive(0); 4]];
         let expected = "PROCESS 0\n  INT_OP 14\n  REPEAT 2\n    SEND 1 1\n    INT_OP 5\n  END\n  SEND 1 1\nSTOP\n\
                         PROCESS 1\n  REPEAT 3\n    RECEIVE 0 1\n  END\nSTOP\n";
-        assert_eq!(program(acts).expect("a program").text(), expected);
+        assert_eq!(program(acts).expect("a program").program.text(), expected);
     }
 
     #[test]

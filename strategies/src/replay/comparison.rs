@@ -377,7 +377,7 @@ Nearest communication: NearLB, with 0.100 hops per byte where BestLB has 0.900, 
         let found = text.lines().find(|line| line.starts_with(&format!("{name}: ")));
         let is_said = |part: &str| found.is_some_and(|line| line.contains(part));
         assert!(is_said(": Hop-bytes fell to 50.0 % of what they were, for moving "), "{comparison}");
-        assert!(is_said("; no placement as even gets below 25.0 %."), "{comparison}");
+        assert!(is_said("; no placement with balanced loads gets below 25.0 %."), "{comparison}");
     }
 
     #[test]

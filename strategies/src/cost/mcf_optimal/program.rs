@@ -2,7 +2,7 @@
 //!
 //! An arc and its mirror have one capacity: over either goes what the flows of both are together.
 //!
-//! Bytes are in units of the largest demand, and T is in units of what the machine's own routes take; the row of a link is
+//! Bytes are in units of the largest demand, and T is in units of a time that a routing takes; the row of a link is
 //! divided by what it carries in that time. So what decides is near 1 where links differ, and what solvers leave is a
 //! small part of it, unless one carries a hundred thousand times what another does.
 
@@ -22,7 +22,7 @@ pub(super) struct Flow {
 /// How exact an answer should be, as a part of 1.
 const TOLERANCE: f64 = 1e-9;
 
-/// Solves the program; `unit_seconds` is the time of the machine's own routes.
+/// Solves the program; `unit_seconds` is what a routing takes, at best about as long as the best one.
 pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
     let (arcs, stars) = (core.arcs.len(), core.stars.len());
     let demands = core.stars.iter().flat_map(|star| &star.ends).map(|&(_, bytes)| (bytes as f64).abs());

@@ -61,7 +61,7 @@ impl Beside<'_> {
         } else {
             others.extend(self.with_sharing());
             let spread = PoiseLb { quality: Quality::Fast, gamma: Some(0.0), ..PoiseLb::default() };
-            others.push(spread.assign(database, topology, self.seed)?.pe_of);
+            others.extend(spread.assign(database, topology, self.seed).ok().map(|answer| answer.pe_of));
         }
         let ends = (database.objects.len()..model.tasks.len()).filter_map(|task| model.tasks[task].stays_on);
         let ends: Vec<u32> = ends.collect();
@@ -70,9 +70,13 @@ impl Beside<'_> {
             places.extend(&ends);
         }
         let must_not_share = !is_many && config.share == Some(false);
-        others.retain(|places| holds(model, places, config) && !(must_not_share && shares(places)));
+        others.retain(|places| holds(model, places, config) && !(must_not_share && shares(model, places)));
         let mut all = vec![places];
-        all.append(&mut others);
+        for places in others {
+            if !all.contains(&places) {
+                all.push(places);
+            }
+        }
         let best = match is_many {
             true => best_of(&all, SIMILAR, model, topology, &Speeds::of(database, model)),
             false => first_to_end(&all, &Vec::from_iter(0..all.len()), model).unwrap_or(0),
@@ -105,10 +109,12 @@ impl Beside<'_> {
 /// The most placements that are tried where there is a PE for each task.
 const MOST: usize = 5;
 
-/// Whether several tasks are on a PE.
-fn shares(places: &[u32]) -> bool {
-    let mut seen = FxHashSet::default();
-    !places.iter().all(|pe| seen.insert(*pe))
+/// Whether a task that could be elsewhere is on a PE with another.
+fn shares(model: &Model, places: &[u32]) -> bool {
+    let mut tasks_on: FxHashMap<u32, usize> = FxHashMap::default();
+    let tasks = || model.tasks.iter().zip(places).filter(|(task, _)| !task.is_pe);
+    tasks().for_each(|(_, &pe)| *tasks_on.entry(pe).or_default() += 1);
+    tasks().any(|(task, pe)| task.stays_on.is_none() && tasks_on[pe] > 1)
 }
 
 /// Whether the memory of every PE holds its tasks.
