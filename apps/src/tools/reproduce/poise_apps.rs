@@ -30,7 +30,7 @@ pub(super) const POISE_APPS: Figure = Figure {
     name: "poise-apps",
     title: "A stencil and LeanMD with strategies of all kinds, 512 PEs",
     paper: "Equipoise's own",
-    takes: "ten minutes or so",
+    takes: "five minutes or so",
     notes: "Times are of a load-balancing step and the period after it: 10,000 iterations of the stencil (16x16x16 \
             blocks of 16x16x16 cells, 12 ns each, three times that in the lower corner), 1000 steps of LeanMD (8x8x8 \
             cells with 100 to 250 particles). Its iterations before the step and six after it are simulated, the rest \
