@@ -196,7 +196,9 @@ impl Args {
         let told = output::watched(&what, run);
         let cycle_seconds = place.network.cycle_seconds().unwrap_or(1e-9);
         let took = |it: &Delivery| (it.arrived_cycle - it.sent_cycle) as f64;
-        let latency = told.deliveries.iter().map(took).sum::<f64>() / told.deliveries.len().max(1) as f64;
+        // The sum of none would be -0.
+        let latency = told.deliveries.iter().map(took).fold(0.0, |sum, one| sum + one)
+            / told.deliveries.len().max(1) as f64;
         let seconds = told.cycles as f64 * cycle_seconds;
         let once = Document::once(seconds, latency * cycle_seconds, &*place.network);
         let document = Document { cycles: Some(told.cycles), ..once };
