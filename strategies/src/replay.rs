@@ -227,6 +227,32 @@ mod tests {
         }
     }
 
+    /// It never comes to an answer.
+    struct Falls;
+
+    impl Strategy for Falls {
+        fn assign(&self, _: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
+            panic!("it fell over")
+        }
+    }
+
+    #[test]
+    fn a_strategy_that_panics_takes_no_other_with_it() {
+        let falls = Choice { spec: "FallLB".into(), strategy: Arc::new(Falls), needs_communication: false };
+        let machine = topology::parse("flat:2").expect("a machine");
+        let both = [falls.clone(), fixed("StayLB", Ok(vec![0; 4]))];
+        let told = replay(&row_of_four(), &*machine, &both, 0, clock()).expect("one has an answer");
+        assert_eq!((told.strategies.len(), told.strategies[0].name.as_str()), (1, "StayLB"));
+        assert!(told.refusals[0].error.contains("it panicked: it fell over"), "{:?}", told.refusals);
+        let error =
+            replay(&row_of_four(), &*machine, &[falls], 0, clock()).expect_err("nobody has an answer");
+        assert!(!error.is_of_the_request() && error.to_string().contains("it fell over"), "{error}");
+        let refused =
+            replay(&row_of_four(), &*machine, &[fixed("NoLB", Err("no square; make one"))], 0, clock())
+                .expect_err("refused");
+        assert!(refused.is_of_the_request(), "{refused}");
+    }
+
     fn fixed(name: &str, answer: Result<Vec<u32>, &str>) -> Choice {
         let strategy = Arc::new(Fixed(answer.map_err(|e| StrategyError::Request(e.into()))));
         Choice { spec: name.into(), strategy, needs_communication: false }

@@ -331,6 +331,15 @@ fn degenerate_databases_are_served() {
     let mut loop_only = database(2, (0..6).map(|i| object(i, 1.0, 0)).collect());
     loop_only.edges = vec![Edge { from: End::Object(1), to: End::Object(1), messages: 1, bytes: 1 << 40 }];
     check(&loop_only, 0);
+    // Nothing may move, and something stays on every PE.
+    for pes in [1, 16] {
+        let mut pinned = database(pes, (0..40).map(|i| object(i, 1.0, (i % pes as u64) as u32)).collect());
+        pinned.objects.iter_mut().for_each(|object| object.migratable = false);
+        pinned.edges = (0..39u32)
+            .map(|i| Edge { from: End::Object(i), to: End::Object(i + 1), messages: 1, bytes: 8 })
+            .collect();
+        check(&pinned, 0);
+    }
     // Two chains that do not meet, on a prime number of PEs, with more bytes than 32 bits count.
     let mut chains = database(7, (0..31).map(|i| object(i, 1.0 + i as f64 / 31.0, 0)).collect());
     chains.dangling_edges = 3;

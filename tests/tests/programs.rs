@@ -76,6 +76,20 @@ fn an_estimate_that_is_far_off_is_said_to_be() {
     // In a tree everybody waits for everybody below, over hops that the estimate does not know.
     assert!(warned("tree:n=127,work=1,flits=1", "torus:127"));
     assert!(!warned("random:n=16,iterations=10,flits=64", "mesh:4x4"));
+    // Nothing is far from what takes no time.
+    place.put("idle.tcg", "PROCESS 0\nSTOP\n");
+    assert!(!warned("idle.tcg", "mesh:2"));
+}
+
+#[test]
+fn flags_that_mean_nothing_to_a_conversion_are_refused_and_lost_messages_are_counted() {
+    let place = place();
+    place.run("convert pair.tcg x.tcg --cycle 5").failed(2, &["--cycle is for traces"]);
+    place.run("convert run.trf x.tcg --step 1").failed(2, &["--step is for databases"]);
+    place.run("convert run.trf x.tcg --cycle 1e-30").failed(2, &["make a cycle longer"]);
+    place.put("lost.trf", "4 0 100 0 1 7 64\n13 0 200 1\n");
+    let told = place.run("convert lost.trf x.tcg");
+    assert!(told.stderr.contains("left out: 1 message of which"), "{}", told.stderr);
 }
 
 #[test]

@@ -71,6 +71,9 @@ fn explain_tells_a_person_in_a_sentence_and_tables() {
     }
     let back = place.run(&format!("explain {JOB} --mapping blocks --initial crossed")).result();
     assert!(back.contains("Hop-bytes fall by 25.0 %"), "{back}");
+    place.put("heap", "0\n0\n0\n0\n");
+    let heap = place.run(&format!("explain {JOB} --mapping heap")).result();
+    assert!(heap.contains("The most loaded PE has 4.00 times the average load, in place of 1.00."), "{heap}");
     let same = place.run(&format!("explain {JOB} --mapping blocks")).result();
     assert!(same.contains("Hop-bytes stay as they were"), "{same}");
     let few = place.run(&format!("explain {JOB} --mapping crossed --most 1 --format json")).document();

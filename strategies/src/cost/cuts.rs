@@ -194,13 +194,13 @@ struct Cuts {
     is_within: Vec<bool>,
     /// Bytes and bandwidths, each out of the set, and into it, as far as rounding goes.
     sums: [[f64; 2]; 2],
-    /// The bandwidth of all links.
-    most: f64,
+    /// The largest that the bandwidths were since they were exact.
+    peaks: [f64; 2],
     /// The most that the cut of any set so far takes.
     seconds: f64,
 }
 
-/// The part of all bandwidth below which sums are made anew.
+/// The part of what a sum was below which it is made anew.
 const LITTLE: f64 = 1e-6;
 
 impl Cuts {
@@ -213,14 +213,13 @@ impl Cuts {
             from: none(),
             is_within: vec![false; wiring.vertices],
             sums: [[0.0; 2]; 2],
-            most: 0.0,
+            peaks: [0.0; 2],
             seconds: 0.0,
         };
         for (link, &[from, to]) in wiring.ends.iter().enumerate() {
             let bandwidth = machine.link(link).bandwidth;
             cuts.leaving[from].push((to, bandwidth));
             cuts.entering[to].push((from, bandwidth));
-            cuts.most += bandwidth;
         }
         for (from, to, bytes) in sent.filter(|(from, to, _)| from != to) {
             cuts.to[from].push((to, bytes as f64));
@@ -232,6 +231,7 @@ impl Cuts {
     fn clear(&mut self) {
         self.is_within.fill(false);
         self.sums = [[0.0; 2]; 2];
+        self.peaks = [0.0; 2];
     }
 
     /// Takes vertices in, and looks at the cut then.
@@ -249,11 +249,15 @@ impl Cuts {
                     }
                 }
             }
+            for way in [0, 1] {
+                self.peaks[way] = self.peaks[way].max(self.sums[1][way]);
+            }
         }
         // What is taken off leaves a rounding error, which counts where little is left.
-        let is_doubtful = self.sums[1].iter().any(|&bandwidth| bandwidth < LITTLE * self.most);
+        let is_doubtful = (0..2).any(|way| self.sums[1][way] < LITTLE * self.peaks[way]);
         if is_doubtful || seconds(self.sums) > self.seconds {
             self.sums = self.crossing();
+            self.peaks = self.sums[1];
             self.seconds = self.seconds.max(seconds(self.sums));
         }
     }

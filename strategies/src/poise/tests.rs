@@ -346,6 +346,26 @@ fn rings_without_ends_and_flat_graphs_are_both_laid_out_straight() {
 }
 
 #[test]
+fn more_work_does_not_end_with_less() {
+    // Without what the default finds, the best had more in each of these.
+    for (graph, spec, seed) in [
+        ("random:n=300,degree=4", "tree:3:5:2", 1),
+        ("random:n=200,degree=8", "torus:4x4x4", 2),
+        ("leanmd:3x3x3,particles=100-500", "tree:3:5:2", 2),
+    ] {
+        let machine = topology::parse(spec).expect(spec);
+        let tasks = graph::load(graph).expect(graph).remap(machine.pes() as u32);
+        let [default, best] = ["default", "best"].map(|quality| {
+            let choice =
+                crate::registry::parse(&format!("PoiseLB:gamma=0,quality={quality}"), &[]).expect(quality);
+            let answer = choice.strategy.assign(&tasks, &*machine, seed).expect(quality);
+            communication(&tasks, &*machine, &answer.pe_of).hop_bytes
+        });
+        assert!(best <= default, "{graph} on {spec}: {best} and {default} hop-bytes");
+    }
+}
+
+#[test]
 fn a_sentence_says_what_was_gained_and_what_could_be() {
     let machine = topology::parse("mesh:2").expect("a machine");
     let tasks = graph::load("mesh:4,bytes=10").expect("a mesh").remap(2);
