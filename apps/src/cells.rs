@@ -1,5 +1,4 @@
-//! The cells of a block: a box in 2 or 3 dimensions with a halo of one cell around it, and the sweep of
-//! Jacobi's method over them.
+//! The cells of a block: a box in 2 or 3 dimensions with a halo of one cell, and a sweep of Jacobi's method.
 
 use crate::stencil::Side;
 use serde::{Deserialize, Serialize};
@@ -11,16 +10,16 @@ use std::hint::black_box;
 pub struct Cells<const D: usize> {
     /// Cells along each dimension, without the halo.
     extent: [usize; D],
-    /// Their values, the halo's included, first dimension fastest.
+    /// Values of the cells and the halo, first dimension fastest.
     #[serde(with = "equipoise::numbers")]
     values: Vec<f64>,
-    /// Where the next sweep writes; of equal length, or empty after a migration.
+    /// The output of the next sweep; as long as `values`, or empty after a migration.
     #[serde(skip)]
     next: Vec<f64>,
 }
 
 impl<const D: usize> Cells<D> {
-    /// Cells with these values at every position, from -1 (the halo) to the extent (the halo again).
+    /// Cells with the values of a function of the position; positions -1 and `extent` are in the halo.
     pub fn new(extent: [i32; D], value: impl Fn([i64; D]) -> f64) -> Self {
         let extent = extent.map(|size| size as usize);
         let count = extent.iter().map(|size| size + 2).product();
@@ -34,12 +33,12 @@ impl<const D: usize> Cells<D> {
         Cells { extent, values: (0..count).map(|at| value(position(at))).collect(), next: Vec::new() }
     }
 
-    /// How many there are, without the halo.
+    /// The number of cells, without the halo.
     pub fn count(&self) -> usize {
         self.extent.iter().product()
     }
 
-    /// How far apart neighbors are along each dimension.
+    /// The distance in memory between neighbors along each dimension.
     fn strides(&self) -> [usize; D] {
         let mut stride = 1;
         self.extent.map(|size| {
@@ -49,8 +48,8 @@ impl<const D: usize> Cells<D> {
         })
     }
 
-    /// Where the rows along dimension `along` begin, in a layer at `fixed` of dimension `across`, or of
-    /// the whole box if there is none.
+    /// The first positions of the rows along dimension `along`: in the whole box, or with `across` = (dimension, at) in
+    /// one layer of that dimension.
     fn rows(&self, along: usize, across: Option<(usize, usize)>) -> impl Iterator<Item = usize> + use<D> {
         let (extent, strides) = (self.extent, self.strides());
         let varies = move |d: usize| d != along && across.is_none_or(|(other, _)| d != other);
@@ -66,7 +65,7 @@ impl<const D: usize> Cells<D> {
         })
     }
 
-    /// The positions of the outermost cells on a side, or (`out` 1) of the halo beside them.
+    /// The positions of the outermost cells on a side (`out` = 0), or of the halo next to them (`out` = 1).
     fn face(&self, side: Side, out: usize) -> impl Iterator<Item = usize> + use<D> {
         let d = usize::from(side.dimension);
         let at = if side.upper { self.extent[d] + out } else { 1 - out };
@@ -82,7 +81,7 @@ impl<const D: usize> Cells<D> {
         edge
     }
 
-    /// Writes what a neighbor's [`edge`](Self::edge) is into the halo on a side.
+    /// Writes the [`edge`](Self::edge) of the neighbor on a side into the halo.
     pub fn set_halo(&mut self, side: Side, edge: &[f64]) {
         for (at, &value) in self.face(side, 1).zip(edge) {
             self.values[at] = value;
@@ -92,10 +91,10 @@ impl<const D: usize> Cells<D> {
     /// One sweep of Jacobi's method: every cell becomes the mean of its 2 `D` neighbors. Returns the
     /// largest change.
     ///
-    /// The work is done `times` times over, to the same effect.
+    /// The sweep is computed `times` times with the same result, to increase the load.
     pub fn relax(&mut self, times: u32) -> f64 {
         if self.next.is_empty() {
-            // The halo beyond a wall is in both.
+            // No neighbor sets the halo at a wall, so both buffers need it.
             self.next.clone_from(&self.values);
         }
         let mut change = 0.0;

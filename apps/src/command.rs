@@ -1,11 +1,14 @@
-//! The command line of a sample program, and how its result is shown.
+//! The command line of a sample program, and the output of its result.
 
-use crate::Format;
-use equipoise::{Config, LbStep, MachineReport, Report, ReportForm, Transport};
+use clap::ValueEnum;
+use equipoise::{Config, LbStep, LbSummary, MachineReport, Report, ReportForm};
+use equipoise_model::table::count;
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
-use std::io::{self, Write as _};
 use std::process::ExitCode;
+
+use crate::failure::Failure;
+use crate::output::{Format, FormatArg, show};
 
 /// A program's own flags, then those of the runtime.
 #[derive(Debug, clap::Args)]
@@ -13,23 +16,25 @@ pub struct Command<O: clap::Args> {
     #[command(flatten)]
     options: O,
 
-    /// How the result is shown
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    output: FormatArg,
 
     #[command(flatten)]
     config: Config,
 }
 
-/// A time in seconds that flags can give. Beside longer ones microseconds and cycles would be lost in rounding.
-pub(crate) fn seconds(text: &str) -> Result<f64, &'static str> {
+/// Parses a time in seconds. Times above 1e6 s are rejected: rounding would lose a cycle added to such a time.
+///
+/// # Errors
+/// If the text is not a number from 0 to 1e6.
+pub fn seconds(text: &str) -> Result<f64, &'static str> {
     let seconds = text.parse().ok().filter(|seconds| (0.0..=1e6).contains(seconds));
     seconds.ok_or("expected seconds, a number from 0 to 1e6 such as 2e-9")
 }
 
-/// What a program exits with; displayed as lines of a name and a value each.
+/// The result of a program; displayed as lines of a name and a value each.
 pub trait Outcome: Serialize + Display {
-    /// How many iterations it took.
+    /// The number of iterations.
     fn iterations(&self) -> u32;
 }
 
@@ -48,85 +53,97 @@ struct Document<'a, O, R> {
     executions: u64,
     remote_messages: u64,
     migrations: u64,
-    /// What happened on the simulated machine.
+    /// Report of the simulated machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<&'a MachineReport>,
     lb_steps: &'a [LbStep],
+    /// Summary of all steps, if `lb_steps` does not hold all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lb_summary: Option<&'a LbSummary>,
 }
 
 impl<O: clap::Args + Serialize> Command<O> {
-    /// Runs a program and shows its result on stdout; returns what the process should exit with, which
-    /// is a failure if the databases it was asked for could not be written.
+    /// Runs a program and prints its result on stdout. Returns the exit code of the process: a failure if databases
+    /// could not be written.
     ///
     /// # Errors
-    /// If stdout cannot be written to.
-    pub fn run<R: Outcome>(self, program: &str, solve: fn(Config, &O) -> Report<R>) -> io::Result<ExitCode> {
-        let Command { options, format, mut config } = self;
+    /// If the format is CSV, or stdout cannot be written to.
+    pub fn run<R: Outcome>(
+        self,
+        program: &str,
+        solve: fn(Config, &O) -> Report<R>,
+    ) -> Result<ExitCode, Failure> {
+        let Command { options, output: FormatArg { format }, mut config } = self;
+        // Before the run, which may take long.
+        format.refuse_csv("the result of a program")?;
         if format == Format::Json {
-            // The steps are part of the document, which is all there is on stdout.
-            // A replay in place of the run is such a document itself.
+            // The document contains the steps, so they are not printed.
+            // A replay (--lb-sim) prints its own document.
             config.lb_report = config.lb_sim.map(|_| ReportForm::Json);
         }
         let (transport, shown) = (config.transport, config.lb_report.is_some());
         let balances = shown || !config.balancer.is_empty();
         let report = solve(config, &options);
         let seconds_per_iteration = report.seconds / f64::from(report.result.iterations().max(1));
-        let transport = match transport {
-            Transport::Threads => "threads",
-            Transport::Simulated => "simulated",
-        };
-        let text = match format {
-            Format::Text => {
-                let mut text =
-                    format!("{program} on {} PEs ({transport}), seed {}\n", report.pes, report.seed);
-                _ = writeln!(text, "{}", report.result);
-                let (seconds, milliseconds) = (report.seconds, seconds_per_iteration * 1e3);
-                _ = writeln!(text, "time          {seconds:.3} s, {milliseconds:.3} ms per iteration");
-                if let Some(machine) = &report.machine {
-                    let each = 1e3 * machine.seconds / f64::from(report.result.iterations().max(1));
-                    _ = writeln!(text, "{machine}\niteration     {each:.6} ms in virtual time");
-                }
-                if balances && report.lb_steps.is_empty() {
-                    _ = writeln!(text, "LB steps      0: none took place");
-                }
-                balancing(&mut text, &report.lb_steps, report.migrations, shown);
-                text
+        let transport = transport.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default();
+        let text = || {
+            let mut text = format!(
+                "{program} on {} ({transport}), seed {}\n",
+                count(report.pes as u64, "PE"),
+                report.seed
+            );
+            _ = writeln!(text, "{}", report.result);
+            let (seconds, milliseconds) = (report.seconds, seconds_per_iteration * 1e3);
+            _ = writeln!(text, "time          {seconds:.3} s, {milliseconds:.3} ms per iteration");
+            if let Some(machine) = &report.machine {
+                let each = 1e3 * machine.seconds / f64::from(report.result.iterations().max(1));
+                _ = writeln!(text, "{machine}\niteration     {each:.6} ms in virtual time");
             }
-            Format::Json => {
-                let document = Document {
-                    program,
-                    pes: report.pes,
-                    transport,
-                    seed: report.seed,
-                    options: &options,
-                    result: &report.result,
-                    seconds: report.seconds,
-                    seconds_per_iteration,
-                    executions: report.executions,
-                    remote_messages: report.remote_messages,
-                    migrations: report.migrations,
-                    machine: report.machine.as_ref(),
-                    lb_steps: &report.lb_steps,
-                };
-                serde_json::to_string_pretty(&document)? + "\n"
+            if balances && report.lb_steps.is_empty() {
+                _ = writeln!(text, "LB steps      0");
             }
+            balancing(&mut text, &report, shown);
+            text
         };
-        io::stdout().write_all(text.as_bytes())?;
+        let document = Document {
+            program,
+            pes: report.pes,
+            transport: &transport,
+            seed: report.seed,
+            options: &options,
+            result: &report.result,
+            seconds: report.seconds,
+            seconds_per_iteration,
+            executions: report.executions,
+            remote_messages: report.remote_messages,
+            migrations: report.migrations,
+            machine: report.machine.as_ref(),
+            lb_steps: &report.lb_steps,
+            lb_summary: (report.lb_summary.steps > report.lb_steps.len() as u64)
+                .then_some(&report.lb_summary),
+        };
+        show(format, text, &document)?;
         Ok(if report.dump_error.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
-/// Appends what load balancing achieved from before the first step to after the last, and what the two
-/// have to say unless every step was `shown` already.
-fn balancing(text: &mut String, steps: &[LbStep], migrations: u64, shown: bool) {
+/// Appends max/avg load before the first step and after the last one. Also appends the sentences of these two steps,
+/// unless all steps are already `shown`.
+fn balancing<R>(text: &mut String, report: &Report<R>, shown: bool) {
+    let steps = &report.lb_steps;
     let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
         return;
     };
     let (before, after) = (first.before.imbalance + 1.0, last.after.imbalance + 1.0);
-    _ = writeln!(text, "LB steps      {}, {migrations} elements moved", steps.len());
+    _ = writeln!(
+        text,
+        "LB steps      {}, {}",
+        report.lb_summary.steps,
+        format_args!("{} moved", count(report.migrations, "element"))
+    );
     _ = writeln!(text, "max/avg load  {before:.3} before the first step, {after:.3} after the last");
-    let told = if steps.len() > 1 { vec![first, last] } else { vec![first] };
-    for step in told.into_iter().filter(|_| !shown) {
+    let ends = if steps.len() > 1 { vec![first, last] } else { vec![first] };
+    for step in ends.into_iter().filter(|_| !shown) {
         _ = writeln!(text, "LB step {:<5} {}", step.step, step.sentence());
     }
 }

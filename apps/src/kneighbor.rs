@@ -1,14 +1,15 @@
-//! Elements on a ring exchange messages: in every iteration an element does its work, sends each of its k
-//! neighbors a message, answers those it gets, and goes on when all elements have all their answers.
+//! Elements on a ring exchange messages. In every iteration an element works, sends a message to each of its k
+//! neighbors, and replies to each message it receives. The next iteration begins when all elements have all replies.
 //!
 //! The neighbors of element i are i±1 .. i±⌊k/2⌋, and i+⌈k/2⌉ when k is odd.
 
-use crate::command::{Outcome, seconds};
 use equipoise::Report;
 use equipoise::prelude::*;
 use equipoise::reduce;
 use std::fmt;
 use std::hint::black_box;
+
+use crate::command::{Outcome, seconds};
 
 /// The flags of this program.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
@@ -17,44 +18,43 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(i32).range(1..))]
     pub elements: i32,
 
-    /// Neighbors each element sends to
+    /// Neighbors per element
     #[arg(long, short = 'k', value_name = "K", default_value_t = 6, alias = "neighbours")]
     pub neighbors: u32,
 
-    /// Bytes in each message, and in each answer
+    /// Bytes per message, and per reply
     #[arg(long, value_name = "B", default_value_t = 1024)]
     pub bytes: u32,
 
-    /// Stop after so many iterations
+    /// Number of iterations
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: u32,
 
-    /// Floating-point operations of the last element in an iteration; element i of n does (i / (n - 1))^2
-    /// times as many
+    /// Floating-point operations of the last element per iteration; element i of n does (i / (n - 1))^2 times this
+    /// number
     #[arg(long, value_name = "OPERATIONS", default_value_t = 0)]
     pub work: u32,
 
-    /// The fourth power in place of the square, as in Charm++'s own example of load balancing
+    /// Use the fourth power of i / (n - 1) in --work instead of the square, as in Charm++'s load-balancing example
     #[arg(long, requires = "work")]
     pub steep: bool,
 
-    /// Iterations between load-balancing steps; 0: no steps
+    /// Iterations between load-balancing steps; 0: no load balancing
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub lb_every: u32,
 
-    /// Seconds of load that an operation counts for, in place of what is measured
+    /// Load of a floating-point operation, in seconds [default: the load is measured]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub charge: Option<f64>,
 
-    /// Seconds of load that each byte of a message counts for where it arrives, as if it were copied there;
-    /// only with --charge
+    /// Load of a received byte, in seconds (the cost of a copy); only with --charge
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     #[arg(default_value_t = 0.0, requires = "charge")]
     pub charge_byte: f64,
 }
 
 impl Default for Options {
-    /// What the flags are by default, but for short messages: 64 bytes, as in Charm++'s measurements.
+    /// The defaults of the flags, except for messages of 64 bytes, as in Charm++'s measurements.
     fn default() -> Self {
         Options {
             elements: 64,
@@ -70,14 +70,14 @@ impl Default for Options {
     }
 }
 
-/// What comes out: the same on any number of PEs, whatever moved.
+/// The result, which depends neither on the number of PEs nor on migrations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// How many iterations there were.
+    /// Number of iterations.
     pub iterations: u32,
-    /// Messages and answers that arrived.
+    /// Messages and replies that arrived.
     pub messages: u64,
-    /// The bytes in them.
+    /// Bytes in these messages and replies.
     pub bytes: u64,
 }
 
@@ -85,11 +85,11 @@ pub struct Exchange {
 struct Element {
     options: Options,
     iteration: u32,
-    /// Answers that have yet to come in this iteration.
+    /// Replies that are still missing in this iteration.
     missing: u32,
-    /// What arrived since the beginning: messages and bytes.
+    /// Messages and bytes that arrived since the beginning.
     arrived: [u64; 2],
-    /// Answers, whose buffers the next messages use.
+    /// Buffers of replies, which the next messages reuse.
     #[serde(skip)]
     buffers: Vec<Vec<u8>>,
     done: Exit<Exchange>,
@@ -97,7 +97,7 @@ struct Element {
 
 #[chare(index = [i32; 1], sync)]
 impl Element {
-    /// Starts an iteration: works, and sends to every neighbor.
+    /// Starts an iteration: works, and sends a message to every neighbor.
     #[entry]
     fn step(&mut self, cx: &Cx<Self>) {
         let ([me], [elements]) = (cx.index(), cx.shape());
@@ -111,14 +111,13 @@ impl Element {
             let data = self.buffers.pop().unwrap_or_else(|| vec![0; self.options.bytes as usize]);
             cx.peer([to]).message(me, data);
         }
-        // With no neighbor there is nobody to wait for, and no answer that would go on.
+        // Without neighbors no reply arrives that would continue the iteration.
         if self.missing == 0 {
             cx.peers().contribute().answered(());
         }
     }
 
-    /// Answers a message. It may be of the iteration this element has yet to begin; the answer is the
-    /// same.
+    /// Replies to a message, which may be of the next iteration of this element.
     #[entry]
     fn message(&mut self, cx: &Cx<Self>, from: i32, data: Vec<u8>) {
         self.charge(cx, 0, data.len());
@@ -126,7 +125,7 @@ impl Element {
         cx.peer([from]).answer(data);
     }
 
-    /// Takes an answer. It is of this iteration, as the next one begins when all answers have come.
+    /// Receives a reply. Every reply belongs to the current iteration: the next one begins when all replies have arrived.
     #[entry]
     fn answer(&mut self, cx: &Cx<Self>, data: Vec<u8>) {
         self.charge(cx, 0, data.len());
@@ -138,7 +137,7 @@ impl Element {
         }
     }
 
-    /// Learns that every element has all its answers.
+    /// Called when every element has all its replies.
     #[entry(reduce = reduce::nothing)]
     fn answered(&mut self, cx: &Cx<Self>, _all: ()) {
         self.charge(cx, 0, 0);
@@ -152,7 +151,7 @@ impl Element {
         }
     }
 
-    /// Learns how many messages and bytes arrived everywhere.
+    /// Receives the numbers of messages and bytes that arrived at all elements.
     #[entry(reduce = reduce::sums)]
     fn finished(&mut self, cx: &Cx<Self>, arrived: Vec<u64>) {
         let exchange = Exchange { iterations: self.iteration, messages: arrived[0], bytes: arrived[1] };
@@ -166,8 +165,7 @@ impl Element {
         self.arrived[1] += data.len() as u64;
     }
 
-    /// Says what an entry that takes in so many bytes costs, if the loads are to be these and not what is
-    /// measured.
+    /// Charges the load of operations and received bytes, unless loads are measured.
     fn charge(&self, cx: &Cx<Self>, operations: u64, bytes: usize) {
         let Options { charge, charge_byte, .. } = self.options;
         if let Some(seconds) = charge {
@@ -176,7 +174,7 @@ impl Element {
     }
 }
 
-/// How far along the ring each of `k` neighbors is.
+/// The distances along the ring to the `k` neighbors.
 fn distances(k: u32) -> impl Iterator<Item = i64> {
     let half = i64::from(k / 2);
     let both = (1..=half).flat_map(|distance| [distance, -distance]);
@@ -191,7 +189,7 @@ fn operations(options: &Options, index: i32, elements: i32) -> u64 {
     (if options.steep { square(work) } else { work }) as u64
 }
 
-/// Does some floating-point operations, each of which needs the result of the one before.
+/// Does floating-point operations; each depends on the previous one.
 fn compute(operations: u64) {
     let mut x = 1.0f64;
     for _ in 0..operations {
@@ -224,7 +222,7 @@ impl Outcome for Exchange {
 impl fmt::Display for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "iterations    {}", self.iterations)?;
-        writeln!(f, "messages      {}, answers included", self.messages)?;
+        writeln!(f, "messages      {}, including replies", self.messages)?;
         write!(f, "bytes         {}", self.bytes)
     }
 }

@@ -1,33 +1,33 @@
-//! Molecular dynamics, after LeanMD: a cell of space holds particles, and for each pair of neighboring
-//! cells (and for each cell by itself) a compute finds the forces between them.
+//! Molecular dynamics, after LeanMD: a cell of space holds particles. For each pair of neighboring cells, and for each
+//! cell alone, a compute calculates the forces between their particles.
 //!
-//! In a step every cell sends its 27 computes the positions of its particles, gets their forces back and
-//! moves the particles; every 20 steps particles that left their cell are handed to the neighbors. Cells
-//! stay where they are, computes take part in load balancing. What comes for cells is expedited: 27 computes wait
-//! for a cell that has little to do. (In LeanMD forces are reduced on their way by Charm++'s multicast library,
-//! whose entries are expedited.) The task graph of this program, without the
-//! program, is `leanmd:..` ([`equipoise_strategies::graph`]).
+//! In a step every cell sends the positions of its particles to its 27 computes, receives the forces and moves the
+//! particles. Every 20 steps, particles that left their cell are sent to the neighbors. Cells are pinned; computes
+//! take part in load balancing. Messages to cells are expedited, because 27 computes wait for each cell, which has
+//! little work. (In LeanMD the multicast library of Charm++ reduces forces on their way; its entries are expedited.)
+//! The task graph of this program is the generator `leanmd:..` ([`equipoise_model::graph`]).
 
-use crate::command::Outcome;
-use crate::particles::{Forces, HERE, Particles, between, offset, sigma, within};
 use clap::ValueEnum;
 use equipoise::prelude::*;
 use equipoise::{Report, reduce};
-use equipoise_strategies::graph::leanmd;
+use equipoise_model::graph::leanmd;
 use std::fmt;
+
+use crate::command::Outcome;
+use crate::particles::{Forces, HERE, Particles, between, offset, sigma, within};
 
 /// The flags of this program.
 #[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 pub struct Options {
-    /// Cells in each dimension, at least 3: the box is periodic
+    /// Cells in each dimension, at least 3; the box is periodic
     #[arg(long, value_name = "XxYxZ", default_value = "4x4x4", value_parser = sizes)]
     pub cells: [i32; 3],
 
-    /// Particles of each cell, or of the first to the last as in 100-250
+    /// Particles per cell, or a range from the first to the last cell, as in 100-250
     #[arg(long, value_name = "N", default_value = "100", value_parser = range)]
     pub particles: [u32; 2],
 
-    /// Stop after so many steps
+    /// Number of steps
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: u32,
 
@@ -35,27 +35,25 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub lb_every: u32,
 
-    /// Whether forces are computed and measured, computed and charged as the task graph has them, or only
-    /// charged
+    /// Whether forces are computed, and how their load is determined
     #[arg(long, value_enum, default_value_t)]
     pub forces: Work,
 
-    /// A cell puts its computes on the PEs after its own, one on each, as LeanMD does; without this they start
-    /// where --initial says
+    /// Place the computes of a cell on the PEs after that of the cell, one per PE, as in LeanMD [default: as --initial]
     #[arg(long)]
     pub spread: bool,
 }
 
-/// What forces cost.
+/// The load of forces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
-    /// What they take.
+    /// Compute forces; loads are measured.
     #[default]
     Measured,
-    /// What the task graph says: 1 ns a pair, 10 ns a force, 50 ns a particle.
+    /// Compute forces; loads are those of the task graph: 1 ns per pair, 10 ns per force, 50 ns per particle.
     Charged,
-    /// The same, and nothing is computed: no particle moves.
+    /// The same loads, but no forces are computed and no particle moves.
     Modelled,
 }
 
@@ -72,7 +70,7 @@ impl Default for Options {
     }
 }
 
-/// There are 14 computes for each cell, and both have numbers of 32 bits.
+/// There are 14 computes per cell, and their indices have 32 bits.
 const MOST_CELLS: i128 = 1 << 24;
 
 fn sizes(text: &str) -> Result<[i32; 3], String> {
@@ -81,7 +79,7 @@ fn sizes(text: &str) -> Result<[i32; 3], String> {
     let sizes = sizes.and_then(|sizes| <[i32; 3]>::try_from(sizes).ok());
     let fits = |sizes: &[i32; 3]| sizes.iter().map(|&size| i128::from(size)).product::<i128>() <= MOST_CELLS;
     sizes.filter(fits).ok_or_else(|| {
-        format!("write three sizes of at least 3 with at most {MOST_CELLS} cells in all, such as 4x4x4")
+        format!("give three sizes of at least 3 with at most {MOST_CELLS} cells in total, such as 4x4x4")
     })
 }
 
@@ -89,36 +87,38 @@ fn range(text: &str) -> Result<[u32; 2], String> {
     let number = |text: &str| text.parse().ok().filter(|&it| it <= 1 << 20);
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let range = number(first).zip(number(last)).map(|(first, last)| [first, last]);
-    range.ok_or_else(|| "write a number up to 1048576, or from the first to the last as in 100-250".into())
+    range.ok_or_else(|| {
+        "give a number up to 1048576, or a range from the first to the last as in 100-250".into()
+    })
 }
 
-/// What comes out: the same on any number of PEs, whatever moved.
+/// The result, which depends neither on the number of PEs nor on migrations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Motion {
-    /// How many steps there were.
+    /// Number of steps.
     pub iterations: u32,
-    /// How many particles, at the end.
+    /// Number of particles at the end.
     pub particles: u64,
-    /// Their kinetic and potential energy in the first step, in units of the well depth.
+    /// Kinetic and potential energy in the first step, in units of the well depth.
     pub first_energy: [f64; 2],
-    /// The same in the last.
+    /// Kinetic and potential energy in the last step.
     pub last_energy: [f64; 2],
 }
 
-/// Steps between two in which particles that left their cell are handed on.
-const HAND_ON: u32 = 20;
+/// Steps between exchanges of the particles that left their cell.
+const EXCHANGE_PERIOD: u32 = 20;
 
 #[derive(Serialize, Deserialize)]
 struct Cell {
     options: Options,
-    /// The computes, once it has been told.
+    /// The computes; none before `start`.
     computes: Option<Array<Compute>>,
     iteration: u32,
     particles: Particles,
-    /// What came back in this step, by neighbor: forces and potential energy.
+    /// The forces and potential energies received in this step, by neighbor.
     forces: Vec<Option<(Vec<f64>, f64)>>,
-    /// Whether particles are being handed on, and how many neighbors have yet to.
-    handing_on: bool,
+    /// Whether particles are being exchanged, and the number of neighbors whose particles are still missing.
+    exchanging: bool,
     missing: u32,
     /// Kinetic and potential energy in the first step.
     first: [f64; 2],
@@ -127,7 +127,7 @@ struct Cell {
 
 #[chare(index = [i32; 3], pinned, expedited)]
 impl Cell {
-    /// Learns who the computes are, and begins.
+    /// Receives the handle of the computes, and starts the first step.
     #[entry]
     fn start(&mut self, cx: &Cx<Self>, computes: Array<Compute>) {
         self.charge(cx, 0);
@@ -135,8 +135,8 @@ impl Cell {
         self.step(cx);
     }
 
-    /// Takes the forces of the particles of a neighbor, or of the cell itself; when all are there the
-    /// particles move.
+    /// Receives the forces of the particles of a neighbor, or of the cell itself; moves the particles when all forces
+    /// have arrived.
     #[entry]
     fn forces(&mut self, cx: &Cx<Self>, neighbor: u32, forces: Vec<f64>, potential: f64) {
         self.forces[neighbor as usize] = Some((forces, potential));
@@ -144,33 +144,33 @@ impl Cell {
             return self.charge(cx, 0);
         }
         self.charge(cx, self.particles.count());
-        let energy = self.moves();
+        let energy = self.integrate();
         self.iteration += 1;
         if self.iteration == 1 {
             self.first = [energy[1], energy[2]];
         }
         if self.iteration == self.options.iterations {
             cx.peer([0; 3]).contribute().ended([energy, self.first.to_vec()].concat());
-        } else if self.iteration.is_multiple_of(HAND_ON) {
-            self.hand_on(cx);
+        } else if self.iteration.is_multiple_of(EXCHANGE_PERIOD) {
+            self.exchange(cx);
         } else {
             self.step(cx);
         }
     }
 
-    /// Takes particles from a neighbor; those of a neighbor that is ahead wait.
-    #[entry(when = self.handing_on && iteration == self.iteration)]
+    /// Receives particles from a neighbor; particles of a later iteration are buffered.
+    #[entry(when = self.exchanging && iteration == self.iteration)]
     fn take(&mut self, cx: &Cx<Self>, iteration: u32, particles: Particles) {
         self.charge(cx, particles.count());
         self.particles.join(particles);
         self.missing -= 1;
         if self.missing == 0 {
-            self.handing_on = false;
+            self.exchanging = false;
             self.step(cx);
         }
     }
 
-    /// Learns how many particles there are, and their energies in the last step and in the first.
+    /// Receives the number of particles, and their energies in the last step and in the first.
     #[entry(reduce = reduce::sums)]
     fn ended(&mut self, cx: &Cx<Self>, sums: Vec<f64>) {
         self.charge(cx, 0);
@@ -185,7 +185,7 @@ impl Cell {
 }
 
 impl Cell {
-    /// Starts a step: tells every compute where the particles are.
+    /// Starts a step: sends the positions of the particles to every compute.
     fn step(&mut self, cx: &Cx<Self>) {
         self.forces = vec![None; 27];
         let Some(computes) = self.computes else { return };
@@ -198,12 +198,12 @@ impl Cell {
 
     /// Moves the particles under all forces; returns their number, their kinetic energy and half of the
     /// potential energy that they share with the neighbors.
-    fn moves(&mut self) -> Vec<f64> {
+    fn integrate(&mut self) -> Vec<f64> {
         let mut sum = vec![0.0; 3 * self.particles.count()];
         let mut potential = 0.0;
-        // In the order of the neighbors, whoever came first: the sum of numbers depends on it.
-        for (neighbor, came) in self.forces.iter().enumerate() {
-            let Some((forces, energy)) = came else { continue };
+        // In the order of the neighbors, not of arrival: rounding depends on the order of the sum.
+        for (neighbor, arrived) in self.forces.iter().enumerate() {
+            let Some((forces, energy)) = arrived else { continue };
             potential += if neighbor == HERE { *energy } else { 0.5 * energy };
             sum.iter_mut().zip(forces).for_each(|(sum, force)| *sum += force);
         }
@@ -212,10 +212,12 @@ impl Cell {
         vec![self.particles.count() as f64, kinetic, potential]
     }
 
-    fn hand_on(&mut self, cx: &Cx<Self>) {
-        let gone = self.particles.leavers();
-        (self.handing_on, self.missing) = (true, 26);
-        for (neighbor, particles) in gone.into_iter().enumerate().filter(|(neighbor, _)| *neighbor != HERE) {
+    /// Sends the particles that left the cell to the neighbors.
+    fn exchange(&mut self, cx: &Cx<Self>) {
+        let leaving = self.particles.take_leaving();
+        (self.exchanging, self.missing) = (true, 26);
+        for (neighbor, particles) in leaving.into_iter().enumerate().filter(|(neighbor, _)| *neighbor != HERE)
+        {
             let to = wrapped(cx.index(), offset(neighbor), cx.shape());
             cx.peer(to).take(self.iteration, particles);
         }
@@ -228,22 +230,22 @@ impl Cell {
     }
 }
 
-/// The forces between two cells, or in one. A cell has 14 of them: the first for itself, the others for the
-/// neighbors after it; the index is that number and then the cell.
+/// The forces between two cells, or within one cell. A cell has 14 computes: the first for itself, the others for the
+/// neighbors after it. The index is the number of the compute, then the index of the cell.
 #[derive(Serialize, Deserialize)]
 struct Compute {
     options: Options,
     cells: Array<Cell>,
     iteration: u32,
-    /// Whether it is at sync.
+    /// Whether the compute waits for a load-balancing step.
     balancing: bool,
-    /// Positions that came for this step, of its own cell and of the other.
+    /// Positions received in this step, of its own cell and of the other cell.
     positions: [Option<Vec<f64>>; 2],
 }
 
 #[chare(index = [i32; 4], sync)]
 impl Compute {
-    /// Takes the positions of a cell; when all are there it answers with the forces.
+    /// Receives the positions of a cell; sends the forces when all positions have arrived.
     #[entry(when = iteration == self.iteration && !self.balancing)]
     fn positions(&mut self, cx: &Cx<Self>, iteration: u32, side: u32, positions: Vec<f64>) {
         self.positions[side as usize] = Some(positions);
@@ -270,7 +272,7 @@ impl Compute {
         }
     }
 
-    /// Goes on after load balancing.
+    /// Continues after load balancing.
     #[entry]
     fn resumed(&mut self, cx: &Cx<Self>) {
         self.charge(cx, [0; 2], HERE);
@@ -279,7 +281,7 @@ impl Compute {
 }
 
 impl Compute {
-    /// What the particles of two cells do to each other, or those of one if it is no neighbor.
+    /// The forces between the particles of two cells, or within one cell if `neighbor` is [`HERE`].
     fn forces(&self, here: &[f64], there: &[f64], neighbor: usize) -> Forces {
         let [first, last] = self.options.particles;
         let sigma = sigma(first.max(last) as usize);
@@ -290,7 +292,7 @@ impl Compute {
         }
     }
 
-    /// Says what the forces between so many coordinates of two cells cost.
+    /// Charges the load of the forces between two cells with these numbers of coordinates, unless loads are measured.
     fn charge(&self, cx: &Cx<Self>, coordinates: [usize; 2], neighbor: usize) {
         if self.options.forces == Work::Measured {
             return;
@@ -302,12 +304,12 @@ impl Compute {
     }
 }
 
-/// The index `offset` away in the periodic box.
+/// The index at `offset` from `index` in the periodic box.
 fn wrapped(index: [i32; 3], offset: [i32; 3], shape: [i32; 3]) -> [i32; 3] {
     std::array::from_fn(|i| (index[i] + offset[i]).rem_euclid(shape[i]))
 }
 
-/// The compute that a cell shares with a neighbor, and which side of it the cell is.
+/// The compute that a cell shares with a neighbor, and the side of the compute (0 or 1) for the cell.
 fn compute_of(cell: [i32; 3], neighbor: usize, shape: [i32; 3]) -> ([i32; 4], u32) {
     let (owner, number, side) = match neighbor.checked_sub(HERE) {
         Some(number) => (cell, number, 0),
@@ -329,10 +331,10 @@ pub fn simulate(config: Config, options: &Options) -> Report<Motion> {
                 options: options.clone(),
                 computes: None,
                 iteration: 0,
-                // Numbers apart, so that every particle has its own.
+                // Particles of different cells have different ids.
                 particles: Particles::spread(count as usize, cell << 32),
                 forces: Vec::new(),
-                handing_on: false,
+                exchanging: false,
                 missing: 0,
                 first: [0.0; 2],
                 done,
@@ -349,7 +351,7 @@ pub fn simulate(config: Config, options: &Options) -> Report<Motion> {
         let shape = [14, sx, sy, sz];
         let computes = if options.spread {
             let (cells, pes) = (x * y * z, pe.pes() as u64);
-            // Cells are in blocks, which is the default.
+            // Cells have the default placement, in blocks.
             let place = |[number, i, j, k]: [i32; 4]| {
                 let cell = i as u64 + x * (j as u64 + y * k as u64);
                 Pe(((cell * pes / cells + 1 + number as u64) % pes) as u32)

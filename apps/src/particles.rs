@@ -1,45 +1,45 @@
-//! The particles of a cell, and the forces between those of two cells.
+//! The particles of a cell, and the forces between the particles of two cells.
 //!
 //! A truncated Lennard-Jones fluid in units of its well depth and of the mass of a particle; lengths are
-//! in angstrom. Cells are as wide as in LeanMD, 30 A, and particles see each other up to 26 A
-//! (Agarwal, Sharma, Kalé 2006, section 5.2.3). Positions are relative to the corner of their cell, so
-//! that what crosses the edge of the periodic box needs no special case.
+//! in angstrom. As in LeanMD, cells are 30 A wide and the cutoff is 26 A (Agarwal, Sharma, Kalé 2006,
+//! section 5.2.3). Positions are relative to the corner of their cell, so that particles that cross the boundary of
+//! the periodic box need no special case.
 
 use serde::{Deserialize, Serialize};
 
-/// How wide a cell is, in angstrom.
+/// The width of a cell, in angstrom.
 pub const CELL: f64 = 30.0;
 
-/// How far particles see each other, in angstrom.
+/// The cutoff distance of forces, in angstrom.
 pub const CUTOFF: f64 = 26.0;
 
-/// Seconds of a step, in units of the time that a particle takes for an angstrom at unit energy.
+/// The time of a step, in units of the time in which a particle of unit energy moves 1 angstrom.
 const STEP: f64 = 2e-3;
 
 /// The particles of one cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Particles {
-    /// Who they are; sorted.
+    /// Their ids, sorted.
     pub ids: Vec<u64>,
-    /// Where: three coordinates each, from 0 to [`CELL`].
+    /// Their positions: three coordinates each, from 0 to [`CELL`].
     #[serde(with = "equipoise::numbers")]
     pub positions: Vec<f64>,
-    /// How fast: three components each.
+    /// Their velocities: three components each.
     #[serde(with = "equipoise::numbers")]
     pub velocities: Vec<f64>,
 }
 
-/// What particles of two cells do to each other.
+/// The forces between the particles of two cells.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forces {
     /// Three components for each particle of the first cell, and of the second.
     pub on: [Vec<f64>; 2],
-    /// Their potential energy.
+    /// The potential energy of the particles.
     pub potential: f64,
 }
 
 impl Particles {
-    /// So many particles, evenly spread and nearly at rest; the first is number `first`.
+    /// `count` particles, evenly spread and nearly at rest, with ids from `first` on.
     pub fn spread(count: usize, first: u64) -> Self {
         let side = (1..).find(|side: &usize| side.pow(3) >= count).unwrap_or(1);
         let space = CELL / side as f64;
@@ -48,7 +48,7 @@ impl Particles {
             let id = first + at as u64;
             particles.ids.push(id);
             for (axis, place) in [at % side, at / side % side, at / side / side].into_iter().enumerate() {
-                // A hundredth of the distance to the next, so that no two cells are alike.
+                // At most a hundredth of the distance between neighbors, so that cells differ.
                 let jitter = 0.02 * (noise(id, axis as u64) - 0.5);
                 particles.positions.push((place as f64 + 0.5 + jitter) * space);
                 particles.velocities.push(0.2 * (noise(id, axis as u64 + 3) - 0.5));
@@ -57,17 +57,17 @@ impl Particles {
         particles
     }
 
-    /// How many there are.
+    /// The number of particles.
     pub fn count(&self) -> usize {
         self.ids.len()
     }
 
-    /// Moves them under `forces`, three components each, for one step (velocity Verlet); returns their
-    /// kinetic energy before.
+    /// Moves the particles under `forces`, three components each, for one step (velocity Verlet); returns the
+    /// kinetic energy at the beginning of the step.
     pub fn integrate(&mut self, forces: &[f64]) -> f64 {
         let mut kinetic = 0.0;
         for ((x, v), force) in self.positions.iter_mut().zip(&mut self.velocities).zip(forces) {
-            // Positions and velocities are half a step apart but here.
+            // Velocities are stored half a step away from positions; this is the velocity at the time of the position.
             let now = *v + 0.5 * STEP * force;
             kinetic += 0.5 * now * now;
             *v = now + 0.5 * STEP * force;
@@ -76,27 +76,27 @@ impl Particles {
         kinetic
     }
 
-    /// Takes out those who left the cell, by the neighbor they went to.
-    pub fn leavers(&mut self) -> [Particles; 27] {
-        let mut gone: [Particles; 27] = Default::default();
+    /// Removes the particles that left the cell, and returns them by their new cell.
+    pub fn take_leaving(&mut self) -> [Particles; 27] {
+        let mut leaving: [Particles; 27] = Default::default();
         let all = std::mem::take(self);
         for (at, &id) in all.ids.iter().enumerate() {
             let (mut position, mut number) = ([0.0; 3], 0);
             for (x, position) in all.positions[3 * at..3 * at + 3].iter().zip(&mut position) {
-                // Nobody crosses a whole cell between two visits; who did would be lost to his neighbors.
+                // No particle crosses a whole cell between two exchanges; `clamp` would move such a particle.
                 let over = (x / CELL).floor().clamp(-1.0, 1.0);
                 *position = x - over * CELL;
                 number = 3 * number + (over + 1.0) as usize;
             }
-            let to = if number == HERE { &mut *self } else { &mut gone[number] };
+            let to = if number == HERE { &mut *self } else { &mut leaving[number] };
             to.ids.push(id);
             to.positions.extend(position);
             to.velocities.extend(&all.velocities[3 * at..3 * at + 3]);
         }
-        gone
+        leaving
     }
 
-    /// Takes in others; all are sorted again, so that their order does not tell who came first.
+    /// Adds other particles and sorts all by id, so that the order of arrival does not matter.
     pub fn join(&mut self, others: Particles) {
         let mut all: Vec<(u64, [f64; 6])> = Vec::with_capacity(self.count() + others.count());
         for part in [&*self, &others] {
@@ -115,20 +115,20 @@ impl Particles {
     }
 }
 
-/// The neighbor that is no neighbor.
+/// The number of the cell itself among its 27 neighbors.
 pub const HERE: usize = 13;
 
-/// The offset of the neighbor of that number in each dimension, the last dimension fastest: those after
-/// [`HERE`] are half of all, and neighbor `26 - n` lies opposite of `n`.
+/// The offset of a neighbor in each dimension; numbers count with the last dimension fastest. Half of the neighbors are
+/// after [`HERE`], and neighbor `26 - n` is opposite to `n`.
 pub fn offset(number: usize) -> [i32; 3] {
     [number / 9, number / 3 % 3, number % 3].map(|digit| digit as i32 - 1)
 }
 
-/// Where the force between two particles is 0, as a part of the distance of neighbors at rest.
-const TOUCH: f64 = 0.8;
+/// The distance without a force between two particles, as a fraction of the distance of neighbors at rest.
+const RELATIVE_SIGMA: f64 = 0.8;
 
-/// What the particles at `here` do to those at `there`, in the cell at `offset`, and these to them; each
-/// pair once. `sigma` is the distance at which they neither attract nor repel each other.
+/// The forces between the particles at `here` and those at `there`, in the cell at `offset`; each pair once. `sigma` is
+/// the distance without a force.
 pub fn between(here: &[f64], there: &[f64], offset: [i32; 3], sigma: f64) -> Forces {
     let mut forces = Forces { on: [vec![0.0; here.len()], vec![0.0; there.len()]], potential: 0.0 };
     let shift = offset.map(|cells| f64::from(cells) * CELL);
@@ -147,7 +147,7 @@ pub fn between(here: &[f64], there: &[f64], offset: [i32; 3], sigma: f64) -> For
     forces
 }
 
-/// What the particles at `here` do to each other, each pair once.
+/// The forces between the particles at `here`, each pair once.
 pub fn within(here: &[f64], sigma: f64) -> Forces {
     let mut forces = Forces { on: [vec![0.0; here.len()], Vec::new()], potential: 0.0 };
     for (i, a) in here.chunks_exact(3).enumerate() {
@@ -165,8 +165,7 @@ pub fn within(here: &[f64], sigma: f64) -> Forces {
     forces
 }
 
-/// The pull of a particle at distance `d` over that distance, and the potential energy; none beyond the
-/// cutoff.
+/// The attraction of a particle at `d`, divided by its distance, and the potential energy; none beyond the cutoff.
 #[inline]
 fn lennard_jones(d: [f64; 3], sigma: f64) -> Option<(f64, f64)> {
     let squared = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
@@ -178,13 +177,13 @@ fn lennard_jones(d: [f64; 3], sigma: f64) -> Option<(f64, f64)> {
     Some((-push, 4.0 * (sixth * sixth - sixth)))
 }
 
-/// The distance at which particles neither attract nor repel each other, for cells of at most `most`
-/// particles: a part of the distance of neighbors when they are [`spread`](Particles::spread).
+/// The distance without a force between particles, for cells of at most `most` particles: a fraction of the distance of
+/// neighbors that are [`spread`](Particles::spread).
 pub fn sigma(most: usize) -> f64 {
-    TOUCH * CELL / (most.max(1) as f64).cbrt().ceil()
+    RELATIVE_SIGMA * CELL / (most.max(1) as f64).cbrt().ceil()
 }
 
-/// A number from 0 to 1 that looks drawn, the same for the same arguments (SplitMix64).
+/// A pseudorandom number from 0 to 1 that depends only on the arguments (SplitMix64).
 fn noise(id: u64, salt: u64) -> f64 {
     let mut z = id.wrapping_mul(6).wrapping_add(salt).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -233,20 +232,20 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_joins_a_neighbor_and_nobody_is_lost() {
+    fn particles_that_leave_go_to_a_neighbor_and_none_is_lost() {
         let mut particles = Particles::spread(27, 100);
-        // The one in the corner goes on over three faces, the one in the middle stays.
+        // The particles in two opposite corners leave over three faces each.
         for axis in 0..3 {
             particles.positions[axis] = -1.0;
             particles.positions[3 * 26 + axis] = CELL + 2.0;
         }
-        let gone = particles.leavers();
+        let leaving = particles.take_leaving();
         assert_eq!(particles.count(), 25);
-        assert_eq!((gone[0].ids.as_slice(), gone[26].ids.as_slice()), (&[100u64][..], &[126u64][..]));
+        assert_eq!((leaving[0].ids.as_slice(), leaving[26].ids.as_slice()), (&[100u64][..], &[126u64][..]));
         assert_eq!((offset(0), offset(HERE), offset(26)), ([-1; 3], [0; 3], [1; 3]));
-        assert_eq!(gone[0].positions, [CELL - 1.0; 3]);
-        assert_eq!(gone[26].positions, [2.0; 3]);
-        let [first, .., last] = gone;
+        assert_eq!(leaving[0].positions, [CELL - 1.0; 3]);
+        assert_eq!(leaving[26].positions, [2.0; 3]);
+        let [first, .., last] = leaving;
         particles.join(last);
         particles.join(first);
         assert_eq!(particles.ids, (100..127).collect::<Vec<_>>());

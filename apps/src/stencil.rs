@@ -1,24 +1,23 @@
-//! What [`stencil2d`](crate::stencil2d) and [`stencil3d`](crate::stencil3d) have in common: their flags,
-//! their world, who is whose neighbor, and what comes out.
+//! Shared by [`stencil2d`](crate::stencil2d) and [`stencil3d`](crate::stencil3d): flags, domain, neighbors and result.
 
 use crate::command::{Outcome, seconds};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The size of a program's world.
+/// The flags of a stencil program in `D` dimensions.
 #[derive(Clone, Debug, Serialize, clap::Args)]
 pub struct Options<const D: usize> {
-    /// Blocks along each dimension; one number stands for all
-    // Not `default_value_t`, which is made only once, for the first `D` that is asked for.
+    /// Blocks along each dimension; one number is used for all dimensions
+    // Not `default_value_t`: clap would compute it once, for the first `D`, and use it for all.
     #[arg(long, value_name = by_dimension(D, "NxN", "NxNxN"), default_value = by_dimension(D, "8", "4"))]
     pub blocks: Extent<D>,
 
-    /// Cells of a block along each dimension
+    /// Cells per block along each dimension; one number is used for all dimensions
     #[arg(long, value_name = by_dimension(D, "NxN", "NxNxN"), default_value = by_dimension(D, "128", "24"))]
     pub cells: Extent<D>,
 
-    /// What all blocks go by.
+    /// The flags for blocks.
     #[command(flatten)]
     #[serde(flatten)]
     pub rules: Rules,
@@ -28,45 +27,45 @@ fn by_dimension(d: usize, plane: &'static str, space: &'static str) -> &'static 
     if d == 2 { plane } else { space }
 }
 
-/// What all blocks go by.
+/// The flags that every block needs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, clap::Args)]
 pub struct Rules {
-    /// Stop after so many iterations
+    /// Largest number of iterations
     #[arg(long, value_name = "N", default_value_t = Self::default().iterations)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: u32,
 
-    /// Stop earlier, once no cell changes by as much as this
+    /// Stop when the largest change of a cell is below this tolerance
     #[arg(long, value_name = "CHANGE", default_value_t = 0.0)]
     pub tolerance: f64,
 
-    /// Opposite ends of the world are neighbors; without this, they are walls of a fixed temperature
+    /// Periodic boundaries [default: walls of fixed temperature]
     #[arg(long)]
     pub periodic: bool,
 
-    /// Iterations between load-balancing steps; 0: no steps
+    /// Iterations between load-balancing steps; 0: no load balancing
     #[arg(long, value_name = "N", default_value_t = Self::default().lb_every)]
     pub lb_every: u32,
 
-    /// The blocks of the lower corner (a quarter of them in 2D) do their work so many times over
+    /// Work factor of the blocks in the lower corner (a quarter of all blocks in 2D, an eighth in 3D)
     #[arg(long, value_name = "FACTOR", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub imbalance: u32,
 
-    /// Seconds of load that updating a cell counts for, in place of what is measured
+    /// Load of the update of a cell, in seconds [default: the load is measured]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub charge: Option<f64>,
 }
 
 impl Default for Rules {
-    /// What the flags are by default.
+    /// The defaults of the flags.
     fn default() -> Self {
         Rules { iterations: 500, tolerance: 0.0, periodic: false, lb_every: 100, imbalance: 1, charge: None }
     }
 }
 
 impl Rules {
-    /// Whether the iterations are over after this one, with this largest change of a cell.
+    /// Whether this iteration is the last one, given the largest change of a cell.
     pub fn finished(&self, iteration: u32, change: f64) -> bool {
         iteration >= self.iterations || change < self.tolerance
     }
@@ -77,7 +76,7 @@ impl Rules {
         iteration.is_multiple_of(self.lb_every)
     }
 
-    /// How many times over a block does its work.
+    /// The work factor of a block.
     pub fn repeats<const D: usize>(&self, index: [i32; D], shape: [i32; D]) -> u32 {
         let in_the_corner = (0..D).all(|d| 2 * index[d] < shape[d]);
         if in_the_corner { self.imbalance } else { 1 }
@@ -97,13 +96,13 @@ impl<const D: usize> FromStr for Extent<D> {
         let extent: [i32; D] = match sizes.as_deref() {
             Ok(&[all]) => [all; D],
             Ok(sizes) if sizes.len() == D => std::array::from_fn(|d| sizes[d]),
-            _ => return Err(format!("write {D} sizes such as `{}`, or one for all", Extent([16; D]))),
+            _ => return Err(format!("give {D} sizes such as `{}`, or one size for all", Extent([16; D]))),
         };
         if extent.iter().any(|&size| size < 1) {
             return Err("every size must be at least 1".into());
         }
         let points = extent.iter().try_fold(1i32, |points, &size| points.checked_mul(size));
-        points.map(|_| Extent(extent)).ok_or_else(|| "more than 2^31 - 1 in all are too many".into())
+        points.map(|_| Extent(extent)).ok_or_else(|| "the product of the sizes must be less than 2^31".into())
     }
 }
 
@@ -130,14 +129,14 @@ pub struct Side {
 }
 
 impl Side {
-    /// The same side as the neighbor there sees it.
+    /// The side of the neighbor that touches this side.
     pub fn opposite(self) -> Side {
         Side { upper: !self.upper, ..self }
     }
 }
 
-/// The neighbors of a block, with the side each is on; a block may be its own neighbor where the
-/// world is periodic, and has none beyond a wall.
+/// The neighbors of a block, with their sides. With periodic boundaries a block may be its own neighbor; at a wall it
+/// has none.
 pub fn neighbors<const D: usize>(
     index: [i32; D],
     shape: [i32; D],
@@ -155,8 +154,8 @@ pub fn neighbors<const D: usize>(
     })
 }
 
-/// How warm the world is at first: rough inside, and beyond its walls hot below the first dimension and
-/// cold elsewhere.
+/// The initial temperature: varies from cell to cell inside the domain, is 1 at the lower wall of the first dimension,
+/// and 0 at all other walls.
 pub fn temperature<const D: usize>(position: [i64; D], world: [i64; D]) -> f64 {
     if (0..D).all(|d| (0..world[d]).contains(&position[d])) {
         let mixed: i64 = position.iter().zip([17, 31, 47]).map(|(x, factor)| x * factor).sum();
@@ -168,10 +167,10 @@ pub fn temperature<const D: usize>(position: [i64; D], world: [i64; D]) -> f64 {
     }
 }
 
-/// What comes out of a stencil: the same to the last bit on any number of PEs, whatever moved.
+/// The result. Every bit of it is independent of the number of PEs and of migrations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Solution {
-    /// How often every cell was updated.
+    /// Number of iterations.
     pub iterations: u32,
     /// The largest change of a cell in the last iteration.
     pub residual: f64,
@@ -187,7 +186,7 @@ impl Outcome for Solution {
 
 impl fmt::Display for Solution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // With as many digits as it takes to tell it from every other number.
+        // `{:?}` prints enough digits to identify a float exactly.
         writeln!(f, "iterations    {}", self.iterations)?;
         writeln!(f, "residual      {:?}", self.residual)?;
         write!(f, "heat          {:?}", self.heat)

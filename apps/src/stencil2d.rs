@@ -1,11 +1,12 @@
-//! Jacobi's method on a plane, by blocks: every block trades edges with its neighbors, replaces each of
-//! its cells by the mean of the cells around it, and agrees with all others on the largest change.
+//! Jacobi's method in 2D, by blocks: every block exchanges edges with its neighbors and replaces each of its cells by
+//! the mean of the neighboring cells; a reduction finds the largest change.
 
-use crate::cells::Cells;
-use crate::stencil::{self, Rules, Side, Solution, neighbors, temperature};
 use equipoise::Report;
 use equipoise::prelude::*;
 use equipoise::reduce;
+
+use crate::cells::Cells;
+use crate::stencil::{self, Rules, Side, Solution, neighbors, temperature};
 
 /// The flags of this program.
 pub type Options = stencil::Options<2>;
@@ -15,7 +16,7 @@ struct Block {
     rules: Rules,
     cells: Cells<2>,
     iteration: u32,
-    /// Edges that have yet to come in this iteration.
+    /// Edges that are still missing in this iteration.
     missing: u32,
     residual: f64,
     done: Exit<Solution>,
@@ -23,7 +24,7 @@ struct Block {
 
 #[chare(index = [i32; 2], sync)]
 impl Block {
-    /// Starts an iteration: sends every neighbor the edge on its side.
+    /// Starts an iteration: sends the edge on each side to the neighbor there.
     #[entry]
     fn step(&mut self, cx: &Cx<Self>) {
         self.charge(cx, 0);
@@ -32,13 +33,13 @@ impl Block {
             self.missing += 1;
             cx.peer(neighbor).halo(self.iteration, side.opposite(), self.cells.edge(side));
         }
-        // With no neighbor there is nobody to wait for, and no message that would go on.
+        // Without neighbors no edge arrives that would continue the iteration.
         if self.missing == 0 {
             self.relax(cx);
         }
     }
 
-    /// Takes a neighbor's edge for this iteration; those for the next one wait.
+    /// Receives a neighbor's edge for this iteration; edges for the next iteration are buffered.
     #[entry(when = iteration == self.iteration)]
     fn halo(&mut self, cx: &Cx<Self>, iteration: u32, side: Side, edge: Vec<f64>) {
         self.charge(cx, 0);
@@ -49,7 +50,7 @@ impl Block {
         }
     }
 
-    /// Learns the largest change of all cells.
+    /// Receives the largest change of all cells.
     #[entry(reduce = f64::max)]
     fn relaxed(&mut self, cx: &Cx<Self>, change: f64) {
         self.charge(cx, 0);
@@ -63,7 +64,7 @@ impl Block {
         }
     }
 
-    /// Learns the sum of all cells: added up in the order of the blocks, whatever came first.
+    /// Receives the sum of all cells, added in the order of the blocks, not of arrival.
     #[entry(reduce = reduce::sum)]
     fn finished(&mut self, cx: &Cx<Self>, heat: f64) {
         self.done.exit(cx, Solution { iterations: self.iteration, residual: self.residual, heat });
@@ -78,7 +79,7 @@ impl Block {
         cx.peers().contribute().relaxed(change);
     }
 
-    /// Says what an entry costs, if the loads are to be these and not what is measured.
+    /// Charges the load of cell updates, unless loads are measured.
     fn charge(&self, cx: &Cx<Self>, updates: usize) {
         if let Some(seconds) = self.rules.charge {
             cx.charge(seconds * updates as f64);

@@ -1,11 +1,11 @@
-//! `cargo bench -p equipoise-benches --bench hier_topo_map [-- --small --rounds N --json FILTER]`: how long `HierTopoMap`
-//! takes, and how good it is beside METIS's own order and TreeMatch.
+//! `cargo bench -p equipoise-benches --bench hier_topo_map [-- --small --rounds N --json FILTER]`: the run time of
+//! `HierTopoMap`, and its quality compared with METIS's own order and with TreeMatch.
 //!
-//! The whole mapping goes from neighbor lists to a permutation, the guard included, on as many threads as the machine
-//! has; its floor is METIS alone, cutting the same processes into as many groups as there are nodes. The targets
-//! are seconds of two cores, and of section 5.2.2 of the paper. Beside neighbor joining stands the same by looking at all
-//! pairs again and again. Ratios of hop-bytes are of task graphs that lie beside the project; where they are not at
-//! hand, and in small mode, a generated mesh stands in.
+//! A mapping goes from neighbor lists to a permutation, including the comparison with the rank order, on all threads of
+//! the machine. Its floor is METIS alone, which partitions the same processes into one group per node. The targets are
+//! seconds on two cores, and those of section 5.2.2 of the paper. The alternative to neighbor joining examines all pairs
+//! for every joined pair. The task graphs for the ratios of hop-bytes are outside the repository; without them, and in
+//! small mode, a generated mesh is used.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -14,15 +14,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use equipoise_benches::Measurement;
+use equipoise_model::graph::Graph;
+use equipoise_model::{Database, Topology, topology};
 use equipoise_strategies::cost::Metrics;
-use equipoise_strategies::graph::{self, Graph};
 use equipoise_strategies::mapping::hier_topo_map::coordinates::bipartition;
 use equipoise_strategies::mapping::hier_topo_map::joining::join;
 use equipoise_strategies::mapping::hier_topo_map::{HierTopoMap, Inter, topomap};
 use equipoise_strategies::partition::metis;
-use equipoise_strategies::{Database, Topology, registry, topology};
+use equipoise_strategies::registry;
+use equipoise_strategies::workloads;
 
-/// A task graph with a process for every PE of a machine: both specs, and smaller ones for small mode.
+/// A task graph with one process per PE of a machine: both specs, and smaller ones for small mode.
 struct Case {
     name: &'static str,
     tasks: (&'static str, &'static str),
@@ -31,7 +33,7 @@ struct Case {
     target_seconds: Option<f64>,
 }
 
-/// The workload of tables 5 to 7: multiplying a KKT matrix.
+/// The workload of tables 5 to 7: a product with a KKT matrix.
 const KKT_8192: (&str, &str) = ("spmv:8192,kkt:44", "spmv:64,kkt:6");
 const STENCIL_8192: (&str, &str) = ("mesh:32x16x16", "mesh:4x4x4");
 const FAT_TREE: (&str, &str) = ("fattree:32:16*tree:2:8", "fattree:2:2*tree:2:8");
@@ -74,15 +76,15 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// A task graph as neighbor lists, as whoever has a communicator has them, and as a graph.
+/// A task graph as neighbor lists (the input of an MPI program) and as a graph.
 type Tasks = Arc<(Vec<Vec<(u32, u64)>>, Graph)>;
 
-/// The tasks of a spec, made once: matrices take longer than all that is measured.
+/// The tasks of a spec, computed once: generating a matrix takes longer than any measurement.
 fn tasks(spec: &'static str) -> Tasks {
     static ALL: OnceLock<Mutex<HashMap<&str, Tasks>>> = OnceLock::new();
-    let mut all = ALL.get_or_init(Mutex::default).lock().expect("nobody panics under this lock");
+    let mut all = ALL.get_or_init(Mutex::default).lock().expect("no thread panics while it holds this lock");
     let make = || {
-        let database = graph::load(spec).expect("the spec of a graph");
+        let database = workloads::load(spec).expect("the spec of a graph");
         let graph = Graph::of(&database);
         let higher = |v: usize| graph.neighbors(v).filter(move |&(u, _)| u > v);
         let lists = (0..graph.vertices()).map(|v| higher(v).map(|(u, bytes)| (u as u32, bytes)).collect());
@@ -99,33 +101,33 @@ fn pick(small: bool, (full, little): (&'static str, &'static str)) -> &'static s
     if small { little } else { full }
 }
 
-fn seconds(what: impl FnOnce()) -> f64 {
+fn seconds(run: impl FnOnce()) -> f64 {
     let start = Instant::now();
-    what();
+    run();
     start.elapsed().as_secs_f64()
 }
 
-/// Seconds of the whole mapping.
+/// The time of a whole mapping in seconds.
 fn map(case: &Case, small: bool) -> f64 {
     let (tasks, machine) = (tasks(pick(small, case.tasks)), machine(pick(small, case.machine)));
     let mapper = HierTopoMap { inter: case.inter, ..HierTopoMap::default() };
     seconds(|| {
-        black_box(topomap(&tasks.0, &*machine, mapper, 1).expect("it serves this case"));
+        black_box(topomap(&tasks.0, &*machine, mapper, 1).expect("HierTopoMap supports this case"));
     })
 }
 
-/// Seconds METIS takes to cut the same processes into so many parts.
-fn cut(case: &Case, small: bool) -> f64 {
+/// The time in seconds in which METIS partitions the same processes into one group per node.
+fn partition(case: &Case, small: bool) -> f64 {
     let (tasks, pes) = (tasks(pick(small, case.tasks)), machine(pick(small, case.machine)).pes());
     let parts = pes / if case.machine.0.contains("tree:2:8") { 16 } else { 4 };
     seconds(|| {
         let ones = vec![1; tasks.1.vertices()];
         black_box(metis::partition(&tasks.1, &ones, parts, 0.0, metis::Method::Recursive, 1))
-            .expect("METIS serves this");
+            .expect("METIS supports this graph");
     })
 }
 
-/// The distances of so many nodes of a torus.
+/// A 3D torus of `nodes` nodes.
 fn torus(nodes: usize) -> Arc<dyn Topology> {
     let sizes = [1, 2, 4, 8, 16].map(|x: usize| (x, nodes / x));
     let (x, rest) = sizes
@@ -140,11 +142,11 @@ fn torus(nodes: usize) -> Arc<dyn Topology> {
 fn joining(machine: &dyn Topology) -> f64 {
     seconds(|| {
         black_box(join(machine.pes(), |node, row| machine.distances_from(node, row)))
-            .expect("it is small enough");
+            .expect("the machine is small enough");
     })
 }
 
-/// The same tree by looking at all pairs for every one that is joined: O(n^3).
+/// The time of neighbor joining that examines all pairs for every joined pair: O(n^3).
 fn joining_of_all_pairs(machine: &dyn Topology) -> f64 {
     let nodes = machine.pes();
     seconds(|| {
@@ -154,7 +156,7 @@ fn joining_of_all_pairs(machine: &dyn Topology) -> f64 {
         while active.len() > 1 {
             let pairs =
                 active.iter().enumerate().flat_map(|(at, &a)| active[at + 1..].iter().map(move |&b| (a, b)));
-            // As fractions: sums over all pairs of nodes below.
+            // `rows` holds sums over all pairs of nodes of the two subtrees.
             let mean = |(a, b): (usize, usize)| f64::from(rows[a][b]) / (sizes[a] * sizes[b]) as f64;
             let (a, b) = pairs.min_by(|&p, &q| mean(p).total_cmp(&mean(q))).expect("there are two");
             for &other in &active {
@@ -168,7 +170,7 @@ fn joining_of_all_pairs(machine: &dyn Topology) -> f64 {
     })
 }
 
-/// The slope of the logarithm of the time of joining over that of the number of nodes.
+/// The growth exponent of the time of joining: the slope of a fit of log(time) over log(nodes).
 fn joining_exponent(small: bool) -> f64 {
     let sizes: &[usize] = if small { &[64, 128] } else { &[256, 512, 1024, 2048] };
     let least = |nodes: usize| (0..3).map(|_| joining(&*torus(nodes))).fold(f64::INFINITY, f64::min);
@@ -179,19 +181,20 @@ fn joining_exponent(small: bool) -> f64 {
     covariance / logs.iter().map(|log| (log.0 - x).powi(2)).sum::<f64>()
 }
 
-/// The trees, and task graphs beside the project.
+/// The trees, and the names of the task graphs outside the repository.
 const TREES: [&str; 2] = ["tree:4:8:4/100:10:1", "tree:16:8:4/100:10:1"];
 const MESHES: [&str; 3] = ["4elt", "cti", "delaunay_n15"];
 
 /// By task graph, tree, and whether in small mode: the ratios to METIS's order and to TreeMatch.
 type Ratios = HashMap<(&'static str, &'static str, bool), [f64; 2]>;
 
-/// The hop-bytes of `HierTopoMap` over those of METIS's groups in their own order, and as TreeMatch places them. It
-/// is the same in every round, so it is found in the first one.
+/// The hop-bytes of `HierTopoMap` divided by those of METIS's groups in their own order, or as TreeMatch places them. The
+/// ratio is deterministic, so it is computed only in the first round.
 fn ratio(mesh: &'static str, tree: &'static str, other: Other, small: bool) -> f64 {
-    static FOUND: OnceLock<Mutex<Ratios>> = OnceLock::new();
-    let mut found = FOUND.get_or_init(Mutex::default).lock().expect("nobody panics under this lock");
-    let [metis, treematch] = *found.entry((mesh, tree, small)).or_insert_with(|| ratios(mesh, tree, small));
+    static KNOWN: OnceLock<Mutex<Ratios>> = OnceLock::new();
+    let mut known =
+        KNOWN.get_or_init(Mutex::default).lock().expect("no thread panics while it holds this lock");
+    let [metis, treematch] = *known.entry((mesh, tree, small)).or_insert_with(|| ratios(mesh, tree, small));
     match other {
         Other::Metis => metis,
         Other::TreeMatch => treematch,
@@ -204,10 +207,10 @@ fn ratios(mesh: &str, tree: &str, small: bool) -> [f64; 2] {
     let spec = if path.exists() && !small { path.display().to_string() } else { "mesh:60x60".to_string() };
     let machine = machine(tree);
     let pes = machine.pes();
-    let mut tasks = graph::load(&spec).expect("a task graph").remap(pes as u32);
+    let mut tasks = workloads::load(&spec).expect("a task graph").remap(pes as u32);
     let hop_bytes = |tasks: &Database, spec: &str| {
         let choice = registry::parse(spec, &[]).expect("the spec of a strategy");
-        let answer = choice.strategy.assign(tasks, &*machine, 0).expect("it serves this");
+        let answer = choice.strategy.assign(tasks, &*machine, 0).expect("the strategy supports this machine");
         let mut loads = vec![0u32; pes];
         answer.pe_of.iter().for_each(|&pe| loads[pe as usize] += 1);
         let average = tasks.objects.len() as f64 / pes as f64;
@@ -217,14 +220,14 @@ fn ratios(mesh: &str, tree: &str, small: bool) -> [f64; 2] {
     };
     let ours = hop_bytes(&tasks, "HierTopoMap");
     let (graph, ones) = (Graph::of(&tasks), vec![1; tasks.objects.len()]);
-    let groups =
-        metis::partition(&graph, &ones, pes, 0.03, metis::Method::Recursive, 0).expect("METIS serves this");
+    let groups = metis::partition(&graph, &ones, pes, 0.03, metis::Method::Recursive, 0)
+        .expect("METIS supports this graph");
     tasks.objects.iter_mut().zip(groups).for_each(|(object, group)| object.pe = group);
     let in_order = volume(&tasks, &*machine, &tasks.placement());
     [ours / in_order, ours / hop_bytes(&tasks, "TreeMatch:groups=keep")]
 }
 
-/// Whom it is compared with.
+/// The placement that `HierTopoMap` is compared with.
 #[derive(Clone, Copy)]
 enum Other {
     Metis,
@@ -246,7 +249,7 @@ fn measurements() -> Vec<Measurement> {
             unit: "s",
             target: None,
             floor: None,
-            take: Box::new(|small| cut(case, small)),
+            take: Box::new(|small| partition(case, small)),
         });
         all.push(Measurement {
             name: case.name,

@@ -1,4 +1,5 @@
-//! `cargo bench -p equipoise-benches --bench hot_path [-- --small --rounds N --json FILTER]`
+//! `cargo bench -p equipoise-benches --bench hot_path [-- --small --rounds N --json FILTER]`: the costs of messages,
+//! creation, broadcasts, reductions and migrations in the runtime.
 
 use equipoise::Config;
 use equipoise_benches::ring::{Options, Pattern};
@@ -18,183 +19,133 @@ fn tokens(config: Config, tokens: i32, elements: i32, stride: i32, total: i32, s
     ring::run(config, options).result * 1e9 / f64::from(tokens) / f64::from(hops)
 }
 
-fn measurements() -> Vec<Measurement> {
-    let mut all: Vec<Measurement> = Vec::new();
-    let mut add = |name, unit, target, floor, take: Box<dyn Fn(bool) -> f64>| {
-        all.push(Measurement { name, unit, target, floor, take });
-    };
-    add(
-        "floor: queue and table",
-        "ns",
-        None,
-        None,
-        Box::new(|s| floors::local_queue(if s { 1000 } else { 2_000_000 })),
-    );
-    add(
-        "floor: cache line",
-        "ns",
-        None,
-        None,
-        Box::new(|s| floors::cache_line(if s { 100 } else { 200_000 })),
-    );
-    add("floor: mailbox", "ns", None, None, Box::new(|s| floors::mailbox(if s { 1000 } else { 1_000_000 })));
-    add("floor: clock", "ns", None, None, Box::new(|s| floors::clock(if s { 100 } else { 1_000_000 })));
-    add(
-        "floor: copy 64 KiB twice",
-        "us",
-        None,
-        None,
-        Box::new(|s| floors::copy_twice(65536, if s { 2 } else { 2000 })),
-    );
-    add(
-        "floor: plain vector",
-        "ns",
-        None,
-        None,
-        Box::new(|s| floors::plain_creation(if s { 1000 } else { 1_000_000 })),
-    );
+/// Measurements, in the order of the table.
+#[derive(Default)]
+struct All(Vec<Measurement>);
 
-    let queue = Some("floor: queue and table");
-    let line = Some("floor: cache line");
-    let mailbox = Some("floor: mailbox");
-    let copy = Some("floor: copy 64 KiB twice");
-    add(
-        "local message, 1000 in flight",
-        "ns",
-        Some(14.0),
-        queue,
-        Box::new(|s| tokens(pinned(1), 1000, 1000, 1, 5_000_000, s)),
-    );
-    add(
-        "local message, one in flight",
-        "ns",
-        Some(18.0),
-        queue,
-        Box::new(|s| tokens(pinned(1), 1, 1000, 1, 3_000_000, s)),
-    );
-    add(
-        "local message, cold: 1e5 in flight, 1e5 elements",
-        "ns",
-        None,
-        queue,
-        Box::new(|s| tokens(pinned(1), 100_000, 100_000, 1, 3_000_000, s)),
-    );
+impl All {
+    fn add(
+        &mut self,
+        name: &'static str,
+        unit: &'static str,
+        target: Option<f64>,
+        floor: Option<&'static str>,
+        take: impl Fn(bool) -> f64 + 'static,
+    ) {
+        self.0.push(Measurement { name, unit, target, floor, take: Box::new(take) });
+    }
+}
+
+const QUEUE: Option<&str> = Some("floor: queue and table");
+const LINE: Option<&str> = Some("floor: cache line");
+const MAILBOX: Option<&str> = Some("floor: mailbox");
+const COPY: Option<&str> = Some("floor: copy 64 KiB twice");
+
+/// The floors.
+fn bare_floors(all: &mut All) {
+    all.add("floor: queue and table", "ns", None, None, |s| {
+        floors::local_queue(if s { 1000 } else { 2_000_000 })
+    });
+    all.add("floor: cache line", "ns", None, None, |s| floors::cache_line(if s { 100 } else { 200_000 }));
+    all.add("floor: mailbox", "ns", None, None, |s| floors::mailbox(if s { 1000 } else { 1_000_000 }));
+    all.add("floor: clock", "ns", None, None, |s| floors::clock(if s { 100 } else { 1_000_000 }));
+    all.add("floor: copy 64 KiB twice", "us", None, None, |s| {
+        floors::copy_twice(65536, if s { 2 } else { 2000 })
+    });
+    all.add("floor: plain vector", "ns", None, None, |s| {
+        floors::plain_creation(if s { 1000 } else { 1_000_000 })
+    });
+}
+
+/// Messages within one PE, and between two PEs.
+fn messages(all: &mut All) {
+    all.add("local message, 1000 in flight", "ns", Some(14.0), QUEUE, |s| {
+        tokens(pinned(1), 1000, 1000, 1, 5_000_000, s)
+    });
+    all.add("local message, one in flight", "ns", Some(18.0), QUEUE, |s| {
+        tokens(pinned(1), 1, 1000, 1, 3_000_000, s)
+    });
+    all.add("local message, cold: 1e5 in flight, 1e5 elements", "ns", None, QUEUE, |s| {
+        tokens(pinned(1), 100_000, 100_000, 1, 3_000_000, s)
+    });
     let load = || Config { balancer: vec!["GreedyLB".into()], ..pinned(1) };
-    add(
-        "local message + load",
-        "ns",
-        Some(25.0),
-        Some("floor: clock"),
-        Box::new(move |s| tokens(load(), 1000, 1000, 1, 3_000_000, s)),
-    );
+    all.add("local message + load", "ns", Some(25.0), Some("floor: clock"), move |s| {
+        tokens(load(), 1000, 1000, 1, 3_000_000, s)
+    });
     let comm = || Config { balancer: vec!["TopoLB".into()], ..pinned(1) };
-    add(
-        "local message + load + communication",
-        "ns",
-        Some(35.0),
-        Some("floor: clock"),
-        Box::new(move |s| tokens(comm(), 1000, 1000, 1, 3_000_000, s)),
-    );
-    add(
-        "cross-PE message, 1000 in flight",
-        "ns",
-        Some(16.0),
-        mailbox,
-        Box::new(|s| tokens(pinned(2), 1000, 1000, 500, 3_000_000, s)),
-    );
-    add(
-        "cross-PE message, lone, one way",
-        "ns",
-        Some(140.0),
-        line,
-        Box::new(|s| tokens(pinned(2), 1, 1000, 500, 300_000, s)),
-    );
-    add(
-        "create an element",
-        "ns",
-        Some(60.0),
-        Some("floor: plain vector"),
-        Box::new(|s| programs::create(if s { 1000 } else { 1_000_000 }).0),
-    );
-    add(
-        "bytes over the element",
-        "B",
-        Some(48.0),
-        None,
-        Box::new(|s| programs::create(if s { 10_000 } else { 1_000_000 }).1),
-    );
+    all.add("local message + load + communication", "ns", Some(35.0), Some("floor: clock"), move |s| {
+        tokens(comm(), 1000, 1000, 1, 3_000_000, s)
+    });
+    all.add("cross-PE message, 1000 in flight", "ns", Some(16.0), MAILBOX, |s| {
+        tokens(pinned(2), 1000, 1000, 500, 3_000_000, s)
+    });
+    all.add("cross-PE message, lone, one way", "ns", Some(140.0), LINE, |s| {
+        tokens(pinned(2), 1, 1000, 500, 300_000, s)
+    });
+}
+
+/// Creation, broadcasts with reductions, and neighbors on a ring.
+fn elements(all: &mut All) {
+    all.add("create an element", "ns", Some(60.0), Some("floor: plain vector"), |s| {
+        programs::create(if s { 1000 } else { 1_000_000 }).0
+    });
+    all.add("bytes over the element", "B", Some(48.0), None, |s| {
+        programs::create(if s { 10_000 } else { 1_000_000 }).1
+    });
     let rounds = |pes, elements: i32, s: bool| {
         let rounds = if s { 2 } else { 2_000_000 / elements };
         let options = Options { elements, bytes: 0, pattern: Pattern::Rounds(rounds as u32) };
         ring::run(pinned(pes), options).result * 1e9 / f64::from(rounds) / f64::from(elements)
     };
-    add(
-        "broadcast + reduction, per element of 10,000, 1 PE",
-        "ns",
-        Some(35.0),
-        queue,
-        Box::new(move |s| rounds(1, 10_000, s)),
-    );
-    add(
-        "broadcast + reduction, per element of 10,000, 2 PEs",
-        "ns",
-        None,
-        queue,
-        Box::new(move |s| rounds(2, 10_000, s)),
-    );
+    all.add("broadcast + reduction, per element of 10,000, 1 PE", "ns", Some(35.0), QUEUE, move |s| {
+        rounds(1, 10_000, s)
+    });
+    all.add("broadcast + reduction, per element of 10,000, 2 PEs", "ns", None, QUEUE, move |s| {
+        rounds(2, 10_000, s)
+    });
+    let kneighbor = |pes, s: bool| {
+        let iterations = if s { 3 } else { 2000 };
+        near::run(pinned(pes), 200, 3, iterations).result * 1e6 / f64::from(iterations)
+    };
+    all.add("kneighbor, 200 elements, 2400 messages, 1 PE", "us", Some(30.0), QUEUE, move |s| {
+        kneighbor(1, s)
+    });
+    all.add("kneighbor, 200 elements, 2400 messages, 2 PEs", "us", Some(20.0), QUEUE, move |s| {
+        kneighbor(2, s)
+    });
+}
+
+/// Single migrations, migrations of all elements, and a load-balancing step.
+fn migrations(all: &mut All) {
     let hops = |bytes, count: u32, s: bool| {
         let hops = if s { 4 } else { count };
         let options = Options { elements: 2, bytes, pattern: Pattern::Hops(hops) };
         ring::run(pinned(2), options).result * 1e6 / f64::from(hops)
     };
-    add("migrate one element of 8 B", "us", Some(0.5), line, Box::new(move |s| hops(8, 200_000, s)));
-    add("migrate one element of 64 KiB", "us", Some(3.5), copy, Box::new(move |s| hops(65536, 20_000, s)));
+    all.add("migrate one element of 8 B", "us", Some(0.5), LINE, move |s| hops(8, 200_000, s));
+    all.add("migrate one element of 64 KiB", "us", Some(3.5), COPY, move |s| hops(65536, 20_000, s));
     let moves = |elements: i32, bytes, count: u32, s: bool| {
         let moves = if s { 2 } else { count };
         let elements = if s { 10 } else { elements };
         let options = Options { elements, bytes, pattern: Pattern::Moves(moves) };
         ring::run(pinned(2), options).result * 1e6 / f64::from(moves) / f64::from(elements)
     };
-    add("migrate 10,000 elements of 8 B, each", "us", None, line, Box::new(move |s| moves(10_000, 8, 20, s)));
-    add(
-        "migrate 1000 elements of 64 KiB, each",
-        "us",
-        Some(6.9),
-        copy,
-        Box::new(move |s| moves(1000, 65536, 10, s)),
-    );
-    let kneighbor = |pes, s: bool| {
-        let iterations = if s { 3 } else { 2000 };
-        near::run(pinned(pes), 200, 3, iterations).result * 1e6 / f64::from(iterations)
-    };
-    add(
-        "kneighbor, 200 elements, 2400 messages, 1 PE",
-        "us",
-        Some(30.0),
-        queue,
-        Box::new(move |s| kneighbor(1, s)),
-    );
-    add(
-        "kneighbor, 200 elements, 2400 messages, 2 PEs",
-        "us",
-        Some(20.0),
-        queue,
-        Box::new(move |s| kneighbor(2, s)),
-    );
-    add(
-        "load-balancing step, GreedyRefineLB, 512 elements, 2 PEs",
-        "us",
-        Some(150.0),
-        line,
-        Box::new(|s| {
-            let steps = if s { 2 } else { 200 };
-            let config = Config { balancer: vec!["GreedyRefineLB".into()], ..pinned(2) };
-            programs::balance(config, 512, steps).result * 1e6 / f64::from(steps)
-        }),
-    );
-    all
+    all.add("migrate 10,000 elements of 8 B, each", "us", None, LINE, move |s| moves(10_000, 8, 20, s));
+    all.add("migrate 1000 elements of 64 KiB, each", "us", Some(6.9), COPY, move |s| {
+        moves(1000, 65536, 10, s)
+    });
+    all.add("load-balancing step, GreedyRefineLB, 512 elements, 2 PEs", "us", Some(150.0), LINE, |s| {
+        let steps = if s { 2 } else { 200 };
+        let config = Config { balancer: vec!["GreedyRefineLB".into()], ..pinned(2) };
+        programs::balance(config, 512, steps).result * 1e6 / f64::from(steps)
+    });
 }
 
 fn main() {
-    equipoise_benches::run(measurements());
+    let mut all = All::default();
+    bare_floors(&mut all);
+    messages(&mut all);
+    elements(&mut all);
+    migrations(&mut all);
+    equipoise_benches::run(all.0);
 }

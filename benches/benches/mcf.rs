@@ -1,34 +1,37 @@
-//! `cargo bench -p equipoise-benches --bench mcf [-- --small --rounds N --json FILTER]`: how fast the costs of contention
-//! follow swaps, how long the searches that use them take, and the linear program of the best routes.
+//! `cargo bench -p equipoise-benches --bench mcf [-- --small --rounds N --json FILTER]`: the speed of cost updates for
+//! swaps, the run time of searches with these costs, and the linear program of the best routes.
 //!
-//! Swaps are tried on one core, from a random mapping on, and those that are better are made. The floor beside them is
-//! how many could be tried if one only looked at what a swap may change: for bytes times distances, four distances for
-//! each message of two tasks; for the busiest link, four routes. A ratio above 1 is what is saved by not looking, at most
-//! swaps of tasks that do not use the busiest link. Targets are seconds or milliseconds, not to be exceeded.
+//! Swaps are tried on one core, starting from a random mapping; improving swaps are applied. The floor is the number of
+//! swaps per second that would be possible if a trial only read the data that the swap may change: four distances for
+//! each message of the two tasks (for bytes times distances), or four routes (for the busiest link). A ratio above 1
+//! shows that most trials avoid this work, because their tasks do not use the busiest link. Targets are upper bounds of
+//! times.
 
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
 use equipoise_benches::Measurement;
+use equipoise_model::{Database, Topology, topology};
 use equipoise_strategies::cost::commodities::Commodities;
 use equipoise_strategies::cost::mcf::{self, Aim, McfSwaps};
 use equipoise_strategies::cost::mcf_optimal::{self, OptimalSwaps, Router, Ways};
 use equipoise_strategies::cost::qap::{Distances, Metric, QapSwaps};
 use equipoise_strategies::cost::routes::Routes;
 use equipoise_strategies::cost::swaps::SwapCost;
-use equipoise_strategies::{Database, Topology, graph, registry, topology};
+use equipoise_strategies::registry;
+use equipoise_strategies::workloads;
 
-/// Task graphs and machines: the paper's, SP-MZ on a torus, and random neighbors on a large torus.
+/// By size: the number of tasks, the task graph and the machine. The first is the case of the paper.
 const SIZES: [(&str, &str, &str); 3] = [
     ("16", "npb-mz:benchmark=SP,class=D,processes=16", "platform:litvinov-grid"),
     ("256", "npb-mz:benchmark=SP,class=D,processes=256", "torus:16x16"),
     ("4096", "random:n=4096,degree=6,bytes=1000", "torus:16x16x16"),
 ];
 
-/// What a swap is tried on.
+/// The cost that swaps reduce.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum Cost {
     Distances,
     Routes,
     Qap,
@@ -37,7 +40,7 @@ enum What {
     Optimal,
 }
 
-/// The floors of bytes times distances, and of the busiest link, by size.
+/// By size: the floors of bytes times distances, and of the busiest link.
 const DISTANCES: [&str; 3] = [
     "floor: 4 distances a message, 16 tasks",
     "floor: 4 distances a message, 256 tasks",
@@ -49,14 +52,14 @@ const ROUTES: [&str; 3] = [
     "floor: 4 routes a message, 4096 tasks",
 ];
 
-/// What is measured at every size: its names, and those of its floors.
-type Case = (What, [&'static str; 3], Option<[&'static str; 3]>);
+/// A cost, and by size the names of its measurements and of their floors. Sizes without a name are not measured.
+type Case = (Cost, [&'static str; 3], Option<[&'static str; 3]>);
 
 const CASES: [Case; 6] = [
-    (What::Distances, DISTANCES, None),
-    (What::Routes, ROUTES, None),
+    (Cost::Distances, DISTANCES, None),
+    (Cost::Routes, ROUTES, None),
     (
-        What::Qap,
+        Cost::Qap,
         [
             "swaps tried, qap:rtt, 16 tasks",
             "swaps tried, qap:rtt, 256 tasks",
@@ -65,12 +68,12 @@ const CASES: [Case; 6] = [
         Some(DISTANCES),
     ),
     (
-        What::Mcf,
+        Cost::Mcf,
         ["swaps tried, mcf, 16 tasks", "swaps tried, mcf, 256 tasks", "swaps tried, mcf, 4096 tasks"],
         Some(ROUTES),
     ),
     (
-        What::Power,
+        Cost::Power,
         [
             "swaps tried, mcf by 4th powers, 16 tasks",
             "swaps tried, mcf by 4th powers, 256 tasks",
@@ -78,11 +81,11 @@ const CASES: [Case; 6] = [
         ],
         Some(ROUTES),
     ),
-    // Where there are more tasks, a swap is a matter of seconds.
-    (What::Optimal, ["swaps tried, mcf:optimal, 16 tasks", "", ""], None),
+    // With more tasks, a swap takes seconds.
+    (Cost::Optimal, ["swaps tried, mcf:optimal, 16 tasks", "", ""], None),
 ];
 
-/// Searches of a thousand restarts on 16 tasks.
+/// Searches with 1000 restarts on 16 tasks.
 const SEARCHES: [(&str, &str); 4] = [
     ("1000 restarts on 16 tasks, qap:rtt", "SwapLB:cost=qap:rtt"),
     ("1000 restarts on 16 tasks, qap:hops", "SwapLB:cost=qap:hops"),
@@ -90,8 +93,8 @@ const SEARCHES: [(&str, &str); 4] = [
     ("1000 restarts on 16 tasks, McfLB", "McfLB"),
 ];
 
-/// A linear program: its name, task graph, machine, whether what comes back is not as much as what goes, and the
-/// milliseconds aimed at.
+/// A linear program: its name, task graph, machine, whether the two directions of an edge have different bytes, and the
+/// target in milliseconds.
 type Program = (&'static str, &'static str, &'static str, bool, f64);
 
 const RANDOM_16: &str = "random:n=16,degree=4,bytes=1000000";
@@ -125,12 +128,12 @@ const PROGRAM_FLOOR: &str = "floor: the machine's own routes, 64 nodes";
 
 fn load(graph: &str, machine: &str) -> (Database, Arc<dyn Topology>) {
     let machine = topology::parse(machine).expect("the spec of a machine");
-    let database = graph::load(graph).expect("the spec of a graph").remap(machine.pes() as u32);
+    let database = workloads::load(graph).expect("the spec of a graph").remap(machine.pes() as u32);
     (database, machine)
 }
 
-/// Numbers below `bound` (D. H. Lehmer, 1949).
-fn dice(bound: usize) -> impl FnMut() -> usize {
+/// A random number generator for numbers below `bound` (D. H. Lehmer, 1949).
+fn rng(bound: usize) -> impl FnMut() -> usize {
     let mut state = 1u64;
     move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -138,24 +141,24 @@ fn dice(bound: usize) -> impl FnMut() -> usize {
     }
 }
 
-/// Swaps tried in a second, with carrying out those that are better.
-fn swaps(what: What, size: usize, tries: usize) -> f64 {
+/// Swaps tried per second; improving swaps are applied.
+fn swaps(cost_kind: Cost, size: usize, tries: usize) -> f64 {
     let (_, graph, machine) = SIZES[size];
     let (database, machine) = load(graph, machine);
     let commodities = Commodities::of(&database);
     let routes = Routes::of(&*machine);
     let seconds = routes.seconds_per_byte();
     let tasks = database.objects.len();
-    let mut draw = dice(tasks);
+    let mut sample = rng(tasks);
     let mut places: Vec<u32> = (0..tasks as u32).collect();
-    (0..tasks).for_each(|task| places.swap(task, draw()));
-    let mut pairs = (0..tries).map(|_| [draw(), draw()]).filter(|[a, b]| a != b);
-    let takes_distances = what == What::Distances || what == What::Qap;
+    (0..tasks).for_each(|task| places.swap(task, sample()));
+    let mut pairs = (0..tries).map(|_| [sample(), sample()]).filter(|[a, b]| a != b);
+    let takes_distances = matches!(cost_kind, Cost::Distances | Cost::Qap);
     let distances =
         takes_distances.then(|| Distances::of(&routes, Metric::Rtt).expect("the machine is small enough"));
     let router = Router::new(&*machine, Ways::Any).expect("the machine is small enough");
-    let mut cost: Box<dyn SwapCost + '_> = match (what, &distances) {
-        (What::Distances, Some(distances)) => {
+    let mut cost: Box<dyn SwapCost + '_> = match (cost_kind, &distances) {
+        (Cost::Distances, Some(distances)) => {
             let start = Instant::now();
             let mut sum = 0.0;
             for pair in pairs {
@@ -171,10 +174,10 @@ fn swaps(what: What, size: usize, tries: usize) -> f64 {
             black_box(sum);
             return tries as f64 / start.elapsed().as_secs_f64();
         }
-        (What::Qap, Some(distances)) => Box::new(QapSwaps::new(&commodities, distances, &places)),
-        (What::Optimal, _) => Box::new(OptimalSwaps::new(&router, &commodities, &places)),
-        (What::Mcf, _) => Box::new(McfSwaps::new(&commodities, &routes, &seconds, Aim::Busiest, &places)),
-        (What::Power, _) => {
+        (Cost::Qap, Some(distances)) => Box::new(QapSwaps::new(&commodities, distances, &places)),
+        (Cost::Optimal, _) => Box::new(OptimalSwaps::new(&router, &commodities, &places)),
+        (Cost::Mcf, _) => Box::new(McfSwaps::new(&commodities, &routes, &seconds, Aim::Busiest, &places)),
+        (Cost::Power, _) => {
             Box::new(McfSwaps::new(&commodities, &routes, &seconds, Aim::PowerThenBusiest(4), &places))
         }
         _ => {
@@ -206,7 +209,7 @@ fn swaps(what: What, size: usize, tries: usize) -> f64 {
     tries as f64 / start.elapsed().as_secs_f64()
 }
 
-/// Seconds of a search.
+/// The time of a search in seconds.
 fn search(spec: &str, restarts: usize) -> f64 {
     let (_, graph, machine) = SIZES[0];
     let (database, machine) = load(graph, machine);
@@ -214,11 +217,11 @@ fn search(spec: &str, restarts: usize) -> f64 {
     let spec = format!("{spec}{separator}restarts={restarts},tries=500,start=random");
     let strategy = registry::parse(&spec, &[]).expect("the spec of a strategy").strategy;
     let start = Instant::now();
-    black_box(strategy.assign(&database, &*machine, 1).expect("it answers"));
+    black_box(strategy.assign(&database, &*machine, 1).expect("the strategy supports this case"));
     start.elapsed().as_secs_f64()
 }
 
-/// Milliseconds of the linear program of a mapping in natural order.
+/// The time of the linear program of a mapping in natural order, in milliseconds.
 fn program(graph: &str, machine: &str, is_unequal: bool) -> f64 {
     let (mut database, machine) = load(graph, machine);
     if is_unequal {
@@ -227,14 +230,14 @@ fn program(graph: &str, machine: &str, is_unequal: bool) -> f64 {
     let start = Instant::now();
     black_box(
         mcf_optimal::solve(&database, &*machine, &database.placement(), Ways::Any)
-            .expect("it is small enough"),
+            .expect("the problem is small enough"),
     );
     1e3 * start.elapsed().as_secs_f64()
 }
 
 fn measurements() -> Vec<Measurement> {
     let mut all = Vec::new();
-    for (what, names, floors) in CASES {
+    for (cost, names, floors) in CASES {
         for size in (0..SIZES.len()).filter(|&size| !names[size].is_empty()) {
             all.push(Measurement {
                 name: names[size],
@@ -242,11 +245,11 @@ fn measurements() -> Vec<Measurement> {
                 target: None,
                 floor: floors.map(|floors| floors[size]),
                 take: Box::new(move |small| match (small, size) {
-                    (true, 2) => swaps(what, 1, 100),
-                    (true, _) => swaps(what, size, 100),
-                    (false, _) if what == What::Optimal => swaps(what, size, 200),
-                    (false, 2) => swaps(what, size, 50_000),
-                    (false, _) => swaps(what, size, 200_000),
+                    (true, 2) => swaps(cost, 1, 100),
+                    (true, _) => swaps(cost, size, 100),
+                    (false, _) if cost == Cost::Optimal => swaps(cost, size, 200),
+                    (false, 2) => swaps(cost, size, 50_000),
+                    (false, _) => swaps(cost, size, 200_000),
                 }),
             });
         }

@@ -1,41 +1,43 @@
-//! `cargo bench -p equipoise-benches --bench network [-- --small --rounds N --json FILTER]`: how fast the
-//! network models are, on one thread: nanoseconds per message.
+//! `cargo bench -p equipoise-benches --bench network [-- --small --rounds N --json FILTER]`: the speed of the network
+//! models on one thread, in nanoseconds per message.
 //!
-//! The load is that of a random mapping: every PE of torus:8x8x8 sends messages to PEs drawn at random, as
-//! many at once as the case says, until a million have arrived. 500 ns are 2 million messages per second.
-//! Then the simulated machine: a program whose elements, one per PE, talk to ten others each.
+//! The traffic is that of a random mapping: every PE of torus:8x8x8 sends messages to random PEs; each case states the
+//! number of messages per PE that are in flight at once, and the total. 500 ns per message are 2 million messages per
+//! second. The last measurements run the simulated machine: a program with one element per PE, each of which exchanges
+//! messages with ten others.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use equipoise::Config;
 use equipoise_benches::{Measurement, programs};
-use equipoise_strategies::network::batch::{self, Item};
-use equipoise_strategies::{network, topology};
+use equipoise_model::topology;
+use equipoise_network::models;
+use equipoise_network::models::batch::{self, Item};
 
 const FLOOR: &str = "floor: route a message";
 
 /// A network model under a load.
 struct Case {
     name: &'static str,
-    /// What `--network` takes.
+    /// The spec of the network, as for `--network`.
     network: &'static str,
-    /// Bytes of a message.
+    /// Bytes per message.
     bytes: u64,
     /// Messages per PE in flight at once.
     each: usize,
-    /// How many are sent at least.
+    /// Minimum number of messages in all.
     messages: usize,
     target_ns: Option<f64>,
 }
 
-/// Messages that each PE sends in a phase, as in a 3D stencil.
+/// Messages of each PE in flight at once, as in a 3D stencil.
 const EACH: usize = 6;
 
-/// A network of the kind of the batch experiments, with flits of 16 bytes.
+/// The network of the batch experiments, with flits of 16 bytes.
 const WORMHOLE: &str = "wormhole:flit=16,cycles_per_hop=4,buffer=16,handoff=4";
 
-/// A million messages of 4096 bytes, six per PE at once.
+/// The default case: a million messages of 4096 bytes, six per PE at once.
 const CASE: Case =
     Case { name: "", network: "", bytes: 4096, each: EACH, messages: 1_000_000, target_ns: None };
 
@@ -62,7 +64,7 @@ const CASES: &[Case] = &[
     Case { name: "wormhole", network: WORMHOLE, messages: 200_000, ..CASE },
 ];
 
-/// Models whose time for six messages of every PE is compared between two tori of that side.
+/// Models whose time for six messages per PE is compared on two tori with these sides.
 const GROWTHS: &[(&str, &str, [usize; 2])] = &[
     ("ideal, exponent in PEs, 64 to 4096", "ideal", [4, 16]),
     ("packet, exponent in PEs, 64 to 4096", "packet", [4, 16]),
@@ -70,7 +72,7 @@ const GROWTHS: &[(&str, &str, [usize; 2])] = &[
     ("wormhole, exponent in PEs, 64 to 512", WORMHOLE, [4, 8]),
 ];
 
-/// A chare program on the simulated machine: seconds for a million messages on torus:16x16x16, and how they grow.
+/// A chare program on the simulated machine: seconds for a million messages on torus:16x16x16, and the growth exponent.
 const PROGRAMS: &[(&str, &str, &str)] = &[
     ("a program on 4096 PEs, ideal, a million messages", "the same, exponent in PEs, 64 to 4096", "ideal"),
     (
@@ -80,31 +82,32 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Seconds per message of a program on a cube of `side`^3 PEs.
+/// Seconds per message of a program on a torus of `side`^3 PEs.
 fn program(network: &str, side: i32, messages: usize) -> f64 {
     let config = Config::on_machine(&format!("torus:{side}x{side}x{side}"), network);
-    programs::talk(config, side.pow(3), messages).0
+    programs::communicate(config, side.pow(3), messages).0
 }
 
-/// `each` messages from every PE to others, whoever these are.
+/// `each` messages from every PE to random PEs.
 fn load(pes: usize, each: usize, bytes: u64) -> Vec<Item> {
     let mut state = 1u64;
-    let mut draw = || {
-        // A multiplicative congruential generator; any mixture serves (D. H. Lehmer, 1949).
+    let mut random_pe = || {
+        // A linear congruential generator is sufficient here (D. H. Lehmer, 1949).
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) as usize % pes
     };
     let of = |pe: usize| std::iter::repeat_n(pe, each);
-    (0..pes).flat_map(of).map(|from| Item { from: from as u32, to: draw() as u32, bytes }).collect()
+    (0..pes).flat_map(of).map(|from| Item { from: from as u32, to: random_pe() as u32, bytes }).collect()
 }
 
-/// Nanoseconds per message of a model on a cube of `side`^3 PEs, for at least so many messages.
+/// Nanoseconds per message of a model on a torus of `side`^3 PEs, for at least `messages` messages.
 fn drive(network: &str, side: usize, each: usize, bytes: u64, messages: usize) -> f64 {
     let machine = topology::parse(&format!("torus:{side}x{side}x{side}")).expect("a torus");
     let items = load(machine.pes(), each, bytes);
     let phases = messages.div_ceil(items.len());
-    let model = network::parse(network).expect("the spec of a network");
-    let mut networks: Vec<_> = (0..phases).map(|_| model.on(&machine).expect("it serves a torus")).collect();
+    let model = models::parse(network).expect("the spec of a network");
+    let mut networks: Vec<_> =
+        (0..phases).map(|_| model.on(&machine).expect("the model supports this machine")).collect();
     let start = Instant::now();
     for network in &mut networks {
         black_box(batch::run(&items, &mut **network));
@@ -112,7 +115,7 @@ fn drive(network: &str, side: usize, each: usize, bytes: u64, messages: usize) -
     start.elapsed().as_nanos() as f64 / (phases * items.len()) as f64
 }
 
-/// Nanoseconds to find the route of a message: what every model does at least.
+/// Nanoseconds to compute the route of a message, which every model does.
 fn route(side: usize, messages: usize) -> f64 {
     let machine = topology::parse(&format!("torus:{side}x{side}x{side}")).expect("a torus");
     let items = load(machine.pes(), messages.div_ceil(machine.pes()), 1);
@@ -126,7 +129,7 @@ fn route(side: usize, messages: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / items.len() as f64
 }
 
-/// How the time of a phase grows with the PEs: the log of the ratio of times over that of PEs.
+/// The exponent with which the time of a phase grows with the number of PEs, between two tori.
 fn growth(network: &str, [few, many]: [usize; 2], messages: usize) -> f64 {
     let [fast, slow] = [few, many].map(|side| drive(network, side, EACH, 4096, messages));
     let pes = (many as f64 / few as f64).powi(3);

@@ -1,10 +1,11 @@
-//! `cargo bench -p equipoise-benches --bench poise [-- --small --json FILTER]`: how good the placements of `PoiseLB` are,
-//! and how long it thinks, on one thread unless said.
+//! `cargo bench -p equipoise-benches --bench poise [-- --small --json FILTER]`: the quality of the placements of `PoiseLB`
+//! and its run time, on one thread unless stated otherwise.
 //!
-//! Hop-bytes are given as a ratio to the best known, geometric means over task graphs; the targets are those of its
-//! design. The largest load is one over the largest allowed: at most 1. Seconds are those of the processor. Placements are the same in every round, so each is made once, whatever the rounds. The reference
-//! data lies beside the project; where it is not at hand, and in small mode, generated task graphs stand in, whose ratio
-//! is to their own mapping in blocks.
+//! Hop-bytes are a ratio to the best known value (geometric mean over task graphs); the targets are those of the design
+//! of `PoiseLB`. The load is the largest load divided by the largest allowed load, so at most 1. Times are CPU seconds.
+//! Placements are deterministic, so each is computed once, independent of `--rounds`. The reference data is outside the
+//! repository. Without the data, and in small mode, generated task graphs are used; their ratio is to their mapping in
+//! blocks.
 
 use std::cell::OnceCell;
 use std::fs;
@@ -14,16 +15,18 @@ use std::time::Instant;
 
 use cpu_time::ThreadTime;
 use equipoise_benches::Measurement;
+use equipoise_model::{Database, topology};
 use equipoise_strategies::cost::Metrics;
-use equipoise_strategies::{Database, graph, registry, topology};
+use equipoise_strategies::registry;
+use equipoise_strategies::workloads;
 
-/// Task graphs on machines.
+/// A set of task graphs and machines.
 struct Set {
     name: &'static str,
     machines: &'static [&'static str],
-    /// As the table of the best known calls them.
+    /// Names in the table of best known values.
     graphs: &'static [&'static str],
-    /// By quality: the ratio and the seconds aimed at.
+    /// By quality: the targets of the ratio and of the seconds.
     targets: [(Option<f64>, Option<f64>); 3],
 }
 
@@ -69,11 +72,12 @@ const QUALITIES: [&str; 3] = ["fast", "default", "best"];
 struct Grid {
     /// The task graph and the machine.
     large: (&'static str, &'static str),
-    /// An eighth of both; the exponent of the time is that from here to there.
+    /// A task graph and a machine of an eighth of these sizes; the exponent of the time is measured between the two
+    /// sizes.
     eighth: (&'static str, &'static str),
-    /// The same, in small mode.
+    /// The cases that replace `large` and `eighth` in small mode.
     small: [(&'static str, &'static str); 2],
-    /// Hop-bytes, seconds, and megabytes that are aimed at.
+    /// The targets of hop-bytes, seconds and megabytes.
     hop_bytes: Option<f64>,
     seconds: f64,
     megabytes: Option<f64>,
@@ -98,10 +102,10 @@ const GRIDS: [Grid; 2] = [
     },
 ];
 
-/// How many times as fast two threads are to be.
+/// The target speedup of two threads.
 const TWO_THREADS: f64 = 1.4;
 
-/// What a load may be above the average, rounded up.
+/// The allowed relative excess of a load over the average, which is rounded up.
 const IMBALANCE: f64 = 0.03;
 
 fn reference(file: &str) -> PathBuf {
@@ -118,21 +122,21 @@ fn file(graph: &str) -> PathBuf {
     })
 }
 
-/// The fewest hop-bytes known of a task graph on a machine.
+/// The best known hop-bytes of a task graph on a machine.
 fn best_known(graph: &str, machine: &str) -> Option<f64> {
     let table = fs::read_to_string(reference("graphs/best_known.csv")).ok()?;
     let row = table.lines().find_map(|line| line.strip_prefix(&format!("{graph},{machine},")))?;
     row.split(',').next()?.parse().ok()
 }
 
-/// A mapping.
+/// The result of a mapping.
 struct Placed {
     hop_bytes: f64,
-    /// The largest load over the largest that is allowed.
+    /// The largest load divided by the largest allowed load.
     load: f64,
-    /// Of the processor, for this thread.
+    /// CPU time of this thread.
     seconds: f64,
-    /// By the clock.
+    /// Wall-clock time.
     elapsed_seconds: f64,
     placement: Vec<u32>,
 }
@@ -143,7 +147,7 @@ fn place(tasks: &Database, machine: &str, quality: &str) -> Placed {
     let choice = registry::parse(&spec, &[]).expect("the spec of a strategy");
     let start = Instant::now();
     let own = ThreadTime::now();
-    let answer = choice.strategy.assign(tasks, &*machine, 1).expect("it serves every machine");
+    let answer = choice.strategy.assign(tasks, &*machine, 1).expect("PoiseLB supports every machine");
     let seconds = own.elapsed().as_secs_f64();
     let elapsed_seconds = start.elapsed().as_secs_f64();
     let metrics = Metrics::of(tasks, &*machine, &answer.pe_of);
@@ -157,13 +161,14 @@ fn place(tasks: &Database, machine: &str, quality: &str) -> Placed {
     }
 }
 
-/// A task graph on the PEs of a machine, in blocks.
+/// A task graph, placed in blocks on the PEs of a machine.
 fn load(tasks: &str, machine: &str) -> Database {
     let pes = topology::parse(machine).expect("the spec of a machine").pes();
-    graph::load(tasks).expect("a task graph").remap(pes as u32)
+    workloads::load(tasks).expect("a task graph").remap(pes as u32)
 }
 
-/// The geometric means of the ratio and the seconds over a set, and the largest load over that allowed.
+/// The geometric mean of the ratio over a set, the largest load relative to the allowed load, and the geometric mean of
+/// the seconds.
 fn measure(set: &Set, quality: &str, small: bool) -> [f64; 3] {
     let (mut ratios, mut times, mut count, mut load_most) = (0.0, 0.0, 0.0, 0.0f64);
     for machine in set.machines {
@@ -193,31 +198,31 @@ fn measure(set: &Set, quality: &str, small: bool) -> [f64; 3] {
     [f64::exp(ratios / count), load_most, f64::exp(times / count)]
 }
 
-/// What is measured of a grid: hop-bytes of edges of weight 1, the largest load over that allowed, seconds, megabytes,
-/// how many times as fast two threads are, and the exponent of the time.
+/// The measurements of a grid: hop-bytes for edges of weight 1, the largest load relative to the allowed load, seconds,
+/// megabytes, the speedup of two threads, and the time exponent.
 fn measure_grid(grid: &Grid, small: bool) -> [f64; 6] {
     let [(tasks, machine), (fewer, part)] = if small { grid.small } else { [grid.large, grid.eighth] };
     let little = place(&load(fewer, part), part, "fast");
     let database = load(tasks, machine);
-    forget_peak();
+    reset_peak_memory();
     let one = place(&database, machine, "fast");
     let megabytes = peak_megabytes();
     let pair = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("two threads");
     let two = pair.install(|| place(&database, machine, "fast"));
-    assert_eq!(one.placement, two.placement, "{tasks} on {machine}: two threads give another answer");
+    assert_eq!(one.placement, two.placement, "{tasks} on {machine}: two threads give a different placement");
     let exponent = (one.seconds / little.seconds).log(8.0);
-    // An edge of a generated grid carries a byte each way.
-    let faster = one.elapsed_seconds / two.elapsed_seconds;
-    [one.hop_bytes / 2.0, one.load, one.seconds, megabytes, faster, exponent]
+    // An edge of a generated grid carries one byte in each direction.
+    let speedup = one.elapsed_seconds / two.elapsed_seconds;
+    [one.hop_bytes / 2.0, one.load, one.seconds, megabytes, speedup, exponent]
 }
 
-/// From here on the system looks for the most memory anew, where it can be told to.
-fn forget_peak() {
-    // Where that is not possible, the most is that of all before, too.
+/// Resets the peak memory of this process, where the operating system supports it.
+fn reset_peak_memory() {
+    // On other systems, the peak includes earlier measurements.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The most memory there was of this process; not a number where the system does not say.
+/// The peak memory of this process; NaN if the operating system does not report it.
 fn peak_megabytes() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -230,7 +235,7 @@ fn measurements() -> Vec<Measurement> {
     let mut add = |name: String, unit, target, take: Box<dyn Fn(bool) -> f64>| {
         all.push(Measurement { name: Box::leak(name.into_boxed_str()), unit, target, floor: None, take });
     };
-    // Before the others, so that memory is not that which these have left.
+    // The grids come first, so that their memory does not include memory of other measurements.
     for grid in &GRIDS {
         let once = Rc::new(OnceCell::new());
         let rows = [
@@ -267,8 +272,8 @@ fn measurements() -> Vec<Measurement> {
 }
 
 fn main() {
-    // The figures it is compared with are of one thread.
+    // The values for comparison are for one thread.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
-    // On the thread of the pool, so that what the system says of this thread is all there was to do.
+    // Everything runs on the thread of the pool, so that its CPU time covers all work.
     pool.install(|| equipoise_benches::run(measurements()));
 }

@@ -1,21 +1,23 @@
-//! `cargo bench -p equipoise-benches --bench strategies [-- --small --rounds N --json FILTER]`: how long
-//! strategies think, on one thread.
+//! `cargo bench -p equipoise-benches --bench strategies [-- --small --rounds N --json FILTER]`: the run time of strategies
+//! on one thread.
 //!
-//! The targets are shares of what Charm++ 6.10 took on the same task graphs.
+//! The targets are fractions of the times of Charm++ 6.10 on the same task graphs.
 
 use equipoise_benches::{Measurement, floors};
-use equipoise_strategies::{Database, graph, registry, topology};
+use equipoise_model::{Database, topology};
+use equipoise_strategies::registry;
+use equipoise_strategies::workloads;
 use std::hint::black_box;
 use std::time::Instant;
 
 /// A strategy on a task graph and a machine.
 struct Case {
     name: &'static str,
-    /// What `--balancer` takes.
+    /// The spec of the strategy, as for `--balancer`.
     balancer: &'static str,
     /// The spec of the task graph, and a smaller one for small mode.
     graph: (&'static str, &'static str),
-    /// The machine, and a smaller one.
+    /// The spec of the machine, and a smaller one for small mode.
     machine: (&'static str, &'static str),
     target_ms: Option<f64>,
     floor: &'static str,
@@ -200,8 +202,8 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// How the time of TopoLB grows: the slope of the logarithm of its time over that of what grows, by least
-/// squares, over task graphs (of which small mode takes two) that are mapped onto as many PEs.
+/// The growth exponent of the time of TopoLB: the slope of a least-squares fit of log(time) over log(size). Each task
+/// graph is mapped to as many PEs as it has tasks; small mode takes the first two graphs.
 const GROWTHS: &[(&str, &[&str])] = &[
     (
         "TopoLB, exponent in PEs at 4 neighbors, 256 to 4096",
@@ -219,39 +221,39 @@ const GROWTHS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The task graph of a spec, in blocks over so many PEs, every object with a load of its own.
+/// The task graph of a spec, placed in blocks on `pes` PEs, with a different load for every object.
 fn database(spec: &str, pes: usize) -> Database {
-    let mut database = graph::load(spec).expect("the spec of a graph").remap(pes as u32);
+    let mut database = workloads::load(spec).expect("the spec of a graph").remap(pes as u32);
     for (object, index) in database.objects.iter_mut().zip(0u32..) {
-        // Any fixed mixture serves: between 1 and 3 ms.
+        // Deterministic loads between 1 and 3 ms.
         object.load_seconds = 1e-3 + 2e-9 * f64::from(index.wrapping_mul(2_654_435_761) >> 12);
     }
     database
 }
 
-fn milliseconds(what: impl FnOnce()) -> f64 {
+fn milliseconds(run: impl FnOnce()) -> f64 {
     let start = Instant::now();
-    what();
+    run();
     start.elapsed().as_secs_f64() * 1e3
 }
 
-/// Milliseconds of a strategy.
-fn think(balancer: &str, graph: &str, machine: &str) -> f64 {
+/// The run time of a strategy in milliseconds.
+fn strategy_milliseconds(balancer: &str, graph: &str, machine: &str) -> f64 {
     let machine = topology::parse(machine).expect("the spec of a machine");
     let database = database(graph, machine.pes());
     let choice = registry::parse(balancer, &[]).expect("the spec of a strategy");
     milliseconds(|| {
         let answer = choice.strategy.assign(&database, &*machine, 1);
-        black_box(answer.expect("the strategy serves this case"));
+        black_box(answer.expect("the strategy supports this case"));
     })
 }
 
 fn growth(graphs: &[&str]) -> f64 {
     let measure = |spec: &&str| {
-        let database = graph::load(spec).expect("the spec of a graph");
+        let database = workloads::load(spec).expect("the spec of a graph");
         let (objects, edges) = (database.objects.len() as f64, database.edges.len() as f64);
         let side = objects.sqrt() as usize;
-        (objects, edges, think("TopoLB:groups=keep", spec, &format!("torus:{side}x{side}")))
+        (objects, edges, strategy_milliseconds("TopoLB:groups=keep", spec, &format!("torus:{side}x{side}")))
     };
     let all: Vec<(f64, f64, f64)> = graphs.iter().map(measure).collect();
     let grows_in_edges = all.iter().all(|(objects, ..)| *objects == all[0].0);
@@ -281,7 +283,7 @@ fn measurements() -> Vec<Measurement> {
     for case in CASES {
         let take = move |small: bool| {
             let pick = |(full, little): (&'static str, &'static str)| if small { little } else { full };
-            think(case.balancer, pick(case.graph), pick(case.machine))
+            strategy_milliseconds(case.balancer, pick(case.graph), pick(case.machine))
         };
         all.push(Measurement {
             name: case.name,
@@ -304,8 +306,8 @@ fn measurements() -> Vec<Measurement> {
 }
 
 fn main() {
-    // The figures they are compared with are of one thread.
+    // The values for comparison are for one thread.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
-    pool.expect("nobody has used threads yet");
+    pool.expect("no thread has used the pool before");
     equipoise_benches::run(measurements());
 }

@@ -1,4 +1,4 @@
-//! Floors: what the machine itself charges for a queue, a pair of threads, a copy.
+//! Floors: the cost of basic operations of the machine, such as a queue, a pair of threads, or a copy.
 
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
@@ -7,10 +7,10 @@ use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::time::Instant;
 
-/// What a ring token is made of: a rank, a slot and three integers.
+/// A message: a rank, a slot and four integers.
 type Token = (u32, u32, [i32; 4]);
 
-/// A typed queue and a dense table on one thread, ns per message: no runtime at all.
+/// A typed queue and a dense table on one thread without a runtime, ns per message.
 pub fn local_queue(messages: usize) -> f64 {
     let mut table = vec![0u64; 1000];
     let mut queue: VecDeque<Token> = (0..1000).map(|rank| (rank, rank, [rank as i32; 4])).collect();
@@ -26,7 +26,7 @@ pub fn local_queue(messages: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / messages as f64
 }
 
-/// Two threads on two cores pass one word back and forth, ns one way: what a cache line costs.
+/// The transfer of a cache line between two cores: two threads pass one word back and forth, ns one way.
 pub fn cache_line(turns: u64) -> f64 {
     let word = CachePadded::new(AtomicU64::new(0));
     let side = |odd: u64, core: usize| {
@@ -47,7 +47,7 @@ pub fn cache_line(turns: u64) -> f64 {
     start.elapsed().as_nanos() as f64 / turns as f64
 }
 
-/// One thread fills a locked vector, another swaps it out, ns per message: a bare mailbox.
+/// A minimal mailbox: one thread fills a locked vector, another swaps it out, ns per message.
 pub fn mailbox(messages: usize) -> f64 {
     let mail = CachePadded::new(Mutex::new(Vec::<Token>::new()));
     let over = AtomicBool::new(false);
@@ -74,7 +74,7 @@ pub fn mailbox(messages: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / messages as f64
 }
 
-/// One clock reading, ns: what a measured delivery costs at least.
+/// One clock reading, ns: the minimum cost of a measured delivery.
 pub fn clock(readings: usize) -> f64 {
     let start = Instant::now();
     for _ in 0..readings {
@@ -83,7 +83,7 @@ pub fn clock(readings: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / readings as f64
 }
 
-/// Copying so many bytes twice (out of an object, into another), us.
+/// Copying `bytes` bytes twice (out of one object, into another), us.
 pub fn copy_twice(bytes: usize, times: usize) -> f64 {
     let (from, mut between, mut to) = (vec![1u8; bytes], vec![0u8; bytes], vec![0u8; bytes]);
     let start = Instant::now();
@@ -95,7 +95,7 @@ pub fn copy_twice(bytes: usize, times: usize) -> f64 {
     start.elapsed().as_secs_f64() * 1e6 / times as f64
 }
 
-/// A plain vector of elements made and dropped, ns per element.
+/// Creating and dropping a plain vector of elements, ns per element.
 pub fn plain_creation(elements: usize) -> f64 {
     let start = Instant::now();
     let all: Vec<(Vec<u8>, [u32; 4])> = (0..elements).map(|n| (Vec::new(), [n as u32; 4])).collect();
@@ -103,8 +103,7 @@ pub fn plain_creation(elements: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / elements as f64
 }
 
-/// Sorting so many loads with their numbers, ms: what a strategy that sees the heaviest first costs at
-/// least.
+/// Sorting loads with their numbers, ms: the minimum cost of a strategy that handles objects by descending load.
 pub fn sort(loads: u32) -> f64 {
     let mut loads: Vec<(u64, u32)> =
         (0..loads).map(|n| (u64::from(n.wrapping_mul(2_654_435_761)), n)).collect();
@@ -114,8 +113,8 @@ pub fn sort(loads: u32) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-/// Writing a table of `side` x `side` numbers of 8 bytes once, ms: what a strategy that compares all
-/// groups with all PEs costs at least.
+/// Writing a table of `side` x `side` numbers of 8 bytes, ms: the minimum cost of a strategy that compares all groups
+/// with all PEs.
 pub fn table(side: usize) -> f64 {
     let start = Instant::now();
     let table: Vec<u64> = (0..(side * side) as u64).collect();

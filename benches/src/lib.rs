@@ -1,8 +1,8 @@
-//! Benchmarks of the runtime and of the strategies. Each prints the median of several rounds beside a floor taken in the
-//! same round, because absolute times mean little on shared machines: the ratio does not drift.
+//! Benchmarks of the runtime and of the strategies. Each benchmark prints the median over several rounds, and its ratio
+//! to a floor that is measured in the same round. On shared machines, the ratio is more stable than absolute times.
 //!
-//! A round of every measurement is taken in turn, so a machine that changes its speed changes it for
-//! all of them. In small mode (the tests run it) the numbers mean nothing, but the code cannot rot.
+//! Each round takes every measurement once, so a change of the machine's speed affects all measurements. Small mode
+//! only checks that the code runs; its numbers have no meaning.
 
 pub mod floors;
 pub mod near;

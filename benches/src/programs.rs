@@ -1,11 +1,10 @@
-//! What only takes place before or between messages: creation, and a whole load-balancing step; and a program that
-//! only talks.
+//! Benchmarks of element creation, of whole load-balancing steps, and of a program that only communicates.
 
 use equipoise::Report;
 use equipoise::prelude::*;
 use std::time::Instant;
 
-/// An element with next to nothing in it.
+/// An element with little state.
 #[derive(Serialize, Deserialize)]
 pub struct Small {
     data: Vec<u8>,
@@ -21,7 +20,7 @@ impl Small {
     }
 }
 
-/// Creates so many elements on one PE; returns ns per element, and bytes per element beside the element.
+/// Creates elements on one PE; returns ns per element, and bytes per element without the element itself.
 pub fn create(elements: i32) -> (f64, f64) {
     let before = resident_bytes();
     let mut taken = (0.0, 0.0);
@@ -43,7 +42,7 @@ fn resident_bytes() -> f64 {
     pages.unwrap_or(f64::NAN) * 4096.0
 }
 
-/// An element that does nothing but balance.
+/// An element that only takes part in load balancing.
 #[derive(Serialize, Deserialize)]
 pub struct Balanced {
     steps: u32,
@@ -63,14 +62,14 @@ impl Balanced {
             return;
         }
         self.steps -= 1;
-        // The heavy elements change places from step to step, so that some always move.
+        // In each step, different elements are heavy, so that some elements always migrate.
         let heavy = (me + self.steps as i32 * 37) % 512 < 64;
         cx.charge(if heavy { 2e-5 } else { 1e-5 });
         cx.at_sync().step();
     }
 }
 
-/// Seconds per load-balancing step of so many elements, arrival to resumption included.
+/// Runs `steps` load-balancing steps; the result is the seconds of all steps, from arrival to resumption.
 pub fn balance(config: Config, elements: i32, steps: u32) -> Report<f64> {
     equipoise::run(config, |pe, done| {
         let epoch = pe.shared(Instant::now);
@@ -79,55 +78,55 @@ pub fn balance(config: Config, elements: i32, steps: u32) -> Report<f64> {
     })
 }
 
-/// An element that talks to the elements around it, without ever waiting for more than one message from each.
+/// An element that exchanges one message with each of its neighbors per round.
 #[derive(Serialize, Deserialize)]
-pub struct Talker {
-    heard: u32,
-    left: u32,
+pub struct Communicator {
+    received: u32,
+    rounds_left: u32,
     done: Exit<u32>,
 }
 
-/// How many elements on either side are spoken to.
-const AROUND: i32 = 5;
+/// The number of neighbors on either side.
+const NEIGHBORS_PER_SIDE: i32 = 5;
 
 #[chare(index = [i32; 1])]
-impl Talker {
+impl Communicator {
     #[entry]
-    fn speak(&mut self, cx: &Cx<Self>) {
+    fn begin_round(&mut self, cx: &Cx<Self>) {
         let ([me], [all]) = (cx.index(), cx.shape());
-        for by in (1..=AROUND).flat_map(|by| [by, -by]) {
-            // An odd stride puts those who talk on PEs that are far apart.
-            cx.peer([(me + by * 257).rem_euclid(all)]).hear([0; 16]);
+        for by in (1..=NEIGHBORS_PER_SIDE).flat_map(|by| [by, -by]) {
+            // The large odd stride puts neighbors on distant PEs.
+            cx.peer([(me + by * 257).rem_euclid(all)]).receive([0; 16]);
         }
     }
 
     #[entry]
-    fn hear(&mut self, cx: &Cx<Self>, _words: [u64; 16]) {
-        self.heard += 1;
-        if self.heard == 2 * AROUND as u32 {
-            (self.heard, self.left) = (0, self.left - 1);
-            match self.left {
-                0 => cx.peers().contribute().silent(1),
-                _ => self.speak(cx),
+    fn receive(&mut self, cx: &Cx<Self>, _words: [u64; 16]) {
+        self.received += 1;
+        if self.received == 2 * NEIGHBORS_PER_SIDE as u32 {
+            (self.received, self.rounds_left) = (0, self.rounds_left - 1);
+            match self.rounds_left {
+                0 => cx.peers().contribute().finished(1),
+                _ => self.begin_round(cx),
             }
         }
     }
 
     #[entry(reduce = u32::wrapping_add)]
-    fn silent(&mut self, cx: &Cx<Self>, count: u32) {
+    fn finished(&mut self, cx: &Cx<Self>, count: u32) {
         self.done.exit(cx, count);
     }
 }
 
-/// One element per PE of a machine, and `messages` messages in all, more or less; returns the seconds it takes here
+/// Runs one element per PE of a simulated machine, with about `messages` messages in all. Returns the wall-clock seconds
 /// per message, and the report.
-pub fn talk(config: Config, pes: i32, messages: usize) -> (f64, Report<u32>) {
-    let left = (messages / (pes as usize * 2 * AROUND as usize)).max(1) as u32;
+pub fn communicate(config: Config, pes: i32, messages: usize) -> (f64, Report<u32>) {
+    let rounds = (messages / (pes as usize * 2 * NEIGHBORS_PER_SIDE as usize)).max(1) as u32;
     let start = Instant::now();
     let report = equipoise::run(config, |pe, done| {
-        let array = pe.array([pes], |_| Talker { heard: 0, left, done });
-        pe.main(move |pe| array.all(pe).speak());
+        let array = pe.array([pes], |_| Communicator { received: 0, rounds_left: rounds, done });
+        pe.main(move |pe| array.all(pe).begin_round());
     });
-    let messages = f64::from(left) * f64::from(pes) * f64::from(2 * AROUND);
+    let messages = f64::from(rounds) * f64::from(pes) * f64::from(2 * NEIGHBORS_PER_SIDE);
     (start.elapsed().as_secs_f64() / messages, report)
 }

@@ -1,5 +1,5 @@
-//! Elements on a ring that pass tokens, blasts and themselves around: what one message, one broadcast
-//! and one migration cost.
+//! Elements on a ring that send messages, take part in broadcasts and reductions, and migrate: the costs of one message,
+//! one broadcast with reduction, and one migration.
 
 use equipoise::prelude::*;
 use equipoise::{Report, reduce};
@@ -21,7 +21,7 @@ pub struct Ring {
 
 #[chare(index = [i32; 1])]
 impl Ring {
-    /// Passes a token on: three integers, like Charm++'s benchmark of marshalled messages.
+    /// Forwards a token of three integers, as in Charm++'s benchmark of marshalled messages.
     #[entry]
     fn token(&mut self, cx: &Cx<Self>, hops: i32, stride: i32, modulo: i32) {
         if hops == 0 {
@@ -38,20 +38,20 @@ impl Ring {
     #[entry]
     fn blast(&mut self, cx: &Cx<Self>, to: i32, count: i32) {
         for value in 0..count {
-            cx.peer([to]).fine(value, count);
+            cx.peer([to]).receive(value, count);
         }
     }
 
-    /// Takes one of them.
+    /// Receives one message of a blast.
     #[entry]
-    fn fine(&mut self, cx: &Cx<Self>, value: i32, count: i32) {
+    fn receive(&mut self, cx: &Cx<Self>, value: i32, count: i32) {
         self.seen = value;
         if value + 1 == count {
             self.counter.at(cx, ()).arrived();
         }
     }
 
-    /// Moves to the other PE and goes on there.
+    /// Migrates to the other PE and continues there.
     #[entry]
     fn hop(&mut self, cx: &Cx<Self>, left: u32) {
         if left == 0 {
@@ -61,28 +61,28 @@ impl Ring {
         cx.peer(cx.index()).hop(left - 1);
     }
 
-    /// A round of broadcast and reduction.
+    /// The broadcast of a round; contributes to its reduction.
     #[entry]
-    fn everybody(&mut self, cx: &Cx<Self>) {
+    fn contribute_one(&mut self, cx: &Cx<Self>) {
         self.counter.at(cx, ()).contribute().total(1);
     }
 
-    /// A round in which all elements change PEs.
+    /// The broadcast of a round in which all elements migrate.
     #[entry]
-    fn change_places(&mut self, cx: &Cx<Self>) {
+    fn migrate_once(&mut self, cx: &Cx<Self>) {
         cx.migrate(Pe(1 - cx.here().0));
-        cx.peer(cx.index()).landed();
+        cx.peer(cx.index()).has_migrated();
     }
 
-    /// Says that it has arrived.
+    /// Contributes to the reduction after the migration.
     #[entry]
-    fn landed(&mut self, cx: &Cx<Self>) {
+    fn has_migrated(&mut self, cx: &Cx<Self>) {
         self.seen += 1;
         self.counter.at(cx, ()).contribute().total(1);
     }
 }
 
-/// Ends the run when everything it counts has come.
+/// Counts arrivals and rounds, and ends the run after the last one.
 #[derive(Serialize, Deserialize)]
 pub struct Counter {
     left: u32,
@@ -100,11 +100,11 @@ impl Counter {
     fn arrived(&mut self, cx: &Cx<Self>) {
         self.left -= 1;
         if self.left == 0 {
-            self.over(cx);
+            self.end_run(cx);
         }
     }
 
-    /// Rounds of all elements of `ring`.
+    /// Begins the rounds of all elements of `ring`.
     #[entry]
     fn begin(&mut self, cx: &Cx<Self>, ring: Array<Ring>) {
         self.ring = Some(ring);
@@ -115,58 +115,58 @@ impl Counter {
     fn total(&mut self, cx: &Cx<Self>, sum: u32) {
         assert_eq!(sum, self.elements, "every element took part");
         self.rounds -= 1;
-        if self.rounds == 0 { self.over(cx) } else { self.round(cx) }
+        if self.rounds == 0 { self.end_run(cx) } else { self.round(cx) }
     }
 
     fn round(&self, cx: &Cx<Self>) {
         if let Some(ring) = self.ring {
-            if self.migrates { ring.all(cx).change_places() } else { ring.all(cx).everybody() }
+            if self.migrates { ring.all(cx).migrate_once() } else { ring.all(cx).contribute_one() }
         }
     }
 
-    fn over(&self, cx: &Cx<Self>) {
-        let start = *self.start.get(cx).lock().expect("nobody panics under this lock");
+    fn end_run(&self, cx: &Cx<Self>) {
+        let start = *self.start.get(cx).lock().expect("no thread panics while it holds this lock");
         self.done.exit(cx, start.elapsed().as_secs_f64());
     }
 }
 
-/// What is run.
+/// The options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Elements on the ring.
+    /// The number of elements on the ring.
     pub elements: i32,
-    /// Bytes an element carries.
+    /// Bytes of data per element.
     pub bytes: usize,
-    /// What they do.
+    /// What the elements do.
     pub pattern: Pattern,
 }
 
 /// What the elements do.
 #[derive(Clone, Copy, Debug)]
 pub enum Pattern {
-    /// So many tokens take so many hops each, this far at a time.
+    /// Tokens travel around the ring.
     Tokens {
-        /// Tokens in flight.
+        /// The number of tokens in flight.
         tokens: i32,
-        /// Hops of each.
+        /// Hops per token.
         hops: i32,
         /// Elements per hop.
         stride: i32,
     },
-    /// Element 0 sends so many messages to the last one.
+    /// Element 0 sends messages to the last element.
     Blast {
-        /// Messages.
+        /// The number of messages.
         messages: i32,
     },
-    /// Element 0 changes PEs so many times.
+    /// Element 0 migrates this number of times.
     Hops(u32),
-    /// So many broadcasts, each answered by a reduction.
+    /// This number of broadcasts, each followed by a reduction.
     Rounds(u32),
-    /// So many times all elements change PEs.
+    /// All elements migrate this number of times.
     Moves(u32),
 }
 
-/// Runs it; the result is the seconds from `main` to the exit.
+/// Runs a pattern; the result is the seconds from `main` to the exit.
 pub fn run(config: Config, options: Options) -> Report<f64> {
     let Options { elements, bytes, pattern } = options;
     equipoise::run(config, |pe, done| {
@@ -188,7 +188,7 @@ pub fn run(config: Config, options: Options) -> Report<f64> {
         });
         let ring = pe.array([elements], |_| Ring { count: elements, counter, data: vec![1; bytes], seen: 0 });
         pe.main(move |pe| {
-            *start.get(pe).lock().expect("nobody panics under this lock") = Instant::now();
+            *start.get(pe).lock().expect("no thread panics while it holds this lock") = Instant::now();
             match pattern {
                 Pattern::Tokens { tokens, hops, stride } => {
                     for token in 0..tokens {

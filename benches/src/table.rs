@@ -1,30 +1,36 @@
-//! Rounds, medians and the table.
+//! The command line of a benchmark, its rounds, and the table of results.
 
 use clap::Parser;
 use serde::Serialize;
 
-/// Measures, and prints the minimum and median of every measurement beside its floor.
+/// Prints the minimum and the median of every measurement, and its ratio to its floor
 #[derive(Parser)]
 struct Cli {
-    /// As little as can be, to see that everything runs
+    /// Use minimal problem sizes and one round, to test that everything runs
     #[arg(long)]
     small: bool,
-    /// Rounds of everything
+    /// Number of rounds
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// One JSON document instead of the table
+    /// Print one JSON document instead of the table
     #[arg(long)]
     json: bool,
-    /// Only measurements whose name contains this, and their floors
+    /// Take only measurements whose name contains this text, and their floors
     filter: Option<String>,
-    /// Given by `cargo bench`; without it this is a test, in small mode
+    /// `cargo bench` passes this flag; without it, small mode is used
     #[arg(long, hide = true)]
     bench: bool,
+    /// `cargo test -- --ignored` passes this flag to run slow tests; benchmarks have none
+    #[arg(long, hide = true)]
+    ignored: bool,
 }
 
-/// The `main` of a benchmark: measures what the command line asks for, and prints it.
+/// The `main` of a benchmark: parses the command line, takes the measurements, and prints the results.
 pub fn run(mut all: Vec<Measurement>) {
     let mut cli = Cli::parse();
+    if cli.ignored {
+        return;
+    }
     cli.small |= !cli.bench;
     if let Some(filter) = &cli.filter {
         let floors: Vec<_> =
@@ -39,38 +45,38 @@ pub fn run(mut all: Vec<Measurement>) {
     }
 }
 
-/// One thing that is measured: its value in one round.
+/// A measurement: one value per round.
 pub struct Measurement {
-    /// What it is, as in `local message, 1000 in flight`.
+    /// The name, for example `local message, 1000 in flight`.
     pub name: &'static str,
-    /// The unit of its values.
+    /// The unit of the values.
     pub unit: &'static str,
-    /// The value aimed at on a quiet machine, in the unit.
+    /// The target on an idle machine, in the same unit.
     pub target: Option<f64>,
-    /// The name of the measurement that is its floor.
+    /// The name of the measurement that is the floor.
     pub floor: Option<&'static str>,
-    /// Takes the measurement once; with `small`, as quickly as can be.
+    /// Takes the measurement once; the argument states whether small mode is on.
     pub take: Box<dyn Fn(bool) -> f64>,
 }
 
-/// What a measurement gave.
+/// The results of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What was measured.
+    /// The name of the measurement.
     pub name: String,
     /// The unit of the values.
     pub unit: &'static str,
-    /// The least value of all rounds.
+    /// The minimum of all rounds.
     pub min: f64,
     /// The median of all rounds.
     pub median: f64,
-    /// The value aimed at on a quiet machine.
+    /// The target on an idle machine.
     pub target: Option<f64>,
-    /// The name of the floor, its median, and the median of the ratios to it within a round.
+    /// The floor: its name, its median, and the median over the rounds of the ratio of the measurement to the floor.
     pub floor: Option<(String, f64, f64)>,
 }
 
-/// Takes so many rounds of all measurements, in turn.
+/// Takes `rounds` rounds of all measurements.
 fn measure(measurements: &[Measurement], rounds: usize, small: bool) -> Vec<Row> {
     let mut values = vec![Vec::with_capacity(rounds); measurements.len()];
     for _ in 0..rounds {
@@ -102,7 +108,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Prints the rows as a table for people.
+/// Prints the rows as a table.
 fn print(rows: &[Row]) {
     println!(
         "{:<58} {:>10} {:>10} {:>8}  {:<8} {:>7}  floor",
@@ -111,15 +117,17 @@ fn print(rows: &[Row]) {
     for row in rows {
         let target = row.target.map_or(String::new(), |target| format!("{target}"));
         let (ratio, floor) = match &row.floor {
-            Some((name, median, ratio)) => (format!("{ratio:.2}"), format!("{name} ({})", shown(*median))),
+            Some((name, median, ratio)) => {
+                (format!("{ratio:.2}"), format!("{name} ({})", format_value(*median)))
+            }
             None => (String::new(), String::new()),
         };
-        let (min, median) = (shown(row.min), shown(row.median));
+        let (min, median) = (format_value(row.min), format_value(row.median));
         println!("{:<58} {min:>10} {median:>10} {target:>8}  {:<8} {ratio:>7}  {floor}", row.name, row.unit);
     }
 }
 
-/// A value with at least three digits that say something.
-fn shown(value: f64) -> String {
+/// A value with at least three significant digits, if its size allows.
+fn format_value(value: f64) -> String {
     if value.abs() < 10.0 { format!("{value:.3}") } else { format!("{value:.1}") }
 }

@@ -1,12 +1,12 @@
 //! Broadcasts reach every element exactly once while elements migrate.
 //!
 //! PE 0 numbers the broadcasts of an array, every PE delivers them in that order, and every element
-//! knows the number it receives next. An element that arrives ahead of its new PE skips what it has
-//! had. One that arrives behind it missed what its new PE had already delivered: its new PE says how
-//! far it was, and the PE it left, which has seen those broadcasts too or will, sends them after it.
-//! Until it has them the element is still on its way: it does nothing, so it cannot end, or create
-//! others, before it heard what was said. Should it leave while it catches up, it takes along what it
-//! has still to hear. So a PE keeps broadcasts only while elements that left it have not landed.
+//! stores the number of its next broadcast. After a migration, the next broadcast of the element and that of its new
+//! PE may differ. If the element is ahead, it skips the broadcasts that it already received. If the element is behind,
+//! it missed broadcasts that the new PE has delivered. The new PE reports its next broadcast to the previous PE, which
+//! forwards the missed broadcasts as soon as it has them. Until they arrive, the element counts as migrating: it does
+//! not execute, so it cannot end or create elements. If the element migrates again before it has executed all missed
+//! broadcasts, the rest migrates with it. So a PE keeps broadcasts only while elements that left it have not landed.
 
 use std::collections::VecDeque;
 
@@ -14,21 +14,21 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     rank: u32,
-    /// The broadcast it had not had when it left.
+    /// The next broadcast of the element when it left.
     next: u32,
-    /// The broadcast this PE had not delivered then; never after `next`.
+    /// The next broadcast of this PE at that time; at most `next`.
     here: u32,
 }
 
-/// What this PE owes to an element that left it.
+/// Broadcasts that this PE has to send to an element that left, once they arrive here.
 #[derive(Clone, Copy, Debug)]
-struct Debt {
+struct Pending {
     rank: u32,
-    /// The PE where it landed.
+    /// The PE where the element landed.
     at: u32,
-    /// The broadcasts from here ..
+    /// The first broadcast to send.
     from: u32,
-    /// .. to before here.
+    /// The end of the broadcasts to send (exclusive).
     until: u32,
 }
 
@@ -37,46 +37,46 @@ struct Debt {
 pub(crate) struct Departures<M> {
     /// The number of the first flight in `flights`.
     first: u32,
-    /// In order of departure; `None` has landed.
+    /// In order of departure; `None` if landed.
     flights: VecDeque<Option<Flight>>,
-    /// Delivered here since the oldest flight left, with their numbers.
+    /// Numbered broadcasts delivered here since the oldest flight left.
     history: VecDeque<(u32, M)>,
-    debts: Vec<Debt>,
+    pending: Vec<Pending>,
 }
 
 impl<M> Default for Departures<M> {
     fn default() -> Self {
-        Departures { first: 0, flights: VecDeque::new(), history: VecDeque::new(), debts: Vec::new() }
+        Departures { first: 0, flights: VecDeque::new(), history: VecDeque::new(), pending: Vec::new() }
     }
 }
 
 impl<M> Departures<M> {
-    /// An element leaves that has had the broadcasts before `next`, from a PE that has delivered those
-    /// before `here`; returns its flight number.
+    /// An element leaves with `next` as its next broadcast, from this PE with `here` as its next broadcast; returns
+    /// the flight number.
     pub(crate) fn leave(&mut self, rank: u32, next: u32, here: u32) -> u32 {
         self.flights.push_back(Some(Flight { rank, next, here }));
         self.first.wrapping_add(self.flights.len() as u32 - 1)
     }
 
-    /// Whether broadcasts have to be kept.
+    /// Whether an element that left may still need broadcasts from this PE.
     pub(crate) fn waiting(&self) -> bool {
-        !self.flights.is_empty() || !self.debts.is_empty()
+        !self.flights.is_empty() || !self.pending.is_empty()
     }
 
-    /// This PE has delivered broadcast `number`. Keeps it if somebody may need it, and returns who
-    /// is owed it now, with the PEs where they landed.
+    /// This PE has delivered broadcast `number`. Keeps the broadcast if an element may need it, and returns the ranks
+    /// to send it to now, with their PEs.
     pub(crate) fn delivered(&mut self, number: u32, msg: impl FnOnce() -> M) -> Vec<(u32, u32)> {
         if !self.flights.is_empty() {
             self.history.push_back((number, msg()));
         }
-        let owed = self.debts.iter().filter(|debt| debt.from <= number && number < debt.until);
-        let owed = owed.map(|debt| (debt.rank, debt.at)).collect();
-        self.debts.retain(|debt| number + 1 < debt.until);
-        owed
+        let receivers = self.pending.iter().filter(|it| it.from <= number && number < it.until);
+        let receivers = receivers.map(|it| (it.rank, it.at)).collect();
+        self.pending.retain(|it| number + 1 < it.until);
+        receivers
     }
 
     /// A flight has landed on PE `at`, where broadcasts before `seen` had been delivered, while this PE
-    /// has delivered those before `here`. Calls `send` with rank, number and message of what the
+    /// has delivered those before `here`. Calls `send` with rank, number and message of each broadcast that the
     /// element missed.
     pub(crate) fn landed(
         &mut self,
@@ -94,13 +94,13 @@ impl<M> Departures<M> {
             }
         }
         if seen > here.max(next) {
-            self.debts.push(Debt { rank, at, from: here.max(next), until: seen });
+            self.pending.push(Pending { rank, at, from: here.max(next), until: seen });
         }
         while let Some(None) = self.flights.front() {
             self.flights.pop_front();
             self.first = self.first.wrapping_add(1);
         }
-        // `here` never falls from one departure to the next, so the oldest flight needs the most.
+        // `here` does not decrease between departures, so the oldest flight needs the longest history.
         let needed = self.flights.iter().flatten().map(|flight| flight.here).next();
         match needed {
             None => self.history.clear(),
@@ -118,30 +118,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_element_missed_is_sent_after_it_and_then_forgotten() {
+    fn sends_missed_broadcasts_after_an_element_and_drops_them() {
         let mut departures = Departures::default();
         let flight = departures.leave(7, 3, 3);
         assert!(departures.delivered(3, || "three").is_empty());
         let mut sent = Vec::new();
         departures.landed(flight, (2, 5), 4, |rank, number, &msg| sent.push((rank, number, msg)));
         assert_eq!(sent, [(7, 3, "three")]);
-        assert!(departures.waiting(), "the fourth is owed");
+        assert!(departures.waiting(), "broadcast 4 is pending");
         assert_eq!(departures.delivered(4, || "four"), [(7, 2)]);
         assert!(!departures.waiting());
         assert!(departures.history.is_empty());
     }
 
     #[test]
-    fn an_element_that_lands_behind_its_old_pe_is_owed_nothing() {
+    fn sends_nothing_to_an_element_on_a_pe_behind_the_previous_one() {
         let mut departures = Departures::default();
         let flight = departures.leave(7, 3, 3);
         departures.delivered(3, || 3);
-        departures.landed(flight, (2, 3), 4, |_, _, _| panic!("it will have it where it is"));
+        departures.landed(flight, (2, 3), 4, |_, _, _| panic!("the new PE delivers the broadcast"));
         assert!(!departures.waiting());
     }
 
     #[test]
-    fn the_history_is_as_long_as_the_oldest_flight_needs() {
+    fn keeps_the_history_that_the_oldest_flight_needs() {
         let mut departures = Departures::default();
         for number in 0..1000 {
             let flight = departures.leave(number, number, number);

@@ -1,83 +1,103 @@
-//! Time as the elements of a PE see it: the machine's own, or that of a simulated machine.
+//! The clocks of a PE: real time, or the virtual time of a simulated machine.
+//!
+//! Every PE has two clocks of this type. The *wall clock* (`PeCx::clock`) measures periods, load-balancing steps and
+//! idle time. The *load clock* (`Recorder::clock`) measures the load of elements. The load clock is a copy of the
+//! wall clock. To measure load by CPU time, add a variant of [`Clock`] here and select it where `PeCx::new` creates
+//! the recorder.
 
+use crate::options::{Settings, Simulation, Uncharged};
 use crate::tracer::Tracer;
-use equipoise_strategies::trace::Speeds;
-use quanta::Clock;
+use equipoise_network::trace::Speeds;
 use std::cell::Cell;
+use std::rc::Rc;
 
-/// Where a PE reads the time. Nothing is read where nothing is measured: to find out how long a tick of
-/// the machine's clock is takes a while.
-pub(crate) enum Ticker {
-    /// Nothing is measured.
+/// A clock of a PE. Where nothing is measured no clock is created, because calibrating the ticks of the TSC takes a
+/// while.
+#[derive(Clone)]
+pub(crate) enum Clock {
+    /// No time is measured.
     Still,
     /// The TSC (or the operating system's clock where there is no constant TSC).
-    Real(Clock),
+    Real(quanta::Clock),
     /// The clock of a PE of a simulated machine.
-    Virtual(Box<VirtualClock>),
+    Virtual(Rc<VirtualClock>),
 }
 
-/// Ticks per second of virtual time; a run may last half a year.
+/// Ticks per second of virtual time; 64 bits are enough for half a year.
 const VIRTUAL_HERTZ: f64 = 1e12;
 
-impl Ticker {
-    /// A clock of this machine, or one that stands still.
-    pub(crate) fn real(runs: bool) -> Self {
-        if runs { Ticker::Real(Clock::new()) } else { Ticker::Still }
+impl Clock {
+    /// The wall clock of a PE: virtual on a simulated machine, else real if there are load-balancing steps, else
+    /// [`Clock::Still`].
+    pub(crate) fn of(settings: &Settings, rank: u32, tracer: Option<Tracer>) -> Self {
+        match &settings.simulation {
+            Some(simulation) => Clock::Virtual(Rc::new(VirtualClock::new(simulation, rank, tracer))),
+            None if settings.balances() => Clock::Real(quanta::Clock::new()),
+            None => Clock::Still,
+        }
     }
 
-    /// A point in time, in ticks. What was measured up to it is over: a later charge does not replace it.
+    /// The current time, in ticks. A later charge does not replace time measured before this call.
     #[inline(always)]
     pub(crate) fn now(&self) -> u64 {
         match self {
-            Ticker::Real(clock) => clock.raw(),
-            Ticker::Still => 0,
-            Ticker::Virtual(clock) => clock.settled_ticks(),
+            Clock::Real(clock) => clock.raw(),
+            Clock::Still => 0,
+            Clock::Virtual(clock) => clock.synced_ticks(),
         }
     }
 
-    /// How long a number of ticks is.
+    /// A number of ticks in seconds.
     pub(crate) fn seconds(&self, ticks: u64) -> f64 {
         match self {
-            Ticker::Real(clock) => clock.delta_as_nanos(0, ticks) as f64 * 1e-9,
-            Ticker::Still => 0.0,
-            Ticker::Virtual(_) => ticks as f64 / VIRTUAL_HERTZ,
+            Clock::Real(clock) => clock.delta_as_nanos(0, ticks) as f64 * 1e-9,
+            Clock::Still => 0.0,
+            Clock::Virtual(_) => ticks as f64 / VIRTUAL_HERTZ,
         }
     }
 
-    /// The clock of a PE of a simulated machine, if it is one.
+    /// The virtual clock, on a simulated machine.
     #[inline]
-    pub(crate) fn simulated(&self) -> Option<&VirtualClock> {
+    pub(crate) fn simulated(&self) -> Option<&Rc<VirtualClock>> {
         match self {
-            Ticker::Virtual(clock) => Some(clock),
+            Clock::Virtual(clock) => Some(clock),
             _ => None,
         }
     }
 
-    /// How fast this PE is now; 1 is normal.
+    /// The current speed factor of this PE; 1 is normal.
     pub(crate) fn speed(&self) -> f64 {
         self.simulated().map_or(1.0, |clock| clock.speeds.at(clock.now.get()))
     }
 }
 
-/// The clock of one PE of a simulated machine. It moves when work is charged (or measured) and when the
-/// scheduler sets it to what happens next.
+/// The clock of one PE of a simulated machine. It advances when work is charged (or measured) and when the
+/// scheduler sets it to the time of the next event.
 pub(crate) struct VirtualClock {
     now: Cell<f64>,
     speeds: Speeds,
-    /// The machine's own clock where uncharged work is measured, and since when it is.
-    measuring: Option<(Clock, Cell<u64>)>,
-    /// Whether the delivery in progress has charged: then nothing is measured until it is over.
+    /// The real clock if uncharged work is measured, and the start of the current measurement in its ticks.
+    measuring: Option<(quanta::Clock, Cell<u64>)>,
+    /// Whether the delivery in progress has charged; then nothing is measured until it ends.
     has_charged: Cell<bool>,
-    /// Seconds that went into the runtime, not into elements.
+    /// Seconds spent in the runtime, outside elements.
     overhead: Cell<f64>,
-    /// Is told what work is done, where what happens is recorded.
+    /// Seconds to send a message to another PE, or to receive one.
+    message_overhead: f64,
+    /// Receives work events when tracing is on.
     tracer: Option<Tracer>,
 }
 
 impl VirtualClock {
-    pub(crate) fn new(speeds: Speeds, measures: bool, tracer: Option<Tracer>) -> Self {
+    /// The clock of PE `rank`.
+    pub(crate) fn new(simulation: &Simulation, rank: u32, tracer: Option<Tracer>) -> Self {
+        let measures = simulation.uncharged == Uncharged::Measured;
+        Self::with(simulation.speeds_of(rank), measures, simulation.overhead, tracer)
+    }
+
+    fn with(speeds: Speeds, measures: bool, message_overhead: f64, tracer: Option<Tracer>) -> Self {
         let measuring = measures.then(|| {
-            let clock = Clock::new();
+            let clock = quanta::Clock::new();
             let since = Cell::new(clock.raw());
             (clock, since)
         });
@@ -87,12 +107,13 @@ impl VirtualClock {
             measuring,
             has_charged: Cell::new(false),
             overhead: Cell::new(0.0),
+            message_overhead,
             tracer,
         }
     }
 
-    /// Now, in virtual seconds; what was measured up to now is over.
-    pub(crate) fn settle(&self) -> f64 {
+    /// Adds the time measured since the last synchronization; returns the current time in virtual seconds.
+    pub(crate) fn sync_measured(&self) -> f64 {
         if let Some((clock, since)) = &self.measuring {
             let raw = clock.raw();
             let measured = clock.delta_as_nanos(since.replace(raw), raw) as f64 * 1e-9;
@@ -103,51 +124,78 @@ impl VirtualClock {
         self.now.get()
     }
 
-    /// What [`settle`](Self::settle) leaves, in ticks.
+    /// Like [`sync_measured`](Self::sync_measured), in ticks.
     #[cold]
     #[inline(never)]
-    fn settled_ticks(&self) -> u64 {
-        self.settle();
+    fn synced_ticks(&self) -> u64 {
+        self.sync_measured();
         self.ticks()
     }
 
-    /// Now, in ticks.
+    /// The current time, in ticks.
     pub(crate) fn ticks(&self) -> u64 {
         (self.now.get() * VIRTUAL_HERTZ) as u64
     }
 
-    /// Lets time pass until `seconds`; what happened on the machine itself since the last settlement
-    /// took no virtual time.
+    /// Advances to `seconds`; discards the time measured since the last synchronization.
     pub(crate) fn resume(&self, seconds: f64) {
-        self.forget();
+        self.discard_measured();
         self.now.set(self.now.get().max(seconds));
     }
 
-    /// The element that runs charges `work` seconds at speed 1, in place of what was measured since the last
-    /// settlement and is measured until its delivery is over.
+    /// The running element charges `work` seconds at speed 1. They replace the time measured from the last
+    /// synchronization to the end of the delivery.
     pub(crate) fn charge(&self, work: f64) {
-        self.forget();
+        self.discard_measured();
         self.has_charged.set(true);
         self.work(work);
     }
 
     /// The delivery that charged is over.
     pub(crate) fn charged(&self) {
-        self.forget();
+        self.discard_measured();
         self.has_charged.set(false);
     }
 
-    /// What was measured since the last settlement went into the runtime.
-    pub(crate) fn settle_overhead(&self) {
+    /// Adds the time measured since the last synchronization to the overhead.
+    pub(crate) fn charge_overhead(&self) {
         let before = self.now.get();
-        self.overhead.set(self.overhead.get() + (self.settle() - before));
+        self.overhead.set(self.overhead.get() + (self.sync_measured() - before));
     }
 
-    /// The runtime takes `work` seconds at speed 1.
+    /// The runtime works for `work` seconds at speed 1.
     pub(crate) fn spend(&self, work: f64) {
-        let before = self.settle();
+        let before = self.sync_measured();
         self.work(work);
         self.overhead.set(self.overhead.get() + (self.now.get() - before));
+    }
+
+    /// Spends the time to send `bytes` bytes to another PE. Returns the departure time in virtual seconds,
+    /// and the number of the message in the trace.
+    pub(crate) fn packet_leaves(&self, to: u32, bytes: u64) -> (f64, u32) {
+        self.spend(self.message_overhead);
+        (self.now(), self.tracer.as_ref().map_or(0, |tracer| tracer.packs(to, bytes)))
+    }
+
+    /// Spends the time to receive a packet from another PE.
+    pub(crate) fn packet_arrives(&self) {
+        self.spend(self.message_overhead);
+    }
+
+    /// An element begins to execute.
+    pub(crate) fn execution_begins(&self, array: u16, rank: u32) {
+        if let Some(tracer) = &self.tracer {
+            tracer.begins(array, rank, self.now());
+        }
+    }
+
+    /// The element has executed.
+    pub(crate) fn execution_ends(&self) {
+        // The time measured until now belongs to the element.
+        self.sync_measured();
+        if let Some(tracer) = &self.tracer {
+            tracer.ends();
+        }
     }
 
     fn work(&self, work: f64) {
@@ -157,23 +205,23 @@ impl VirtualClock {
         }
     }
 
-    /// Who is told what happens.
+    /// The tracer, when tracing is on.
     pub(crate) fn tracer(&self) -> Option<&Tracer> {
         self.tracer.as_ref()
     }
 
-    /// Now, in virtual seconds.
+    /// The current time, in virtual seconds.
     pub(crate) fn now(&self) -> f64 {
         self.now.get()
     }
 
-    /// Seconds that went into the runtime.
+    /// Virtual seconds spent in the runtime.
     pub(crate) fn overhead(&self) -> f64 {
         self.overhead.get()
     }
 
-    /// What was measured since the last settlement took no virtual time.
-    pub(crate) fn forget(&self) {
+    /// Discards the time measured since the last synchronization.
+    pub(crate) fn discard_measured(&self) {
         if let Some((clock, since)) = &self.measuring {
             since.set(clock.raw());
         }
@@ -185,17 +233,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tick_is_some_part_of_a_second() {
-        let ticker = Ticker::real(true);
-        let start = ticker.now();
+    fn ticks_convert_to_seconds() {
+        let clock = Clock::Real(quanta::Clock::new());
+        let start = clock.now();
         std::thread::sleep(std::time::Duration::from_millis(20));
-        let seconds = ticker.seconds(ticker.now() - start);
+        let seconds = clock.seconds(clock.now() - start);
         assert!((0.01..2.0).contains(&seconds), "{seconds} s");
     }
 
     #[test]
-    fn work_takes_as_long_as_the_pe_is_slow_while_it_is() {
-        let clock = |changes: &[(f64, f64)]| VirtualClock::new(Speeds(changes.to_vec()), false, None);
+    fn the_time_of_work_follows_the_speed_of_the_pe() {
+        let clock = |changes: &[(f64, f64)]| VirtualClock::with(Speeds(changes.to_vec()), false, 0.0, None);
         let after = |clock: &VirtualClock, work| {
             clock.charge(work);
             clock.now()
@@ -213,19 +261,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_passes_unless_it_is_charged() {
-        let clock = VirtualClock::new(Speeds(vec![(0.0, 0.5)]), true, None);
+    fn a_charge_replaces_measured_time() {
+        let clock = VirtualClock::with(Speeds(vec![(0.0, 0.5)]), true, 0.0, None);
         std::thread::sleep(std::time::Duration::from_millis(5));
-        let measured = clock.settle();
+        let measured = clock.sync_measured();
         assert!((0.01..4.0).contains(&measured), "{measured} s at half speed");
         std::thread::sleep(std::time::Duration::from_millis(5));
         clock.charge(0.5);
         assert_eq!(clock.now(), measured + 1.0);
         std::thread::sleep(std::time::Duration::from_millis(5));
-        assert_eq!(clock.settle(), measured + 1.0, "the charge says what all of it takes");
+        assert_eq!(clock.sync_measured(), measured + 1.0, "the charge replaces all measured time");
         clock.charged();
         std::thread::sleep(std::time::Duration::from_millis(5));
-        clock.settle_overhead();
+        clock.charge_overhead();
         assert!(clock.overhead() >= 0.01 && clock.now() == measured + 1.0 + clock.overhead());
     }
 }

@@ -1,33 +1,85 @@
-//! Where an element lives in its array: 1 to 6 coordinates, nothing (a singleton), or a PE.
+//! The index of an element in its array: 1 to 6 coordinates, `()` for a singleton, or a PE.
 
-use equipoise_strategies::database::ObjectIndex;
+use equipoise_model::database::ObjectIndex;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
 
 /// The index of a chare array: `[i32; 1]` to `[i32; 6]`, `()` for a singleton, [`Pe`] for one
 /// element on every PE.
 ///
-/// Inside the runtime an index is its *rank*: its position in the box of indices from 0 to the
-/// array's shape, first dimension fastest.
+/// # Ranks
+///
+/// The *rank* of an index is its position among all indices below the array's shape, first dimension fastest.
+/// Fortran orders the elements of a matrix in the same way; in C the last dimension is the fastest.
+///
+/// ```
+/// use equipoise::Index;
+///
+/// let shape = [4, 3];
+/// assert_eq!([0, 0].rank(shape), Some(0));
+/// assert_eq!([1, 0].rank(shape), Some(1));
+/// assert_eq!([0, 1].rank(shape), Some(4));
+/// assert_eq!([3, 2].rank(shape), Some(11));
+/// ```
+///
+/// # Initial placement
+///
+/// The placement `blocks`, the default, cuts the ranks into contiguous runs: of n elements on P PEs, the element with rank
+/// r begins on PE `r * P / n`, rounded down. The numbers of elements per PE differ by at most 1. In an array with several
+/// dimensions, a run is a slab: layers of the last dimension, of which the first and the last may be incomplete.
+///
+/// ```
+/// use equipoise::prelude::*;
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Block {
+///     done: Exit<Vec<u32>>,
+/// }
+///
+/// #[chare(index = [i32; 2])]
+/// impl Block {
+///     /// Contributes the PE of this block.
+///     #[entry]
+///     fn locate(&mut self, cx: &Cx<Self>) {
+///         cx.peer([0, 0]).contribute().located(vec![cx.here().0]);
+///     }
+///
+///     /// Receives the PEs of all blocks, by rank.
+///     #[entry(reduce = equipoise::reduce::concat)]
+///     fn located(&mut self, cx: &Cx<Self>, pes: Vec<u32>) {
+///         self.done.exit(cx, pes);
+///     }
+/// }
+///
+/// // 4 PEs, messages in an order sampled with seed 0.
+/// let report = equipoise::run(Config::simulated(4, 0), |pe, done| {
+///     let blocks = pe.array([5, 2], |_| Block { done });
+///     pe.main(move |pe| blocks.all(pe).locate());
+/// });
+/// assert_eq!(report.result, [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]);
+/// ```
+///
+/// The other placements are `roundrobin` (rank modulo the number of PEs), `random`, a file with one PE per line, by
+/// rank, and the function of [`Setup::array_placed`](crate::Setup::array_placed).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an index of chare arrays",
     label = "not an index",
     note = "an index is `[i32; N]` with N from 1 to 6, `()` for a singleton, or `Pe` for one element per PE"
 )]
 pub trait Index: Copy + Eq + Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
-    /// Whether the element's place is its index: one element per PE, which never migrates.
+    /// Whether the index is the element's PE: one element per PE, which never migrates.
     const PER_PE: bool = false;
 
     /// How many indices there are below `shape`; `None` if the shape is negative or beyond 2^32 - 1.
     fn count(shape: Self) -> Option<u32>;
 
-    /// The position of the index in a box of this shape; `None` outside it.
+    /// The position of the index among all indices below this shape, first dimension fastest; `None` outside the shape.
     fn rank(self, shape: Self) -> Option<u32>;
 
     /// The index at a position below the count of `shape`.
     fn unrank(rank: u32, shape: Self) -> Self;
 
-    /// Its coordinates, for databases and messages to people.
+    /// The coordinates, for databases and messages to users.
     fn coordinates(self) -> ObjectIndex;
 }
 
@@ -71,7 +123,7 @@ impl Index for Pe {
     }
 }
 
-/// One impl per dimension, so that a wrong dimension is answered by [`Index`]'s own sentence.
+/// One impl per dimension, so that a wrong dimension gives the diagnostic of [`Index`].
 macro_rules! grid_index {
     ($($dimensions:literal)*) => {$(
         impl Index for [i32; $dimensions] {
@@ -82,7 +134,7 @@ macro_rules! grid_index {
             fn rank(self, shape: Self) -> Option<u32> {
                 let mut rank = 0u32;
                 for d in (0..$dimensions).rev() {
-                    // A negative coordinate is a huge one.
+                    // As `u32`, a negative coordinate exceeds every side.
                     if self[d] as u32 >= shape[d] as u32 {
                         return None;
                     }
@@ -109,7 +161,7 @@ macro_rules! grid_index {
 }
 grid_index!(1 2 3 4 5 6);
 
-/// How an index is written in messages to people: `[1, 3]`, and nothing for a singleton.
+/// An index in messages to users: `[1, 3]`, and nothing for a singleton.
 pub(crate) fn show<I: Index>(index: I) -> String {
     match index.coordinates().coordinates() {
         [] => String::new(),

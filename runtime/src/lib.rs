@@ -1,8 +1,8 @@
 //! Equipoise: a runtime for migratable objects, after Charm++.
 //!
 //! A program is a set of chare arrays whose elements send each other asynchronous messages. The
-//! runtime records what every element costs and whom it talks to, and at load-balancing steps a
-//! strategy that knows the machine decides where the elements should live; they migrate by serde.
+//! runtime records the load and the communication of every element. At load-balancing steps a
+//! strategy assigns the elements to the PEs of the machine; elements migrate by serde.
 //!
 //! ```
 //! use equipoise::prelude::*;
@@ -20,7 +20,7 @@
 //!         cx.peer([0]).contribute().total(cx.index()[0] as u32);
 //!     }
 //!
-//!     /// Learns the sum.
+//!     /// Receives the sum.
 //!     #[entry(reduce = equipoise::reduce::sum)]
 //!     fn total(&mut self, cx: &Cx<Self>, sum: u32) {
 //!         self.done.exit(cx, sum);
@@ -34,73 +34,87 @@
 //! assert_eq!(report.result, 45);
 //! ```
 //!
-//! Everything a program can wait for is a send, postponed. A proxy method call is a message; a
-//! modifier says when it is delivered:
+//! A proxy method call sends a message. A program waits by postponing a send; a modifier says when the
+//! message is delivered:
 //!
 //! | written | delivered |
 //! |---|---|
 //! | `cx.peer(ix).f(..)`, `cx.peers().f(..)`, `other.at(cx, ix).f(..)`, `other.all(cx).f(..)`, `other.only(cx, member).f(..)` | now: to one, to all, to a section |
 //! | `cx.peers().contribute().f(x)`, `other.at(cx, ix).contribute().f(x)` | when all elements of the sender's array have contributed, combined by the `reduce` function of `f` |
-//! | `cx.at_sync().f(..)` | to the sender, after load balancing, wherever it then lives |
+//! | `cx.at_sync().f(..)` | to the sender, after load balancing, on its new PE |
 //! | `other.all(cx).at_quiescence().f(..)` | when nothing is in flight |
 //!
 //! Messages from one element to another arrive in the order they were sent while both stay on one PE;
-//! otherwise in any order. `#[entry(when = ..)]` says what an element can take now, the rest waits.
+//! otherwise in any order. `#[entry(when = ..)]` says which messages an element accepts now; others wait.
+//!
+//! # Where elements are
+//!
+//! The elements of an array have ranks in the order of their indices, **first dimension fastest**. By default, the
+//! placement `blocks` cuts the ranks into one contiguous run per PE. [`Index`] explains both with an example. The flag
+//! `--initial` (the field `initial` of [`Config`]) and [`Setup::array_placed`] choose another placement; load balancing
+//! changes it while the program runs.
+//!
+//! # Bytes
+//!
+//! Elements that migrate, and messages that leave a simulated PE, are encoded with serde. Arrays of numbers are encoded
+//! fastest as one block of bytes: see [`numbers`].
 
-// The macro's output names this crate by its own name, here too.
+// Generated code refers to this crate as `equipoise`, also within this crate.
 extern crate self as equipoise;
 
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+#[cfg(unix)]
+mod abort;
 mod array;
-mod balancer;
 mod broadcast;
-mod chare;
 mod clock;
 mod codec;
-mod context;
-mod contribute;
-mod databases;
 mod elements;
+mod files;
+mod inbox;
 mod index;
+mod interleaving;
+mod lb_history;
 mod load;
 mod location;
-mod machine;
+mod misuse;
 mod node;
 mod options;
 mod order;
-mod proxy;
+mod pe;
+mod pulse;
 mod quiescence;
 mod reduction;
-mod reply;
 mod report;
 mod run;
-mod shared;
-mod spellings;
-mod sync;
+mod scheduler;
+mod setup;
+mod signals;
+mod slot;
+mod steps;
 mod tracer;
 mod transport;
+mod tree;
+mod waiting;
 
-pub use array::Array;
-pub use balancer::LbStep;
-pub use chare::{Chare, Synced};
-pub use codec::numbers;
-pub use context::{Cx, PeCx};
+pub use array::{Array, Chare, Contribution, Cx, Synced, Target, Targets};
+pub use codec::{State, numbers};
 pub use equipoise_macros::{chare, entry};
-pub use equipoise_strategies as strategies;
 pub use index::{Index, Pe};
-pub use machine::{Machine, StrategySeconds, Uncharged};
+pub use lb_history::{LbStep, LbSummary};
 pub use options::{Comm, Config, Migration, ReportForm, Transport};
-pub use proxy::{Contribution, Target, Targets};
+pub use options::{Machine, StrategySeconds, Uncharged, parse, translated};
+pub use pe::{Exit, PeCx, Reply, Shared};
 pub use reduction::reduce;
-pub use reply::Reply;
 pub use report::{MachineReport, PeTime, Report, RunError};
-pub use run::{Exit, Setup, run, try_run};
-pub use shared::Shared;
-pub use spellings::{parse, translated};
+pub use run::{run, try_run};
+pub use setup::Setup;
+pub use signals::end_on_signals;
+pub use {equipoise_model as model, equipoise_network as network, equipoise_strategies as strategies};
 
-/// What a chare program needs in scope.
+/// The items that chare programs use.
 pub mod prelude {
     pub use crate::{Array, Config, Cx, Exit, Pe, PeCx, Reply, Setup, Shared, chare, entry};
     pub use serde::{Deserialize, Serialize};

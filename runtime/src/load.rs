@@ -1,14 +1,14 @@
-//! Recording: what every element costs, and whom it sends how much.
+//! Records the load and the communication of every element.
 //!
 //! Load is measured in one place, around [`deliver`](crate::elements), with one reading of the TSC per
-//! delivery: the end of one is the start of the next. Communication is recorded at the send, in a
+//! delivery: the end of a delivery is the start of the next. Communication is recorded at the send, in a
 //! list that belongs to the sender and migrates with it. Both are off unless a strategy or a dump
 //! needs them.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-/// Where recorded messages went: an element, as array and rank in one word.
+/// An element as one word: array and rank.
 pub(crate) fn element_key(array: u16, rank: u32) -> u64 {
     u64::from(array) << 32 | u64::from(rank)
 }
@@ -20,22 +20,22 @@ pub(crate) struct Sent {
     pub to: u64,
     /// How many messages.
     pub messages: u64,
-    /// Their encoded size.
+    /// The sum of their encoded sizes.
     pub bytes: u64,
 }
 
-/// Longer lists than this are searched through an index.
+/// Lists longer than this have an index.
 const SCAN: usize = 32;
 
-/// Whom one sender sent how much.
+/// The recorded communication of one sender.
 ///
-/// Programs repeat themselves: after neighbour i usually comes neighbour i + 1, so the next entry is
-/// guessed before the list is searched.
+/// Senders usually repeat a sequence of receivers, so `add` tries the entry after the last one before it searches
+/// the list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Edges {
     next: u32,
     list: Vec<Sent>,
-    /// Position by receiver; made when the list grows beyond [`SCAN`].
+    /// Position by receiver, once the list is longer than [`SCAN`].
     index: Option<Box<FxHashMap<u64, u32>>>,
 }
 
@@ -72,8 +72,8 @@ impl Edges {
         at
     }
 
-    /// What was recorded so far; the list keeps its receivers (a program sends to the same ones in
-    /// the next period) unless it did not use them in this one.
+    /// Takes the records. If every receiver was used in this period, the list keeps the receivers, because a program
+    /// usually sends to the same receivers in the next period. Otherwise the list is cleared.
     pub(crate) fn take(&mut self) -> Vec<Sent> {
         let recorded: Vec<Sent> = self.list.iter().copied().filter(|sent| sent.messages > 0).collect();
         if recorded.len() < self.list.len() {
@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_list_counts_what_a_map_counts(sends in prop::collection::vec((0u64..80, 0u64..1000), 0..400)) {
+        fn records_equal_those_of_a_map(sends in prop::collection::vec((0u64..80, 0u64..1000), 0..400)) {
             let mut edges = Edges::default();
             for half in sends.chunks(sends.len() / 2 + 1) {
                 let mut expected = BTreeMap::<u64, (u64, u64)>::new();

@@ -1,37 +1,40 @@
-//! Where elements are.
+//! The location of elements.
 //!
-//! Inside one process a dense table answers: `PE << 32 | slot` per rank, written only by the PE that
-//! holds (or is being sent) the element, read by every sender. A stale reader sends to a PE the
-//! element has left, which looks again and forwards.
+//! Where PEs share memory, a dense table holds `PE << 32 | slot` per rank. Only the PE that has (or will receive) the
+//! element writes its entry; every sender reads it. After a stale read the message reaches a PE that the
+//! element has left; that PE reads the table again and forwards the message.
 //!
 //! Where PEs do not share memory, or the array is sparse, every PE has a [`Directory`]. Each element
-//! has a *home*, the PE where it was (or would have been) created. Every move of an element raises
-//! its *epoch*; what a PE knows is (PE, epoch), and the fact "it was sent to this PE as its n-th
-//! move" is always true, only perhaps no longer the latest. Two rules make sure that no message is
-//! lost or goes round in circles:
+//! has a *home*, the PE where it was (or would have been) created. Every migration of an element increments
+//! its *epoch*. A directory entry is a pair (PE, epoch): the n-th migration of the element was to this PE. An
+//! entry may be outdated, but is never false. Two rules ensure that no message is lost or forwarded forever:
 //!
-//! 1. a message carries the epoch its sender acted upon, and is forwarded only on the strength of a
-//!    higher one, so it is forwarded at most as often as the element moved;
-//! 2. a PE that receives a message for an element it does not have, and knows of no later move,
-//!    keeps it: the element is on its way here, or this is its home and it does not exist yet.
+//! 1. A message carries the epoch that its sender used, and is forwarded only with a higher epoch. So a message is
+//!    forwarded at most as often as its element migrates.
+//! 2. A PE keeps a message for an element that it does not have if it has no entry with a higher epoch: then
+//!    the element is migrating to this PE, or this is its home and the element does not exist yet.
 //!
-//! Whoever leaves a PE leaves its next address there; whoever arrives tells its home; whoever
-//! forwards a message tells its sender.
+//! When an element leaves, its PE stores the next PE. When it arrives, the new PE notifies the home. When a PE
+//! forwards a message, it notifies the sender.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
-/// The slot of an element that is on its way to the PE.
+/// The slot number of an element that is migrating to the PE.
 pub(crate) const IN_TRANSIT: u32 = u32::MAX;
 
-/// The slot of an element that does not exist; the PE is its home.
-pub(crate) const NOBODY: u32 = u32::MAX - 1;
+/// The slot number of an element that does not exist; the PE is the home of the element.
+pub(crate) const NO_ELEMENT: u32 = u32::MAX - 1;
+
+/// In place of the slot of a message: the receiver called `at_sync` without a load balancer, and continues with this
+/// message.
+pub(crate) const AFTER_SYNC: u32 = u32::MAX - 2;
 
 /// Whether an element is in a slot.
 #[inline(always)]
 pub(crate) fn is_taken(slot: u32) -> bool {
-    slot < NOBODY
+    slot < AFTER_SYNC
 }
 
 /// A place: PE and slot in one word.
@@ -46,16 +49,16 @@ pub(crate) fn pe_of(place: u64) -> u32 {
     (place >> 32) as u32
 }
 
-/// Which PE elements are created on, by rank; also their home.
+/// The PE on which each element is created, by rank; also its home.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Placement {
-    /// Equal runs in rank order.
+    /// Contiguous blocks of equal size, in rank order.
     Blocks,
-    /// Rank by rank in turn.
+    /// Ranks modulo the number of PEs.
     RoundRobin,
-    /// By a hash of the rank and this seed.
+    /// A hash of the rank and this seed.
     Random(u64),
-    /// As listed, by rank; the list starts again where it ends.
+    /// A list of PEs by rank, repeated if there are more ranks.
     Listed(std::sync::Arc<[u32]>),
     /// The rank is the PE.
     PerPe,
@@ -74,8 +77,8 @@ impl Placement {
         }
     }
 
-    /// Calls `make` for the ranks of one PE, in order. The ranks of all PEs are found once for all, where they
-    /// do not follow from the PE: thousands of simulated PEs would look at every rank.
+    /// Calls `make` for the ranks of one PE, in order. Where the ranks do not follow from the PE, the ranks of all
+    /// PEs are computed once; otherwise thousands of simulated PEs would each scan all ranks.
     pub(crate) fn each(
         &self,
         pe: u32,
@@ -107,7 +110,7 @@ impl Placement {
 /// The ranks of every PE, in order.
 #[derive(Debug)]
 pub(crate) struct Residents {
-    /// By PE: where its ranks begin, and after the last where they end.
+    /// By PE: the index of its first rank; then the number of ranks.
     starts: Vec<u32>,
     ranks: Vec<u32>,
 }
@@ -143,29 +146,29 @@ pub(crate) fn splitmix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What is known of an element that is not here.
+/// The directory entry of an element that is not on this PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Known {
-    /// The PE it was sent to.
+    /// The PE to which the element migrated.
     pub pe: u32,
-    /// As its how-manieth move.
+    /// The epoch of that migration.
     pub epoch: u32,
-    /// Not the element, but the news that it ended: the PE is its home.
+    /// Whether the element ended instead of migrating; then `pe` is its home.
     pub gone: bool,
 }
 
-/// Where a message should go.
+/// The next hop of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// The element is here, in this slot.
     Here(u32),
     /// To that PE.
     There(Known),
-    /// Nowhere: the element will come here.
+    /// Keep the message: the element will arrive here.
     Hold,
 }
 
-/// What one PE knows of the elements of one array.
+/// The directory of one PE for one array.
 #[derive(Debug)]
 pub(crate) struct Directory {
     me: u32,
@@ -174,7 +177,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// The directory of PE `me`, which knows nothing yet.
+    /// The empty directory of PE `me`.
     pub(crate) fn new(me: u32) -> Self {
         Directory { me, here: FxHashMap::default(), known: FxHashMap::default() }
     }
@@ -190,8 +193,8 @@ impl Directory {
         }
     }
 
-    /// What to do with a message that was sent here on the strength of `epoch`.
-    pub(crate) fn meet(&self, rank: u32, epoch: u32) -> Route {
+    /// The next hop of a message that was sent here with `epoch`.
+    pub(crate) fn route_received(&self, rank: u32, epoch: u32) -> Route {
         if let Some(&(slot, _)) = self.here.get(&rank) {
             return Route::Here(slot);
         }
@@ -201,28 +204,27 @@ impl Directory {
         }
     }
 
-    /// The element has come to this slot, as its `epoch`-th move; 0 where it was created.
+    /// The element arrived in this slot with its `epoch`-th migration; 0 if it was created here.
     pub(crate) fn arrived(&mut self, rank: u32, slot: u32, epoch: u32) {
         self.known.remove(&rank);
         self.here.insert(rank, (slot, epoch));
     }
 
-    /// The element here has another slot now.
+    /// The element on this PE moved to another slot.
     pub(crate) fn shifted(&mut self, rank: u32, slot: u32) {
         if let Some(here) = self.here.get_mut(&rank) {
             here.0 = slot;
         }
     }
 
-    /// The element leaves for `to`, or ends and leaves nothing for its home but its epoch; returns the
-    /// epoch of that move.
+    /// The element migrates to PE `to`. With `gone`, the element ends, and `to` is its home. Returns the new epoch.
     pub(crate) fn left(&mut self, rank: u32, to: u32, gone: bool) -> u32 {
-        let (_, epoch) = self.here.remove(&rank).expect("only who has an element sends it away");
+        let (_, epoch) = self.here.remove(&rank).expect("the element that leaves is on this PE");
         self.known.insert(rank, Known { pe: to, epoch: epoch + 1, gone });
         epoch + 1
     }
 
-    /// News of an element from elsewhere; older news than what is known is ignored.
+    /// Updates the entry of an element with news from another PE; older news is ignored.
     pub(crate) fn located(&mut self, rank: u32, news: Known) {
         if self.here.contains_key(&rank) {
             return;
@@ -233,8 +235,8 @@ impl Directory {
         }
     }
 
-    /// Whether an element may be created here, its home, and if so as which epoch; `None` while the
-    /// one that was there before is not known to be gone.
+    /// The epoch with which an element can be created here, its home; `None` until the previous element of this
+    /// rank is known to have ended.
     pub(crate) fn vacant(&self, rank: u32) -> Option<u32> {
         if self.here.contains_key(&rank) {
             return None;
@@ -244,11 +246,6 @@ impl Directory {
             Some(known) => known.gone.then_some(known.epoch),
         }
     }
-
-    /// Whether the element is here.
-    pub(crate) fn holds(&self, rank: u32) -> bool {
-        self.here.contains_key(&rank)
-    }
 }
 
 #[cfg(test)]
@@ -257,17 +254,16 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
     use rand_core::{RngCore, SeedableRng};
 
-    /// A world of directories, an index at which elements live one after the other, and messages in any
-    /// order.
+    /// Directories, successive elements with one index, and messages in any order.
     struct World {
         pes: Vec<Directory>,
         held: Vec<Vec<u32>>,
         flying: Vec<Parcel>,
-        /// Whether an element exists, and the PE it is on if it is not under way.
+        /// Whether an element exists, and its PE unless it is migrating.
         exists: bool,
         at: Option<u32>,
-        /// Whether one waits at home to be created.
-        unborn: bool,
+        /// Whether an element waits at home to be created.
+        blocked_create: bool,
         delivered: Vec<u32>,
         home: u32,
     }
@@ -301,11 +297,11 @@ mod tests {
             let home = &self.pes[self.home as usize];
             match home.vacant(0) {
                 // The runtime ends the run with an error.
-                None if home.holds(0) => {}
-                None => self.unborn = true,
+                None if matches!(home.find(0, self.home), Route::Here(_)) => {}
+                None => self.blocked_create = true,
                 Some(epoch) => {
-                    assert!(!self.exists, "there are two");
-                    (self.exists, self.unborn) = (true, false);
+                    assert!(!self.exists, "two elements have the same index");
+                    (self.exists, self.blocked_create) = (true, false);
                     self.place(self.home, epoch);
                 }
             }
@@ -320,16 +316,18 @@ mod tests {
 
         fn step(&mut self, parcel: Parcel) {
             match parcel {
-                Parcel::Message { id, to, epoch, origin } => match self.pes[to as usize].meet(0, epoch) {
-                    Route::Here(_) => self.delivered.push(id),
-                    Route::Hold => self.held[to as usize].push(id),
-                    Route::There(known) => {
-                        assert!(known.epoch > epoch, "each hop acts on later news");
-                        self.flying.push(Parcel::News { to: origin, news: known });
-                        let Known { pe, epoch, .. } = known;
-                        self.flying.push(Parcel::Message { id, to: pe, epoch, origin });
+                Parcel::Message { id, to, epoch, origin } => {
+                    match self.pes[to as usize].route_received(0, epoch) {
+                        Route::Here(_) => self.delivered.push(id),
+                        Route::Hold => self.held[to as usize].push(id),
+                        Route::There(known) => {
+                            assert!(known.epoch > epoch, "each hop has a higher epoch");
+                            self.flying.push(Parcel::News { to: origin, news: known });
+                            let Known { pe, epoch, .. } = known;
+                            self.flying.push(Parcel::Message { id, to: pe, epoch, origin });
+                        }
                     }
-                },
+                }
                 Parcel::Element { to, epoch } => {
                     self.place(to, epoch);
                     let news = Known { pe: to, epoch, gone: false };
@@ -337,7 +335,7 @@ mod tests {
                 }
                 Parcel::News { to, news } => {
                     self.pes[to as usize].located(0, news);
-                    if to == self.home && self.unborn {
+                    if to == self.home && self.blocked_create {
                         self.create();
                     }
                 }
@@ -347,31 +345,31 @@ mod tests {
     }
 
     #[test]
-    fn every_message_finds_the_element_once_whatever_moves_ends_and_is_created_meanwhile() {
+    fn delivers_every_message_once_while_elements_migrate_end_and_are_created() {
         for seed in 0..2000 {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let mut draw = |n: usize| (rng.next_u64() % n as u64) as usize;
-            let count = 2 + draw(6);
-            let home = draw(count) as u32;
+            let mut sample = |n: usize| (rng.next_u64() % n as u64) as usize;
+            let count = 2 + sample(6);
+            let home = sample(count) as u32;
             let mut world = World {
                 pes: (0..count).map(|pe| Directory::new(pe as u32)).collect(),
                 held: vec![Vec::new(); count],
                 flying: Vec::new(),
                 exists: false,
                 at: None,
-                unborn: false,
+                blocked_create: false,
                 delivered: Vec::new(),
                 home,
             };
             let (mut sent, mut moves) = (0, 0);
             while sent < 60 || moves < 40 || !world.flying.is_empty() || !world.exists {
-                match (draw(4), world.at) {
+                match (sample(4), world.at) {
                     (0, _) if sent < 60 => {
-                        world.send(sent, draw(count) as u32);
+                        world.send(sent, sample(count) as u32);
                         sent += 1;
                     }
                     (1, Some(at)) if moves < 40 => {
-                        let to = draw(count) as u32;
+                        let to = sample(count) as u32;
                         moves += 1;
                         if to == at {
                             world.ends(at);
@@ -381,12 +379,12 @@ mod tests {
                             world.flying.push(Parcel::Element { to, epoch });
                         }
                     }
-                    // Also while there is one, which must do no harm; and never without end.
-                    (2, _) if !world.exists && !world.unborn || draw(16) == 0 && moves < 40 => {
+                    // `Create` while the element exists must have no effect; the number is limited, so that the loop ends.
+                    (2, _) if !world.exists && !world.blocked_create || sample(16) == 0 && moves < 40 => {
                         world.flying.push(Parcel::Create);
                     }
                     _ if !world.flying.is_empty() => {
-                        let next = draw(world.flying.len());
+                        let next = sample(world.flying.len());
                         let parcel = world.flying.swap_remove(next);
                         world.step(parcel);
                     }
@@ -405,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rank_is_made_on_the_pe_it_is_placed_on() {
+    fn creates_every_rank_on_the_pe_of_its_placement() {
         let listed = Placement::Listed([2, 0, 1].into());
         for placement in [Placement::Blocks, Placement::RoundRobin, Placement::Random(3), listed] {
             for (count, pes) in [(0, 3), (1, 3), (10, 4), (64, 3), (7, 7), (5, 9)] {
@@ -422,18 +420,18 @@ mod tests {
     }
 
     #[test]
-    fn a_destroyed_element_can_be_created_again_at_its_home_only_once_it_is_known_gone() {
+    fn a_destroyed_element_can_be_created_again_only_after_its_home_is_notified() {
         let mut home = Directory::new(0);
         home.arrived(7, 0, 0);
         assert_eq!(home.vacant(7), None);
         let epoch = home.left(7, 1, false);
-        assert_eq!(home.vacant(7), None, "it is on its way to PE 1");
+        assert_eq!(home.vacant(7), None, "the element migrates to PE 1");
         home.located(7, Known { pe: 0, epoch: epoch + 1, gone: false });
-        assert_eq!(home.vacant(7), None, "it is on its way back");
+        assert_eq!(home.vacant(7), None, "the element migrates back");
         home.located(7, Known { pe: 0, epoch: epoch + 2, gone: true });
-        assert_eq!(home.vacant(7), Some(epoch + 2), "another PE reported its end");
+        assert_eq!(home.vacant(7), Some(epoch + 2), "another PE reported the end of the element");
         home.arrived(7, 0, epoch + 2);
         home.left(7, 0, true);
-        assert_eq!(home.vacant(7), Some(epoch + 3), "it ended at home");
+        assert_eq!(home.vacant(7), Some(epoch + 3), "the element ended at home");
     }
 }

@@ -1,13 +1,14 @@
-//! What all PEs of a process share: the settings, the mailboxes, how the run ended.
+//! The state that all PEs of a process share: settings, mailboxes, outcome of the run.
 
-use crate::balancer::LbStep;
+use crate::files::DumpFile;
+use crate::inbox::{Bells, Mail};
+use crate::lb_history::LbHistory;
 use crate::options::Settings;
 use crate::order::PeOrder;
+use crate::pulse::Pulses;
 use crate::quiescence::Quiescence;
-use crate::report::MachineReport;
-use crate::transport::{Bells, Mail};
-use equipoise_strategies::Database;
-use equipoise_strategies::trace::Trace;
+use crate::report::{MachineReport, RunError};
+use crate::waiting::Waiting;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,7 +21,8 @@ pub(crate) struct Node {
     /// Orders about the run, between threads.
     pub(crate) mail: Mail<(), PeOrder>,
     pub(crate) quiescence: Quiescence,
-    /// What the PEs' setups share of each array, by id.
+    pub(crate) pulses: Pulses,
+    /// The shared part of each array, by id.
     pub(crate) arrays: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
     /// Values of [`Setup::shared`](crate::Setup::shared), by id.
     pub(crate) shared: Mutex<Vec<Arc<SharedValue>>>,
@@ -28,20 +30,23 @@ pub(crate) struct Node {
     pub(crate) outcome: Mutex<Outcome>,
 }
 
-/// A value that the first PE to need it makes.
+/// A shared value, created by the first PE that reads it.
 pub(crate) type SharedValue = OnceLock<Arc<dyn Any + Send + Sync>>;
 
-/// How a run ended, and what it leaves behind.
+/// How a run ended, and its results.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) result: Option<Box<dyn Any + Send>>,
     pub(crate) failure: Option<Failure>,
+    /// The PE that ended the run by an exit or a failure.
+    pub(crate) ended_by: Option<u32>,
     pub(crate) machine: Option<MachineReport>,
-    pub(crate) trace: Option<Trace>,
-    pub(crate) lb_steps: Vec<LbStep>,
-    pub(crate) databases: Vec<Database>,
-    /// What the PEs wait for, where nothing moves any more.
-    pub(crate) waiting: Vec<String>,
+    /// Why the trace of `--record` could not be written.
+    pub(crate) trace_error: Option<String>,
+    pub(crate) lb_steps: LbHistory,
+    pub(crate) dump: DumpFile,
+    /// What the PEs wait for at the end of a run that came to rest, or whose time was over.
+    pub(crate) waiting: Waiting,
     pub(crate) executions: u64,
     pub(crate) remote_messages: u64,
     pub(crate) migrations: u64,
@@ -50,23 +55,26 @@ pub(crate) struct Outcome {
 /// Why a run failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// An entry method, `main` or the setup panicked: where, and the panic's own message.
+    /// An entry method, `main` or the setup panicked.
     Panic { place: String, message: String },
-    /// Nothing is in flight and nobody exited.
+    /// No message is in flight, and the program has not exited.
     Quiet,
-    /// The program broke a rule, or something could not be encoded or written.
+    /// The time of `--time-limit` was over.
+    TimeLimit,
+    /// The program broke a rule, or a value could not be encoded.
     Program(String),
 }
 
 impl Node {
     pub(crate) fn new(settings: Arc<Settings>) -> Self {
         let pes = settings.pes as u32;
-        let boxes = if settings.is_simulated() { 0 } else { pes };
+        let mailbox_pes = settings.mailbox_pes();
         Node {
             pes,
-            bells: Bells::new(boxes),
-            mail: Mail::new(0, boxes),
-            quiescence: Quiescence::new(boxes),
+            bells: Bells::new(mailbox_pes),
+            mail: Mail::new(0, mailbox_pes),
+            quiescence: Quiescence::new(mailbox_pes),
+            pulses: Pulses::new(&settings),
             arrays: Mutex::default(),
             shared: Mutex::default(),
             stop: AtomicBool::new(false),
@@ -87,25 +95,64 @@ impl Node {
         self.bells.ring_all();
     }
 
-    /// Ends the run with a result; the first one counts.
-    pub(crate) fn exit(&self, result: Box<dyn Any + Send>) {
+    /// Ends the run with a result, on PE `pe`; the first one counts.
+    pub(crate) fn exit(&self, pe: u32, result: Box<dyn Any + Send>) {
+        self.end(Some(pe), |outcome| outcome.result = Some(result));
+    }
+
+    /// Ends the run as failed on PE `pe`. Only the first failure counts, and only before an exit.
+    pub(crate) fn fail_on(&self, pe: u32, failure: Failure) {
+        self.end(Some(pe), |outcome| outcome.failure = Some(failure));
+    }
+
+    /// Ends the run as failed, for a reason outside the PEs.
+    pub(crate) fn fail(&self, failure: Failure) {
+        self.fail_with(failure, Vec::new());
+    }
+
+    /// Like [`fail`](Self::fail), with what the PEs run.
+    pub(crate) fn fail_with(&self, failure: Failure, running: Vec<String>) {
+        self.end(None, |outcome| {
+            outcome.failure = Some(failure);
+            outcome.waiting.runs(running);
+        });
+    }
+
+    fn end(&self, pe: Option<u32>, set: impl FnOnce(&mut Outcome)) {
+        if let (Some(pe), Some(order)) = (pe, &self.settings.interleaving)
+            && !order.may_end(pe)
+        {
+            return;
+        }
         {
             let mut outcome = self.outcome.lock();
-            if outcome.result.is_none() {
-                outcome.result = Some(result);
+            if outcome.failure.is_none() && outcome.result.is_none() {
+                set(&mut outcome);
+                outcome.ended_by = pe;
             }
         }
         self.halt();
     }
+}
 
-    /// Ends the run as failed; the first failure counts, and none after an exit.
-    pub(crate) fn fail(&self, failure: Failure) {
-        {
-            let mut outcome = self.outcome.lock();
-            if outcome.failure.is_none() && outcome.result.is_none() {
-                outcome.failure = Some(failure);
+impl Outcome {
+    /// Whether the run ended without an exit and without a mistake, so that the report says what PEs wait for.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        matches!(self.failure, Some(Failure::Quiet | Failure::TimeLimit))
+    }
+
+    /// Takes the error of a failed run.
+    pub(crate) fn error(&mut self, settings: &Settings) -> Option<RunError> {
+        let seed = settings.is_simulated().then_some(settings.seed);
+        let waiting = std::mem::take(&mut self.waiting);
+        Some(match self.failure.take()? {
+            Failure::Panic { place, message } => RunError::Panic { place, message, seed },
+            Failure::Program(sentence) => RunError::Program { sentence, seed },
+            Failure::Quiet => RunError::Quiet { waiting: waiting.into_lines(), seed },
+            Failure::TimeLimit => {
+                let seconds = settings.time_limit.unwrap_or_default().as_secs_f64();
+                RunError::TimeLimit { seconds, waiting: waiting.into_lines(), seed }
             }
-        }
-        self.halt();
+        })
     }
 }

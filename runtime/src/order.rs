@@ -1,37 +1,37 @@
-//! What PEs tell each other beside the messages of the program: orders about one array, typed by
-//! its chare, and orders about the run.
+//! The closed list of orders that PEs send each other in addition to the messages of the program: orders about one
+//! array ([`Order`], executed by `elements/orders.rs`), and orders about the run ([`PeOrder`], executed by
+//! `scheduler.rs`).
 
-use crate::array::Slot;
-use crate::balancer::{Plan, Statistics};
-use crate::chare::Chare;
+use crate::load::Sent;
 use crate::location::Known;
 use crate::reduction::{Pieces, Tally};
+use equipoise_model::database::ObjectIndex;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 
-/// An order about one array.
+/// An order about one array with messages `M` and slots `S`.
 #[derive(Serialize, Deserialize)]
-#[serde(bound = "")]
-pub(crate) enum Order<T: Chare> {
-    /// A message found through a [`Directory`](crate::location::Directory).
-    Message { rank: u32, epoch: u32, origin: u32, msg: T::Msg },
-    /// Where an element was sent, to its home or to a sender that did not know.
+pub(crate) enum Order<M, S> {
+    /// A message routed by a [`Directory`](crate::location::Directory).
+    Message { rank: u32, epoch: u32, origin: u32, msg: M },
+    /// The location of an element (sent to its home, or to a sender with an outdated entry).
     Located { rank: u32, news: Known },
-    /// A message for all elements, to PE 0, which numbers it.
-    Broadcast { msg: T::Msg },
-    /// The `number`-th message for all elements, to every PE.
-    All { number: u32, msg: T::Msg },
-    /// Contributions to a reduction whose target is this array, to PE 0.
-    Partial(Box<Partial<T::Msg>>),
-    /// An element comes to stay.
-    Arrive { journey: Journey, slot: Box<Slot<T>> },
-    /// The same, encoded: what `--migration encode` sends between threads.
+    /// A broadcast (sent to PE 0, which numbers broadcasts).
+    Broadcast { msg: M },
+    /// The `number`-th broadcast (sent to every PE).
+    All { number: u32, msg: M },
+    /// Contributions to a reduction whose target is this array (sent to PE 0).
+    Partial(Box<Partial<M>>),
+    /// An element migrates to the receiving PE.
+    Arrive { journey: Journey, slot: Box<S> },
+    /// An encoded element migrates to the receiving PE, for `--migration encode` between threads.
     ArriveEncoded {
         journey: Journey,
         #[serde(with = "crate::codec::numbers")]
         bytes: Vec<u8>,
     },
-    /// An element has arrived at PE `at`, which had seen `broadcasts` broadcasts; its buffer comes back.
+    /// An element arrived on PE `at`, which had delivered `broadcasts` broadcasts (sent to the previous PE, with the
+    /// buffer of the encoded element for reuse).
     Landed {
         flight: u32,
         at: u32,
@@ -39,29 +39,29 @@ pub(crate) enum Order<T: Chare> {
         #[serde(skip)]
         buffer: Vec<u8>,
     },
-    /// A broadcast that an element missed on its way, to the PE where it waits for it.
-    Missed { rank: u32, number: u32, msg: T::Msg },
-    /// An element created by somebody else than its own array, to PE 0, which enters it in the
-    /// ledgers.
-    Admit { slot: Box<Slot<T>> },
-    /// An element to be created at its home.
-    Create { journey: Journey, slot: Box<Slot<T>> },
+    /// A broadcast that an element missed while migrating (sent to the PE of the element).
+    Missed { rank: u32, number: u32, msg: M },
+    /// An element that was not created by an element of its array (sent to PE 0, which enters the element in the
+    /// ledgers).
+    Admit { slot: Box<S> },
+    /// An element to create (sent to its home).
+    Create { journey: Journey, slot: Box<S> },
 }
 
-/// Where an element comes from, and how the place it left knows it.
+/// The origin of a migrating element.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Journey {
-    /// The PE it left.
+    /// The PE that the element left.
     pub from: u32,
-    /// Its number among that PE's departures.
+    /// The number of the departure on that PE.
     pub flight: u32,
-    /// Which of its moves this is, where a directory counts them.
+    /// The epoch of the migration, where PEs have directories.
     pub epoch: u32,
-    /// The load-balancing step that waits for it.
+    /// The load-balancing step that waits for the element.
     pub step: Option<u32>,
 }
 
-/// Who a message is for.
+/// The receivers of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Receivers {
     /// One element.
@@ -72,20 +72,20 @@ pub(crate) enum Receivers {
     Some(Box<[u32]>),
 }
 
-/// A part of a reduction: what some elements of one array contributed to one entry of another.
+/// A part of a reduction: contributions of some elements of one array to one entry of another.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Partial<M> {
     /// The contributing array.
     pub source: u16,
-    /// Which of its reductions.
+    /// The number of the reduction.
     pub round: u32,
-    /// The entry that receives the result,
+    /// The entry that receives the result.
     pub entry: u16,
-    /// and the elements that do.
+    /// The elements that receive the result.
     pub to: Receivers,
-    /// Who contributed.
+    /// The number of contributions.
     pub tally: Tally,
-    /// What they contributed.
+    /// The contributions.
     pub pieces: Pieces<M>,
 }
 
@@ -98,43 +98,80 @@ impl<M> Partial<M> {
 /// An order about the run.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum PeOrder {
-    /// Elements of `array` wait for load-balancing step `round`; to PE 0.
+    /// Elements of `array` wait for load-balancing step `round` (sent to PE 0).
     AtSync { array: u16, round: u32, tally: Tally },
-    /// An element ended; to PE 0.
+    /// An element ended (sent to PE 0).
     Ended(Box<Ended>),
-    /// Send your statistics to PE 0.
+    /// Asks a PE to send its statistics to PE 0.
     Collect,
-    /// The statistics of a PE, to PE 0.
+    /// The statistics of a PE (sent to PE 0).
     Statistics(Box<Statistics>),
-    /// What to do in this load-balancing step.
-    Carry(Box<Plan>),
-    /// That many elements you wait for will not come: they ended before they could leave.
-    Excused { step: u32, count: u32 },
-    /// Look whether the load-balancing step is over; a PE says so to itself.
-    Look { step: u32 },
-    /// The answer to a parked closure.
+    /// The migrations of a load-balancing step.
+    Migrate(Box<Plan>),
+    /// `count` elements that the receiver expects in a step ended before they could migrate.
+    WillNotArrive { step: u32, count: u32 },
+    /// Resumes the elements of a PE if the load-balancing step is over (sent by the PE to itself).
+    TryResume { step: u32 },
+    /// The reply to a parked closure.
     Reply { parked: u64, answer: Answer },
-    /// Nothing was in flight, for the `round`-th time: send what had been waiting for that.
+    /// Quiescence was found for the `round`-th time: asks a PE to send the messages that wait for it.
     Quiet { round: u64 },
 }
 
-/// What PE 0 has to know of an element that ended.
+/// The tallies of an element that ended, for PE 0.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Ended {
     /// Its array.
     pub array: u16,
-    /// The reduction it would have contributed to next, and what it still had to say there.
+    /// The number of its next reduction, and its tally for that reduction.
     pub reductions: (u32, Tally),
-    /// The load-balancing barrier it would have come to next, and what it still had to say there.
+    /// The number of its next load-balancing barrier, and its tally for that barrier.
     pub syncs: (u32, Tally),
 }
 
-/// A value on its way to a closure.
+/// A reply to a parked closure.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// Encoded.
     Bytes(#[serde(with = "crate::codec::numbers")] Vec<u8>),
-    /// As it is, inside a process.
+    /// Unencoded, within a process.
     #[serde(skip)]
     Value(Box<dyn Any + Send>),
+}
+
+/// The records of one PE for a period between load-balancing steps.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Statistics {
+    pub(crate) pe: u32,
+    pub(crate) wall_seconds: f64,
+    pub(crate) idle_seconds: f64,
+    /// The measured time of the objects, including deliveries that charged.
+    pub(crate) measured_seconds: f64,
+    /// The speed factor of the PE; 1 is normal.
+    pub(crate) speed: f64,
+    pub(crate) objects: Vec<ObjectStatistics>,
+    /// Communication from the PE itself, outside elements.
+    pub(crate) edges: Vec<Sent>,
+}
+
+/// The records of one element.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ObjectStatistics {
+    pub(crate) array: u16,
+    pub(crate) rank: u32,
+    pub(crate) index: ObjectIndex,
+    pub(crate) load_seconds: f64,
+    pub(crate) bytes: Option<u64>,
+    pub(crate) migratable: bool,
+    pub(crate) edges: Vec<Sent>,
+}
+
+/// The migrations of one PE in a step.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) step: u32,
+    /// Elements to migrate: array, rank, destination PE.
+    pub(crate) moves: Vec<(u16, u32, u32)>,
+    /// The number of elements to expect.
+    pub(crate) incoming: u32,
 }

@@ -1,24 +1,24 @@
-//! Nothing is in flight: found out between threads, so that sends that wait for it can go, or the run
-//! can say that it will never end.
+//! Detects quiescence between threads: no message is in flight. Then sends that wait for quiescence proceed; if there
+//! are none, the run fails, because it cannot continue.
 //!
-//! Every PE has a counter that is odd while it rests: it has run out of work, has passed on whatever
-//! it collected for others, and has seen its bell silent. It counts on before it touches its bell
-//! again. Suppose all counters are odd, then all bells are silent, then the counters are the same as
-//! before: a message in a mailbox would have rung before its sender rested, and its receiver would
-//! either still hear it or have counted on. So there is none.
+//! Every PE has a counter that is odd while the PE rests: the PE has no work, has sent everything it
+//! collected for other PEs, and has read its bell as silent. It increments the counter before it takes from its bell
+//! again. If three reads in a row find all counters odd, all bells silent, and the counters unchanged, no message is in
+//! flight. Proof: the sender of a message in a mailbox rings the bell before it rests. So either the bell would be set, or
+//! the receiver would have incremented its counter.
 
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use crate::transport::Bells;
+use crate::inbox::Bells;
 
 pub(crate) struct Quiescence {
     rests: Box<[CachePadded<AtomicU64>]>,
-    /// The sum of the counters when quiescence was last found, so that one PE finds it only.
+    /// The sum of the counters when quiescence was last found, so that only one PE finds it.
     found: AtomicU64,
-    /// Sends that wait for quiescence, on all PEs.
+    /// The number of sends that wait for quiescence, on all PEs.
     waiting: AtomicU64,
-    /// How many times quiescence was found that some of them waited for.
+    /// The number of rounds: how often quiescence was found while sends waited for it.
     rounds: AtomicU64,
 }
 
@@ -32,18 +32,18 @@ impl Quiescence {
         }
     }
 
-    /// One more send waits; returns how many rounds came before, none of which it waits for.
+    /// Adds a waiting send; returns the number of earlier rounds, for which it does not wait.
     pub(crate) fn wait(&self) -> u64 {
         self.waiting.fetch_add(1, SeqCst);
         self.rounds.load(SeqCst)
     }
 
-    /// So many of the sends that waited are sent.
+    /// Removes `sends` waiting sends, which are sent now.
     pub(crate) fn served(&self, sends: usize) {
         self.waiting.fetch_sub(sends as u64, SeqCst);
     }
 
-    /// Counts another round and returns its number, if anything waits for one.
+    /// Starts a round and returns its number, if any send waits for quiescence.
     pub(crate) fn round(&self) -> Option<u64> {
         (self.waiting.load(SeqCst) > 0).then(|| self.rounds.fetch_add(1, SeqCst) + 1)
     }
@@ -53,8 +53,8 @@ impl Quiescence {
         self.rests[pe as usize].fetch_add(1, SeqCst);
     }
 
-    /// The PE goes on, and will look at its bell.
-    pub(crate) fn go_on(&self, pe: u32) {
+    /// The PE continues, and will take from its bell.
+    pub(crate) fn resume(&self, pe: u32) {
         self.rests[pe as usize].fetch_add(1, SeqCst);
     }
 
@@ -70,10 +70,10 @@ impl Quiescence {
         Some(sum)
     }
 
-    /// Whether nothing is in flight; true to one PE only, and once for each time.
+    /// Whether no message is in flight; true only once for each quiescence, on one PE.
     pub(crate) fn found(&self, bells: &Bells) -> bool {
         let Some(sum) = self.all_rest() else { return false };
-        (0..self.rests.len()).all(|pe| bells.surely_quiet(pe as u32))
+        (0..self.rests.len()).all(|pe| bells.quiet_seq_cst(pe as u32))
             && self.all_rest() == Some(sum)
             && self.found.fetch_max(sum, SeqCst) < sum
     }
@@ -84,16 +84,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_found_once_when_the_last_pe_rests() {
+    fn finds_quiescence_once_when_the_last_pe_rests() {
         let (quiescence, bells) = (Quiescence::new(2), Bells::new(2));
         quiescence.rest(0);
         assert!(!quiescence.found(&bells));
         quiescence.rest(1);
         assert!(quiescence.found(&bells));
         assert!(!quiescence.found(&bells), "one PE has found it");
-        quiescence.go_on(0);
+        quiescence.resume(0);
         assert!(!quiescence.found(&bells));
         quiescence.rest(0);
-        assert!(quiescence.found(&bells), "something happened in between");
+        assert!(quiescence.found(&bells), "PE 0 worked in between");
     }
 }

@@ -1,17 +1,17 @@
 //! Reductions: one value from all elements of an array, combined by the target entry's function.
 //!
-//! The n-th contribution of every element belongs to the n-th reduction of its array, so several may
-//! be under way, and an element may migrate between two contributions. PEs combine what they have
-//! and send it to PE 0, which knows how many elements there are ([`Ledger`]).
+//! The n-th contribution of every element belongs to the n-th reduction of its array. So several reductions may
+//! be in progress, and an element may migrate between two contributions. PEs combine the contributions of their elements
+//! and send the result to PE 0, which counts the elements ([`Ledger`]).
 //!
-//! Floating-point sums depend on the order of their terms, so contributions are combined in one
-//! order whatever arrives first and wherever the elements live: by the binary tree over the ranks
-//! of the array whose inner nodes are the aligned runs of 2^k ranks ([`Pieces`]).
+//! Floating-point sums depend on the order of their terms. So contributions are combined in a fixed
+//! order, independent of arrival and placement: along a binary tree over the ranks of the array. The inner nodes of
+//! this tree are the aligned runs of 2^k ranks ([`Pieces`]).
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Built-in reduction functions, beside those of the standard library (`f64::max`, `i32::min`,
+/// Built-in reduction functions. Functions of the standard library work, too (`f64::max`, `i32::min`,
 /// `u64::wrapping_add` ..).
 pub mod reduce {
     use std::ops::{Add, Mul};
@@ -46,10 +46,10 @@ pub mod reduce {
         a || b
     }
 
-    /// Nothing but the fact that everybody has arrived: a barrier.
+    /// No value: a barrier, which completes when all elements have contributed.
     pub fn nothing((): (), (): ()) {}
 
-    /// Element by element with `f`; the shorter vector counts as absent beyond its end.
+    /// Combines vectors element by element with `f`; keeps the rest of the longer vector.
     pub fn each<V>(mut a: Vec<V>, b: Vec<V>, f: impl Fn(&V, &V) -> V) -> Vec<V> {
         let common = a.len().min(b.len());
         for (a, b) in a.iter_mut().zip(&b) {
@@ -81,7 +81,7 @@ pub mod reduce {
     }
 }
 
-/// A run of 2^level ranks from `start`, combined.
+/// The combined contributions of the run of 2^level ranks from `start`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Piece<M> {
     start: u32,
@@ -100,13 +100,23 @@ impl<M> Default for Pieces<M> {
 }
 
 impl<M> Pieces<M> {
+    /// The contribution of one rank.
+    pub(crate) fn of(rank: u32, msg: M) -> Self {
+        Pieces(vec![Piece { start: rank, level: 0, msg }])
+    }
+
+    /// The lowest rank that contributed.
+    pub(crate) fn first(&self) -> Option<u32> {
+        self.0.iter().map(|piece| piece.start).min()
+    }
+
     /// Adds the contribution of one rank.
     #[inline]
     pub(crate) fn add(&mut self, rank: u32, msg: M, combine: impl Fn(M, M) -> M) {
         self.push(Piece { start: rank, level: 0, msg }, combine);
     }
 
-    /// Adds a run, and joins it with the one before as long as the two are the halves of a run.
+    /// Adds a run, and joins it with the previous run as long as the two are the halves of a run.
     #[inline]
     fn push(&mut self, mut piece: Piece<M>, combine: impl Fn(M, M) -> M) {
         while let Some(last) = self.0.last() {
@@ -123,8 +133,8 @@ impl<M> Pieces<M> {
         self.0.push(piece);
     }
 
-    /// Joins what arrived out of order.
-    pub(crate) fn settle(&mut self, combine: impl Fn(M, M) -> M) {
+    /// Sorts and joins runs that arrived out of order.
+    pub(crate) fn merge(&mut self, combine: impl Fn(M, M) -> M) {
         if self.0.len() > 1 {
             self.0.sort_unstable_by_key(|piece| piece.start);
             let pieces = std::mem::take(&mut self.0);
@@ -139,10 +149,10 @@ impl<M> Pieces<M> {
         self.0.append(&mut other.0);
     }
 
-    /// The value of the whole tree; ranks that are missing leave their place to their sibling.
+    /// The value of the whole tree; a missing rank is replaced by its sibling.
     pub(crate) fn fold(mut self, combine: impl Fn(M, M) -> M) -> Option<M> {
         self.0.sort_unstable_by_key(|piece| piece.start);
-        // On the stack, each value with the level of the run it shares with the value below it.
+        // Of each entry: its start, the level of the smallest run that contains this entry and the one below, its value.
         let mut stack: Vec<(u32, u32, M)> = Vec::new();
         for piece in self.0 {
             let shared = stack.last().map_or(0, |&(start, ..)| 32 - (start ^ piece.start).leading_zeros());
@@ -164,21 +174,21 @@ impl<M> Pieces<M> {
     }
 }
 
-/// How many elements took part in something, and what they know of new ones.
+/// Counts of the participants in a round of a collective, and of created and ended elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
-    /// Elements that took part.
+    /// Elements that participated.
     pub count: u32,
-    /// Elements they created, which take part from here on.
+    /// Elements that the participants created, which participate from this round on.
     pub created: u32,
-    /// How many of those that took part did so for the first time, having been created by others.
+    /// Participants that were created by elements and participate for the first time.
     pub appeared: u32,
-    /// Elements that ended before they took part.
+    /// Elements that ended before they participated.
     pub ended: u32,
 }
 
 impl Tally {
-    /// Adds another.
+    /// Adds another tally.
     #[inline]
     pub(crate) fn add(&mut self, other: Tally) {
         self.count += other.count;
@@ -188,12 +198,12 @@ impl Tally {
     }
 }
 
-/// Who has to take part in the rounds of a collective (reductions, or load-balancing barriers) of one
-/// array; kept on PE 0.
+/// Counts the participants in the rounds of a collective (reductions, or load-balancing barriers) of one
+/// array, on PE 0.
 ///
-/// Elements are created and destroyed while rounds are under way. Whoever creates an element says so
-/// when it next takes part itself, so no round is complete before its creations are known; the new
-/// element says so too, and the round waits until the two numbers agree.
+/// Elements are created and destroyed while rounds are in progress. An element reports the elements it created when it
+/// next participates (`created`), so no round is complete before its creations are known. A new element reports its
+/// first participation (`appeared`), and the round waits until the two sums are equal.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     next: u32,
@@ -202,7 +212,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// A ledger of `population` elements, none of which has taken part in anything.
+    /// A ledger of `population` elements before the first round.
     pub(crate) fn new(population: u32) -> Self {
         Ledger { next: 0, population: i64::from(population), rounds: BTreeMap::new() }
     }
@@ -212,36 +222,37 @@ impl Ledger {
         self.next
     }
 
-    /// How many elements take part in the oldest round, as far as is known.
+    /// The known number of elements that participate in the oldest incomplete round.
     pub(crate) fn population(&self) -> i64 {
         let round = self.rounds.get(&self.next).copied().unwrap_or_default();
         self.population + i64::from(round.appeared) - i64::from(round.ended)
     }
 
-    /// How many have taken part in the oldest round.
+    /// The number of elements that have participated in the oldest incomplete round.
     pub(crate) fn arrived(&self) -> u32 {
         self.rounds.get(&self.next).map_or(0, |round| round.count)
     }
 
-    /// Notes who took part in a round.
+    /// Adds participants to a round.
     pub(crate) fn note(&mut self, round: u32, tally: Tally) {
         debug_assert!(round >= self.next, "round {round} is over, the ledger is at {}", self.next);
         self.rounds.entry(round).or_default().add(tally);
     }
 
-    /// Takes in an element from outside: it takes part from the oldest round on, which is returned.
+    /// Adds an element that was not created by an element of the array. Returns its first round: the oldest incomplete
+    /// one.
     pub(crate) fn admit(&mut self) -> u32 {
         self.population += 1;
         self.next
     }
 
-    /// Whether everybody took part in the oldest round (also when there is nobody).
+    /// Whether all elements participated in the oldest incomplete round; true if there are no elements.
     pub(crate) fn complete(&self) -> bool {
         let round = self.rounds.get(&self.next).copied().unwrap_or_default();
         round.created == round.appeared && i64::from(round.count) == self.population()
     }
 
-    /// Goes on to the next round.
+    /// Advances to the next round.
     pub(crate) fn advance(&mut self) {
         self.population = self.population();
         self.rounds.remove(&self.next);
@@ -254,7 +265,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Writes the order of combination down.
+    /// Combines by recording the order of combination.
     fn trace(a: String, b: String) -> String {
         format!("({a}{b})")
     }
@@ -280,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_of_combination_depends_on_nothing_but_who_takes_part(
+        fn the_order_of_combination_depends_only_on_the_participants(
             ranks in prop::collection::hash_set(0u32..70, 0..50),
             pes in 1usize..5,
             places: Vec<u8>,
@@ -293,7 +304,7 @@ mod tests {
             }
             let mut whole = Pieces::default();
             for (pe, mut part) in parts.into_iter().enumerate() {
-                if pe % 2 == 0 { part.settle(trace) }
+                if pe % 2 == 0 { part.merge(trace) }
                 whole.append(part);
             }
             prop_assert_eq!(whole.fold(trace), direct(&ranks));
@@ -301,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_in_order_need_no_more_room_than_the_tree_is_high() {
+    fn runs_in_rank_order_need_at_most_one_piece_per_level() {
         let mut pieces = Pieces::default();
         for rank in 0..100_000 {
             pieces.add(rank, u64::from(rank), |a, b| a + b);
@@ -314,15 +325,15 @@ mod tests {
     fn a_round_waits_for_elements_created_meanwhile() {
         let one = Tally { count: 1, ..Tally::default() };
         let mut ledger = Ledger::new(2);
-        // The first element created a third, which contributes before its creator does.
+        // The first element created a third element, which contributes before the first one does.
         ledger.note(0, Tally { appeared: 1, ..one });
         ledger.note(0, one);
-        assert!(!ledger.complete(), "the creator has not spoken");
+        assert!(!ledger.complete(), "the creator has not participated");
         ledger.note(0, Tally { created: 1, ..one });
         assert!(ledger.complete());
         ledger.advance();
         assert_eq!((ledger.next(), ledger.population()), (1, 3));
-        // The third ends without contributing again.
+        // The third element ends without contributing again.
         ledger.note(1, one);
         ledger.note(1, one);
         assert!(!ledger.complete());

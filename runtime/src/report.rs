@@ -1,70 +1,73 @@
-//! What is left of a run: the report of one that ended well, or why there is none.
+//! The report of a successful run, and the error of a failed one.
 
-use crate::balancer::LbStep;
+use crate::lb_history::{LbStep, LbSummary};
 use crate::options::ConfigError;
-use equipoise_strategies::table::seconds;
+use equipoise_model::fault::{Classified, Fault};
+use equipoise_model::table::seconds;
 use serde::Serialize;
 
-/// What is left of a run that ended well.
+/// The report of a successful run.
 #[derive(Debug)]
 pub struct Report<R> {
-    /// What the program exited with.
+    /// The result that the program exited with.
     pub result: R,
-    /// Wall-clock seconds from before the setup to the end, of this machine in any case.
+    /// Wall-clock seconds from before the setup to the end, on this computer even if a machine is simulated.
     pub seconds: f64,
     /// The number of PEs.
     pub pes: usize,
-    /// The seed of everything random.
+    /// The seed of the random number generator.
     pub seed: u64,
-    /// What happened on the simulated machine, if one was simulated.
+    /// The report of the simulated machine, if there was one.
     pub machine: Option<MachineReport>,
-    /// What happened at each load-balancing step.
+    /// The load-balancing steps; of more than 1000 steps the first 500 and the last 500.
     pub lb_steps: Vec<LbStep>,
-    /// Messages delivered to elements, those that a broadcast makes included.
+    /// A summary of all load-balancing steps.
+    pub lb_summary: LbSummary,
+    /// Messages delivered to elements; a broadcast counts once per element.
     pub executions: u64,
     /// Messages between PEs.
     pub remote_messages: u64,
-    /// Elements that moved, load-balancing steps and [`Cx::migrate`](crate::Cx::migrate) together.
+    /// Migrations of elements, by load-balancing steps and by [`Cx::migrate`](crate::Cx::migrate).
     pub migrations: u64,
-    /// Why what `--lb-dump` or `--record` asks for is not in its file, if writing it failed.
-    /// [`run`](crate::run()) tells whoever watches.
+    /// The error of writing the file of `--lb-dump` or `--record`, if there was one.
+    /// [`run`](crate::run()) prints it.
     pub dump_error: Option<String>,
-    /// Why there are fewer of them than were asked for, if there are. [`run`](crate::run()) tells whoever watches.
+    /// A warning if fewer databases exist than `--lb-dump` asked for. [`run`](crate::run()) prints it.
     pub dump_warning: Option<String>,
 }
 
-/// What happened on a simulated machine.
+/// The report of a simulated machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MachineReport {
     /// Virtual seconds until the program exited.
     pub seconds: f64,
-    /// What each PE spent them on.
+    /// How each PE spent the time.
     pub pes: Vec<PeTime>,
-    /// Messages that crossed the network, the runtime's own among them.
+    /// Messages that crossed the network, including those of the runtime.
     pub messages: u64,
-    /// How long they took, from the moment they left to their arrival, in the mean.
+    /// The mean latency of a message, from departure to arrival.
     pub mean_latency_seconds: f64,
-    /// What 99 of 100 did not exceed, to 1 %.
+    /// The 99th percentile of the latency, to 1 %.
     pub p99_latency_seconds: f64,
-    /// Bytes that went over each link of the topology, by its number.
+    /// Bytes over each link of the topology, by link number.
     pub link_bytes: Vec<u64>,
-    /// The link that was the longest at its bytes, and how many seconds; none if no link carried any.
+    /// The link with the longest transmission time, and that time in seconds; none if no link carried bytes.
     pub busiest_link: Option<(String, f64)>,
 }
 
-/// What a PE of a simulated machine spent its time on, in virtual seconds.
+/// How a PE of a simulated machine spent its time, in virtual seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PeTime {
-    /// Work: what was charged or measured.
+    /// Charged or measured work.
     pub busy_seconds: f64,
-    /// The runtime: deliveries, sends and receives, strategies.
+    /// Time of the runtime: deliveries, sends, receives, strategies.
     pub overhead_seconds: f64,
-    /// Nothing.
+    /// Time without work.
     pub idle_seconds: f64,
 }
 
 impl std::fmt::Display for MachineReport {
-    /// Lines of a name and a value each.
+    /// One line per value.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let share = |of: fn(&PeTime) -> f64| {
             let sum: f64 = self.pes.iter().map(of).sum();
@@ -74,17 +77,17 @@ impl std::fmt::Display for MachineReport {
         writeln!(f, "virtual time  {}", seconds(self.seconds))?;
         writeln!(
             f,
-            "PEs           busy {:.1} %, overhead {:.1} %, idle {:.1} % in the mean",
+            "PEs           busy {:.1} %, overhead {:.1} %, idle {:.1} % (mean of all PEs)",
             share(|pe| pe.busy_seconds),
             share(|pe| pe.overhead_seconds),
             share(|pe| pe.idle_seconds),
         )?;
         if self.pes.iter().all(|pe| pe.busy_seconds == 0.0) {
-            writeln!(f, "              nothing charged what its work takes, so it took no time")?;
+            writeln!(f, "              no work was charged, so work took no virtual time")?;
         }
         write!(
             f,
-            "messages      {}, {} in the mean, 99 % within {}",
+            "messages      {}, mean latency {}, 99th percentile {}",
             self.messages,
             seconds(self.mean_latency_seconds),
             seconds(self.p99_latency_seconds),
@@ -96,15 +99,14 @@ impl std::fmt::Display for MachineReport {
     }
 }
 
-/// Why there is no report.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The configuration cannot be followed; the sentence names the remedy.
+    /// The configuration is invalid; the sentence names the remedy.
     #[error("{0}")]
     Config(String),
-    /// What is in a file that the configuration names cannot be followed; the sentence names the
-    /// remedy.
+    /// The content of a file that the configuration names is invalid; the sentence names the remedy.
     #[error("{0}")]
     File(String),
     /// An entry method, `main` or the setup panicked.
@@ -112,19 +114,37 @@ pub enum RunError {
     Panic {
         /// The element with its index, the entry and the PE.
         place: String,
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
         /// The seed of a simulated run.
         seed: Option<u64>,
     },
-    /// Nothing was in flight any more and nobody had exited.
+    /// No message was in flight, and the program had not exited.
     #[error(
-        "the run came to rest without an exit: no message is in flight and no element can go on{}{}",
+        "the run came to rest without an exit: no message is in flight and no element can continue{}{}",
         repeat(.seed),
         list(.waiting)
     )]
     Quiet {
-        /// What each PE was waiting for.
+        /// What the run waits for, one line per item.
+        waiting: Vec<String>,
+        /// The seed of a simulated run.
+        seed: Option<u64>,
+    },
+    /// The program had not exited when the time of [`Config::time_limit`](crate::Config::time_limit) was over.
+    ///
+    /// The run ends when every PE has ended its delivery, as a thread cannot be stopped from outside. If one never does,
+    /// only a program with a command line ([`Config::program`](crate::Config::program)) ends: its process exits with
+    /// code 1 and this sentence. A run whose configuration was made in code warns on stderr and continues to wait.
+    #[error(
+        "the run did not end within --time-limit {seconds} (seconds){}{}",
+        repeat(.seed),
+        list(.waiting)
+    )]
+    TimeLimit {
+        /// The time limit, in seconds.
+        seconds: f64,
+        /// What each PE runs, what it waits for, and what is queued, one line per item.
         waiting: Vec<String>,
         /// The seed of a simulated run.
         seed: Option<u64>,
@@ -132,7 +152,7 @@ pub enum RunError {
     /// The program broke a rule of the runtime, or a value could not be encoded.
     #[error("{sentence}{}", repeat(.seed))]
     Program {
-        /// Which rule, and who broke it.
+        /// Which rule was broken, and by which element or PE.
         sentence: String,
         /// The seed of a simulated run.
         seed: Option<u64>,
@@ -151,7 +171,7 @@ impl From<ConfigError> for RunError {
     }
 }
 
-/// How a failure is met again.
+/// How to reproduce the failure.
 fn repeat(seed: &Option<u64>) -> String {
     seed.map_or_else(String::new, |seed| format!(" (simulated: seed {seed} repeats it)"))
 }
@@ -159,9 +179,9 @@ fn repeat(seed: &Option<u64>) -> String {
 fn list(waiting: &[String]) -> String {
     const SHOWN: usize = 20;
     let mut text = String::new();
-    for told in waiting.iter().take(SHOWN) {
+    for line in waiting.iter().take(SHOWN) {
         text.push_str("\n  ");
-        text.push_str(told);
+        text.push_str(line);
     }
     if waiting.len() > SHOWN {
         text.push_str(&format!("\n  .. and {} more", waiting.len() - SHOWN));
@@ -169,13 +189,32 @@ fn list(waiting: &[String]) -> String {
     text
 }
 
+impl Classified for RunError {
+    fn fault(&self) -> Fault {
+        match self {
+            RunError::Config(_) | RunError::Answer(_) => Fault::Usage,
+            RunError::File(_) => Fault::Input,
+            RunError::Panic { .. }
+            | RunError::Quiet { .. }
+            | RunError::TimeLimit { .. }
+            | RunError::Program { .. } => Fault::Bug,
+        }
+    }
+}
+
 impl RunError {
-    /// What a process should exit with: 2 for a bad configuration, 0 for an answer, else 1.
+    /// The exit code of a process: 2 for an invalid configuration, 0 for an answer, else 1.
     pub fn exit_code(&self) -> i32 {
         match self {
             RunError::Answer(_) => 0,
-            RunError::Config(_) => 2,
-            _ => 1,
+            error => error.fault().exit_code().into(),
         }
     }
+}
+
+/// Prints a text to stdout. A closed stdout is not an error.
+pub(crate) fn show(text: &str) {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush());
 }

@@ -1,90 +1,138 @@
-//! Recording what happens on a simulated machine, for `--record`: a [`Trace`].
+//! Records the [`Trace`] of a simulated machine, for `--record`.
 //!
-//! A PE takes a message in a turn. In it elements execute, one after the other, and the runtime does
-//! something itself (it forwards, migrates, completes a reduction ..); each is an execution. What an
-//! element's own entry method does is told by the element, its work by the clock, its sends by the place
-//! where communication is recorded. Whatever else happens in the turn is an execution of the PE itself.
-//! What the PE itself does may need anything that was executed there before (a part of a reduction needs
-//! all who contributed), so it waits for all executions of the PE since the last such; and what it leaves in
-//! the PE's own queue waits for it. A message that is kept, because a guard is closed or its element is still
-//! to come, is remembered by its number, so that what it causes in the end waits for it and not only for
-//! what let it in.
+//! In each turn a PE takes one message. Then elements execute, one after the other, and the runtime may
+//! work for itself (forward, migrate, complete a reduction); the trace has an execution for each element that
+//! executes and one for the work of the runtime (an *own execution* of the PE). The element reports begin and
+//! end of an execution, the clock reports work, and the code that records communication reports sends.
+//!
+//! An own execution may depend on any earlier execution on its PE (part of a reduction depends on all
+//! contributions). Therefore an own execution waits for all executions on the PE since the previous own
+//! execution, and messages that it puts into the PE's own queue wait for it. A message may be kept, because a guard is
+//! false or its element has not arrived. The tracer stores the number of a kept message, so that the later execution
+//! depends on the message and not only on the event that released it.
+//!
+//! Executions and messages are written to the file between turns, as soon as there are enough for a part of it. What
+//! stays in memory grows with the elements and with the messages in flight, not with the length of the run.
 
-use crate::context::PeCx;
 use crate::load::element_key;
-use equipoise_strategies::trace::{Execution, Step, Trace, TraceMessage, TraceObject};
+use equipoise_network::trace::{Execution, Part, Step, Trace, TraceMessage, TraceObject, TraceWriter};
 use rustc_hash::FxHashMap;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::path::Path;
 use std::rc::Rc;
 
-/// What all PEs record together. Elements are numbered as they are met; the trace has them in order.
-#[derive(Default)]
+/// The records of all PEs. Elements are numbered when first seen, after the PEs; the reader of the trace sorts them.
 pub(crate) struct Log {
-    trace: RefCell<Trace>,
+    pes: u32,
+    /// The file; none before the first turn, and after an error.
+    writer: RefCell<Option<TraceWriter>>,
+    error: RefCell<Option<String>>,
+    /// What is not written yet.
+    part: RefCell<Part>,
+    /// The numbers of messages and executions that are written, and of parts.
+    written_messages: Cell<u32>,
+    written_executions: Cell<u32>,
+    parts: Cell<u32>,
+    /// Recorded messages, of all PEs, that are not yet in a queue or a packet. Their records can change.
+    pending: Cell<u64>,
     /// The number of an element by [`element_key`].
     elements: RefCell<FxHashMap<u64, u32>>,
     /// The messages that are kept.
     kept: RefCell<FxHashMap<KeptFor, Causes>>,
 }
 
-/// Why messages are kept, where, and the [`element_key`] of whom they are for. Those behind a guard are with their
-/// element, wherever it is.
+/// Why messages are kept, on which PE, and the [`element_key`] of the receiver. Messages behind a guard migrate with
+/// their element, so they have no PE.
 type KeptFor = (Kept, Option<u32>, u64);
 
-/// Numbers of messages; none of one that was left behind by what a PE itself did.
+/// Numbers of messages; none for a message from an own execution.
 type Causes = VecDeque<Option<u32>>;
 
-/// Why a message is kept that came up for delivery.
+/// Why a message is kept instead of delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kept {
-    /// A guard of its element is closed.
+    /// The guard of its entry is false.
     Pending,
-    /// Its element is on its way, or does not exist.
+    /// Its element is migrating, or does not exist.
     Early,
 }
 
-/// What one PE records.
+/// The recorder of one PE.
 pub(crate) struct Tracer {
     log: Rc<Log>,
     pe: u32,
     now: RefCell<Current>,
+    /// The number of parts of the file when this PE last released memory.
+    parts: Cell<u32>,
 }
 
-/// The turn in progress, and what is remembered from one to the next.
+/// The turn in progress, and the state that persists between turns.
 #[derive(Default)]
 struct Current {
     begin_seconds: f64,
-    /// The message it takes.
+    /// The message that the turn takes.
     cause: Option<u32>,
-    /// What the element does that executes, and since when.
+    /// The executing element, and the start of its execution in seconds.
     element: Option<(u32, f64)>,
-    /// What the PE itself did and left what it takes in its own queue: which of its own executions that was.
+    /// The index of the own execution that queued the message that the turn takes, if one did.
     left_by: Option<usize>,
-    /// Whether what it takes is of an expedited array.
+    /// Whether the message is for an expedited array.
     expedited: bool,
-    /// The message that had been kept and is delivered now, in place of the one it takes.
+    /// The kept message that is delivered now, instead of the message that the turn takes.
     released: Option<Option<u32>>,
     steps: Vec<Step>,
-    /// What the PE itself does.
+    /// The steps of the own execution.
     own: Vec<Step>,
-    /// Whether something waits for what the PE itself does.
+    /// Whether an execution or a message depends on the own execution.
     needed: bool,
-    /// Whether an element executed in this turn, and whether anything did.
+    /// Whether an element executed in this turn, and whether the turn has an execution of any kind.
     executed: bool,
     has_begun: bool,
-    /// Messages that were recorded and are still to be put in a queue or a packet.
+    /// Recorded messages that are not yet in a queue or a packet.
     recorded: VecDeque<u32>,
-    /// Executions here since the PE itself did something, and all that it did itself.
-    since: Vec<u32>,
-    own_executions: Vec<u32>,
-    /// Own queues by array: how many messages left the port, and what is known of the others, by their position
-    /// among all that were ever queued.
+    /// The executions of elements on this PE since its last own execution, each with its object.
+    since: Vec<(u32, u32)>,
+    own_executions: OwnExecutions,
+    /// The PE's own queues, by array.
     queues: FxHashMap<u16, Queue>,
-    /// By array, or of the run: which of its own executions left the orders that it gave itself.
+    /// By array (`None` for orders about the run): the own executions that queued orders to this PE.
     orders: FxHashMap<Option<u16>, VecDeque<usize>>,
 }
 
+/// The own executions of a PE, by index. Those that no message or order refers to are forgotten, except for the last.
+#[derive(Default)]
+struct OwnExecutions {
+    /// The index of the first one in the list.
+    first: usize,
+    list: VecDeque<u32>,
+}
+
+impl OwnExecutions {
+    /// The index of the next own execution.
+    fn next_index(&self) -> usize {
+        self.first + self.list.len()
+    }
+
+    fn get(&self, index: usize) -> Option<u32> {
+        self.list.get(index.checked_sub(self.first)?).copied()
+    }
+
+    fn last(&self) -> Option<u32> {
+        self.list.back().copied()
+    }
+
+    /// Forgets those before `index`, except for the last.
+    fn forget_before(&mut self, index: usize) {
+        while self.first < index && self.list.len() > 1 {
+            self.list.pop_front();
+            self.first += 1;
+        }
+    }
+}
+
+/// The PE's own queue of an array: how many messages left the port and were taken, and the origin of messages by
+/// their position among all messages ever queued.
 #[derive(Default)]
 struct Queue {
     left_port: u64,
@@ -94,88 +142,120 @@ struct Queue {
 
 struct Queued {
     position: u64,
-    /// What the message is in the trace; none of what the runtime itself left.
+    /// The number of the message in the trace; none if the runtime queued the message.
     number: Option<u32>,
-    /// What left it: the PE itself, in that of its executions; none if a message was sent.
+    /// The own execution that queued the message; none if an element sent it.
     left_by: Option<usize>,
 }
 
 impl Log {
+    /// The records of a run on `pes` PEs.
+    pub(crate) fn new(pes: u32) -> Log {
+        Log {
+            pes,
+            writer: RefCell::default(),
+            error: RefCell::default(),
+            part: RefCell::default(),
+            written_messages: Cell::default(),
+            written_executions: Cell::default(),
+            parts: Cell::default(),
+            pending: Cell::default(),
+            elements: RefCell::default(),
+            kept: RefCell::default(),
+        }
+    }
+
     /// The tracer of a PE.
     pub(crate) fn tracer(self: &Rc<Self>, pe: u32) -> Tracer {
-        Tracer { log: Rc::clone(self), pe, now: RefCell::default() }
+        Tracer { log: Rc::clone(self), pe, now: RefCell::default(), parts: Cell::default() }
+    }
+
+    /// Begins the file; `head` has what is known before the first turn.
+    pub(crate) fn begin(&self, path: &Path, head: &Trace) {
+        match TraceWriter::record(path, head) {
+            Ok(writer) => *self.writer.borrow_mut() = Some(writer),
+            Err(error) => *self.error.borrow_mut() = Some(error.to_string()),
+        }
     }
 
     fn element(&self, array: u16, rank: u32) -> u32 {
         let mut elements = self.elements.borrow_mut();
-        let next = elements.len() as u32;
-        *elements.entry(element_key(array, rank)).or_insert(next)
+        let next = self.pes + elements.len() as u32;
+        *elements.entry(element_key(array, rank)).or_insert_with(|| {
+            self.part.borrow_mut().objects.push(TraceObject { array: u32::from(array), rank });
+            next
+        })
     }
 
     fn message(&self, to: u32, pe: u32, bytes: u64) -> u32 {
-        let messages = &mut self.trace.borrow_mut().messages;
+        let messages = &mut self.part.borrow_mut().messages;
         messages.push(TraceMessage { to, pe, bytes });
-        messages.len() as u32 - 1
+        self.written_messages.get() + messages.len() as u32 - 1
     }
 
-    /// The trace of a run that `head` says the rest of, with the elements in order.
-    pub(crate) fn finish(&self, head: Trace) -> Trace {
-        let Trace { messages, executions, .. } = self.trace.take();
-        let pes = head.pes;
-        let elements = self.elements.take();
-        let mut order: Vec<(u64, u32)> = elements.into_iter().collect();
-        order.sort_unstable();
-        let mut place = vec![0; order.len()];
-        for (new, &(_, old)) in (pes..).zip(&order) {
-            place[old as usize] = new;
+    /// Writes what is recorded if it is worth it, and no record can change any more.
+    fn write_if_full(&self) {
+        if self.pending.get() == 0 && self.part.borrow().is_full() {
+            self.write();
         }
-        // PEs were numbered from the end while it was not known how many elements there are.
-        let renumbered = |object: u32| match object.checked_sub(FIRST_PE) {
-            Some(pe) => pe,
-            None => place[object as usize],
-        };
-        let objects = order
-            .iter()
-            .map(|&(key, _)| TraceObject { array: (key >> 32) as u32, rank: key as u32 })
-            .collect();
-        Trace {
-            objects,
-            messages: messages.into_iter().map(|it| TraceMessage { to: renumbered(it.to), ..it }).collect(),
-            executions: executions
-                .into_iter()
-                .map(|it| Execution { object: renumbered(it.object), ..it })
-                .collect(),
-            ..head
+    }
+
+    fn write(&self) {
+        let part = self.part.take();
+        self.written_messages.set(self.written_messages.get() + part.messages.len() as u32);
+        self.written_executions.set(self.written_executions.get() + part.executions.len() as u32);
+        self.parts.set(self.parts.get() + 1);
+        let mut writer = self.writer.borrow_mut();
+        if let Some(Err(error)) = writer.as_mut().map(|writer| writer.push(&part)) {
+            *self.error.borrow_mut() = Some(error.to_string());
+            *writer = None;
         }
+    }
+
+    /// Completes the file of a run that ended at `seconds` with the execution `exit`. Returns the error of writing it,
+    /// if there was one.
+    pub(crate) fn finish(&self, seconds: f64, exit: Option<u32>) -> Option<String> {
+        self.write();
+        let finished = self.writer.take().map(|writer| writer.finish(seconds, exit));
+        let error = finished.and_then(Result::err).map(|error| error.to_string());
+        self.error.take().or(error)
     }
 }
 
 impl Current {
-    /// The element that executes does something, or the PE itself.
+    /// Adds a step to the executing element, or to the own execution.
     fn does(&mut self, step: Step) {
         let steps = if self.element.is_some() { &mut self.steps } else { &mut self.own };
-        // Work is not added up: sums in another order differ in their last digits, and who is first with them.
+        // Work is not summed: another order of summation changes the last digits, and with them the order of events.
         steps.push(step);
     }
 }
 
 impl Current {
-    /// The PE itself leaves something in its own queue: which of its own executions that is in.
+    /// The own execution queues a message or an order on this PE; returns the index of the own execution.
     fn leaves(&mut self) -> usize {
         self.needed = true;
-        self.own_executions.len()
+        self.own_executions.next_index()
     }
 
-    /// Something is put in the own queue of an array, where `waiting` have not left the port.
+    /// Releases memory: of the executions of an object only the last is needed, because it depends on the others.
+    fn forget(&mut self) {
+        let mut last: FxHashMap<u32, u32> = FxHashMap::default();
+        last.extend(self.since.iter().map(|&(execution, object)| (object, execution)));
+        self.since.retain(|(execution, object)| last[object] == *execution);
+        let queued = self.queues.values().flat_map(|queue| &queue.known).filter_map(|queued| queued.left_by);
+        let ordered = self.orders.values().flatten().copied();
+        let oldest = queued.chain(ordered).min().unwrap_or(usize::MAX);
+        self.own_executions.forget_before(oldest);
+    }
+
+    /// A message enters the own queue of an array, of which `waiting` messages are still in the port.
     fn queue(&mut self, array: u16, waiting: usize, number: Option<u32>, left_by: Option<usize>) {
         let queue = self.queues.entry(array).or_default();
         let position = queue.left_port + waiting as u64;
         queue.known.push_back(Queued { position, number, left_by });
     }
 }
-
-/// The number of PE 0 among objects, until it is known how many there are.
-const FIRST_PE: u32 = 1 << 31;
 
 impl Tracer {
     /// A turn begins at `seconds`.
@@ -185,25 +265,25 @@ impl Tracer {
         (now.executed, now.needed, now.has_begun) = (false, false, false);
     }
 
-    /// What the PE takes is of an expedited array.
+    /// The message that the PE takes is for an expedited array.
     pub(crate) fn takes_expedited(&self) {
         self.now.borrow_mut().expedited = true;
     }
 
-    /// The PE takes a packet, with the message of that number.
+    /// The PE takes a packet that contains message `number`.
     pub(crate) fn unpacks(&self, number: u32) {
         self.now.borrow_mut().cause = Some(number);
     }
 
-    /// The PE ordered itself something about an array or the run, to be done in a later turn.
+    /// The PE queued an order to itself, about an array or the run, for a later turn.
     pub(crate) fn orders(&self, array: Option<u16>) {
         let mut now = self.now.borrow_mut();
         let left_by = now.leaves();
         now.orders.entry(array).or_default().push_back(left_by);
     }
 
-    /// The PE does the next of what it ordered itself.
-    pub(crate) fn obeys(&self, array: Option<u16>) {
+    /// The PE executes the next order to itself.
+    pub(crate) fn executes_order(&self, array: Option<u16>) {
         let mut now = self.now.borrow_mut();
         let left_by = now.orders.get_mut(&array).and_then(VecDeque::pop_front);
         (now.cause, now.left_by) = (None, left_by);
@@ -214,10 +294,10 @@ impl Tracer {
         let object = self.log.element(array, rank);
         let mut now = self.now.borrow_mut();
         if now.own.iter().any(|step| matches!(step, Step::Send(_))) {
-            // What the PE itself sent before does not wait for the element.
+            // Earlier sends of the own execution do not wait for the element.
             self.add_own(&mut now, &[]);
         } else {
-            // What it cost to take the message is part of what it caused.
+            // The time to take the message belongs to the execution it causes.
             now.steps = std::mem::take(&mut now.own);
         }
         now.element = Some((object, seconds));
@@ -233,34 +313,34 @@ impl Tracer {
         self.add(&mut now, object, begin_seconds, cause, Vec::new(), steps);
     }
 
-    /// A message for an element came up for delivery and is kept.
+    /// A message for an element is kept instead of delivered.
     pub(crate) fn keeps(&self, why: Kept, array: u16, rank: u32) {
         let cause = self.now.borrow().cause;
         self.log.kept.borrow_mut().entry(self.kept(why, array, rank)).or_default().push_back(cause);
     }
 
-    /// The `nth` message of those kept for an element is delivered.
+    /// The `nth` message kept for an element is delivered.
     pub(crate) fn releases(&self, why: Kept, array: u16, rank: u32, nth: usize) {
-        let released = self.unkept(why, array, rank, nth);
+        let released = self.take_kept(why, array, rank, nth);
         self.now.borrow_mut().released = Some(released);
     }
 
-    /// The first message of those that waited for an element is put in the PE's own queue, where `waiting` have not
-    /// left the port.
+    /// The first message that waited for an element enters the PE's own queue, of which `waiting` messages are
+    /// still in the port.
     pub(crate) fn requeues(&self, array: u16, rank: u32, waiting: usize) {
-        let number = self.unkept(Kept::Early, array, rank, 0);
+        let number = self.take_kept(Kept::Early, array, rank, 0);
         let mut now = self.now.borrow_mut();
-        // It waits for what placed the element.
+        // The message depends on the own execution that placed the element.
         let left_by = Some(now.leaves());
         now.queue(array, waiting, number, left_by);
     }
 
-    /// What is kept for an element is sent anew, by the runtime.
+    /// The runtime sends the messages kept for an element again.
     pub(crate) fn drops(&self, why: Kept, array: u16, rank: u32) {
         self.log.kept.borrow_mut().remove(&self.kept(why, array, rank));
     }
 
-    fn unkept(&self, why: Kept, array: u16, rank: u32, nth: usize) -> Option<u32> {
+    fn take_kept(&self, why: Kept, array: u16, rank: u32, nth: usize) -> Option<u32> {
         let mut kept = self.log.kept.borrow_mut();
         kept.get_mut(&self.kept(why, array, rank))?.remove(nth)?
     }
@@ -279,11 +359,11 @@ impl Tracer {
         steps: Vec<Step>,
     ) {
         let same_turn = std::mem::replace(&mut now.has_begun, true);
-        let left_by = now.left_by.and_then(|left_by| now.own_executions.get(left_by)).copied();
+        let left_by = now.left_by.and_then(|left_by| now.own_executions.get(left_by));
         let left_by = left_by.filter(|left_by| !after.contains(left_by));
         let expedited = now.expedited;
-        let executions = &mut self.log.trace.borrow_mut().executions;
-        now.since.push(executions.len() as u32);
+        let executions = &mut self.log.part.borrow_mut().executions;
+        now.since.push((self.log.written_executions.get() + executions.len() as u32, object));
         let pe = self.pe;
         executions.push(Execution {
             object,
@@ -298,7 +378,7 @@ impl Tracer {
         });
     }
 
-    /// Work was done, by the element that executes or by the runtime.
+    /// The executing element or the runtime worked for `seconds`.
     pub(crate) fn works(&self, seconds: f64) {
         let mut now = self.now.borrow_mut();
         if seconds == 0.0 {
@@ -312,13 +392,21 @@ impl Tracer {
         let to = self.log.element(array, rank);
         let number = self.log.message(to, self.pe, bytes);
         self.now.borrow_mut().recorded.push_back(number);
+        self.log.pending.set(self.log.pending.get() + 1);
     }
 
-    /// A message is put in the PE's own queue of an array, where `waiting` messages have not left the
-    /// port: one that was recorded, or one of the runtime.
+    /// Takes the next recorded message, which gets its place now.
+    fn take_recorded(&self, now: &mut Current) -> Option<u32> {
+        let number = now.recorded.pop_front()?;
+        self.log.pending.set(self.log.pending.get() - 1);
+        Some(number)
+    }
+
+    /// A recorded message, or a message of the runtime, enters the PE's own queue of an array, of which
+    /// `waiting` messages are still in the port.
     pub(crate) fn queues(&self, array: u16, waiting: usize) {
         let mut now = self.now.borrow_mut();
-        let number = now.recorded.pop_front();
+        let number = self.take_recorded(&mut now);
         let left_by = match number {
             Some(number) => {
                 now.does(Step::Send(number));
@@ -329,12 +417,12 @@ impl Tracer {
         now.queue(array, waiting, number, left_by);
     }
 
-    /// So many messages leave the port of an array, to be taken one after the other.
+    /// `messages` messages leave the port of an array, to be taken one after the other.
     pub(crate) fn leave_port(&self, array: u16, messages: usize) {
         self.now.borrow_mut().queues.entry(array).or_default().left_port += messages as u64;
     }
 
-    /// The next of them is taken.
+    /// The next message that left the port is taken.
     pub(crate) fn takes(&self, array: u16) {
         let mut now = self.now.borrow_mut();
         let queue = now.queues.entry(array).or_default();
@@ -346,120 +434,67 @@ impl Tracer {
         now.left_by = queued.and_then(|queued| queued.left_by);
     }
 
-    /// A packet leaves for another PE, with a message that was recorded or one of the runtime; returns its
-    /// number.
+    /// A packet leaves for another PE, with a recorded message or a message of the runtime; returns the number of
+    /// the message.
     pub(crate) fn packs(&self, to: u32, bytes: u64) -> u32 {
         let mut now = self.now.borrow_mut();
-        let number = match now.recorded.pop_front() {
+        let number = match self.take_recorded(&mut now) {
             Some(number) => {
-                let message = &mut self.log.trace.borrow_mut().messages[number as usize];
+                let at = number - self.log.written_messages.get();
+                let message = &mut self.log.part.borrow_mut().messages[at as usize];
                 (message.pe, message.bytes) = (to, bytes);
                 number
             }
-            None => self.log.message(FIRST_PE + to, to, bytes),
+            None => self.log.message(to, to, bytes),
         };
         now.does(Step::Send(number));
         number
     }
 
-    /// The turn is over: what the PE itself did is an execution, if there was any or nothing else was.
-    /// `also` are executions elsewhere that had to be over.
+    /// The turn is over. Adds an own execution if the PE worked for itself, or if the turn has no other
+    /// execution. The own execution also depends on the executions `also` on other PEs.
     pub(crate) fn ends_turn(&self, also: &[u32]) {
         let mut now = self.now.borrow_mut();
         let idle = now.own.is_empty() && !now.needed;
-        if idle && (now.executed || now.cause.is_none()) {
-            return;
+        if !(idle && (now.executed || now.cause.is_none())) {
+            self.add_own(&mut now, also);
         }
-        self.add_own(&mut now, also);
+        self.log.write_if_full();
+        if self.parts.replace(self.log.parts.get()) != self.log.parts.get() {
+            now.forget();
+        }
     }
 
-    /// What the PE itself did until now is an execution.
+    /// Adds the own execution so far.
     fn add_own(&self, now: &mut Current, also: &[u32]) {
-        let mut after = std::mem::take(&mut now.since);
+        let since = std::mem::take(&mut now.since);
+        let mut after: Vec<u32> = since.into_iter().map(|(execution, _)| execution).collect();
         after.extend_from_slice(also);
         let steps = std::mem::take(&mut now.own);
         let (begin_seconds, cause) = (now.begin_seconds, now.cause);
-        let object = FIRST_PE + self.pe;
+        let object = self.pe;
         self.add(now, object, begin_seconds, cause, after, steps);
         now.needed = false;
-        let own = now.since.pop();
-        now.own_executions.extend(own);
+        let own = now.since.pop().map(|(execution, _)| execution);
+        now.own_executions.list.extend(own);
     }
 
-    /// What the PE does when nothing moves any more anywhere, at `seconds`: it waits for `all`. Returns its number.
+    /// Quiescence was found at `seconds`: adds an own execution that depends on `all`, and returns its number.
     pub(crate) fn finds_quiet(&self, seconds: f64, all: &[u32]) -> Option<u32> {
         self.begins_turn(seconds);
         self.add_own(&mut self.now.borrow_mut(), all);
         self.last()
     }
 
-    /// What was executed here and what nothing here waits for yet.
+    /// The executions on this PE on which no other execution on this PE depends yet.
     pub(crate) fn unawaited(&self) -> Vec<u32> {
         let now = self.now.borrow();
-        now.since.iter().chain(now.own_executions.last()).copied().collect()
+        now.since.iter().map(|(execution, _)| *execution).chain(now.own_executions.last()).collect()
     }
 
-    /// What was executed here last.
+    /// The last execution on this PE.
     pub(crate) fn last(&self) -> Option<u32> {
         let now = self.now.borrow();
-        now.since.last().or(now.own_executions.last()).copied()
-    }
-}
-
-impl PeCx {
-    /// The tracer of this PE, if what happens is recorded.
-    #[inline]
-    pub(crate) fn tracer(&self) -> Option<&Tracer> {
-        self.ticker.simulated()?.tracer()
-    }
-
-    /// An element begins to execute, where a simulated machine is told.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn execution_begins(&self, array: u16, rank: u32) {
-        if let Some(clock) = self.ticker.simulated()
-            && let Some(tracer) = clock.tracer()
-        {
-            tracer.begins(array, rank, clock.now());
-        }
-    }
-
-    /// The element has executed, where a simulated machine is told.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn execution_ends(&self) {
-        // What was measured until now is the element's.
-        self.ticker.now();
-        if let Some(tracer) = self.tracer() {
-            tracer.ends();
-        }
-    }
-
-    /// A message for an element came up for delivery and is kept.
-    pub(crate) fn keeps(&self, why: Kept, array: u16, rank: u32) {
-        if let Some(tracer) = self.tracer() {
-            tracer.keeps(why, array, rank);
-        }
-    }
-
-    /// The `nth` message of those kept for an element is delivered.
-    pub(crate) fn releases(&self, why: Kept, array: u16, rank: u32, nth: usize) {
-        if let Some(tracer) = self.tracer() {
-            tracer.releases(why, array, rank, nth);
-        }
-    }
-
-    /// This PE ordered itself something.
-    pub(crate) fn ordered(&self, array: Option<u16>) {
-        if let Some(tracer) = self.tracer() {
-            tracer.orders(array);
-        }
-    }
-
-    /// This PE does the next of what it ordered itself.
-    pub(crate) fn obeys_itself(&self, array: Option<u16>) {
-        if let Some(tracer) = self.tracer() {
-            tracer.obeys(array);
-        }
+        now.since.last().map(|(execution, _)| *execution).or(now.own_executions.last())
     }
 }

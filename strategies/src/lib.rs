@@ -1,60 +1,48 @@
-//! Decides where the objects of a parallel program should live.
+//! Load balancing and mapping: assigns the objects of a parallel program to PEs.
 //!
-//! The crate knows nothing of chares, threads or processes: it takes a [`Database`] (what each object
-//! costs and whom it talks to) and a [`Topology`] (the machine), and a [`Strategy`] answers with an
-//! [`Assignment`] (the PE of every object). The runtime calls it at load-balancing steps, the command
-//! `equipoise` calls it on recorded databases and on plain task graphs; it is the same code.
+//! A [`Strategy`] takes a [`Database`] (the loads of objects and their communication) and a [`Topology`] (the
+//! machine), and returns an [`Assignment`] (the PE of every object). The crate does not depend on chares,
+//! threads or processes. The runtime calls strategies at load-balancing steps. The command `equipoise` calls
+//! the same code on recorded databases and on task graphs.
 //!
-//! The rooms:
-//! - [`database`]: what was recorded, and its files;
-//! - [`topology`]: machines: distances, links and routes;
-//! - [`graph`]: the weighted task graph;
-//! - [`assignment`]: the answer, and the check that it is possible;
-//! - [`cost`]: what an answer costs;
-//! - [`partition`]: grouping objects;
-//! - [`balance`]: strategies that look at load;
-//! - [`mapping`]: strategies that look at the machine;
-//! - [`launcher`]: files that tell launchers of processes where ranks go;
-//! - [`poise`]: the strategy that weighs hops, loads and migrations together;
-//! - [`network`]: how long messages take on a machine's links;
-//! - [`program`]: programs that compute, send and receive, for the contention-aware mapper;
-//! - [`replay`]: what other strategies would have done at a recorded step;
-//! - [`registry`]: every strategy by name, its parameters and its help;
-//! - [`schedule`]: which strategy runs at which load-balancing step;
-//! - [`files`]: files of text, and who can help when the file system refuses;
-//! - [`trace`]: what happened in a run, to be timed on other networks;
-//! - [`spelling`]: what a misspelt name may mean;
-//! - [`table`]: aligned tables, and numbers as a person reads them.
+//! - [`strategy`]: the trait that every strategy implements; [`descriptor`]: the registry data of strategies;
+//! - [`partition`]: groups of objects; [`cost`]: the costs of a placement;
+//! - `placement`: the assignment of groups to PEs, shared by mappers;
+//! - [`balance`]: strategies for load; [`mapping`]: strategies for the topology;
+//! - [`poise`]: a strategy for hops, loads and migrations together;
+//! - [`registry`]: every strategy by name; [`schedule`]: the strategy of each load-balancing step;
+//! - [`replay`]: the assignments of other strategies at a recorded step;
+//! - [`workloads`]: task graphs of all generators, including those that need a partitioner.
+//!
+//! A grid of 64 tasks is placed on a torus of 64 PEs such that every message takes one hop:
+//!
+//! ```
+//! use equipoise_model::{graph, topology};
+//! use equipoise_strategies::{cost::Metrics, registry};
+//!
+//! let machine = topology::parse("torus:4x4x4")?;
+//! let tasks = graph::load("mesh:4x4x4,bytes=1000")?.remap(64);
+//! let strategy = registry::parse("TopoLB", &[])?.strategy;
+//! let placement = strategy.assign(&tasks, &*machine, 0)?;
+//! let metrics = Metrics::of(&tasks, &*machine, &placement.pe_of);
+//! assert_eq!(metrics.communication.expect("tasks communicate").hops_per_byte, 1.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-pub mod assignment;
 pub mod balance;
-mod breadth_first;
 pub mod cost;
-pub mod database;
-pub mod files;
-mod frames;
-pub mod graph;
-mod hostlist;
-pub mod launcher;
+pub mod descriptor;
 pub mod mapping;
-pub mod network;
-mod params;
 pub mod partition;
+mod placement;
 pub mod poise;
-pub mod program;
-mod random;
 pub mod registry;
 pub mod replay;
 pub mod schedule;
-pub mod spelling;
 pub mod strategy;
-pub mod table;
 #[cfg(test)]
 mod testing;
-pub mod topology;
-pub mod trace;
+pub mod workloads;
 
-pub use assignment::Assignment;
-pub use database::Database;
+pub use equipoise_model::{Assignment, Database, Topology};
 pub use strategy::{Strategy, StrategyError};
-pub use topology::Topology;

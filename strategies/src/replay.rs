@@ -1,23 +1,25 @@
-//! What other strategies would have done at a recorded load-balancing step.
+//! Replays: compares the assignments of other strategies at a recorded load-balancing step.
 //!
-//! Each strategy starts from the recorded placement, and its answer is checked before it is believed.
-//! Of a dump with several steps each is replayed by itself: what a strategy would have done at one step
-//! changes nothing about the record of the next.
+//! Each strategy starts from the recorded placement, and its assignment is checked. The steps of a dump are
+//! replayed independently: the assignment of a strategy at one step does not change the record of the next.
 //!
-//! [`replay()`] does one step; a [`Request`] is what a command line asks for, and a [`Comparison`] what it
-//! shows.
+//! [`replay()`] replays one step. A [`Request`] has the options of a command line, a [`Comparison`] its output.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::assignment::Impossible;
+use equipoise_model::assignment::Note;
+use equipoise_model::database::{DatabaseError, Inconsistent, Summary};
+use equipoise_model::topology::MAX_PES;
+use equipoise_model::{Assignment, Database, Topology};
+
+use crate::StrategyError;
 use crate::cost::Metrics;
-use crate::database::{DatabaseError, Inconsistent, Summary};
-use crate::registry::Choice;
+use crate::descriptor::Choice;
 use crate::strategy::guarded;
-use crate::topology::MAX_PES;
-use crate::{Assignment, Database, StrategyError, Topology};
+use equipoise_model::fault::{Classified, Fault};
+use equipoise_model::table::count;
 
 mod comparison;
 mod request;
@@ -26,16 +28,16 @@ mod total;
 pub use comparison::Comparison;
 pub use request::Request;
 
-/// One step, and what each strategy would have made of it.
+/// A recorded step and the result of each strategy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Replay {
-    /// What was recorded.
+    /// The totals of the record.
     pub database: Summary,
-    /// What the recorded placement costs.
+    /// The costs of the recorded placement.
     pub before: Metrics,
-    /// The strategies that gave an answer, in the order they were asked.
+    /// The strategies that gave an answer, in the order of the request.
     pub strategies: Vec<Row>,
-    /// The strategies that cannot serve this step, in the same order.
+    /// The strategies that gave no answer, in the same order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<Refusal>,
 }
@@ -43,29 +45,32 @@ pub struct Replay {
 /// A strategy that gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// Its spec.
+    /// The spec.
     pub name: String,
-    /// Its reason, a sentence with the remedy.
+    /// The reason, and what to do.
     pub error: String,
 }
 
-/// What one strategy would have done.
+/// The result of one strategy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Its spec.
+    /// The spec.
     pub name: String,
-    /// How long it thought.
+    /// The running time of the strategy, in seconds.
     pub seconds: f64,
-    /// Objects it moved.
+    /// The number of objects that migrate.
     pub migrations: u64,
-    /// Their encoded sizes in all; `None` when one of them was never measured.
+    /// The total encoded size of these objects; `None` if the size of one was not measured.
     pub migrated_bytes: Option<u64>,
-    /// What its placement costs.
+    /// The costs of the new placement.
     pub after: Metrics,
-    /// What it had to say about its work, as [`Assignment::notes`].
+    /// The [`Assignment::notes`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<(String, f64)>,
-    /// The PE of each object in its answer.
+    pub notes: Vec<Note>,
+    /// The [`Assignment::sentence`].
+    #[serde(skip)]
+    pub sentence: Option<String>,
+    /// The new PE of each object.
     #[serde(skip)]
     pub pe_of: Vec<u32>,
 }
@@ -77,32 +82,36 @@ pub enum ReplayError {
     /// The file cannot be read or does not hold the step.
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    /// A number of PEs that no machine has.
+    /// An invalid number of PEs.
     #[error("the step cannot be replayed on {pes} PEs; give a number from 1 to {MAX_PES}")]
     NumberOfPes {
-        /// PEs asked for.
+        /// The requested number of PEs.
         pes: usize,
     },
-    /// The recorded machine is unknown here.
-    #[error("the database was recorded on `{spec}`, which is not known here: {reason}; give a topology")]
+    /// The recorded topology cannot be used.
+    #[error(
+        "the database was recorded on `{spec}`, which cannot be used: {reason}; \
+         give another topology with --topology"
+    )]
     Topology {
         /// The spec in the database.
         spec: String,
-        /// What is wrong with it.
+        /// What is wrong with the spec.
         reason: String,
     },
-    /// The database is not whole.
+    /// The database is inconsistent.
     #[error("step {step} of the database is inconsistent: {inconsistent}")]
     Inconsistent {
         /// The step.
         step: u64,
-        /// What is wrong with it.
+        /// What is wrong with the record.
         inconsistent: Inconsistent,
     },
-    /// The machine is of another size.
+    /// The topology has another number of PEs than the database.
     #[error(
-        "the database was recorded on {recorded} PEs and the topology `{topology}` has {pes}; \
-         give a topology of {recorded} PEs, or ask what would be on {pes} PEs with --pes {pes}"
+        "the database was recorded on {recorded} and the topology `{topology}` has {pes}; give a topology of {recorded}, \
+         or replay on {on} with --pes {pes} (in programs: --lb-sim-pes {pes})",
+        recorded = count(*.recorded as u64, "PE"), on = count(*.pes as u64, "PE")
     )]
     Pes {
         /// PEs of the database.
@@ -112,55 +121,51 @@ pub enum ReplayError {
         /// PEs of the machine.
         pes: usize,
     },
-    /// No strategy can serve this database on this machine; the first of them says why.
+    /// No strategy gave an answer; this is the error of the first strategy.
     #[error("{name} gave no answer for step {step}: {error}")]
     Strategy {
         /// The strategy.
         name: String,
         /// The step.
         step: u64,
-        /// Its reason.
+        /// The reason.
         error: StrategyError,
     },
-    /// A strategy gave an answer that cannot be carried out.
-    #[error(
-        "{name} gave an impossible answer for step {step}: {impossible}; this is a mistake in the strategy"
-    )]
-    Impossible {
-        /// The strategy.
-        name: String,
+    /// An assignment that cannot be applied.
+    #[error("step {step}: {error}")]
+    Rejected {
         /// The step.
         step: u64,
-        /// What is impossible about it.
-        impossible: Impossible,
+        /// The strategy, and why its assignment is impossible.
+        error: StrategyError,
     },
 }
 
-impl ReplayError {
-    /// Whether it is what was asked for that cannot be, and another request is the remedy; otherwise the
-    /// file is broken, or a strategy cannot serve it.
-    pub fn is_of_the_request(&self) -> bool {
+impl Classified for ReplayError {
+    fn fault(&self) -> Fault {
         match self {
-            ReplayError::Database(error) => error.is_of_the_request(),
-            ReplayError::NumberOfPes { .. } | ReplayError::Topology { .. } | ReplayError::Pes { .. } => true,
-            ReplayError::Strategy { error, .. } => error.is_of_the_request(),
-            ReplayError::Inconsistent { .. } | ReplayError::Impossible { .. } => false,
+            ReplayError::Database(error) => error.fault(),
+            ReplayError::NumberOfPes { .. } | ReplayError::Topology { .. } | ReplayError::Pes { .. } => {
+                Fault::Usage
+            }
+            ReplayError::Strategy { error, .. } | ReplayError::Rejected { error, .. } => error.fault(),
+            ReplayError::Inconsistent { .. } => Fault::Input,
         }
     }
 }
 
-/// Why a strategy that looks at communication is not asked about a step that does not have it.
-const NOT_RECORDED: &str = "it places objects by their communication, which was not recorded; run the program with \
+/// The refusal of a strategy that reads communication, for a step without recorded communication.
+const NOT_RECORDED: &str = "the strategy needs communication, which was not recorded; run the program with \
      --lb-comm on";
 
-/// Asks each of `strategies` where the objects of `database` should have gone on `topology`.
+/// Runs each of `strategies` on `database` and `topology`.
 ///
-/// `now` is the time since any fixed moment; it is read before and after a strategy runs, because this
-/// crate has no clock.
+/// `now` returns the time since any fixed moment, because this crate has no clock. It is read before and
+/// after each strategy.
 ///
 /// # Errors
-/// When the database is not whole or not of the machine's size, no strategy gives an answer or
-/// one gives an impossible one.
+/// If the database is inconsistent, or its number of PEs differs from the topology. If no strategy gives an
+/// answer, or an assignment is impossible.
 pub fn replay(
     database: &Database,
     topology: &dyn Topology,
@@ -192,12 +197,12 @@ pub fn replay(
             }
         };
         if let Err(impossible) = assignment.check(database) {
-            return Err(ReplayError::Impossible { name, step, impossible });
+            return Err(ReplayError::Rejected { step, error: StrategyError::rejected(&name, impossible) });
         }
         let after = Metrics::full(database, topology, &assignment.pe_of);
         let (migrations, migrated_bytes) = (after.migrations, after.migrated_bytes);
-        let Assignment { pe_of, notes } = assignment;
-        rows.push(Row { name, seconds, migrations, migrated_bytes, after, notes, pe_of });
+        let Assignment { pe_of, notes, sentence } = assignment;
+        rows.push(Row { name, seconds, migrations, migrated_bytes, after, notes, sentence, pe_of });
     }
     if rows.is_empty() && !refused.is_empty() {
         let (name, error) = refused.swap_remove(0);
@@ -214,11 +219,13 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::Arc;
 
-    use super::*;
-    use crate::database::{Dump, Edge, End};
-    use crate::{Strategy, registry, testing, topology};
+    use equipoise_model::database::{Dump, Edge, End};
+    use equipoise_model::topology;
 
-    /// A strategy that always gives the same answer.
+    use super::*;
+    use crate::{Strategy, registry, testing};
+
+    /// A strategy that always returns the same result.
     struct Fixed(Result<Vec<u32>, StrategyError>);
 
     impl Strategy for Fixed {
@@ -227,30 +234,32 @@ mod tests {
         }
     }
 
-    /// It never comes to an answer.
-    struct Falls;
+    /// A strategy that panics.
+    struct Panicking;
 
-    impl Strategy for Falls {
+    impl Strategy for Panicking {
         fn assign(&self, _: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
             panic!("it fell over")
         }
     }
 
     #[test]
-    fn a_strategy_that_panics_takes_no_other_with_it() {
-        let falls = Choice { spec: "FallLB".into(), strategy: Arc::new(Falls), needs_communication: false };
+    fn a_panic_of_one_strategy_does_not_affect_the_others() {
+        let panicking =
+            Choice { spec: "PanicLB".into(), strategy: Arc::new(Panicking), needs_communication: false };
         let machine = topology::parse("flat:2").expect("a machine");
-        let both = [falls.clone(), fixed("StayLB", Ok(vec![0; 4]))];
-        let told = replay(&row_of_four(), &*machine, &both, 0, clock()).expect("one has an answer");
-        assert_eq!((told.strategies.len(), told.strategies[0].name.as_str()), (1, "StayLB"));
-        assert!(told.refusals[0].error.contains("it panicked: it fell over"), "{:?}", told.refusals);
+        let both = [panicking.clone(), fixed("StayLB", Ok(vec![0; 4]))];
+        let replayed = replay(&row_of_four(), &*machine, &both, 0, clock()).expect("StayLB has an answer");
+        assert_eq!((replayed.strategies.len(), replayed.strategies[0].name.as_str()), (1, "StayLB"));
+        let refusal = &replayed.refusals[0].error;
+        assert!(refusal.contains("the strategy panicked: it fell over"), "{refusal}");
         let error =
-            replay(&row_of_four(), &*machine, &[falls], 0, clock()).expect_err("nobody has an answer");
-        assert!(!error.is_of_the_request() && error.to_string().contains("it fell over"), "{error}");
+            replay(&row_of_four(), &*machine, &[panicking], 0, clock()).expect_err("the only one panics");
+        assert!(error.fault() == Fault::Bug && error.to_string().contains("it fell over"), "{error}");
         let refused =
             replay(&row_of_four(), &*machine, &[fixed("NoLB", Err("no square; make one"))], 0, clock())
                 .expect_err("refused");
-        assert!(refused.is_of_the_request(), "{refused}");
+        assert!(refused.fault() == Fault::Usage, "{refused}");
     }
 
     fn fixed(name: &str, answer: Result<Vec<u32>, &str>) -> Choice {
@@ -267,7 +276,7 @@ mod tests {
         }
     }
 
-    /// 4 objects on PE 0 of 2, in a row, the last of which must stay.
+    /// 4 objects on PE 0 of 2 PEs; each communicates with the next. The last is not migratable.
     fn row_of_four() -> Database {
         let mut database = testing::database(2, &[(1.0, 0), (2.0, 0), (3.0, 0), (4.0, 0)]);
         database.objects[3].migratable = false;
@@ -282,7 +291,8 @@ mod tests {
         let strategies = [fixed("first", Ok(vec![1, 0, 0, 0])), fixed("second", Ok(vec![0, 1, 1, 0]))];
         let machine = topology::parse("flat:2").unwrap();
         let replay = replay(&row_of_four(), &*machine, &strategies, 0, clock()).unwrap();
-        let hop_bytes = |metrics: &Metrics| metrics.communication.expect("it was recorded").hop_bytes;
+        let hop_bytes =
+            |metrics: &Metrics| metrics.communication.expect("communication was recorded").hop_bytes;
         assert_eq!((replay.before.max_load_seconds, hop_bytes(&replay.before)), (10.0, 0));
         let rows = replay.strategies.iter().map(|row| {
             let after = &row.after;
@@ -305,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_that_refuses_does_not_take_the_others_with_it() {
+    fn a_refusal_of_one_strategy_does_not_affect_the_others() {
         let strategies = [fixed("Picky", Err("no square; make one")), fixed("Any", Ok(vec![1, 0, 0, 0]))];
         let machine = topology::parse("flat:2").unwrap();
         let replay = replay(&row_of_four(), &*machine, &strategies, 0, clock()).unwrap();
@@ -319,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_at_communication_has_no_answer_where_it_was_not_recorded() {
+    fn strategies_that_read_communication_give_no_answer_if_it_was_not_recorded() {
         let silent = Database { communication_recorded: false, edges: Vec::new(), ..row_of_four() };
         let looks = Choice { needs_communication: true, ..fixed("LooksLB", Ok(vec![1, 0, 0, 0])) };
         let strategies = [looks, fixed("BlindLB", Ok(vec![0, 1, 1, 0]))];
@@ -334,9 +344,9 @@ mod tests {
             assert_eq!(json[part].get(field), None, "{part} {field}");
         }
         let text = Comparison { replays: vec![replay], ..Comparison::default() }.to_string();
-        assert!(text.contains(" of 10.0 s in all; communication was not recorded.\n"), "{text}");
+        assert!(text.contains(" with a total load of 10.0 s; communication was not recorded.\n"), "{text}");
         assert!(
-            !text.contains("hops") && text.contains("No answer from LooksLB: it places objects by"),
+            !text.contains("hops") && text.contains("No answer from LooksLB: the strategy needs comm"),
             "{text}"
         );
     }
@@ -350,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_cannot_be_believed_is_an_error_that_names_it() {
+    fn invalid_databases_machines_and_assignments_are_errors() {
         let good = row_of_four();
         let stay = || Ok(vec![0; 4]);
         check_error(&good, "flat:3", stay(), "recorded on 2 PEs and the topology `flat:3` has 3");
@@ -359,10 +369,10 @@ mod tests {
             &good,
             "flat:2",
             Ok(vec![0, 0, 2, 0]),
-            "MyLB gave an impossible answer for step 0: it put object 2 on PE 2",
+            "step 0: the assignment of MyLB was rejected: object 2 is on PE 2",
         );
-        check_error(&good, "flat:2", Ok(vec![0, 0, 0, 1]), "it moved object 3, which is not migratable");
-        check_error(&good, "flat:2", Ok(vec![0; 5]), "it placed 5 objects");
+        check_error(&good, "flat:2", Ok(vec![0, 0, 0, 1]), "object 3 is not migratable");
+        check_error(&good, "flat:2", Ok(vec![0; 5]), "it has PEs for 5 objects");
         let mut lost = row_of_four();
         lost.objects[1].pe = 7;
         check_error(&lost, "flat:2", stay(), "step 0 of the database is inconsistent: object 1 is on PE 7");
@@ -382,8 +392,8 @@ mod tests {
     }
 
     #[test]
-    fn every_strategy_has_a_row_with_what_its_answer_costs() {
-        let strategies = registry::every();
+    fn every_strategy_has_a_row_with_the_costs_of_its_assignment() {
+        let strategies = registry::without_required_parameters();
         assert!(!strategies.is_empty());
         for (name, database) in databases() {
             let database = database.remap(8);
@@ -400,13 +410,13 @@ mod tests {
             let recorded = ("(as recorded)".to_string(), &replay.before, database.placement());
             let rows = rows.iter().map(|row| (row.name.clone(), &row.after, row.pe_of.clone()));
             for (strategy, metrics, placement) in rows.chain([recorded]) {
-                check_by_hand(&database, &placement, metrics, &format!("{strategy} on {name}"));
+                check_metrics(&database, &placement, metrics, &format!("{strategy} on {name}"));
             }
         }
     }
 
-    /// Adds up what `placement` costs on PEs of speed 1, and that nothing came or went.
-    fn check_by_hand(database: &Database, placement: &[u32], metrics: &Metrics, name: &str) {
+    /// Checks `metrics` by a second computation for PEs of speed 1, and that no object is lost or added.
+    fn check_metrics(database: &Database, placement: &[u32], metrics: &Metrics, name: &str) {
         let mut loads: Vec<f64> = database.pes.iter().map(|pe| pe.background_seconds).collect();
         let all: f64 =
             loads.iter().sum::<f64>() + database.objects.iter().map(|o| o.load_seconds).sum::<f64>();
@@ -424,7 +434,7 @@ mod tests {
         let (far, near): (Vec<&Edge>, Vec<&Edge>) =
             database.edges.iter().partition(|e| pe(e.from) != pe(e.to));
         let bytes = |edges: &[&Edge]| edges.iter().map(|edge| edge.bytes).sum::<u64>();
-        let communication = metrics.communication.expect("it was recorded");
+        let communication = metrics.communication.expect("communication was recorded");
         assert_eq!(communication.remote_bytes, bytes(&far), "{name}");
         assert_eq!(communication.total_bytes, bytes(&far) + bytes(&near), "{name}");
         let moved = database.objects.iter().zip(placement).filter(|(o, pe)| o.pe != **pe).count();

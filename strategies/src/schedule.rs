@@ -1,14 +1,19 @@
-//! Which strategy runs at which load-balancing step.
+//! Schedules: the strategy of each load-balancing step.
 //!
-//! Either `--balancer A --then B` (A at the first step, B at all later ones), or a file with a line
-//! per rule, `[%]STEP NAME [key=value ..]`, as vt reads it: `120 GreedyLB` is for step 120,
-//! `%10 RefineLB imbalance=0.03` for every tenth. An exact step beats a `%`, an earlier line beats a
-//! later one, and `NoLB` means that nothing runs. `#` begins a comment at the start of a line or after
-//! white space, so a value such as a file's name may contain one.
+//! A schedule is given by `--balancer A --then B` (A at the first step, B at all later steps), or by a file in
+//! the format of vt, with one rule `[%]STEP NAME [key=value ..]` per line. `120 GreedyLB` applies to step 120,
+//! `%10 RefineLB imbalance=0.03` to every tenth step. An exact step takes precedence over a `%`, and an earlier
+//! line over a later line. `NoLB` means that no strategy runs. `#` begins a comment only at the start of a line
+//! or after white space, so that values such as file names may contain `#`.
 
-use crate::registry::{self, Choice, ParamError};
+use equipoise_model::params::ParamError;
+use equipoise_model::quote::sentence;
 
-/// Which strategy runs at which load-balancing step.
+use crate::descriptor::Choice;
+use crate::registry;
+use equipoise_model::fault::{Classified, Fault};
+
+/// The strategy of each load-balancing step.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
     rules: Vec<Rule>,
@@ -27,23 +32,29 @@ enum Steps {
     Every(u64),
 }
 
-/// A schedule file that is not understood.
+/// An invalid line of a schedule file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {reason}")]
+#[error("line {line}: {}", sentence(.reason))]
 pub struct ScheduleError {
-    /// The line, from 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub reason: String,
 }
 
+impl Classified for ScheduleError {
+    fn fault(&self) -> Fault {
+        Fault::Input
+    }
+}
+
 impl Schedule {
-    /// No strategy at any step.
+    /// The schedule without strategies.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// `first` at step 0 and `then` at every later one; without a `then`, `first` at every step.
+    /// `first` at step 0 and `then` at all later steps; without `then`, `first` at every step.
     pub fn first_then(first: Choice, then: Option<Choice>) -> Self {
         let later = then.unwrap_or_else(|| first.clone());
         Schedule {
@@ -54,36 +65,41 @@ impl Schedule {
         }
     }
 
-    /// The schedule of a file; `own` are a user's own strategies, as in [`registry::parse`].
+    /// Parses a schedule file; `custom` are strategies of the program, as in [`registry::parse`].
     ///
     /// # Errors
-    /// The first line that is not understood.
-    pub fn parse_file(text: &str, own: &[Choice]) -> Result<Self, ScheduleError> {
+    /// The first invalid line.
+    pub fn parse_file(text: &str, custom: &[Choice]) -> Result<Self, ScheduleError> {
         let mut rules = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let line = without_comment(line).trim();
             if !line.is_empty() {
                 rules.push(
-                    parse_line(line, own).map_err(|reason| ScheduleError { line: number + 1, reason })?,
+                    parse_line(line, custom).map_err(|reason| ScheduleError { line: number + 1, reason })?,
                 );
             }
         }
         Ok(Schedule { rules })
     }
 
-    /// The strategy of a load-balancing step, counted from 0; `None` if nothing runs.
+    /// The strategy of a load-balancing step, counted from 0; `None` if no strategy runs.
     pub fn at(&self, step: u64) -> Option<&Choice> {
         let exact = self.rules.iter().find(|rule| rule.steps == Steps::At(step));
         let every = |rule: &&Rule| matches!(rule.steps, Steps::Every(n) if step.is_multiple_of(n));
         exact.or_else(|| self.rules.iter().find(every))?.choice.as_ref()
     }
 
-    /// Whether any of its strategies reads communication.
+    /// Whether any strategy of the schedule reads communication.
     pub fn needs_communication(&self) -> bool {
         self.rules.iter().filter_map(|rule| rule.choice.as_ref()).any(|choice| choice.needs_communication)
     }
 
-    /// Whether no strategy ever runs.
+    /// Whether the schedule says nothing about any step, as that of an empty file. A rule `NoLB` says something.
+    pub fn has_no_rules(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether no strategy runs at any step.
     pub fn is_empty(&self) -> bool {
         self.rules.iter().all(|rule| rule.choice.is_none())
     }
@@ -95,7 +111,7 @@ fn without_comment(line: &str) -> &str {
     line.match_indices('#').find(begins).map_or(line, |(at, _)| &line[..at])
 }
 
-fn parse_line(line: &str, own: &[Choice]) -> Result<Rule, String> {
+fn parse_line(line: &str, custom: &[Choice]) -> Result<Rule, String> {
     let mut words = line.split_whitespace();
     let step = words.next().unwrap_or_default();
     let (every, digits) = match step.strip_prefix('%') {
@@ -104,9 +120,9 @@ fn parse_line(line: &str, own: &[Choice]) -> Result<Rule, String> {
     };
     let number: u64 = digits
         .parse()
-        .map_err(|_| format!("expected a step such as `12`, or `%12` for every twelfth, found `{step}`"))?;
+        .map_err(|_| format!("expected a step such as `12`, or `%12` for every 12th step, found `{step}`"))?;
     let steps = match (every, number) {
-        (true, 0) => return Err("`%0` names no step; write `%1` for every step".into()),
+        (true, 0) => return Err("`%0` matches no step; write `%1` for every step".into()),
         (true, n) => Steps::Every(n),
         (false, n) => Steps::At(n),
     };
@@ -116,7 +132,7 @@ fn parse_line(line: &str, own: &[Choice]) -> Result<Rule, String> {
         return Ok(Rule { steps, choice: None });
     }
     let spec = if params.is_empty() { name.to_string() } else { format!("{name}:{}", params.join(",")) };
-    let choice = registry::parse(&spec, own).map_err(|error: ParamError| error.to_string())?;
+    let choice = registry::parse(&spec, custom).map_err(|error: ParamError| error.to_string())?;
     Ok(Rule { steps, choice: Some(choice) })
 }
 
@@ -140,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_strategy_is_followed_by_the_second() {
+    fn the_second_strategy_runs_at_all_steps_after_the_first() {
         let schedule = Schedule::first_then(choice("GreedyLB"), Some(choice("RefineLB")));
         assert_eq!(at(&schedule, [0, 1, 2, 99]), ["GreedyLB", "RefineLB", "RefineLB", "RefineLB"]);
         let alone = Schedule::first_then(choice("GreedyLB"), None);
@@ -150,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exact_step_beats_a_multiple_and_an_earlier_line_a_later_one() {
+    fn exact_steps_and_earlier_lines_take_precedence() {
         let text = "# phase 1\n%4 RotateLB\n  %2 RefineLB imbalance=0.1  # every other\n%3 NoLB\n4 GreedyLB\n4 DummyLB\n";
         let schedule = Schedule::parse_file(text, &[]).expect("a schedule");
         let refine = "RefineLB:imbalance=0.1";
@@ -181,9 +197,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_the_line() {
         check_error("0 GreedyLB\nten GreedyLB", 2, "expected a step such as `12`, or `%12`");
-        check_error("\n%0 GreedyLB", 2, "`%0` names no step");
+        check_error("\n%0 GreedyLB", 2, "`%0` matches no step");
         check_error("7", 1, "expected the name of a strategy after `7`");
         check_error("7 GredyLB", 1, "did you mean `GreedyLB`?");
         check_error("7 RefineLB 0.05", 1, "expected key=value, found `0.05`");

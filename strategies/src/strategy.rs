@@ -1,20 +1,24 @@
-//! What every strategy is: a pure function from a database and a machine to an assignment.
+//! The trait of strategies: pure functions from a database and a topology to an assignment.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::program::Model;
-use crate::{Assignment, Database, Topology};
+use equipoise_model::assignment::Impossible;
+use equipoise_model::fault::{Classified, Fault};
+use equipoise_model::table::count;
+use equipoise_model::{Assignment, Database, Topology};
+use equipoise_network::program::Model;
 
-/// Decides where objects go.
+/// Assigns objects to PEs.
 ///
-/// Pure: the same database, topology and seed give the same answer, on any number of threads. A
-/// strategy reads no clock, prints nothing and keeps no state between calls.
+/// A strategy is pure: the same database, topology and seed give the same assignment on any number of
+/// threads. It reads no clock, prints nothing and keeps no state between calls.
 ///
 /// ```
-/// use equipoise_strategies::{Assignment, Database, Strategy, StrategyError, Topology, graph, strategy, topology};
+/// use equipoise_model::{Assignment, Database, Topology, graph, topology};
+/// use equipoise_strategies::{Strategy, StrategyError, strategy};
 ///
-/// /// Objects go round the PEs, in their order.
+/// /// Assigns objects to PEs round-robin.
 /// struct RoundLB;
 ///
 /// impl Strategy for RoundLB {
@@ -37,14 +41,13 @@ use crate::{Assignment, Database, Topology};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Strategy: Send + Sync {
-    /// The PE of every object of `database`, which runs on `topology.pes()` PEs.
+    /// Assigns every object of `database` to one of the `topology.pes()` PEs.
     ///
-    /// Objects that are not migratable stay on their PE, and no object is given to a PE that is not
-    /// available; whoever calls a strategy checks its answer with [`Assignment::check`].
+    /// Objects that are not migratable must stay on their PE. No object may be assigned to a PE that is not
+    /// available. The caller checks the result with [`Assignment::check`].
     ///
     /// # Errors
-    /// When the database or the topology is one this strategy cannot serve; the message says what
-    /// was wrong and the remedy.
+    /// If the strategy cannot handle this database or topology. The message says what is wrong and what to do.
     fn assign(
         &self,
         database: &Database,
@@ -52,11 +55,11 @@ pub trait Strategy: Send + Sync {
         seed: u64,
     ) -> Result<Assignment, StrategyError>;
 
-    /// The PE of every process of a program, of which `database` says what [`Self::assign`] goes by and `model` what
-    /// else is known: waits and phases. Strategies that make no use of these need not implement it.
+    /// Assigns every process of a program to a PE. `database` is the input of [`Self::assign`]; `model` adds waits
+    /// and phases. Only strategies that use waits or phases implement this method.
     ///
     /// # Errors
-    /// As [`Self::assign`].
+    /// Those of [`Self::assign`].
     fn assign_program(
         &self,
         model: &Model,
@@ -69,73 +72,86 @@ pub trait Strategy: Send + Sync {
     }
 }
 
-/// Why a strategy gave no answer: a sentence that names what was wrong and the remedy.
+/// Why a strategy gave no answer: a sentence that says what is wrong and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StrategyError {
-    /// What was asked for does not fit: a parameter, or the machine. Another request is the remedy.
+    /// The strategy cannot be used with these parameters or on this machine. The user must change the request.
     #[error("{0}")]
     Request(String),
-    /// What was recorded, or stands in a file that the strategy reads, cannot be used.
+    /// The recorded data, or a file that the strategy reads, cannot be used.
     #[error("{0}")]
     Data(String),
-    /// The strategy itself is at fault: it gave an impossible answer, or panicked.
+    /// A bug in the strategy: its assignment is impossible, or it panicked.
     #[error("{0}")]
-    Mistake(String),
+    Bug(String),
 }
 
+/// What to do about a bug in a strategy.
+const REPORT: &str = "please report this bug in the strategy";
+
 impl StrategyError {
-    /// The same fault, in the sentence that is made of this one.
+    /// The error for an assignment of the strategy `name` that fails [`Assignment::check`].
+    pub fn rejected(name: &str, impossible: Impossible) -> StrategyError {
+        StrategyError::Bug(format!("the assignment of {name} was rejected: {impossible} ({REPORT})"))
+    }
+
+    /// The same error with its sentence replaced by `sentence` of it.
     pub fn map(self, sentence: impl FnOnce(String) -> String) -> StrategyError {
         match self {
             StrategyError::Request(reason) => StrategyError::Request(sentence(reason)),
             StrategyError::Data(reason) => StrategyError::Data(sentence(reason)),
-            StrategyError::Mistake(reason) => StrategyError::Mistake(sentence(reason)),
+            StrategyError::Bug(reason) => StrategyError::Bug(sentence(reason)),
         }
-    }
-
-    /// Whether another request, such as another command line, is the remedy.
-    pub fn is_of_the_request(&self) -> bool {
-        matches!(self, StrategyError::Request(_))
     }
 }
 
-/// The answer of a strategy that is asked in `ask`: if it panics, that is its mistake, and not the end of whoever asks.
+impl Classified for StrategyError {
+    fn fault(&self) -> Fault {
+        match self {
+            StrategyError::Request(_) => Fault::Usage,
+            StrategyError::Data(_) => Fault::Input,
+            StrategyError::Bug(_) => Fault::Bug,
+        }
+    }
+}
+
+/// Runs a strategy in `run` and returns a panic as an error, so that the caller can continue.
 ///
 /// # Errors
-/// Those of the strategy, and [`StrategyError::Mistake`] when it panics.
-pub fn guarded(ask: impl FnOnce() -> Result<Assignment, StrategyError>) -> Result<Assignment, StrategyError> {
-    // The database is only read, and a strategy keeps no state, so nothing half done is seen after a panic.
-    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|payload| {
+/// Those of the strategy, and [`StrategyError::Bug`] if it panics.
+pub fn guarded(run: impl FnOnce() -> Result<Assignment, StrategyError>) -> Result<Assignment, StrategyError> {
+    // Unwind safe: the database is only read and a strategy keeps no state.
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
         let message = panic_message(&*payload);
-        Err(StrategyError::Mistake(format!("it panicked: {message}; this is a mistake in the strategy")))
+        Err(StrategyError::Bug(format!("the strategy panicked: {message} ({REPORT})")))
     })
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-/// Whether a strategy can work on these at all; gives the PEs that take objects, ascending.
+/// Checks the input of a strategy; returns the available PEs in ascending order.
 ///
 /// # Errors
-/// When the database is not whole, belongs to a machine of another size, or has no PE left.
+/// If the database is inconsistent or its number of PEs differs from the topology, or if no PE is available.
 pub fn check(database: &Database, topology: &dyn Topology) -> Result<Vec<u32>, StrategyError> {
     database.check().map_err(|error| StrategyError::Data(format!("the database cannot be used: {error}")))?;
     let (recorded, pes) = (database.pes.len(), topology.pes());
     if recorded != pes {
-        let spec = topology.spec();
+        let (spec, recorded) = (topology.spec(), count(recorded as u64, "PE"));
         return Err(StrategyError::Request(format!(
-            "the database has {recorded} PEs and `{spec}` has {pes}; choose a topology of {recorded} PEs, \
-             or remap the database to {pes}"
+            "the database has {recorded} and `{spec}` has {pes}; choose a topology of {recorded}, or remap the database to \
+             {pes}"
         )));
     }
     let available: Vec<u32> = (0..pes as u32).filter(|&pe| database.pes[pe as usize].available).collect();
     if available.is_empty() {
         return Err(StrategyError::Data(
-            "no PE is available, so objects have nowhere to go; free at least one".into(),
+            "no PE is available for the objects; make at least one PE available".into(),
         ));
     }
     Ok(available)

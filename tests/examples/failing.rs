@@ -1,11 +1,15 @@
-//! A program that fails in the way it is told to, for tests of how a process ends.
+//! A program that fails in a chosen way, for tests of exit codes and errors.
 
 use clap::{Parser, ValueEnum};
+use equipoise::model::{Assignment, Database, Topology};
 use equipoise::prelude::*;
+use equipoise::strategies::{Strategy, StrategyError};
+use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Parser)]
 struct Cli {
-    /// What goes wrong
+    /// The kind of failure
     #[arg(value_enum)]
     how: How,
 
@@ -17,9 +21,21 @@ struct Cli {
 enum How {
     /// An entry method panics.
     Panic,
-    /// Nobody sends anything any more, and nobody exits.
+    /// Quiescence: no message is sent, and no element exits.
     Rest,
-    /// Nothing.
+    /// An entry method never returns.
+    Spin,
+    /// `main` never returns.
+    SpinMain,
+    /// The setup of PE 0 never returns.
+    SpinSetup,
+    /// An exit, and an entry method that never returns.
+    SpinAfterExit,
+    /// Messages circulate forever.
+    Circle,
+    /// A load-balancing step, then an exit.
+    Balance,
+    /// No failure.
     Not,
 }
 
@@ -31,7 +47,7 @@ struct Runner {
 
 #[chare(index = [i32; 1], sync)]
 impl Runner {
-    /// Passes the baton on; the last one has it until something goes wrong.
+    /// Passes the baton to the next element; the last element fails or exits.
     #[entry]
     fn run(&mut self, cx: &Cx<Self>, laps: i32) {
         let ([me], [all]) = (cx.index(), cx.shape());
@@ -41,20 +57,73 @@ impl Runner {
         match self.how {
             How::Panic => panic!("dropped the baton after {laps} laps"),
             How::Rest => {}
-            How::Not => self.done.exit(cx, laps),
+            How::Spin => spin(),
+            How::SpinAfterExit => {
+                self.done.exit(cx, laps);
+                spin();
+            }
+            How::Circle => cx.peer([0]).run(laps + 1),
+            How::Balance => cx.peers().balance(laps),
+            _ => self.done.exit(cx, laps),
         }
     }
 
-    /// Waits for the baton.
+    /// Takes part in a load-balancing step.
+    #[entry]
+    fn balance(&mut self, cx: &Cx<Self>, laps: i32) {
+        cx.at_sync().resume(laps);
+    }
+
+    #[entry]
+    fn resume(&mut self, cx: &Cx<Self>, laps: i32) {
+        if cx.index() == [0] {
+            self.done.exit(cx, laps);
+        }
+    }
+
+    /// Never runs.
     #[entry(when = false)]
     fn wait(&mut self, _cx: &Cx<Self>) {}
 }
 
+/// Never returns, and leaves the processor to others.
+fn spin() {
+    loop {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A strategy that panics.
+struct Panics;
+
+impl Strategy for Panics {
+    fn assign(&self, _: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
+        panic!("it fell over")
+    }
+}
+
+/// A strategy that never returns.
+struct Spins;
+
+impl Strategy for Spins {
+    fn assign(&self, database: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
+        spin();
+        Ok(Assignment::new(database.placement()))
+    }
+}
+
 fn main() {
     let Cli { how, config } = equipoise::parse();
+    let config = config.strategy("Panics", Arc::new(Panics), false).strategy("Spins", Arc::new(Spins), false);
     let report = equipoise::run(config, |pe, done| {
         let runners = pe.array([4], |_| Runner { how, done });
+        if how == How::SpinSetup && pe.here() == Pe(0) {
+            spin();
+        }
         pe.main(move |pe| {
+            if how == How::SpinMain {
+                spin();
+            }
             runners.at(pe, [1]).wait();
             runners.at(pe, [0]).run(3);
         });

@@ -1,16 +1,18 @@
-//! What the tests share: the command `equipoise` as a process in a folder of its own, and the reference
-//! data beside the project.
+//! Shared by the tests: the programs of the workspace as processes in a temporary folder, and the reference data next
+//! to the project.
 
 /// The README; its program is compiled and run as a test of this documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct Readme;
 
+pub mod fuzz;
+pub mod interrupts;
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::time::SystemTime;
 use std::{env, fs};
 
 use serde_json::Value;
@@ -19,57 +21,57 @@ use tempfile::TempDir;
 /// The top of the workspace.
 pub const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// A folder that goes away with the test, in which the command runs.
-pub struct Place(TempDir);
+/// A temporary folder in which programs run; it is deleted with this value.
+pub struct Sandbox(TempDir);
 
-/// How a process ended and what it said.
+/// The exit code and the output of a process.
 #[derive(Debug)]
-pub struct Told {
+pub struct ProcessOutput {
     /// Its command line, for messages.
     line: String,
     /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
-    /// What it said to whoever reads its result.
+    /// Its standard output, which holds the result.
     pub stdout: String,
-    /// What it said to whoever watches.
+    /// Its standard error, which holds warnings and errors.
     pub stderr: String,
 }
 
-impl Place {
+impl Sandbox {
     /// An empty folder.
     ///
     /// # Panics
-    /// If none can be made.
+    /// If the folder cannot be made.
     #[expect(clippy::new_without_default, reason = "it makes a folder")]
-    pub fn new() -> Place {
-        Place(tempfile::tempdir().expect("a temporary folder can be made"))
+    pub fn new() -> Sandbox {
+        Sandbox(tempfile::tempdir().expect("a temporary folder can be made"))
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Writes a file of that name.
+    /// Writes a file.
     ///
     /// # Panics
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn put(&self, name: &str, content: impl AsRef<[u8]>) {
         fs::write(self.path().join(name), content).expect("a temporary file can be written");
     }
 
-    /// The bytes of the file of that name.
+    /// The bytes of a file.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such file.
     pub fn bytes(&self, name: &str) -> Vec<u8> {
         fs::read(self.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The text of the file of that name.
+    /// The text of a file.
     ///
     /// # Panics
-    /// If there is none, or it is not text.
+    /// If there is no such file, or it is not text.
     pub fn text(&self, name: &str) -> String {
         String::from_utf8(self.bytes(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
@@ -78,16 +80,63 @@ impl Place {
     ///
     /// # Panics
     /// If there is no such command.
-    pub fn run(&self, line: &str) -> Told {
-        Told::of(&format!("equipoise {line}"), &mut self.command(line))
+    pub fn run(&self, line: &str) -> ProcessOutput {
+        ProcessOutput::of(&format!("equipoise {line}"), &mut self.command(&EQUIPOISE, line))
     }
 
-    /// Starts `equipoise` with the words of `line`, and goes away from its stdout after the first bytes.
+    /// Runs `equipoise` with the words of `line` in a shell that allows `kilobytes` of address space.
     ///
     /// # Panics
-    /// If there is no such command, or it says nothing.
-    pub fn run_and_leave(&self, line: &str) -> Told {
-        let mut command = self.command(line);
+    /// If there is no such command.
+    pub fn run_limited(&self, kilobytes: u32, line: &str) -> ProcessOutput {
+        self.run_after(&format!("ulimit -v {kilobytes}"), line)
+    }
+
+    /// Runs `equipoise` with the words of `line` in a shell after other commands, such as `ulimit`.
+    ///
+    /// # Panics
+    /// If there is no such command.
+    pub fn run_after(&self, commands: &str, line: &str) -> ProcessOutput {
+        let mut shell = Command::new("sh");
+        let script = format!("{commands} && exec '{}' {line}", EQUIPOISE.path().display());
+        shell.args(["-c", &script]).current_dir(self.path()).stdin(Stdio::null());
+        // Every thread reserves address space.
+        shell.env("RAYON_NUM_THREADS", "2");
+        ProcessOutput::of(&format!("equipoise {line}"), &mut shell)
+    }
+
+    /// Runs `figures` with the words of `line`.
+    ///
+    /// # Panics
+    /// If there is no such program.
+    pub fn figures(&self, line: &str) -> ProcessOutput {
+        ProcessOutput::of(&format!("figures {line}"), &mut self.command(&FIGURES, line))
+    }
+
+    /// Runs `examples/failing.rs` of this package with the words of `line`.
+    ///
+    /// # Panics
+    /// If there is no such program.
+    pub fn failing(&self, line: &str) -> ProcessOutput {
+        ProcessOutput::of(&format!("failing {line}"), &mut self.command(&FAILING, line))
+    }
+
+    /// Runs `equipoise` with the words of `line`, with a full device as its stdout (Linux).
+    ///
+    /// # Panics
+    /// If the command does not start.
+    pub fn run_into_full_device(&self, line: &str) -> ProcessOutput {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
+        let mut command = self.command(&EQUIPOISE, line);
+        ProcessOutput::of(&format!("equipoise {line}"), command.stdout(full))
+    }
+
+    /// Runs `equipoise` with the words of `line`, and closes its stdout after the first bytes.
+    ///
+    /// # Panics
+    /// If there is no such command, or it writes nothing.
+    pub fn run_and_leave(&self, line: &str) -> ProcessOutput {
+        let mut command = self.command(&EQUIPOISE, line);
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -95,33 +144,38 @@ impl Place {
             .expect("the command can be started");
         let mut stdout = child.stdout.take().expect("its stdout is a pipe");
         let mut first = [0; 16];
-        std::io::Read::read_exact(&mut stdout, &mut first).expect("the command says something");
+        std::io::Read::read_exact(&mut stdout, &mut first).expect("the command writes something");
         drop(stdout);
         let output = child.wait_with_output().expect("the command ends");
-        Told::from(&format!("equipoise {line}"), &output)
+        ProcessOutput::from(&format!("equipoise {line}"), &output)
     }
 
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(executable());
-        // Quotes are for shells.
+    /// Starts `equipoise` with the words of `line`, with its stderr as a pipe and without a stdout.
+    ///
+    /// # Panics
+    /// If there is no such command.
+    pub fn start(&self, line: &str) -> Child {
+        let mut command = self.command(&EQUIPOISE, line);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the command can be started")
+    }
+
+    fn command(&self, program: &Executable, line: &str) -> Command {
+        let mut command = Command::new(program.path());
+        // There is no shell to remove quotes.
         let words = line.split_whitespace().map(|word| word.trim_matches('\''));
         command.args(words).current_dir(self.path()).stdin(Stdio::null());
         command
     }
 }
 
-impl Told {
-    /// Runs a command to its end; `line` is what messages call it.
-    ///
-    /// # Panics
-    /// If there is no such command.
-    pub fn of(line: &str, command: &mut Command) -> Told {
-        Told::from(line, &command.output().expect("the command can be started"))
+impl ProcessOutput {
+    fn of(line: &str, command: &mut Command) -> ProcessOutput {
+        ProcessOutput::from(line, &command.output().expect("the command can be started"))
     }
 
-    fn from(line: &str, output: &Output) -> Told {
+    fn from(line: &str, output: &Output) -> ProcessOutput {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Told {
+        ProcessOutput {
             line: line.into(),
             code: output.status.code(),
             stdout: text(&output.stdout),
@@ -129,20 +183,20 @@ impl Told {
         }
     }
 
-    /// The result of a process that ended well.
+    /// The result of a process.
     ///
     /// # Panics
-    /// If it did not.
+    /// If the process failed.
     #[track_caller]
     pub fn result(self) -> String {
-        assert_eq!(self.code, Some(0), "`{}` says: {}{}", self.line, self.stdout, self.stderr);
+        assert_eq!(self.code, Some(0), "`{}` failed: {}{}", self.line, self.stdout, self.stderr);
         self.stdout
     }
 
-    /// The JSON document that is the whole result of a process that ended well.
+    /// The result of a process, which is one JSON document.
     ///
     /// # Panics
-    /// If it did not, or its result is anything else.
+    /// If the process failed, or its result is not a JSON document.
     #[track_caller]
     pub fn document(self) -> Value {
         let line = self.line.clone();
@@ -150,44 +204,58 @@ impl Told {
         serde_json::from_str(&result).unwrap_or_else(|error| panic!("`{line}`: {error} in: {result}"))
     }
 
-    /// Sees to it that the process ended with that exit code, no result, and these phrases on stderr.
+    /// Checks what holds for every command: exit code 0, 1 or 2, an error that is a sentence of reasonable length, and no
+    /// control characters.
+    ///
+    /// # Panics
+    /// If it does not hold.
+    #[track_caller]
+    pub fn ended_well(&self) {
+        assert!(matches!(self.code, Some(0..=2)), "{self:?}");
+        assert!(self.code == Some(0) || self.stderr.starts_with("error: "), "{self:?}");
+        let is_harmless = |letter: char| letter == '\n' || !letter.is_control();
+        assert!(self.stderr.chars().chain(self.stdout.chars()).all(is_harmless), "{self:?}");
+        assert!(self.stderr.len() < 10_000, "{self:?}");
+    }
+
+    /// Checks that the process failed with this exit code, without a result, and with these phrases on stderr.
     ///
     /// # Panics
     /// If it did not.
     #[track_caller]
     pub fn failed(&self, code: i32, phrases: &[&str]) {
-        let Told { line, stdout, stderr, .. } = self;
-        assert_eq!(self.code, Some(code), "`{line}` says: {stdout}{stderr}");
+        let ProcessOutput { line, stdout, stderr, .. } = self;
+        assert_eq!(self.code, Some(code), "exit code of `{line}`: {stdout}{stderr}");
         assert_eq!(stdout, "", "`{line}` has a result");
-        assert!(!stderr.contains("panicked"), "`{line}` says: {stderr}");
-        assert!(stderr.starts_with("error: "), "`{line}` says: {stderr}");
+        assert!(!stderr.contains("panicked"), "`{line}` panicked: {stderr}");
+        assert!(stderr.starts_with("error: "), "stderr of `{line}`: {stderr}");
         for phrase in phrases {
-            assert!(stderr.contains(phrase), "`{line}` does not say `{phrase}`: {stderr}");
+            assert!(stderr.contains(phrase), "stderr of `{line}` does not contain `{phrase}`: {stderr}");
         }
     }
 }
 
-/// A folder of the reference data, or `None`, said aloud, where that is not at hand.
+/// A folder of the reference data, or `None`, with a note on stderr, if it does not exist.
 pub fn reference(folder: &str) -> Option<PathBuf> {
     let path = Path::new(WORKSPACE).join("../shared/reference").join(folder);
     if path.is_dir() {
         return Some(path);
     }
-    eprintln!("skipped: the reference data {folder} is not at hand");
+    eprintln!("skipped: there is no reference data {folder}");
     None
 }
 
-/// The text forms of LB dumps of Charm++ programs, each beside its dump: the one of the workspace, and
-/// more where they are at hand.
+/// The text forms of LB dumps of Charm++ programs, each next to its dump: the dump in the workspace, and the reference
+/// dumps, if they exist.
 pub fn charm_dump_texts() -> Vec<PathBuf> {
-    let own = Path::new(WORKSPACE).join("strategies/tests/data/leanmd_333_1053.dat.0.txt");
+    let own = Path::new(WORKSPACE).join("strategies/model/tests/data/leanmd_333_1053.dat.0.txt");
     let mut texts = reference("charm_dumps").map_or_else(Vec::new, |folder| files(&folder, "txt"));
     texts.retain(|text| text.file_name() != own.file_name());
     texts.insert(0, own);
     texts
 }
 
-/// The files of a folder whose names end in `.extension`, in order of their names.
+/// The files of a folder with this extension, sorted by name.
 ///
 /// # Panics
 /// If there is no such folder.
@@ -203,43 +271,83 @@ pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The command `equipoise`.
-fn executable() -> &'static Path {
-    static EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
-    EXECUTABLE.get_or_init(|| made(Path::new("equipoise"), ["equipoise-apps", "--bin", "equipoise"]))
-}
+static EQUIPOISE: Executable = Executable::new("equipoise", ["--test", "command"]);
+
+/// The program that makes figures.
+static FIGURES: Executable = Executable::new("figures", ["--test", "command"]);
 
 /// The program `examples/failing.rs` of this package.
-pub fn failing_program() -> &'static Path {
-    static EXECUTABLE: OnceLock<PathBuf> = OnceLock::new();
-    EXECUTABLE.get_or_init(|| {
-        made(&Path::new("examples").join("failing"), ["equipoise-tests", "--example", "failing"])
-    })
+static FAILING: Executable = Executable::new("examples/failing", ["--example", "failing"]);
+
+/// An executable built from the current sources, in the target folder of this test.
+struct Executable {
+    /// Its path below the folder of the profile.
+    name: &'static str,
+    /// Its Cargo target.
+    target: [&'static str; 2],
+    path: OnceLock<PathBuf>,
 }
 
-/// An executable made of the sources as they are, in the target folder of this test: what it is called
-/// below the folder of the profile, and the package and target it is.
-fn made(name: &Path, target: [&str; 3]) -> PathBuf {
-    let test = env::current_exe().expect("a test knows where it is");
-    // target/PROFILE/deps/TEST, or target/TRIPLE/PROFILE/deps/TEST.
-    let folder = test.ancestors().nth(2).expect("a test is in the folder of its profile").to_path_buf();
-    let executable = folder.join(format!("{}{}", name.display(), env::consts::EXE_SUFFIX));
-    let modified = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
-    // `cargo test --workspace` has made it already, in the same build as this test.
-    if modified(&executable).is_none_or(|built| newest_source() > built) {
-        build(&folder, target);
+impl Executable {
+    const fn new(name: &'static str, target: [&'static str; 2]) -> Executable {
+        Executable { name, target, path: OnceLock::new() }
     }
-    executable
+
+    /// The path; builds the executable if it is older than the sources.
+    fn path(&self) -> &Path {
+        self.path.get_or_init(|| {
+            let test = env::current_exe().expect("the path of the test");
+            // target/PROFILE/deps/TEST, or target/TRIPLE/PROFILE/deps/TEST; programs are not in `deps`.
+            let mut folders = test.ancestors().skip(1).filter(|folder| !folder.ends_with("deps"));
+            let folder = folders.next().expect("a test is in the folder of its profile");
+            let path = folder.join(format!("{}{}", self.name, env::consts::EXE_SUFFIX));
+            // `cargo test --workspace` builds it together with this test.
+            if !is_fresh(&path) {
+                build(folder, self.target);
+            }
+            path
+        })
+    }
 }
 
-/// Makes an executable in the folder of a profile.
-fn build(folder: &Path, [package, kind, name]: [&str; 3]) {
+/// Whether an executable exists and is not older than any source of the crates that it consists of.
+fn is_fresh(executable: &Path) -> bool {
+    let Ok(built) = executable.metadata().and_then(|metadata| metadata.modified()) else { return false };
+    let mut folders =
+        ["strategies", "runtime", "apps", "tests/examples"].map(|it| Path::new(WORKSPACE).join(it)).to_vec();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            // No executable contains the files in these folders.
+            if name == "tests" || name == "tests.rs" || name == "examples" {
+                continue;
+            }
+            let is_source = path.extension().is_some_and(|it| it == "rs" || it == "toml");
+            if path.is_dir() {
+                folders.push(path);
+            } else if is_source && !entry.metadata().and_then(|it| it.modified()).is_ok_and(|it| it <= built)
+            {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// Builds an executable in the folder of a profile.
+fn build(folder: &Path, [kind, name]: [&str; 2]) {
     let profile = match folder.file_name().and_then(OsStr::to_str).expect("a profile has a name") {
-        "debug" => "dev",
+        "debug" => "test",
         other => other,
     };
     let mut target = folder.parent().expect("a profile is in a target folder");
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--package", package, kind, name, "--profile", profile]);
+    // `.ci/timed` sets this variable for tests; with it, Cargo would rebuild everything.
+    cargo.env_remove("RUSTC_BOOTSTRAP");
+    // As in `cargo test --workspace`: with other commands, dependencies have other features and are built again.
+    // It gives examples another name.
+    let subcommand: &[&str] = if kind == "--example" { &["build"] } else { &["test", "--no-run"] };
+    cargo.args(subcommand).args(["--quiet", "--workspace", kind, name, "--profile", profile]);
     // Cargo marks the top of its target folder.
     if !target.join("CACHEDIR.TAG").exists() {
         cargo.arg("--target").arg(target.file_name().expect("a triple"));
@@ -247,25 +355,4 @@ fn build(folder: &Path, [package, kind, name]: [&str; 3]) {
     }
     let made = cargo.arg("--target-dir").arg(target).current_dir(WORKSPACE).status();
     assert!(made.is_ok_and(|status| status.success()), "{name} cannot be built");
-}
-
-/// When the sources that these are made of were changed last.
-fn newest_source() -> SystemTime {
-    let mut newest = SystemTime::UNIX_EPOCH;
-    let mut folders: Vec<PathBuf> = ["strategies", "runtime", "apps", "tests/examples"]
-        .map(|package| Path::new(WORKSPACE).join(package))
-        .into();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                if path.file_name() != Some(OsStr::new("tests")) {
-                    folders.push(path);
-                }
-            } else if let Ok(modified) = entry.metadata().and_then(|metadata| metadata.modified()) {
-                newest = newest.max(modified);
-            }
-        }
-    }
-    newest
 }

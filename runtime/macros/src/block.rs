@@ -1,4 +1,4 @@
-//! Reads a `#[chare]` block: which methods are entries, and what is wrong with them.
+//! Reads a `#[chare]` block: finds the entry methods and reports their errors.
 
 use crate::errors::Errors;
 use crate::options::{EntryOptions, Value};
@@ -19,19 +19,19 @@ pub struct Block {
     pub name: Ident,
     /// The chare's type.
     pub ty: Type,
-    /// The sound entries, in the order written: the position is the entry's id.
+    /// The valid entries, in source order: the position is the entry's id.
     pub entries: Vec<Entry>,
-    /// The entries with a mistake, which has been said.
-    pub mistaken: Vec<Mistaken>,
-    /// The block as rustc is to see it.
+    /// The invalid entries, whose errors are reported.
+    pub invalid: Vec<InvalidEntry>,
+    /// The block to output.
     pub item: ItemImpl,
 }
 
-/// A sound entry method.
+/// A valid entry method.
 pub struct Entry {
-    /// Its name, and that of its message.
+    /// The name of the method and of its message.
     pub name: Ident,
-    /// Who may send to it.
+    /// The visibility of the method.
     pub visibility: Visibility,
     /// Its documentation.
     pub docs: Vec<Attribute>,
@@ -47,27 +47,27 @@ pub struct Entry {
 pub struct Argument {
     /// Its name.
     pub name: Ident,
-    /// Its type, in which the chare goes by its name.
+    /// Its type, with `Self` replaced by the chare's name.
     pub ty: Type,
     /// Its serde attributes.
     pub serde: Vec<Attribute>,
 }
 
-/// The condition that lets a message in.
+/// The condition for delivering a message.
 pub struct Guard {
     /// The condition.
     pub condition: Value,
-    /// The arguments that it names.
+    /// The arguments that the condition names.
     pub named: Vec<Ident>,
 }
 
-/// What a mistaken entry method still tells its callers.
-pub struct Mistaken {
+/// The signature of an invalid entry method, for its callers.
+pub struct InvalidEntry {
     /// Its name.
     pub name: Ident,
-    /// Who may send to it.
+    /// The visibility of the method.
     pub visibility: Visibility,
-    /// How many arguments a caller gives.
+    /// The number of arguments of a call.
     pub arguments: usize,
 }
 
@@ -75,15 +75,15 @@ impl Block {
     /// Reads the block.
     ///
     /// # Errors
-    /// A block that no chare can have, which has been said: what rustc is to see of it.
+    /// For an invalid block, whose errors are reported: the tokens to output.
     pub fn read(mut item: ItemImpl, errors: &mut Errors) -> Result<Self, TokenStream> {
         let Some(name) = chare_name(&item, errors) else {
-            // Its entries would be blamed for calling a runtime that does not know the type.
+            // Without `#[entry]`, so that entries do not cause further errors.
             item.items.retain_mut(|part| take_marks(part).is_empty());
             return Err(if item.trait_.is_some() { TokenStream::new() } else { item.into_token_stream() });
         };
         let ty = (*item.self_ty).clone();
-        let (mut entries, mut mistaken) = (Vec::<Entry>::new(), Vec::<Mistaken>::new());
+        let (mut entries, mut invalid) = (Vec::<Entry>::new(), Vec::<InvalidEntry>::new());
         let mut marked = false;
         for mut part in std::mem::take(&mut item.items) {
             let marks = take_marks(&mut part);
@@ -93,7 +93,7 @@ impl Block {
             };
             marked = true;
             let ImplItem::Fn(mut method) = part else {
-                errors.say(mark, "`#[entry]` marks methods: nothing else of a chare receives messages");
+                errors.report(mark, "`#[entry]` marks methods: only methods receive messages");
                 item.items.push(part);
                 continue;
             };
@@ -101,28 +101,28 @@ impl Block {
             if entries
                 .iter()
                 .map(|e| &e.name)
-                .chain(mistaken.iter().map(|m| &m.name))
+                .chain(invalid.iter().map(|entry| &entry.name))
                 .any(|other| *other == name)
             {
-                errors.say(
+                errors.report(
                     &name,
-                    format!("there is an entry `{name}` already: give this one a name of its own"),
+                    format!("there is an entry `{name}` already: give this entry another name"),
                 );
                 continue;
             }
             let before = errors.count();
             if let Some(second) = marks.get(1) {
-                errors.say(second, "`#[entry]` is written twice: put all keys in one");
+                errors.report(second, "`#[entry]` is written twice: put all keys in one `#[entry(..)]`");
             }
             let entry = Entry::read(&mut method, mark, &ty, errors);
             if errors.count() == before {
                 entries.push(entry);
             } else {
                 let arguments = given_arguments(&method.sig);
-                mistaken.push(Mistaken { name, visibility: entry.visibility, arguments });
-                // Nothing calls it until it is mended.
+                invalid.push(InvalidEntry { name, visibility: entry.visibility, arguments });
+                // No code calls an invalid entry.
                 method.attrs.push(parse_quote!(#[allow(unused)]));
-                // Neither what waits in it nor the context's hidden lifetime is to be blamed.
+                // Avoids further errors about `await` in the body or about the lifetime of the context.
                 if method.sig.asyncness.take().is_some() {
                     method.block = parse_quote!({ ::core::unreachable!() });
                 }
@@ -133,46 +133,42 @@ impl Block {
             let sentence = format!(
                 "`{name}` has no entry, so nothing can be sent to it: mark its methods with `#[entry]`"
             );
-            errors.say(&item.self_ty, sentence);
+            errors.report(&item.self_ty, sentence);
         }
-        // Every proxy has these already, so that their callers are not blamed.
-        mistaken.retain(|m| !RESERVED.iter().any(|name| m.name == name));
-        Ok(Self { name, ty, entries, mistaken, item })
+        // Every proxy has these methods already.
+        invalid.retain(|entry| !RESERVED.iter().any(|name| entry.name == name));
+        Ok(Self { name, ty, entries, invalid, item })
     }
 }
 
-/// The name of the chare, if it is a concrete type and the block its own.
+/// The name of the chare, if its type is concrete and the block is an inherent `impl`.
 fn chare_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
     if let Some((not, of, _)) = &item.trait_ {
         let name = of.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
-        let sentence = format!(
-            "`#[chare]` goes on an `impl` block of the type itself, not on one of the trait `{name}`"
-        );
-        errors.say(quote!(#not #of), sentence);
+        let sentence =
+            format!("`#[chare]` goes on an inherent `impl` block, not on an `impl` of the trait `{name}`");
+        errors.report(quote!(#not #of), sentence);
         return None;
     }
     let name = match bare(&item.self_ty) {
         Type::Path(path) if path.qself.is_none() => path.path.segments.last()?.ident.clone(),
         other => {
-            errors.say(other, "a chare is a struct or an enum of your own");
+            errors.report(other, "a chare must be a struct or an enum that this crate defines");
             return None;
         }
     };
     let lifetime_parameter = item.generics.params.iter().find(|p| matches!(p, GenericParam::Lifetime(_)));
     let lifetime = lifetime_parameter.map(ToTokens::to_token_stream);
     if let Some(lifetime) = lifetime.or_else(|| lifetime_in(&item.self_ty).map(ToTokens::into_token_stream)) {
-        errors.say(
-            lifetime,
-            "a chare owns its state, because it migrates: a type with a lifetime cannot be one",
-        );
+        errors.report(lifetime, "a chare owns its state, because it migrates: use a type without a lifetime");
         return None;
     }
     if !item.generics.params.is_empty() {
         let sentence = format!(
-            "a chare is one concrete type, because its messages are: write `#[chare]` on a block such as \
-             `impl {name}<f64>`, and in a module of its own for each further type"
+            "a chare cannot be generic, because its messages have concrete types: write `#[chare]` on a block such \
+             as `impl {name}<f64>`, in a separate module for each further type"
         );
-        errors.say(&item.generics.params, sentence);
+        errors.report(&item.generics.params, sentence);
         return None;
     }
     Some(name)
@@ -191,14 +187,14 @@ fn take_marks(part: &mut ImplItem) -> Vec<Attribute> {
 }
 
 impl Entry {
-    /// Reads an entry method and removes from it what rustc would not understand. The entry is sound if
+    /// Reads an entry method and removes the attributes that rustc does not accept. The entry is valid if
     /// no error was added.
     fn read(method: &mut ImplItemFn, mark: &Attribute, chare: &Type, errors: &mut Errors) -> Self {
         let EntryOptions { when, reduce } = EntryOptions::read(mark, errors);
         if let Some(cfg) = method.attrs.iter().find(|attribute| attribute.path().is_ident("cfg")) {
-            let sentence =
-                "an entry cannot come and go, because its number is on the wire: use `cfg!(..)` in its body";
-            errors.say(cfg, sentence);
+            let sentence = "an entry cannot have `#[cfg(..)]`, because messages contain the number of their entry: \
+                use `cfg!(..)` in its body";
+            errors.report(cfg, sentence);
         }
         check_qualifiers(&method.sig, errors);
         check_receiver(&method.sig, errors);
@@ -208,10 +204,10 @@ impl Entry {
             && count != 1
         {
             let sentence = format!(
-                "an entry with `reduce` takes exactly one argument after `cx`, not {count}: several go into \
-                 a tuple or a struct"
+                "an entry with `reduce` takes exactly one argument after `cx`, not {count}: put several values \
+                 into a tuple or a struct"
             );
-            errors.say(key, sentence);
+            errors.report(key, sentence);
         }
         let arguments = read_arguments(&mut method.sig, chare, errors);
         let when = when.map(|condition| {
@@ -219,7 +215,7 @@ impl Entry {
             Guard { condition, named }
         });
         for input in &mut method.sig.inputs {
-            // The guard has used these, whether or not the body does.
+            // The guard uses these arguments, even if the body does not.
             if let FnArg::Typed(typed) = input
                 && let Pat::Ident(pat) = &*typed.pat
                 && when.as_ref().is_some_and(|guard| guard.named.contains(&pat.ident))
@@ -241,41 +237,42 @@ impl Entry {
 fn check_qualifiers(sig: &Signature, errors: &mut Errors) {
     let name = &sig.ident;
     if RESERVED.iter().any(|reserved| name == reserved) {
-        errors.say(name, format!("every proxy has a method `{name}` already: give the entry another name"));
+        errors
+            .report(name, format!("every proxy has a method `{name}` already: give the entry another name"));
     }
     if let Some(token) = &sig.asyncness {
-        let sentence = "an entry method runs to completion and cannot be `async`: split it where it waits, \
-            into an entry with `when`";
-        errors.say(token, sentence);
+        let sentence = "an entry method runs to completion and cannot be `async`: move the code after each \
+            `await` into an entry with `when`";
+        errors.report(token, sentence);
     }
     if let Some(token) = &sig.unsafety {
-        errors.say(
+        errors.report(
             token,
-            "an entry method cannot be `unsafe`: the runtime calls it, and keeps no promises but its own",
+            "an entry method cannot be `unsafe`: the runtime calls it and cannot ensure its safety conditions",
         );
     }
     if !sig.generics.params.is_empty() {
-        errors.say(&sig.generics.params, NOT_GENERIC);
+        errors.report(&sig.generics.params, NOT_GENERIC);
     }
     if let ReturnType::Type(_, ty) = &sig.output
         && !matches!(&**ty, Type::Tuple(unit) if unit.elems.is_empty())
     {
         let sentence =
             "an entry method returns nothing, because its caller does not wait: send the result to a proxy";
-        errors.say(ty, sentence);
+        errors.report(ty, sentence);
     }
 }
 
 fn check_receiver(sig: &Signature, errors: &mut Errors) {
     let Some(FnArg::Receiver(receiver)) = sig.inputs.first() else {
-        errors.say(&sig.ident, "an entry method takes `&mut self` first: it runs on an element");
+        errors.report(&sig.ident, "an entry method runs on an element: take `&mut self` first");
         return;
     };
     let is_exclusive = matches!(&*receiver.ty, Type::Reference(reference)
         if reference.mutability.is_some()
             && matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("Self")));
     if !is_exclusive {
-        errors.say(receiver, "an entry method takes `&mut self`: the runtime keeps the element and lends it");
+        errors.report(receiver, "an entry method takes `&mut self`, because the runtime owns the element");
     }
 }
 
@@ -283,18 +280,18 @@ fn check_cx(sig: &Signature, chare: &Type, errors: &mut Errors) {
     let second = sig.inputs.iter().find(|input| matches!(input, FnArg::Typed(_)));
     match (second, second.and_then(cx_type)) {
         (Some(_), Some(ty)) if is_cx_of(ty, chare) => {}
-        (Some(_), Some(ty)) => errors.say(ty, "the context of an entry method is of type `&Cx<Self>`"),
+        (Some(_), Some(ty)) => errors.report(ty, "the context of an entry method is of type `&Cx<Self>`"),
         (Some(other), None) => {
-            errors.say(
+            errors.report(
                 other,
                 "an entry method takes `cx: &Cx<Self>` right after `&mut self`, before its arguments",
             );
         }
-        (None, _) => errors.say(&sig.ident, "an entry method takes `cx: &Cx<Self>` after `&mut self`"),
+        (None, _) => errors.report(&sig.ident, "an entry method takes `cx: &Cx<Self>` after `&mut self`"),
     }
 }
 
-/// The type of an argument that is a context or seems meant to be: the last part of its path is `Cx`.
+/// The type of an argument that is probably a context: the last part of its path is `Cx`.
 fn cx_type(input: &FnArg) -> Option<&Type> {
     let FnArg::Typed(typed) = input else { return None };
     let inner = match &*typed.ty {
@@ -305,7 +302,7 @@ fn cx_type(input: &FnArg) -> Option<&Type> {
     (path.path.segments.last()?.ident == "Cx").then_some(&*typed.ty)
 }
 
-/// Whether the type is `&Cx<Self>`, or the same written with a lifetime or with the chare's name.
+/// Whether the type is `&Cx<Self>`, possibly with a lifetime or with the chare's name.
 fn is_cx_of(ty: &Type, chare: &Type) -> bool {
     let Type::Reference(reference) = ty else { return false };
     let Type::Path(path) = &*reference.elem else { return false };
@@ -324,12 +321,12 @@ fn is_cx_of(ty: &Type, chare: &Type) -> bool {
     reference.mutability.is_none() && types.len() == 1 && types.iter().all(is_chare)
 }
 
-/// How many arguments a caller gives: those after `self` and `cx`.
+/// The number of arguments after `self` and `cx`.
 fn given_arguments(sig: &Signature) -> usize {
     sig.inputs.iter().filter(|input| matches!(input, FnArg::Typed(_)) && cx_type(input).is_none()).count()
 }
 
-/// Reads the arguments after `self` and `cx`, and takes their serde attributes, which are for the fields
+/// Reads the arguments after `self` and `cx`, and removes their serde attributes, which belong to the fields
 /// of the message.
 fn read_arguments(sig: &mut Signature, chare: &Type, errors: &mut Errors) -> Vec<Argument> {
     let mut arguments = Vec::new();
@@ -350,7 +347,7 @@ fn read_arguments(sig: &mut Signature, chare: &Type, errors: &mut Errors) -> Vec
                     serde,
                 });
             }
-            other => errors.say(other, "give this argument a name: it is a field of the message"),
+            other => errors.report(other, "give this argument a name: it is a field of the message"),
         }
     }
     arguments

@@ -1,7 +1,7 @@
-//! Writes the implementation of `Chare`: what the runtime asks of messages and does with them.
+//! Generates the implementation of `Chare`: guards, delivery, combination and copies of messages.
 
 use crate::block::{Argument, Block, Entry, Guard};
-use crate::expand::Names;
+use crate::names::Names;
 use crate::options::{ChareOptions, Value};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -18,13 +18,16 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStrea
     let guarded = entries.iter().any(|entry| entry.when.is_some());
     let [entry, ready, deliver, combine, copy] =
         [entry, ready, deliver, combine, copy].map(|write| write(entries, message));
+    // Errors about the arguments of all entries get this span.
+    let mut msg = message.clone();
+    msg.set_span(ty.span());
     let synced = sync.then(|| quote!(impl ::equipoise::Synced for #ty {}));
-    // What is wrong with the type itself is said at its name.
+    // Errors about the type get the span of its name.
     quote_spanned! {ty.span()=>
         #[allow(unreachable_code, unreachable_patterns, unused_qualifications, unused_variables, clippy::all)]
         impl ::equipoise::Chare for #ty {
             type Index = #index;
-            type Msg = #message;
+            type Msg = #msg;
             type Proxy<'a> = #proxy<'a>;
             type Proxies<'a> = #proxies<'a>;
             const NAME: &'static str = #name;
@@ -43,7 +46,7 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStrea
     }
 }
 
-/// Which entry a message is for.
+/// The entry of a message.
 fn entry(entries: &[Entry], message: &Ident) -> TokenStream {
     let msg = local("msg");
     let arms = entries.iter().enumerate().map(|(id, Entry { name, .. })| quote!(#message::#name(..) => #id,));
@@ -69,12 +72,12 @@ fn ready(entries: &[Entry], message: &Ident) -> TokenStream {
                     fields.push(quote!(_));
                     continue;
                 };
-                // An argument that is not `Copy` is blamed where the guard mentions it.
+                // The error for an argument that is not `Copy` gets the span of its mention in the guard.
                 field.set_span(field.span().located_at(mention.span()));
                 copies.push(quote!(let #mention = ::equipoise::__private::guard_arg(#field);));
                 fields.push(quote!(#field));
             }
-            // A guard of another type is told at `when` what is expected.
+            // The error for a guard that is not `bool` gets the span of `when`.
             let expected = quote_spanned!(key.span()=> bool);
             Some(quote! {
                 #message::#name(#(#fields),*) => {
@@ -113,8 +116,8 @@ fn combine(entries: &[Entry], message: &Ident) -> TokenStream {
     let (a, b, combine) = (local("a"), local("b"), local("combine"));
     let arms = entries.iter().filter_map(|Entry { name, arguments, reduce, .. }| {
         let (Value { key, value }, Argument { ty, .. }) = (reduce.as_ref()?, arguments.first()?);
-        // As a function pointer a closure knows the types of its arguments, and a wrong function is told
-        // at `reduce` what is expected.
+        // A function pointer type gives a closure the types of its arguments, and the error for a wrong function the
+        // span of `reduce`.
         let expected = quote!(fn(#ty, #ty) -> #ty).into_iter().map(|mut token| {
             token.set_span(key.span());
             token
@@ -155,7 +158,7 @@ fn copy(entries: &[Entry], message: &Ident) -> TokenStream {
     }
 }
 
-/// The arm of a match over a message that cannot exist, because all entries have mistakes.
+/// The arm of a match over an empty message enum, if all entries are invalid.
 fn none(entries: &[Entry]) -> Option<TokenStream> {
     entries.is_empty().then(|| quote!(_ => ::core::unreachable!()))
 }

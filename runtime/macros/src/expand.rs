@@ -1,29 +1,52 @@
-//! Puts together what `#[chare]` writes, and writes the message.
+//! Assembles the output of `#[chare]`, and generates the message enum.
 
 use crate::block::{Argument, Block, Entry};
 use crate::dispatch;
 use crate::errors::Errors;
+use crate::names::Names;
 use crate::options::ChareOptions;
 use crate::proxies;
+use crate::second::is_second;
 use crate::types::is_numbers;
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident, quote};
-use syn::{Error, Item};
+use proc_macro2::{Literal, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::spanned::Spanned;
+use syn::{Error, Item, Type};
 
-/// What follows a `#[chare(..)]` becomes this.
-pub fn chare(options: TokenStream, item: TokenStream) -> TokenStream {
+/// The output of `#[chare(..)]` for an item. `source` reads the file of the item, if it is known.
+pub fn chare(
+    options: TokenStream,
+    item: TokenStream,
+    source: impl FnOnce() -> Option<String>,
+) -> TokenStream {
     let mut errors = Errors::default();
     let options = ChareOptions::read(options, &mut errors);
     let written = match syn::parse2(item) {
-        Ok(Item::Impl(item)) => match Block::read(item, &mut errors) {
-            Ok(block) => write(&block, &options),
-            Err(rest) => rest,
-        },
+        Ok(Item::Impl(item)) => {
+            let is_second = source().is_some_and(|source| is_second(&item, &source));
+            match Block::read(item, &mut errors) {
+                Ok(block) if is_second => {
+                    let Block { name, item, .. } = &block;
+                    let sentence = format!(
+                        "`{name}` has a `#[chare]` block already: move these entries into that block, and other methods \
+                         into an `impl` block without `#[chare]`"
+                    );
+                    errors.report(&item.self_ty, sentence);
+                    let stand_ins = proxies::stand_ins(&block, &Names::of(name));
+                    quote!(#[allow(dead_code)] #item #stand_ins)
+                }
+                Ok(block) => write(&block, &options),
+                Err(rest) => rest,
+            }
+        }
         Ok(other) => {
             let tokens = other.into_token_stream();
-            // Its first word, such as `struct`, after its attributes.
+            // The first keyword, such as `struct`, after the attributes.
             let word = tokens.clone().into_iter().find(|token| matches!(token, TokenTree::Ident(_)));
-            errors.say(word, "`#[chare(..)]` goes on the `impl` block with the entry methods, not here");
+            errors.report(
+                word,
+                "`#[chare(..)]` goes on the `impl` block with the entry methods: move it there",
+            );
             tokens
         }
         Err(error) => {
@@ -35,7 +58,7 @@ pub fn chare(options: TokenStream, item: TokenStream) -> TokenStream {
     quote!(#written #errors)
 }
 
-/// What follows an `#[entry]` that is not inside of a `#[chare]` block becomes this.
+/// The output of `#[entry]` outside a `#[chare]` block: an error.
 pub fn stray_entry(item: TokenStream) -> TokenStream {
     let sentence = "`#[entry]` marks methods of an `impl` block that has `#[chare(index = ..)]` on it";
     let error = Error::new(Span::call_site(), sentence).into_compile_error();
@@ -51,37 +74,29 @@ fn write(block: &Block, options: &ChareOptions) -> TokenStream {
     quote!(#item #message #proxies #chare)
 }
 
-/// The types that generated code defines.
-pub struct Names {
-    /// The enum of messages.
-    pub message: Ident,
-    /// Sends to one element.
-    pub proxy: Ident,
-    /// Sends to several elements.
-    pub proxies: Ident,
-    /// Contributes to reductions.
-    pub reduction: Ident,
-}
-
-impl Names {
-    fn of(chare: &Ident) -> Self {
-        Self {
-            message: format_ident!("{chare}Msg"),
-            proxy: format_ident!("{chare}Proxy"),
-            proxies: format_ident!("{chare}Proxies"),
-            reduction: format_ident!("{chare}Reduction"),
-        }
-    }
+/// The attribute that makes serde's derives require our trait of the type of an argument, whose error says what to do,
+/// in place of serde's traits.
+///
+/// A false bound on a concrete type is an error at the derives; with `for<'encoded>` it is one error, where `Chare`
+/// requires that the message can be encoded. serde takes bounds as text, and text cannot hold the `$crate` of a macro:
+/// then there is no bound, and the errors are serde's.
+fn bound(ty: &Type) -> Option<TokenStream> {
+    let ty_text = ty.to_token_stream().to_string();
+    let mut bound =
+        Literal::string(&format!("for<'encoded> {ty_text}: ::equipoise::__private::Argument<'encoded>"));
+    bound.set_span(ty.span());
+    (!ty_text.contains('$')).then(|| quote!(#[serde(bound = #bound)]))
 }
 
 /// The message: one variant per entry, whose number is the entry's id.
 fn message(block: &Block, Names { message, .. }: &Names) -> TokenStream {
-    // Fields without names are enough, and serde writes much less code for them.
+    // Fields have no names, because serde generates much less code for tuple variants.
     let variants = block.entries.iter().map(|Entry { name, arguments, .. }| {
         let fields = arguments.iter().map(|Argument { ty, serde, .. }| {
             let is_bulk = serde.is_empty() && is_numbers(ty);
             let bulk = is_bulk.then(|| quote!(#[serde(with = "::equipoise::numbers")]));
-            quote!(#bulk #(#serde)* #ty)
+            let bound = if is_bulk || !serde.is_empty() { None } else { bound(ty) };
+            quote!(#bulk #bound #(#serde)* #ty)
         });
         quote!(#name(#(#fields),*))
     });

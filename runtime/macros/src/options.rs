@@ -6,23 +6,23 @@ use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Error, Expr, Meta, Token, Type};
 
-/// What `#[chare(..)]` says.
+/// The keys of `#[chare(..)]`.
 pub struct ChareOptions {
-    /// The type of the index. Where it is missing or wrong, it is a `compile_error!`, which rustc takes
-    /// for any type, so that nobody who uses the index is blamed.
+    /// The type of the index. If the key is missing or wrong, this is a `compile_error!`: rustc accepts it in place of
+    /// any type, so uses of the index cause no further errors.
     pub index: Type,
     /// Whether load-balancing steps wait for the array.
     pub sync: bool,
     /// Whether its elements never migrate.
     pub pinned: bool,
-    /// Whether messages for its elements come before those for others.
+    /// Whether messages for its elements are delivered before messages for other arrays.
     pub expedited: bool,
 }
 
-/// What `#[entry(..)]` says.
+/// The keys of `#[entry(..)]`.
 #[derive(Default)]
 pub struct EntryOptions {
-    /// The condition that lets a message in.
+    /// The condition for delivering a message.
     pub when: Option<Value>,
     /// The function that combines two contributions.
     pub reduce: Option<Value>,
@@ -30,14 +30,14 @@ pub struct EntryOptions {
 
 /// The value of a key.
 pub struct Value {
-    /// The key itself: the place to say what type the value is expected to have.
+    /// The key, whose span is used in errors about the type of the value.
     pub key: Ident,
     /// The value.
     pub value: Expr,
 }
 
 impl ChareOptions {
-    /// Reads what stands in the parentheses of `#[chare(..)]`.
+    /// Reads the tokens in the parentheses of `#[chare(..)]`.
     pub fn read(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut index = None;
         let (mut sync, mut pinned, mut expedited) = (false, false, false);
@@ -66,8 +66,9 @@ impl ChareOptions {
             Ok(true)
         });
         let missing = || {
-            let sentence = "say how the elements are numbered, as in `#[chare(index = [i32; 2])]`: `[i32; N]` \
-                with N from 1 to 6, `()` for a singleton, or `Pe` for one element on every PE";
+            let sentence = "`index` is missing: give the index type of the elements, as in \
+                `#[chare(index = [i32; 2])]`: `[i32; N]` with N from 1 to 6, `()` for a singleton, or `Pe` for one \
+                element on every PE";
             Err(if tokens.is_empty() {
                 Error::new(Span::call_site(), sentence)
             } else {
@@ -87,8 +88,9 @@ impl EntryOptions {
             Meta::Path(_) => TokenStream::new(),
             Meta::List(list) => list.tokens.clone(),
             Meta::NameValue(pair) => {
-                let sentence = "the keys of an entry go in parentheses, as in `#[entry(reduce = f64::max)]`";
-                errors.say(pair, sentence);
+                let sentence =
+                    "write the keys of an entry in parentheses, as in `#[entry(reduce = f64::max)]`";
+                errors.report(pair, sentence);
                 TokenStream::new()
             }
         };
@@ -108,8 +110,8 @@ impl EntryOptions {
     }
 }
 
-/// Reads keys separated by commas. `read` takes the value of a key that it knows, and says `false` to
-/// one that it does not. After a mistake, reading goes on at the next comma.
+/// Reads keys separated by commas. `read` reads the value of a key, and returns `false` for an unknown key. After an
+/// error, reading continues after the next comma.
 fn keys(
     tokens: TokenStream,
     known: &str,
@@ -122,7 +124,7 @@ fn keys(
             .call(Ident::parse_any)
             .map_err(|e| Error::new(e.span(), format!("expected a key: the keys are {known}")))?;
         if seen.contains(&key) {
-            return Err(Error::new(key.span(), format!("`{key}` is given twice")));
+            return Err(Error::new(key.span(), format!("`{key}` is given twice: remove one")));
         }
         seen.push(key.clone());
         if !read(&key, input)? {
@@ -157,7 +159,7 @@ fn up_to_comma(input: ParseStream) -> syn::Result<TokenStream> {
     Ok(tokens)
 }
 
-/// Reads the `=` of `key = value` and sees that something follows; `example` shows the whole.
+/// Reads the `=` of `key = value` and checks that a value follows; `example` is for the error.
 fn equals(key: &Ident, input: ParseStream, example: &str) -> syn::Result<()> {
     if input.parse::<Token![=]>().is_err() || input.is_empty() || input.peek(Token![,]) {
         return Err(Error::new(key.span(), format!("`{key}` needs a value, as in {example}")));
@@ -165,7 +167,7 @@ fn equals(key: &Ident, input: ParseStream, example: &str) -> syn::Result<()> {
     Ok(())
 }
 
-/// Refuses a value.
+/// Checks that no value follows.
 fn no_value(key: &Ident, input: ParseStream) -> syn::Result<()> {
     if input.is_empty() || input.peek(Token![,]) {
         return Ok(());

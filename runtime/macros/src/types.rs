@@ -1,4 +1,4 @@
-//! Questions about types and guards, answered from their tokens alone.
+//! Inspects the tokens of types and guards.
 
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -6,16 +6,16 @@ use syn::visit::{self, Visit};
 use syn::{Error, Expr, ExprPath, GenericArgument, Lifetime, Macro, PathArguments, Type};
 use syn::{TypeBareFn, TypeImplTrait, TypeReference};
 
-/// Why an entry method has no type parameters, hidden or not.
+/// The error for an entry method with type parameters, explicit or as `impl Trait`.
 pub const NOT_GENERIC: &str = "an entry method cannot be generic: its arguments are the fields of a message, \
-    which has one type; write an entry per type, or take an enum";
+    which have concrete types; write an entry per type, or take an enum";
 
-/// Number types that lie in memory as they go over the wire. `usize` and `isize` do not: their width is
-/// the machine's.
+/// Number types whose encoding equals their memory layout. `usize` and `isize` do not qualify, because their width
+/// depends on the machine.
 const NUMBERS: [&str; 12] =
     ["u8", "u16", "u32", "u64", "u128", "i8", "i16", "i32", "i64", "i128", "f32", "f64"];
 
-/// Why a message cannot own a field of this type.
+/// The error if a message cannot own a field of this type.
 pub fn not_owned(ty: &Type) -> Option<Error> {
     struct Search(Option<Error>);
     impl Search {
@@ -34,13 +34,16 @@ pub fn not_owned(ty: &Type) -> Option<Error> {
         }
         fn visit_lifetime(&mut self, lifetime: &'a Lifetime) {
             if lifetime.ident != "static" {
-                self.found(lifetime, "a message owns its arguments: this one borrows");
+                self.found(
+                    lifetime,
+                    "a message owns its arguments: this argument borrows; take an owned type",
+                );
             }
         }
         fn visit_type_impl_trait(&mut self, hidden: &'a TypeImplTrait) {
             self.found(hidden, NOT_GENERIC);
         }
-        // What a function takes or gives is not part of the message.
+        // The arguments and the result of a function are not part of the message.
         fn visit_type_bare_fn(&mut self, _: &'a TypeBareFn) {}
     }
     let mut search = Search(None);
@@ -84,7 +87,7 @@ pub fn is_numbers(ty: &Type) -> bool {
     last.ident == "Vec" && of.path.get_ident().is_some_and(is_number)
 }
 
-/// The type with `Self` replaced by the chare's: among the fields of a message, `Self` would be the
+/// The type with `Self` replaced by the chare's type: in a field of a message, `Self` would be the
 /// message.
 pub fn without_self(ty: &Type, chare: &Type) -> Type {
     fn replace(tokens: TokenStream, chare: &Type) -> TokenStream {
@@ -116,7 +119,7 @@ pub fn without_self(ty: &Type, chare: &Type) -> Type {
     syn::parse2(replace(ty.to_token_stream(), chare)).unwrap_or_else(|_| ty.clone())
 }
 
-/// Those of the arguments that a guard names, each at the place where the guard first does.
+/// The arguments that a guard names, each with the span of its first mention in the guard.
 pub fn named_in<'a>(guard: &Expr, arguments: impl Iterator<Item = &'a Ident>) -> Vec<Ident> {
     struct Names(Vec<Ident>);
     impl<'a> Visit<'a> for Names {
@@ -124,8 +127,8 @@ pub fn named_in<'a>(guard: &Expr, arguments: impl Iterator<Item = &'a Ident>) ->
             self.0.extend(path.path.get_ident().cloned());
             visit::visit_expr_path(self, path);
         }
-        // What a macro makes of its tokens is not known here: a name in them may be an argument, unless
-        // it is that of a field or part of a path.
+        // The expansion of a macro is unknown here: a name in its tokens may be an argument, unless it is the name of a
+        // field or part of a path.
         fn visit_macro(&mut self, call: &'a Macro) {
             self.tokens(call.tokens.clone());
         }
@@ -157,7 +160,7 @@ pub fn named_in<'a>(guard: &Expr, arguments: impl Iterator<Item = &'a Ident>) ->
     arguments.filter_map(|argument| names.0.iter().find(|name| *name == argument).cloned()).collect()
 }
 
-/// Tokens as a person would write them, as far as types need it.
+/// The tokens of a type, spaced like hand-written code.
 pub fn plain(tokens: &impl ToTokens) -> String {
     let spaces =
         [(" :: ", "::"), (":: ", "::"), (" <", "<"), ("< ", "<"), (" >", ">"), (" ,", ","), (" ;", ";")];

@@ -1,8 +1,20 @@
 //! Arrays of numbers as one block of bytes: `#[serde(with = "equipoise::numbers")]`.
 //!
-//! serde visits a `Vec<f64>` element by element; this writes its length in bytes and then the bytes
-//! themselves, which any serde codec copies at the speed of memory. `#[chare]` puts it on the entry
-//! arguments that are plainly such arrays; put it on the fields of your own structs:
+//! # When it matters
+//!
+//! serde visits a `Vec<f64>` element by element. This module writes the length in bytes and then the bytes themselves,
+//! which is one copy at the speed of memory. The difference matters for long arrays that are encoded often:
+//!
+//! - in the state of elements that **migrate** (with `--migration move`, threads of one process move it in memory
+//!   instead);
+//! - in messages between PEs of a **simulated** machine. Messages between threads of one process are moved in memory, and
+//!   not encoded.
+//!
+//! `#[chare]` adds the attribute to arguments of entries that are written as `Vec<N>`, where N is `f32`, `f64`, or an integer
+//! type of fixed width (not `usize` and `isize`). Write it yourself
+//!
+//! - on fields of your structs: serde's derives cannot know it;
+//! - on arguments with other names of the type, or with types of your own.
 //!
 //! ```
 //! #[derive(serde::Serialize, serde::Deserialize)]
@@ -10,10 +22,69 @@
 //!     width: usize,
 //!     #[serde(with = "equipoise::numbers")]
 //!     cells: Vec<f64>,
+//!     #[serde(with = "equipoise::numbers")]
+//!     corners: Vec<[f32; 3]>,
 //! }
 //! ```
 //!
-//! The bytes are the machine's own; every process of a run is the same little-endian binary.
+//! # Types of your own
+//!
+//! The elements may be of any type that the crate bytemuck knows as plain numbers: without padding, and valid for all
+//! bit patterns. Derive its traits on a `#[repr(C)]` struct of numbers, with this dependency in Cargo.toml:
+//! `bytemuck = { version = "1", features = ["derive"] }`. rustc refuses a struct with padding or with fields such as
+//! `bool`.
+//!
+//! ```
+//! use bytemuck::{Pod, Zeroable};
+//! use equipoise::prelude::*;
+//!
+//! #[derive(Clone, Copy, Pod, Zeroable)]
+//! #[repr(C)]
+//! struct Particle {
+//!     position: [f64; 3],
+//!     mass: f64,
+//! }
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Cell {
+//!     #[serde(with = "equipoise::numbers")]
+//!     particles: Vec<Particle>,
+//!     done: Exit<f64>,
+//! }
+//!
+//! #[chare(index = [i32; 1])]
+//! impl Cell {
+//!     /// Sends all particles to the other cell.
+//!     #[entry]
+//!     fn leave(&mut self, cx: &Cx<Self>) {
+//!         cx.peer([1 - cx.index()[0]]).arrive(std::mem::take(&mut self.particles));
+//!     }
+//!
+//!     /// Receives particles.
+//!     #[entry]
+//!     fn arrive(
+//!         &mut self,
+//!         cx: &Cx<Self>,
+//!         #[serde(with = "equipoise::numbers")] particles: Vec<Particle>,
+//!     ) {
+//!         self.particles.extend(particles);
+//!         let mass = |particle: &Particle| particle.mass * particle.position[0];
+//!         self.done.exit(cx, self.particles.iter().map(mass).sum());
+//!     }
+//! }
+//!
+//! let report = equipoise::run(Config::simulated(2, 0), |pe, done| {
+//!     let particle = Particle { position: [2.0, 0.0, 0.0], mass: 1.5 };
+//!     let cells = pe.array([2], move |_| Cell { particles: vec![particle], done });
+//!     pe.main(move |pe| cells.at(pe, [0]).leave());
+//! });
+//! assert_eq!(report.result, 6.0);
+//! ```
+//!
+//! # Layout
+//!
+//! The bytes are the machine's own; every process of a run is the same little-endian binary. A length that is not a
+//! multiple of the size of an element is an error.
 
 use bytemuck::{AnyBitPattern, NoUninit};
 use serde::de::{Error, SeqAccess, Visitor};
@@ -27,7 +98,7 @@ compile_error!("the codec writes numbers as they lie in memory and promises litt
 /// Writes the numbers as one block of bytes.
 ///
 /// # Errors
-/// Those of the serializer.
+/// If the serializer fails.
 pub fn serialize<N: NoUninit, S: Serializer>(numbers: &[N], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_bytes(bytemuck::cast_slice(numbers))
 }
@@ -35,7 +106,7 @@ pub fn serialize<N: NoUninit, S: Serializer>(numbers: &[N], serializer: S) -> Re
 /// Reads what [`serialize`] wrote.
 ///
 /// # Errors
-/// Those of the deserializer, and a number of bytes that is not a whole number of elements.
+/// If the deserializer fails, or the number of bytes is not a multiple of the size of a number.
 pub fn deserialize<'de, N: AnyBitPattern + NoUninit, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<N>, D::Error> {

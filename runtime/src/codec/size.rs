@@ -1,31 +1,31 @@
 //! The encoded size of a value, counted without encoding it.
 //!
 //! A `Serializer` whose output is a number. For types of fixed width the compiler folds it to a
-//! constant, and a `Vec` of them to one multiplication, so it can stand on the hot path.
+//! constant, and a `Vec` of them to one multiplication, so it is cheap enough for every send.
 
+use super::State;
 use serde::ser::{self, Serialize};
 use std::fmt;
 
-/// How many bytes [`encode`](super::encode) makes of `value`.
+/// The number of bytes that [`encode`](super::encode) writes for `value`.
 ///
-/// A value that refuses to be serialized counts up to where it refused: sending it fails with its
-/// own message.
+/// A value that fails to serialize counts up to the failure; sending the value fails with its own error.
 #[inline]
-pub(crate) fn size<T: Serialize + ?Sized>(value: &T) -> u64 {
+pub(crate) fn size<T: State>(value: &T) -> u64 {
     let mut count = Count(0);
-    let _ = value.serialize(&mut count);
+    let _ = value.write(&mut count);
     count.0
 }
 
 struct Count(u64);
 
-/// Counting itself cannot fail; a value's own `Serialize` may.
+/// The `Serialize` of a value failed; counting itself cannot fail.
 #[derive(Debug)]
 struct Refused;
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("the value refuses to be serialized")
+        f.write_str("the value cannot be serialized")
     }
 }
 
@@ -39,7 +39,7 @@ impl ser::Error for Refused {
 
 type Counted = Result<(), Refused>;
 
-/// Methods for values whose encoding has the width of their type.
+/// Methods that add the width of the type of a value.
 macro_rules! fixed {
     ($($method:ident: $type:ty = $bytes:expr),* $(,)?) => {
         $(#[inline(always)]
@@ -50,7 +50,7 @@ macro_rules! fixed {
     };
 }
 
-/// The bytes of a variant number and of a length.
+/// The sizes of a variant number and of a length, in bytes.
 const VARIANT: u64 = 4;
 const LENGTH: u64 = 8;
 
@@ -75,7 +75,7 @@ impl ser::Serializer for &mut Count {
         serialize_unit_struct: &'static str = 0,
     }
 
-    /// A letter is the one scalar that is encoded as UTF-8.
+    /// A `char` is encoded as UTF-8, so its width varies.
     #[inline(always)]
     fn serialize_char(self, letter: char) -> Counted {
         self.0 += letter.len_utf8() as u64;

@@ -1,16 +1,16 @@
-//! What the scheduler and the load balancer ask of the elements.
+//! The interface of an array to the scheduler and to load-balancing steps.
 
 use super::{Elements, Manager};
-use crate::array::Item;
-use crate::balancer::{ObjectStatistics, Statistics};
-use crate::chare::Chare;
+use crate::array::Chare;
 use crate::codec;
-use crate::context::PeCx;
 use crate::index::Index;
-use crate::location::{self, Route, is_taken};
-use crate::order::PeOrder;
+use crate::location::Route;
+use crate::order::{ObjectStatistics, PeOrder, Statistics};
+use crate::pe::PeCx;
+use crate::slot::{Collective, Item};
+use crate::waiting::Waiting;
+use equipoise_model::table::count;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::Relaxed;
 
 impl<T: Chare> Manager for Elements<T> {
     fn local(&mut self, pe: &PeCx) {
@@ -21,12 +21,12 @@ impl<T: Chare> Manager for Elements<T> {
 
     fn one(&mut self, pe: &PeCx) {
         self.begin(pe);
-        // Neither may starve the other: who talks to himself waits for what others order, too.
+        // Messages and orders alternate, so that neither starves.
         self.ordered_last = !self.ordered_last && !self.port.orders.borrow().is_empty();
         let item = if self.ordered_last { None } else { self.next_item(pe) };
         match item {
             Some(item) => {
-                pe.executed(1);
+                pe.out.executed(1);
                 self.enter(pe, item);
             }
             None => self.run_orders(pe),
@@ -34,12 +34,12 @@ impl<T: Chare> Manager for Elements<T> {
         self.stay_queued(pe);
     }
 
-    fn mail(&mut self, pe: &PeCx, from: u32) {
+    fn mail(&mut self, pe: &PeCx, from: u32) -> bool {
         let mut bag = std::mem::take(&mut self.bag);
-        if self.port.shared.mail.take(from, pe.rank, &mut bag) {
+        let taken = pe.out.take(&self.port.shared.mail, from, &mut bag);
+        if taken {
             self.begin(pe);
-            let count = bag.items.len() as u64 + u64::from(bag.one.is_some());
-            pe.executed(count);
+            pe.out.executed(bag.items.len() as u64 + u64::from(bag.one.is_some()));
             if let Some(item) = bag.one.take() {
                 self.enter(pe, item);
             }
@@ -49,30 +49,31 @@ impl<T: Chare> Manager for Elements<T> {
             for order in bag.orders.drain(..) {
                 self.order(pe, order);
             }
-            pe.running.nobody();
+            pe.delivery.running.clear();
         }
         self.bag = bag;
+        taken
     }
 
     fn packet(&mut self, pe: &PeCx, bytes: &[u8]) {
-        if let Some(order) = self.port.decoded(pe, bytes) {
+        if let Some(order) = self.port.decoded(&pe.out, bytes) {
             self.begin(pe);
             self.order(pe, order);
-            pe.running.nobody();
+            pe.delivery.running.clear();
         }
     }
 
     fn idle(&mut self, pe: &PeCx) {
         for (round, tally) in self.at_sync.drain(..) {
-            pe.tell(0, PeOrder::AtSync { array: self.port.id, round, tally });
+            pe.out.tell(0, PeOrder::AtSync { array: self.port.id, round, tally });
         }
     }
 
     fn collect(&mut self, pe: &PeCx, statistics: &mut Statistics) {
         let movable = T::SYNC && !T::PINNED && !T::Index::PER_PE;
-        let speed = pe.ticker.speed();
+        let speed = pe.clock.speed();
         for slot in &mut self.slots {
-            let measured = pe.ticker.seconds(std::mem::take(&mut slot.load));
+            let measured = pe.recorder.clock.seconds(std::mem::take(&mut slot.load));
             let mut object = ObjectStatistics {
                 array: self.port.id,
                 rank: slot.rank,
@@ -95,22 +96,9 @@ impl<T: Chare> Manager for Elements<T> {
         }
     }
 
-    fn carry(&mut self, pe: &PeCx, step: u32, rank: u32, to: u32) -> bool {
-        let at = match (&self.port.directory, self.port.shared.places.get(rank as usize)) {
-            (Some(directory), _) => match directory.borrow().find(rank, pe.rank) {
-                Route::Here(slot) => slot as usize,
-                _ => return false,
-            },
-            (None, Some(at)) => {
-                let at = at.load(Relaxed);
-                if location::pe_of(at) != pe.rank || !is_taken(at as u32) {
-                    return false;
-                }
-                at as u32 as usize
-            }
-            (None, None) => return false,
-        };
-        self.leave(pe, at, to, Some(step));
+    fn migrate(&mut self, pe: &PeCx, step: u32, rank: u32, to: u32) -> bool {
+        let Route::Here(at) = self.port.find(&pe.out, rank) else { return false };
+        self.leave(pe, at as usize, to, Some(step));
         true
     }
 
@@ -119,40 +107,48 @@ impl<T: Chare> Manager for Elements<T> {
             if slot.syncs <= round + 1
                 && let Some(msg) = slot.extra.as_mut().and_then(|extra| extra.resume.take())
             {
-                self.port.keep(pe, Item { rank: slot.rank, slot: at as u32, msg });
+                self.port.enqueue_traced(&pe.out, Item { rank: slot.rank, slot: at as u32, msg });
             }
         }
     }
 
-    fn waiting(&self) -> Vec<String> {
-        let mut told = Vec::new();
-        let at_sync = self.slots.iter().filter(|s| s.extra.as_ref().is_some_and(|e| e.resume.is_some()));
-        let at_sync = at_sync.count();
-        if at_sync > 0 {
-            told.push(format!("{at_sync} of {} elements of {} here are at sync", self.slots.len(), T::NAME));
-        }
+    fn waiting(&self, pe: &PeCx, waiting: &mut Waiting) {
+        let array = (self.port.id, T::NAME);
+        let here = Some(pe.out.rank);
         for slot in &self.slots {
+            let element = || (slot.rank, || self.port.name(slot.rank));
+            waiting.element(Collective::Reduction, array, slot.contributions, element());
+            if T::SYNC && pe.settings().balances() {
+                waiting.element(Collective::Barrier, array, slot.syncs, element());
+            }
             let Some(extra) = &slot.extra else { continue };
-            let mut entries = BTreeMap::<&str, usize>::new();
+            let mut entries = BTreeMap::<&str, u64>::new();
             for msg in &extra.pending {
                 *entries.entry(T::ENTRIES[T::entry(msg)]).or_default() += 1;
             }
-            for (entry, count) in entries {
-                let name = self.port.name(slot.rank);
-                told.push(format!(
-                    "{name} has {count} messages for `{entry}` that its guard does not let in"
-                ));
+            for (entry, messages) in entries {
+                let (name, messages) = (self.port.name(slot.rank), count(messages, "message"));
+                waiting.line(here, format!("{name} has {messages} for `{entry}`, whose guard is false"));
             }
         }
         let mut early: Vec<_> = self.early.iter().collect();
         early.sort_unstable_by_key(|(rank, _)| **rank);
         for (&rank, messages) in early {
-            let name = self.port.name(rank);
-            told.push(format!("{} messages wait for {name}, which does not exist", messages.len()));
+            let (name, verb) = (self.port.name(rank), if messages.len() == 1 { "waits" } else { "wait" });
+            let messages = count(messages.len() as u64, "message");
+            waiting.line(here, format!("{messages} {verb} for {name}, which does not exist"));
         }
-        for (_, slot) in &self.unborn {
-            told.push(format!("{} was inserted, and exists already", self.port.name(slot.rank)));
+        for (_, slot) in &self.blocked_inserts {
+            let name = self.port.name(slot.rank);
+            let line = format!("the inserted {name} waits for the end of {name}, which exists already");
+            waiting.line(here, line);
         }
-        told
+        let mail = self.port.shared.mail.messages(pe.out.rank);
+        let queued = self.batch.len() + self.port.local.borrow().len() + mail;
+        if queued > 0 {
+            let verb = if queued == 1 { "is" } else { "are" };
+            let messages = count(queued as u64, "message");
+            waiting.line(here, format!("{messages} for elements of {} {verb} queued", T::NAME));
+        }
     }
 }

@@ -1,115 +1,119 @@
-//! Elements come and go: created, migrating, ending.
+//! Creation, migration and end of elements.
 
 use super::Elements;
-use crate::array::{Collective, Extra, Item, Slot};
-use crate::chare::Chare;
-use crate::context::PeCx;
-use crate::location::{self, Known, NOBODY, is_taken};
+use crate::array::{Chare, ChareSlot};
+use crate::location::Known;
 use crate::order::{Ended, Journey, Order, PeOrder};
-use crate::reduction::Tally;
+use crate::pe::PeCx;
+use crate::slot::{Collective, Extra, Item, Slot};
 use crate::tracer::Kept;
-use std::sync::atomic::Ordering::Relaxed;
 
-/// How many bytes of encoded elements of one array may be under way from a PE: about a core's cache.
+/// The most bytes of encoded elements of one array in flight from a PE: about a core's cache.
 const FLYING_BYTES: usize = 1 << 20;
 
 impl<T: Chare> Elements<T> {
-    /// Creates what the element in this slot inserted into its own array.
+    /// Creates the elements that the element in this slot inserted into its own array.
     pub(super) fn creates(&mut self, pe: &PeCx, at: usize) {
         let created = self.port.created.take();
         let creator = &mut self.slots[at];
         let count = created.len() as u32;
         creator.extra().created.iter_mut().for_each(|created| *created += count);
         let new: Vec<_> =
-            created.into_iter().map(|(rank, chare)| Box::new(creator.child(rank, chare))).collect();
+            created.into_iter().map(|(rank, chare)| Box::new(child(creator, rank, chare))).collect();
         for slot in new {
             self.send_home(pe, slot);
         }
     }
 
-    /// Sends a new element to its home, as if it moved there from here: so it hears every broadcast
-    /// that comes after its creation.
-    pub(super) fn send_home(&mut self, pe: &PeCx, slot: Box<Slot<T>>) {
+    /// Sends a new element to its home like a migrating element, so that it receives every broadcast after its
+    /// creation.
+    pub(super) fn send_home(&mut self, pe: &PeCx, slot: Box<ChareSlot<T>>) {
         let flight = self.departures.leave(slot.rank, slot.missing(), self.broadcasts);
-        let journey = Journey { from: pe.rank, flight, epoch: 0, step: None };
-        self.port.post(pe, self.port.home(pe, slot.rank), Order::Create { journey, slot });
+        let journey = Journey { from: pe.out.rank, flight, epoch: 0, step: None };
+        self.port.post(&pe.out, self.port.home(&pe.out, slot.rank), Order::Create { journey, slot });
     }
 
-    /// Takes an element out of its slot, because it goes `to` a PE, or because it ends.
-    fn remove(&mut self, pe: &PeCx, at: usize, to: u32, gone: bool) -> (Slot<T>, u32) {
+    /// Removes an element from its slot, because it migrates to PE `to` or ends (`gone`).
+    fn remove(&mut self, pe: &PeCx, at: usize, to: u32, gone: bool) -> (ChareSlot<T>, u32) {
         let slot = self.slots.swap_remove(at);
-        let epoch = self.port.unsettle(slot.rank, to, gone);
+        let epoch = self.port.unregister_location(slot.rank, to, gone);
         if let Some(moved) = self.slots.get(at) {
-            self.port.shift(pe, moved.rank, at as u32);
+            self.port.shift(&pe.out, moved.rank, at as u32);
         }
         (slot, epoch)
     }
 
     pub(super) fn ends(&mut self, pe: &PeCx, at: usize) {
-        let home = self.port.home(pe, self.slots[at].rank);
+        let home = self.port.home(&pe.out, self.slots[at].rank);
         let (mut slot, epoch) = self.remove(pe, at, home, true);
         let rank = slot.rank;
-        self.port.post(pe, home, Order::Located { rank, news: Known { pe: home, epoch, gone: true } });
-        // What its guards held back is for whoever has its index next.
-        if let Some(tracer) = pe.tracer() {
-            tracer.drops(Kept::Pending, self.port.id, rank);
-        }
+        self.port.post(&pe.out, home, Order::Located { rank, news: Known { pe: home, epoch, gone: true } });
+        // Pending messages go to the next element with this index.
+        pe.out.trace(|tracer| tracer.drops(Kept::Pending, self.port.id, rank));
         for msg in slot.extra.iter_mut().flat_map(|extra| extra.pending.drain(..)) {
-            self.port.send(pe, rank, msg);
+            self.port.send(&pe.out, rank, msg);
         }
         let ended = Ended {
             array: self.port.id,
             reductions: (slot.contributions, slot.ends(Collective::Reduction)),
             syncs: (slot.syncs, slot.ends(Collective::Barrier)),
         };
-        pe.tell(0, PeOrder::Ended(Box::new(ended)));
+        pe.out.tell(0, PeOrder::Ended(Box::new(ended)));
     }
 
     pub(super) fn leave(&mut self, pe: &PeCx, at: usize, to: u32, step: Option<u32>) {
-        pe.counts.migrations.set(pe.counts.migrations.get() + 1);
-        let (slot, epoch) = self.remove(pe, at, to, false);
+        pe.out.migrated();
+        let (mut slot, epoch) = self.remove(pe, at, to, false);
+        if let Some(extra) = &mut slot.extra {
+            // The message of `at_sync` follows the element like any other message.
+            extra.syncing = false;
+        }
         let flight = self.departures.leave(slot.rank, slot.missing(), self.broadcasts);
-        let journey = Journey { from: pe.rank, flight, epoch, step };
-        if !pe.node.settings.encodes_migrations() {
-            return self.port.post(pe, to, Order::Arrive { journey, slot: Box::new(slot) });
+        let journey = Journey { from: pe.out.rank, flight, epoch, step };
+        if !pe.settings().encodes_migrations() {
+            return self.port.post(&pe.out, to, Order::Arrive { journey, slot: Box::new(slot) });
         }
         self.leaving.push_back((to, journey, slot));
         self.encode_leaving(pe);
     }
 
-    /// Encodes and sends elements that left, as many as may be under way at a time.
+    /// Encodes and sends elements that left, up to the limit of bytes in flight.
     pub(super) fn encode_leaving(&mut self, pe: &PeCx) {
         while self.flying_bytes < FLYING_BYTES {
             let Some((to, journey, slot)) = self.leaving.pop_front() else { return };
-            let mut bytes = pe.buffer();
+            let mut bytes = pe.out.buffer();
             if let Err(error) = crate::codec::encode_into(&slot, &mut bytes) {
                 return pe.fail(format!("{} cannot migrate: {error}", self.port.name(slot.rank)));
             }
             self.flying_bytes += bytes.len();
-            self.port.post(pe, to, Order::ArriveEncoded { journey, bytes });
+            self.port.post(&pe.out, to, Order::ArriveEncoded { journey, bytes });
         }
     }
 
-    pub(super) fn arrive(&mut self, pe: &PeCx, journey: Journey, slot: Slot<T>, buffer: Vec<u8>) {
+    pub(super) fn arrive(&mut self, pe: &PeCx, journey: Journey, slot: ChareSlot<T>, buffer: Vec<u8>) {
         if self.port.directory.is_some() {
-            let home = self.port.home(pe, slot.rank);
-            if home != pe.rank {
-                let news = Known { pe: pe.rank, epoch: journey.epoch, gone: false };
-                self.port.post(pe, home, Order::Located { rank: slot.rank, news });
+            let home = self.port.home(&pe.out, slot.rank);
+            if home != pe.out.rank {
+                let news = Known { pe: pe.out.rank, epoch: journey.epoch, gone: false };
+                self.port.post(&pe.out, home, Order::Located { rank: slot.rank, news });
             }
         }
         self.lands(pe, journey, journey.epoch, slot, buffer);
         if let Some(step) = journey.step {
-            pe.came(step, 1);
-            pe.tell(pe.rank, PeOrder::Look { step });
+            pe.collectives.steps.arrived(step, 1);
+            pe.out.tell(pe.out.rank, PeOrder::TryResume { step });
         }
     }
 
-    /// Tells the PE an element comes from which broadcasts this PE has delivered, and places the
-    /// element unless it missed some of them.
-    fn lands(&mut self, pe: &PeCx, journey: Journey, epoch: u32, slot: Slot<T>, buffer: Vec<u8>) {
+    /// Reports to the previous PE of an element which broadcasts this PE has delivered. Places the element unless
+    /// it missed some of them.
+    fn lands(&mut self, pe: &PeCx, journey: Journey, epoch: u32, slot: ChareSlot<T>, buffer: Vec<u8>) {
         let Journey { from, flight, .. } = journey;
-        self.port.post(pe, from, Order::Landed { flight, at: pe.rank, broadcasts: self.broadcasts, buffer });
+        self.port.post(
+            &pe.out,
+            from,
+            Order::Landed { flight, at: pe.out.rank, broadcasts: self.broadcasts, buffer },
+        );
         if slot.missing() >= self.broadcasts {
             self.place(pe, slot, epoch);
         } else {
@@ -117,8 +121,8 @@ impl<T: Chare> Elements<T> {
         }
     }
 
-    /// Places an element that was late if it has now all that it missed.
-    pub(super) fn settle_late(&mut self, pe: &PeCx, rank: u32) {
+    /// Places a late element once it has all broadcasts that it missed.
+    pub(super) fn deliver_late(&mut self, pe: &PeCx, rank: u32) {
         if self.late.get(&rank).is_some_and(|(_, slot)| slot.missing() >= self.broadcasts)
             && let Some((epoch, slot)) = self.late.remove(&rank)
         {
@@ -126,38 +130,36 @@ impl<T: Chare> Elements<T> {
         }
     }
 
-    /// Delivers to the element in this slot the broadcasts it carries; if it leaves, it takes the rest
-    /// along.
+    /// Delivers the missed broadcasts to the element in this slot. If the element leaves, the remaining ones migrate
+    /// with it.
     fn catch_up(&mut self, pe: &PeCx, at: usize, rank: u32) {
         while let Some(slot) = self.slots.get_mut(at).filter(|slot| slot.rank == rank) {
             let missed = slot.extra.as_mut().and_then(|extra| extra.missed.pop_first());
             let Some((number, msg)) = missed else { return };
             slot.broadcasts = number.wrapping_add(1);
-            pe.executed(1);
+            pe.out.executed(1);
             self.begin(pe);
             self.deliver(pe, at, msg);
         }
     }
 
-    /// Gives an element a slot, and what came before it.
-    pub(super) fn place(&mut self, pe: &PeCx, slot: Slot<T>, epoch: u32) {
+    /// Puts an element into a slot and queues the messages that arrived before it.
+    pub(super) fn place(&mut self, pe: &PeCx, slot: ChareSlot<T>, epoch: u32) {
         let (rank, at) = (slot.rank, self.slots.len());
-        self.port.settle(pe, rank, at as u32, epoch);
+        self.port.register_location(&pe.out, rank, at as u32, epoch);
         self.slots.push(slot);
         if !self.early.is_empty() {
             for msg in self.early.remove(&rank).into_iter().flatten() {
-                if let Some(tracer) = pe.tracer() {
-                    tracer.requeues(self.port.id, rank, self.port.local.borrow().len());
-                }
-                self.port.enqueue(pe, Item { rank, slot: at as u32, msg });
+                pe.out.trace(|tracer| tracer.requeues(self.port.id, rank, self.port.local.borrow().len()));
+                self.port.enqueue(&pe.out, Item { rank, slot: at as u32, msg });
             }
         }
         let slot = &mut self.slots[at];
-        // By hand it may have moved to a PE that is through with the step it waits for.
-        if slot.syncs <= pe.steps.resumed.get()
+        // After a call of `migrate` this PE may already have finished the step that the element waits for.
+        if slot.syncs <= pe.collectives.steps.resumed.get()
             && let Some(msg) = slot.extra.as_mut().and_then(|extra| extra.resume.take())
         {
-            self.port.keep(pe, Item { rank, slot: at as u32, msg });
+            self.port.enqueue_traced(&pe.out, Item { rank, slot: at as u32, msg });
         }
         let catches_up = slot.extra.as_ref().is_some_and(|extra| !extra.missed.is_empty());
         if T::GUARDED {
@@ -169,53 +171,31 @@ impl<T: Chare> Elements<T> {
         }
     }
 
-    /// Creates an element here, at its home, or keeps it until its namesake is known to be gone.
-    pub(super) fn create(&mut self, pe: &PeCx, journey: Journey, slot: Box<Slot<T>>) {
+    /// Creates an element here, at its home, or keeps it until the previous element of its index is known to have
+    /// ended.
+    pub(super) fn create(&mut self, pe: &PeCx, journey: Journey, slot: Box<ChareSlot<T>>) {
         let rank = slot.rank;
-        let (vacant, holds) = match &self.port.directory {
-            Some(directory) => (directory.borrow().vacant(rank), directory.borrow().holds(rank)),
-            None => {
-                let at = self.port.shared.places[rank as usize].load(Relaxed);
-                let here = location::pe_of(at) == pe.rank;
-                ((at as u32 == NOBODY).then_some(0), here && is_taken(at as u32))
-            }
-        };
-        // Elsewhere it may have ended without our knowing; here it lives.
-        if holds || self.late.contains_key(&rank) {
-            return pe.fail(format!("{} exists already, and was inserted again", self.port.name(rank)));
+        // An element on another PE may have ended already; an element on this PE has not.
+        if self.port.holds(&pe.out, rank) || self.late.contains_key(&rank) {
+            return pe.fail(format!(
+                "cannot insert {}: it exists already; destroy it first",
+                self.port.name(rank)
+            ));
         }
-        match vacant {
+        match self.port.vacant(rank) {
             Some(epoch) => {
                 self.lands(pe, journey, epoch, *slot, Vec::new());
             }
-            None => self.unborn.push((journey, slot)),
+            None => self.blocked_inserts.push((journey, slot)),
         }
     }
 }
 
-impl<T: Chare> Slot<T> {
-    /// An element that this one creates: it takes part in what its creator takes part in next, and
-    /// hears what its creator hears next.
-    fn child(&self, rank: u32, chare: T) -> Self {
-        let missed = self.extra.iter().flat_map(|extra| &extra.missed);
-        let missed = missed.map(|(&number, msg)| (number, T::copy(msg))).collect();
-        let extra = Extra { fresh: [true; 2], missed, ..Extra::default() };
-        let &Slot { contributions, syncs, broadcasts, .. } = self;
-        Slot { contributions, syncs, broadcasts, extra: Some(Box::new(extra)), ..Slot::new(rank, chare) }
-    }
-
-    /// What the element says of others when it contributes, or comes to a barrier.
-    pub(crate) fn takes_part(&mut self, kind: Collective) -> Tally {
-        let mut tally = Tally { count: 1, ..Tally::default() };
-        if let Some(extra) = &mut self.extra {
-            tally.created = std::mem::take(&mut extra.created[kind as usize]);
-            tally.appeared = u32::from(std::mem::take(&mut extra.fresh[kind as usize]));
-        }
-        tally
-    }
-
-    /// What it says when it ends.
-    fn ends(&mut self, kind: Collective) -> Tally {
-        Tally { count: 0, ended: 1, ..self.takes_part(kind) }
-    }
+/// An element that `creator` creates. Its next reduction, barrier and broadcast are those of its creator.
+fn child<T: Chare>(creator: &ChareSlot<T>, rank: u32, chare: T) -> ChareSlot<T> {
+    let missed = creator.extra.iter().flat_map(|extra| &extra.missed);
+    let missed = missed.map(|(&number, msg)| (number, T::copy(msg))).collect();
+    let extra = Extra { fresh: [true; 2], missed, ..Extra::default() };
+    let &Slot { contributions, syncs, broadcasts, .. } = creator;
+    Slot { contributions, syncs, broadcasts, extra: Some(Box::new(extra)), ..Slot::new(rank, chare) }
 }

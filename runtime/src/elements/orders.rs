@@ -1,11 +1,10 @@
-//! What other PEs, and this one itself, tell the manager of an array.
+//! Executes orders about an array from this and other PEs.
 
 use super::Elements;
-use crate::array::Slot;
-use crate::chare::Chare;
-use crate::context::PeCx;
+use crate::array::{Chare, ChareOrder, ChareSlot};
 use crate::location::Route;
 use crate::order::Order;
+use crate::pe::PeCx;
 use std::rc::Rc;
 
 impl<T: Chare> Elements<T> {
@@ -15,36 +14,36 @@ impl<T: Chare> Elements<T> {
         }
         let mut orders = self.port.orders.take();
         for order in orders.drain(..) {
-            pe.obeys_itself(Some(self.port.id));
+            pe.out.trace(|tracer| tracer.executes_order(Some(self.port.id)));
             self.order(pe, order);
         }
-        // Keeps the room of the queue, unless orders were given meanwhile.
+        // Reuses the memory of the queue, unless new orders arrived meanwhile.
         let mut now = self.port.orders.borrow_mut();
         if now.is_empty() {
             *now = orders;
         }
         drop(now);
-        // What orders took is nobody's load.
+        // The time of orders is no element's load.
         self.begin(pe);
     }
 
-    pub(super) fn order(&mut self, pe: &PeCx, order: Order<T>) {
-        // The one before may have run elements.
-        pe.running.nobody();
+    pub(super) fn order(&mut self, pe: &PeCx, order: ChareOrder<T>) {
+        // The previous order may have run elements.
+        pe.delivery.running.clear();
         match order {
-            Order::Message { rank, epoch, origin, msg } => self.meet(pe, rank, epoch, origin, msg),
+            Order::Message { rank, epoch, origin, msg } => self.receive_routed(pe, rank, epoch, origin, msg),
             Order::Located { rank, news } => {
                 if let Some(directory) = &self.port.directory {
                     directory.borrow_mut().located(rank, news);
                 }
-                if let Some(at) = self.unborn.iter().position(|(_, slot)| slot.rank == rank) {
-                    let (journey, slot) = self.unborn.swap_remove(at);
+                if let Some(at) = self.blocked_inserts.iter().position(|(_, slot)| slot.rank == rank) {
+                    let (journey, slot) = self.blocked_inserts.swap_remove(at);
                     self.create(pe, journey, slot);
                 }
             }
-            Order::Broadcast { msg } => self.port.spread(pe, msg),
+            Order::Broadcast { msg } => self.port.distribute(&pe.out, msg),
             Order::All { number, msg } => {
-                self.port.relay(pe, number, &msg);
+                self.port.relay(&pe.out, number, &msg);
                 if number != self.broadcasts {
                     self.ahead.insert(number, msg);
                     return;
@@ -54,34 +53,34 @@ impl<T: Chare> Elements<T> {
                     self.deliver_to_all(pe, msg);
                 }
             }
-            Order::Partial(partial) => self.port.total(pe, *partial),
+            Order::Partial(partial) => self.port.add_partial(pe, *partial),
             Order::Arrive { journey, slot } => self.arrive(pe, journey, *slot, Vec::new()),
             Order::ArriveEncoded { journey, bytes } => {
-                if let Some(slot) = self.port.decoded::<Slot<T>>(pe, &bytes) {
+                if let Some(slot) = self.port.decoded::<ChareSlot<T>>(&pe.out, &bytes) {
                     self.arrive(pe, journey, slot, bytes);
                 }
             }
             Order::Landed { flight, at, broadcasts, buffer } => {
-                // What was moved unencoded comes back without a buffer.
+                // The buffer is empty if the element was not encoded.
                 self.flying_bytes -= buffer.len().min(self.flying_bytes);
-                pe.return_buffer(buffer);
+                pe.out.return_buffer(buffer);
                 self.encode_leaving(pe);
                 let port = Rc::clone(&self.port);
                 self.departures.landed(flight, (at, broadcasts), self.broadcasts, |rank, number, msg| {
-                    port.post(pe, at, Order::Missed { rank, number, msg: T::copy(msg) });
+                    port.post(&pe.out, at, Order::Missed { rank, number, msg: T::copy(msg) });
                 });
             }
             Order::Missed { rank, number, msg } => {
                 if let Some((_, slot)) = self.late.get_mut(&rank) {
                     slot.extra().missed.insert(number, msg);
-                    self.settle_late(pe, rank);
+                    self.deliver_late(pe, rank);
                 }
             }
             Order::Admit { mut slot } => {
                 {
-                    let roll = &mut pe.rolls.borrow_mut()[usize::from(self.port.id)];
-                    slot.contributions = roll.reductions.admit();
-                    slot.syncs = roll.syncs.admit();
+                    let array_ledgers = &mut pe.collectives.ledgers.borrow_mut()[usize::from(self.port.id)];
+                    slot.contributions = array_ledgers.reductions.admit();
+                    slot.syncs = array_ledgers.syncs.admit();
                 }
                 slot.broadcasts = self.port.broadcasts.get();
                 self.send_home(pe, slot);
@@ -90,39 +89,39 @@ impl<T: Chare> Elements<T> {
         }
     }
 
-    /// A message that came by directory.
-    pub(super) fn meet(&mut self, pe: &PeCx, rank: u32, epoch: u32, origin: u32, msg: T::Msg) {
+    /// Receives a message that was routed by a directory.
+    pub(super) fn receive_routed(&mut self, pe: &PeCx, rank: u32, epoch: u32, origin: u32, msg: T::Msg) {
         let Some(directory) = &self.port.directory else { return };
-        let route = directory.borrow().meet(rank, epoch);
-        pe.executed(1);
+        let route = directory.borrow().route_received(rank, epoch);
+        pe.out.executed(1);
         match route {
             Route::Here(slot) => self.deliver(pe, slot as usize, msg),
             Route::Hold => self.hold(pe, rank, msg),
             Route::There(news) => {
-                pe.not_executed();
-                if origin != pe.rank {
-                    self.port.post(pe, origin, Order::Located { rank, news });
+                pe.out.not_executed();
+                if origin != pe.out.rank {
+                    self.port.post(&pe.out, origin, Order::Located { rank, news });
                 }
-                self.port.post(pe, news.pe, Order::Message { rank, epoch: news.epoch, origin, msg });
+                self.port.post(&pe.out, news.pe, Order::Message { rank, epoch: news.epoch, origin, msg });
             }
         }
     }
 
-    /// Delivers the next broadcast to the elements here that have not had it.
+    /// Delivers the next broadcast to the elements on this PE that have not received it.
     pub(super) fn deliver_to_all(&mut self, pe: &PeCx, msg: T::Msg) {
         self.begin(pe);
         let number = self.broadcasts;
-        let (mut at, mut heard) = (0, 0);
+        let (mut at, mut deliveries) = (0, 0);
         while at < self.slots.len() {
             let count = self.slots.len();
             let slot = &mut self.slots[at];
             let rank = slot.rank;
             if slot.broadcasts == number {
                 slot.broadcasts = number.wrapping_add(1);
-                heard += 1;
+                deliveries += 1;
                 self.deliver(pe, at, T::copy(&msg));
             }
-            // If it left or ended, another has its slot.
+            // If the element left or ended, another element has its slot.
             if self.slots.len() == count && self.slots[at].rank == rank {
                 at += 1;
             }
@@ -133,9 +132,9 @@ impl<T: Chare> Elements<T> {
         }
         if self.departures.waiting() {
             for (rank, at) in self.departures.delivered(number, || T::copy(&msg)) {
-                self.port.post(pe, at, Order::Missed { rank, number, msg: T::copy(&msg) });
+                self.port.post(&pe.out, at, Order::Missed { rank, number, msg: T::copy(&msg) });
             }
         }
-        pe.executed(heard);
+        pe.out.executed(deliveries);
     }
 }

@@ -1,64 +1,63 @@
-//! All PEs in one thread, in virtual time: a simulated machine.
+//! A simulated machine: all PEs in one thread, in virtual time.
 //!
-//! A discrete-event simulation. A PE does one thing at a time, in *turns*: it takes one message, from its
-//! inbox or from its own queue ([`Turns`] says which), and its clock moves by what that costs. Turns begin in the order of
-//! their times, so whatever a turn sends reaches a PE that has not gone on beyond its arrival, unless it was
-//! busy. What happens at the same time happens in the order in which it was caused, so the same seed gives the
-//! same run as long as work is charged.
+//! A discrete-event simulation. A PE works in *turns*: it takes one message from its inbox or its own queue
+//! ([`MessageScheduler`] chooses), and its clock advances by the time of the turn. Turns begin in order of time.
+//! So a message arrives at a PE whose clock is not past the arrival, unless the PE was busy. Events at the same time
+//! happen in the order of their causes, so the same seed gives the same run as long as work is charged.
 
+use super::simulated::{Mailbag, receive};
 use crate::clock::VirtualClock;
-use crate::context::{ARRAY_BITS, PE_ORDERS, PeCx};
 use crate::elements::Manager;
-use crate::machine::Simulation;
 use crate::node::{Failure, Node};
+use crate::options::Simulation;
+use crate::pe::{ARRAY_BITS, PE_ORDERS, Packet, PacketCarrier as _, PeCx};
+use crate::pulse::RunningPe;
 use crate::report::{MachineReport, PeTime};
-use crate::run::Built;
+use crate::scheduler::{Built, flush, run_queued};
 use crate::tracer::Log;
-use crate::transport::schedule::{pass_on, run_queued};
-use crate::transport::simulated::{Mailbag, Packet, receive};
-use equipoise_strategies::network::{Events, Message, Network};
-use equipoise_strategies::trace::{Trace, Turns};
+use equipoise_network::models::{Events, Message, Network};
+use equipoise_network::trace::{MessageScheduler, Trace};
 use rustc_hash::FxHashMap;
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// What happens beside what happens in the network.
+/// An event outside the network.
 enum Event {
-    /// The packet of that number leaves its PE.
+    /// The packet with this number leaves its PE.
     Leaves(usize),
     /// A PE takes a turn.
     Turn(usize),
 }
 
-/// What a PE does in a turn.
+/// The work of a turn.
 enum Turn {
-    /// It starts its clocks, and `main`.
+    /// Starts the clocks, and `main`.
     Begin,
-    /// It takes one message.
+    /// Takes one message.
     Take,
-    /// It sends what waited for the quiescence of that number.
+    /// Sends the messages that wait for the quiescence round of this number.
     FoundQuiet(u64),
 }
 
-/// So many events at one time, and time stands still for ever. (Tests need not wait for so many.)
+/// The number of events at one time after which the run fails, because virtual time does not advance. Smaller in
+/// tests, which need not wait.
 const STANDSTILL: u32 = if cfg!(test) { 1 << 16 } else { 1 << 27 };
 
-/// A PE as the scheduler sees it.
+/// The state of a PE in the scheduler.
 #[derive(Default)]
-struct Place {
+struct PeState {
     /// Packets that have arrived, by number: those of expedited arrays, and the others.
     inboxes: [VecDeque<usize>; 2],
-    /// What it takes next.
-    turns: Turns,
-    /// Whether a turn is among the events.
-    awaits_turn: bool,
-    /// The bit of [`PeCx::queued`] it looks at first next time.
+    /// Chooses the next message.
+    turns: MessageScheduler,
+    /// Whether a turn of the PE is scheduled.
+    has_turn: bool,
+    /// The bit of [`Outbox::queued`](crate::pe::Outbox::queued) to check first in the next turn.
     bit: u32,
-    /// Seconds of all its turns.
+    /// The sum of its turns, in seconds.
     busy_seconds: f64,
-    /// When its last turn began, and what the runtime had taken until then.
+    /// The start of its last turn, and the overhead before that turn, in seconds.
     last_turn: (f64, f64),
 }
 
@@ -67,33 +66,45 @@ struct Scheduler<'a> {
     simulation: &'a Simulation,
     bag: &'a Mailbag,
     pes: &'a mut [Built],
-    running: &'a Cell<usize>,
+    running: &'a RunningPe,
     network: Box<dyn Network>,
     events: Events<Event>,
-    places: Vec<Place>,
+    states: Vec<PeState>,
     packets: Packets,
     latencies: Latencies,
-    /// When the program exited; before everything if it failed.
+    /// The time of the exit; negative infinity if the run failed.
     end: Option<f64>,
-    /// The execution that exited, if there is a trace.
+    /// The execution that called `exit`, if there is a trace.
     exit: Option<u32>,
-    /// The executions that had to be over before the turn in progress, elsewhere.
+    /// Executions on other PEs on which the turn in progress depends.
     quiet: Vec<u32>,
 }
 
-/// Runs the PEs until the run is over, and leaves the report of the machine.
+/// Runs the PEs until the run is over, and stores the report of the machine.
 pub(super) fn schedule(
     node: &Node,
     simulation: &Simulation,
     bag: &Mailbag,
     log: Option<Rc<Log>>,
     pes: &mut [Built],
-    running: &Cell<usize>,
+    running: &RunningPe,
 ) {
     let Some(network) = simulation.network.lock().take() else {
         return node.fail(Failure::Program("the network is in use by another run".into()));
     };
-    let places = pes.iter().map(|_| Place::default()).collect();
+    if let (Some(log), Some(path)) = (&log, &simulation.record) {
+        let head = Trace {
+            topology: node.settings.topology.spec(),
+            network: simulation.spec.clone(),
+            seed: node.settings.seed,
+            pes: node.pes,
+            speeds: simulation.speeds.clone(),
+            arrays: pes[0].pe.infos.iter().map(|info| info.name.to_owned()).collect(),
+            ..Trace::default()
+        };
+        log.begin(path, &head);
+    }
+    let states = pes.iter().map(|_| PeState::default()).collect();
     let mut scheduler = Scheduler {
         node,
         simulation,
@@ -102,7 +113,7 @@ pub(super) fn schedule(
         running,
         network,
         events: Events::new(),
-        places,
+        states,
         packets: Packets::default(),
         latencies: Latencies::default(),
         end: None,
@@ -113,32 +124,22 @@ pub(super) fn schedule(
         scheduler.turn(0, 0.0, Turn::Begin);
         scheduler.run();
     }));
-    // What happened until then is told of a run that failed, too.
+    // A failed run has a report, too.
     if let Err(payload) = ran {
-        node.fail(scheduler.pes[running.get()].blame(&*payload));
+        node.fail(scheduler.pes[running.get()].panic_failure(&*payload));
     }
     let report = scheduler.report();
-    let trace = log.map(|log| {
-        log.finish(Trace {
-            topology: node.settings.topology.spec(),
-            network: simulation.spec.clone(),
-            seed: node.settings.seed,
-            pes: node.pes,
-            seconds: report.seconds,
-            speeds: simulation.speeds.clone(),
-            exit: scheduler.exit,
-            arrays: scheduler.pes[0].pe.infos.iter().map(|info| info.name.to_owned()).collect(),
-            ..Trace::default()
-        })
-    });
+    // Packets that have not been received are reported where the run did not finish.
+    scheduler.packets.all.drain(..).flatten().for_each(|packet| bag.send(packet));
+    let trace_error = log.and_then(|log| log.finish(report.seconds, scheduler.exit));
     let mut outcome = node.outcome.lock();
-    (outcome.machine, outcome.trace) = (Some(report), trace);
+    (outcome.machine, outcome.trace_error) = (Some(report), trace_error);
 }
 
 impl Scheduler<'_> {
     fn run(&mut self) {
         let mut arrivals = Vec::new();
-        // How many things happened at the time that is reached.
+        // The current time, and the number of events at that time.
         let (mut reached, mut still) = (f64::NEG_INFINITY, 0);
         loop {
             let Some(first) = self.events.next_with(&mut *self.network) else {
@@ -153,10 +154,10 @@ impl Scheduler<'_> {
             for arrival in arrivals.drain(..) {
                 self.arrives(arrival.token as usize, arrival.seconds);
             }
-            // All that happens at one time before the network is asked again: what is sent then is part of what
-            // it looks at together.
+            // All events of one time come before the next call of the network, so that the network handles their sends
+            // together.
             loop {
-                // What happened elsewhere before the exit is part of the run.
+                // Events on other PEs before the exit are part of the run.
                 if self.end.is_some_and(|end| first >= end) {
                     return;
                 }
@@ -168,15 +169,15 @@ impl Scheduler<'_> {
                 still += 1;
                 if still > STANDSTILL {
                     return self.node.fail(Failure::Program(format!(
-                        "{STANDSTILL} things happened at {first} s, and no time passed; charge work, or let deliveries \
-                         take time (--delivery)"
+                        "virtual time does not advance: {STANDSTILL} events at {first} s; charge work, or set \
+                         --delivery above 0"
                     )));
                 }
             }
         }
     }
 
-    /// A packet is given to the network.
+    /// Sends a packet into the network.
     fn leaves(&mut self, number: usize, seconds: f64) {
         let packet = self.packets.get(number);
         let bytes = packet.bytes.len() as u64;
@@ -184,40 +185,39 @@ impl Scheduler<'_> {
         self.network.send(seconds, message);
     }
 
-    /// The network gives a packet back.
+    /// A packet arrives from the network.
     fn arrives(&mut self, number: usize, seconds: f64) {
         let packet = self.packets.get(number);
         let at = packet.to as usize;
         self.latencies.add(seconds - packet.seconds);
         let infos = &self.pes[at].pe.infos;
         let expedited = packet.array.is_some_and(|array| infos[usize::from(array)].expedited);
-        self.places[at].inboxes[usize::from(!expedited)].push_back(number);
-        self.awaits_turn(at, seconds);
+        self.states[at].inboxes[usize::from(!expedited)].push_back(number);
+        self.schedule_turn(at, seconds);
     }
 
-    /// A PE has something to do at `seconds`, or as soon as it is free.
-    fn awaits_turn(&mut self, at: usize, seconds: f64) {
-        if !self.places[at].awaits_turn {
-            self.places[at].awaits_turn = true;
+    /// Schedules a turn of a PE at `seconds`, or as soon as the PE is free.
+    fn schedule_turn(&mut self, at: usize, seconds: f64) {
+        if !self.states[at].has_turn {
+            self.states[at].has_turn = true;
             self.events.add(seconds.max(self.clock(at).now()), Event::Turn(at));
         }
     }
 
     /// The clock of a PE.
     fn clock(&self, at: usize) -> &VirtualClock {
-        self.pes[at].pe.ticker.simulated().expect("PEs of a simulated machine have such clocks")
+        self.pes[at].pe.clock.simulated().expect("PEs of a simulated machine have virtual clocks")
     }
 
-    /// A PE does something; then what it sent leaves, and if it has nothing else to do it passes on what
-    /// it collected.
+    /// Runs a turn of a PE. An idle PE then flushes. At the end the packets of the turn leave.
     fn turn(&mut self, at: usize, seconds: f64, turn: Turn) {
         self.running.set(at);
         let clock = self.clock(at);
         let (idle_since, overhead) = (clock.ticks(), clock.overhead());
         clock.resume(seconds);
         self.pes[at].pe.was_idle(idle_since, clock.ticks());
-        self.places[at].last_turn = (seconds, overhead);
-        if let Some(tracer) = self.pes[at].pe.tracer() {
+        self.states[at].last_turn = (seconds, overhead);
+        if let Some(tracer) = self.pes[at].pe.out.tracer() {
             tracer.begins_turn(seconds);
         }
         match turn {
@@ -226,24 +226,24 @@ impl Scheduler<'_> {
             Turn::FoundQuiet(round) => self.pes[at].pe.found_quiet(round),
         }
         let Built { pe, managers, .. } = &mut self.pes[at];
-        let more = |pe: &PeCx, place: &Place| {
-            pe.queued.get() != 0 || place.inboxes.iter().any(|inbox| !inbox.is_empty())
+        let more = |pe: &PeCx, state: &PeState| {
+            pe.out.queued.get() != 0 || state.inboxes.iter().any(|inbox| !inbox.is_empty())
         };
-        if !more(pe, &self.places[at]) {
-            pass_on(pe, managers);
+        if !more(pe, &self.states[at]) {
+            flush(pe, managers);
         }
-        let more = more(pe, &self.places[at]);
+        let more = more(pe, &self.states[at]);
         let clock = self.clock(at);
-        clock.settle_overhead();
+        clock.charge_overhead();
         let now = clock.now();
-        if let Some(tracer) = self.pes[at].pe.tracer() {
+        if let Some(tracer) = self.pes[at].pe.out.tracer() {
             tracer.ends_turn(&std::mem::take(&mut self.quiet));
         }
-        self.places[at].busy_seconds += now - seconds;
+        self.states[at].busy_seconds += now - seconds;
         if self.end.is_none() && self.node.stopped() {
             let exited = self.node.outcome.lock().result.is_some();
             self.end = Some(if exited { now } else { f64::NEG_INFINITY });
-            self.exit = self.pes[at].pe.tracer().and_then(|tracer| tracer.last()).filter(|_| exited);
+            self.exit = self.pes[at].pe.out.tracer().and_then(|tracer| tracer.last()).filter(|_| exited);
         }
         for packet in self.bag.take() {
             let leaves = packet.seconds;
@@ -255,35 +255,37 @@ impl Scheduler<'_> {
             }
         }
         if more {
-            self.awaits_turn(at, now);
+            self.schedule_turn(at, now);
         }
     }
 
     /// A PE takes one message.
     fn take(&mut self, at: usize) {
-        let (place, Built { pe, managers, .. }) = (&mut self.places[at], &mut self.pes[at]);
-        place.awaits_turn = false;
+        let (state, Built { pe, managers, .. }) = (&mut self.states[at], &mut self.pes[at]);
+        state.has_turn = false;
         spend(pe, self.simulation.delivery);
-        let own = [pe.queued.get() & pe.expedited, pe.queued.get() & !pe.expedited];
-        let others = [0, 1].map(|class: usize| !place.inboxes[class].is_empty());
-        let Some(next) = place.turns.next(own.map(|queued| queued != 0), others) else { return };
-        if let Some(tracer) = pe.tracer().filter(|_| next.class == 0) {
+        let own = [pe.out.queued.get() & pe.out.expedited, pe.out.queued.get() & !pe.out.expedited];
+        let others = [0, 1].map(|class: usize| !state.inboxes[class].is_empty());
+        let Some(next) = state.turns.next(own.map(|queued| queued != 0), others) else { return };
+        if let Some(tracer) = pe.out.tracer().filter(|_| next.class == 0) {
             tracer.takes_expedited();
         }
         if next.is_own {
-            run_one(pe, managers, own[next.class], &mut place.bit);
-        } else if let Some(number) = place.inboxes[next.class].pop_front() {
-            spend(pe, self.simulation.overhead);
+            run_one(pe, managers, own[next.class], &mut state.bit);
+        } else if let Some(number) = state.inboxes[next.class].pop_front() {
+            if let Some(clock) = pe.clock.simulated() {
+                clock.packet_arrives();
+            }
             let packet = self.packets.remove(number);
-            if let Some(tracer) = pe.tracer() {
+            if let Some(tracer) = pe.out.tracer() {
                 tracer.unpacks(packet.number);
             }
             receive(pe, managers, &packet);
         }
     }
 
-    /// Nothing moves: sends what waited for that, at the time of the last thing that happened. False if
-    /// nothing did, and the run will never end, or it has ended.
+    /// No message is in flight: starts a quiescence round at the latest clock. False if the run has ended, or if
+    /// no send waits for quiescence, which fails the run.
     fn found_quiet(&mut self) -> bool {
         if self.end.is_some() {
             return false;
@@ -293,10 +295,10 @@ impl Scheduler<'_> {
             return false;
         };
         let now = self.latest();
-        let unawaited = |built: &Built| built.pe.tracer().map(|tracer| tracer.unawaited());
+        let unawaited = |built: &Built| built.pe.out.tracer().map(|tracer| tracer.unawaited());
         let all: Vec<u32> = self.pes.iter().filter_map(unawaited).flatten().collect();
         let quiet: Vec<u32> =
-            self.pes[0].pe.tracer().and_then(|it| it.finds_quiet(now, &all)).into_iter().collect();
+            self.pes[0].pe.out.tracer().and_then(|it| it.finds_quiet(now, &all)).into_iter().collect();
         for at in 0..self.pes.len() {
             self.quiet.clone_from(&quiet);
             self.turn(at, now, Turn::FoundQuiet(round));
@@ -311,12 +313,12 @@ impl Scheduler<'_> {
 
     fn report(&self) -> MachineReport {
         let seconds = self.end.filter(|end| end.is_finite()).unwrap_or_else(|| self.latest());
-        let time = |(at, place): (usize, &Place)| {
-            let (clock, (begin, overhead_before)) = (self.clock(at), place.last_turn);
-            // Who was busy at the end is cut there.
+        let time = |(at, state): (usize, &PeState)| {
+            let (clock, (begin, overhead_before)) = (self.clock(at), state.last_turn);
+            // Executions still running at the end are truncated.
             let beyond = (clock.now() - seconds.max(begin)).max(0.0);
             let part = if beyond > 0.0 { beyond / (clock.now() - begin) } else { 0.0 };
-            let turns_seconds = place.busy_seconds - beyond;
+            let turns_seconds = state.busy_seconds - beyond;
             let overhead_seconds = clock.overhead() - part * (clock.overhead() - overhead_before);
             PeTime {
                 busy_seconds: turns_seconds - overhead_seconds,
@@ -327,7 +329,7 @@ impl Scheduler<'_> {
         let wires = self.network.wires();
         MachineReport {
             seconds,
-            pes: self.places.iter().enumerate().map(time).collect(),
+            pes: self.states.iter().enumerate().map(time).collect(),
             messages: self.latencies.count,
             mean_latency_seconds: self.latencies.mean(),
             p99_latency_seconds: self.latencies.quantile(0.99),
@@ -337,29 +339,28 @@ impl Scheduler<'_> {
     }
 }
 
-/// Books what the runtime takes.
+/// Spends time of the runtime.
 fn spend(pe: &PeCx, seconds: f64) {
-    if let Some(clock) = pe.ticker.simulated() {
+    if let Some(clock) = pe.clock.simulated() {
         clock.spend(seconds);
     }
 }
 
-/// Runs one message that a PE sent itself, or an order, of those `queued`; which array comes first changes from
-/// one to the next.
+/// Runs one message or order of a PE to itself, of the arrays `queued`, in round-robin order of the arrays.
 fn run_one(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64, next: &mut u32) {
     let bit = (queued.rotate_right(*next).trailing_zeros() + *next) % 64;
     *next = (bit + 1) % 64;
-    pe.queued.set(pe.queued.get() & !(1 << bit));
+    pe.out.queued.set(pe.out.queued.get() & !(1 << bit));
     if 1 << bit == PE_ORDERS {
         return run_queued(pe, managers, PE_ORDERS);
     }
-    // Arrays beyond the number of bits share them.
+    // Several arrays may share a bit.
     for array in (bit as usize..managers.len()).step_by(ARRAY_BITS) {
         managers[array].one(pe);
     }
 }
 
-/// Packets under way and in inboxes, by number.
+/// Packets in flight and in inboxes, by number.
 #[derive(Default)]
 struct Packets {
     all: Vec<Option<Packet>>,
@@ -390,12 +391,12 @@ impl Packets {
     }
 }
 
-/// How long messages took, sorted into buckets a hundredth wide.
+/// A histogram of message latencies, with buckets of about 1 % width.
 #[derive(Default)]
 struct Latencies {
     count: u64,
     sum_seconds: f64,
-    /// How many by the bits of the sign, the exponent and the first 7 of the mantissa.
+    /// Counts by sign, exponent and the first 7 bits of the mantissa.
     buckets: FxHashMap<u32, u64>,
 }
 
@@ -412,7 +413,7 @@ impl Latencies {
         if self.count == 0 { 0.0 } else { self.sum_seconds / self.count as f64 }
     }
 
-    /// What that part of the messages did not exceed, to the width of a bucket.
+    /// The quantile `part` of the latencies, to the width of a bucket.
     fn quantile(&self, part: f64) -> f64 {
         let mut buckets: Vec<(u32, u64)> =
             self.buckets.iter().map(|(&bucket, &count)| (bucket, count)).collect();
@@ -434,7 +435,7 @@ mod tests {
     use crate::prelude::*;
     use crate::{Config, Machine};
 
-    /// Talks to itself for ever.
+    /// Sends to itself forever.
     #[derive(Serialize, Deserialize)]
     struct Endless {
         done: Exit<()>,
@@ -452,19 +453,19 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_which_time_stands_still_ends_with_a_sentence() {
+    fn a_run_whose_virtual_time_does_not_advance_fails() {
         let config = Config::on_machine("mesh:2", "ideal");
         let config = Config { machine: Machine { delivery: 0.0, ..config.machine.clone() }, ..config };
         let failed = crate::try_run(config, |pe, done: Exit<()>| {
             let endless = pe.array([2], |_| Endless { done });
             pe.main(move |pe| endless.at(pe, [0]).again());
         });
-        let sentence = failed.expect_err("it never ends").to_string();
-        assert!(sentence.contains("65536 things happened at 0 s, and no time passed"), "{sentence}");
+        let sentence = failed.expect_err("virtual time does not advance").to_string();
+        assert!(sentence.contains("virtual time does not advance: 65536 events at 0 s"), "{sentence}");
     }
 
     #[test]
-    fn quantiles_are_known_to_the_width_of_a_bucket() {
+    fn quantiles_are_exact_to_the_width_of_a_bucket() {
         let mut latencies = Latencies::default();
         assert_eq!((latencies.mean(), latencies.quantile(0.99)), (0.0, 0.0));
         (1..=1000).for_each(|i| latencies.add(f64::from(i) * 1e-6));

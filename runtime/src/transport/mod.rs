@@ -1,62 +1,40 @@
-//! How messages travel between PEs: the only room that knows channels, threads and networks.
+//! Transports run the PEs and carry messages between them. Only this module and the mailboxes
+//! ([`inbox`](crate::inbox)) depend on threads, channels and networks.
 //!
-//! Everything above it says *to which PE*; a carrier takes values (between threads of one process,
-//! [`inbox`]) or bytes (where memory is not shared; [`simulated`] is such a place inside one thread).
+//! A transport
+//! 1. makes a `PeCx` for each of its PEs, with the carrier of its messages, and calls
+//!    [`build`](crate::scheduler::build) to run the setup; all PEs must make the same arrays;
+//! 2. calls `begin` on each PE, which starts `main` on PE 0;
+//! 3. schedules the PEs in turns, or gives each a thread. A PE runs its own messages and orders
+//!    ([`run_queued`](crate::scheduler::run_queued)) and those of other PEs (`Manager::mail` or `Manager::packet` for
+//!    arrays, [`execute`](crate::scheduler::execute) for the run). An idle PE sends what it has collected
+//!    ([`flush`](crate::scheduler::flush));
+//! 4. asks [`Quiescence`](crate::quiescence::Quiescence) for the next round when no message is in flight. If
+//!    there is none the run fails, else every PE sends the messages that wait for quiescence (`PeCx::found_quiet`);
+//! 5. stops when `Node::stopped` is true, and calls `finish` on each PE.
+//!
+//! A transport whose PEs share no memory carries [`Packet`](crate::pe::Packet)s, and implements
+//! [`PacketCarrier`](crate::pe::PacketCarrier); its [`Transport::shares_memory`](crate::Transport) is false.
 
-mod inbox;
 mod machine;
-mod schedule;
-pub(crate) mod simulated;
-pub(crate) mod threads;
+mod replayed;
+mod simulated;
+mod threads;
+mod watcher;
 
-pub(crate) use inbox::{Bag, Bells, Mail};
+use crate::interleaving::Interleaving;
+use crate::node::Node;
+use crate::pe::PeCx;
+use crate::scheduler::Built;
+use std::sync::Arc;
+use watcher::Watcher;
 
-use crate::context::PeCx;
-use serde::Serialize;
-use std::rc::Rc;
-
-/// Who carries what one PE sends to others.
-pub(crate) enum Carrier {
-    /// Mailboxes in shared memory.
-    Threads,
-    /// The mailbag of the one thread that all PEs share.
-    Simulated(Rc<simulated::Mailbag>),
-}
-
-impl PeCx {
-    /// Gives an order to another PE: through that mailbox, or as bytes about that array (or the run).
-    pub(crate) fn post<M, O: Serialize>(
-        &self,
-        mail: &Mail<M, O>,
-        array: Option<u16>,
-        to: u32,
-        order: O,
-        what: impl FnOnce() -> String,
-    ) {
-        match &self.carrier {
-            Carrier::Threads => mail.push(self.rank, to, &self.node.bells, |bag| bag.orders.push(order)),
-            Carrier::Simulated(bag) => bag.add(self, to, array, self.encoded(&order, what)),
-        }
-    }
-
-    /// Books what it costs this PE to send a message to another; returns when it leaves, in virtual seconds.
-    fn packet_leaves(&self) -> f64 {
-        let Some(clock) = self.ticker.simulated() else { return 0.0 };
-        clock.spend(self.node.settings.simulation.as_ref().map_or(0.0, |it| it.overhead));
-        clock.now()
-    }
-
-    /// Whether what another PE is given need not be encoded.
-    pub(crate) fn shares_memory(&self) -> bool {
-        matches!(self.carrier, Carrier::Threads)
-    }
-
-    /// Whether nobody but this PE itself has work for it, as far as can be seen at a glance.
-    #[inline(always)]
-    pub(crate) fn quiet_outside(&self) -> bool {
-        match &self.carrier {
-            Carrier::Threads => self.node.bells.quiet(self.rank) && !self.node.stopped(),
-            Carrier::Simulated(bag) => bag.coin() && !self.node.stopped(),
-        }
+/// Runs the PEs of a process until the run is over. The watcher is there while they run.
+pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
+    let _watcher = Watcher::start(node);
+    match &node.settings.interleaving {
+        Some(Interleaving::Replay(replay)) => replayed::run(node, setup, replay),
+        _ if node.settings.is_simulated() => simulated::run(node, setup),
+        _ => threads::run(node, setup),
     }
 }

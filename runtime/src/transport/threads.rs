@@ -1,23 +1,24 @@
 //! PEs as threads of one process, each with its own scheduler.
 
-use crate::context::{PeCx, after};
 use crate::elements::Manager;
+use crate::inbox::Bag;
+use crate::interleaving::{Event, Interleaved, Interleaving, PeRecording};
 use crate::node::{Failure, Node};
 use crate::order::PeOrder;
-use crate::run::{Built, build};
-use crate::transport::schedule::{bits, pass_on, run_queued};
-use crate::transport::{Bag, Carrier};
+use crate::pe::{Carrier, PeCx, post_delivery};
+use crate::scheduler::{Built, bits, build, execute, flush, quiet, run_queued};
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::{Arc, Barrier};
 
 /// Runs the PEs of a process until the run is over.
 pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
     let barrier = Barrier::new(node.pes as usize);
-    // Asked before any thread is bound to a core, after which it would see that core only.
+    // Called before any thread is bound to a core; afterwards it would count only that core.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let patience = if node.pes as usize <= cores { PATIENT } else { HURRIED };
-    // Nobody begins before all are there: the barrier would wait for ever for one that cannot start.
+    let limits = if node.pes as usize <= cores { OWN_CORE } else { SHARED_CORE };
+    // No PE begins before all threads have started: the barrier would wait forever for a thread that cannot start.
     let gate = Mutex::new(false);
     std::thread::scope(|scope| {
         let mut complete = gate.lock();
@@ -29,7 +30,7 @@ pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
                 move || {
                     let complete = *gate.lock();
                     if complete {
-                        pe(&node, rank, patience, barrier, setup);
+                        pe(&node, rank, limits, barrier, setup);
                     }
                 }
             };
@@ -47,73 +48,147 @@ pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
 fn pe(
     node: &Arc<Node>,
     rank: u32,
-    patience: Patience,
+    limits: SpinLimits,
     barrier: &Barrier,
     setup: &(dyn Fn(PeCx) -> Built + Sync),
 ) {
     if node.settings.bind {
         let cpu = node.settings.topology.cpu_of(rank as usize).unwrap_or(rank as usize);
         if !core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
-            eprintln!("warning: --bind: PE {rank} cannot be bound to core {cpu}");
+            eprintln!("warning: --bind: PE {rank} cannot be bound to core {cpu}; it runs unbound");
         }
     }
     node.bells.own(rank);
-    let built = build(node, PeCx::new(rank, Arc::clone(node), Carrier::Threads, None), setup);
+    let built = build(node, PeCx::new(rank, Arc::clone(node), carrier(node, rank), None), setup);
     barrier.wait();
     let Some(mut built) = built.filter(Built::agrees) else { return };
+    if let Some(Interleaving::Record(recording)) = &node.settings.interleaving {
+        recording.begin(|| built.arrays());
+    }
     let ran = catch_unwind(AssertUnwindSafe(|| {
         built.begin();
-        schedule(&built.pe, &mut built.managers, patience);
+        schedule(&built.pe, &mut built.managers, limits);
     }));
-    if let Err(payload) = ran {
-        node.fail(built.blame(&*payload));
+    if let Some(recording) = recording(&built.pe) {
+        recording.end(ran.is_err());
     }
-    built.leave();
+    if let Err(payload) = ran {
+        node.fail_on(rank, built.panic_failure(&*payload));
+    }
+    built.finish();
 }
 
-/// How often an idle PE looks at its bell ..
+fn carrier(node: &Node, rank: u32) -> Carrier {
+    match &node.settings.interleaving {
+        Some(Interleaving::Record(recording)) => {
+            Carrier::Interleaved(Interleaved::Record(Rc::new(PeRecording::new(recording, rank))))
+        }
+        _ => Carrier::Mailboxes,
+    }
+}
+
+/// The recording of the order of deliveries, if there is one.
+fn recording(pe: &PeCx) -> Option<&PeRecording> {
+    match pe.out.interleaved() {
+        Some(Interleaved::Record(recording)) => Some(recording),
+        _ => None,
+    }
+}
+
+/// How often an idle PE checks its bell.
 #[derive(Clone, Copy)]
-struct Patience {
-    /// .. before it passes on what it collected,
-    passes_on: u32,
-    /// .. and before it says that it rests and lets others run.
-    rests: u32,
+struct SpinLimits {
+    /// Checks before it sends what it has collected.
+    flush: u32,
+    /// Checks before it rests and yields its core.
+    rest: u32,
 }
 
-/// Every PE has a core of its own.
-const PATIENT: Patience = Patience { passes_on: 64, rests: 4_000 };
-/// There are more PEs than cores.
-const HURRIED: Patience = Patience { passes_on: 2, rests: 4 };
-/// How often it lets others run before it sleeps.
+/// The limits if every PE has its own core.
+const OWN_CORE: SpinLimits = SpinLimits { flush: 64, rest: 4_000 };
+/// The limits if there are more PEs than cores.
+const SHARED_CORE: SpinLimits = SpinLimits { flush: 2, rest: 4 };
+/// How often a resting PE yields its core before it sleeps.
 const YIELD: u32 = 16;
-/// After how many turns with work a PE passes on what it collected, too.
-const BUSY: u32 = 256;
+/// The number of busy turns after which a PE sends what it has collected.
+pub(super) const BUSY: u32 = 256;
 
-fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>], patience: Patience) {
-    let (node, me, pes) = (&*pe.node, pe.rank, pe.pes as usize);
-    let Patience { passes_on, rests: rest } = patience;
-    // Which mail, and from whom, by the number of the mailbox: divisions would cost as much as a lock.
-    let mailboxes: Vec<(usize, u32)> =
-        (0..(managers.len() + 1) * pes).map(|mailbox| (mailbox / pes, (mailbox % pes) as u32)).collect();
-    // Mail of expedited arrays first, where there are such.
-    let expedited = |mail: usize| mail != 0 && pe.infos[mail - 1].expedited;
-    let passes: &[Option<bool>] = if pe.expedited == 0 { &[None] } else { &[Some(true), Some(false)] };
-    let mut orders = Bag::default();
+/// The mailboxes of a PE.
+struct Mailboxes {
+    /// Mail and sender by number of the mailbox, precomputed: divisions would cost as much as a lock.
+    all: Vec<(usize, u32)>,
+    /// Two passes if there are expedited arrays: their mail first.
+    passes: &'static [Option<bool>],
+    orders: Bag<(), PeOrder>,
+}
+
+impl Mailboxes {
+    fn new(pe: &PeCx, managers: &[Box<dyn Manager>]) -> Self {
+        let pes = pe.out.pes as usize;
+        let all = (0..(managers.len() + 1) * pes).map(|mailbox| (mailbox / pes, (mailbox % pes) as u32));
+        let passes: &[Option<bool>] =
+            if pe.out.expedited == 0 { &[None] } else { &[Some(true), Some(false)] };
+        Mailboxes { all: all.collect(), passes, orders: Bag::default() }
+    }
+
+    /// Runs the content of the mailboxes that have rung; returns whether there was any.
+    #[inline]
+    fn run(&mut self, pe: &PeCx, managers: &mut [Box<dyn Manager>], rung: u64) -> bool {
+        let expedited = |mail: usize| mail != 0 && pe.infos[mail - 1].expedited;
+        let mut took = false;
+        for &pass in self.passes {
+            for bit in bits(rung) {
+                for &(mail, from) in self.all.iter().skip(bit).step_by(64) {
+                    match mail {
+                        _ if pass.is_some_and(|pass| pass != expedited(mail)) => {}
+                        0 => {
+                            if pe.out.take(&pe.out.node.mail, from, &mut self.orders) {
+                                took = true;
+                                for order in self.orders.orders.drain(..) {
+                                    execute(pe, order, managers);
+                                }
+                            }
+                        }
+                        array => took |= managers[array - 1].mail(pe, from),
+                    }
+                }
+            }
+        }
+        took
+    }
+}
+
+fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>], limits: SpinLimits) {
+    let (node, me) = (&*pe.out.node, pe.out.rank);
+    let SpinLimits { flush: flush_at, rest } = limits;
+    let mut mailboxes = Mailboxes::new(pe, managers);
+    let recording = recording(pe);
+    // Whether the PE has sent what it has collected since its last work.
+    let mut flushed = false;
     let (mut idle, mut resting, mut idle_since, mut busy) = (0u32, false, 0, 0u32);
     while !node.stopped() {
-        let queued = pe.queued.take();
+        let queued = pe.out.queued.take();
         if queued == 0 && node.bells.quiet(me) {
             idle += 1;
             match idle {
-                1 if pe.after.get() & after::LOAD != 0 => idle_since = pe.ticker.now(),
-                _ if idle == passes_on => pass_on(pe, managers),
+                1 if pe.delivery.has(post_delivery::LOAD) => idle_since = pe.clock.now(),
+                _ if idle == flush_at => {
+                    if let Some(recording) = recording.filter(|_| !flushed) {
+                        recording.note_default();
+                    }
+                    flushed = true;
+                    flush(pe, managers);
+                }
                 _ if idle < rest => std::hint::spin_loop(),
                 _ if idle == rest => {
                     node.quiescence.rest(me);
                     resting = true;
                     if node.quiescence.found(&node.bells) {
-                        node.quiescence.go_on(me);
+                        node.quiescence.resume(me);
                         resting = false;
+                        if let Some(recording) = recording {
+                            recording.note(&Event::Quiet);
+                        }
                         quiet(pe);
                     }
                 }
@@ -126,46 +201,31 @@ fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>], patience: Patience) {
             continue;
         }
         if idle != 0 {
-            if pe.after.get() & after::LOAD != 0 {
-                pe.was_idle(idle_since, pe.ticker.now());
+            if pe.delivery.has(post_delivery::LOAD) {
+                pe.was_idle(idle_since, pe.clock.now());
             }
             if resting {
-                node.quiescence.go_on(me);
+                node.quiescence.resume(me);
                 resting = false;
             }
             idle = 0;
         }
-        let rung = node.bells.take(me);
-        for &pass in passes {
-            for bit in bits(rung) {
-                for &(mail, from) in mailboxes.iter().skip(bit).step_by(64) {
-                    match mail {
-                        _ if pass.is_some_and(|pass| pass != expedited(mail)) => {}
-                        0 => {
-                            if node.mail.take(from, me, &mut orders) {
-                                for order in orders.orders.drain(..) {
-                                    pe.obey(order, managers);
-                                }
-                            }
-                        }
-                        array => managers[array - 1].mail(pe, from),
-                    }
-                }
-            }
+        if let Some(recording) = recording {
+            recording.begin_turn();
+        }
+        let took = mailboxes.run(pe, managers, node.bells.take(me));
+        if queued == 0 && !took {
+            continue;
+        }
+        flushed = false;
+        if let Some(recording) = recording.filter(|_| !took) {
+            recording.note_default();
         }
         run_queued(pe, managers, queued);
         busy = busy.wrapping_add(1);
         if busy % BUSY == 0 {
-            // Somebody may wait for it though this PE is never idle.
-            pass_on(pe, managers);
+            // Other PEs may wait for collected messages even if this PE is never idle.
+            flush(pe, managers);
         }
-    }
-}
-
-/// Nothing is in flight: sends what waited for that; if nothing did, the run will never end.
-fn quiet(pe: &PeCx) {
-    let Some(round) = pe.node.quiescence.round() else { return pe.node.fail(Failure::Quiet) };
-    for to in 0..pe.pes {
-        pe.tell(to, PeOrder::Quiet { round });
     }
 }

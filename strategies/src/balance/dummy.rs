@@ -1,22 +1,24 @@
 //! `DummyLB`: moves nothing.
 //!
-//! After Charm++'s strategy of that name: a load-balancing step with all its costs (collecting the
-//! database, the barrier) and no effect, to be measured against.
+//! Charm++'s strategy of that name. A load-balancing step with DummyLB has all its costs (the barrier, collecting the
+//! database) and no effect: a baseline for measurements.
 
-use crate::registry::Named;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use equipoise_model::{Assignment, Database, Topology};
+
+use crate::descriptor::Recipe;
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `DummyLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "DummyLB",
-    aliases: &[],
-    help: "Moves nothing; shows what a load-balancing step itself costs.",
+    form: "",
+    help: "Moves nothing; measures the cost of a load-balancing step itself.",
     params: &[],
-    needs_communication: false,
-    make: |_| Ok(Box::new(Dummy)),
+    item: Recipe { needs_communication: false, make: |_| Ok(Box::new(Dummy)) },
 };
 
-/// The strategy that leaves every object where it is.
+/// The strategy that leaves every object on its PE.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dummy;
 

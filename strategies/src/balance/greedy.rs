@@ -1,27 +1,29 @@
-//! `GreedyLB`: the heaviest object goes to the lightest PE, again and again.
+//! `GreedyLB`: repeatedly places the heaviest remaining object on the lightest PE.
 //!
 //! Charm++'s strategy of that name; as a scheduling rule it is Graham's LPT (R. L. Graham, "Bounds on
 //! multiprocessing timing anomalies", SIAM J. Appl. Math. 17, 1969: at most 4/3 - 1/(3m) of the
-//! optimal maximum on m equal PEs without background). It forgets where objects are, so nearly all of
-//! them move and locality is lost.
+//! optimal maximum on m equal PEs without background). It ignores the present placement, so nearly all objects
+//! move and locality is lost.
+
+use equipoise_model::{Assignment, Database, Topology};
 
 use super::load::Work;
-use crate::registry::Named;
+use crate::descriptor::Recipe;
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `GreedyLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "GreedyLB",
-    aliases: &[],
-    help: "Heaviest object to the lightest PE, from scratch: the best balance, nearly everything moves. \
-           For a first step, or when load changes much.",
+    form: "",
+    help: "Places the heaviest object on the lightest PE, from scratch: the best balance, but nearly all objects \
+           move. For a first step, or when loads change much.",
     params: &[],
-    needs_communication: false,
-    make: |_| Ok(Box::new(Greedy)),
+    item: Recipe { needs_communication: false, make: |_| Ok(Box::new(Greedy)) },
 };
 
-/// The strategy that gives the heaviest object to the lightest PE.
+/// The strategy that places the heaviest object on the lightest PE.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Greedy;
 
@@ -39,9 +41,8 @@ impl Strategy for Greedy {
     }
 }
 
-/// Gives every movable object to the PE that is done with it soonest (the lightest, where speeds are
-/// equal), heaviest first, and returns the seconds of the PE
-/// that is heaviest then. O(n log n).
+/// Places every movable object, heaviest first, on the PE that would finish it first (the lightest PE, where speeds
+/// are equal). Returns the seconds of the heaviest PE. O(n log n).
 pub(super) fn fill(work: &Work, mut place: impl FnMut(u32, u32)) -> f64 {
     let mut pes = work.pes();
     for &object in &work.movable {
@@ -54,7 +55,8 @@ pub(super) fn fill(work: &Work, mut place: impl FnMut(u32, u32)) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::database::Database;
+    use equipoise_model::database::Database;
+
     use crate::testing::{assign, database};
 
     #[track_caller]
@@ -73,22 +75,22 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_moved_counts_and_stays() {
+    fn fixed_objects_and_background_count_and_stay() {
         check(2, &[5.0, 1.0, 1.0], |d| d.objects[0].migratable = false, &[0, 1, 1]);
         check(2, &[1.0, 1.0], |d| d.pes[0].background_seconds = 3.0, &[1, 1]);
     }
 
     #[test]
-    fn a_fast_pe_gets_more_and_an_unavailable_one_nothing() {
+    fn a_fast_pe_gets_more_and_an_unavailable_pe_gets_nothing() {
         check(2, &[1.0; 4], |d| d.pes[1].speed = 3.0, &[1, 1, 0, 1]);
-        // PE 0 is idle, and would still be done later.
+        // PE 0 is idle, but would finish later.
         check(2, &[1.0], |d| d.pes[0].speed = 0.01, &[1]);
         check(2, &[3.0, 1.0], |d| d.pes[0].speed = 0.1, &[1, 1]);
         check(3, &[1.0; 4], |d| d.pes[0].available = false, &[1, 2, 1, 2]);
     }
 
     #[test]
-    fn objects_without_load_are_spread_all_the_same() {
+    fn objects_without_load_are_spread_evenly() {
         check(2, &[0.0; 4], |_| (), &[0, 1, 0, 1]);
         check(2, &[1.0, -0.0, 2.0], |d| d.pes[1].background_seconds = -0.0, &[1, 1, 0]);
     }

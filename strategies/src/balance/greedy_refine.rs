@@ -1,29 +1,35 @@
-//! `GreedyRefineLB`: greedy, but an object stays at home as long as its PE is light enough.
+//! `GreedyRefineLB`: greedy, but an object stays on its PE as long as the PE is light enough.
 //!
-//! Charm++'s strategy of that name: one pass of `GreedyLB` tells which maximum can be reached; then the
-//! objects are placed again, heaviest first, each on its own PE if that stays within the limit and on
-//! the lightest otherwise. Charm++'s tolerance multiplies the maximum that greedy reached; here, as
-//! everywhere, the allowed imbalance is over the average, and what greedy reached is allowed in any
-//! case, so that one object larger than the average does not send all others away.
+//! Charm++'s strategy of that name. One pass of `GreedyLB` determines the maximum that can be reached. Then the
+//! objects are placed again, heaviest first: on their present PE if that stays within the limit, otherwise on the
+//! lightest PE. Charm++'s tolerance multiplies the maximum that greedy reached. Here, as in the other strategies, the
+//! tolerance is relative to the average, and the limit is never below greedy's maximum, so that one object larger
+//! than the average does not send all others away.
+
+use equipoise_model::params::{Param, Params};
+use equipoise_model::{Assignment, Database, Topology};
 
 use super::greedy::fill;
 use super::load::Work;
-use crate::registry::{Named, Param, Params};
+use crate::descriptor::Recipe;
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `GreedyRefineLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "GreedyRefineLB",
-    aliases: &[],
-    help: "As balanced as GreedyLB, but an object stays where it is if its PE remains within the limit: \
-           few migrations. The one to begin with.",
+    form: "",
+    help: "As balanced as GreedyLB, but an object stays on its PE if the PE remains within the limit: \
+           few migrations. Recommended first choice.",
     params: &[Param::imbalance("0.03")],
-    needs_communication: false,
-    make: |params: &mut Params| Ok(Box::new(GreedyRefine { imbalance: params.take_imbalance()? })),
+    item: Recipe {
+        needs_communication: false,
+        make: |params: &mut Params| Ok(Box::new(GreedyRefine { imbalance: params.take_imbalance()? })),
+    },
 };
 
-/// The strategy that keeps objects at home where the balance allows it.
+/// The strategy that keeps objects on their PEs where the balance allows it.
 #[derive(Clone, Copy, Debug)]
 pub struct GreedyRefine {
     /// How far above the average a PE may be: max/avg - 1.
@@ -42,26 +48,26 @@ impl Strategy for GreedyRefine {
     }
 }
 
-/// Places the objects anew, at home where that is within the limit. O(n log n).
+/// Places the objects again, on their present PEs where these stay within the limit. O(n log n).
 fn refine(database: &Database, work: &Work, imbalance: f64) -> Assignment {
     let mut answer = Assignment::unchanged(database);
     let limit_seconds = fill(work, |_, _| ()).max((1.0 + imbalance) * work.average_seconds());
     let mut pes = work.pes();
     let mut seconds_before = work.fixed_seconds.clone();
-    let mut everybody_may_stay = true;
+    let mut all_may_stay = true;
     for &object in &work.movable {
         let home = work.home(object);
         let seconds_at_home = work.seconds(object, home);
         seconds_before[home as usize] += seconds_at_home;
-        everybody_may_stay &= work.is_available(home);
+        all_may_stay &= work.is_available(home);
         let stays = work.is_available(home) && pes.seconds[home as usize] + seconds_at_home <= limit_seconds;
         let pe = if stays { home } else { pes.soonest(work.load_seconds(object)).unwrap_or(home) };
         pes.add(pe, work.seconds(object, pe));
         answer.pe_of[object as usize] = pe;
     }
-    // Large objects may now be packed worse than they were; then nothing is gained by moving.
+    // The new maximum may exceed the old one; then the placement is unchanged.
     let max_before = work.available.iter().map(|&pe| seconds_before[pe as usize]).fold(0.0, f64::max);
-    if everybody_may_stay && pes.max_seconds(&work.available) > max_before {
+    if all_may_stay && pes.max_seconds(&work.available) > max_before {
         return Assignment::unchanged(database);
     }
     answer
@@ -78,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_balanced_placement_is_left_alone() {
+    fn a_balanced_placement_is_unchanged() {
         check("GreedyRefineLB", 2, &[(2.0, 1), (1.0, 0), (1.0, 0), (1.0, 1), (1.0, 0)], &[1, 0, 0, 1, 0]);
     }
 

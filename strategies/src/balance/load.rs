@@ -1,33 +1,34 @@
-//! What the load balancers share: which objects may move, what stays, and the best place.
+//! Shared by the load balancers: the movable objects, the fixed load of each PE, and the search for the best PE.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::Database;
+use equipoise_model::Database;
+
 use crate::cost::LoadBound;
 
-/// A number that orders finite `seconds` that are not negative as they are; 0 is equal to -0.
+/// A number that orders finite, non-negative `seconds` by their values; 0 equals -0.
 pub(crate) fn order(seconds: f64) -> u64 {
-    // The bits of numbers without a sign order as the numbers do, and the sum has none.
+    // The bits of non-negative numbers have the same order as the numbers; the sum turns -0 into 0.
     (seconds + 0.0).to_bits()
 }
 
-/// What there is to balance.
+/// The load to balance.
 ///
-/// Times are seconds on the PE: an object's load over the PE's speed. Loads are finite and not
-/// negative (the database was checked).
+/// Times are seconds on the PE: an object's load divided by the PE's speed. Loads are finite and not
+/// negative, because the database was checked.
 pub(crate) struct Work<'a> {
     database: &'a Database,
-    /// PEs that take objects, ascending.
+    /// The available PEs, ascending.
     pub(crate) available: Vec<u32>,
-    /// The objects that may move, heaviest first and lowest index first among equals.
+    /// The migratable objects, heaviest first, lowest index first among equals.
     pub(crate) movable: Vec<u32>,
-    /// Seconds of each PE that stay: its background and its objects that are not migratable.
+    /// Fixed seconds of each PE: its background and its objects that are not migratable.
     pub(crate) fixed_seconds: Vec<f64>,
 }
 
 impl<'a> Work<'a> {
-    /// The work of a checked database whose PEs `available` take objects.
+    /// The work of a checked database; only the PEs `available` receive objects.
     pub(crate) fn new(database: &'a Database, available: Vec<u32>) -> Self {
         let mut fixed_seconds: Vec<f64> = database.pes.iter().map(|pe| pe.background_seconds).collect();
         let mut keys = Vec::with_capacity(database.objects.len());
@@ -44,7 +45,7 @@ impl<'a> Work<'a> {
         Work { database, available, movable, fixed_seconds }
     }
 
-    /// What it is the work of.
+    /// The database of this work.
     pub(crate) fn database(&self) -> &'a Database {
         self.database
     }
@@ -59,23 +60,23 @@ impl<'a> Work<'a> {
         self.load_seconds(object) / self.database.pes[pe as usize].speed
     }
 
-    /// The PE `object` lives on.
+    /// The present PE of `object`.
     pub(crate) fn home(&self, object: u32) -> u32 {
         self.database.objects[object as usize].pe
     }
 
-    /// Whether `pe` takes objects.
+    /// Whether `pe` is available.
     pub(crate) fn is_available(&self, pe: u32) -> bool {
         self.database.pes[pe as usize].available
     }
 
-    /// Whether the available PEs differ in speed, or in what they have to do besides movable objects.
+    /// Whether the available PEs differ in speed or in fixed seconds.
     pub(crate) fn pes_differ(&self) -> bool {
         let character = |&pe: &u32| (self.fixed_seconds[pe as usize], self.speed(pe));
         self.available.iter().any(|pe| character(pe) != character(&self.available[0]))
     }
 
-    /// The average of max/avg, as in [`LoadBound::average_seconds`].
+    /// The average in max/avg: [`LoadBound::average_seconds`].
     pub(crate) fn average_seconds(&self) -> f64 {
         LoadBound::of(self.database).average_seconds
     }
@@ -90,19 +91,19 @@ impl<'a> Work<'a> {
         seconds
     }
 
-    /// Every object at home but those that have to leave, because their PE is not available: these go
-    /// where they are done soonest, heaviest first. Gives the PE of each object and the seconds of each PE.
-    pub(crate) fn settle(&self) -> (Vec<u32>, Vec<f64>) {
+    /// The present placement, except that objects on unavailable PEs move, heaviest first, to the PE that finishes
+    /// them first. Returns the PE of each object and the seconds of each PE.
+    pub(crate) fn placement(&self) -> (Vec<u32>, Vec<f64>) {
         let mut placement = self.database.placement();
         let mut seconds = self.fixed_seconds.clone();
-        let (at_home, homeless): (Vec<u32>, Vec<u32>) =
+        let (at_home, displaced): (Vec<u32>, Vec<u32>) =
             self.movable.iter().partition(|&&object| self.is_available(self.home(object)));
         for object in at_home {
             let home = self.home(object);
             seconds[home as usize] += self.seconds(object, home);
         }
         let mut pes = Pes::new(self.database, seconds, &self.available);
-        for object in homeless {
+        for object in displaced {
             let Some(pe) = pes.soonest(self.load_seconds(object)) else { break };
             pes.add(pe, self.seconds(object, pe));
             placement[object as usize] = pe;
@@ -115,21 +116,21 @@ impl<'a> Work<'a> {
         self.database.pes[pe as usize].speed
     }
 
-    /// The PEs as they stand before any object that may move is placed; the available ones are open.
+    /// The PEs before any movable object is placed. The available PEs are open.
     pub(crate) fn pes(&self) -> Pes<'a> {
         Pes::new(self.database, self.fixed_seconds.clone(), &self.available)
     }
 }
 
-/// Seconds and objects of each PE while they are filled, and the best place among those that are open.
+/// Seconds and objects of each PE while objects are placed, and the search for the best open PE.
 ///
-/// The open PEs are kept in classes of about the same speed, which differ by less than a sixteenth; in a
-/// class the lightest PE is best. There are few classes, so that a place is found in O(log PEs).
+/// The open PEs are grouped by speed. Speeds within a class differ by less than a sixteenth, so the lightest PE of the
+/// class counts as its best. There are few classes, so a search takes O(log PEs).
 pub(crate) struct Pes<'a> {
     database: &'a Database,
     /// Seconds of each PE.
     pub(crate) seconds: Vec<f64>,
-    /// Objects put on each PE.
+    /// Number of objects placed on each PE.
     objects: Vec<u32>,
     /// The open PEs of each class of speeds.
     classes: BTreeMap<u64, Heap>,
@@ -137,15 +138,15 @@ pub(crate) struct Pes<'a> {
 
 /// The open PEs of a class, lightest first.
 ///
-/// At least one entry per open PE. Entries may be out of date, but one is never too heavy: open PEs are
-/// only filled, or opened again.
+/// There is at least one entry per open PE. Entries may be out of date, but at least one entry per PE has at most the
+/// present load: the load of an open PE only grows, or the PE is opened again.
 type Heap = BinaryHeap<Reverse<Key>>;
 
-/// Orders PEs: lighter first, then fewer objects (so that objects without load are spread), then lowest.
+/// Orders PEs: lightest first, then fewest objects (which spreads objects without load), then lowest index.
 pub(crate) type Key = (u64, u32, u32);
 
 impl<'a> Pes<'a> {
-    /// PEs of `database` that have `seconds` already, of which `open` take objects.
+    /// PEs of `database` with initial `seconds`. Only the PEs `open` receive objects.
     pub(crate) fn new(database: &'a Database, seconds: Vec<f64>, open: &[u32]) -> Self {
         let objects = vec![0; seconds.len()];
         let mut pes = Pes { database, seconds, objects, classes: BTreeMap::new() };
@@ -153,26 +154,26 @@ impl<'a> Pes<'a> {
         pes
     }
 
-    /// Puts an object that takes `seconds` there on `pe`.
+    /// Places on `pe` an object that takes `seconds` there.
     pub(crate) fn add(&mut self, pe: u32, seconds: f64) {
         self.seconds[pe as usize] += seconds;
         self.objects[pe as usize] += 1;
     }
 
-    /// Gives `pe` work that is no object's.
-    pub(crate) fn delay(&mut self, pe: u32, seconds: f64) {
+    /// Adds `seconds` to `pe` without an object.
+    pub(crate) fn add_seconds(&mut self, pe: u32, seconds: f64) {
         self.seconds[pe as usize] += seconds;
     }
 
-    /// Orders PEs for an object of `load_seconds` at speed 1 as [`Self::soonest`] does: soonest done, then
-    /// lightest, then fewest objects, then lowest.
+    /// Orders PEs for an object of `load_seconds` at speed 1 as [`Self::soonest`] does: earliest end, then
+    /// lightest, then fewest objects, then lowest index.
     pub(crate) fn rank(&self, pe: u32, load_seconds: f64) -> (u64, Key) {
         let done = self.seconds[pe as usize] + load_seconds / self.database.pes[pe as usize].speed;
-        // An object that comes to its partners may take less than nothing.
+        // An object that joins its partners may reduce the seconds of the PE.
         (order(done.max(0.0)), key(&self.seconds, &self.objects, pe))
     }
 
-    /// Of the lightest open PEs of all classes, the one whose rank by seconds and speed is least.
+    /// The PE with the least rank, by seconds and speed, among the lightest open PEs of all classes.
     fn best<R: Ord>(&mut self, rank: impl Fn(f64, f64) -> R) -> Option<u32> {
         let Pes { database, seconds, objects, classes } = self;
         let lightest = classes.values_mut().filter_map(|heap| {
@@ -189,18 +190,18 @@ impl<'a> Pes<'a> {
         lightest.min_by_key(|entry| (rank_of(entry), *entry)).map(|(.., pe)| pe)
     }
 
-    /// The open PE that is done soonest with an object of `load_seconds` at speed 1; `None` if none is
+    /// The open PE that finishes an object of `load_seconds` at speed 1 first; `None` if no PE is
     /// open.
     pub(crate) fn soonest(&mut self, load_seconds: f64) -> Option<u32> {
         self.best(|seconds, speed| order(seconds + load_seconds / speed))
     }
 
-    /// The open PE that has room for the largest load until `limit_seconds`; `None` if none is open.
+    /// The open PE with room for the largest load below `limit_seconds`; `None` if no PE is open.
     pub(crate) fn roomiest(&mut self, limit_seconds: f64) -> Option<u32> {
         self.best(|seconds, speed| Reverse(order((limit_seconds - seconds).max(0.0) * speed)))
     }
 
-    /// Opens `pe`, which was not, or tells that it has become lighter.
+    /// Opens `pe`, or updates its entry after its load fell.
     pub(crate) fn open(&mut self, pe: u32) {
         // The exponent and four bits of the fraction.
         let class = self.database.pes[pe as usize].speed.to_bits() >> 48;

@@ -1,34 +1,39 @@
-//! `MetisLB`: METIS cuts the task graph into as many parts as there are PEs.
+//! `MetisLB`: METIS partitions the task graph into as many parts as there are PEs.
 //!
-//! Charm++'s strategy of that name: balanced parts that exchange few bytes (METIS: see
-//! [`crate::partition::metis`]). Which PE a part goes to is not METIS's business. Charm++ takes the number
-//! that METIS gives a part, and 99 of 100 objects migrate; here a part goes to the PE whose objects that
-//! stay it talks to, and to the one that has most of its objects already, as far as nobody has a better
-//! claim. METIS takes all PEs for alike: where they are not, because of their speeds, of background or of
-//! objects that stay, those above the limit give objects away as in [`super::comm_aware_refine`].
+//! Charm++'s strategy of that name: balanced parts that exchange few bytes (METIS: see [`crate::partition::metis`]).
+//! METIS does not choose the PE of a part. Charm++ uses the number of the part as its PE, and 99 of 100 objects
+//! migrate. Here a part prefers the PE with whose fixed objects it exchanges most bytes, then the PE that has most of
+//! its objects already. METIS treats all PEs as equal. Where speeds, background or objects that stay take a PE above
+//! the limit, the PE gives objects away as in `relief.rs`.
 
 use std::cmp::Reverse;
 
-use super::comm_aware_refine;
+use equipoise_model::params::{Param, Params};
+use equipoise_model::{Assignment, Database, Topology};
+
 use super::load::Work;
+use super::relief::relieve;
+use crate::descriptor::Recipe;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::partition::metis::Method;
-use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `MetisLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "MetisLB",
-    aliases: &[],
-    help: "METIS cuts the task graph into balanced parts that exchange few bytes; much moves once. For \
-           communication-bound programs where all PEs are equally far from each other.",
+    form: "",
+    help: "METIS partitions the task graph into balanced parts that exchange few bytes; many objects migrate at \
+           the first step. For communication-bound programs where all PEs are equally far from each other.",
     params: &[Param::imbalance("0.05")],
-    needs_communication: true,
-    make: |params: &mut Params| Ok(Box::new(MetisLb { imbalance: params.take_imbalance()? })),
+    item: Recipe {
+        needs_communication: true,
+        make: |params: &mut Params| Ok(Box::new(MetisLb { imbalance: params.take_imbalance()? })),
+    },
 };
 
-/// The strategy that lets METIS cut the task graph.
+/// The strategy that partitions the task graph with METIS.
 #[derive(Clone, Copy, Debug)]
 pub struct MetisLb {
     /// How far above the average a PE may be: max/avg - 1.
@@ -45,31 +50,31 @@ impl Strategy for MetisLb {
         let available = check(database, topology)?;
         let grouping = Grouping { by: By::Metis(Method::Recursive), equal: false, imbalance: self.imbalance };
         let groups = Groups::of(database, &available, grouping, seed)?;
-        let placement = groups.placement(database, &claim(database, &groups, &available));
+        let placement = groups.placement(database, &choose_pes(database, &groups, &available));
         let work = Work::new(database, available);
-        Ok(Assignment::new(comm_aware_refine::relieve(database, &work, placement, self.imbalance)))
+        Ok(Assignment::new(relieve(database, &work, placement, self.imbalance)))
     }
 }
 
-/// What a group has to do with a PE: bytes exchanged with what stays there, objects that are there already;
-/// group and PE.
-type Claim = (u64, usize, Reverse<(u32, u32)>);
+/// A preference of a group for a PE: bytes exchanged with the PE and its fixed objects, objects of the group that are
+/// on the PE already, then group and PE.
+type Preference = (u64, usize, Reverse<(u32, u32)>);
 
-/// The PE of each group, none of them twice: the largest claims are granted first, and groups without one
-/// get the PEs that are left, in order.
-fn claim(database: &Database, groups: &Groups, available: &[u32]) -> Vec<u32> {
+/// Chooses a different PE for each group. Preferences are granted in descending order; the other groups get the
+/// remaining PEs in ascending order.
+fn choose_pes(database: &Database, groups: &Groups, available: &[u32]) -> Vec<u32> {
     const NONE: u32 = u32::MAX;
-    let mut homes: Vec<(u32, u32)> = groups
+    let mut present_pes: Vec<(u32, u32)> = groups
         .group_of
         .iter()
         .zip(&database.objects)
         .filter(|(_, object)| database.pes[object.pe as usize].available)
         .filter_map(|(group, object)| group.map(|group| (group, object.pe)))
         .collect();
-    homes.sort_unstable();
-    let mut claims: Vec<Claim> = Vec::new();
-    for same in homes.chunk_by(|a, b| a == b) {
-        claims.push((0, same.len(), Reverse(same[0])));
+    present_pes.sort_unstable();
+    let mut preferences: Vec<Preference> = Vec::new();
+    for same in present_pes.chunk_by(|a, b| a == b) {
+        preferences.push((0, same.len(), Reverse(same[0])));
     }
     for (anchor, &pe) in groups.anchors.iter().enumerate() {
         if !database.pes[pe as usize].available {
@@ -78,16 +83,16 @@ fn claim(database: &Database, groups: &Groups, available: &[u32]) -> Vec<u32> {
         for (group, bytes) in groups.graph.neighbors(groups.count + anchor) {
             if group < groups.count {
                 let pair = (group as u32, pe);
-                let at_home =
-                    homes.partition_point(|&home| home <= pair) - homes.partition_point(|&home| home < pair);
-                claims.push((bytes, at_home, Reverse(pair)));
+                let already_there = present_pes.partition_point(|&entry| entry <= pair)
+                    - present_pes.partition_point(|&entry| entry < pair);
+                preferences.push((bytes, already_there, Reverse(pair)));
             }
         }
     }
-    claims.sort_unstable_by(|a, b| b.cmp(a));
+    preferences.sort_unstable_by(|a, b| b.cmp(a));
     let mut pe_of = vec![NONE; groups.count];
     let mut is_taken = vec![false; database.pes.len()];
-    for (.., Reverse((group, pe))) in claims {
+    for (.., Reverse((group, pe))) in preferences {
         if pe_of[group as usize] == NONE && !is_taken[pe as usize] {
             pe_of[group as usize] = pe;
             is_taken[pe as usize] = true;
@@ -103,8 +108,9 @@ fn claim(database: &Database, groups: &Groups, available: &[u32]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use crate::database::{Database, Edge, End};
-    use crate::graph::{Graph, load};
+    use equipoise_model::database::{Database, Edge, End};
+    use equipoise_model::graph::{Graph, load};
+
     use crate::testing::{assign, database};
 
     #[track_caller]
@@ -124,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn what_talks_together_is_together_and_stays_where_most_of_it_is() {
+    fn communicating_objects_form_parts_on_the_pe_with_most_of_their_objects() {
         let objects = [(1.0, 1), (1.0, 1), (1.0, 0), (1.0, 0)];
         check(2, &objects, &[(0, 1, 9), (2, 3, 9), (1, 2, 1)], |_| (), &[1, 1, 0, 0]);
         check(2, &objects, &[(0, 2, 9), (1, 3, 9 << 40)], |_| (), &[0, 1, 0, 1]);
     }
 
     #[test]
-    fn parts_go_to_what_stays_and_not_to_pes_that_take_nothing() {
+    fn parts_go_to_fixed_partners_and_to_available_pes_only() {
         let objects = [(1.0, 0), (1.0, 0), (1.0, 1), (1.0, 1), (0.0, 1), (0.0, 0)];
         let edges = [(0, 1, 9), (2, 3, 9), (1, 4, 2), (2, 5, 2)];
         let pin = |d: &mut Database| {
@@ -143,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn unequal_pes_are_balanced_all_the_same() {
+    fn unequal_pes_are_balanced() {
         let mut database = load("torus:16x16").expect("a torus").remap(8);
         database.pes[3].background_seconds = 20.0;
         database.pes[5].speed = 0.5;

@@ -1,8 +1,8 @@
-//! Strategies that look at load: every PE gets its fair share of seconds.
+//! Strategies that balance load: every PE gets its fair share of seconds.
 //!
-//! A file each. What some of them share: `load` (what there is to balance, and the best place), `limit` (the
-//! lowest limit that can be kept), `traffic` (messages and what they cost), `gossip` (PEs that hear of each
-//! other without a centre).
+//! One file per strategy. Shared modules: `load` (the work to balance and the search for the best PE), `limit` (the
+//! lowest limit that can be kept), `relief` (PEs above the limit give objects away), `traffic` (messages and their
+//! costs), `gossip` (decentralized exchange of information between PEs).
 
 pub mod comm_aware_refine;
 pub mod distributed;
@@ -20,6 +20,7 @@ pub mod rec_bipart;
 pub mod refine;
 pub mod refine_comm;
 pub mod refine_swap;
+pub(crate) mod relief;
 pub mod rotate;
 pub mod tempered;
 mod traffic;

@@ -1,37 +1,43 @@
-//! `RandomLB`: every object on a PE drawn at random.
+//! `RandomLB`: places every object on a random PE.
 //!
-//! Charm++ calls it RandCentLB. It is the baseline of the mapping papers (the expected distance of a
-//! byte is then the mean distance of the machine) and a stress test of migration. Mapping papers compare
-//! with groups on random PEs, each on one of its own: `groups=keep`.
+//! Charm++ calls it RandCentLB. It is the baseline of the mapping papers (the expected distance of a byte is the mean
+//! distance of the machine) and a stress test of migration. Some mapping papers compare with a random one-to-one
+//! mapping of groups to PEs: `groups=keep`.
 
+use equipoise_model::params::{Param, Params};
+use equipoise_model::random::{below, generator, shuffle};
+use equipoise_model::{Assignment, Database, Topology};
+
+use crate::descriptor::Recipe;
 use crate::partition::groups::{By, Grouping, Groups};
-use crate::random::{below, generator, shuffle};
-use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `RandomLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "RandomLB",
-    aliases: &["RandCentLB"],
-    help: "Every object on a PE drawn at random (by seed and step): the baseline of the mapping papers.",
+    form: "",
+    help: "Places every object on a random PE (from seed and step): the baseline of the mapping papers.",
     params: &[Param {
         key: "groups",
         default: "none",
-        help: "`none`: every object by itself; `keep`: the objects of a PE change places as they are",
+        help: "`none`: every object is placed separately; `keep`: the objects of a PE stay together",
     }],
-    needs_communication: false,
-    make: |params: &mut Params| match params.take::<String>("groups")?.as_str() {
-        "none" => Ok(Box::new(Random { keep_groups: false })),
-        "keep" => Ok(Box::new(Random { keep_groups: true })),
-        other => Err(params.bad("groups", other, "groups are `none` or `keep`")),
+    item: Recipe {
+        needs_communication: false,
+        make: |params: &mut Params| match params.take::<String>("groups")?.as_str() {
+            "none" => Ok(Box::new(Random { keep_groups: false })),
+            "keep" => Ok(Box::new(Random { keep_groups: true })),
+            other => Err(params.bad("groups", other, "expected `none` or `keep`")),
+        },
     },
 };
 
-/// The strategy that draws a PE for every object, or for all objects of a PE.
+/// The strategy that chooses a random PE for every object, or for all objects of a PE.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Random {
-    /// Whether the objects of a PE stay together; no two such groups come to one PE.
+    /// Whether the objects of a PE stay together. Two such groups never share a PE.
     pub keep_groups: bool,
 }
 
@@ -43,7 +49,7 @@ impl Strategy for Random {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
-        // The step chooses the stream, so that the steps of a run differ although its seed does not.
+        // The step selects the stream, so that the steps of a run differ although the seed is the same.
         let mut generator = generator(seed, database.step);
         if self.keep_groups {
             let mut pes = available.clone();
@@ -54,10 +60,10 @@ impl Strategy for Random {
         }
         let mut answer = Assignment::unchanged(database);
         for (pe, object) in answer.pe_of.iter_mut().zip(&database.objects) {
-            // Drawn for every object, so that pinning one does not change where the others go.
-            let drawn = available[below(&mut generator, available.len() as u64) as usize];
+            // Sampled for every object, so that a pinned object does not change the PEs of the others.
+            let sampled = available[below(&mut generator, available.len() as u64) as usize];
             if object.migratable {
-                *pe = drawn;
+                *pe = sampled;
             }
         }
         Ok(answer)
@@ -69,7 +75,7 @@ mod tests {
     use crate::testing::{assign, database};
 
     #[test]
-    fn steps_differ_and_each_is_the_same_again() {
+    fn steps_differ_and_repetitions_agree() {
         let mut database = database(8, &[(1.0, 0); 64]);
         let first = assign("RandomLB", &database);
         assert_eq!(assign("RandCentLB", &database), first);
@@ -78,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_groups_go_to_pes_of_their_own() {
+    fn kept_groups_go_to_different_pes() {
         let mut database = database(9, &[(1.0, 0); 18]);
         for (object, pe) in database.objects.iter_mut().zip((0..9).cycle()) {
             object.pe = pe;

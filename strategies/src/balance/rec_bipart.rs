@@ -1,38 +1,44 @@
-//! `RecBipartLB`: the task graph is cut in two, and each half in two, until there is a part for each PE.
+//! `RecBipartLB`: recursive bisection of the task graph, until there is one part per PE.
 //!
-//! Charm++'s strategy of that name (S. Ghike): recursive bisection by greedy graph growing and Fiduccia and
-//! Mattheyses' refinement (`bisect.rs`), without METIS. Charm++'s code leaves nearly all objects on one PE
-//! (max/avg is half the number of PEs on every recorded program); this one does what its name says.
+//! Charm++'s strategy of that name (S. Ghike): recursive bisection by greedy graph growing and Fiduccia-Mattheyses
+//! refinement (`bisect.rs`), without METIS. Charm++'s code leaves nearly all objects on one PE (max/avg is half the
+//! number of PEs on every recorded program); this implementation bisects as intended.
 //!
-//! The PEs are halved too, in the order of their numbers, so that parts which exchange much are on PEs of
-//! near numbers. A half of the graph gets as much load as its PEs have room, from what is fixed on them up
-//! to the average, over their speed; what stays on a PE attracts those that talk to it. In the end PEs above
-//! the limit give objects away as in [`super::comm_aware_refine`].
+//! The PEs are bisected too, in index order, so that parts which exchange much are on PEs with close indices. A half of
+//! the graph gets the load its PEs have room for: from the fixed load of each PE up to the average, times its speed.
+//! Fixed objects and PEs attract their partners (terminal propagation). Finally, PEs above the limit give objects away
+//! as in `relief.rs`.
 
 use rayon::prelude::*;
 
-use super::comm_aware_refine;
+use equipoise_model::database::End;
+use equipoise_model::graph::Graph;
+use equipoise_model::params::{Param, Params};
+use equipoise_model::{Assignment, Database, Topology};
+
 use super::load::Work;
-use crate::database::End;
-use crate::graph::Graph;
+use super::relief::relieve;
+use crate::descriptor::Recipe;
 use crate::partition::weights;
-use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 mod bisect;
 
 use bisect::{Halves, bisect};
 
 /// `RecBipartLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "RecBipartLB",
-    aliases: &[],
-    help: "Cuts the task graph in two by growing one half, and again, until there is a part per PE: few \
-           bytes between PEs, and parts that talk are on PEs of near numbers; much moves once.",
+    form: "",
+    help: "Recursive bisection of the task graph by greedy graph growing: few bytes between PEs, and parts that \
+           communicate are on PEs with close indices. Many objects migrate at the first step.",
     params: &[Param::imbalance("0.05")],
-    needs_communication: true,
-    make: |params: &mut Params| Ok(Box::new(RecBipart { imbalance: params.take_imbalance()? })),
+    item: Recipe {
+        needs_communication: true,
+        make: |params: &mut Params| Ok(Box::new(RecBipart { imbalance: params.take_imbalance()? })),
+    },
 };
 
 /// The strategy that bisects the task graph.
@@ -51,32 +57,32 @@ impl Strategy for RecBipart {
     ) -> Result<Assignment, StrategyError> {
         let work = Work::new(database, check(database, topology)?);
         let placement = place(database, &work, self.imbalance);
-        Ok(Assignment::new(comm_aware_refine::relieve(database, &work, placement, self.imbalance)))
+        Ok(Assignment::new(relieve(database, &work, placement, self.imbalance)))
     }
 }
 
-/// What does not change while the graph is cut.
+/// The data that does not change during the bisections.
 struct Problem {
-    /// Bytes each object exchanges with what stays: the PE, which is ascending, and how much.
+    /// Bytes that each object exchanges with fixed objects and PEs, as pairs of PE (ascending) and bytes.
     pulls: Vec<Vec<(u32, u64)>>,
-    /// Room of each available PE, as a share of the load.
+    /// Room of each available PE, relative to the largest room.
     rooms: Vec<f64>,
     available: Vec<u32>,
-    /// The allowed imbalance of one cut; that of all of them multiplies.
+    /// The allowed imbalance of one bisection. The imbalances of successive bisections multiply.
     slack: f64,
 }
 
-/// A part of the graph, and the PEs it is for.
+/// A part of the graph and its PEs.
 struct Piece {
     graph: Graph,
-    /// The objects that are its vertices, ascending.
+    /// The objects of the vertices, ascending.
     objects: Vec<u32>,
     weights: Vec<u32>,
-    /// The range of available PEs, by position.
+    /// The positions of its PEs among the available PEs.
     pes: std::ops::Range<usize>,
 }
 
-/// Cuts the graph of the objects that may move, and gives the PE of each object. O((n + E) log n log P).
+/// Bisects the graph of the movable objects; returns the PE of each object. O((n + E) log n log P).
 fn place(database: &Database, work: &Work, imbalance: f64) -> Vec<u32> {
     let average_seconds = work.average_seconds();
     let room = |&pe: &u32| {
@@ -123,7 +129,7 @@ fn place(database: &Database, work: &Work, imbalance: f64) -> Vec<u32> {
         pes: 0..work.available.len(),
     };
     let mut placement = database.placement();
-    // Pieces of a level are cut in parallel: none of them knows of another.
+    // The pieces of a level are independent, so they are bisected in parallel.
     let mut pieces = vec![whole];
     while !pieces.is_empty() {
         let (whole, rest): (Vec<Piece>, Vec<Piece>) =
@@ -138,7 +144,7 @@ fn place(database: &Database, work: &Work, imbalance: f64) -> Vec<u32> {
     placement
 }
 
-/// The two halves of a piece that is for at least two PEs; none without objects.
+/// The two halves of a piece with at least two PEs; empty if the piece has no objects.
 fn halve(piece: Piece, problem: &Problem) -> Vec<Piece> {
     let Piece { graph, objects, weights, pes } = piece;
     if objects.is_empty() {
@@ -181,12 +187,13 @@ fn halve(piece: Piece, problem: &Problem) -> Vec<Piece> {
 
 #[cfg(test)]
 mod tests {
+    use equipoise_model::database::{Database, Edge, End};
+    use equipoise_model::graph::{Graph, load};
+
     use crate::cost::LoadBound;
-    use crate::database::{Database, Edge, End};
-    use crate::graph::{Graph, load};
     use crate::testing::{assign, database};
 
-    /// Bytes that cross PEs and max/avg, on so many PEs.
+    /// Bytes that cross PEs and max/avg, on `pes` PEs.
     fn quality(graph: &str, pes: u32, change: impl FnOnce(&mut Database)) -> (u64, f64) {
         let mut database = load(graph).expect("a generator").remap(pes);
         change(&mut database);
@@ -204,8 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn grids_are_cut_into_compact_parts_of_equal_load() {
-        // 16 squares of 8x8 cut 2 * 3 * 32 edges of 2 bytes.
+    fn grids_are_partitioned_into_compact_parts_of_equal_load() {
+        // An ideal partition into 16 squares of 8x8 cuts 2 * 3 * 32 edges of 2 bytes.
         check("mesh:32x32", 16, 384 * 14 / 10, 1.05);
         check("mesh:32x32", 7, 384, 1.06);
         // Two halves of a ring cut two edges.
@@ -224,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_attracts_and_pes_that_take_nothing_stay_empty() {
+    fn fixed_ends_attract_their_partners_and_unavailable_pes_get_nothing() {
         let mut database = database(4, &[(0.0, 3), (1.0, 0), (1.0, 0), (1.0, 0), (0.0, 0)]);
         database.objects[0].migratable = false;
         database.objects[4].migratable = false;

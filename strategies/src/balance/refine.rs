@@ -1,27 +1,32 @@
-//! `RefineLB`: PEs above the limit give objects to the lightest PEs until they are below it.
+//! `RefineLB`: PEs above the limit give objects to the lightest PEs until they are within the limit.
 //!
-//! Charm++'s strategy of that name. The heaviest PE above the limit gives away the largest of its
-//! objects with which the PE with the most room (the lightest, where speeds are equal) stays within the
-//! limit; a PE that has no such object is left as it is. Nothing else moves, so a load that is nearly
-//! balanced costs nearly nothing.
+//! Charm++'s strategy of that name. The heaviest PE above the limit gives its largest object that keeps the PE with
+//! the most room (the lightest PE, where speeds are equal) within the limit. A PE without such an object is skipped.
+//! No other objects move, so nearly balanced loads cause few migrations.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+use equipoise_model::params::{Param, Params};
+use equipoise_model::{Assignment, Database, Topology};
+
 use super::load::{Pes, Work, order};
-use crate::registry::{Named, Param, Params};
+use crate::descriptor::Recipe;
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `RefineLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "RefineLB",
-    aliases: &[],
-    help: "Moves objects from PEs above the limit to the lightest ones until they are below it: fewest \
-           migrations, keeps locality. For later steps, when load drifts slowly.",
+    form: "",
+    help: "Moves objects from PEs above the limit to the lightest PEs until no PE is above it: fewest \
+           migrations, keeps locality. For later steps, when loads change slowly.",
     params: &[Param::imbalance("0.05")],
-    needs_communication: false,
-    make: |params: &mut Params| Ok(Box::new(Refine { imbalance: params.take_imbalance()? })),
+    item: Recipe {
+        needs_communication: false,
+        make: |params: &mut Params| Ok(Box::new(Refine { imbalance: params.take_imbalance()? })),
+    },
 };
 
 /// The allowed imbalance of [`NAMED`].
@@ -47,9 +52,9 @@ impl Strategy for Refine {
     }
 }
 
-/// Moves objects off the PEs above `limit` seconds, and gives the PE of each object. O(n log n).
+/// Moves objects off the PEs above `limit` seconds; returns the PE of each object. O(n log n).
 pub(super) fn relieve(database: &Database, work: &Work, limit: f64) -> Vec<u32> {
-    let (mut placement, seconds) = work.settle();
+    let (mut placement, seconds) = work.placement();
     let (heavy, light): (Vec<u32>, Vec<u32>) =
         work.available.iter().partition(|&&pe| seconds[pe as usize] > limit);
     let mut donors: BinaryHeap<(u64, Reverse<u32>)> =
@@ -67,7 +72,7 @@ pub(super) fn relieve(database: &Database, work: &Work, limit: f64) -> Vec<u32> 
         let room = limit - receivers.seconds[receiver as usize];
         let speed = database.pes[receiver as usize].speed;
         let own = &mut objects[donor as usize];
-        // No object fits: this PE stays as it is, and another may have smaller objects.
+        // No object fits: the PE is skipped, because the next one may have smaller objects.
         let Some(largest) = largest_within(own, room, speed) else { continue };
         own.remove(&largest);
         let (_, Reverse(object)) = largest;
@@ -84,18 +89,18 @@ pub(super) fn relieve(database: &Database, work: &Work, limit: f64) -> Vec<u32> 
     placement
 }
 
-/// Orders objects by load, then the highest index first.
+/// Orders objects by load, then by descending index.
 type Key = (u64, Reverse<u32>);
 
 fn key(database: &Database, object: u32) -> Key {
     (order(database.objects[object as usize].load_seconds), Reverse(object))
 }
 
-/// The largest object with any load that takes at most `room` seconds at `speed`, the lowest index
+/// The largest object with a positive load that takes at most `room` seconds at `speed`; the lowest index
 /// among equals.
 fn largest_within(objects: &BTreeSet<Key>, room: f64, speed: f64) -> Option<Key> {
     let mut load = room.max(0.0) * speed;
-    // Rounding may have made the product too large by a hair; then the next lower number is tried.
+    // Rounding may have made the product slightly too large; then the next lower number is tried.
     while load / speed > room && load > 0.0 {
         load = load.next_down();
     }
@@ -104,7 +109,8 @@ fn largest_within(objects: &BTreeSet<Key>, room: f64, speed: f64) -> Option<Key>
 
 #[cfg(test)]
 mod tests {
-    use crate::database::Database;
+    use equipoise_model::database::Database;
+
     use crate::testing::{assign, database};
 
     #[track_caller]
@@ -128,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pe_that_cannot_be_relieved_does_not_keep_the_next_from_it() {
+    fn a_pe_that_cannot_be_relieved_is_skipped() {
         check(3, &[(10.0, 0), (3.0, 1), (3.0, 1), (2.0, 2)], |_| (), &[0, 1, 1, 2]);
         check(3, &[(9.0, 0), (4.0, 1), (4.0, 1), (1.0, 1)], |_| (), &[0, 2, 1, 1]);
     }
@@ -148,7 +154,7 @@ mod tests {
     fn a_fast_pe_takes_more() {
         let objects = [(1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0)];
         check(2, &objects, |d| d.pes[1].speed = 3.0, &[1, 1, 1, 1, 1, 1, 0, 0]);
-        // PE 1 is the lightest, and too slow for any object.
+        // PE 1 is the lightest, but too slow for any object.
         let objects = [(1.0, 0), (1.0, 0), (1.0, 0), (1.0, 2)];
         check(3, &objects, |d| (d.pes[1].speed, d.pes[2].speed) = (0.01, 2.0), &[2, 0, 0, 2]);
     }

@@ -1,39 +1,47 @@
-//! `RefineCommLB`: as `RefineLB`, where the time of a PE includes its messages to other PEs.
+//! `RefineCommLB`: `RefineLB` where the time of a PE includes its messages to other PEs.
 //!
-//! Charm++'s strategy of that name (removed there in 2019). The heaviest PE above the limit gives away the
-//! object that relieves it most, messages included: an object that talks to its own PE makes messages when
-//! it leaves. It goes to the PE, among those that remain within the limit, that it talks to most, else to
-//! the one with the most room. The limit is the allowed imbalance over the level that the work and the
-//! messages there are before the first move reach when they are poured over what is fixed on each PE: its
-//! background, its objects that stay, and the messages of those and of its runtime. So more messages do not
-//! make more room, and one PE that nothing can relieve (in LeanMD that of the main chare, whose messages take
-//! 60 times as long as the work of a PE) does not keep the others from it. Where the limit cannot be kept, the
-//! lowest one that can is sought (`limit.rs`).
+//! Charm++'s strategy of that name (removed there in 2019). The heaviest PE above the limit gives away the object
+//! that reduces its time most, messages included: an object that communicates with its own PE causes messages between
+//! PEs when it leaves. The receiver is the PE that exchanges most with the object among the PEs that remain within
+//! the limit, otherwise the PE with the most room.
 //!
-//! Charm++'s code stops everything when the heaviest PE finds no object to give, and does nothing on many
-//! recorded programs; here such a PE stays as it is and the next one is relieved. It also tries every
-//! object on every PE for every move; here a move is weighed again only when a partner has moved.
+//! The limit is the allowed imbalance times a level: the time of all PEs if the movable work and the present messages
+//! could be divided without remainder over the fixed time of each PE. The fixed time is the background, the objects
+//! that stay, and the messages of these objects and of the PE itself. So additional messages do not raise the limit. A
+//! PE that cannot be relieved does not stop the others. (In LeanMD this is the PE of the main chare, whose messages
+//! take 60 times as long as the work of a PE.) If the limit cannot be kept, the lowest limit that can is used
+//! (`limit.rs`).
+//!
+//! Charm++'s code stops when the heaviest PE has no object to give, and does nothing on many recorded programs. Here
+//! such a PE is skipped. Charm++ also tries every object on every PE for every move; here a move is evaluated again
+//! only when a partner has moved.
 
-use super::limit::lowest;
+use equipoise_model::database::End;
+use equipoise_model::params::{Param, Params};
+use equipoise_model::{Assignment, Database, Topology};
+
+use super::limit::at_lowest_limit;
 use super::load::{Pes, Work, order};
 use super::traffic::{ALPHA, BETA, MessageCost, PeVolumes, Rule, Traffic, Volume, give_away};
 use crate::cost::{LoadBound, pour};
-use crate::database::End;
-use crate::registry::{Named, Param, Params};
+use crate::descriptor::Recipe;
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `RefineCommLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "RefineCommLB",
-    aliases: &[],
+    form: "",
     help: "RefineLB where the time of a PE includes its messages to other PEs: few migrations. For later \
            steps of a program with costly messages.",
     params: &[Param::imbalance("0.05"), ALPHA, BETA],
-    needs_communication: true,
-    make: |params: &mut Params| {
-        let (imbalance, cost) = (params.take_imbalance()?, MessageCost::take(params)?);
-        Ok(Box::new(RefineComm { imbalance, cost }))
+    item: Recipe {
+        needs_communication: true,
+        make: |params: &mut Params| {
+            let (imbalance, cost) = (params.take_imbalance()?, MessageCost::take(params)?);
+            Ok(Box::new(RefineComm { imbalance, cost }))
+        },
     },
 };
 
@@ -42,7 +50,7 @@ pub const NAMED: Named = Named {
 pub struct RefineComm {
     /// How far above the average the time of a PE may be: max/avg - 1.
     pub imbalance: f64,
-    /// What messages between PEs cost.
+    /// The cost of messages between PEs.
     pub cost: MessageCost,
 }
 
@@ -58,18 +66,18 @@ impl Strategy for RefineComm {
     }
 }
 
-/// Moves objects off the PEs above the limit, and gives the PE of each object. O((n + E) log n) for each
-/// limit that is tried.
+/// Moves objects off the PEs above the limit; returns the PE of each object. O((n + E) log n) for each
+/// limit tried.
 fn relieve(database: &Database, work: &Work, imbalance: f64, cost: MessageCost) -> Vec<u32> {
     let traffic = Traffic::of(database);
-    let (placement, work_seconds) = work.settle();
-    let (crossing, lasting) = crossing(database, &traffic, &placement);
+    let (placement, work_seconds) = work.placement();
+    let (crossing, fixed_volumes) = crossing(database, &traffic, &placement);
     let with = |seconds: &[f64], volumes: &[Volume]| -> Vec<f64> {
         let one = |pe: usize| seconds[pe] + cost.seconds(volumes[pe]) / database.pes[pe].speed;
         (0..database.pes.len()).map(one).collect()
     };
     let seconds = with(&work_seconds, &crossing);
-    let fixed_seconds = with(&work.fixed_seconds, &lasting);
+    let fixed_seconds = with(&work.fixed_seconds, &fixed_volumes);
     let mut fixed: Vec<(f64, f64)> =
         work.available.iter().map(|&pe| (fixed_seconds[pe as usize], work.speed(pe))).collect();
     let movable = work
@@ -80,7 +88,7 @@ fn relieve(database: &Database, work: &Work, imbalance: f64, cost: MessageCost) 
     let bound = LoadBound::of(database);
     let most_fixed = fixed.iter().map(|&(seconds, _)| seconds).fold(bound.bound_seconds, f64::max);
     let bound = LoadBound { bound_seconds: most_fixed, ..bound };
-    lowest((1.0 + imbalance) * level_seconds, bound, |limit_seconds| {
+    at_lowest_limit((1.0 + imbalance) * level_seconds, bound, |limit_seconds| {
         let (heavy, light): (Vec<u32>, Vec<u32>) =
             work.available.iter().partition(|&&pe| seconds[pe as usize] > limit_seconds);
         let mut state = State {
@@ -100,28 +108,28 @@ fn relieve(database: &Database, work: &Work, imbalance: f64, cost: MessageCost) 
     })
 }
 
-/// What each PE exchanges with others when object `i` is on `placement[i]`, and what of it is the PE's own or
-/// that of objects that stay.
+/// The volume that each PE exchanges with other PEs if object `i` is on `placement[i]`, and the fixed part of it: that of
+/// the PE itself and of objects that stay.
 fn crossing(database: &Database, traffic: &Traffic, placement: &[u32]) -> (Vec<Volume>, Vec<Volume>) {
     let mut crossing = vec![Volume::default(); database.pes.len()];
-    let mut lasting = vec![Volume::default(); database.pes.len()];
+    let mut fixed_volumes = vec![Volume::default(); database.pes.len()];
     for ((object, &pe), record) in (0..).zip(placement).zip(&database.objects) {
         for &(end, volume) in traffic.partners(object) {
             let other = end.pe(placement);
             if other != pe {
                 crossing[pe as usize] += volume;
                 if !record.migratable {
-                    lasting[pe as usize] += volume;
+                    fixed_volumes[pe as usize] += volume;
                 }
-                // A partner that is an object finds this in its own row.
+                // If the partner is an object, the loop counts the other end in the row of that object.
                 if matches!(end, End::Pe(_)) {
                     crossing[other as usize] += volume;
-                    lasting[other as usize] += volume;
+                    fixed_volumes[other as usize] += volume;
                 }
             }
         }
     }
-    (crossing, lasting)
+    (crossing, fixed_volumes)
 }
 
 struct State<'a> {
@@ -132,20 +140,20 @@ struct State<'a> {
     placement: Vec<u32>,
     /// Seconds of each PE without its messages.
     work_seconds: Vec<f64>,
-    /// What each PE exchanges with others.
+    /// The volume that each PE exchanges with other PEs.
     crossing: Vec<Volume>,
-    /// Seconds of each PE in all; those below the limit are open.
+    /// Total seconds of each PE; PEs within the limit are open.
     pes: Pes<'a>,
     volumes: PeVolumes,
 }
 
 impl State<'_> {
-    /// Seconds of `pe` with those of its work, and what it exchanges with others.
+    /// Seconds of `pe` with this work and this volume to other PEs.
     fn total(&self, pe: u32, work_seconds: f64, crossing: Volume) -> f64 {
         work_seconds + self.cost.seconds(crossing) / self.work.speed(pe)
     }
 
-    /// Seconds of `pe` after it took `object`, to which [`Self::volumes`] belongs.
+    /// Seconds of `pe` after it receives `object`; [`Self::volumes`] must be those of `object`.
     fn with(&self, pe: u32, object: u32) -> f64 {
         let crossing = self.crossing[pe as usize] - self.volumes.with(pe) + self.volumes.crossing(pe);
         self.total(pe, self.work_seconds[pe as usize] + self.work.seconds(object, pe), crossing)
@@ -153,16 +161,17 @@ impl State<'_> {
 }
 
 impl Rule for State<'_> {
-    /// Seconds by which the donor gets lighter, then seconds of messages the receiver is spared.
+    /// Seconds saved by the donor, then seconds of messages saved by the receiver.
     type Score = (u64, u64);
 
     fn best(&mut self, object: u32) -> Option<(Self::Score, u32)> {
         self.volumes.fill(self.traffic, object, &self.placement);
         let donor = self.placement[object as usize];
-        let made = self.cost.seconds(self.volumes.with(donor));
-        let spared = self.cost.seconds(self.volumes.crossing(donor));
-        let relief = (self.work.load_seconds(object) + spared - made) / self.work.speed(donor);
-        // The difference of two infinite times is no relief.
+        let added_seconds = self.cost.seconds(self.volumes.with(donor));
+        let saved_seconds = self.cost.seconds(self.volumes.crossing(donor));
+        let relief =
+            (self.work.load_seconds(object) + saved_seconds - added_seconds) / self.work.speed(donor);
+        // The difference of two infinite times is NaN.
         if relief.is_nan() || relief <= 0.0 {
             return None;
         }
@@ -174,10 +183,10 @@ impl Rule for State<'_> {
                 && self.work.is_available(pe)
                 && self.with(pe, object) <= self.limit_seconds
         };
-        let spared_by = |pe: u32| order(self.cost.seconds(self.volumes.with(pe)));
-        let rank = |&pe: &u32| (std::cmp::Reverse(spared_by(pe)), order(self.with(pe, object)), pe);
+        let saved_by = |pe: u32| order(self.cost.seconds(self.volumes.with(pe)));
+        let rank = |&pe: &u32| (std::cmp::Reverse(saved_by(pe)), order(self.with(pe, object)), pe);
         let receiver = self.volumes.pes.iter().copied().chain(roomiest).filter(takes).min_by_key(rank)?;
-        Some(((order(relief), spared_by(receiver)), receiver))
+        Some(((order(relief), saved_by(receiver)), receiver))
     }
 
     fn apply(&mut self, object: u32, receiver: u32) {
@@ -195,7 +204,7 @@ impl Rule for State<'_> {
             let (work_seconds, crossing) = (self.work_seconds[pe as usize], self.crossing[pe as usize]);
             self.pes.seconds[pe as usize] = self.total(pe, work_seconds, crossing);
         }
-        // A PE that takes an object it talks to much may become lighter.
+        // A PE that receives an object it exchanges much with may become lighter.
         if self.pes.seconds[to] < before {
             self.pes.open(receiver);
         }
@@ -218,8 +227,9 @@ impl Rule for State<'_> {
 mod tests {
     use proptest::prelude::*;
 
+    use equipoise_model::database::{Edge, arbitrary};
+
     use super::*;
-    use crate::database::{Edge, arbitrary};
     use crate::testing::{assign, database};
 
     fn edge(from: u32, to: u32, messages: u64) -> Edge {
@@ -235,30 +245,30 @@ mod tests {
     }
 
     #[test]
-    fn without_messages_it_is_refine() {
+    fn without_messages_the_placement_is_that_of_refine() {
         check("alpha_seconds=1", 2, &[(4.0, 0), (3.0, 0), (2.0, 0), (1.0, 0)], &[], &[1, 0, 0, 1]);
         check("alpha_seconds=1", 2, &[(3.0, 0), (3.0, 0), (3.0, 1), (3.0, 1)], &[], &[0, 0, 1, 1]);
     }
 
     #[test]
-    fn a_pe_is_relieved_of_messages_too() {
-        // PE 0 has 2 seconds and 4 of messages, PE 1 the same messages and no load.
+    fn messages_count_as_load_of_a_pe() {
+        // PE 0 has 2 seconds of work and 4 seconds of messages, PE 1 only the messages.
         let objects = [(1.0, 0), (1.0, 0), (0.0, 1)];
         check("alpha_seconds=0", 2, &objects, &[edge(0, 2, 4)], &[1, 0, 1]);
         check("alpha_seconds=1", 2, &objects, &[edge(0, 2, 4)], &[1, 0, 1]);
-        // Both objects of PE 0 talk to each other: one that leaves costs more than it takes away.
+        // The objects of PE 0 communicate with each other: moving one would add more messages than it removes work.
         check("alpha_seconds=1", 2, &objects, &[edge(0, 1, 4)], &[0, 0, 1]);
     }
 
     #[test]
-    fn of_pes_with_room_the_one_it_talks_to_gets_the_object() {
+    fn an_object_moves_to_the_pe_with_room_that_it_exchanges_most_with() {
         let objects = [(1.0, 0), (1.0, 0), (1.0, 0), (0.0, 1), (0.0, 2), (1.0, 3)];
         check("alpha_seconds=0.01", 4, &objects, &[], &[1, 2, 0, 1, 2, 3]);
         check("alpha_seconds=0.01", 4, &objects, &[edge(0, 4, 1), edge(1, 3, 2)], &[2, 1, 0, 1, 2, 3]);
     }
 
-    /// Seconds of the heaviest available PE by the definition: load over speed, background, and both ends
-    /// of every message that crosses PEs.
+    /// Seconds of the heaviest available PE by definition: load divided by speed, background, and the cost of both
+    /// ends of every message between PEs.
     fn max_seconds(database: &Database, placement: &[u32], cost: MessageCost) -> f64 {
         let mut seconds = database.pe_loads(placement);
         for edge in &database.edges {

@@ -1,38 +1,43 @@
-//! `RefineSwapLB`: as `RefineLB`, and where no single move helps, two objects change places.
+//! `RefineSwapLB`: `RefineLB` that exchanges two objects where no single move helps.
 //!
-//! Charm++'s strategy of that name (removed there in 2019). First the PEs above the limit give objects away
-//! as in [`super::refine`]. One that is still above, because no object of its own fits anywhere, then
-//! exchanges an object for a lighter one of a PE below the limit, so that this one remains within it: if it
-//! can, so that both end within the limit, otherwise so that it gets as light as it can. It is never worse
-//! than `RefineLB`. Partners are sought among the lightest PEs. Where the limit cannot be kept, the lowest
-//! one that can is sought (`limit.rs`).
+//! Charm++'s strategy of that name (removed there in 2019). First the PEs above the limit give objects away as in
+//! [`super::refine`]. A PE still above the limit then exchanges an object for a lighter object of a PE that stays
+//! within the limit. The strategy prefers an exchange after which both PEs are within the limit, otherwise the exchange
+//! after which the donor is lightest. Partners are sought among the lightest PEs. The result is never worse than that
+//! of `RefineLB`. If the limit cannot be kept, the lowest limit that can is used (`limit.rs`).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use super::limit::lowest;
+use equipoise_model::params::{Param, Params};
+use equipoise_model::{Assignment, Database, Topology};
+
+use super::limit::at_lowest_limit;
 use super::load::{Pes, Work, order};
 use super::refine;
 use crate::cost::LoadBound;
-use crate::registry::{Named, Param, Params};
+use crate::descriptor::Recipe;
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `RefineSwapLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "RefineSwapLB",
-    aliases: &[],
-    help: "RefineLB that also exchanges objects where none fits by itself: a tighter balance with more \
+    form: "",
+    help: "RefineLB that also exchanges two objects where no single move fits: a tighter balance with more \
            migrations. For programs with few objects per PE.",
     params: &[Param::imbalance("0.01")],
-    needs_communication: false,
-    make: |params: &mut Params| Ok(Box::new(RefineSwap { imbalance: params.take_imbalance()? })),
+    item: Recipe {
+        needs_communication: false,
+        make: |params: &mut Params| Ok(Box::new(RefineSwap { imbalance: params.take_imbalance()? })),
+    },
 };
 
 /// How many of the lightest PEs are tried as partners of an exchange.
 const PARTNERS: usize = 16;
 
-/// How often PEs that found no exchange try again after others did.
+/// Maximum number of rounds; PEs without an exchange try again in the next round.
 const ROUNDS: usize = 4;
 
 /// The strategy that moves and exchanges objects of the PEs above the limit.
@@ -54,7 +59,7 @@ impl Strategy for RefineSwap {
     }
 }
 
-/// Moves and exchanges objects, and gives the PE of each.
+/// Moves and exchanges objects; returns the PE of each object.
 fn balance(database: &Database, work: &Work, imbalance: f64) -> Vec<u32> {
     let average_seconds = work.average_seconds();
     let max_seconds =
@@ -66,8 +71,8 @@ fn balance(database: &Database, work: &Work, imbalance: f64) -> Vec<u32> {
         (placement, max_seconds)
     };
     let limit_seconds = (1.0 + imbalance) * average_seconds;
-    let best = lowest(limit_seconds, LoadBound::of(database), attempt);
-    // A limit that cannot be kept is a heuristic for what can, and RefineLB's may be a luckier one.
+    let best = at_lowest_limit(limit_seconds, LoadBound::of(database), attempt);
+    // If the limit cannot be kept, the default limit of RefineLB may give a lower maximum.
     let other_limit_seconds = (1.0 + refine::IMBALANCE) * average_seconds;
     let best_seconds = max_seconds(&best);
     if best_seconds > limit_seconds {
@@ -79,8 +84,8 @@ fn balance(database: &Database, work: &Work, imbalance: f64) -> Vec<u32> {
     best
 }
 
-/// Exchanges objects of the PEs above the limit for lighter ones until none is above it or no exchange
-/// helps; at most as many exchanges are made as there are objects.
+/// Exchanges objects of the PEs above the limit for lighter objects until no PE is above it or no exchange
+/// helps. The number of exchanges is at most the number of objects.
 fn exchange(work: &Work, placement: &mut [u32], limit_seconds: f64) {
     let seconds = work.seconds_at(placement);
     let mut donors: BinaryHeap<(u64, Reverse<u32>)> = (work.available.iter())
@@ -97,22 +102,22 @@ fn exchange(work: &Work, placement: &mut [u32], limit_seconds: f64) {
     }
     objects.iter_mut().for_each(|own: &mut Vec<u32>| own.sort_unstable_by_key(|&object| key(work, object)));
     let mut state = State { work, seconds, by_seconds, objects };
-    let mut hopeless = Vec::new();
+    let mut without_exchange = Vec::new();
     let mut left = work.movable.len();
     let (mut left_before, mut rounds) = (left + 1, 0);
     while left > 0 {
         let Some((_, Reverse(donor))) = donors.pop() else {
-            // What did not help before may help after other exchanges.
+            // Exchanges of other PEs may have made a new exchange possible.
             rounds += 1;
-            if left == left_before || hopeless.is_empty() || rounds == ROUNDS {
+            if left == left_before || without_exchange.is_empty() || rounds == ROUNDS {
                 return;
             }
             left_before = left;
-            donors.extend(hopeless.drain(..));
+            donors.extend(without_exchange.drain(..));
             continue;
         };
         let Some(swap) = state.best_swap(donor, limit_seconds) else {
-            hopeless.push((order(state.seconds[donor as usize]), Reverse(donor)));
+            without_exchange.push((order(state.seconds[donor as usize]), Reverse(donor)));
             continue;
         };
         state.apply(donor, swap, placement);
@@ -123,17 +128,19 @@ fn exchange(work: &Work, placement: &mut [u32], limit_seconds: f64) {
     }
 }
 
-/// Orders objects: lightest first, lowest first among equals.
+/// Orders objects: lightest first, lowest index first among equals.
 fn key(work: &Work, object: u32) -> (u64, u32) {
     (order(work.load_seconds(object)), object)
 }
 
-/// An exchange: what goes, to whom, and what comes back; nothing, where there is room by now.
+/// An exchange of a donor with the PE `partner`.
 #[derive(Clone, Copy)]
 struct Swap {
-    goes: u32,
+    /// The object that the donor gives.
+    given: u32,
     partner: u32,
-    comes: Option<u32>,
+    /// The object that the donor receives; `None` if the partner has room without an exchange.
+    returned: Option<u32>,
 }
 
 struct State<'a> {
@@ -142,13 +149,13 @@ struct State<'a> {
     seconds: Vec<f64>,
     /// The available PEs, lightest first.
     by_seconds: BTreeSet<(u64, u32)>,
-    /// The objects of each PE that may move, by [`key`].
+    /// The movable objects of each PE, sorted by [`key`].
     objects: Vec<Vec<u32>>,
 }
 
 impl State<'_> {
-    /// The best exchange of `donor`: one after which it is within the limit with the lightest partner that
-    /// offers one, otherwise the one after which it is lightest.
+    /// The best exchange of `donor`: the exchange with the lightest partner after which `donor` is within the limit,
+    /// otherwise the exchange after which `donor` is lightest.
     fn best_swap(&self, donor: u32, limit_seconds: f64) -> Option<Swap> {
         let mut best: Option<(u64, Swap)> = None;
         for &(_, partner) in self.by_seconds.iter().take(PARTNERS) {
@@ -156,17 +163,17 @@ impl State<'_> {
             if partner == donor || room_seconds <= 0.0 {
                 break;
             }
-            for &goes in &self.objects[donor as usize] {
-                let Some(comes) = self.lightest_return(goes, partner, room_seconds) else { continue };
-                let back = comes.map_or(0.0, |object| self.work.seconds(object, donor));
-                let relief = self.work.seconds(goes, donor) - back;
-                // The difference of two infinite times is no relief.
+            for &given in &self.objects[donor as usize] {
+                let Some(returned) = self.lightest_return(given, partner, room_seconds) else { continue };
+                let back = returned.map_or(0.0, |object| self.work.seconds(object, donor));
+                let relief = self.work.seconds(given, donor) - back;
+                // The difference of two infinite times is NaN.
                 if relief.is_nan() || relief <= 0.0 {
                     continue;
                 }
                 let after = order((self.seconds[donor as usize] - relief).max(0.0));
                 if best.is_none_or(|(least, _)| after < least) {
-                    best = Some((after, Swap { goes, partner, comes }));
+                    best = Some((after, Swap { given, partner, returned }));
                 }
             }
             if best.is_some_and(|(least, _)| least <= order(limit_seconds)) {
@@ -176,10 +183,10 @@ impl State<'_> {
         best.map(|(_, swap)| swap)
     }
 
-    /// The lightest object of `partner` whose going makes room for `goes`: `Some(None)` if there is room
-    /// already, and `None` if there is no such object.
-    fn lightest_return(&self, goes: u32, partner: u32, room_seconds: f64) -> Option<Option<u32>> {
-        let needed = self.work.seconds(goes, partner) - room_seconds;
+    /// The lightest object of `partner` whose move to the donor makes room for `given`. `Some(None)` if there is room
+    /// already, `None` if there is no such object.
+    fn lightest_return(&self, given: u32, partner: u32, room_seconds: f64) -> Option<Option<u32>> {
+        let needed = self.work.seconds(given, partner) - room_seconds;
         if needed <= 0.0 {
             return Some(None);
         }
@@ -192,16 +199,16 @@ impl State<'_> {
         for pe in [donor, swap.partner] {
             self.by_seconds.remove(&(order(self.seconds[pe as usize]), pe));
         }
-        self.carry(swap.goes, donor, swap.partner, placement);
-        if let Some(object) = swap.comes {
-            self.carry(object, swap.partner, donor, placement);
+        self.move_object(swap.given, donor, swap.partner, placement);
+        if let Some(object) = swap.returned {
+            self.move_object(object, swap.partner, donor, placement);
         }
         for pe in [donor, swap.partner] {
             self.by_seconds.insert((order(self.seconds[pe as usize]), pe));
         }
     }
 
-    fn carry(&mut self, object: u32, from: u32, to: u32, placement: &mut [u32]) {
+    fn move_object(&mut self, object: u32, from: u32, to: u32, placement: &mut [u32]) {
         let work = self.work;
         let position = |own: &[u32]| own.partition_point(|&other| key(work, other) < key(work, object));
         let old = &mut self.objects[from as usize];
@@ -218,7 +225,8 @@ impl State<'_> {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::database::{Database, arbitrary};
+    use equipoise_model::database::{Database, arbitrary};
+
     use crate::testing::{assign, database};
 
     #[track_caller]
@@ -230,20 +238,20 @@ mod tests {
     }
 
     #[test]
-    fn a_move_is_made_where_one_is_enough() {
+    fn a_single_move_is_preferred_to_an_exchange() {
         check(2, &[(4.0, 0), (3.0, 0), (2.0, 0), (1.0, 0)], |_| (), &[1, 0, 0, 1]);
     }
 
     #[test]
-    fn two_objects_change_places_where_none_fits() {
-        // 10 and 6 seconds: no object fits into 2.8, but 4 for 2 makes both 8.
+    fn two_objects_are_exchanged_where_no_single_move_fits() {
+        // The PEs have 10 and 6 seconds. No object fits into the room of 2.8, but exchanging 4 for 2 gives 8 on both.
         check(2, &[(6.0, 0), (4.0, 0), (4.0, 1), (2.0, 1)], |_| (), &[0, 1, 1, 0]);
-        // 5 for 4 is better than nothing although neither PE gets within the limit.
+        // Exchanging 5 for 4 reduces the maximum, although PE 0 stays above the limit.
         check(2, &[(9.0, 0), (5.0, 0), (4.0, 1), (4.0, 1)], |_| (), &[0, 1, 0, 1]);
     }
 
     #[test]
-    fn what_may_not_move_is_not_exchanged() {
+    fn fixed_objects_are_not_exchanged() {
         let objects = [(6.0, 0), (4.0, 0), (4.0, 1), (2.0, 1)];
         check(2, &objects, |d| d.objects[3].migratable = false, &[1, 0, 0, 1]);
         check(3, &objects, |d| d.pes[2].available = false, &[0, 1, 1, 0]);
@@ -256,7 +264,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_never_worse_than_refine(
+        fn the_maximum_is_never_above_that_of_refine(
             mut database in arbitrary::database(6, 1, false),
             params in prop::sample::select(vec!["", ":imbalance=0", ":imbalance=0.01", ":imbalance=0.2"]),
         ) {

@@ -1,24 +1,26 @@
-//! `RotateLB`: every object to the next PE.
+//! `RotateLB`: moves every object to the next PE.
 //!
-//! Charm++'s strategy of that name: everything moves at every step and the balance stays what it was,
-//! which makes it the stress test of migration.
+//! Charm++'s strategy of that name. All objects move at every step and the loads remain as unequal as before, which
+//! makes it a stress test of migration.
 
-use crate::registry::Named;
+use equipoise_model::{Assignment, Database, Topology};
+
+use crate::descriptor::Recipe;
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `RotateLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "RotateLB",
-    aliases: &[],
-    help: "Every object to the next PE, the last to the first: everything moves, nothing is balanced. \
+    form: "",
+    help: "Moves every object to the next PE, from the last PE to the first; does not balance. \
            For testing migration.",
     params: &[],
-    needs_communication: false,
-    make: |_| Ok(Box::new(Rotate)),
+    item: Recipe { needs_communication: false, make: |_| Ok(Box::new(Rotate)) },
 };
 
-/// The strategy that moves every object one PE on.
+/// The strategy that moves every object to the next PE.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rotate;
 
@@ -51,7 +53,7 @@ mod tests {
     use crate::testing::{assign, database};
 
     #[test]
-    fn every_object_goes_to_the_next_pe_that_takes_objects() {
+    fn every_object_moves_to_the_next_available_pe() {
         let mut database = database(4, &[(1.0, 0), (1.0, 1), (1.0, 2), (1.0, 3), (1.0, 3)]);
         database.objects[4].migratable = false;
         assert_eq!(assign("RotateLB", &database).map(|a| a.pe_of), Ok(vec![1, 2, 3, 0, 3]));

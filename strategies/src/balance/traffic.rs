@@ -1,5 +1,5 @@
-//! What the balancers that look at messages share: who talks to whom, what a message costs a PE, and how
-//! PEs above the limit give objects away when the best object to give depends on who talks to whom.
+//! Shared by the balancers that consider messages: the communication graph, the cost of a message, and the loop in
+//! which PEs above the limit give objects away if the best move depends on communication.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,10 +7,11 @@ use std::ops::{Add, AddAssign, Sub};
 
 use rustc_hash::FxHashMap;
 
+use equipoise_model::Database;
+use equipoise_model::database::End;
+use equipoise_model::params::{Param, ParamError, Params};
+
 use super::load::order;
-use crate::Database;
-use crate::database::End;
-use crate::registry::{Param, ParamError, Params};
 
 /// Messages and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,11 +42,10 @@ impl Sub for Volume {
     }
 }
 
-/// What a message that crosses PEs costs, at speed 1, each of the two: the PE that sends and the one that
-/// receives.
+/// The cost of a message between PEs at speed 1, charged to both the sending and the receiving PE.
 ///
-/// Charm++'s GreedyCommLB charges both ends, its RefineCommLB only the sender. Handling a message takes
-/// time on either side, and one rule for both strategies makes their placements comparable.
+/// Charm++'s GreedyCommLB charges both PEs, its RefineCommLB only the sender. A message takes time on both
+/// sides, and the same rule for both strategies makes their placements comparable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MessageCost {
     /// Seconds per message.
@@ -58,37 +58,41 @@ pub struct MessageCost {
 pub(super) const ALPHA: Param = Param {
     key: "alpha_seconds",
     default: "35e-6",
-    help: "what a message that crosses PEs costs either PE, in seconds",
+    help: "cost per message between PEs, in seconds, charged to sender and receiver",
 };
 
 /// [`MessageCost::beta_seconds_per_byte`] for the registry; the default is Charm++'s.
 pub(super) const BETA: Param = Param {
     key: "beta_seconds_per_byte",
     default: "8.5e-9",
-    help: "what each of its bytes costs besides, in seconds",
+    help: "cost per byte of a message between PEs, in seconds, charged to sender and receiver",
 };
+
+/// The largest cost of a message or a byte, in seconds.
+const MAX_SECONDS: f64 = 1e9;
 
 impl MessageCost {
     /// The values of [`ALPHA`] and [`BETA`].
     pub(super) fn take(params: &mut Params) -> Result<MessageCost, ParamError> {
         let mut take = |param: Param| {
             let seconds: f64 = params.take(param.key)?;
-            if seconds.is_finite() && seconds >= 0.0 {
+            if (0.0..=MAX_SECONDS).contains(&seconds) {
                 return Ok(seconds);
             }
-            let expected = format!("a time in seconds is finite and not negative, as in {}", param.default);
+            let expected =
+                format!("expected seconds, a number from 0 to {MAX_SECONDS}, such as {}", param.default);
             Err(params.bad(param.key, &seconds.to_string(), expected))
         };
         Ok(MessageCost { alpha_seconds: take(ALPHA)?, beta_seconds_per_byte: take(BETA)? })
     }
 
-    /// Seconds at speed 1 that this volume costs either end.
+    /// Seconds at speed 1 that this volume costs each of the two PEs.
     pub(super) fn seconds(&self, volume: Volume) -> f64 {
         self.alpha_seconds * volume.messages as f64 + self.beta_seconds_per_byte * volume.bytes as f64
     }
 }
 
-/// Who talks to whom: what each object exchanges with every other and with PEs, whichever way.
+/// The volumes that each object exchanges with other objects and with PEs, both directions added.
 pub(super) struct Traffic {
     /// The partners of object `o` are `partners[offsets[o]..offsets[o + 1]]`.
     offsets: Vec<usize>,
@@ -96,7 +100,7 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    /// The traffic of a checked database. What PEs say to PEs, or an object to itself, is left out.
+    /// The traffic of a checked database, without messages between PEs or from an object to itself.
     pub(super) fn of(database: &Database) -> Traffic {
         let directed = || {
             let both = database.edges.iter().flat_map(|edge| {
@@ -134,21 +138,21 @@ impl Traffic {
         traffic
     }
 
-    /// The partners of `object`, each once, and what it exchanges with them.
+    /// The partners of `object`, each once, and the volumes exchanged with them.
     pub(super) fn partners(&self, object: u32) -> &[(End, Volume)] {
         &self.partners[self.offsets[object as usize]..self.offsets[object as usize + 1]]
     }
 }
 
-/// The place of an object that has none yet.
-pub(super) const NOWHERE: u32 = u32::MAX;
+/// The PE of an object that is not placed yet.
+pub(super) const UNPLACED: u32 = u32::MAX;
 
-/// What one object exchanges with each PE. It is made once and filled for one object after the other.
+/// The volumes that one object exchanges with each PE; reused for one object after another.
 pub(super) struct PeVolumes {
     volume_of: Vec<Volume>,
-    /// The PEs it exchanges anything with, in no order.
+    /// The PEs with a volume, in no particular order.
     pub(super) pes: Vec<u32>,
-    /// What it exchanges with all of them.
+    /// The sum of the volumes.
     pub(super) total: Volume,
 }
 
@@ -157,7 +161,7 @@ impl PeVolumes {
         PeVolumes { volume_of: vec![Volume::default(); pes], pes: Vec::new(), total: Volume::default() }
     }
 
-    /// Fills it for `object` when object `i` is on `placement[i]`; those that are [`NOWHERE`] do not count.
+    /// Computes the volumes of `object` if object `i` is on `placement[i]`. Partners that are [`UNPLACED`] do not count.
     pub(super) fn fill(&mut self, traffic: &Traffic, object: u32, placement: &[u32]) {
         for pe in self.pes.drain(..) {
             self.volume_of[pe as usize] = Volume::default();
@@ -165,7 +169,7 @@ impl PeVolumes {
         self.total = Volume::default();
         for &(end, volume) in traffic.partners(object) {
             let pe = end.pe(placement);
-            if pe == NOWHERE {
+            if pe == UNPLACED {
                 continue;
             }
             let sum = &mut self.volume_of[pe as usize];
@@ -177,41 +181,41 @@ impl PeVolumes {
         }
     }
 
-    /// What it exchanges with `pe`.
+    /// The volume exchanged with `pe`.
     pub(super) fn with(&self, pe: u32) -> Volume {
         self.volume_of[pe as usize]
     }
 
-    /// What of it crosses PEs when it is on `pe`.
+    /// The volume between PEs if the object is on `pe`.
     pub(super) fn crossing(&self, pe: u32) -> Volume {
         self.total - self.with(pe)
     }
 }
 
-/// By what a balancer gives objects away.
+/// How a balancer evaluates and applies moves.
 pub(super) trait Rule {
-    /// How good a move is; the largest is made first.
+    /// The quality of a move; the move with the largest score is applied first.
     type Score: Ord + Copy;
 
-    /// The best move of `object` off its PE: its score, and the PE that takes it. `None` if nobody can.
+    /// The best move of `object` off its PE: score and receiving PE. `None` if no PE can receive it.
     fn best(&mut self, object: u32) -> Option<(Self::Score, u32)>;
 
-    /// Makes the move.
+    /// Applies the move.
     fn apply(&mut self, object: u32, receiver: u32);
 
-    /// Seconds of `pe` as they stand.
+    /// The present seconds of `pe`.
     fn seconds(&self, pe: u32) -> f64;
 
-    /// Where every object is as it stands.
+    /// The present PE of each object.
     fn placement(&self) -> &[u32];
 
-    /// Lets `pe`, which has come down to the limit, take objects.
+    /// Lets `pe`, which is now within the limit, receive objects.
     fn open(&mut self, pe: u32);
 }
 
-/// The PEs `heavy`, above `limit`, give away objects of `movable` until they are below it, or nobody takes
-/// any: again and again the heaviest makes its best move. O((n + E) log n) moves are weighed at most once
-/// per move of a partner.
+/// The PEs `heavy`, above the limit, give away objects of `movable` until they are within the limit or no PE accepts
+/// an object. The heaviest PE makes its best move, repeatedly. A move is evaluated again at most once per move of a
+/// partner: O((n + E) log n).
 pub(super) fn give_away<R: Rule>(
     rule: &mut R,
     traffic: &Traffic,
@@ -221,12 +225,12 @@ pub(super) fn give_away<R: Rule>(
 ) {
     let mut donors: BinaryHeap<(u64, Reverse<u32>)> =
         heavy.iter().map(|&pe| (order(rule.seconds(pe)), Reverse(pe))).collect();
-    // The moves of each donor. An entry may be out of date: a move that became worse is weighed again when
-    // its turn comes, one that may have become better is entered again.
+    // The moves of each donor. An entry may be out of date. A move that became worse is evaluated again when its entry
+    // is popped. A move that may have become better gets a new entry.
     type Moves<S> = BinaryHeap<(S, Reverse<u32>)>;
     let mut moves: FxHashMap<u32, Moves<R::Score>> =
         heavy.iter().map(|&pe| (pe, BinaryHeap::new())).collect();
-    let enter = |rule: &mut R, moves: &mut FxHashMap<u32, Moves<R::Score>>, object: u32| {
+    let push_move = |rule: &mut R, moves: &mut FxHashMap<u32, Moves<R::Score>>, object: u32| {
         if let Some(own) = moves.get_mut(&rule.placement()[object as usize]) {
             own.extend(rule.best(object).map(|(score, _)| (score, Reverse(object))));
         }
@@ -234,7 +238,7 @@ pub(super) fn give_away<R: Rule>(
     let mut may_move = vec![false; rule.placement().len()];
     for &object in movable {
         may_move[object as usize] = true;
-        enter(rule, &mut moves, object);
+        push_move(rule, &mut moves, object);
     }
     while let Some((_, Reverse(donor))) = donors.pop() {
         let Some(own) = moves.get_mut(&donor) else { continue };
@@ -249,14 +253,14 @@ pub(super) fn give_away<R: Rule>(
                 None => {}
             }
         };
-        // Nobody takes anything: this PE stays as it is, and another may have smaller objects.
+        // No PE accepts an object: the donor is skipped, because the next one may have smaller objects.
         let Some((object, receiver)) = next else { continue };
         rule.apply(object, receiver);
         for &(partner, _) in traffic.partners(object) {
             if let End::Object(partner) = partner
                 && may_move[partner as usize]
             {
-                enter(rule, &mut moves, partner);
+                push_move(rule, &mut moves, partner);
             }
         }
         if rule.seconds(donor) > limit_seconds {
@@ -270,8 +274,9 @@ pub(super) fn give_away<R: Rule>(
 
 #[cfg(test)]
 mod tests {
+    use equipoise_model::database::Edge;
+
     use super::*;
-    use crate::database::Edge;
     use crate::testing::database;
 
     fn edge(from: End, to: End, messages: u64, bytes: u64) -> Edge {
@@ -279,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_is_what_partners_exchange_whichever_way() {
+    fn traffic_adds_both_directions_and_skips_self_messages() {
         let mut database = database(3, &[(1.0, 0), (1.0, 1), (1.0, 2)]);
         let (a, b, c) = (End::Object(0), End::Object(1), End::Object(2));
         database.edges = vec![
@@ -297,10 +302,10 @@ mod tests {
         assert_eq!(traffic.partners(2), []);
 
         let mut volumes = PeVolumes::new(3);
-        volumes.fill(&traffic, 0, &[0, 2, NOWHERE]);
+        volumes.fill(&traffic, 0, &[0, 2, UNPLACED]);
         assert_eq!((volumes.with(2), volumes.with(1)), (volume(3, (5 << 40) + 7), volume(1, 0)));
         assert_eq!(volumes.crossing(2), volume(1, 0));
-        volumes.fill(&traffic, 1, &[NOWHERE, 2, 0]);
+        volumes.fill(&traffic, 1, &[UNPLACED, 2, 0]);
         assert_eq!((volumes.total, volumes.pes.len(), volumes.with(2)), (volume(0, 0), 0, volume(0, 0)));
     }
 }

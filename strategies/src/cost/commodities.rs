@@ -1,18 +1,19 @@
-//! What tasks send each other, each way, in the form in which costs are updated when two change places.
+//! Directed traffic between tasks, as rows from which costs are updated when two tasks swap.
 //!
-//! Costs of contention need directions: a link carries what goes one way. So this is not the undirected
-//! [`Graph`](crate::graph::Graph), although it has the same rows.
+//! Contention depends on directions, because a link carries bytes one way. The undirected
+//! [`Graph`](equipoise_model::graph::Graph), which has similar rows, is therefore not enough.
 
 use rustc_hash::FxHashMap;
 
-use crate::Database;
-use crate::database::End;
+use equipoise_model::Database;
+use equipoise_model::database::End;
+
 use crate::partition::groups::Groups;
 
-/// Bytes that vertices send each other: first those of tasks, then of anchors, which stay where they are.
+/// Bytes between vertices: first the tasks, then the anchors, which stay on their PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commodities {
-    /// How many tasks there are, vertices `0..tasks`.
+    /// The number of tasks, which are the vertices `0..tasks`.
     pub tasks: usize,
     /// The PEs of the anchors, vertices `tasks..`.
     pub anchors: Vec<u32>,
@@ -21,31 +22,31 @@ pub struct Commodities {
     partners: Vec<Partner>,
 }
 
-/// What a vertex exchanges with another one.
+/// The traffic of a vertex with one partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partner {
-    /// The other vertex.
+    /// The partner.
     pub vertex: u32,
-    /// Bytes that go there.
+    /// Bytes to the partner.
     pub sent_bytes: u64,
-    /// Bytes that come from there.
+    /// Bytes from the partner.
     pub received_bytes: u64,
 }
 
 impl Commodities {
-    /// Every object is a task, wherever it is, and every end that is a PE is an anchor there.
+    /// Every object is a task, and every edge end that is a PE is an anchor on that PE.
     pub fn of(database: &Database) -> Self {
         Self::between(database, database.objects.len(), Ok)
     }
 
-    /// Every group is a task; objects that stay are part of the anchor of their PE.
+    /// Every group is a task; objects that cannot move belong to the anchor of their PE.
     pub(crate) fn of_groups(database: &Database, groups: &Groups) -> Self {
         let vertex =
             |object: u32| groups.group_of[object as usize].ok_or(database.objects[object as usize].pe);
         Self::between(database, groups.count, vertex)
     }
 
-    /// What objects exchange of which `task_of` says the task, or the PE they stay on.
+    /// The traffic of objects, where `task_of` maps an object to its task, or to the PE on which the object stays.
     fn between(database: &Database, tasks: usize, task_of: impl Fn(u32) -> Result<u32, u32>) -> Self {
         let task = |end: End| match end {
             End::Object(object) => task_of(object),
@@ -83,12 +84,12 @@ impl Commodities {
         Commodities { tasks, anchors, starts, partners: partners.collect() }
     }
 
-    /// How many vertices there are.
+    /// The number of vertices.
     pub fn vertices(&self) -> usize {
         self.tasks + self.anchors.len()
     }
 
-    /// With whom a vertex exchanges bytes, in ascending order.
+    /// The partners of a vertex, in ascending order.
     pub fn partners(&self, vertex: usize) -> &[Partner] {
         &self.partners[self.starts[vertex]..self.starts[vertex + 1]]
     }
@@ -109,8 +110,9 @@ impl Commodities {
 
 #[cfg(test)]
 mod tests {
+    use equipoise_model::database::Edge;
+
     use super::*;
-    use crate::database::Edge;
     use crate::testing;
 
     #[test]

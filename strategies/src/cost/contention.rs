@@ -1,4 +1,4 @@
-//! The contention-aware estimate F of when a mapped program is over.
+//! The contention-aware estimate F of the completion time of a mapped program.
 //!
 //! G. De Petris, R. Perego, "A new mapping heuristic for last generation multicomputers" (1994), section 4. With m(i)
 //! the PE of task i, d the distance, and the quantities of a [`Model`]:
@@ -12,114 +12,114 @@
 //!             (sum over (s,t) in S^h(i,j) but (i,j) of l_st) / (2 |S^h(i,j)|)                  (9)
 //! ```
 //!
-//! The interference class S^h(i,j) holds the channels of phase h that may delay (i,j): those whose way shares a
-//! directed link with its own, with theirs, and so on. Equation (9) is taken literally: it is not multiplied by
-//! the number of messages, and is charged to the receiver. Channels between tasks on one PE are in no class. Tasks
-//! that have no place yet contribute nothing.
+//! The interference class S^h(i,j) holds the channels of phase h that may delay (i,j): channels whose route shares a
+//! directed link with the route of (i,j), and transitively channels that share a link with those. Equation (9) is taken
+//! literally: it is not multiplied by the number of messages, and it is charged to the receiver. Channels between tasks
+//! on the same PE are in no class. Tasks without a PE contribute nothing.
 //!
-//! Equations (3) and (5) add up what the tasks of a PE wait, though one works while another waits. With a task per PE, as in
-//! all the paper measures, that is all the same; with several, F ends much too late, and mistakes many tasks for much to
-//! do. So [`Waits::Overlapped`](crate::program::Waits) (ours, of programs) has a PE done with its tasks when all have worked, and each of them
-//! has worked and waited:
+//! Equations (3) and (5) add up the waits of the tasks of a PE, although one task can work while another waits. With one
+//! task per PE, as in all measurements of the paper, this is correct. With several tasks per PE, F is much too large, and
+//! grows with the number of tasks instead of the amount of work. [`Waits::Overlapped`](equipoise_network::program::Waits),
+//! which is not in the paper, therefore ends a PE when all its tasks have worked and each has worked and waited:
 //!
 //! ```text
 //! max(sum over j on n of w_j,
 //!     max over j on n of (w_j + q_j - sum over i on n of min(m_ij l_ij, q_ij)))         instead of (3) and (5)
 //! ```
 //!
-//! `Waits::Added` is the paper's. `reproduce greedy-many` shows both beside simulations.
+//! `Waits::Added` is the paper's version. The figure `greedy-many` compares both with simulations.
 //!
-//! Classes are trees of a union-find by size over the channels of each phase, which are joined where a way crosses a
-//! link that another has crossed; nothing is compressed, so that placing a task can be undone. The members of a class
-//! are a ring of successors, and two rings become one by an exchange of successors.
+//! Classes are trees of a union-find by size over the channels of each phase. Channels are joined where a route crosses a
+//! link that another route has crossed. Paths are not compressed, so that placing a task can be undone. The members of a
+//! class form a circular list of successors; two lists are merged by swapping two successors.
 //!
-//! All numbers are whole ticks; the delay of each channel is rounded down to one by itself. So F of a placement does
-//! not depend on how it came about. Models are made so that they fit ([`Model::of`]), and a hop counts as often as there
-//! are hops up to a million.
+//! All numbers are integer ticks; the delay of each channel is rounded down separately. So F of a placement does not depend
+//! on the order in which tasks were placed. [`Model::of`] limits all numbers so that they fit, and at most a million hops
+//! of a distance count.
 
-use crate::Topology;
-use crate::program::Model;
+use equipoise_model::Topology;
+use equipoise_network::program::Model;
 
+mod local_time;
 mod machine;
-mod own;
 mod users;
 
+use local_time::LocalTime;
 pub use machine::Speeds;
-use own::Own;
 use users::Users;
 
-/// The farthest that counts: hops times messages then remain far below what ticks hold.
+/// The maximum number of hops that count, so that hops times messages do not overflow ticks.
 const MAX_HOPS: u32 = 1 << 20;
 
-/// No place.
+/// The task has no PE.
 const NONE: u32 = u32::MAX;
 
-/// F of a partial placement that grows and shrinks.
+/// F of a partial placement, to which tasks can be added and from which they can be removed.
 pub struct Estimate<'a> {
     model: &'a Model,
     topology: &'a dyn Topology,
     speeds: &'a Speeds,
     place: Vec<u32>,
-    /// By task, where its channels begin in `channels_of`; a channel stands at both its ends.
+    /// By task: the start of its channels in `channels_of`. A channel is listed at both of its ends.
     starts: Vec<u32>,
     channels_of: Vec<u32>,
-    /// A channel's uses, one for each of its phases, are `first_use[channel]..first_use[channel + 1]`.
+    /// The uses of a channel, one for each of its phases, are `first_use[channel]..first_use[channel + 1]`.
     first_use: Vec<u32>,
     phase_of: Vec<u32>,
     channel_of: Vec<u32>,
-    /// By phase and link: a use whose way crosses it.
+    /// By phase and link: a use whose route crosses the link.
     users: Users,
     parent: Vec<u32>,
     next: Vec<u32>,
-    /// Of roots: how many uses the class has, and the ticks of their lengths.
+    /// Valid for the root of a class: the number of uses in the class, and the sum of their lengths in ticks.
     size: Vec<u32>,
     length: Vec<i64>,
-    /// What equation (9) charges for each use.
+    /// By use: the delay of equation (9).
     delay: Vec<i64>,
-    /// Equations (3) and (5): of each task that has a place, and of all tasks of each PE.
-    own_of_task: Vec<Own>,
-    own: Vec<Own>,
-    /// By PE: its tasks, in the order in which they came.
+    /// Equations (3) and (5): of each placed task, and of all tasks of each PE.
+    time_of_task: Vec<LocalTime>,
+    local_time: Vec<LocalTime>,
+    /// By PE: its tasks, in the order in which they were placed.
     tasks_at: Vec<Vec<u32>>,
-    /// Of each PE: equations (3) to (6), and equation (10).
+    /// By PE: equations (3) to (6), and equation (10).
     without_contention: Vec<i64>,
     with_contention: Vec<i64>,
     sum: i64,
-    /// How many tasks each PE has, and how many PEs have some; ends of edges that are PEs themselves do not count.
+    /// The number of tasks of each PE, and the number of PEs with tasks; edge ends that are PEs do not count.
     tasks_on: Vec<u32>,
     occupied: usize,
     placed: usize,
     log: Vec<Change>,
     touched: Vec<u32>,
-    /// PEs with new tasks, of which `own` is not true yet.
+    /// PEs with new tasks, whose entry of `local_time` is outdated.
     filled: Vec<u32>,
     route: Vec<usize>,
 }
 
-/// What was done, to be undone in reverse.
+/// A logged change; changes are undone in reverse order.
 enum Change {
     /// A task was placed.
     Place { task: u32 },
-    /// A task saved ticks, as it is where a partner is.
+    /// A task saved ticks because a partner is on the same PE.
     Save { task: u32, ticks: i64 },
-    /// Equations (3) and (5) of a PE were something else.
-    Own { pe: u32, before: Own },
+    /// The local time of a PE changed; `before` is the previous value.
+    LocalTime { pe: u32, before: LocalTime },
     /// Ticks were added to a PE, without and with contention.
     Add { pe: u32, base: i64, all: i64 },
-    /// A link got its user in a phase.
+    /// A link got its first user in a phase.
     User { phase: u32, link: u32 },
-    /// The class of `child` joined that of `parent`, by an exchange of the successors of these two.
+    /// The class of `child` joined that of `parent`; the successors of these two were swapped.
     Join { child: u32, parent: u32 },
-    /// The delay of a use was another.
+    /// The delay of a use changed; `before` is the previous value.
     Delay { of: u32, before: i64 },
 }
 
-/// A place in the history of an [`Estimate`] to go back to.
+/// A point in the history of an [`Estimate`], for [`Estimate::undo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(usize);
 
 impl<'a> Estimate<'a> {
-    /// Nothing is placed but the tasks that stay where they are.
+    /// The estimate with only the tasks placed that cannot move.
     pub fn new(model: &'a Model, topology: &'a dyn Topology, speeds: &'a Speeds) -> Self {
         let (tasks, channels) = (model.tasks.len(), model.channels.len());
         let mut starts = vec![0u32; tasks + 1];
@@ -165,8 +165,8 @@ impl<'a> Estimate<'a> {
             size: vec![1; uses],
             length: vec![0; uses],
             delay: vec![0; uses],
-            own_of_task: vec![Own::default(); tasks],
-            own: vec![Own::default(); topology.pes()],
+            time_of_task: vec![LocalTime::default(); tasks],
+            local_time: vec![LocalTime::default(); topology.pes()],
             tasks_at: vec![Vec::new(); topology.pes()],
             sum: base.iter().sum(),
             with_contention: base.clone(),
@@ -181,19 +181,19 @@ impl<'a> Estimate<'a> {
         };
         let staying = model.tasks.iter().enumerate();
         estimate.put_all(staying.filter_map(|(task, it)| it.stays_on.map(|pe| (task, pe))));
-        estimate.settle();
+        estimate.commit();
         estimate
     }
 
-    /// F of a whole placement: when the slowest PE is done, in ticks.
+    /// F of a complete placement: the completion time of the slowest PE, in ticks.
     ///
     /// # Panics
-    /// When the placement is shorter than the tasks that may be moved, or a PE is unknown.
+    /// When the placement is shorter than the tasks that can move, or a PE is unknown.
     pub fn of(model: &Model, topology: &dyn Topology, speeds: &Speeds, placement: &[u32]) -> i64 {
         Estimate::at(model, topology, speeds, placement).ticks()
     }
 
-    /// The estimate of a whole placement.
+    /// The estimate of a complete placement.
     ///
     /// # Panics
     /// As [`Estimate::of`].
@@ -224,17 +224,17 @@ impl<'a> Estimate<'a> {
         self.sum
     }
 
-    /// Of each PE, R without contention (equation 6), in ticks.
+    /// By PE: R without contention (equation 6), in ticks.
     pub fn without_contention(&self) -> &[i64] {
         &self.without_contention
     }
 
-    /// How many tasks each PE has.
+    /// The number of tasks of each PE.
     pub fn tasks_on(&self) -> &[u32] {
         &self.tasks_on
     }
 
-    /// How many tasks have a place, and how many PEs have a task.
+    /// The number of tasks with a PE, and the number of PEs with tasks.
     pub fn used(&self) -> (usize, usize) {
         (self.placed, self.occupied)
     }
@@ -244,20 +244,20 @@ impl<'a> Estimate<'a> {
         &self.channels_of[self.starts[task] as usize..self.starts[task + 1] as usize]
     }
 
-    /// Whether the way of some channel, in some phase, crosses a link.
+    /// Whether the route of some channel crosses the link in some phase.
     pub fn is_link_used(&self, link: usize) -> bool {
         self.users.is_used(link)
     }
 
-    /// Now, to come back to.
+    /// The current point in the history.
     pub fn mark(&self) -> Mark {
         Mark(self.log.len())
     }
 
-    /// All that was done since `mark` is undone.
+    /// Undoes all changes since `mark`.
     pub fn undo(&mut self, mark: Mark) {
         while self.log.len() > mark.0 {
-            match self.log.pop().expect("it is longer than the mark") {
+            match self.log.pop().expect("the history is longer than the mark") {
                 Change::Place { task } => {
                     let pe = std::mem::replace(&mut self.place[task as usize], NONE) as usize;
                     self.tasks_at[pe].pop();
@@ -267,14 +267,14 @@ impl<'a> Estimate<'a> {
                         self.placed -= 1;
                     }
                 }
-                Change::Save { task, ticks } => self.own_of_task[task as usize].end += ticks,
-                Change::Own { pe, before } => self.own[pe as usize] = before,
+                Change::Save { task, ticks } => self.time_of_task[task as usize].end += ticks,
+                Change::LocalTime { pe, before } => self.local_time[pe as usize] = before,
                 Change::Add { pe, base, all } => {
                     self.without_contention[pe as usize] -= base;
                     self.with_contention[pe as usize] -= all;
                     self.sum -= all;
                 }
-                Change::User { phase, link } => self.users.free(phase, link),
+                Change::User { phase, link } => self.users.release(phase, link),
                 Change::Join { child, parent } => {
                     self.next.swap(child as usize, parent as usize);
                     self.parent[child as usize] = child;
@@ -286,33 +286,33 @@ impl<'a> Estimate<'a> {
         }
     }
 
-    /// Everything up to now is for good: nothing before can be undone.
-    pub fn settle(&mut self) {
+    /// Makes all changes so far permanent: marks before this point become invalid.
+    pub fn commit(&mut self) {
         self.log.clear();
     }
 
-    /// Puts a task without a place on a PE.
+    /// Places a task without a PE on a PE.
     ///
     /// # Panics
-    /// When it has a place, or the PE is unknown.
+    /// When the task already has a PE, or the PE is unknown.
     pub fn put(&mut self, task: usize, pe: u32) {
         self.put_all(std::iter::once((task, pe)));
     }
 
-    /// Puts tasks without a place on PEs; what several have to do with each other is evaluated when all are there.
+    /// Places tasks without a PE on PEs, and updates local times and delays once for all of them.
     ///
     /// # Panics
     /// As [`Estimate::put`].
     pub fn put_all(&mut self, places: impl IntoIterator<Item = (usize, u32)>) {
         for (task, pe) in places {
-            self.lay(task, pe);
+            self.place(task, pe);
         }
-        self.own_filled();
-        self.delay_touched();
+        self.update_local_times();
+        self.update_delays();
     }
 
-    /// Puts a task on a PE, with all but what its tasks have to do with each other, and the delays of the classes it touches.
-    fn lay(&mut self, task: usize, pe: u32) {
+    /// Places a task, without updating the local time of its PE and the delays of the affected classes.
+    fn place(&mut self, task: usize, pe: u32) {
         assert_eq!(self.place[task], NONE, "task {task} has a place");
         self.place[task] = pe;
         if !self.model.tasks[task].is_pe {
@@ -321,7 +321,7 @@ impl<'a> Estimate<'a> {
             self.placed += 1;
         }
         self.log.push(Change::Place { task: task as u32 });
-        self.own_of_task[task] = self.own_at(task, pe);
+        self.time_of_task[task] = self.local_time_at(task, pe);
         self.tasks_at[pe as usize].push(task as u32);
         self.filled.push(pe);
         for at in self.starts[task]..self.starts[task + 1] {
@@ -333,7 +333,7 @@ impl<'a> Estimate<'a> {
             }
             if from == to {
                 let (task, ticks) = (channel.to, self.saved_ticks(number));
-                self.own_of_task[task as usize].end -= ticks;
+                self.time_of_task[task as usize].end -= ticks;
                 self.log.push(Change::Save { task, ticks });
             } else {
                 let ticks = self.hop_ticks(number, self.topology.distance(from as usize, to as usize));
@@ -343,51 +343,51 @@ impl<'a> Estimate<'a> {
         }
     }
 
-    /// Equation (3) of a task by itself on a PE.
-    fn own_at(&self, task: usize, pe: u32) -> Own {
+    /// Equation (3) for one task on a PE.
+    fn local_time_at(&self, task: usize, pe: u32) -> LocalTime {
         let it = &self.model.tasks[task];
         let work = self.speeds.work_ticks(it.work_ticks, pe);
-        Own { work, end: work + it.wait_ticks }
+        LocalTime { work, end: work + it.wait_ticks }
     }
 
-    /// What equations (3) and (5) charge a PE more, in ticks, if a task without a place were there as well. Its channels
-    /// from and to the tasks of that PE are `shared`.
+    /// The increase of equations (3) and (5) for a PE, in ticks, if a task without a PE were placed there. `shared` are the
+    /// channels between the task and the tasks of that PE.
     pub(crate) fn more_ticks(&self, task: usize, pe: u32, shared: &[u32]) -> i64 {
-        let (waits, present) = (self.model.waits, self.own[pe as usize]);
-        let mut own = self.own_at(task, pe);
+        let (waits, present) = (self.model.waits, self.local_time[pe as usize]);
+        let mut time = self.local_time_at(task, pe);
         let mut saved: Vec<(u32, i64)> = Vec::new();
         for &number in shared {
             match self.model.channels[number as usize].to {
-                to if to as usize == task => own.end -= self.saved_ticks(number),
+                to if to as usize == task => time.end -= self.saved_ticks(number),
                 to => saved.push((to, self.saved_ticks(number))),
             }
         }
         if saved.is_empty() {
-            return present.with(own, waits).ticks() - present.ticks();
+            return present.with(time, waits).ticks() - present.ticks();
         }
         saved.sort_unstable();
         let then = |&task: &u32| {
-            let mut own = self.own_of_task[task as usize];
+            let mut time = self.time_of_task[task as usize];
             if let Ok(at) = saved.binary_search_by_key(&task, |it| it.0) {
-                own.end -= saved[at].1;
+                time.end -= saved[at].1;
             }
-            own
+            time
         };
-        let all = self.tasks_at[pe as usize].iter().map(then).fold(own, |all, own| all.with(own, waits));
+        let all = self.tasks_at[pe as usize].iter().map(then).fold(time, |all, time| all.with(time, waits));
         all.ticks() - present.ticks()
     }
 
-    /// Equations (3) and (5) anew for the PEs that have new tasks.
-    fn own_filled(&mut self) {
+    /// Recomputes equations (3) and (5) for the PEs that have new tasks.
+    fn update_local_times(&mut self) {
         let mut filled = std::mem::take(&mut self.filled);
         filled.sort_unstable();
         filled.dedup();
         for pe in filled.drain(..) {
-            let tasks = self.tasks_at[pe as usize].iter().map(|&task| self.own_of_task[task as usize]);
-            let now = tasks.fold(Own::default(), |all, own| all.with(own, self.model.waits));
-            let before = std::mem::replace(&mut self.own[pe as usize], now);
+            let tasks = self.tasks_at[pe as usize].iter().map(|&task| self.time_of_task[task as usize]);
+            let now = tasks.fold(LocalTime::default(), |all, time| all.with(time, self.model.waits));
+            let before = std::mem::replace(&mut self.local_time[pe as usize], now);
             if before != now {
-                self.log.push(Change::Own { pe, before });
+                self.log.push(Change::LocalTime { pe, before });
                 let ticks = now.ticks() - before.ticks();
                 self.add(pe, ticks, ticks);
             }
@@ -395,14 +395,14 @@ impl<'a> Estimate<'a> {
         self.filled = filled;
     }
 
-    /// Equation (5): what the receiver of a channel saves where the sender is, in ticks.
+    /// Equation (5): the ticks that the receiver of a channel saves on the same PE as the sender.
     fn saved_ticks(&self, channel: u32) -> i64 {
         let channel = &self.model.channels[channel as usize];
         let all = i128::from(channel.messages) * i128::from(channel.flit_ticks);
         all.min(i128::from(channel.wait_ticks)) as i64
     }
 
-    /// Equation (4) of a channel over that distance, in ticks.
+    /// Equation (4) for a channel over that distance, in ticks.
     pub(crate) fn hop_ticks(&self, channel: u32, distance: u32) -> i64 {
         let messages = self.model.channels[channel as usize].messages as i64;
         messages * i64::from(distance.saturating_sub(1).min(MAX_HOPS)) * Model::TICKS
@@ -417,7 +417,7 @@ impl<'a> Estimate<'a> {
         }
     }
 
-    /// A channel between PEs takes its way in each of its phases, and joins the classes it meets.
+    /// Adds the route of a channel in each of its phases, and joins the classes of the channels it meets.
     fn cross(&mut self, channel: u32, from: u32, to: u32) {
         let mut route = std::mem::take(&mut self.route);
         route.clear();
@@ -427,7 +427,7 @@ impl<'a> Estimate<'a> {
             let phase = self.phase_of[of as usize];
             for &link in &route {
                 let link = link as u32;
-                match self.users.take(phase, link, of) {
+                match self.users.claim(phase, link, of) {
                     None => self.log.push(Change::User { phase, link }),
                     Some(other) => self.join(of, other),
                 }
@@ -458,8 +458,8 @@ impl<'a> Estimate<'a> {
         self.log.push(Change::Join { child, parent });
     }
 
-    /// Equation (9) anew for the classes that have new members.
-    fn delay_touched(&mut self) {
+    /// Recomputes equation (9) for the classes that have new members.
+    fn update_delays(&mut self) {
         let mut touched = std::mem::take(&mut self.touched);
         touched.iter_mut().for_each(|of| *of = self.root(*of));
         touched.sort_unstable();

@@ -1,37 +1,35 @@
-//! `mcf:cuts`: a time that no routing can go below, because of what has to leave some part of the machine.
+//! `mcf:cuts`: a lower bound of the time of the busiest link for any routing, by cuts of the machine.
 //!
-//! For a set of vertices, what is sent from within to without takes at least its bytes over the bandwidths of all links
-//! that lead out; the same the other way round. The largest of these is a bound of `mcf:optimal` (and the optimum
-//! itself for one commodity, L. R. Ford, D. R. Fulkerson 1956, but not for several). There are too many sets, so
-//! these are looked at: every vertex alone; what is cut off when a cable is cut; the vertices within any distance of any
-//! vertex; and what hangs together by links of any bandwidth or more, such as clusters that slower cables join.
+//! The bytes sent from a set of vertices to the rest take at least their volume over the sum of the bandwidths of all
+//! links that leave the set; likewise in the other direction. The largest of these times is a lower bound of `mcf:optimal`.
+//! (It is the optimum for one commodity, L. R. Ford, D. R. Fulkerson 1956, but not for several.) There are too many sets to
+//! try all. Three families are evaluated: the two sides of each bridge; the balls of every radius, 0 included, around
+//! every vertex; and the clusters joined by links of at least some bandwidth.
 
 use std::collections::BTreeSet;
 use std::mem::{swap, take};
 
-use super::commodities::Commodities;
-use super::mcf_optimal::wiring::Wiring;
-use super::mcf_optimal::{MAX_LINKS, Unsolved};
-use crate::breadth_first::breadth_first;
-use crate::{Database, Topology};
+use equipoise_model::search::breadth_first;
+use equipoise_model::{Database, Topology};
 
-/// The most vertices times links and messages of a machine whose cuts are looked at. (It takes seconds.)
+use super::commodities::Commodities;
+use super::mcf_optimal::Unsolved;
+use super::wiring::Wiring;
+
+/// The maximum of vertices times (links plus messages) for which cuts are evaluated. (At this size, the evaluation
+/// takes seconds.)
 pub const MAX_WORK: usize = 1 << 28;
 
-/// Seconds that the communication of a placement takes at least, however it is routed.
+/// Lower bound of the seconds that the communication of a placement takes with any routing.
 ///
 /// # Errors
-/// Where there is more than [`MAX_WORK`], the machine has more than [`MAX_LINKS`], or it is a product, whose cores and
-/// nodes no links join.
+/// When the work exceeds [`MAX_WORK`], when the machine has more than [`super::mcf_optimal::MAX_LINKS`] links, or when it
+/// is a product, in which no links join cores and their node.
 ///
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
 pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> Result<f64, Unsolved> {
-    let links = machine.links();
-    if links > MAX_LINKS {
-        return Err(Unsolved::Links { links });
-    }
-    let wiring = Wiring::of(machine);
+    let wiring = Wiring::of(machine)?;
     let commodities = Commodities::of(database);
     let steps = wiring.ends.len() + commodities.sent().count();
     if wiring.vertices.saturating_mul(steps) > MAX_WORK {
@@ -39,14 +37,12 @@ pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> 
     }
     let places = commodities.places(placement);
     let sent = || commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
-    wiring.carry(machine, sent()).ok_or(Unsolved::Apart)?;
+    wiring.carry(machine, sent())?;
     let vertex = |pe: u32| wiring.vertex_of[pe as usize];
     let mut cuts = Cuts::of(&wiring, machine, sent().map(|(a, b, bytes)| (vertex(a), vertex(b), bytes)));
     for vertex in 0..wiring.vertices {
-        cuts.grow(&[vertex]);
-        cuts.clear();
         let (order, distance) = search(&wiring, &cuts.leaving, vertex, None);
-        // A ball is whole when the next vertex is farther away.
+        // A ball is complete when the next vertex is farther away.
         for ball in order.chunk_by(|a, b| distance[*a] == distance[*b]) {
             cuts.grow(ball);
         }
@@ -68,9 +64,9 @@ pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> 
     Ok(cuts.seconds)
 }
 
-/// Shows the vertices that hang together by links of each bandwidth or more, whatever the directions of links: the sets
-/// that single linkage finds.
-fn clusters(wiring: &Wiring, bandwidth: impl Fn(usize) -> f64, mut show: impl FnMut(&[usize])) {
+/// Single-linkage clustering: for every bandwidth, calls `visit` with every set of vertices that is connected by links
+/// of at least this bandwidth. The directions of links are ignored.
+fn clusters(wiring: &Wiring, bandwidth: impl Fn(usize) -> f64, mut visit: impl FnMut(&[usize])) {
     let mut links: Vec<usize> = (0..wiring.ends.len()).collect();
     links.sort_by(|&a, &b| bandwidth(b).total_cmp(&bandwidth(a)));
     let mut cluster_of: Vec<usize> = (0..wiring.vertices).collect();
@@ -82,7 +78,8 @@ fn clusters(wiring: &Wiring, bandwidth: impl Fn(usize) -> f64, mut show: impl Fn
             if into == from {
                 continue;
             }
-            // The smaller moves, so that no vertex moves often.
+            // The smaller cluster is merged into the larger one, so that each vertex changes its cluster O(log n)
+            // times.
             if members[into].len() < members[from].len() {
                 swap(&mut into, &mut from);
             }
@@ -95,26 +92,20 @@ fn clusters(wiring: &Wiring, bandwidth: impl Fn(usize) -> f64, mut show: impl Fn
             grown.insert(into);
         }
         for cluster in grown {
-            show(&members[cluster]);
+            visit(&members[cluster]);
         }
     }
 }
 
-/// Seconds that the communication takes at least wherever the objects are, one on a PE: all that an object sends leaves
-/// its PE, and all that it is sent comes there, over links of at most so much bandwidth as those of any PE together.
+/// Lower bound of the seconds of communication over all placements with one object per PE: all bytes that an object sends
+/// leave its PE, and all bytes that it receives enter its PE, over at most the largest total bandwidth of any PE's links.
 ///
 /// # Errors
-/// Where the machine has more than [`MAX_LINKS`], or is a product.
+/// When the machine has more than [`super::mcf_optimal::MAX_LINKS`] links, or is a product.
 pub fn bound_of_any(database: &Database, machine: &dyn Topology) -> Result<f64, Unsolved> {
-    let links = machine.links();
-    if links > MAX_LINKS {
-        return Err(Unsolved::Links { links });
-    }
-    let wiring = Wiring::of(machine);
-    // Where links meet on the ways from one PE and back, they meet.
-    wiring
-        .carry(machine, (1..machine.pes() as u32).flat_map(|pe| [(0, pe, 0), (pe, 0, 0)]))
-        .ok_or(Unsolved::Apart)?;
+    let wiring = Wiring::of(machine)?;
+    // If the links meet on the routes from PE 0 to every PE and back, they meet on all routes.
+    wiring.carry(machine, (1..machine.pes() as u32).flat_map(|pe| [(0, pe, 0), (pe, 0, 0)]))?;
     let commodities = Commodities::of(database);
     let mut bandwidth = vec![[0.0f64; 2]; wiring.vertices];
     for (link, &[from, to]) in wiring.ends.iter().enumerate() {
@@ -133,8 +124,8 @@ pub fn bound_of_any(database: &Database, machine: &dyn Topology) -> Result<f64, 
     Ok(seconds(0).max(seconds(1)))
 }
 
-/// The cables without which their ends are apart, whatever the directions of links (R. E. Tarjan, A note on finding the
-/// bridges of a graph, 1974), as [nearer to the root of a search, farther].
+/// The cables whose removal disconnects their ends, ignoring the directions of links (R. E. Tarjan, A note on finding the
+/// bridges of a graph, 1974), as [end nearer to the root of the search, farther end].
 fn bridges(wiring: &Wiring) -> Vec<[usize; 2]> {
     let mut neighbors = vec![Vec::new(); wiring.vertices];
     for &[a, b] in wiring.ends.iter().filter(|[a, b]| a != b) {
@@ -143,7 +134,7 @@ fn bridges(wiring: &Wiring) -> Vec<[usize; 2]> {
     }
     for others in &mut neighbors {
         others.sort_unstable();
-        // The links of a cable, there and back or side by side, are cut together.
+        // All links of a cable, in both directions and in parallel, are cut together.
         others.dedup();
     }
     const UNSEEN: usize = usize::MAX;
@@ -153,7 +144,7 @@ fn bridges(wiring: &Wiring) -> Vec<[usize; 2]> {
         if order[root] != UNSEEN {
             continue;
         }
-        // (vertex, where the search came from, the next of its neighbors).
+        // (vertex, its parent in the search, index of its next neighbor).
         let mut path = vec![(root, UNSEEN, 0)];
         while let Some((vertex, parent, next)) = path.last_mut() {
             let (vertex, parent) = (*vertex, *parent);
@@ -183,25 +174,25 @@ fn bridges(wiring: &Wiring) -> Vec<[usize; 2]> {
     bridges
 }
 
-/// A set of vertices that grows, and what crosses its border.
+/// A growing set of vertices, and the traffic and bandwidth across its border.
 struct Cuts {
-    /// By vertex: the links that leave it, and those that lead to it.
+    /// By vertex: the links that leave it, and the links that enter it, as (other end, bandwidth).
     leaving: Vec<Vec<(usize, f64)>>,
     entering: Vec<Vec<(usize, f64)>>,
-    /// By vertex: what it sends, and what it is sent.
+    /// By vertex: the bytes it sends, and the bytes it receives, as (other end, bytes).
     to: Vec<Vec<(usize, f64)>>,
     from: Vec<Vec<(usize, f64)>>,
     is_within: Vec<bool>,
-    /// Bytes and bandwidths, each out of the set, and into it, as far as rounding goes.
+    /// Bytes and bandwidths, each out of the set and into it; exact up to rounding.
     sums: [[f64; 2]; 2],
-    /// The largest that the bandwidths were since they were exact.
+    /// The largest bandwidth sums since their last exact computation.
     peaks: [f64; 2],
-    /// The most that the cut of any set so far takes.
+    /// The longest time of a cut so far.
     seconds: f64,
 }
 
-/// The part of what a sum was below which it is made anew.
-const LITTLE: f64 = 1e-6;
+/// Sums that have fallen below this part of their peak are recomputed.
+const RECOMPUTE_BELOW: f64 = 1e-6;
 
 impl Cuts {
     fn of(wiring: &Wiring, machine: &dyn Topology, sent: impl Iterator<Item = (usize, usize, u64)>) -> Self {
@@ -234,7 +225,7 @@ impl Cuts {
         self.peaks = [0.0; 2];
     }
 
-    /// Takes vertices in, and looks at the cut then.
+    /// Adds vertices to the set and evaluates its cut.
     fn grow(&mut self, vertices: &[usize]) {
         for &vertex in vertices {
             self.is_within[vertex] = true;
@@ -242,7 +233,7 @@ impl Cuts {
                 [(&self.to, 0, 0), (&self.from, 0, 1), (&self.leaving, 1, 0), (&self.entering, 1, 1)]
             {
                 for &(other, amount) in rows[vertex].iter().filter(|(other, _)| *other != vertex) {
-                    // What led here from within no longer leads out.
+                    // Links between this vertex and the set no longer cross the border.
                     match self.is_within[other] {
                         true => self.sums[kind][1 - way] -= amount,
                         false => self.sums[kind][way] += amount,
@@ -253,8 +244,8 @@ impl Cuts {
                 self.peaks[way] = self.peaks[way].max(self.sums[1][way]);
             }
         }
-        // What is taken off leaves a rounding error, which counts where little is left.
-        let is_doubtful = (0..2).any(|way| self.sums[1][way] < LITTLE * self.peaks[way]);
+        // Subtraction leaves a rounding error, which matters if the remaining sum is small.
+        let is_doubtful = (0..2).any(|way| self.sums[1][way] < RECOMPUTE_BELOW * self.peaks[way]);
         if is_doubtful || seconds(self.sums) > self.seconds {
             self.sums = self.crossing();
             self.peaks = self.sums[1];
@@ -262,26 +253,26 @@ impl Cuts {
         }
     }
 
-    /// Bytes and bandwidths, each out of the set, and into it.
+    /// Bytes and bandwidths, each out of the set and into it, computed from scratch.
     fn crossing(&self) -> [[f64; 2]; 2] {
         let sum = |rows: &[Vec<(usize, f64)>]| {
             let within = rows.iter().zip(&self.is_within).filter(|it| *it.1);
             let amounts = within.flat_map(|it| it.0).filter(|(other, _)| !self.is_within[*other]);
-            // Of nothing this would be -0.
+            // `sum()` of an empty iterator would be -0.
             amounts.fold(0.0, |sum, (_, amount)| sum + amount)
         };
         [[sum(&self.to), sum(&self.from)], [sum(&self.leaving), sum(&self.entering)]]
     }
 }
 
-/// Seconds that bytes take with bandwidths, out of a set or into it; 0 where nothing crosses.
+/// The longer of the times out of the set and into it; 0 where nothing crosses.
 fn seconds([bytes, bandwidth]: [[f64; 2]; 2]) -> f64 {
     let way = |way: usize| if bandwidth[way] > 0.0 { bytes[way] / bandwidth[way] } else { 0.0 };
     way(0).max(way(1))
 }
 
-/// The vertices that can be reached from one, nearest first, and their distances, without the links between two that
-/// are `cut`.
+/// The vertices reachable from `start`, nearest first, and their distances; links between the two vertices of `cut` are
+/// ignored.
 fn search(
     wiring: &Wiring,
     leaving: &[Vec<(usize, f64)>],
@@ -303,11 +294,12 @@ fn search(
 mod tests {
     use proptest::prelude::*;
 
+    use equipoise_model::topology;
+
     use super::*;
-    use crate::topology;
 
     #[test]
-    fn a_cable_is_a_bridge_if_its_ends_are_apart_without_it() {
+    fn a_cable_is_a_bridge_if_its_removal_disconnects_its_ends() {
         for spec in [
             "tree:3:2",
             "mesh:5",
@@ -318,7 +310,7 @@ mod tests {
             "mesh:3x1",
         ] {
             let machine = topology::parse(spec).expect(spec);
-            let wiring = Wiring::of(&*machine);
+            let wiring = Wiring::of(&*machine).expect("a small machine");
             let mut leaving = vec![Vec::new(); wiring.vertices];
             for &[from, to] in &wiring.ends {
                 leaving[from].push((to, 1.0));
@@ -335,9 +327,9 @@ mod tests {
         }
     }
 
-    /// Two pairs of hosts, fast inside of each, and two slow cables between them: no bridge, and no ball around a host.
+    /// Two pairs of hosts, each joined by a fast cable, and two slow cables between the pairs: there is no bridge.
     #[test]
-    fn what_several_slow_cables_carry_between_clusters_is_a_bound() {
+    fn clusters_joined_by_several_slow_cables_give_a_bound() {
         let cables = [(0, 1, 1e9), (2, 3, 1e9), (0, 2, 1e6), (1, 3, 1e6)];
         let both = cables.iter().flat_map(|&(a, b, bandwidth)| [(a, b, bandwidth), (b, a, bandwidth)]);
         let links: Vec<(usize, usize, f64)> = both.collect();
@@ -345,7 +337,7 @@ mod tests {
             |a: usize, b: usize| links.iter().position(|link| (link.0, link.1) == (a, b)).expect("a link");
         let mut routes = Vec::new();
         for (a, b) in (0..4).flat_map(|a| (0..4).map(move |b| (a, b))).filter(|(a, b)| a != b) {
-            // Those that are across from each other go by the other one of the pair.
+            // Diagonal pairs route through the other host of the sender's pair.
             let route = if a + b == 3 { vec![at(a, a ^ 1), at(a ^ 1, b)] } else { vec![at(a, b)] };
             routes.push(format!(r#"{{"src": {a}, "dst": {b}, "links": {route:?}}}"#));
         }
@@ -361,33 +353,33 @@ mod tests {
         let machine = topology::Platform::read("test", &text).expect("a platform");
         let mut database = crate::testing::database(4, &[(1.0, 0); 4]);
         for (from, to) in [(0, 2), (1, 3)] {
-            let [from, to] = [from, to].map(crate::database::End::Object);
-            database.edges.push(crate::database::Edge { from, to, messages: 1, bytes: 1_000_000 });
+            let [from, to] = [from, to].map(equipoise_model::database::End::Object);
+            database.edges.push(equipoise_model::database::Edge { from, to, messages: 1, bytes: 1_000_000 });
         }
         let seconds = bound(&database, &machine, &[0, 1, 2, 3]).expect("a small machine");
-        assert!((seconds - 1.0).abs() < 1e-9, "2 MB over 2 MB/s take a second, and not {seconds}");
+        assert!((seconds - 1.0).abs() < 1e-9, "2 MB over 2 MB/s take a second, not {seconds}");
     }
 
-    /// Slow links of which next to nothing is left beside the sums of fast ones.
+    /// The sums of the bandwidths of fast links are rounded by more than the bandwidth of the slow links.
     #[test]
-    fn links_may_be_as_different_as_they_like() {
+    fn the_bound_is_exact_for_very_different_bandwidths() {
         let machine = topology::parse("fattree:2:3/1e-7:1e9").expect("a tree");
         let mut database = crate::testing::database(6, &[(1.0, 0); 6]);
         for from in 0..6 {
-            let [from, to] = [from, (from + 1) % 6].map(crate::database::End::Object);
-            database.edges.push(crate::database::Edge { from, to, messages: 1, bytes: 1 });
+            let [from, to] = [from, (from + 1) % 6].map(equipoise_model::database::End::Object);
+            database.edges.push(equipoise_model::database::Edge { from, to, messages: 1, bytes: 1 });
         }
         let places: Vec<u32> = (0..6).collect();
         let found = bound(&database, &*machine, &places).expect("a small machine");
-        // A byte leaves each half, over three slow cables.
+        // One byte leaves each half, over three slow cables.
         assert!((found * 3e-7 - 1.0).abs() < 1e-9, "{found} s");
     }
 
-    /// A ring of which the links between 3 and 4, and 7 and 0, are slow.
+    /// A ring whose links between 3 and 4, and between 7 and 0, are slow.
     #[test]
-    fn clusters_that_several_slow_cables_join_are_sets_of_their_own() {
+    fn finds_clusters_that_several_slow_cables_join() {
         let machine = topology::parse("torus:8").expect("a ring");
-        let wiring = Wiring::of(&*machine);
+        let wiring = Wiring::of(&*machine).expect("a small machine");
         let is_slow = |link: usize| matches!(wiring.ends[link], [3, 4] | [4, 3] | [7, 0] | [0, 7]);
         let mut found = Vec::new();
         let mut keep = |within: &[usize]| {
@@ -400,20 +392,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_largest_over_the_sets_that_are_looked_at(
+        fn the_bound_is_between_the_cuts_of_single_vertices_and_the_largest_cut(
             edges in prop::collection::vec((0..6usize, 0..6usize, 1..1000u64), 1..12),
             spec in prop::sample::select(&["torus:6", "mesh:3x2", "fattree:2:3/2e9:1e9", "tree:2:3"][..]),
         ) {
             let machine = topology::parse(spec).expect(spec);
             let mut database = crate::testing::database(6, &[(1.0, 0); 6]);
             for &(from, to, bytes) in &edges {
-                let [from, to] = [from, to].map(|task| crate::database::End::Object(task as u32));
-                database.edges.push(crate::database::Edge { from, to, messages: 1, bytes });
+                let [from, to] = [from, to].map(|task| equipoise_model::database::End::Object(task as u32));
+                database.edges.push(equipoise_model::database::Edge { from, to, messages: 1, bytes });
             }
             let places = [3, 1, 4, 0, 5, 2];
             let found = bound(&database, &*machine, &places).expect("a small machine");
-            // All sets of vertices: none of those looked at has a larger cut than the largest of all.
-            let wiring = Wiring::of(&*machine);
+            // All sets of vertices: no evaluated set has a larger cut than the largest of all sets.
+            let wiring = Wiring::of(&*machine).expect("a small machine");
             let mut most = 0.0f64;
             let mut of_one = 0.0f64;
             for set in 1..(1u32 << wiring.vertices) - 1 {

@@ -1,5 +1,5 @@
-//! What a placement gains over another, in numbers a person can follow: at which distances and levels of the
-//! machine bytes travel, which heavy edges remain far apart, and which links are hottest.
+//! The comparison of two placements: bytes by distance and by level of the machine, heavy edges whose ends remain far
+//! apart, and the links with the longest times.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,29 +7,29 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
+use equipoise_model::database::End;
+use equipoise_model::graph::Graph;
+use equipoise_model::topology::{Hierarchy, Shape};
+use equipoise_model::{Database, Topology};
+
 use super::link_loads;
-use crate::database::End;
-use crate::graph::Graph;
-use crate::topology::{Hierarchy, Shape};
-use crate::{Database, Topology};
 
 /// Two placements compared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// By distance, ascending.
     pub distances: Vec<AtDistance>,
-    /// By level of the machine, from the PE to the whole; empty if it is neither a tree nor has nodes of several PEs.
+    /// By level of the machine, from the PE to the root; empty if the machine has neither a tree nor nodes of several PEs.
     pub levels: Vec<AtLevel>,
-    /// The edges with the most hop-bytes after among those whose ends are farther apart than the closest PEs, most
-    /// first.
+    /// The edges whose ends, in the placement after, are farther apart than the closest PEs; most hop-bytes first.
     pub far: Vec<FarEdge>,
-    /// The links with the most bytes over their bandwidth, before and after, hottest first.
+    /// The links with the longest times (bytes over bandwidth) before; longest first.
     pub hot_before: Vec<HotLink>,
-    /// The same after.
+    /// The same links after.
     pub hot_after: Vec<HotLink>,
 }
 
-/// What travels that far.
+/// Bytes that travel one distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct AtDistance {
     /// The distance; 0 inside a PE.
@@ -40,16 +40,16 @@ pub struct AtDistance {
     pub bytes_after: u64,
 }
 
-/// What meets at a level.
+/// Bytes between PEs whose lowest common node is at one level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AtLevel {
-    /// What a person calls it: `in one PE`, `in one of 4 nodes`, `between nodes`.
+    /// The name of the level: `in one PE`, `in one of 4 nodes`, `between nodes`.
     pub name: String,
     /// Levels below the root.
     pub level: usize,
     /// Nodes of the level; PEs at the last.
     pub nodes: usize,
-    /// Bytes before that meet in a node of this level and in none further below.
+    /// Bytes, before, between PEs whose lowest common node is at this level.
     pub bytes_before: u64,
     /// Bytes after.
     pub bytes_after: u64,
@@ -70,20 +70,20 @@ pub struct FarEdge {
     pub distance_after: u32,
 }
 
-/// A link with much on it.
+/// A link and its load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HotLink {
-    /// What a person calls it.
+    /// The name of the link.
     pub name: String,
-    /// Its bytes.
+    /// Bytes over the link.
     pub bytes: u64,
-    /// These over its bandwidth.
+    /// `bytes` divided by the bandwidth.
     pub seconds: f64,
 }
 
 impl Explanation {
-    /// Compares the placements of object `i` on PE `before[i]` and on PE `after[i]`, with at most `most` edges and
-    /// links. Time in the edges, PEs and links.
+    /// Compares two placements: object `i` on PE `before[i]`, and on PE `after[i]`. Lists at most `most` edges and
+    /// links. Takes time linear in the edges, PEs and links.
     ///
     /// # Panics
     /// When a placement is shorter than the objects, or a PE is unknown.
@@ -103,8 +103,8 @@ impl Explanation {
         let mut distances = BTreeMap::<u32, [u64; 2]>::new();
         let mut levels = vec![[0u64; 2]; meeting.as_ref().map_or(0, |meeting| meeting.nodes.len())];
         let mut far = Vec::new();
-        // As near as any two PEs that follow each other, or any to the first: where others are nearer, a few more edges are
-        // listed, and never one too few that is farther than all these.
+        // An upper bound of the least distance between PEs, from successive PEs and from PE 0 only. If closer PEs
+        // exist, edges up to this distance are missing from the list, but all longer edges are in the list.
         let mut row = vec![0; topology.pes()];
         topology.distances_from(0, &mut row);
         row.extend((1..topology.pes()).map(|pe| topology.distance(pe - 1, pe)));
@@ -168,16 +168,16 @@ impl Explanation {
     }
 }
 
-/// What a person calls the places of a machine.
+/// The displayed names of PEs and links.
 pub struct Names {
-    /// By PE: its host, and where that has several PEs which of them it is; its number where no name is known.
+    /// By PE: its host, with the core number if the host has several PEs; the PE number if the host is unknown.
     pes: Vec<String>,
-    /// By node, as links call it: its host, where that is known.
+    /// By node, as numbered in link names: its host, if known.
     hosts: FxHashMap<usize, String>,
 }
 
 impl Names {
-    /// Those of the PEs and links of `topology`.
+    /// The names of the PEs and links of `topology`.
     pub fn of(topology: &dyn Topology) -> Self {
         let mut on_node = FxHashMap::<usize, usize>::default();
         (0..topology.pes()).for_each(|pe| *on_node.entry(topology.node_of(pe)).or_default() += 1);
@@ -191,7 +191,7 @@ impl Names {
         Names { pes: (0..topology.pes()).map(name).collect(), hosts }
     }
 
-    /// What a PE is called.
+    /// The displayed name of a PE.
     ///
     /// # Panics
     /// When there is no such PE.
@@ -199,7 +199,7 @@ impl Names {
         &self.pes[pe as usize]
     }
 
-    /// What a link is called whose [name](crate::topology::Link::name) has numbers in it.
+    /// The displayed name of a link, given its [name](equipoise_model::topology::Link::name) with numbers.
     pub fn link(&self, name: &str) -> String {
         let host = |number: &str| self.hosts.get(&number.parse().ok()?).cloned();
         let end = |end: &str| {
@@ -214,19 +214,19 @@ impl Names {
     }
 }
 
-/// Where PEs meet.
+/// The levels of the machine at which pairs of PEs have their lowest common node.
 struct Meeting {
-    /// By level: how many nodes there are.
+    /// By level: the number of nodes.
     nodes: Vec<usize>,
-    /// By level: what it is called.
+    /// By level: its name.
     names: Vec<String>,
     /// By level, then by PE: its node.
     node_of: Vec<Vec<u32>>,
 }
 
 impl Meeting {
-    /// In a tree at its levels; in a product, whose parts need not be trees, at those of its parts that are, in its
-    /// nodes, and between them.
+    /// For a tree: its levels. For a product, whose parts need not be trees: the levels of those parts that are trees,
+    /// the node level, and the root.
     fn on(topology: &dyn Topology) -> Option<Self> {
         let tree = topology.hierarchy()?;
         let is_tree = |shape: &Shape| matches!(shape, Shape::Tree(_) | Shape::Nested(_));
@@ -240,7 +240,7 @@ impl Meeting {
             level if level < level_of_nodes => outside,
             level => level == level_of_nodes || level == tree.depth() || inside,
         };
-        // Where hosts are known, what is above or below them is none, whatever strategies group by.
+        // If hosts are known, only the level of hosts is called "nodes", even if strategies group by another level.
         let hosts = topology.host(0).map(|_| {
             let nodes: FxHashSet<usize> = (0..topology.pes()).map(|pe| topology.node_of(pe)).collect();
             nodes.len()
@@ -278,14 +278,14 @@ impl Meeting {
         }
     }
 
-    /// The lowest level at which both are in one node.
+    /// The lowest level at which both PEs are in the same node.
     fn level(&self, a: u32, b: u32) -> usize {
         let is_one = |level: &Vec<u32>| level[a as usize] == level[b as usize];
         self.node_of.iter().rposition(is_one).unwrap_or(0)
     }
 }
 
-/// The links whose bytes take longest.
+/// The links with the longest times.
 fn hottest(topology: &dyn Topology, names: &Names, loads: &[u64], most: usize) -> Vec<HotLink> {
     let mut hot: Vec<(f64, usize, u64)> = Vec::new();
     for (id, &bytes) in loads.iter().enumerate().filter(|&(_, &bytes)| bytes > 0) {
@@ -300,18 +300,19 @@ fn hottest(topology: &dyn Topology, names: &Names, loads: &[u64], most: usize) -
 
 #[cfg(test)]
 mod tests {
+    use equipoise_model::graph::load;
+    use equipoise_model::topology::parse;
+
     use super::*;
-    use crate::graph::load;
-    use crate::topology::parse;
 
     #[test]
     fn bytes_are_counted_where_they_travel() {
         let machine = parse("tree:2:2").expect("a machine");
         let database = load("ring:4,bytes=10").expect("a graph").remap(4);
-        // Around the ring 0-2-1-3 and 0-1-2-3.
-        let told = Explanation::of(&database, &*machine, &[0, 2, 1, 3], &[0, 1, 2, 3], 2);
+        // The ring visits the PEs in the order 0-2-1-3 before, and 0-1-2-3 after.
+        let found = Explanation::of(&database, &*machine, &[0, 2, 1, 3], &[0, 1, 2, 3], 2);
         let at = |distance, bytes_before, bytes_after| AtDistance { distance, bytes_before, bytes_after };
-        assert_eq!(told.distances, [at(2, 0, 40), at(4, 80, 40)]);
+        assert_eq!(found.distances, [at(2, 0, 40), at(4, 80, 40)]);
         let level = |name: &str, level, nodes, bytes_before, bytes_after| AtLevel {
             name: name.into(),
             level,
@@ -321,50 +322,50 @@ mod tests {
         };
         let in_nodes = level("in one of 2 nodes", 1, 2, 0, 40);
         assert_eq!(
-            told.levels,
+            found.levels,
             [level("in one PE", 2, 4, 0, 0), in_nodes, level("at the root", 0, 1, 80, 40)]
         );
-        assert_eq!(told.far.len(), 2);
-        let FarEdge { ends, bytes, pes, distance_before, distance_after } = told.far[0];
+        assert_eq!(found.far.len(), 2);
+        let FarEdge { ends, bytes, pes, distance_before, distance_after } = found.far[0];
         assert_eq!((ends, bytes, pes), ([End::Object(0), End::Object(3)], 20, [0, 3]));
         assert_eq!((distance_before, distance_after), (4, 4));
-        assert_eq!((told.hot_before[0].bytes, told.hot_after[0].bytes), (40, 20));
-        let sum = |which: fn(&AtDistance) -> u64| told.distances.iter().map(which).sum::<u64>();
+        assert_eq!((found.hot_before[0].bytes, found.hot_after[0].bytes), (40, 20));
+        let sum = |which: fn(&AtDistance) -> u64| found.distances.iter().map(which).sum::<u64>();
         assert_eq!((sum(|it| it.bytes_before), sum(|it| it.bytes_after)), (80, 80));
     }
 
     #[test]
-    fn what_has_no_tree_has_no_levels_and_a_pe_is_an_end_too() {
+    fn a_torus_has_no_levels_and_edges_may_end_at_a_pe() {
         let machine = parse("torus:3x3").expect("a machine");
         let mut database = load("mesh:3x3").expect("a graph").remap(9);
         database.edges[0].to = End::Pe(5);
         let same: Vec<u32> = (0..9).collect();
-        // On the torus every neighbor of the mesh is one hop away, which nobody can better.
-        let told = Explanation::of(&database, &*machine, &same, &same, 100);
-        assert!(told.levels.is_empty());
-        assert!(told.far.iter().any(|edge| edge.ends.contains(&End::Pe(5))), "{:?}", told.far);
-        assert!(told.far.iter().all(|edge| edge.distance_after > 1), "{:?}", told.far);
-        assert_eq!(told.hot_before, told.hot_after);
+        // On the torus every neighbor of the mesh is one hop away, which is the least possible distance.
+        let found = Explanation::of(&database, &*machine, &same, &same, 100);
+        assert!(found.levels.is_empty());
+        assert!(found.far.iter().any(|edge| edge.ends.contains(&End::Pe(5))), "{:?}", found.far);
+        assert!(found.far.iter().all(|edge| edge.distance_after > 1), "{:?}", found.far);
+        assert_eq!(found.hot_before, found.hot_after);
     }
 
     #[test]
-    fn heavy_edges_are_told_of_however_far_away_the_first_pe_is() {
+    fn lists_heavy_edges_even_if_pe_0_is_far_from_all_other_pes() {
         let machine = parse("torus:64[0,20,22,40,50]").expect("a machine");
         let mut database = load("mesh:5").expect("a graph").remap(5);
-        // Objects 3 and 4, on PEs 40 and 50; nobody is nearer than 14 to PE 0.
+        // Objects 3 and 4 are on PEs 40 and 50; the PE nearest to PE 0 is 14 hops away.
         database.edges.retain(|edge| edge.from == End::Object(3) || edge.to == End::Object(3));
         database.edges.iter_mut().for_each(|edge| edge.bytes = 900);
-        let told = Explanation::of(&database, &*machine, &[0, 1, 2, 3, 4], &[0, 1, 2, 3, 4], 100);
-        assert!(told.far.iter().any(|edge| edge.distance_after == 10), "{:?}", told.far);
+        let found = Explanation::of(&database, &*machine, &[0, 1, 2, 3, 4], &[0, 1, 2, 3, 4], 100);
+        assert!(found.far.iter().any(|edge| edge.distance_after == 10), "{:?}", found.far);
     }
 
     #[test]
-    fn levels_are_those_that_the_machine_has_and_nodes() {
+    fn levels_are_those_of_the_tree_and_the_node_level() {
         let check = |spec: &str, expected: &str| {
             let machine = parse(spec).expect(spec);
             let database = load("ring:4").expect("a graph").remap(machine.pes() as u32);
-            let told = Explanation::of(&database, &*machine, &[0, 1, 2, 3], &[0, 1, 2, 3], 1);
-            let names: Vec<&str> = told.levels.iter().map(|level| level.name.as_str()).collect();
+            let found = Explanation::of(&database, &*machine, &[0, 1, 2, 3], &[0, 1, 2, 3], 1);
+            let names: Vec<&str> = found.levels.iter().map(|level| level.name.as_str()).collect();
             assert_eq!(names.join(", "), expected, "{spec}");
         };
         check("torus:4x4", "");
@@ -374,8 +375,8 @@ mod tests {
         check("tree:2:3*mesh:2x2", "in one PE, in one of 6 nodes, in one of 2 at level 1, at the root");
         check("flat:4", "in one PE, at the root");
         check("tree:2:2:2", "in one PE, in one of 4 at level 2, in one of 2 nodes, at the root");
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/topology.conf");
-        // Switches are no nodes.
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/model/tests/data/topology.conf");
+        // Switches are not nodes.
         check(
             &format!("(slurm:{file})[n[1-2]-ib,gpu[01-02]]"),
             "in one PE, in one of 3 at level 2, in one of 2 at level 1, at the root",
@@ -388,8 +389,8 @@ mod tests {
     }
 
     #[test]
-    fn hosts_and_switches_are_called_by_their_names() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/topology.conf");
+    fn hosts_and_switches_are_shown_by_name() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/model/tests/data/topology.conf");
         let check = |spec: String, pe: u32, name: &str, link: &str| {
             let machine = parse(&spec).expect("a cluster");
             let names = Names::of(&*machine);

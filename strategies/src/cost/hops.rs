@@ -1,21 +1,22 @@
-//! How far the bytes of a placement travel, and how far they must at least.
+//! The distances that the bytes of a placement travel, and a lower bound of their sum.
 
 use rayon::prelude::*;
 
-use super::{Communication, ratio};
-use crate::database::{Edge, End};
-use crate::{Database, Topology};
+use equipoise_model::database::{Edge, End};
+use equipoise_model::{Database, Topology};
 
-/// A row of distances costs about as much per entry as one distance asked for alone does divided by this.
+use super::{Communication, ratio};
+
+/// Ratio of the time of a single distance query to the time per entry of a row of distances.
 const ROW_ADVANTAGE: usize = 8;
 
-/// The most PEs for which [`hop_bytes_bound`] looks at the distances between all pairs.
+/// The maximum number of PEs for which [`hop_bytes_bound`] computes the distances between all pairs.
 pub const MAX_BOUND_PES: usize = 1 << 14;
 
-/// The most edges [`hop_bytes_bound`] sorts, at 32 bytes each.
+/// The maximum number of edges [`hop_bytes_bound`] sorts, at 32 bytes each.
 pub const MAX_BOUND_EDGES: usize = 1 << 24;
 
-/// How far the bytes of `placement` travel; the links are left out.
+/// The communication metrics of `placement`, except those of links.
 pub(super) fn travel(database: &Database, topology: &dyn Topology, placement: &[u32]) -> Communication {
     let mut sums = Communication::default();
     let remote = Remote::of(database, topology.pes(), placement, |edge, is_remote| {
@@ -48,14 +49,14 @@ pub(super) fn travel(database: &Database, topology: &dyn Topology, placement: &[
 
 /// The bytes between different PEs, grouped by the PE they leave.
 pub(super) struct Remote {
-    /// Where the group of each PE begins in `to`, and where the last one ends.
+    /// Start of the group of each PE in `to`, and the end of the last group.
     first: Vec<usize>,
-    /// (PE they go to, bytes), in the order of the edges within a group.
+    /// (receiving PE, bytes), in the order of the edges within a group.
     to: Vec<(u32, u64)>,
 }
 
 impl Remote {
-    /// Groups the edges of `database`; `see` is told of each edge whether it is remote.
+    /// Groups the edges of `database`. Calls `see` with each edge and whether it is remote.
     pub(super) fn of(
         database: &Database,
         pes: usize,
@@ -85,20 +86,19 @@ impl Remote {
         Remote { first, to }
     }
 
-    /// What leaves PE `from`: (PE it goes to, bytes), one entry per edge.
+    /// The traffic that leaves PE `from`: (receiving PE, bytes), one entry per edge.
     pub(super) fn receivers(&self, from: usize) -> &[(u32, u64)] {
         &self.to[self.first[from]..self.first[from + 1]]
     }
 }
 
-/// Hop-bytes that no placement with at most `objects_per_pe` objects on a PE can go below, whichever PEs
-/// it uses; `None` if there is no such placement, on more than [`MAX_BOUND_PES`] PEs, and with more than
-/// [`MAX_BOUND_EDGES`] edges.
+/// Lower bound of hop-bytes over all placements with at most `objects_per_pe` objects per PE, on any PEs. `None` if no
+/// such placement exists, on more than [`MAX_BOUND_PES`] PEs, and with more than [`MAX_BOUND_EDGES`] edges.
 ///
-/// Each object has its heaviest partners as near as any PE of the machine has room (the rearrangement
-/// inequality); half of the sum over all objects is a bound, because an edge is seen from both of its
-/// ends. What goes between ends that cannot move is exact, and what goes between a PE and an object that
-/// can move is left out, since the two might meet.
+/// The bound places the heaviest partners of each object on the nearest PEs. Their distances are the least around any
+/// PE of the machine (rearrangement inequality). Each edge is counted at both of its ends, so half of the sum over all
+/// objects is the bound. Traffic between ends that cannot move is exact. Traffic between a PE and a movable object
+/// counts 0, since both may share a PE.
 pub fn hop_bytes_bound(database: &Database, topology: &dyn Topology, objects_per_pe: usize) -> Option<u128> {
     let pes = topology.pes();
     let too_large = pes > MAX_BOUND_PES || database.edges.len() > MAX_BOUND_EDGES;
@@ -126,7 +126,7 @@ pub fn hop_bytes_bound(database: &Database, topology: &dyn Topology, objects_per
     partners.par_sort_unstable();
     let same_object = |a: &(u32, u32, u64), b: &(u32, u32, u64)| a.0 == b.0;
     let most = partners.chunk_by(same_object).map(|own| volumes(own).count()).max().unwrap_or(0);
-    // The object itself takes one of the places.
+    // The object itself occupies one slot.
     let nearest = nearest(topology, most / objects_per_pe.max(1) + 1);
     let (mut both_ends, mut heaviest_first) = (0, Vec::new());
     for own in partners.chunk_by(same_object) {
@@ -140,14 +140,13 @@ pub fn hop_bytes_bound(database: &Database, topology: &dyn Topology, objects_per
     Some(fixed + both_ends.div_ceil(2))
 }
 
-/// The volumes between one object and each of its partners, of its sorted (object, partner, bytes).
+/// The volumes between one object and each of its partners, from its sorted (object, partner, bytes) entries.
 fn volumes(own: &[(u32, u32, u64)]) -> impl Iterator<Item = u64> {
     let sum = |edges: &[(u32, u32, u64)]| edges.iter().fold(0u64, |sum, edge| sum.saturating_add(edge.2));
     own.chunk_by(|a, b| a.1 == b.1).map(sum)
 }
 
-/// The distance of the `k`-th nearest PE (a PE itself being the 0-th), wherever that is least, for
-/// `k < count`.
+/// For `k < count`: the distance of the `k`-th nearest PE, minimised over all PEs (each PE is its own 0-th nearest).
 fn nearest(topology: &dyn Topology, count: usize) -> Vec<u32> {
     let pes = topology.pes();
     let count = count.min(pes);

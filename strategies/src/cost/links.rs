@@ -1,11 +1,12 @@
 //! The load of every link.
 
+use equipoise_model::{Database, Topology};
+
 use super::hops::Remote;
-use crate::{Database, Topology};
 
 /// The bytes over each link of `topology` when object `i` is on PE `placement[i]`, by link number.
 ///
-/// Loads times link lengths add up to hop-bytes on machines whose distance is the length of the route.
+/// The sum of loads times link lengths is the hop-bytes if the machine's distance is the length of the route.
 ///
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
@@ -13,7 +14,7 @@ pub fn link_loads(database: &Database, topology: &dyn Topology, placement: &[u32
     let pes = topology.pes();
     let remote = Remote::of(database, pes, placement, |_, _| {});
     let mut loads = vec![0u64; topology.links()];
-    // One route per pair of PEs, however many edges it has.
+    // Each pair of PEs is routed once, regardless of its number of edges.
     let (mut bytes_to, mut touched, mut route) = (vec![0u64; pes], Vec::new(), Vec::new());
     for from in 0..pes {
         for &(to, bytes) in remote.receivers(from) {

@@ -1,24 +1,24 @@
-//! What the load balance of a placement is, and how good it could be at best.
+//! Lower bounds of the largest load of a placement.
 
-use crate::Database;
+use equipoise_model::Database;
 
-/// The least load the most loaded PE can have, and where it comes from.
+/// Lower bounds of the largest load, and the average load.
 ///
-/// Objects that may move are taken to go to PEs that are available (to any, if none is). What is fixed
-/// on a PE is its background, and its objects that may not move.
+/// Movable objects may go to every available PE (to any PE if none is available). The fixed load of a PE is its
+/// background plus its objects that cannot move.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadBound {
-    /// What each available PE would have if the work that may move could be divided at will: that work and
-    /// what is fixed on the available PEs, over their speed. What is fixed elsewhere is nobody's to share,
-    /// so it does not count. Never above [`Self::bound_seconds`], but for rounding.
+    /// The load of each available PE if the movable work could be divided arbitrarily: movable work plus the fixed work
+    /// of the available PEs, over the sum of their speeds. Fixed work of other PEs cannot be shared and does not count.
+    /// At most [`Self::bound_seconds`], apart from rounding.
     ///
-    /// This is the average of max/avg everywhere: metrics, and the limits of strategies.
+    /// This is the average in every max/avg: in metrics and in the limits of strategies.
     pub average_seconds: f64,
-    /// The time the heaviest object that may move takes on the PE where it, on top of what is fixed
-    /// there, ends first; 0 without such an object.
+    /// The time of the heaviest movable object, added to the fixed load of the PE where it finishes first; 0 if no
+    /// object can move.
     pub heaviest_object_seconds: f64,
-    /// No placement is below: the largest of [`Self::heaviest_object_seconds`], what is fixed on any PE,
-    /// and the level that the work that may move reaches when it is poured over what is fixed.
+    /// Lower bound of the largest load: the largest of [`Self::heaviest_object_seconds`], the fixed load of any PE, and
+    /// the level that the movable work reaches when it is poured over the fixed loads.
     pub bound_seconds: f64,
 }
 
@@ -40,7 +40,7 @@ impl LoadBound {
             }
         }
 
-        // Per available PE: seconds that are fixed, and speed.
+        // Per available PE: fixed seconds, and speed.
         let mut fixed = Vec::with_capacity(database.pes.len());
         let (mut speed, mut bound) = (0.0, 0.0f64);
         for (number, pe) in database.pes.iter().enumerate() {
@@ -65,12 +65,12 @@ impl LoadBound {
     }
 }
 
-/// The level that `work` reaches when it is poured over PEs of (fixed seconds, speed).
+/// The level that `work` reaches when poured over PEs given as (fixed seconds, speed).
 pub(crate) fn pour(work: f64, fixed: &mut [(f64, f64)]) -> f64 {
     fixed.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut volume, mut speed, mut level) = (work, 0.0, 0.0);
     for &(seconds, pe_speed) in &*fixed {
-        // A PE that stands above the level takes nothing, and neither do those after it.
+        // PEs are sorted by fixed load: this PE and all later ones are above the level and take no work.
         if speed > 0.0 && seconds >= level {
             break;
         }
@@ -81,13 +81,13 @@ pub(crate) fn pour(work: f64, fixed: &mut [(f64, f64)]) -> f64 {
     level
 }
 
-/// Whether each PE takes objects: those that are available, or all if none is.
+/// Whether each PE accepts objects: the available PEs, or all PEs if none is available.
 fn open_pes(database: &Database) -> Vec<bool> {
     let any = database.pes.iter().any(|pe| pe.available);
     database.pes.iter().map(|pe| pe.available || !any).collect()
 }
 
-/// The load of the most loaded PE, among those that take or have objects.
+/// The load of the most loaded PE, among the PEs that accept objects or have objects.
 pub(super) fn max_load(database: &Database, placement: &[u32]) -> f64 {
     let mut counts = open_pes(database);
     placement.iter().for_each(|&pe| counts[pe as usize] = true);

@@ -1,25 +1,24 @@
 //! `mcf`: the time of the busiest link, which is the communication time of a multicommodity flow on given routes.
 //!
 //! Equations 3 to 5 of D. Litvinov, On optimization criteria for task assignment in cluster and wide-area
-//! computing, 2014: link (i, j) carries v bytes at b bytes per second and takes t = v / b; communication takes as
-//! long as the link for which that is most. Here the routes are the machine's own; [`super::mcf_optimal`] is the
-//! case where they may be chosen.
+//! computing, 2014: link (i, j) carries v bytes at b bytes per second and takes t = v / b; the communication time is the
+//! largest t of all links. Here the routes are the machine's own; in [`super::mcf_optimal`] they may be chosen.
 //!
-//! When two tasks change places, only links on the routes of their messages carry something else: [`McfSwaps`]
-//! updates these. Volumes are integers, so nothing is rounded but the quotient. The busiest of the other links is
-//! found in a tree of winners. Most swaps are no better, and most of these are known as such early: where the busiest
-//! link alone counts, a swap of tasks that do not use it cannot make it smaller; where the sum of powers (below) counts
-//! first, nobody needs to know which link would be busiest if the sum is larger.
+//! When two tasks swap, only the loads of links on the routes of their messages change: [`McfSwaps`] updates these. Volumes
+//! are integers, so only the quotient is rounded. The busiest of the other links is found in a winner tree. Most swaps are
+//! no improvement and are rejected early: if only the busiest link counts, a swap of tasks that do not use it cannot improve
+//! it; if the sum of powers (below) counts first, the busiest link need not be found when the sum is larger.
 //!
-//! The busiest link alone says nothing about most swaps, which do not touch it. The sum over all links of t^p does:
-//! it is dominated by the busiest for large p and still sees the others. [`Aim`] says which decides, and which only
-//! between equals.
+//! Most swaps do not touch the busiest link, so its time alone does not rank them. The sum over all links of t^p does: for
+//! large p the busiest link dominates it, but all other links count, too. [`Aim`] selects which of the two decides, and
+//! which one only breaks ties.
+
+use equipoise_model::{Database, Topology};
 
 use super::commodities::{Commodities, Partner};
 use super::link_loads;
 use super::routes::Routes;
 use super::swaps::{SwapCost, Worth};
-use crate::{Database, Topology};
 
 mod busiest;
 mod crossing;
@@ -27,7 +26,7 @@ mod crossing;
 use busiest::Busiest;
 use crossing::Crossing;
 
-/// By link: the seconds it takes to carry what it has to, when object `i` is on PE `placement[i]` (equation 3).
+/// By link: its time in seconds when object `i` is on PE `placement[i]` (equation 3).
 ///
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
@@ -44,14 +43,14 @@ pub fn cost(database: &Database, machine: &dyn Topology, placement: &[u32]) -> f
     link_seconds(database, machine, placement).into_iter().fold(0.0, f64::max)
 }
 
-/// What makes a mapping better.
+/// The objective of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {
-    /// The busiest link, and nothing else.
+    /// The busiest link only.
     Busiest,
-    /// The busiest link, then the sum of the p-th powers of all links' times.
+    /// The busiest link; ties are broken by the sum of the p-th powers of all links' times.
     BusiestThenPower(i32),
-    /// That sum, then the busiest link.
+    /// The sum of the p-th powers; ties are broken by the busiest link.
     PowerThenBusiest(i32),
 }
 
@@ -64,16 +63,16 @@ impl Aim {
     }
 }
 
-/// After so many swaps the sum of powers is computed anew, so that rounding does not pile up.
-const RENEW: u32 = 256;
+/// The number of swaps after which the sum of powers is recomputed, so that rounding errors do not accumulate.
+const RECOMPUTE_AFTER: u32 = 256;
 
-/// A sum of powers that falls to less than this part of itself is computed anew, too.
+/// A sum of powers that has fallen to less than this fraction since its last recomputation is recomputed, too.
 const CANCELLED: f64 = 1e-3;
 
-/// By how much of itself a sum is larger, at least, if it is not for rounding.
-const SURELY: f64 = 1e-9;
+/// Relative differences of sums above this are not due to rounding.
+const SIGNIFICANT: f64 = 1e-9;
 
-/// The cost of a one-to-one mapping, updated when two tasks change places.
+/// The cost of a one-to-one mapping, updated when two tasks swap.
 #[derive(Clone)]
 pub struct McfSwaps<'a> {
     commodities: &'a Commodities,
@@ -85,17 +84,17 @@ pub struct McfSwaps<'a> {
     /// The bytes over every link.
     loads: Vec<u64>,
     busiest: Busiest,
-    /// The sum of powers of the times over `unit_seconds`, and by link its terms.
+    /// The sum of powers of the times over `unit_seconds`, and its terms by link.
     power: f64,
     powers: Vec<f64>,
-    /// A time near those of the links, so that powers neither vanish nor overflow.
+    /// A time near those of the links, so that powers neither underflow nor overflow.
     unit_seconds: f64,
     kept: u32,
     worth: Worth,
-    /// Who uses which link; and whether each vertex uses the busiest, if that is all that counts.
+    /// The users of every link. If only the busiest link counts: by vertex, whether the vertex uses that link.
     crossing: Crossing,
     uses_busiest: Vec<bool>,
-    /// What the swap that was tried last changes: links without repetition, and by link how much.
+    /// The changes by the swap tried last: links without repetition, and by link the change of its load.
     touched: Vec<u32>,
     is_touched: Vec<bool>,
     changes: Vec<i64>,
@@ -103,7 +102,7 @@ pub struct McfSwaps<'a> {
 }
 
 impl<'a> McfSwaps<'a> {
-    /// The mapping of task `i` to `places[i]`; `seconds_per_byte` are those of the routes' links.
+    /// The mapping of task `i` to `places[i]`; `seconds_per_byte` is by link of the routes.
     pub fn new(
         commodities: &'a Commodities,
         routes: &'a Routes<'a>,
@@ -136,10 +135,10 @@ impl<'a> McfSwaps<'a> {
         swaps
     }
 
-    /// Makes something else better; the mapping stays.
+    /// Changes the objective; the mapping is unchanged.
     pub fn aim(&mut self, aim: Aim) {
         self.aim = aim;
-        self.look_again();
+        self.recompute();
     }
 
     /// The PE of every task.
@@ -159,7 +158,7 @@ impl<'a> McfSwaps<'a> {
 
     /// The tasks whose messages cross that link, in ascending order.
     ///
-    /// The first time it takes a look at all messages; from then on swaps keep track of it, until the next restart.
+    /// The first call looks at all messages; later swaps update the users of all links until the next restart.
     pub fn users(&mut self, link: usize, users: &mut Vec<usize>) {
         self.crossing.users((self.commodities, self.routes), &self.places, link, users);
         users.retain(|&vertex| vertex < self.commodities.tasks);
@@ -169,13 +168,13 @@ impl<'a> McfSwaps<'a> {
         bytes as f64 * self.seconds_per_byte[link]
     }
 
-    /// The time of a link as it counts in the sum of powers.
+    /// The term of a link's time in the sum of powers.
     fn term(&self, seconds: f64, of: i32) -> f64 {
         (seconds / self.unit_seconds).powi(of)
     }
 
-    /// After a change of the mapping or of the aim: computes anew what is not updated.
-    fn look_again(&mut self) {
+    /// Recomputes what swaps do not update, after a change of the mapping or of the objective.
+    fn recompute(&mut self) {
         self.kept = 0;
         self.power = 0.0;
         if let Some(of) = self.aim.power() {
@@ -191,7 +190,7 @@ impl<'a> McfSwaps<'a> {
         self.mark_users();
     }
 
-    /// Finds out who uses the busiest link, if that is all that counts.
+    /// Marks the users of the busiest link, if only that link counts.
     fn mark_users(&mut self) {
         if self.aim != Aim::Busiest {
             return;
@@ -205,7 +204,7 @@ impl<'a> McfSwaps<'a> {
     }
 
     fn worth_of(&self, busiest: f64, power: f64) -> Worth {
-        // In seconds again, as the unit changes.
+        // Converted back to seconds, because the unit changes.
         let seconds = |power: f64, of: i32| self.unit_seconds * power.max(0.0).powf(1.0 / f64::from(of));
         match self.aim {
             Aim::Busiest => Worth { cost: busiest, tie: 0.0 },
@@ -216,8 +215,8 @@ impl<'a> McfSwaps<'a> {
 
     /// Adds `bytes` times `sign` to the links between two PEs.
     fn add(&mut self, from: u32, to: u32, bytes: u64, sign: i64) {
-        // Modulo 2^64, as all loads are here: what is added is taken off again, and would not be if sums stopped at
-        // the largest number, as those of `link_loads` do.
+        // Modulo 2^64, like all loads here, so that every addition can be reversed exactly. The saturating sums of
+        // `link_loads` cannot be reversed.
         let change = sign.wrapping_mul(bytes as i64);
         let Self { touched, is_touched, changes, .. } = self;
         self.routes.follow(from, to, &mut self.buffer, |link| {
@@ -229,13 +228,13 @@ impl<'a> McfSwaps<'a> {
         });
     }
 
-    /// Puts `task` from one PE on another; its partner `swapped`, if it has one, is on `from` then.
+    /// Moves the traffic of `task` from one PE to another; `swapped` is the partner that moves to `from`, if any.
     fn shift(&mut self, task: usize, from: u32, to: u32, swapped: Option<usize>, is_first: bool) {
         let commodities = self.commodities;
         for &Partner { vertex, sent_bytes, received_bytes } in commodities.partners(task) {
             let there = self.places[vertex as usize];
             let then = if swapped == Some(vertex as usize) {
-                // What the two send each other is seen from both, and changes once.
+                // The traffic between both swapped tasks is listed at both, and must change only once.
                 if !is_first {
                     continue;
                 }
@@ -254,15 +253,15 @@ impl<'a> McfSwaps<'a> {
         }
     }
 
-    /// Forgets the swap that was tried last.
-    fn forget(&mut self) {
+    /// Discards the swap that was tried last.
+    fn discard_trial(&mut self) {
         for link in self.touched.drain(..) {
             self.is_touched[link as usize] = false;
             self.changes[link as usize] = 0;
         }
     }
 
-    /// The busiest of the links that the swap tried last touches, were it made.
+    /// The longest time of the links that the swap tried last touches, after that swap.
     fn most_touched(&self) -> f64 {
         let after = |&link: &u32| {
             let link = link as usize;
@@ -271,8 +270,8 @@ impl<'a> McfSwaps<'a> {
         self.touched.iter().map(after).fold(0.0, f64::max)
     }
 
-    /// The sum of powers, were the swap made that was tried last.
-    fn power_then(&self, of: i32) -> f64 {
+    /// The sum of powers after the swap that was tried last.
+    fn power_after(&self, of: i32) -> f64 {
         let after = |link: usize| self.loads[link].wrapping_add_signed(self.changes[link]);
         let mut power = self.power;
         for &link in &self.touched {
@@ -282,7 +281,7 @@ impl<'a> McfSwaps<'a> {
             }
         }
         if power < CANCELLED * self.power {
-            // What is left of a difference of sums so much larger is their rounding.
+            // The difference of two much larger sums is dominated by their rounding error.
             power = (0..self.loads.len()).map(|link| self.term(self.seconds(link, after(link)), of)).sum();
         }
         power
@@ -291,7 +290,7 @@ impl<'a> McfSwaps<'a> {
 
 impl SwapCost for McfSwaps<'_> {
     fn restart(&mut self, places: &[u32]) {
-        self.forget();
+        self.discard_trial();
         self.places = self.commodities.places(places);
         self.loads.fill(0);
         for (from, to, bytes) in self.commodities.sent() {
@@ -303,8 +302,8 @@ impl SwapCost for McfSwaps<'_> {
         let seconds =
             self.loads.iter().zip(self.seconds_per_byte).map(|(&bytes, seconds)| bytes as f64 * seconds);
         self.busiest.fill(seconds);
-        self.crossing.forget();
-        self.look_again();
+        self.crossing.invalidate();
+        self.recompute();
     }
 
     fn worth(&self) -> Worth {
@@ -312,8 +311,8 @@ impl SwapCost for McfSwaps<'_> {
     }
 
     fn try_swap(&mut self, [a, b]: [Option<usize>; 2], [p, q]: [u32; 2]) -> Option<Worth> {
-        self.forget();
-        // What nobody of them uses stays as busy as it is.
+        self.discard_trial();
+        // A swap of tasks that do not use the busiest link leaves its time unchanged.
         let uses = |task: &usize| self.uses_busiest[*task];
         if self.aim == Aim::Busiest && ![a, b].iter().flatten().any(uses) {
             return None;
@@ -324,7 +323,7 @@ impl SwapCost for McfSwaps<'_> {
         if let Some(b) = b {
             self.shift(b, q, p, a, a.is_none());
         }
-        let worse = |then: f64, now: f64| then > now * (1.0 + SURELY);
+        let worse = |then: f64, now: f64| then > now * (1.0 + SIGNIFICANT);
         let (most, power) = match self.aim {
             Aim::Busiest => (self.most_touched(), 0.0),
             Aim::BusiestThenPower(of) => {
@@ -332,10 +331,10 @@ impl SwapCost for McfSwaps<'_> {
                 if worse(most, self.worth.cost) {
                     return None;
                 }
-                (most, self.power_then(of))
+                (most, self.power_after(of))
             }
             Aim::PowerThenBusiest(of) => {
-                let power = self.power_then(of);
+                let power = self.power_after(of);
                 if worse(power, self.power) {
                     return None;
                 }
@@ -363,7 +362,7 @@ impl SwapCost for McfSwaps<'_> {
                 self.powers[link] = (seconds / self.unit_seconds).powi(of);
             }
         }
-        self.forget();
+        self.discard_trial();
         self.kept += 1;
         self.worth = worth;
         let (of, seconds) = match self.aim {
@@ -372,9 +371,9 @@ impl SwapCost for McfSwaps<'_> {
             Aim::PowerThenBusiest(of) => (of, worth.cost),
         };
         self.power = self.term(seconds, of);
-        // A unit that has become too large for the times would let their powers vanish.
-        if self.kept >= RENEW || self.power < CANCELLED {
-            self.look_again();
+        // The unit has become too large for the times; their powers would underflow.
+        if self.kept >= RECOMPUTE_AFTER || self.power < CANCELLED {
+            self.recompute();
         }
     }
 }

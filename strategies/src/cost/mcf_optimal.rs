@@ -1,9 +1,9 @@
-//! `mcf:optimal`: the time of the busiest link when every message may be divided among all paths, as well as can be.
+//! `mcf:optimal`: the time of the busiest link when every message is divided optimally among all paths.
 //!
 //! Equation 7 of D. Litvinov, On optimization criteria for task assignment in cluster and wide-area computing, 2014.
-//! That program has a variable for each vertex of the polyhedron of routings, exponentially many; the same optimum
-//! has the arc-flow program (T. C. Hu, Integer Programming and Network Flows, 1970), aggregated by source: with
-//! f(s, a) the bytes on link a that come from s,
+//! That program has exponentially many variables, one for each vertex of the polyhedron of routings. The arc-flow program
+//! (T. C. Hu, Integer Programming and Network Flows, 1970), aggregated by source, has the same optimum: with f(s, a) the
+//! bytes on link a that come from s,
 //!
 //! ```text
 //! minimise T  with  sum over s of f(s, a) <= b(a) T                       for every link a
@@ -11,52 +11,57 @@
 //!                   f >= 0
 //! ```
 //!
-//! What hangs by one cable has no choice: such vertices are taken off first (`wiring`), which solves trees as
-//! they are, and makes the program of what is left small. That goes to an interior-point solver in numbers near 1
-//! (`program`). Its answer is only nearly feasible, so it is made into paths (`paths`), which carry every byte
-//! exactly; and its prices give a bound by weak duality: for any prices p of links, messages sent by the cheapest
-//! paths cost at most T times the sum of p(a) b(a). So the answer is never above the cost of the machine's routes,
-//! and how far it can be from the optimum is known.
+//! Vertices that are connected by a single cable leave no choice of routes. They are removed first (`two_core`). This
+//! solves trees completely and makes the remaining program small. An interior-point solver, built with the cargo
+//! feature `lp`, solves that program in numbers near 1 (`program`). Its solution is only nearly feasible, so missing
+//! bytes are added along shortest paths (`paths`). Its shadow prices give a lower bound by weak duality: for any prices
+//! p of links, messages sent by the cheapest paths cost at most T times the sum of p(a) b(a). The machine's own routes
+//! are always a candidate, so the result never exceeds their cost. The bound limits the distance of the result from the
+//! optimum.
 //!
-//! Networks that route adaptively seldom make detours. With [`Ways::Shortest`] f(s, a) is 0 unless the end of a is
-//! farther from s than its beginning by just the length of a, so that no path is longer than the shortest there is.
+//! Networks with adaptive routing rarely take detours. With [`Ways::Shortest`], f(s, a) is 0 unless the end of a is
+//! farther from s than its start by exactly the length of a, so that every path is a shortest path.
 //!
-//! Prices say which links to buy, together: T falls with the bandwidths of all that have one, and with that of one link
-//! at most by its share ([`Purchases`]). And they bound what other mappings cost, so that a search need not solve a
-//! program for each swap ([`OptimalSwaps`]).
+//! Prices show where more bandwidth saves time: T falls if the bandwidths of all links with a price rise together. If
+//! the bandwidth of a single link rises, T falls at most by the share of that link ([`Purchases`]). Prices also bound
+//! the cost of other mappings, so that a search need not solve a program for each swap ([`OptimalSwaps`]).
+
+use equipoise_model::fault::{Classified, Fault};
+use equipoise_model::{Database, Topology};
 
 use super::commodities::Commodities;
-use crate::{Database, Topology};
+use super::wiring::Wiring;
 
 mod paths;
+#[cfg(feature = "lp")]
 mod program;
 mod purchases;
 mod stars;
 mod swaps;
-pub(crate) mod wiring;
+mod two_core;
 
 pub use purchases::{Purchase, Purchases};
 pub use swaps::OptimalSwaps;
-use wiring::{Core, Wiring};
+use two_core::{Arc, Core, Flow};
 
-/// The most variables of a linear program: links times senders of what is left without trees. (At this size it takes
-/// a minute and a gigabyte.)
+/// The maximum number of variables of a linear program: links times senders, after trees are removed. (At this size,
+/// the solver takes a minute and 1 GB.)
 pub const MAX_VARIABLES: usize = 1 << 16;
 
-/// The most links of a machine whose wiring is looked at, in a second.
+/// The maximum number of links of a machine whose graph is constructed. (At this size, that takes a second.)
 pub const MAX_LINKS: usize = 1 << 20;
 
-/// How far an answer may be from the optimum, as a part of it. (Most are a thousand times closer.)
+/// The largest relative distance of a result from the optimum. (Most results are a thousand times closer.)
 pub const TOLERANCE: f64 = 1e-6;
 
-/// Which ways bytes may take.
+/// The paths that bytes may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ways {
-    /// Any, as in equation 7.
+    /// Any path, as in equation 7.
     Any,
-    /// The shortest ones by the lengths of links, which are those of packets with minimal adaptive routing where the
-    /// machine offers them all ([`Topology::onward`]: not on platforms, which know one route, nor where two global links
-    /// of a dragonfly are shorter than one); or all of them the machine's own routes.
+    /// The shortest paths by the lengths of links: the paths of packets with minimal adaptive routing if the machine offers
+    /// all of them ([`Topology::onward`]). Platforms, which have one route per pair, and dragonflies where two global links
+    /// are shorter than one do not. Routing all bytes by the machine's own routes is allowed, too.
     Shortest,
 }
 
@@ -65,22 +70,25 @@ pub enum Ways {
 pub struct Optimal {
     /// The time of the busiest link.
     pub seconds: f64,
-    /// What no routing by these ways can go below; at most `seconds`, and less by at most the [`TOLERANCE`].
+    /// Lower bound for all routings by these paths; at most `seconds`, and at least `seconds` less [`TOLERANCE`].
     pub bound_seconds: f64,
-    /// The bytes over every link.
+    /// The bytes over every link; links that are not busy may carry bytes that return to a vertex they have left.
     pub link_bytes: Vec<f64>,
-    /// By link: its part of the price of all bandwidth; they add up to 1, or are all 0 where nothing is sent. When the
-    /// bandwidth of a link rises by one percent, `seconds` fall by at most its share of a percent, and by less, often
-    /// not at all, where other links would then be as busy. Where several prices are possible, one of them.
+    /// By link: its share of the shadow price of all bandwidth. The shares add up to 1, or are all 0 if nothing is
+    /// sent. If the bandwidth of a link rises by 1 %, `seconds` falls by at most its share of 1 %; by less, often by
+    /// nothing, if other links become the busiest. If the prices are not unique, these are the shares of one solution.
     pub shares: Vec<f64>,
 }
 
-/// Why the best routing of a placement is not known.
+/// Why the best routing of a placement is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Unsolved {
-    /// The machine is too large to be looked at.
+    /// The build has no solver of linear programs.
+    #[error("the best routes need a solver of linear programs; enable the cargo feature `lp`")]
+    NotBuilt,
+    /// The machine is too large.
     #[error(
-        "the best routes are looked for on machines of at most {MAX_LINKS} links, and this one has {links}"
+        "the best routes are computed for machines of at most {MAX_LINKS} links; this machine has {links}"
     )]
     Links {
         /// Links of the machine.
@@ -91,35 +99,44 @@ pub enum Unsolved {
         "the linear program of the best routes has more than {MAX_VARIABLES} variables (links times senders)"
     )]
     Variables,
-    /// The cuts of the machine are too many.
+    /// The machine has too many cuts.
     #[error(
-        "the machine's vertices times its links and the messages are more than {}, so its cuts are not looked at",
+        "cuts are evaluated for at most {} vertices times links and messages; this problem has more",
         super::cuts::MAX_WORK
     )]
     Cuts,
-    /// Routes do not lead from where one link ends to where another begins.
+    /// Successive links of a route do not meet at a vertex.
     #[error(
-        "the machine's routes cross links that do not meet, as those of a product do between nodes and cores, so \
-             nothing is known of other routes"
+        "successive links of the machine's routes do not meet, as in products, where no link joins a node and its \
+             cores; so routes other than the machine's own are unknown"
     )]
-    Apart,
-    /// The solver found neither an answer that is good enough nor that there is none.
+    DisjointLinks,
+    /// The solver found no solution within the tolerance.
     #[error(
-        "the linear program was not solved to 1e-6: the busiest link of the best routes takes from \
-             {bound_seconds:e} s to {seconds:e} s"
+        "the linear program was not solved to 1e-6: with the best routes the busiest link takes between \
+             {bound_seconds:e} s and {seconds:e} s"
     )]
     Inexact {
-        /// The time of the best routing that was found.
+        /// The time of the best routing found.
         seconds: f64,
-        /// What no routing can go below.
+        /// Lower bound for all routings.
         bound_seconds: f64,
     },
+}
+
+impl Classified for Unsolved {
+    fn fault(&self) -> Fault {
+        match self {
+            Unsolved::Inexact { .. } => Fault::Input,
+            _ => Fault::Usage,
+        }
+    }
 }
 
 /// The best routing when object `i` of `database` is on PE `placement[i]`.
 ///
 /// # Errors
-/// Where the program or the machine is too large, routes cross links that do not meet, or the solver fails.
+/// When the program or the machine is too large, successive links of a route do not meet, or the solver fails.
 ///
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
@@ -134,29 +151,41 @@ pub fn solve(
     Router::new(machine, ways)?.solve(&commodities, &places)
 }
 
-/// A machine on which routings are looked for.
+/// Finds best routings on one machine.
 pub struct Router<'a> {
     machine: &'a dyn Topology,
     wiring: Wiring,
     /// By link, in bytes per second.
     bandwidth: Vec<f64>,
     ways: Ways,
-    /// Whether trees are taken off first.
-    peels: bool,
+    solver: Solver,
+    /// Whether trees are removed first.
+    removes_trees: bool,
+}
+
+/// Solves the program of a core, given the bandwidths by link number, and the seconds of some routing.
+type Solver = fn(&Core, &[f64], f64) -> Flow;
+
+/// Whether this build has a solver of linear programs.
+pub const IS_BUILT: bool = cfg!(feature = "lp");
+
+/// The solver of this build, if it has one.
+fn solver() -> Result<Solver, Unsolved> {
+    #[cfg(feature = "lp")]
+    return Ok(program::solve);
+    #[cfg(not(feature = "lp"))]
+    Err(Unsolved::NotBuilt)
 }
 
 impl<'a> Router<'a> {
-    /// For routings by these ways.
+    /// A router for routings by these paths.
     ///
     /// # Errors
-    /// Where the machine has more than [`MAX_LINKS`].
+    /// When the machine has more than [`MAX_LINKS`] links, or the build has no solver.
     pub fn new(machine: &'a dyn Topology, ways: Ways) -> Result<Self, Unsolved> {
-        let links = machine.links();
-        if links > MAX_LINKS {
-            return Err(Unsolved::Links { links });
-        }
-        let bandwidth = (0..links).map(|link| machine.link(link).bandwidth).collect();
-        Ok(Router { machine, wiring: Wiring::of(machine), bandwidth, ways, peels: true })
+        let (solver, wiring) = (solver()?, Wiring::of(machine)?);
+        let bandwidth = (0..machine.links()).map(|link| machine.link(link).bandwidth).collect();
+        Ok(Router { machine, wiring, bandwidth, ways, solver, removes_trees: true })
     }
 
     /// The best routing when vertex `i` is on PE `places[i]`.
@@ -165,7 +194,7 @@ impl<'a> Router<'a> {
     /// As [`solve`].
     pub fn solve(&self, commodities: &Commodities, places: &[u32]) -> Result<Optimal, Unsolved> {
         let sent = || commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
-        let fixed = self.wiring.carry(self.machine, sent()).ok_or(Unsolved::Apart)?;
+        let fixed = self.wiring.carry(self.machine, sent())?;
         let core = self.core(commodities, places)?;
         let best = self.best(&core, &fixed);
         let Optimal { seconds, bound_seconds, .. } = best;
@@ -179,92 +208,110 @@ impl<'a> Router<'a> {
     fn core(&self, commodities: &Commodities, places: &[u32]) -> Result<Core, Unsolved> {
         let sent = commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes));
         let machine = (&self.wiring, &self.bandwidth[..]);
-        Core::of(machine, sent, self.ways, self.peels).ok_or(Unsolved::Variables)
+        Core::of(machine, sent, self.ways, self.removes_trees)
     }
 
-    /// The best routing that the solver finds; `fixed` are the bytes over every link by the machine's own routes.
+    /// The best routing that the solver finds; `fixed` is the bytes over every link by the machine's own routes.
     fn best(&self, core: &Core, fixed: &[u64]) -> Optimal {
-        let seconds = |link: usize, bytes: f64| bytes / self.bandwidth[link];
+        // Links with forced traffic, and the links of the core, are independent of each other.
+        let forced =
+            || core.forced.iter().enumerate().map(|(link, &bytes)| (link, self.seconds(link, bytes as f64)));
+        let forced_seconds = forced().map(|link| link.1).fold(0.0, f64::max);
         let mut best = Optimal {
-            seconds: 0.0,
-            bound_seconds: 0.0,
+            seconds: forced_seconds,
+            bound_seconds: forced_seconds,
             link_bytes: core.forced.iter().map(|&bytes| bytes as f64).collect(),
             shares: vec![0.0; self.bandwidth.len()],
         };
-        // Links without a choice, and the best that can be done with the others, have nothing to do with each other.
-        let busiest = |links: &mut dyn Iterator<Item = (usize, f64)>| {
-            let better = |best: (usize, f64), next: (usize, f64)| if next.1 > best.1 { next } else { best };
-            links.reduce(better).unwrap_or((0, 0.0))
-        };
-        let forced =
-            || core.forced.iter().enumerate().map(|(link, &bytes)| (link, seconds(link, bytes as f64)));
-        let (_, forced_seconds) = busiest(&mut forced());
         if forced_seconds > 0.0 {
             let equals: Vec<usize> =
-                forced().filter(|link| is_same(link.1, forced_seconds)).map(|link| link.0).collect();
+                forced().filter(|link| are_equal(link.1, forced_seconds)).map(|link| link.0).collect();
             equals.iter().for_each(|&link| best.shares[link] = 1.0 / equals.len() as f64);
         }
-        (best.seconds, best.bound_seconds) = (forced_seconds, forced_seconds);
         if core.stars.is_empty() {
             return best;
         }
-        let routed = core.arcs.iter().map(|arc| (arc.link, seconds(arc.link, fixed[arc.link] as f64)));
-        let (_, routed_seconds) = busiest(&mut routed.into_iter());
-        // Solvers are exact in units of about the optimum, of which the machine's own routes may take thousands: so what is not
-        // solved exactly is solved again in the time that was found. The machine's own routes are a routing, too.
-        let mut bytes: Vec<f64> = core.arcs.iter().map(|arc| fixed[arc.link] as f64).collect();
-        let (mut core_seconds, mut bound_seconds) = (routed_seconds, 0.0);
-        let mut prices = Vec::new();
+        let found = self.best_core_routing(core, fixed);
+        for (arc, bytes) in core.arcs.iter().zip(found.arc_bytes) {
+            best.link_bytes[arc.link] = bytes;
+        }
+        // If forced links and core links are equally busy, both have a share of the price.
+        let core_share = match are_equal(found.seconds, forced_seconds) {
+            true => 0.5,
+            false => f64::from(u8::from(found.seconds > forced_seconds)),
+        };
+        if core_share > 0.0 {
+            best.shares.iter_mut().for_each(|share| *share *= 1.0 - core_share);
+            let worth = |(arc, price): (&Arc, &f64)| price * self.bandwidth[arc.link];
+            let sum: f64 = core.arcs.iter().zip(&found.prices).map(worth).sum();
+            for pair in core.arcs.iter().zip(&found.prices).filter(|_| sum > 0.0) {
+                best.shares[pair.0.link] = core_share * worth(pair) / sum;
+            }
+        }
+        best.seconds = found.seconds.max(forced_seconds);
+        best.bound_seconds = found.bound_seconds.max(forced_seconds);
+        best
+    }
+
+    /// The best routing of a core with demands.
+    fn best_core_routing(&self, core: &Core, fixed: &[u64]) -> CoreRouting {
+        let busiest = |arc_bytes: &[f64]| {
+            let times = core.arcs.iter().zip(arc_bytes).map(|(arc, &bytes)| self.seconds(arc.link, bytes));
+            times.fold(0.0, f64::max)
+        };
+        // The machine's own routes are one of the routings.
+        let arc_bytes: Vec<f64> = core.arcs.iter().map(|arc| fixed[arc.link] as f64).collect();
+        let seconds = busiest(&arc_bytes);
+        let mut best = CoreRouting { seconds, bound_seconds: 0.0, arc_bytes, prices: Vec::new() };
+        // Solvers are accurate if the unit of time is near the optimum. The first unit is the time of the machine's own
+        // routes, which may be a thousand times longer. So an inaccurate solution is recomputed in units of the time
+        // found.
         for _ in 0..PASSES {
-            let flow = program::solve(core, &self.bandwidth, core_seconds);
-            let found = paths::carry(core, &flow.flows);
-            let times = core.arcs.iter().zip(&found).map(|(arc, &bytes)| seconds(arc.link, bytes));
-            let found_seconds = times.fold(0.0, f64::max);
-            if found_seconds < core_seconds {
-                (bytes, core_seconds) = (found, found_seconds);
+            let Flow { flows, prices } = (self.solver)(core, &self.bandwidth, best.seconds);
+            let arc_bytes = paths::carry(core, &flows);
+            let seconds = busiest(&arc_bytes);
+            if seconds < best.seconds {
+                (best.arc_bytes, best.seconds) = (arc_bytes, seconds);
             }
-            let bound = paths::bound(core, &self.bandwidth, &flow.prices);
-            if prices.is_empty() || bound > bound_seconds {
-                (prices, bound_seconds) = (flow.prices, bound);
+            let bound_seconds = paths::bound(core, &self.bandwidth, &prices);
+            if best.prices.is_empty() || bound_seconds > best.bound_seconds {
+                (best.prices, best.bound_seconds) = (prices, bound_seconds);
             }
-            if core_seconds <= bound_seconds * (1.0 + TOLERANCE) {
+            if best.seconds <= best.bound_seconds * (1.0 + TOLERANCE) {
                 break;
             }
         }
-        // By shortest ways, the machine's own routes may be better than what the prices say.
-        let bound_seconds = bound_seconds.min(core_seconds);
-        for (arc, bytes) in core.arcs.iter().zip(bytes) {
-            best.link_bytes[arc.link] = bytes;
-        }
-        // Links of both kinds that are as busy share the price.
-        let of_core = match is_same(core_seconds, forced_seconds) {
-            true => 0.5,
-            false => f64::from(u8::from(core_seconds > forced_seconds)),
-        };
-        if of_core > 0.0 {
-            best.shares.iter_mut().for_each(|share| *share *= 1.0 - of_core);
-            let worth = |(arc, price): (&wiring::Arc, &f64)| price * self.bandwidth[arc.link];
-            let sum: f64 = core.arcs.iter().zip(&prices).map(worth).sum();
-            for pair in core.arcs.iter().zip(&prices).filter(|_| sum > 0.0) {
-                best.shares[pair.0.link] = of_core * worth(pair) / sum;
-            }
-        }
-        best.seconds = core_seconds.max(forced_seconds);
-        best.bound_seconds = bound_seconds.max(forced_seconds);
+        // With shortest paths, the machine's own routes may take less time than the bound, which is for shortest paths
+        // only.
+        best.bound_seconds = best.bound_seconds.min(best.seconds);
         best
+    }
+
+    /// The seconds that a link takes for `bytes`.
+    fn seconds(&self, link: usize, bytes: f64) -> f64 {
+        bytes / self.bandwidth[link]
     }
 }
 
-/// Whether two times are the same but for what solvers leave.
-fn is_same(a: f64, b: f64) -> bool {
-    (a - b).abs() <= SAME * a.max(b)
+/// The best routing of a core.
+struct CoreRouting {
+    seconds: f64,
+    bound_seconds: f64,
+    /// By arc.
+    arc_bytes: Vec<f64>,
+    prices: Vec<f64>,
 }
 
-/// How often a program is solved, at most.
+/// Whether two times are equal up to the accuracy of solvers.
+fn are_equal(a: f64, b: f64) -> bool {
+    (a - b).abs() <= TIME_ACCURACY * a.max(b)
+}
+
+/// The maximum number of times that a program is solved.
 const PASSES: usize = 3;
 
-/// What a solver leaves of equal times, as a part of them.
-const SAME: f64 = 1e-8;
+/// Relative difference between equal times, due to the accuracy of solvers.
+const TIME_ACCURACY: f64 = 1e-8;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "lp"))]
 mod tests;

@@ -1,20 +1,20 @@
-//! What an answer costs: the metrics of a placement on a machine, and the sentence for a person.
+//! The cost of an assignment: the metrics of a placement on a machine, and a one-sentence summary.
 //!
-//! - [`Metrics`]: every number; [`Metrics::of`] is cheap enough for every load-balancing step, and
-//!   [`Metrics::full`] adds what walks over routes; what the [`Communication`] costs is among them where it
-//!   was recorded;
-//! - [`LoadBound`] and [`hop_bytes_bound`]: what no placement can be better than;
+//! - [`Metrics`]: all metrics. [`Metrics::of`] is cheap enough for every load-balancing step; [`Metrics::full`] adds
+//!   the metrics that follow routes. [`Communication`] is present if communication was recorded;
+//! - [`LoadBound`] and [`hop_bytes_bound`]: lower bounds over all placements;
 //! - [`link_loads`]: the bytes over every link;
-//! - [`qap`], [`mcf`], [`mcf_optimal`], [`cuts`]: bytes times distances, the time of the busiest link on given
-//!   routes and on the best ones, and what it cannot go below; the first two follow swaps ([`swaps`]);
-//! - [`criterion`]: those of them that searches make smaller, by name;
-//! - [`named`]: every cost by name, for documents and tables;
-//! - [`sentence()`]: the gist for a person.
+//! - [`qap`], [`mcf`], [`mcf_optimal`], [`cuts`]: bytes times distances; the time of the busiest link with the machine's
+//!   routes; the same time with the best routes; and its lower bound. [`qap`] and [`mcf`] are updated by [`swaps`];
+//! - [`criterion`]: the costs that searches can minimise, by name;
+//! - [`catalogue`]: every cost by name, for documents and tables;
+//! - [`sentence()`]: the one-sentence summary.
 
 use serde::Serialize;
 
-use crate::{Database, Topology};
+use equipoise_model::{Database, Topology};
 
+pub mod catalogue;
 pub mod commodities;
 pub mod contention;
 pub mod criterion;
@@ -25,13 +25,13 @@ mod links;
 mod load;
 pub mod mcf;
 pub mod mcf_optimal;
-pub mod named;
 pub mod qap;
 pub mod routes;
 mod sentence;
 pub mod swaps;
 #[cfg(test)]
 mod tests;
+pub(crate) mod wiring;
 
 pub use hops::{MAX_BOUND_EDGES, MAX_BOUND_PES, hop_bytes_bound};
 pub use links::link_loads;
@@ -39,38 +39,38 @@ pub use load::LoadBound;
 pub(crate) use load::pour;
 pub use sentence::sentence;
 
-/// What a placement costs on a machine.
+/// The metrics of a placement on a machine.
 ///
-/// Loads include background, are divided by the PE's speed, and are those of the period of the record.
-/// Edges are directed, and every byte between two PEs counts their distance; an edge end that is a PE
-/// stays where it is. Volumes are exact integers.
+/// Loads include background, are divided by the PE's speed, and cover the period of the record. Edges are directed.
+/// Hop-bytes count each byte with the distance between its two PEs. Ends of edges that are PEs do not move. Volumes are
+/// exact integers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Metrics {
     /// PEs of the machine.
     pub pes: usize,
     /// Objects placed.
     pub objects: usize,
-    /// The load of the most loaded PE, which everybody waits for.
+    /// The load of the most loaded PE, for which all other PEs wait.
     pub max_load_seconds: f64,
-    /// The load every available PE would have if the work that may move could be divided at will; see
+    /// The load of every available PE if the movable work could be divided arbitrarily; see
     /// [`LoadBound::average_seconds`].
     pub average_load_seconds: f64,
-    /// The largest load over the average, less one; 0 is perfect.
+    /// The largest load over the average, minus 1; 0 is perfect.
     pub imbalance: f64,
-    /// The largest load that no placement of these objects can go below.
+    /// Lower bound of the largest load over all placements of these objects.
     pub lower_bound_seconds: f64,
-    /// The part of the bound that the heaviest object makes: its load on the PE where it ends first.
+    /// The lower bound by the heaviest object alone: the load of the PE where this object finishes first.
     pub heaviest_object_seconds: f64,
-    /// What the communication costs; `None`, and left out of documents, where it was not recorded.
+    /// The cost of communication; `None`, and omitted from documents, if communication was not recorded.
     #[serde(flatten)]
     pub communication: Option<Communication>,
-    /// Objects that are not where the record has them.
+    /// Objects that are on another PE than in the record.
     pub migrations: u64,
-    /// Their encoded sizes in all; `None` when one of them was never measured.
+    /// Sum of the encoded sizes of these objects; `None` if one of them was never measured.
     pub migrated_bytes: Option<u64>,
 }
 
-/// What it costs that objects on different PEs talk to each other.
+/// The cost of communication between objects on different PEs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Communication {
     /// Messages of all edges.
@@ -83,32 +83,32 @@ pub struct Communication {
     pub remote_bytes: u64,
     /// Bytes times the distance they travel.
     pub hop_bytes: u128,
-    /// Hop-bytes over all bytes, those that stay on their PE counting zero hops.
+    /// Hop-bytes over all bytes; bytes that stay on their PE count 0 hops.
     pub hops_per_byte: f64,
     /// Hop-bytes over the bytes that leave their PE.
     pub hops_per_remote_byte: f64,
-    /// The longest distance any edge spans.
+    /// The longest distance of an edge.
     pub max_dilation: u32,
     /// The bytes over the busiest link; only in [`Metrics::full`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_link_bytes: Option<u64>,
-    /// The bytes over a link, on average over all links of the machine; only in [`Metrics::full`].
+    /// The mean bytes over a link, over all links of the machine; only in [`Metrics::full`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_link_bytes: Option<f64>,
-    /// Hop-bytes that no placement with as many objects on the fullest PE can go below; only in
-    /// [`Metrics::full`], up to [`MAX_BOUND_PES`] PEs and [`MAX_BOUND_EDGES`] edges.
+    /// Lower bound of hop-bytes over all placements that have no more objects on any PE than the fullest PE has here;
+    /// only in [`Metrics::full`], up to [`MAX_BOUND_PES`] PEs and [`MAX_BOUND_EDGES`] edges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hop_bytes_lower_bound: Option<u128>,
 }
 
 impl Metrics {
-    /// What it costs to have object `i` of `database` on PE `placement[i]`.
+    /// The metrics of the placement of object `i` of `database` on PE `placement[i]`.
     ///
-    /// Takes time in the number of objects, edges and PEs; no table of all pairs of PEs is made.
+    /// Takes time linear in the number of objects, edges and PEs; needs no table of all pairs of PEs.
     ///
     /// # Panics
-    /// When `placement` has another length than the objects, or the database and the topology have
-    /// different numbers of PEs, or a PE is unknown.
+    /// When the length of `placement` is not the number of objects, when the database and the topology have
+    /// different numbers of PEs, or when a PE is unknown.
     pub fn of(database: &Database, topology: &dyn Topology, placement: &[u32]) -> Metrics {
         assert_eq!(placement.len(), database.objects.len(), "a placement gives every object one PE");
         assert_eq!(topology.pes(), database.pes.len(), "the machine has the PEs of the database");
@@ -134,10 +134,9 @@ impl Metrics {
         }
     }
 
-    /// [`Metrics::of`], and the loads of the links and the bound on hop-bytes.
+    /// [`Metrics::of`], plus the loads of the links and the bound on hop-bytes.
     ///
-    /// Takes the time of a route for every pair of PEs that communicates, and of the distances between
-    /// all pairs of PEs.
+    /// Follows one route for every pair of PEs that communicates, and computes the distances between all pairs of PEs.
     ///
     /// # Panics
     /// As [`Metrics::of`].
@@ -157,7 +156,7 @@ impl Metrics {
     }
 }
 
-/// `part / whole`, or `otherwise` if there is no whole.
+/// `part / whole`, or `otherwise` if `whole` is 0.
 fn ratio(part: f64, whole: f64, otherwise: f64) -> f64 {
     if whole > 0.0 { part / whole } else { otherwise }
 }

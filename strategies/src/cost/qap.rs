@@ -3,42 +3,47 @@
 //! Equation 1 of D. Litvinov, On optimization criteria for task assignment in cluster and wide-area computing,
 //! 2014: c = sum over messages of w(u, v) d(place of u, place of v), where the distance d of two PEs is one of
 //!
-//! - *hops*: what [`Topology::distance`] says, so that the cost are hop-bytes;
-//! - *bandwidth*: the seconds a byte takes over the slowest link of the route while every PE sends to every other
-//!   one: the largest of n / b, b being a link's bandwidth and n the (sender, receiver) pairs whose routes cross
-//!   it. (The paper does not print a formula; this one gives the reference results.);
-//! - *rtt*: the round-trip time of a packet of 64 KiB, the sum of latency + 64 KiB / b over the links there and
-//!   back.
+//! - *hops*: [`Topology::distance`], so that the cost is the hop-bytes;
+//! - *bandwidth*: the seconds per byte of the slowest link of the route while every PE sends to every other PE: the
+//!   largest n / b, where b is the bandwidth of a link and n the number of (sender, receiver) pairs whose routes cross
+//!   the link. (The paper prints no formula; this one reproduces the reference results.);
+//! - *rtt*: the round-trip time of a packet of 64 KiB, the sum of latency + 64 KiB / b over the links in both
+//!   directions.
 //!
-//! Swapping two tasks changes the terms of their own messages only: [`QapSwaps`] takes O(degree).
+//! A swap of two tasks changes only the terms of their own messages: [`QapSwaps`] takes O(degree).
 
 use std::str::FromStr;
+
+use equipoise_model::{Database, Topology, memory};
 
 use super::commodities::{Commodities, Partner};
 use super::routes::Routes;
 use super::swaps::{SwapCost, Worth};
-use crate::{Database, Topology};
+use equipoise_model::fault::{Classified, Fault};
 
-/// Bytes of the packet whose round trip is timed.
+/// Size of the packet of the round-trip time.
 const PACKET_BYTES: f64 = 65_536.0;
 
-/// The most PEs whose distances are kept, at 8 bytes for each pair.
+/// The maximum number of PEs for which a table of distances is kept, at 8 bytes per pair.
 pub const MAX_PES: usize = 1 << 13;
 
-/// The most links of the routes between all pairs of PEs that are followed to know how crowded links are, or how far apart
-/// all PEs are. (It takes seconds.)
+/// The maximum number of links that are followed to compute congestion or distances, summed over the routes of all
+/// pairs of PEs. (At this size, that takes seconds.)
 pub const MAX_FOLLOWED: u64 = 1 << 30;
 
-/// Why distances are not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why distances are unknown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
-    /// A table of them would take too much memory.
-    #[error("distances of at most {MAX_PES} PEs are kept, and the machine has {pes}")]
+    /// A table of distances would take too much memory.
+    #[error("a table of distances has at most {MAX_PES} PEs, but the machine has {pes}")]
     Pes {
         /// PEs of the machine.
         pes: usize,
     },
-    /// To follow all routes would take too long.
+    /// There is not enough memory for a table of distances: the sentence of [`memory::check`].
+    #[error("{0}")]
+    Memory(String),
+    /// Following all routes would take too long.
     #[error("the routes between all pairs of {pes} PEs have more than {MAX_FOLLOWED} links")]
     Routes {
         /// PEs of the machine.
@@ -46,14 +51,20 @@ pub enum TooLarge {
     },
 }
 
-/// What the distance of two PEs is.
+impl Classified for TooLarge {
+    fn fault(&self) -> Fault {
+        Fault::Usage
+    }
+}
+
+/// The distance between two PEs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Hops, or what the machine defines instead.
+    /// Hops, or the machine's own definition of distance.
     Hops,
-    /// Seconds per byte of the slowest link when all PEs send to all others.
+    /// Seconds per byte of the slowest link of the route when all PEs send to all others.
     Bandwidth,
-    /// Seconds of the round trip of a packet.
+    /// Round-trip seconds of a packet.
     Rtt,
 }
 
@@ -79,16 +90,18 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// Those of that metric; takes a route for each pair of PEs but for hops.
+    /// The distances by `metric`. Follows one route per pair of PEs, except for hops.
     ///
     /// # Errors
-    /// On machines that are too large for a table, or for looking at all routes; ask [`cost`] for a placement.
+    /// When the machine is too large for a table, or for following all routes. [`cost`] needs no table.
     pub fn of(routes: &Routes, metric: Metric) -> Result<Self, TooLarge> {
         let machine = routes.machine();
         let pes = machine.pes();
         if pes > MAX_PES {
             return Err(TooLarge::Pes { pes });
         }
+        let what = format!("a table of distances between {pes} PEs");
+        memory::check(8 * (pes as u64).pow(2), &what, "use a smaller machine").map_err(TooLarge::Memory)?;
         let mut between = vec![0.0f64; pes * pes];
         match metric {
             Metric::Hops => {
@@ -99,7 +112,7 @@ impl Distances {
                 }
             }
             Metric::Bandwidth => {
-                let seconds = crowded(routes)?;
+                let seconds = congested_seconds_per_byte(routes)?;
                 follow_all(routes, |pair, link| between[pair] = between[pair].max(seconds[link]))?;
             }
             Metric::Rtt => {
@@ -117,13 +130,13 @@ impl Distances {
         Ok(Distances { pes, between })
     }
 
-    /// From one PE to another.
+    /// The distance from PE `a` to PE `b`.
     pub fn between(&self, a: u32, b: u32) -> f64 {
         self.between[a as usize * self.pes + b as usize]
     }
 }
 
-/// Calls `see` with every link of every route: the route from `a` to `b` is that of pair `a * pes + b`.
+/// Calls `see` with the pair and the link for every link of every route; the pair from `a` to `b` is `a * pes + b`.
 fn follow_all(routes: &Routes, mut see: impl FnMut(usize, usize)) -> Result<(), TooLarge> {
     let pes = routes.machine().pes();
     let (mut buffer, mut followed) = (Vec::new(), 0u64);
@@ -134,7 +147,7 @@ fn follow_all(routes: &Routes, mut see: impl FnMut(usize, usize)) -> Result<(), 
                 see(from * pes + to, link);
             });
         }
-        // What is left is not worth beginning if it cannot be ended, as is sure if that was no more than its share.
+        // Stop early if the number of links, extrapolated from the routes so far, exceeds 4 times the limit.
         let expected = followed / (from as u64 + 1) * pes as u64;
         if followed > MAX_FOLLOWED || expected > 4 * MAX_FOLLOWED {
             return Err(TooLarge::Routes { pes });
@@ -143,8 +156,8 @@ fn follow_all(routes: &Routes, mut see: impl FnMut(usize, usize)) -> Result<(), 
     Ok(())
 }
 
-/// By link: the seconds that a byte of each of all pairs of PEs takes of it.
-fn crowded(routes: &Routes) -> Result<Vec<f64>, TooLarge> {
+/// By link: the seconds to carry one byte for each pair of PEs whose route crosses the link.
+fn congested_seconds_per_byte(routes: &Routes) -> Result<Vec<f64>, TooLarge> {
     let pes = routes.machine().pes();
     if pes > MAX_PES {
         return Err(TooLarge::Pes { pes });
@@ -154,21 +167,21 @@ fn crowded(routes: &Routes) -> Result<Vec<f64>, TooLarge> {
     Ok(pairs.iter().zip(routes.seconds_per_byte()).map(|(&pairs, seconds)| pairs as f64 * seconds).collect())
 }
 
-/// The seconds that the packet takes over a link.
+/// The seconds that the packet takes over one link.
 fn packet_seconds(machine: &dyn Topology, link: usize) -> f64 {
     let link = machine.link(link);
     link.latency_seconds + PACKET_BYTES / link.bandwidth
 }
 
-/// The sum of terms, and 0 of none: that of an empty iterator would be -0.
+/// The sum of terms; 0 for no terms, where `Iterator::sum` would return -0.
 fn sum(terms: impl Iterator<Item = f64>) -> f64 {
     terms.fold(0.0, |sum, term| sum + term)
 }
 
-/// The cost of a placement: bytes times distances, in byte hops, seconds, or byte seconds, by the metric.
+/// The cost of a placement: bytes times distances, in byte hops, seconds, or byte seconds, depending on the metric.
 ///
 /// # Errors
-/// For [`Metric::Bandwidth`], which looks at the routes between all pairs of PEs, on machines that are too large.
+/// For [`Metric::Bandwidth`], which follows the routes between all pairs of PEs, on machines that are too large.
 ///
 /// # Panics
 /// When `placement` is shorter than the objects, or a PE is unknown.
@@ -192,7 +205,7 @@ pub fn cost(
             sum(remote.map(|(a, b, bytes)| bytes * f64::from(machine.distance(a as usize, b as usize))))
         }
         Metric::Bandwidth => {
-            let seconds = crowded(&Routes::of(machine))?;
+            let seconds = congested_seconds_per_byte(&Routes::of(machine))?;
             let longest = |most: f64, link: usize| most.max(seconds[link]);
             sum(remote.map(|(a, b, bytes)| bytes * follow(a, b, &longest, 0.0)))
         }
@@ -207,7 +220,7 @@ pub fn cost(
     })
 }
 
-/// The cost of a one-to-one mapping, updated when two tasks change places.
+/// The cost of a one-to-one mapping, updated when two tasks swap.
 #[derive(Clone)]
 pub struct QapSwaps<'a> {
     commodities: &'a Commodities,
@@ -225,7 +238,7 @@ impl<'a> QapSwaps<'a> {
         swaps
     }
 
-    /// What moving `task` changes of what it exchanges with all but `other`.
+    /// The change of the cost, without messages exchanged with `other`, if `task` moves to PE `to`.
     fn change(&self, task: usize, to: u32, other: Option<usize>) -> f64 {
         let from = self.places[task];
         let term = |&Partner { vertex, sent_bytes, received_bytes }: &Partner| {
@@ -259,7 +272,7 @@ impl SwapCost for QapSwaps<'_> {
             change += task.map_or(0.0, |task| self.change(task, to, other));
         }
         if let (Some(a), Some(b)) = (a, b) {
-            // What the two send each other goes the other way.
+            // The messages between the two tasks reverse their direction.
             let between = self.commodities.partners(a);
             if let Ok(at) = between.binary_search_by_key(&(b as u32), |partner| partner.vertex) {
                 let Partner { sent_bytes, received_bytes, .. } = between[at];

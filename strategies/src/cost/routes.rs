@@ -1,26 +1,26 @@
-//! The routes between PEs, at hand where they are few and asked for again where they are many.
+//! The routes between PEs: kept in a table if they are short enough in total, else recomputed on each use.
 
-use crate::Topology;
+use equipoise_model::Topology;
 
-/// The most links of all routes together that are kept, at 4 bytes each. (To find the place in a larger table takes as long as
-/// to ask a torus again.)
+/// The maximum number of links in the table, summed over all routes, at 4 bytes each. (A lookup in a larger table is as
+/// slow as recomputing a route on a torus.)
 const MAX_KEPT: usize = 1 << 24;
 
 /// The routes of a machine.
 pub struct Routes<'a> {
     machine: &'a dyn Topology,
-    /// The route from `a` to `b` is `links[starts[a * pes + b]..starts[a * pes + b + 1]]`; none are kept if this is
-    /// empty.
+    /// The route from `a` to `b` is `links[starts[a * pes + b]..starts[a * pes + b + 1]]`; no routes are kept if this
+    /// is empty.
     starts: Vec<u32>,
     links: Vec<u32>,
 }
 
 impl<'a> Routes<'a> {
-    /// Those of `machine`, kept if there are few.
+    /// The routes of `machine`; kept in a table if they are short enough in total.
     pub fn of(machine: &'a dyn Topology) -> Self {
         let pes = machine.pes();
         let (mut starts, mut links, mut route) = (vec![0], Vec::new(), Vec::new());
-        // A route has a link, so this many are kept at least.
+        // Each route has at least one link, so the table would have at least this many entries.
         if pes.saturating_mul(pes) > MAX_KEPT {
             return Routes { machine, starts: Vec::new(), links };
         }
@@ -31,7 +31,7 @@ impl<'a> Routes<'a> {
                 links.extend(route.iter().map(|&link| link as u32));
                 starts.push(links.len() as u32);
             }
-            // The routes from one PE may be twice as long as others; more than that is no accident.
+            // Stop early if the table will exceed the limit even if the remaining routes are only half as long.
             let expected = links.len() / (from + 1) * pes;
             if links.len() > MAX_KEPT || expected > 2 * MAX_KEPT {
                 return Routes { machine, starts: Vec::new(), links: Vec::new() };
@@ -45,7 +45,7 @@ impl<'a> Routes<'a> {
         self.machine
     }
 
-    /// Calls `see` with every link between two PEs, in order; `buffer` is written over.
+    /// Calls `see` with every link between two PEs, in order; overwrites `buffer`.
     pub fn follow(&self, from: u32, to: u32, buffer: &mut Vec<usize>, mut see: impl FnMut(usize)) {
         if self.starts.is_empty() {
             buffer.clear();
@@ -58,7 +58,7 @@ impl<'a> Routes<'a> {
         }
     }
 
-    /// By link: the seconds that a byte takes of it.
+    /// By link: the seconds per byte.
     pub fn seconds_per_byte(&self) -> Vec<f64> {
         (0..self.machine.links()).map(|link| 1.0 / self.machine.link(link).bandwidth).collect()
     }
@@ -66,8 +66,9 @@ impl<'a> Routes<'a> {
 
 #[cfg(test)]
 mod tests {
+    use equipoise_model::topology;
+
     use super::*;
-    use crate::topology;
 
     #[test]
     fn kept_routes_are_those_of_the_machine() {

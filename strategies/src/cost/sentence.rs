@@ -1,15 +1,15 @@
-//! The sentence a person reads at each load-balancing step.
+//! The one-sentence summary of a load-balancing step.
 
 use super::Metrics;
 
-/// Less than this part is not worth a number.
+/// Smaller parts are shown as "less than 1 %".
 const NEGLIGIBLE: f64 = 0.005;
 
-/// What a step had to gain and what it left, as in "An ideal balance would run in 27 % less time; after
+/// The possible gain of a step and the remaining part, as in "Ideal balance would save 27 % of the time; after
 /// this step 3 % remain."
 ///
-/// Ideal is the average load on every PE. Where no placement can reach it, the sentence says how far one
-/// can go, and whether the heaviest object is the reason or what may not move.
+/// The ideal is the average load on every PE. If no placement reaches the ideal, the sentence gives the reachable gain
+/// and the reason: the heaviest object, or fixed load.
 pub fn sentence(before: &Metrics, after: &Metrics) -> String {
     if before.pes == 1 {
         return "There is only one PE, so there is nothing to balance.".into();
@@ -29,27 +29,37 @@ pub fn sentence(before: &Metrics, after: &Metrics) -> String {
     if gain < NEGLIGIBLE {
         return match worse {
             false => "The load was balanced before this step.".into(),
-            true => format!("The load was balanced before this step, which made it worse: {remains}."),
+            true => {
+                format!(
+                    "The load was balanced before this step; this step made the balance worse: {remains}."
+                )
+            }
         };
     }
     let possible = less_time(before, before.lower_bound_seconds);
     let limit = match (percent(gain), percent(possible)) {
         (ideal, limit) if ideal == limit => String::new(),
-        (_, limit) if before.heaviest_object_seconds >= before.lower_bound_seconds => {
-            format!(" (the heaviest object allows {limit})")
+        (_, limit) => {
+            let (cause, s) = match before.heaviest_object_seconds >= before.lower_bound_seconds {
+                true => ("the heaviest object", "s"),
+                false => ("objects and background that cannot move", ""),
+            };
+            match limit.as_str() {
+                "nothing" => format!(" ({cause} prevent{s} this)"),
+                limit => format!(" ({cause} limit{s} this to {limit})"),
+            }
         }
-        (_, limit) => format!(" (what may not move allows {limit})"),
     };
-    let after_step = if worse { "this step made it worse:" } else { "after this step" };
-    format!("An ideal balance would run in {} less time{limit}; {after_step} {remains}.", percent(gain))
+    let after_step = if worse { "this step made the balance worse:" } else { "after this step" };
+    format!("Ideal balance would save {} of the time{limit}; {after_step} {remains}.", percent(gain))
 }
 
-/// The part of the time of `metrics` that running in `seconds` would save.
+/// The part of the time of `metrics` that is saved by running in `seconds`.
 fn less_time(metrics: &Metrics, seconds: f64) -> f64 {
     if metrics.max_load_seconds > 0.0 { (1.0 - seconds / metrics.max_load_seconds).max(0.0) } else { 0.0 }
 }
 
-/// A part in whole percent; not rounded to all or to nothing, which it is not.
+/// A part in whole percent; parts strictly between 0 and 1 are rounded neither to 0 % nor to 100 %.
 fn percent(part: f64) -> String {
     if part <= 1e-9 {
         "nothing".into()
@@ -84,57 +94,61 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_says_what_there_was_to_gain_and_what_remains() {
+    fn states_the_possible_gain_and_the_remaining_part() {
         let before = [1.0, 0.73, 0.73, 0.1];
-        check(before, 0.7525, "An ideal balance would run in 27 % less time; after this step 3 % remain.");
-        check(before, 0.7373, "An ideal balance would run in 27 % less time; after this step 1 % remains.");
+        check(before, 0.7525, "Ideal balance would save 27 % of the time; after this step 3 % remain.");
+        check(before, 0.7373, "Ideal balance would save 27 % of the time; after this step 1 % remains.");
         check(
             before,
             0.7303,
-            "An ideal balance would run in 27 % less time; after this step less than 1 % remains.",
+            "Ideal balance would save 27 % of the time; after this step less than 1 % remains.",
         );
-        check(before, 0.73, "An ideal balance would run in 27 % less time; after this step nothing remains.");
-        check(before, 1.0, "An ideal balance would run in 27 % less time; after this step 27 % remain.");
+        check(before, 0.73, "Ideal balance would save 27 % of the time; after this step nothing remains.");
+        check(before, 1.0, "Ideal balance would save 27 % of the time; after this step 27 % remain.");
     }
 
     #[test]
-    fn a_step_that_made_it_worse_is_told_so() {
+    fn reports_a_step_that_made_the_balance_worse() {
         let before = [1.0, 0.73, 0.73, 0.1];
         check(
             before,
             1.2,
-            "An ideal balance would run in 27 % less time; this step made it worse: 39 % remain.",
+            "Ideal balance would save 27 % of the time; this step made the balance worse: 39 % remain.",
         );
-        let hardly = "An ideal balance would run in 27 % less time; after this step 27 % remain.";
+        let hardly = "Ideal balance would save 27 % of the time; after this step 27 % remain.";
         check(before, 1.0 + 1e-7, hardly);
         let balanced = [1.0, 0.999, 0.999, 0.1];
-        check(balanced, 1.2, "The load was balanced before this step, which made it worse: 17 % remain.");
+        check(
+            balanced,
+            1.2,
+            "The load was balanced before this step; this step made the balance worse: 17 % remain.",
+        );
     }
 
     #[test]
-    fn what_limits_the_balance_is_named() {
+    fn names_the_reason_why_the_ideal_is_out_of_reach() {
         check(
             [1.0, 0.73, 0.82, 0.82],
             0.82,
-            "An ideal balance would run in 27 % less time (the heaviest object allows 18 %); \
+            "Ideal balance would save 27 % of the time (the heaviest object limits this to 18 %); \
              after this step 11 % remain.",
         );
         check(
             [1.0, 0.73, 0.9, 0.2],
             0.9,
-            "An ideal balance would run in 27 % less time (what may not move allows 10 %); \
-             after this step 19 % remain.",
+            "Ideal balance would save 27 % of the time \
+             (objects and background that cannot move limit this to 10 %); after this step 19 % remain.",
         );
         check(
             [1.0, 0.25, 1.0, 1.0],
             1.0,
-            "An ideal balance would run in 75 % less time (the heaviest object allows nothing); \
+            "Ideal balance would save 75 % of the time (the heaviest object prevents this); \
              after this step 75 % remain.",
         );
     }
 
     #[test]
-    fn where_there_is_nothing_to_gain_no_number_is_given() {
+    fn gives_no_number_where_nothing_can_be_gained() {
         check([1.0, 1.0, 1.0, 0.1], 1.0, "The load was balanced before this step.");
         check([1.0, 0.997, 0.997, 0.1], 0.997, "The load was balanced before this step.");
         check([0.0; 4], 0.0, "There is no load to balance.");
@@ -143,11 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_never_rounded_to_all_of_it() {
+    fn a_gain_below_100_percent_is_not_rounded_up_to_100() {
         check(
             [1.0, 1e-6, 1e-6, 1e-7],
             1e-6,
-            "An ideal balance would run in 99 % less time; after this step nothing remains.",
+            "Ideal balance would save 99 % of the time; after this step nothing remains.",
         );
     }
 }

@@ -1,33 +1,33 @@
-//! What a search needs of a cost: what it would be if two tasks changed places.
+//! The interface between searches and costs: the cost of a mapping after a swap of two tasks.
 
-/// A cost of a mapping that is updated, not computed anew, when two tasks change places.
+/// A cost of a mapping that is updated incrementally when two tasks swap their PEs.
 ///
-/// A place may hold no task: then the other one moves there.
+/// If one of the PEs is free, the task of the other PE moves there.
 pub trait SwapCost {
-    /// Begins anew, with task `i` on PE `places[i]`.
+    /// Starts over with task `i` on PE `places[i]`.
     fn restart(&mut self, places: &[u32]);
 
-    /// What the mapping costs.
+    /// The cost of the mapping.
     fn worth(&self) -> Worth;
 
-    /// What it would cost if the tasks on PEs `p` and `q`, in this order, changed places; `None` if that were not better
-    /// than what it costs now, which is often known before all of it is computed.
+    /// The cost after a swap of the tasks on PEs `p` and `q`, in this order; `None` if the swap is no improvement,
+    /// which is often known before the whole cost is computed.
     fn try_swap(&mut self, tasks: [Option<usize>; 2], pes: [u32; 2]) -> Option<Worth>;
 
-    /// Carries out the swap that was tried last, of which `worth` is what [`Self::try_swap`] said.
+    /// Applies the swap that was tried last; `worth` is the result of [`Self::try_swap`].
     fn keep(&mut self, tasks: [Option<usize>; 2], pes: [u32; 2], worth: Worth);
 }
 
-/// A cost, and what decides between mappings of the same cost.
+/// A cost, and a tie-breaker between mappings of equal cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worth {
     /// The cost itself.
     pub cost: f64,
-    /// Of equal costs, that with the smaller one of these is better.
+    /// Among equal costs, the smaller tie-breaker is better.
     pub tie: f64,
 }
 
-/// What two sums of the same numbers in another order may differ by, as a part of them.
+/// Relative difference that two sums of the same numbers in different order may have.
 const ROUNDING: f64 = 1e-12;
 
 impl Worth {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_decide_before_ties_and_rounding_does_not() {
+    fn compares_costs_before_ties_and_ignores_rounding() {
         let worth = |cost, tie| Worth { cost, tie };
         for (a, b, expected) in [
             (worth(1.0, 9.0), worth(2.0, 1.0), true),

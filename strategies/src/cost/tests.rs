@@ -1,4 +1,4 @@
-//! Metrics against brute force, against an independent checker, and against published numbers.
+//! Metrics compared with brute force, with an independent checker, and with published numbers.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use equipoise_model::database::{Dump, Edge, End, Object, PeRecord, arbitrary};
+use equipoise_model::topology;
+
 use super::*;
-use crate::database::{Dump, Edge, End, Object, PeRecord, arbitrary};
-use crate::{testing, topology};
+use crate::testing;
 
 /// Machines of every shape with `pes` PEs.
 fn machines(pes: usize) -> Vec<Arc<dyn Topology>> {
@@ -22,7 +24,7 @@ fn machines(pes: usize) -> Vec<Arc<dyn Topology>> {
     machines
 }
 
-/// A database, a placement of its objects that need not be possible, and a machine for it.
+/// A database, a placement of its objects that may be invalid, and the index of a machine for it.
 fn placed(pes: usize) -> impl Strategy<Value = (Database, Vec<u32>, usize)> {
     arbitrary::database(pes, 1 << 57, false).prop_flat_map(|database| {
         let placement = proptest::collection::vec(0..database.pes.len() as u32, database.objects.len());
@@ -99,7 +101,7 @@ fn all_placements(objects: usize, pes: usize) -> impl Iterator<Item = Vec<u32>> 
     (0..pes.pow(objects as u32)).map(move |code| (0..objects).map(|i| digit(code, i)).collect())
 }
 
-/// Drops all objects but the first few, with their edges.
+/// Keeps only the first `objects` objects and the edges between them.
 fn keep(database: &mut Database, objects: usize) {
     database.objects.truncate(objects);
     let there = |end| match end {
@@ -111,7 +113,7 @@ fn keep(database: &mut Database, objects: usize) {
 
 proptest! {
     #[test]
-    fn metrics_are_what_their_definition_says((database, placement, machine) in placed(6)) {
+    fn metrics_follow_their_definition((database, placement, machine) in placed(6)) {
         let machines = machines(database.pes.len());
         check_against_definition(&database, &*machines[machine % machines.len()], &placement);
     }
@@ -170,7 +172,7 @@ fn check_bound(database: &Database, average: f64, heaviest: f64, bound: f64) {
 }
 
 #[test]
-fn the_load_bound_knows_speeds_background_and_pinned_objects() {
+fn the_load_bound_includes_speeds_background_and_pinned_objects() {
     check_bound(&objects(&[3.0, 1.0], 2), 2.0, 3.0, 3.0);
     check_bound(&objects(&[1.0; 6], 3), 2.0, 1.0, 2.0);
     check_bound(&objects(&[], 2), 0.0, 0.0, 0.0);
@@ -190,7 +192,7 @@ fn the_load_bound_knows_speeds_background_and_pinned_objects() {
     check_bound(&pinned, 4.5, 2.0, 6.0);
     pinned.pes.push(PeRecord { background_seconds: 1.5, ..PeRecord::default() });
     check_bound(&pinned, 3.5, 2.0, 6.0);
-    // What is pinned to a PE that takes nothing is nobody else's to share.
+    // Load pinned to an unavailable PE cannot be shared by other PEs.
     pinned.pes[0].available = false;
     check_bound(&pinned, 2.25, 2.0, 6.0);
 
@@ -212,7 +214,7 @@ fn the_bound_on_hop_bytes_is_reached_by_a_ring_on_a_ring() {
     let one_each = cost(&along);
     assert_eq!((one_each.hop_bytes, one_each.hop_bytes_lower_bound), (80, Some(80)));
     assert_eq!((one_each.max_link_bytes, one_each.mean_link_bytes), (Some(10), Some(5.0)));
-    // Two neighbours beside each other on each PE: every other edge is local.
+    // Two adjacent objects on each PE: every other edge is local.
     let pairs: Vec<u32> = (0..8).map(|i| i / 2).collect();
     assert_eq!(cost(&pairs).hop_bytes_lower_bound, Some(40));
     assert_eq!(hop_bytes_bound(&ring, &*machine, 8), Some(0));
@@ -244,14 +246,14 @@ fn the_independent_checker_agrees() {
         let mut database = objects(&vec![1.0; tasks], machine.pes());
         let mut csv = String::from("src,dst,bytes\n");
         for _ in 0..4 * tasks {
-            // Equal volumes each way, as the checker's link loads assume.
+            // Equal volumes in both directions, as the link loads of the checker assume.
             let (a, b, bytes) = (below(tasks as u64) as u32, below(tasks as u64) as u32, 1 + below(1000));
             for (a, b) in [(a, b), (b, a)].iter().filter(|(a, b)| a != b) {
                 database.edges.push(Edge { from: End::Object(*a), to: End::Object(*b), messages: 1, bytes });
                 writeln!(csv, "{a},{b},{bytes}").unwrap();
             }
         }
-        // The checker numbers tasks up to the last that has an edge.
+        // The checker numbers tasks up to the last one with an edge.
         let last = tasks as u32 - 1;
         database.edges.push(Edge { from: End::Object(last), to: End::Object(0), messages: 1, bytes: 2 });
         database.edges.push(Edge { from: End::Object(0), to: End::Object(last), messages: 1, bytes: 2 });

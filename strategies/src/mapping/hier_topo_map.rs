@@ -1,109 +1,116 @@
-//! `HierTopoMap`: maps processes to nodes, then, in every node, to its PEs.
+//! `HierTopoMap`: maps processes to nodes, then the processes of every node to its PEs.
 //!
 //! J. Wu, X. Xiong, Z. Lan, "Hierarchical task mapping for parallel applications on supercomputers",
-//! J. Supercomput. 71, 2015, for programs that keep their processes where they are, as MPI programs do. First
-//! what two processes send each other is added up, and they are divided into groups that exchange little, each as
-//! large as a node has PEs (section 3.1; METIS, corrected to these sizes). The groups are mapped along a tree of
-//! the nodes: by recursive tree mapping (algorithm 1), or on grids by recursive bipartitioning (algorithm 2).
-//! Then the processes of every node are mapped along the tree of its PEs, all nodes in parallel (section 3.2).
+//! J. Supercomput. 71, 2015, for programs without migration, such as MPI programs. The bytes between two processes
+//! are added over both directions. The processes are divided into groups that exchange few bytes, one per node,
+//! with as many processes as the node has PEs (section 3.1; METIS, corrected to exact sizes). The groups are mapped
+//! along a tree of the nodes: by recursive tree mapping (algorithm 1), or on grids by recursive bipartitioning
+//! (algorithm 2). Then the processes of every node are mapped along the tree of its PEs, all nodes in parallel
+//! (section 3.2).
 //!
-//! Choices where the paper leaves one:
-//! - a node is the right part of a product, or what hangs below the root of a tree; on other machines every PE is
-//!   a node;
-//! - where the machine says its tree it is taken; neighbor joining would find the same (a test says so). Elsewhere
-//!   [`joining`] finds one;
-//! - fewer processes than PEs are made as many by processes that talk to nobody;
-//! - where nodes have different numbers of PEs there are no groups: processes are cut along the trees, as many
-//!   as there are PEs below, and so they are where there are more objects than PEs, by their loads then;
-//! - `guard`: where the order of the processes as it is has no more hop-bytes and is as balanced, it stands. (The
-//!   paper's measurements begin with it, and stencils in their natural order are hard to beat.) Of fewer processes
-//!   than PEs there are two such orders: one PE after the other, as launchers fill them, and spread over all. The
-//!   note `block order kept` says when one of them took the place of another answer.
+//! Choices that the paper leaves open:
+//! - A node is the right part of a product, or a subtree below the root of a tree; on other machines every PE is a node.
+//! - If the machine is built as a tree, that tree is used; neighbor joining finds the same tree (tested). Otherwise
+//!   [`joining`] makes one.
+//! - If there are fewer processes than PEs, processes that exchange nothing are added.
+//! - If nodes have different numbers of PEs, there are no groups: processes are partitioned along the trees, one per PE.
+//!   If there are more objects than PEs, they are partitioned along the trees by their loads.
+//! - `guard`: rank order is kept if it has no more hop-bytes and is as balanced. (The paper's measurements begin with
+//!   rank order, and stencils in rank order are hard to improve.) With fewer processes than PEs, there are two rank
+//!   orders: on the first PEs, as launchers fill them, and spread over all PEs. The note `rank order kept` is 1 if one
+//!   of them replaced another mapping.
 //!
-//! Objects and PEs that stay take their part in no cut. Time is that of log(PEs) partitions, and O(nodes^2) where
-//! neighbors are joined.
+//! Non-migratable objects and PEs are not part of the partitioned graphs. The time is that of log(PEs) partitions, plus
+//! O(nodes^2) for neighbor joining.
 
 use rayon::prelude::*;
 
+use equipoise_model::database::Database;
+use equipoise_model::graph::Graph;
+use equipoise_model::params::{Param, Params};
+use equipoise_model::{Assignment, Topology};
+
 use super::{hop_bytes, hosts};
-use crate::balance::comm_aware_refine::relieve;
 use crate::balance::load::Work;
+use crate::balance::relief::relieve;
 use crate::cost::LoadBound;
-use crate::database::Database;
-use crate::graph::Graph;
+use crate::descriptor::Recipe;
 use crate::partition::exact::{self, Partitioner};
 use crate::partition::groups::By;
 use crate::partition::{capacity, weights};
-use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
-use crate::{Assignment, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 pub mod coordinates;
 pub mod joining;
 pub mod nodes;
 pub mod tree;
 
+use equipoise_model::table::count;
 use nodes::Nodes;
 use tree::{Processes, Tree};
 
 /// `HierTopoMap` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "HierTopoMap",
-    aliases: &[],
-    help: "Processes to nodes along the machine's tree or coordinates, then inside every node (Wu et al. 2014). For \
-           the ranks of MPI programs on clusters and tori.",
+    form: "",
+    help: "Maps processes to nodes along the machine's tree or coordinates, then to PEs inside every node (Wu et al. \
+           2014). For the ranks of MPI programs on clusters and tori.",
     params: &[
         Param {
             key: "inter",
             default: "auto",
-            help: "how nodes are cut: `tree` (the machine's, or joined from distances), `bipart` (by coordinates), or \
-                   `auto`: bipart on grids, else tree",
+            help: "how the machine is divided into parts: `tree` (the machine's tree, or neighbor joining by distances), \
+                   `bipart` (bisection by coordinates), or `auto`: bipart on grids, else tree",
         },
         Param {
             key: "intra",
             default: "on",
-            help: "whether processes are mapped inside the nodes, too; `off`: in their order",
+            help: "whether processes are mapped to PEs inside the nodes; `off`: rank order inside the nodes",
         },
         Param {
             key: "guard",
             default: "on",
-            help: "whether the order of the processes as it is stands where it has no more hop-bytes",
+            help: "whether rank order is kept if it has no more hop-bytes than the mapping found",
         },
         Param {
             key: "partitioner",
             default: "metis",
-            help: "what cuts: `metis`, or `poise`, the exact-size bisection of PoiseLB",
+            help: "graph partitioner: `metis`, or `poise`, the exact-size bisection of PoiseLB",
         },
         Param {
             key: "imbalance",
             default: "0.03",
-            help: "allowed max/avg - 1 of the PEs where there are more objects than PEs",
+            help: "allowed max/avg - 1 of the PEs if there are more objects than PEs",
         },
     ],
-    needs_communication: true,
-    make: |params: &mut Params| {
-        Ok(Box::new(HierTopoMap {
-            inter: params.take("inter")?,
-            intra: params.take_switch("intra")?,
-            guard: params.take_switch("guard")?,
-            partitioner: params.take("partitioner")?,
-            imbalance: params.take_imbalance()?,
-        }))
+    item: Recipe {
+        needs_communication: true,
+        make: |params: &mut Params| {
+            Ok(Box::new(HierTopoMap {
+                inter: params.take("inter")?,
+                intra: params.take_switch("intra")?,
+                guard: params.take_switch("guard")?,
+                partitioner: params.take("partitioner")?,
+                imbalance: params.take_imbalance()?,
+            }))
+        },
     },
 };
 
 /// The hierarchical mapper.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HierTopoMap {
-    /// How nodes are cut.
+    /// How the nodes are divided into parts.
     pub inter: Inter,
-    /// Whether processes are mapped inside the nodes, too.
+    /// Whether processes are mapped to PEs inside the nodes.
     pub intra: bool,
-    /// Whether the order as it is stands where it is no worse.
+    /// Whether rank order is kept if the mapping found is not better.
     pub guard: bool,
-    /// What cuts.
+    /// The graph partitioner.
     pub partitioner: Partitioner,
-    /// The allowed max/avg - 1 where there are more objects than PEs.
+    /// The allowed max/avg - 1 if there are more objects than PEs.
     pub imbalance: f64,
 }
 
@@ -119,12 +126,12 @@ impl Default for HierTopoMap {
     }
 }
 
-/// How nodes are cut.
+/// How the nodes are divided into parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inter {
-    /// By coordinates where there are some, else along a tree.
+    /// By coordinates if the machine has them, else along a tree.
     Auto,
-    /// Along a tree: the machine's own, or joined from distances.
+    /// Along a tree: that of the machine, or one made by neighbor joining.
     Tree,
     /// By coordinates.
     Bipart,
@@ -138,7 +145,7 @@ impl std::str::FromStr for Inter {
             "auto" => Ok(Inter::Auto),
             "tree" => Ok(Inter::Tree),
             "bipart" => Ok(Inter::Bipart),
-            _ => Err("nodes are cut by `tree`, `bipart` or `auto`"),
+            _ => Err("expected `tree`, `bipart` or `auto`"),
         }
     }
 }
@@ -146,19 +153,18 @@ impl std::str::FromStr for Inter {
 /// A permutation of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permutation {
-    /// By process: its new rank, where ranks are placed in the order of PEs.
+    /// By process: its new rank. Rank i is on PE i.
     pub rank_of: Vec<u32>,
-    /// Whether the guard put the order as it is in the place of another one, which had no fewer hop-bytes.
+    /// Whether the guard replaced another permutation, which had no fewer hop-bytes, by rank order.
     pub order_kept: bool,
 }
 
-/// Where the processes of a program best go: from what each sends to whom, to the PE of each. `neighbors[i]` are
-/// the receivers of process `i`, each with the bytes it is sent, as the neighbor lists of a distributed graph
-/// communicator have them (`HTM_Topomap` of the paper); an edge may stand at one of its ends or at both, and
-/// counts each time. There are as many processes as PEs.
+/// Maps the processes of a program to PEs (`HTM_Topomap` of the paper). `neighbors[i]` are the receivers of process
+/// `i`, each with the number of bytes, like the neighbor lists of a distributed graph communicator. An edge may be
+/// listed at one end or at both, and counts each time. There must be as many processes as PEs.
 ///
 /// # Errors
-/// When there are not as many processes as PEs, a receiver does not exist, or the machine cannot be served.
+/// If there are not as many processes as PEs, a receiver does not exist, or the machine is not supported.
 pub fn topomap(
     neighbors: &[Vec<(u32, u64)>],
     topology: &dyn Topology,
@@ -168,8 +174,10 @@ pub fn topomap(
     let (processes, pes) = (neighbors.len(), topology.pes());
     if processes != pes {
         return Err(StrategyError::Request(format!(
-            "there are {processes} processes, and `{}` has {pes} PEs; a permutation needs as many",
-            topology.spec()
+            "topomap got {}, and `{}` has {}; pass one neighbor list for each PE",
+            count(processes as u64, "process"),
+            topology.spec(),
+            count(pes as u64, "PE")
         )));
     }
     let edges = neighbors
@@ -178,7 +186,7 @@ pub fn topomap(
         .flat_map(|(list, from)| list.iter().map(move |&(to, bytes)| (from, to, bytes)));
     if let Some((from, to, _)) = edges.clone().find(|&(_, to, _)| to as usize >= processes) {
         return Err(StrategyError::Request(format!(
-            "process {from} sends to {to}, and there are {processes} processes"
+            "process {from} sends to process {to}, which does not exist; receivers are numbers below {processes}"
         )));
     }
     let graph = Graph::new(processes, edges.filter(|&(from, to, _)| from != to));
@@ -186,7 +194,7 @@ pub fn topomap(
     let to_nodes = |graph: &Graph, nodes: &Nodes<'_>| mapper.map_groups(graph, nodes, seed);
     let place_of = mapper.place(&graph, topology, &available, seed, to_nodes)?;
     let cost = |place_of: &[u32]| hop_bytes(&graph, &[], place_of, topology);
-    let (rank_of, order_kept) = mapper.guarded(place_of, orders(processes, &available), cost);
+    let (rank_of, order_kept) = mapper.guarded(place_of, rank_orders(processes, &available), cost);
     Ok(Permutation { rank_of, order_kept })
 }
 
@@ -198,50 +206,51 @@ impl Strategy for HierTopoMap {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
-        let movable: Vec<u32> =
+        let migratable: Vec<u32> =
             (0..database.objects.len() as u32).filter(|&o| database.objects[o as usize].migratable).collect();
-        if movable.is_empty() {
+        if migratable.is_empty() {
             return Ok(Assignment::unchanged(database));
         }
+        let is_one_each = migratable.len() <= available.len();
         let all = Graph::with_pes(database);
-        let graph = all.induced(&movable);
-        let seconds = || movable.iter().map(|&object| database.objects[object as usize].load_seconds);
+        let graph = all.induced(&migratable);
+        let seconds = || migratable.iter().map(|&object| database.objects[object as usize].load_seconds);
         let weights = weights(seconds());
         let with = |places: &[u32]| {
             let mut pe_of = database.placement();
-            movable.iter().zip(places).for_each(|(&object, &pe)| pe_of[object as usize] = pe);
-            // Where there is a PE for every object, each stays by itself.
-            if movable.len() <= available.len() { pe_of } else { self.relieved(database, &available, pe_of) }
+            migratable.iter().zip(places).for_each(|(&object, &pe)| pe_of[object as usize] = pe);
+            // If there is a PE for every object, no PE gets a second one.
+            if is_one_each { pe_of } else { self.relieved(database, &available, pe_of) }
         };
-        let hosts = hosts(database, &available, movable.len(), By::Greedy);
-        let pe_of = with(&if movable.len() <= available.len() {
+        let hosts = hosts(database, &available, migratable.len(), By::Greedy);
+        let pe_of = with(&if is_one_each {
             self.place(&graph, topology, &hosts, seed, |graph, nodes| self.map_groups(graph, nodes, seed))?
         } else {
             self.spread(&graph, &weights, topology, &available, seed)?
         });
         let heaviest = |pe_of: &[u32]| database.pe_loads(pe_of).into_iter().fold(0.0, f64::max);
         let allowed = heaviest(&pe_of).max((1.0 + self.imbalance) * LoadBound::of(database).average_seconds);
-        let orders = orders(movable.len(), &hosts).map(|places| with(&places));
+        let orders = rank_orders(migratable.len(), &hosts).map(|places| with(&places));
         let pes: Vec<u32> = (0..topology.pes() as u32).collect();
         let (pe_of, kept) = self.guarded(pe_of, orders.filter(|pe_of| heaviest(pe_of) <= allowed), |pe_of| {
             hop_bytes(&all, &pes, pe_of, topology)
         });
-        Ok(Assignment { pe_of, notes: vec![("block order kept".into(), f64::from(u8::from(kept)))] })
+        Ok(Assignment::new(pe_of).with_note("rank order kept", f64::from(u8::from(kept))))
     }
 }
 
-/// The PEs of so many objects in their order, as they are without a mapper: where there are PEs enough, those of the
-/// first PEs, as a launcher fills them; and as many on each as can be, over all PEs.
-fn orders(objects: usize, available: &[u32]) -> impl Iterator<Item = Vec<u32>> {
+/// The placements of objects in rank order, without a mapper: one per PE on the first PEs, as a launcher fills them, if
+/// there are enough PEs; and spread evenly over all PEs.
+fn rank_orders(objects: usize, available: &[u32]) -> impl Iterator<Item = Vec<u32>> {
     let first = available.get(..objects).map(<[u32]>::to_vec);
     let blocks = || (0..objects).map(|at| available[at * available.len() / objects]).collect();
-    // With a PE for each they are the same.
+    // With as many objects as PEs, both are the same.
     first.into_iter().chain((objects != available.len()).then(blocks))
 }
 
 impl HierTopoMap {
-    /// The first of the cheapest of `orders` if there is a guard and that is no dearer than `answer`, else the
-    /// answer; and whether that was replaced.
+    /// If there is a guard: the placement of `orders` with the least cost, if that cost is not above that of `answer`.
+    /// Otherwise `answer`. Also returns whether `answer` was replaced. Ties between orders go to the first.
     fn guarded(
         &self,
         answer: Vec<u32>,
@@ -255,8 +264,8 @@ impl HierTopoMap {
         }
     }
 
-    /// The PE of every process, at most one on each of the PEs `available`; `to_nodes` says on which node each of
-    /// as many groups is, or, where nodes have different numbers of PEs, each process.
+    /// The PE of every process, with at most one process on each of the PEs `available`. `to_nodes` returns the node of
+    /// each group, one group per node, or of each process if nodes have different numbers of PEs.
     pub(super) fn place(
         &self,
         graph: &Graph,
@@ -280,21 +289,21 @@ impl HierTopoMap {
         Ok(pe_of)
     }
 
-    /// The preprocessing of section 4: the group of every process, as many as there are nodes, each as large as a node
-    /// has PEs. There are as many processes as PEs.
+    /// The preprocessing of section 4: the group of every process, with one group per node and as many processes in it as
+    /// the node has PEs. There must be as many processes as PEs.
     ///
     /// # Errors
-    /// When the partitioner fails.
+    /// If the partitioner fails.
     pub fn groups(&self, graph: &Graph, nodes: &Nodes<'_>, seed: u64) -> Result<Vec<u32>, StrategyError> {
         let sizes: Vec<u64> = nodes.pes.iter().map(|pes| pes.len() as u64).collect();
         exact::partition(graph, &vec![1; graph.vertices()], &sizes, self.partitioner, seed)
     }
 
-    /// The inter-node mapping of section 3.1: the node of every group of as many, or of every process where nodes are
-    /// not alike, along their tree.
+    /// The inter-node mapping of section 3.1 along a tree of the nodes: the node of every group, one group per node, or of
+    /// every process if nodes have different numbers of PEs.
     ///
     /// # Errors
-    /// When the partitioner fails.
+    /// If the partitioner fails.
     pub fn outside(
         &self,
         graph: &Graph,
@@ -308,14 +317,14 @@ impl HierTopoMap {
         self.along(graph, &vec![1; graph.vertices()], &rooms, tree, seed)
     }
 
-    /// The intra-node mapping of section 3.2: the PE of every process on its node, of which each has as many as PEs;
-    /// without `intra` in the order of processes.
+    /// The intra-node mapping of section 3.2: the PE of every process on its node, one process per PE. Without `intra`,
+    /// processes are in rank order inside their nodes.
     ///
     /// # Errors
-    /// When the partitioner fails.
+    /// If the partitioner fails.
     ///
     /// # Panics
-    /// When a node has more processes than PEs.
+    /// If a node has more processes than PEs.
     pub fn inside(
         &self,
         graph: &Graph,
@@ -328,7 +337,7 @@ impl HierTopoMap {
             members[node as usize].push(process);
         }
         let mut pe_of = vec![0; graph.vertices()];
-        // On a node with one PE there is nothing to map.
+        // A node with one PE needs no mapping.
         if !self.intra || nodes.pes.iter().all(|pes| pes.len() == 1) {
             for (members, pes) in members.iter().zip(&nodes.pes) {
                 members.iter().zip(pes).for_each(|(&process, &pe)| pe_of[process as usize] = pe);
@@ -338,7 +347,7 @@ impl HierTopoMap {
         let graphs = graph.split(&members);
         let inside = members.par_iter().zip(graphs).enumerate().map(|(node, (members, graph))| {
             let ones = vec![1; members.len()];
-            // Its places are positions in the list of its PEs.
+            // The places of the tree are indices into the list of the node's PEs.
             let places =
                 self.along(&graph, &ones, &vec![1; nodes.pes[node].len()], &nodes.inside[node], seed)?;
             Ok(places.into_iter().map(|place| nodes.pes[node][place as usize]).collect())
@@ -354,7 +363,7 @@ impl HierTopoMap {
         self.outside(graph, nodes, &nodes.tree(self.inter)?, seed)
     }
 
-    /// The PE of every object where there are more of them than PEs.
+    /// The PE of every object, if there are more objects than PEs.
     fn spread(
         &self,
         graph: &Graph,
@@ -380,8 +389,7 @@ impl HierTopoMap {
         Processes { graph, weights, rooms, partitioner: self.partitioner, seed }.map(tree)
     }
 
-    /// The placement where PEs that speed, background or objects that stay take above the allowed imbalance gave
-    /// objects away.
+    /// Moves objects away from PEs that speed, background load or non-migratable objects raise above the allowed imbalance.
     fn relieved(&self, database: &Database, available: &[u32], pe_of: Vec<u32>) -> Vec<u32> {
         relieve(database, &Work::new(database, available.to_vec()), pe_of, self.imbalance)
     }

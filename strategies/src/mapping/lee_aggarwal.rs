@@ -1,62 +1,80 @@
 //! `LeeAggarwalLB`: a greedy mapping, improved by pairwise exchanges with probabilistic jumps.
 //!
-//! S. Y. Lee, J. K. Aggarwal, "A mapping strategy for parallel processing", IEEE Transactions on Computers 36(4), 1987: what De
-//! Petris and Perego compare their mapper with ([`super::contention_lb`]). Its objective is the communication overhead
-//! of the synchronous phases of a program, in each of which everybody waits for the slowest message:
+//! S. Y. Lee, J. K. Aggarwal, "A mapping strategy for parallel processing", IEEE Transactions on Computers 36(4), 1987. De
+//! Petris and Perego compare their mapper with it ([`super::contention_lb`]). The objective is the communication overhead
+//! of the synchronous phases of a program, in each of which every task waits for the slowest message:
 //!
 //! OF = sum over phases of the largest w_e d_e of the phase's edges,
 //!
-//! w_e being the flits of a message and d_e the distance it travels. We know the paper by its abstract and by what
-//! others say of it, so the steps are ours where these leave them open: first the task that exchanges most goes to the PE
-//! with most neighbors; then, again and again, the task that exchanges most with placed ones goes to the free PE where
-//! the sum of w_e d_e to these is least. Then exchanges of what two PEs have, free ones among them, are tried
-//! in the order of their numbers, and done where OF, or of equal OF the sum of w_e d_e, gets less, until none does. Then a
-//! jump exchanges pairs drawn at random, an eighth of the PEs, and all begins again; the best of all is kept. Ties go to
-//! the lowest number.
+//! where w_e is the number of flits of a message and d_e is its distance. Only the abstract and citations of the paper were
+//! available, so the following steps are ours where these leave them open:
 //!
-//! Of a database, all edges are one phase, and groups of objects are placed, one per PE.
+//! - First the task that exchanges most goes to the PE with the most neighbors. Then, repeatedly, the task that exchanges
+//!   most with placed tasks goes to the free PE where the sum of w_e d_e to these is least.
+//! - Exchanges of the tasks of two PEs, free PEs included, are tried in the order of PE numbers. An exchange is kept if OF
+//!   decreases, or if OF is equal and the sum of w_e d_e decreases. The search ends when no exchange is kept.
+//! - A jump exchanges as many random pairs as an eighth of the PEs, and the search begins again. The best placement of all
+//!   searches is kept. Ties go to the lowest number.
+//!
+//! In a database, all edges form one phase, and groups of objects are placed, one per PE.
+
+use std::collections::BTreeSet;
+
+use equipoise_model::graph::Graph;
+use equipoise_model::params::{Param, Params};
+use equipoise_model::random::{below, generator};
+use equipoise_model::{Assignment, Database, Topology};
+use equipoise_network::program::Model;
 
 use super::topolb::{Ties, best_of};
-use super::{answer, hosts, take_count};
-use crate::graph::Graph;
+use super::{answer, hosts};
+use crate::descriptor::Recipe;
 use crate::partition::groups::{self, Grouping, Groups};
-use crate::program::Model;
-use crate::random::{below, generator};
-use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `LeeAggarwalLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "LeeAggarwalLB",
-    aliases: &[],
-    help: "Greedy, then exchanges of pairs with random jumps, for the slowest message of each phase (Lee, Aggarwal 1987). To \
-           compare ContentionLB with.",
+    form: "",
+    help: "Greedy, then exchanges of pairs with random jumps, for the slowest message of each phase (Lee, Aggarwal \
+           1987). For comparison with ContentionLB.",
     params: &[
         groups::GROUPS,
         groups::SIZES,
         groups::IMBALANCE,
-        Param { key: "jumps", default: "20", help: "how often it begins again after a jump" },
+        Param {
+            key: "jumps",
+            default: "20",
+            help: "number of times that the search is repeated after a random jump, 1 to 100000",
+        },
     ],
-    needs_communication: true,
-    make: |params: &mut Params| {
-        let grouping = Grouping::take(params)?;
-        Ok(Box::new(LeeAggarwalLb { grouping, jumps: take_count(params, "jumps", MAX_JUMPS)? }))
+    item: Recipe {
+        needs_communication: true,
+        make: |params: &mut Params| {
+            let grouping = Grouping::take(params)?;
+            Ok(Box::new(LeeAggarwalLb { grouping, jumps: params.take_count("jumps", MAX_JUMPS)? }))
+        },
     },
 };
 
-/// The most jumps: more are a slip of the hand.
+/// The maximum of `jumps`; values above are rejected.
 const MAX_JUMPS: usize = 100_000;
 
-/// How many edges may be looked at in exchanges: on large machines the search ends before it has tried all.
+/// The maximum number of edges read in exchanges; on large machines the search ends before all exchanges are tried.
 const MAX_LOOKS: u64 = 50_000_000;
+
+/// The maximum number of pairs of PEs whose distance is computed to find the PE with the most neighbors. On larger
+/// machines, evenly spaced PEs are compared.
+const MAX_PAIRS: usize = 1 << 24;
 
 /// The mapper of Lee and Aggarwal.
 #[derive(Clone, Copy, Debug)]
 pub struct LeeAggarwalLb {
     /// How objects are grouped.
     pub grouping: Grouping,
-    /// How often it begins again after a jump.
+    /// The number of times that the search is repeated after a random jump.
     pub jumps: usize,
 }
 
@@ -80,7 +98,7 @@ impl Strategy for LeeAggarwalLb {
         Ok(answer(database, &groups, self.grouping, available, &places))
     }
 
-    /// Where no process stays and there is a PE for each, the phases of the program count.
+    /// Uses the phases of the program if no process is fixed and there is a PE for each.
     fn assign_program(
         &self,
         model: &Model,
@@ -89,30 +107,30 @@ impl Strategy for LeeAggarwalLb {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
-        let stays = database.objects.iter().any(|object| !object.migratable);
-        if stays || model.tasks.len() > available.len() {
+        let has_fixed = database.objects.iter().any(|object| !object.migratable);
+        if has_fixed || model.tasks.len() > available.len() {
             return self.assign(database, topology, seed);
         }
         let pe_of = place(&PhasedGraph::of(model), &[], &available, topology, self.jumps, seed);
-        Ok(Assignment { pe_of, notes: Vec::new() })
+        Ok(Assignment::new(pe_of))
     }
 }
 
-/// What is placed: tasks, after them anchors that have their PE, and who exchanges how much in which phase.
+/// The tasks to place, after them the anchors, which are fixed, and their edges in each phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhasedGraph {
-    /// How many tasks there are.
+    /// The number of tasks.
     pub tasks: usize,
-    /// Two different tasks or anchors, and the weight of a message.
+    /// By edge: two different tasks or anchors, and the weight of a message.
     pub edges: Vec<(u32, u32, u64)>,
     /// The edges of each phase.
     pub phases: Vec<Vec<u32>>,
 }
 
 impl PhasedGraph {
-    /// The channels of a program in its phases, with the flits of a message.
+    /// The channels of a program in its phases, weighted by the flits of a message.
     pub fn of(model: &Model) -> Self {
-        let edge = |it: &crate::program::Channel| {
+        let edge = |it: &equipoise_network::program::Channel| {
             (it.from, it.to, (it.flit_ticks as u64).div_ceil(Model::TICKS as u64))
         };
         PhasedGraph {
@@ -123,13 +141,13 @@ impl PhasedGraph {
     }
 }
 
-/// What is compared: OF, and the sum of all w_e d_e.
+/// OF, and the sum of all w_e d_e.
 type Score = (u128, u128);
 
-/// The PE of every task, one of `pes` for each and at most one for each PE; anchor `i` is on `anchors[i]`.
+/// The PE of every task: one of `pes`, with at most one task per PE. Anchor `i` is fixed on PE `anchors[i]`.
 ///
 /// # Panics
-/// When there are more tasks than PEs.
+/// If there are more tasks than PEs.
 pub fn place(
     graph: &PhasedGraph,
     anchors: &[u32],
@@ -140,7 +158,7 @@ pub fn place(
 ) -> Vec<u32> {
     assert!(graph.tasks <= pes.len(), "every task has a PE of its own");
     let mut search = Search::new(graph, anchors, pes, topology);
-    let mut dice = generator(seed, 0x1987);
+    let mut rng = generator(seed, 0x1987);
     search.greedy();
     search.descend();
     let (mut best, mut score) = (search.place.clone(), search.score());
@@ -149,8 +167,8 @@ pub fn place(
             break;
         }
         for _ in 0..(pes.len() / 8).max(1) {
-            let a = below(&mut dice, pes.len() as u64) as usize;
-            let b = below(&mut dice, pes.len() as u64) as usize;
+            let a = below(&mut rng, pes.len() as u64) as usize;
+            let b = below(&mut rng, pes.len() as u64) as usize;
             search.exchange(a, b);
         }
         search.descend();
@@ -172,8 +190,10 @@ struct Search<'a> {
     place: Vec<u32>,
     /// By entry of `pes`: the task there.
     task_at: Vec<u32>,
+    /// The entries of `pes` with a task.
+    occupied: BTreeSet<usize>,
     edges_of: Vec<Vec<u32>>,
-    /// By edge: w d where both ends are now.
+    /// By edge: w d at the present places of both ends.
     travel: Vec<u128>,
     looks: u64,
 }
@@ -188,7 +208,8 @@ impl<'a> Search<'a> {
             edges_of[b as usize].push(edge);
         }
         let (task_at, travel) = (vec![NONE; pes.len()], vec![0; graph.edges.len()]);
-        Search { graph, pes, topology, place, task_at, edges_of, travel, looks: 0 }
+        let occupied = BTreeSet::new();
+        Search { graph, pes, topology, place, task_at, occupied, edges_of, travel, looks: 0 }
     }
 
     fn score(&self) -> Score {
@@ -218,7 +239,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The first mapping: task after task where that costs least.
+    /// Makes the first mapping, which places one task at a time where the cost is least.
     fn greedy(&mut self) {
         let tasks = self.graph.tasks;
         let volume = |task| self.others(task).map(|it| it.1).sum();
@@ -227,9 +248,10 @@ impl<'a> Search<'a> {
         let mut placed: Vec<u128> = (0..tasks).map(anchored).collect();
         let mut first = None;
         if tasks > 0 && placed.iter().all(|&it| it == 0) {
-            let is_beside = |a: u32, b: u32| self.topology.distance(a as usize, b as usize) == 1;
-            let degree = |&at: &usize| self.pes.iter().filter(|&&pe| is_beside(self.pes[at], pe)).count();
-            first = (0..self.pes.len()).min_by_key(|at| std::cmp::Reverse(degree(at)));
+            let is_neighbor = |a: u32, b: u32| self.topology.distance(a as usize, b as usize) == 1;
+            let degree = |&at: &usize| self.pes.iter().filter(|&&pe| is_neighbor(self.pes[at], pe)).count();
+            let step = self.pes.len().pow(2).div_ceil(MAX_PAIRS);
+            first = (0..self.pes.len()).step_by(step).min_by_key(|at| std::cmp::Reverse(degree(at)));
         }
         let mut row = vec![0; self.topology.pes()];
         for _ in 0..tasks {
@@ -237,6 +259,7 @@ impl<'a> Search<'a> {
             let Some(task) = free.max_by_key(|&task| (placed[task], volumes[task])) else { break };
             let at = first.take().unwrap_or_else(|| self.nearest(task, &mut row));
             (self.place[task], self.task_at[at]) = (self.pes[at], task as u32);
+            self.occupied.insert(at);
             for (end, weight) in self.others(task).filter(|it| it.0 < tasks) {
                 placed[end] += weight;
             }
@@ -257,12 +280,15 @@ impl<'a> Search<'a> {
         free.min_by_key(|&at| costs[at]).expect("a PE is left for every task")
     }
 
-    /// What two entries of `pes` have changes places.
+    /// Exchanges the tasks of two entries of `pes`.
     fn exchange(&mut self, a: usize, b: usize) {
         self.task_at.swap(a, b);
         for at in [a, b] {
             let task = self.task_at[at];
-            if task != NONE {
+            if task == NONE {
+                self.occupied.remove(&at);
+            } else {
+                self.occupied.insert(at);
                 self.place[task as usize] = self.pes[at];
             }
         }
@@ -273,15 +299,27 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Exchanges pairs until none is for the better.
+    /// The first pair `b < a` of entries of `pes` from the given one on, in the order of `a`, then of `b`, of which at
+    /// least one has a task.
+    fn next_pair(&self, mut a: usize, mut b: usize) -> Option<(usize, usize)> {
+        while a < self.pes.len() {
+            let is_free = self.task_at[a] == NONE;
+            let next = if is_free { self.occupied.range(b..).next().copied() } else { Some(b) };
+            if let Some(next) = next.filter(|&next| next < a) {
+                return Some((a, next));
+            }
+            (a, b) = (a + 1, 0);
+        }
+        None
+    }
+
+    /// Exchanges pairs until no exchange is an improvement.
     fn descend(&mut self) {
         let mut score = self.score();
         loop {
             let before = score;
-            for (a, b) in (0..self.pes.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
-                if self.task_at[a] == NONE && self.task_at[b] == NONE {
-                    continue;
-                }
+            let mut pair = self.next_pair(1, 0);
+            while let Some((a, b)) = pair {
                 self.looks += self.graph.edges.len() as u64 + 8;
                 if self.looks > MAX_LOOKS {
                     return;
@@ -293,6 +331,7 @@ impl<'a> Search<'a> {
                 } else {
                     self.exchange(a, b);
                 }
+                pair = self.next_pair(a, b + 1);
             }
             if score == before {
                 return;
@@ -301,7 +340,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// OF of a placement.
+/// The objective OF of a placement.
 pub fn overhead(graph: &PhasedGraph, topology: &dyn Topology, placement: &[u32]) -> u128 {
     let distance =
         |a: u32, b: u32| topology.distance(placement[a as usize] as usize, placement[b as usize] as usize);
@@ -316,8 +355,9 @@ pub fn overhead(graph: &PhasedGraph, topology: &dyn Topology, placement: &[u32])
 mod tests {
     use proptest::prelude::*;
 
+    use equipoise_model::topology;
+
     use super::*;
-    use crate::topology;
 
     /// The least OF of all placements of `tasks` on as many PEs.
     fn least(graph: &PhasedGraph, machine: &dyn Topology) -> u128 {
@@ -342,7 +382,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn exchanges_with_jumps_find_the_best_of_all_placements_of_six_tasks(
+        fn exchanges_with_jumps_find_the_best_placement_of_six_tasks(
             edges in prop::collection::vec((0..6u32, 0..6u32, 1..20u64, 0..2usize), 1..12),
         ) {
             let edges: Vec<_> = edges.into_iter().filter(|edge| edge.0 != edge.1).collect();
@@ -360,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_lies_on_a_ring_and_anchors_attract() {
+    fn a_ring_is_embedded_in_a_ring_and_anchors_attract() {
         let machine = topology::parse("torus:6").expect("a ring");
         let edges: Vec<_> = (0..6).map(|i| (i, (i + 1) % 6, 5)).collect();
         let graph = PhasedGraph { tasks: 6, phases: vec![(0..6).collect()], edges };

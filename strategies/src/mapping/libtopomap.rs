@@ -1,27 +1,30 @@
-//! `LibTopoMap`: the three mappers of the library of that name, to compare with.
+//! `LibTopoMap`: the three mappers of the library of that name, for comparison.
 //!
 //! T. Hoefler, M. Snir, "Generic topology mapping strategies for large-scale parallel architectures", ICS 2011: a
-//! greedy heuristic, recursive bisection of both graphs, and the Cuthill-McKee orders of both. As there, processes
-//! are first divided into groups of as many as a node has PEs (the preprocessing of [`super::hier_topo_map`]), groups
-//! are mapped to nodes, and inside a node processes keep their order. More objects than PEs are grouped by METIS
-//! before, and where nodes have different numbers of PEs every PE is a node.
+//! greedy heuristic, recursive bisection of both graphs, and the Cuthill-McKee orders of both. As in the library,
+//! processes are first divided into groups, one group per node with one process per PE (the preprocessing of
+//! [`super::hier_topo_map`]). Groups are mapped to nodes, and inside a node processes keep their order. If there are
+//! more objects than PEs, METIS groups them first. If nodes have different numbers of PEs, every PE is a node.
 //!
-//! The library reads the links of the network. Here a machine says distances, so its graph has a link between
-//! any two nodes that are no farther apart than it takes to connect all of them, the heavier the closer they are
-//! ([`host`]); on a whole torus or mesh these are its links.
+//! The library reads the links of the network. Here a machine provides distances, so [`host`] makes a graph with links
+//! between near nodes. On a complete torus or mesh, these are the links of the machine.
 
 use std::str::FromStr;
+
+use equipoise_model::database::Database;
+use equipoise_model::graph::Graph;
+use equipoise_model::params::{Param, Params};
+use equipoise_model::{Assignment, Topology};
 
 use super::hier_topo_map::HierTopoMap;
 use super::hier_topo_map::nodes::Nodes;
 use super::{answer, hosts};
-use crate::database::Database;
-use crate::graph::Graph;
+use crate::descriptor::Recipe;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::partition::metis;
-use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
-use crate::{Assignment, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 pub mod greedy;
 pub mod host;
@@ -29,18 +32,20 @@ pub mod rcm;
 pub mod recursive;
 
 /// `LibTopoMap` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "LibTopoMap",
-    aliases: &[],
-    help: "The mappers of Hoefler & Snir 2011, to compare with.",
+    form: "",
+    help: "The mappers of Hoefler & Snir 2011, for comparison.",
     params: &[Param {
         key: "method",
         default: "greedy",
         help: "`greedy` (along the heaviest edges, to the closest node), `recursive` (bisection of processes and \
-               nodes) or `rcm` (both in Cuthill-McKee's order)",
+               nodes) or `rcm` (Cuthill-McKee orders of both)",
     }],
-    needs_communication: true,
-    make: |params: &mut Params| Ok(Box::new(LibTopoMap { method: params.take("method")? })),
+    item: Recipe {
+        needs_communication: true,
+        make: |params: &mut Params| Ok(Box::new(LibTopoMap { method: params.take("method")? })),
+    },
 };
 
 /// A mapper of the library.
@@ -57,7 +62,7 @@ pub enum Method {
     Greedy,
     /// By bisection of both graphs.
     Recursive,
-    /// By Cuthill-McKee's orders of both.
+    /// By the Cuthill-McKee orders of both graphs.
     Rcm,
 }
 
@@ -69,7 +74,7 @@ impl FromStr for Method {
             "greedy" => Ok(Method::Greedy),
             "recursive" => Ok(Method::Recursive),
             "rcm" => Ok(Method::Rcm),
-            _ => Err("methods are `greedy`, `recursive` and `rcm`"),
+            _ => Err("expected `greedy`, `recursive` or `rcm`"),
         }
     }
 }
@@ -92,7 +97,7 @@ impl Strategy for LibTopoMap {
             };
             mapper.place(&graph, topology, &hosts, seed, to_nodes)?
         } else {
-            // Nodes with different numbers of PEs take no equal groups, so every PE is a node.
+            // Groups of equal size do not fit nodes with different numbers of PEs, so every PE is a node.
             let row = |pe: usize, row: &mut [u32]| topology.distances_to(hosts[pe] as usize, &hosts, row);
             let padded = Graph::new(hosts.len(), graph.pairs());
             let mut places = self.map(&padded, hosts.len(), row, seed)?;
@@ -103,12 +108,12 @@ impl Strategy for LibTopoMap {
     }
 }
 
-/// How objects are grouped where there are more than PEs.
+/// The grouping of objects if there are more objects than PEs.
 const GROUPING: Grouping =
     Grouping { by: By::Metis(metis::Method::Recursive), equal: false, imbalance: 0.05 };
 
 impl LibTopoMap {
-    /// The node of every group, of which there are as many.
+    /// The node of every group; there are as many groups as nodes.
     fn map(
         &self,
         groups: &Graph,
@@ -126,11 +131,12 @@ impl LibTopoMap {
 
 #[cfg(test)]
 mod tests {
-    use crate::graph::load;
+    use equipoise_model::graph::load;
+
     use crate::testing::assign_on;
 
     #[test]
-    fn every_method_gives_a_permutation_and_follows_a_ring() {
+    fn every_method_gives_a_permutation_and_keeps_a_ring_close() {
         for method in ["greedy", "recursive", "rcm"] {
             for machine in
                 ["torus:16", "torus:4x4", "fattree:4:4", "torus:2x4*tree:2", "torus:8x8[random:16,seed=3]"]
@@ -154,15 +160,15 @@ mod tests {
     }
 
     #[test]
-    fn uneven_nodes_and_more_objects_than_pes_are_served() {
+    fn uneven_nodes_and_more_objects_than_pes_are_mapped() {
         for method in ["greedy", "recursive", "rcm"] {
             let spec = format!("LibTopoMap:method={method}");
             let few = load("ring:7").expect("a generator").remap(7);
-            let mut places = assign_on(&spec, &few, "(torus:2*tree:4)[0-6]").expect("it is served").pe_of;
+            let mut places = assign_on(&spec, &few, "(torus:2*tree:4)[0-6]").expect("an assignment").pe_of;
             places.sort_unstable();
             assert_eq!(places, [0, 1, 2, 3, 4, 5, 6], "{method}");
             let many = load("mesh:8x8").expect("a generator").remap(16);
-            let places = assign_on(&spec, &many, "torus:4x4").expect("it is served").pe_of;
+            let places = assign_on(&spec, &many, "torus:4x4").expect("an assignment").pe_of;
             for pe in 0..16 {
                 assert_eq!(places.iter().filter(|&&place| place == pe).count(), 4, "{method}");
             }

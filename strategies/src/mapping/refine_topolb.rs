@@ -1,12 +1,12 @@
-//! `RefineTopoLB`: groups change places where that saves hop-bytes.
+//! `RefineTopoLB`: swaps groups if that saves hop-bytes.
 //!
-//! T. Agarwal, A. Sharma, L. V. Kalé, "Topology-aware task mapping for reducing communication
-//! contention on large parallel machines", IPDPS 2006, section 5.2.3, which refers to the strategy of
-//! that name in Charm++ (6.10). There are as many rounds as PEs: of the groups that were not yet
-//! selected, the one with the most hop-bytes is; of all others it changes places with the one with which
-//! that saves most, if any does. A PE without objects counts as a group, so a group can also move to it.
-//! Ties go to the lowest numbers. Hop-bytes never grow, and no PE gets heavier than the heaviest was: where
-//! PEs differ in speed, background or objects that stay, swaps that would do that are not made.
+//! T. Agarwal, A. Sharma, L. V. Kalé, "Topology-aware task mapping for reducing communication contention on large
+//! parallel machines", IPDPS 2006, section 5.2.3, which refers to the strategy of that name in Charm++ (6.10). There is
+//! one round per PE. A round selects the group with the most hop-bytes that was not selected before. It is swapped with
+//! the other group for which this saves most hop-bytes, if it saves any. A PE without objects counts as a group, so a
+//! group can also move to it. Ties go to the lowest numbers. Hop-bytes never increase, and no PE gets heavier than the
+//! heaviest PE was before: where PEs differ in speed, background load or non-migratable objects, such swaps are not
+//! made.
 //!
 //! Swapping groups `a` and `b` on PEs `p` and `q` saves
 //!
@@ -14,33 +14,36 @@
 //! cost(a, p) - cost(a, q) + cost(b, q) - cost(b, p) - 2 c(a, b) d(p, q)
 //! ```
 //!
-//! where `cost(t, x)` are the hop-bytes of `t` if it alone were on `x`; the last term is there because
-//! the two stay as far apart as they are. `cost(a, .)` takes a row of distances per neighbor of `a`,
-//! `cost(b, q)` is kept, and `cost(b, p)` takes one distance per neighbor of `b` from the row of `p`:
-//! O(p deg(a) + |E|) a round and O(p |E|) in all, where Charm++ takes O(p^3) and more.
-//! Empty PEs have no hop-bytes, so their rounds are the last.
+//! where `cost(t, x)` are the hop-bytes of `t` on `x` with all other groups in place. The last term corrects for the
+//! edge between `a` and `b`, whose distance does not change. `cost(a, .)` needs a row of distances per neighbor of `a`,
+//! `cost(b, q)` is stored, and `cost(b, p)` needs one distance per neighbor of `b` from the row of `p`: O(p deg(a) +
+//! |E|) per round and O(p |E|) in all, compared to O(p^3) and more in Charm++. Empty PEs have no hop-bytes, so their
+//! rounds are the last.
+
+use equipoise_model::graph::Graph;
+use equipoise_model::params::Params;
+use equipoise_model::{Assignment, Database, Topology};
 
 use super::hop_bytes;
-use super::volumes::Volumes;
 use crate::balance::load::Work;
-use crate::graph::Graph;
+use crate::descriptor::Recipe;
 use crate::partition::groups::{By, Grouping, Groups};
-use crate::registry::{Named, Params};
+use crate::placement::volumes::Volumes;
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `RefineTopoLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "RefineTopoLB",
-    aliases: &[],
-    help: "The objects of PEs change places as wholes where that saves hop-bytes (Agarwal, Sharma, Kalé 2006); \
-           no PE gets heavier than the heaviest is. After another strategy, as in GreedyRefineLB+RefineTopoLB.",
+    form: "",
+    help: "Swaps all objects of one PE with those of another if that saves hop-bytes (Agarwal, Sharma, Kalé 2006); \
+           never raises the maximum load. After another strategy, as in GreedyRefineLB+RefineTopoLB.",
     params: &[],
-    needs_communication: true,
-    make: |_: &mut Params| Ok(Box::new(RefineTopoLb)),
+    item: Recipe { needs_communication: true, make: |_: &mut Params| Ok(Box::new(RefineTopoLb)) },
 };
 
-/// The strategy that swaps the objects of PEs.
+/// The strategy `RefineTopoLB`.
 #[derive(Clone, Copy, Debug)]
 pub struct RefineTopoLb;
 
@@ -57,7 +60,7 @@ impl Strategy for RefineTopoLb {
         let mut places = present(database, &groups, &available);
         let loads_seconds = groups.loads_seconds(database);
         let work = Work::new(database, available);
-        // What a group takes on a PE; an empty one is past the last.
+        // The load of a PE with a group; a group past the last is empty.
         let seconds = |group: usize, pe: u32| {
             let load_seconds = loads_seconds.get(group).copied().unwrap_or(0.0);
             work.fixed_seconds[pe as usize] + load_seconds / work.speed(pe)
@@ -67,11 +70,11 @@ impl Strategy for RefineTopoLb {
         let limit_seconds = (0..).zip(&places).map(|(group, &pe)| seconds(group, pe)).fold(most, f64::max);
         let fits = |group: usize, pe: u32| seconds(group, pe) <= limit_seconds;
         refine(&groups.graph, &groups.anchors, &work.available, topology, &fits, &mut places);
-        Ok(Assignment { pe_of: groups.placement(database, &places), notes: Vec::new() })
+        Ok(Assignment::new(groups.placement(database, &places)))
     }
 }
 
-/// Where groups are that are kept: on their PE, or, if that takes nothing, on the lowest free one.
+/// The present PE of each group, or, if that PE is not available, the lowest free one.
 fn present(database: &Database, groups: &Groups, available: &[u32]) -> Vec<u32> {
     let mut places = vec![None; groups.count];
     let mut is_free: Vec<bool> = database.pes.iter().map(|pe| pe.available).collect();
@@ -89,16 +92,15 @@ fn present(database: &Database, groups: &Groups, available: &[u32]) -> Vec<u32> 
     places.into_iter().map(place).collect()
 }
 
-/// Whether a task may be on a PE; tasks past the last are nothing, which is on free PEs.
+/// Whether a task may be on a PE; tasks past the last are empty tasks, which stand for free PEs.
 type Fits<'a> = &'a dyn Fn(usize, u32) -> bool;
 
-/// Swaps the places of tasks (and of nothing, on free PEs) as long as that saves hop-bytes, once per PE, where
-/// it `fits`.
+/// Swaps the places of tasks, and of empty tasks on free PEs, if that saves hop-bytes and both `fits`: one round per PE.
 ///
-/// The vertices of `graph` are the tasks and, after them, an anchor for each of `anchors`, which stays.
+/// The vertices of `graph` are the tasks and, after them, the anchors. Anchor `i` is fixed on PE `anchors[i]`.
 ///
 /// # Panics
-/// When two tasks have the same place, or one that is not among `pes`.
+/// If two tasks have the same place, or a place is not among `pes`.
 fn refine(
     graph: &Graph,
     anchors: &[u32],
@@ -108,7 +110,7 @@ fn refine(
     places: &mut Vec<u32>,
 ) {
     let tasks = places.len();
-    // Free PEs are tasks that exchange nothing.
+    // Free PEs are empty tasks, which exchange nothing.
     let mut is_free = vec![false; topology.pes()];
     pes.iter().for_each(|&pe| is_free[pe as usize] = true);
     for &pe in places.iter() {
@@ -116,7 +118,7 @@ fn refine(
     }
     let before = places.clone();
     places.extend(pes.iter().copied().filter(|&pe| is_free[pe as usize]));
-    // Gains are made of four costs.
+    // A gain is the sum of four costs.
     let volumes = Volumes::within(graph, 4, || topology.diameter());
     let mut state = State::new(graph, anchors, tasks, topology, &volumes, fits, places);
     let mut is_done = vec![false; tasks];
@@ -136,14 +138,14 @@ fn refine(
         }
     }
     places.truncate(tasks);
-    // Where low bits are dropped, what seems a gain may be a loss.
+    // If volumes are rounded, an apparent gain may be a loss.
     let cost = |places: &[u32]| hop_bytes(graph, anchors, places, topology);
     if !volumes.is_exact() && cost(places) > cost(&before) {
         *places = before;
     }
 }
 
-/// The neighbors of a task with what they exchange.
+/// The neighbors of a task with the volumes exchanged.
 fn neighbors<'a>(
     graph: &'a Graph,
     volumes: &'a [i64],
@@ -160,13 +162,13 @@ struct State<'a> {
     tasks: usize,
     topology: &'a dyn Topology,
     fits: Fits<'a>,
-    /// The volume of every entry of the graph's rows; dividing each time would take longer than all else.
+    /// The volume of every entry of the graph's rows, computed once because division is slow.
     volumes: Vec<i64>,
-    /// The PE of every task, and then of every PE that is free.
+    /// The PE of every task, then the free PEs.
     places: &'a mut Vec<u32>,
     /// The PE of every vertex.
     place_of: Vec<u32>,
-    /// The cost of every task where it is.
+    /// The cost of every task at its present place.
     costs: Vec<i64>,
     /// The cost of the selected task on every PE.
     elsewhere: Vec<i64>,
@@ -204,14 +206,14 @@ impl<'a> State<'a> {
         state
     }
 
-    /// The cost of a task where it is.
+    /// The cost of a task at its present place.
     fn cost(&self, task: usize) -> i64 {
         let here = self.places[task] as usize;
         let distance = |other: usize| i64::from(self.topology.distance(here, self.place_of[other] as usize));
         neighbors(self.graph, &self.volumes, task).map(|(other, volume)| volume * distance(other)).sum()
     }
 
-    /// With whom `selected` should change places; `None` if nothing saves anything.
+    /// The task whose swap with `selected` saves most; `None` if no swap saves anything.
     fn best_partner(&mut self, selected: usize) -> Option<usize> {
         let mut elsewhere = std::mem::take(&mut self.elsewhere);
         let mut row = std::mem::take(&mut self.row);
@@ -230,7 +232,7 @@ impl<'a> State<'a> {
             let mut gain = leaving - elsewhere[there as usize];
             if partner < self.tasks {
                 gain += self.costs[partner];
-                // No partner saves more than all it costs now.
+                // A swap saves at most the present cost of the partner.
                 if partner == selected || gain <= most {
                     continue;
                 }
@@ -242,7 +244,7 @@ impl<'a> State<'a> {
                     };
                 }
             }
-            // The best so far is seldom beaten, so this is seldom asked.
+            // `fits` is checked last, because few partners are better than the best so far.
             if gain > most && (self.fits)(selected, there) && (self.fits)(partner, here) {
                 best = Some((gain, partner));
             }
@@ -251,7 +253,7 @@ impl<'a> State<'a> {
         best.map(|(_, partner)| partner)
     }
 
-    /// Which task should move to the PE of `free`; `None` if that saves nothing.
+    /// The task whose move to the PE of `free` saves most; `None` if no move saves anything.
     fn best_to_move(&mut self, free: usize) -> Option<usize> {
         let here = self.places[free];
         self.topology.distances_to(here as usize, &self.place_of, &mut self.near);
@@ -273,7 +275,7 @@ impl<'a> State<'a> {
         }
         for (task, from, to) in moved.into_iter().filter(|(task, ..)| *task < self.tasks) {
             self.costs[task] = self.cost(task);
-            // Neighbors of the one are farther or nearer by this; the two remain as far apart.
+            // The distance to each neighbor changes, except that between the two swapped tasks.
             for (neighbor, volume) in neighbors(self.graph, &self.volumes, task) {
                 if neighbor < self.tasks && neighbor != a && neighbor != b {
                     let there = self.places[neighbor] as usize;
@@ -289,15 +291,16 @@ impl<'a> State<'a> {
 mod tests {
     use proptest::prelude::*;
 
+    use equipoise_model::database::{Edge, End};
+    use equipoise_model::graph::load;
+    use equipoise_model::topology;
+
     use super::*;
     use crate::cost::Metrics;
-    use crate::database::{Edge, End};
-    use crate::graph::load;
     use crate::mapping::hop_bytes;
     use crate::testing::{assign_on, database};
-    use crate::topology;
 
-    /// The same choices, all hop-bytes computed anew for each swap that might be made.
+    /// The same algorithm, which computes all hop-bytes again for each possible swap.
     fn slow(
         graph: &Graph,
         anchors: &[u32],
@@ -314,7 +317,7 @@ mod tests {
             };
             graph.neighbors(task).map(cost).sum()
         };
-        // After the places of tasks those that are free.
+        // The places of tasks, then the free PEs.
         let tasks = places.len();
         let mut all = places.to_vec();
         all.extend(pes.iter().filter(|pe| !places.contains(pe)));
@@ -343,7 +346,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn gains_are_what_the_swaps_save_and_hop_bytes_never_grow(
+        fn swaps_equal_those_of_the_slow_algorithm_and_hop_bytes_never_increase(
             machine in prop::sample::select(vec!["torus:4x3", "mesh:5x3", "tree:2:3:2/9:4:1", "flat:7", "flat:1"]),
             edges in prop::collection::vec((0..14u32, 0..14u32, 0..4u64), 0..40),
             anchors in prop::collection::vec(0..64u32, 0..3),
@@ -360,7 +363,7 @@ mod tests {
             let graph = Graph::new(vertices as usize, edges);
             let before: Vec<u32> = (0..tasks as u32).rev().collect();
             let (mut fast, mut expected) = (before.clone(), before.clone());
-            // What is there already fits, as does nothing on a free PE.
+            // A task fits its present place, and an empty task fits a free PE.
             let fits = |task: usize, pe: u32| match before.get(task) {
                 Some(&home) => home == pe || !forbidden.contains(&(task, pe)),
                 None => !before.contains(&pe) || !forbidden.contains(&(14, pe)),
@@ -375,14 +378,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pipeline_balances_first_and_then_saves_hops() {
+    fn after_greedylb_it_saves_hop_bytes_at_equal_balance() {
         let machine = topology::parse("torus:8x8").expect("a torus");
         let mut database = load("mesh:32x32").expect("a mesh").remap(64);
         for (object, n) in database.objects.iter_mut().zip(0..) {
             object.load_seconds = 1.0 + f64::from(n % 7);
         }
         let metrics = |spec| {
-            let answer = assign_on(spec, &database, "torus:8x8").expect("no failure");
+            let answer = assign_on(spec, &database, "torus:8x8").expect("an assignment");
             Metrics::of(&database, &*machine, &answer.pe_of)
         };
         let (greedy, refined) = (metrics("GreedyLB"), metrics("GreedyLB+RefineTopoLB"));
@@ -401,22 +404,22 @@ mod tests {
     }
 
     #[test]
-    fn what_talks_to_a_pe_stays_near_it() {
+    fn objects_that_communicate_with_a_pe_stay_near_it() {
         let mut database = database(4, &[(1.0, 0), (1.0, 3)]);
         let edge = |to, bytes| Edge { from: End::Object(0), to, messages: 1, bytes };
         database.edges = vec![edge(End::Pe(0), 100), edge(End::Object(1), 1)];
-        let answer = assign_on("RefineTopoLB", &database, "mesh:4").expect("no failure");
+        let answer = assign_on("RefineTopoLB", &database, "mesh:4").expect("an assignment");
         assert_eq!(answer.pe_of, [0, 1]);
     }
 
     #[test]
     fn the_heaviest_pe_gets_no_heavier() {
-        // Two light objects and two heavy ones, each pair talking across the line.
+        // Two light and two heavy objects; light ones communicate with heavy ones.
         let mut database = database(4, &[(10.0, 0), (10.0, 1), (1.0, 2), (1.0, 3)]);
         let edge = |a, b| Edge { from: End::Object(a), to: End::Object(b), messages: 1, bytes: 1 };
         database.edges = vec![edge(0, 3), edge(1, 2), edge(0, 2)];
         let moved = |database: &Database| {
-            let answer = assign_on("RefineTopoLB", database, "mesh:4").expect("no failure");
+            let answer = assign_on("RefineTopoLB", database, "mesh:4").expect("an assignment");
             let max = database.pe_loads(&answer.pe_of).into_iter().fold(0.0, f64::max);
             (answer.moves(database).count() > 0, max)
         };
@@ -430,10 +433,10 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_a_lost_pe_go_to_a_free_one() {
+    fn objects_of_an_unavailable_pe_go_to_a_free_one() {
         let mut database = database(3, &[(1.0, 0), (1.0, 1), (1.0, 1)]);
         database.pes[1].available = false;
-        let answer = assign_on("RefineTopoLB", &database, "mesh:3").expect("no failure");
+        let answer = assign_on("RefineTopoLB", &database, "mesh:3").expect("an assignment");
         assert_eq!(answer.pe_of, [0, 2, 2]);
     }
 }

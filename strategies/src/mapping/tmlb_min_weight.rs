@@ -1,83 +1,87 @@
-//! `TMLB_MIN_WEIGHT`: balances load, keeps what communicates together, and migrates little.
+//! `TMLB_MIN_WEIGHT`: balances load, keeps communicating chares together, and migrates few of them.
 //!
 //! E. Jeannot, E. Meneses, G. Mercier, F. Tessier, G. Zheng, "Communication and topology-aware load
-//! balancing in Charm++ with TreeMatch", Cluster 2013, section V.A and algorithm 2, for compute-bound
-//! programs: TreeMatch orders the chares along a fake tree with a leaf for each, so that those that
-//! communicate are close; the order is cut into as many consecutive parts as there are cores; the cores take
-//! chares of their parts and a few of others until all are balanced ([`super::treematch`]'s `share`); and
-//! the groups that this makes are given to the physical cores so that as few chares as possible migrate,
-//! which is an assignment problem ([`crate::partition::matching`]).
+//! balancing in Charm++ with TreeMatch", Cluster 2013, section V.A and algorithm 2, for compute-bound programs.
+//! TreeMatch orders the chares along a fake tree with one leaf per chare, so that communicating chares are close. The
+//! order is cut into one consecutive part per core. The cores take chares of their own parts, and a few of other parts,
+//! until all are balanced ([`super::treematch`]'s `share`). The resulting groups are assigned to the physical cores
+//! with the fewest migrations, which is an assignment problem ([`crate::partition::matching`]).
 //!
-//! Choices where the paper leaves one:
-//! - the fake tree has the prime factors of the number of chares as arities, ascending (100 is 2:2:5:5).
-//!   A factor above 7 would make groups without structure; then the number of leaves is the next 2^a 3^b,
-//!   and the surplus is chares that exchange nothing, which TreeMatch pads with in any case;
-//! - parts differ by at most one chare where the cores do not divide their number;
-//! - the paper speaks of a maximum-weight matching, then of a minimum-weight one. They are one: the cost of
-//!   group i on core j is its size less those of it that are on j already, and is minimised;
-//! - affinity is the number of messages.
+//! Choices that the paper leaves open:
+//! - The arities of the fake tree are the prime factors of the number of chares, ascending (100 is 2:2:5:5). A factor
+//!   above 7 would make groups without structure. The number of leaves is then the next 2^a 3^b; TreeMatch pads with
+//!   chares that exchange nothing.
+//! - Where the number of cores does not divide the number of chares, parts differ by at most one chare.
+//! - The paper names both a maximum-weight and a minimum-weight matching, which are equivalent. Here the cost of group
+//!   i on core j is the number of its chares that are not on j yet, and the cost is minimised.
+//! - Affinity is the number of messages.
 //!
-//! Beyond the paper: objects that stay are in the tree like others, so that what talks to them is in one
-//! part, and a chare counts as being at home where such a friend of it, or a PE it talks to, is. A group may
-//! change to another core only if that makes no core heavier than the heaviest was. Where PEs differ in speed
-//! or in what they have to do besides, that forbids much; so there parts are also given to cores by the same
-//! matching before the cores take chares, and of the two answers the one with fewer migrations counts, unless
-//! its heaviest core is heavier. So the matching never costs migrations or balance.
+//! Beyond the paper: the tree also has leaves for non-migratable objects, so that chares that communicate with such an
+//! object are in one part. The PE of such a partner, or a PE that a chare communicates with, counts as a home of the
+//! chare. A group may change its core only if no core gets heavier than the heaviest core was before. Where PEs differ
+//! in speed or background load, this forbids many changes, so there the same matching also assigns the parts to cores
+//! before the cores take chares. The result with fewer migrations is taken, unless its heaviest core is heavier. So the
+//! matching never causes more migrations or a worse balance.
 //!
-//! The time is O(restarts * E log E) and that of the matching: 0.7 ms for 64 PEs, about a second for 4096.
+//! The time is O(restarts * E log E) plus the matching: 0.7 ms for 64 PEs, about a second for 4096.
 
-use super::take_count;
+use equipoise_model::graph::Graph;
+use equipoise_model::params::{Param, Params};
+use equipoise_model::{Assignment, Database, Topology, memory};
+
 use super::treematch::share::{SURPLUS, consecutive, share};
 use super::treematch::{Affinity, MAX_TRIES, RESTARTS, Surplus, order, tree};
 use crate::balance::load::Work;
-use crate::graph::Graph;
+use crate::descriptor::Recipe;
 use crate::partition::matching::minimum_weight;
 use crate::partition::weights;
-use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `TMLB_MIN_WEIGHT` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "TMLB_MIN_WEIGHT",
-    aliases: &[],
+    form: "",
     help: "Balances groups of communicating objects and places the groups where most of their objects are \
-           (Jeannot et al. 2013). For compute-bound programs that also communicate; to a few thousand PEs.",
+           (Jeannot et al. 2013). For compute-bound programs that also communicate, on up to a few thousand PEs.",
     params: &[
         Affinity::param("messages"),
         Param {
             key: "matching",
             default: "on",
-            help: "whether groups go where most of their objects are (`on`) or to PEs in order (`off`)",
+            help: "`on`: groups go to PEs with the fewest migrations; `off`: group i goes to the i-th PE",
         },
         SURPLUS,
         RESTARTS,
     ],
-    needs_communication: true,
-    make: |params: &mut Params| {
-        Ok(Box::new(TmlbMinWeight {
-            affinity: params.take("affinity")?,
-            matching: params.take_switch("matching")?,
-            surplus: params.take("surplus")?,
-            restarts: take_count(params, "restarts", MAX_TRIES)?,
-        }))
+    item: Recipe {
+        needs_communication: true,
+        make: |params: &mut Params| {
+            Ok(Box::new(TmlbMinWeight {
+                affinity: params.take("affinity")?,
+                matching: params.take_switch("matching")?,
+                surplus: params.take("surplus")?,
+                restarts: params.take_count("restarts", MAX_TRIES)?,
+            }))
+        },
     },
 };
 
-/// The strategy that balances groups and minimises migrations.
+/// The strategy `TMLB_MIN_WEIGHT`.
 #[derive(Clone, Copy, Debug)]
 pub struct TmlbMinWeight {
-    /// What makes objects belong together.
+    /// The measure of communication between objects.
     pub affinity: Affinity,
-    /// Whether groups are placed where most of their objects are; without it group `i` is on the `i`-th PE.
+    /// Whether groups are placed with the fewest migrations; if not, group `i` is on the `i`-th PE.
     pub matching: bool,
-    /// What a core takes of another's part when its own is used up.
+    /// The chare that a core takes from another part when its own part is used up.
     pub surplus: Surplus,
-    /// How often TreeMatch builds its tree.
+    /// The number of times TreeMatch builds its tree.
     pub restarts: usize,
 }
 
-/// The most PEs whose migrations are kept in a table: 512 MB, and as much again for their matching.
+/// The maximum number of PEs: with this number, the table of migrations takes 512 MB, and the matching another 512 MB.
 const MAX_PES: usize = 1 << 13;
 
 impl Strategy for TmlbMinWeight {
@@ -91,9 +95,16 @@ impl Strategy for TmlbMinWeight {
         if self.matching && available.len() > MAX_PES {
             let pes = available.len();
             return Err(StrategyError::Request(format!(
-                "TMLB_MIN_WEIGHT compares every group with every PE, and {pes} PEs are more than the {MAX_PES} \
-                 it can; use fewer PEs, TMLB_TREEBASED, or matching=off"
+                "TMLB_MIN_WEIGHT matches groups to at most {MAX_PES} PEs, and there are {pes}; use fewer PEs, \
+                 TMLB_TREEBASED, or matching=off"
             )));
+        }
+        if self.matching {
+            // The costs, and their copies for the solver.
+            let bytes = 24 * (available.len() as u64).pow(2);
+            let what = format!("the matching of groups to {} PEs", available.len());
+            memory::check(bytes, &what, "use fewer PEs, TMLB_TREEBASED, or matching=off")
+                .map_err(StrategyError::Request)?;
         }
         let counted = self.affinity.of(database);
         let sequence = sequence(&Graph::of(&counted), self.restarts, seed);
@@ -103,8 +114,8 @@ impl Strategy for TmlbMinWeight {
 }
 
 impl TmlbMinWeight {
-    /// The PE of every object when chares that are close in `sequence` are kept together; `graph` is that of
-    /// objects and PEs.
+    /// The PE of every object, with chares that are close in `sequence` kept together. The vertices of `graph` are
+    /// the objects and the PEs.
     fn balance(&self, work: &Work, graph: &Graph, sequence: &[u32]) -> Vec<u32> {
         let (database, cores) = (work.database(), &*work.available);
         let weights = weights(database.objects.iter().map(|object| object.load_seconds));
@@ -136,10 +147,10 @@ impl TmlbMinWeight {
     }
 }
 
-/// The largest arity of a fake tree whose leaves are all used.
+/// The largest arity of a fake tree without unused leaves.
 const MAX_FACTOR: usize = 7;
 
-/// The vertices in an order in which those that communicate are close.
+/// The vertices in an order that keeps communicating vertices close.
 fn sequence(graph: &Graph, restarts: usize, seed: u64) -> Vec<u32> {
     let chares = graph.vertices();
     let mut factors = tree::prime_factors(chares);
@@ -152,8 +163,8 @@ fn sequence(graph: &Graph, restarts: usize, seed: u64) -> Vec<u32> {
     sequence
 }
 
-/// How many chares of each group would migrate to each core, less those that talk to that PE or an object
-/// that stays there: a row per group, a column per core.
+/// A row per group, a column per core: the number of chares of the group that would migrate to the core, less 1 for
+/// each partner of these chares that is this PE or a non-migratable object on this PE.
 fn migrations(work: &Work, graph: &Graph, groups: &[Vec<u32>]) -> Vec<i64> {
     let (objects, cores) = (&work.database().objects, &work.available);
     let mut column_of_pe = vec![None; work.database().pes.len()];
@@ -163,12 +174,12 @@ fn migrations(work: &Work, graph: &Graph, groups: &[Vec<u32>]) -> Vec<i64> {
     let row = |group: &Vec<u32>| {
         let mut row = vec![group.len() as i64; cores.len()];
         for &chare in group {
-            let friends =
-                graph.neighbors(chare as usize).filter_map(|(friend, _)| match objects.get(friend) {
+            let anchors =
+                graph.neighbors(chare as usize).filter_map(|(partner, _)| match objects.get(partner) {
                     Some(object) => (!object.migratable).then_some(object.pe as usize),
-                    None => Some(friend - objects.len()),
+                    None => Some(partner - objects.len()),
                 });
-            for home in std::iter::once(objects[chare as usize].pe as usize).chain(friends) {
+            for home in std::iter::once(objects[chare as usize].pe as usize).chain(anchors) {
                 if let Some(column) = column_of_pe[home] {
                     row[column] -= 1;
                 }
@@ -179,25 +190,25 @@ fn migrations(work: &Work, graph: &Graph, groups: &[Vec<u32>]) -> Vec<i64> {
     groups.iter().flat_map(row).collect()
 }
 
-/// Seconds of a core with a group of that load.
+/// The load of a core in seconds, with a group of `load_seconds`.
 fn seconds(work: &Work, load_seconds: f64, core: usize) -> f64 {
     let pe = work.available[core];
     work.fixed_seconds[pe as usize] + load_seconds / work.speed(pe)
 }
 
-/// By group: its load in seconds at speed 1.
+/// The load of each group in seconds at speed 1.
 fn loads_seconds(work: &Work, groups: &[Vec<u32>]) -> Vec<f64> {
     groups.iter().map(|group| group.iter().map(|&chare| work.load_seconds(chare)).sum()).collect()
 }
 
-/// Seconds of the heaviest core when group `i` is on core `i`.
+/// The load of the heaviest core in seconds, with group `i` on core `i`.
 fn heaviest_seconds(work: &Work, groups: &[Vec<u32>]) -> f64 {
     let on_cores = loads_seconds(work, groups).into_iter().zip(0..);
     on_cores.map(|(load_seconds, core)| seconds(work, load_seconds, core)).fold(0.0, f64::max)
 }
 
-/// The groups in the order of the cores they go to so that least migrates, and how much that is. No core gets
-/// heavier than `limit_seconds`, which holds for the groups as they are.
+/// The least cost, and the groups in the order of their new cores. No core gets heavier than `limit_seconds`. With
+/// group `i` on core `i`, no core may be heavier than that.
 fn match_groups(
     work: &Work,
     graph: &Graph,
@@ -206,13 +217,13 @@ fn match_groups(
 ) -> (i64, Vec<Vec<u32>>) {
     let cores = groups.len();
     let mut costs = migrations(work, graph, &groups);
-    // What is forbidden is dearer than any answer without it.
+    // One forbidden entry costs more than any assignment without forbidden entries.
     let spread = |row: &[i64]| row.iter().max().zip(row.iter().min()).map_or(0, |(most, least)| most - least);
-    let dear = 1 + costs.iter().max().unwrap_or(&0) + costs.chunks(cores).map(spread).sum::<i64>();
+    let forbidden = 1 + costs.iter().max().unwrap_or(&0) + costs.chunks(cores).map(spread).sum::<i64>();
     for (load_seconds, row) in loads_seconds(work, &groups).into_iter().zip(costs.chunks_mut(cores)) {
         for (core, cost) in row.iter_mut().enumerate() {
             if seconds(work, load_seconds, core) > limit_seconds {
-                *cost = dear;
+                *cost = forbidden;
             }
         }
     }
@@ -228,21 +239,22 @@ fn match_groups(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::cost::Metrics;
-    use crate::database::{Edge, End};
-    use crate::graph::load;
-    use crate::testing::{assign_on, database};
-    use crate::topology::parse;
+    use equipoise_model::database::{Edge, End};
+    use equipoise_model::graph::load;
+    use equipoise_model::topology::parse;
     use proptest::prelude::{Strategy as _, prop, prop_assert, proptest};
 
+    use super::*;
+    use crate::cost::Metrics;
+    use crate::testing::{assign_on, database};
+
     fn moves(spec: &str, database: &Database, machine: &str) -> usize {
-        assign_on(spec, database, machine).expect("an answer").moves(database).count()
+        assign_on(spec, database, machine).expect("an assignment").moves(database).count()
     }
 
     #[test]
     fn a_hundred_chares_on_four_cores_are_cut_into_subtrees() {
-        // Rings of 25, which are the subtrees of the second level of 2:2:5:5.
+        // Four rings of 25 chares, one for each subtree at the second level of 2:2:5:5.
         let edges = (0..100).map(|v: u32| (v, v - v % 25 + (v + 1) % 25, 1));
         let graph = Graph::new(100, edges);
         let sequence = sequence(&graph, 1, 0);
@@ -254,7 +266,7 @@ mod tests {
 
     #[test]
     fn groups_stay_where_most_of_their_chares_are() {
-        // Four cliques of three, in reverse order on the PEs, one chare strayed.
+        // Four cliques of three chares, in reverse order on the PEs; one chare is on another PE than its clique.
         let homes = [3, 3, 3, 2, 2, 2, 1, 1, 0, 0, 0, 0];
         let mut database = database(4, &homes.map(|pe| (1.0, pe)));
         for clique in 0..4u32 {
@@ -263,35 +275,35 @@ mod tests {
                 database.edges.push(Edge { from, to, messages: 1, bytes: 1 });
             }
         }
-        let answer = assign_on("TMLB_MIN_WEIGHT", &database, "tree:4").expect("an answer");
+        let answer = assign_on("TMLB_MIN_WEIGHT", &database, "tree:4").expect("an assignment");
         assert_eq!(answer.pe_of, [3, 3, 3, 2, 2, 2, 1, 1, 1, 0, 0, 0]);
         assert_eq!(moves("TMLB_MIN_WEIGHT:matching=off", &database, "tree:4"), 12);
     }
 
     #[test]
     fn figure_5_the_matching_saves_migrations_of_lean_md() {
-        // 960 chares on 64 cores; greedy moves nearly all, refinement few.
+        // 960 chares on 64 cores: GreedyLB moves nearly all, RefineLB few.
         let blocks = load("leanmd:4x4x4,particles=100-250").expect("LeanMD").remap(64);
-        let mut dealt = blocks.clone();
-        dealt.objects.iter_mut().zip(0..).for_each(|(object, i)| object.pe = i % 64);
-        for database in [blocks, dealt] {
+        let mut round_robin = blocks.clone();
+        round_robin.objects.iter_mut().zip(0..).for_each(|(object, i)| object.pe = i % 64);
+        for database in [blocks, round_robin] {
             let count = |spec| moves(spec, &database, "tree:8:2:4");
             let (greedy, refine) = (count("GreedyLB"), count("RefineLB"));
             let (on, off) = (count("TMLB_MIN_WEIGHT"), count("TMLB_MIN_WEIGHT:matching=off"));
             assert!(greedy >= 900 && refine <= 144, "greedy {greedy}, refine {refine}");
             assert!((600..=960).contains(&off) && on < off && on < greedy, "matching on {on}, off {off}");
             let topology = parse("tree:8:2:4").expect("a tree");
-            let pe_of = assign_on("TMLB_MIN_WEIGHT", &database, "tree:8:2:4").expect("an answer").pe_of;
+            let pe_of = assign_on("TMLB_MIN_WEIGHT", &database, "tree:8:2:4").expect("an assignment").pe_of;
             let imbalance = Metrics::of(&database, &*topology, &pe_of).imbalance;
             assert!(imbalance <= 0.05, "imbalance {imbalance}");
         }
     }
 
     #[test]
-    fn prime_numbers_of_chares_are_no_matter() {
+    fn a_prime_number_of_chares_is_balanced_and_cut_little() {
         for chares in [13, 61, 97] {
             let database = load(&format!("ring:{chares}")).expect("a ring").remap(4);
-            let pe_of = assign_on("TMLB_MIN_WEIGHT", &database, "tree:2:2").expect("an answer").pe_of;
+            let pe_of = assign_on("TMLB_MIN_WEIGHT", &database, "tree:2:2").expect("an assignment").pe_of;
             let count = |pe| pe_of.iter().filter(|&&p| p == pe).count();
             assert!((0..4).all(|pe| count(pe).abs_diff(chares / 4) <= 1));
             let crossing = (0..chares).filter(|&i| pe_of[i] != pe_of[(i + 1) % chares]).count();
@@ -300,24 +312,24 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_stay_draw_those_that_talk_to_them() {
-        // 0 and 1 stay on PE 1; 2 and 3 talk to them from PE 0; 4 to 7 are a ring on both.
+    fn non_migratable_objects_attract_their_partners() {
+        // Objects 0 and 1 are fixed on PE 1; 2 and 3 on PE 0 communicate with them; 4 to 7 are a ring on both PEs.
         let mut database = database(2, &[1, 1, 0, 0, 0, 0, 1, 1].map(|pe| (1.0, pe)));
         database.objects[..2].iter_mut().for_each(|object| object.migratable = false);
         let edge = |(a, b)| Edge { from: End::Object(a), to: End::Object(b), messages: 1, bytes: 100 };
         let pairs = [(0, 2), (0, 3), (1, 2), (1, 3), (4, 5), (5, 6), (6, 7), (7, 4)];
         database.edges = pairs.map(edge).to_vec();
-        let answer = assign_on("TMLB_MIN_WEIGHT", &database, "tree:2").expect("an answer");
+        let answer = assign_on("TMLB_MIN_WEIGHT", &database, "tree:2").expect("an assignment");
         assert_eq!(answer.pe_of, [1, 1, 1, 1, 0, 0, 0, 0]);
     }
 
     #[test]
-    fn pes_that_differ_get_what_they_can_do() {
+    fn load_follows_speed_and_background_of_the_pes() {
         let mut database = load("ring:60").expect("a ring").remap(4);
         database.pes[0].speed = 3.0;
         database.pes[1].background_seconds = 10.0;
         database.pes[2].available = false;
-        let pe_of = assign_on("TMLB_MIN_WEIGHT", &database, "flat:4").expect("an answer").pe_of;
+        let pe_of = assign_on("TMLB_MIN_WEIGHT", &database, "flat:4").expect("an assignment").pe_of;
         let loads = database.pe_loads(&pe_of);
         assert!([0, 1, 3].iter().all(|&pe| (13.0..=15.0).contains(&loads[pe])), "{loads:?}");
     }
@@ -352,7 +364,7 @@ mod tests {
             let machine = format!("flat:{}", database.pes.len());
             let [on, off] = ["on", "off"].map(|matching| {
                 let spec = format!("TMLB_MIN_WEIGHT:matching={matching}");
-                assign_on(&spec, &database, &machine).expect("an answer")
+                assign_on(&spec, &database, &machine).expect("an assignment")
             });
             prop_assert!(on.moves(&database).count() <= off.moves(&database).count());
             let heaviest = |answer: &Assignment| {

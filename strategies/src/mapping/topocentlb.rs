@@ -1,51 +1,56 @@
-//! `TopoCentLB`: places the group that exchanges most with those that have a place, close to them.
+//! `TopoCentLB`: places the group that exchanges most with placed groups close to them.
 //!
 //! T. Agarwal, A. Sharma, L. V. Kalé, "Topology-aware task mapping for reducing communication
 //! contention on large parallel machines", IPDPS 2006, section 4.4: the first group is the one that
-//! exchanges most bytes, on the first PE (unless objects that stay have bytes for a group); then, again and again, the group that exchanges most bytes
-//! with placed ones goes to the free PE with the fewest hop-bytes to them (the first order of TopoLB's
-//! estimate). Ties go to the lowest group and the lowest PE; where the graph falls apart, that is the
-//! lowest group without a place.
+//! exchanges most bytes, on the first PE (unless non-migratable objects exchange bytes with a group).
+//! Then, repeatedly, the group that exchanges most bytes with placed groups goes to the free PE with
+//! the fewest hop-bytes to them (the first order of TopoLB's estimate). Ties go to the lowest group and
+//! the lowest PE. If no group without a place exchanges bytes with a placed one, the lowest is next.
 //!
-//! The heap's keys only grow. Instead of moving an entry up, another is pushed, and entries that do not
-//! tell the present key are thrown away when they come up: O(|E| log |E|) for all of them, against
-//! O(p |E|) for the costs.
+//! The heap's keys only grow. Instead of updating an entry, the algorithm pushes a new one. Entries with an outdated
+//! key are discarded when they reach the top: O(|E| log |E|) in all, against O(p |E|) for the costs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use equipoise_model::graph::Graph;
+use equipoise_model::params::Params;
+use equipoise_model::{Assignment, Database, Topology};
+
 use super::topolb::{MAX_RESTARTS, RESTARTS, TIES, Ties, best_of};
-use super::volumes::Volumes;
-use super::{answer, hosts, take_count};
-use crate::graph::Graph;
+use super::{answer, hosts};
+use crate::descriptor::Recipe;
 use crate::partition::groups::{self, Grouping, Groups};
-use crate::registry::{Named, Params};
+use crate::placement::volumes::Volumes;
 use crate::strategy::check;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `TopoCentLB` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "TopoCentLB",
-    aliases: &[],
-    help: "Groups objects, then places the group that exchanges most with placed ones close to them (Agarwal, \
-           Sharma, Kalé 2006). Faster than TopoLB and needs no table, but gives more hops.",
+    form: "",
+    help: "Groups objects, then repeatedly places the group that exchanges most with placed groups close to them \
+           (Agarwal, Sharma, Kalé 2006). Faster than TopoLB and needs less memory, but gives more hop-bytes.",
     params: &[groups::GROUPS, groups::SIZES, groups::IMBALANCE, TIES, RESTARTS],
-    needs_communication: true,
-    make: |params: &mut Params| {
-        let grouping = Grouping::take(params)?;
-        let restarts = take_count(params, "restarts", MAX_RESTARTS)?;
-        Ok(Box::new(TopoCentLb { grouping, ties: params.take("ties")?, restarts }))
+    item: Recipe {
+        needs_communication: true,
+        make: |params: &mut Params| {
+            let grouping = Grouping::take(params)?;
+            let restarts = params.take_count("restarts", MAX_RESTARTS)?;
+            Ok(Box::new(TopoCentLb { grouping, ties: params.take("ties")?, restarts }))
+        },
     },
 };
 
-/// The strategy that places groups in the order of what they exchange with placed ones.
+/// The strategy `TopoCentLB`.
 #[derive(Clone, Copy, Debug)]
 pub struct TopoCentLb {
     /// How objects are grouped.
     pub grouping: Grouping,
-    /// What is chosen among equals.
+    /// The tie-breaking rule.
     pub ties: Ties,
-    /// How often groups are placed, all but the first time with random ties.
+    /// The number of mappings made; all but the first break ties at random.
     pub restarts: usize,
 }
 
@@ -65,13 +70,12 @@ impl Strategy for TopoCentLb {
     }
 }
 
-/// The PE of every task: one of `pes`, each for at most one task.
+/// The PE of every task: one of `pes`, with at most one task per PE.
 ///
-/// The vertices of `graph` are the tasks and, after them, an anchor for each of `anchors`: something
-/// that is on that PE already, and stays.
+/// The vertices of `graph` are the tasks and, after them, the anchors. Anchor `i` is fixed on PE `anchors[i]`.
 ///
 /// # Panics
-/// When there are more tasks than PEs.
+/// If there are more tasks than PEs.
 pub fn place(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topology) -> Vec<u32> {
     const NOWHERE: u32 = u32::MAX;
     let tasks = graph.vertices() - anchors.len();
@@ -79,10 +83,10 @@ pub fn place(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topolog
     let volumes = Volumes::within(graph, 1, || topology.diameter());
     let mut place_of = vec![NOWHERE; tasks];
     place_of.extend(anchors);
-    // What each task exchanges with those that have a place; `u128` because anchors may be many.
+    // The bytes that each task exchanges with placed tasks; `u128` because there may be many anchors.
     let mut keys = vec![0u128; tasks];
     let mut heap: BinaryHeap<(u128, Reverse<u32>)> = (0..tasks as u32).map(|t| (0, Reverse(t))).collect();
-    let note = |vertex: usize, keys: &mut [u128], heap: &mut BinaryHeap<_>, place_of: &[u32]| {
+    let raise_keys = |vertex: usize, keys: &mut [u128], heap: &mut BinaryHeap<_>, place_of: &[u32]| {
         for (neighbor, bytes) in graph.neighbors(vertex) {
             if neighbor < tasks && place_of[neighbor] == NOWHERE {
                 keys[neighbor] += u128::from(bytes);
@@ -91,10 +95,10 @@ pub fn place(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topolog
         }
     };
     for vertex in tasks..graph.vertices() {
-        note(vertex, &mut keys, &mut heap, &place_of);
+        raise_keys(vertex, &mut keys, &mut heap, &place_of);
     }
     if keys.iter().all(|&key| key == 0) {
-        // Nobody exchanges anything with what has a place: the first group is the heaviest one.
+        // No group exchanges bytes with an anchor, so the group that exchanges most is first.
         let heaviest = (0..tasks).max_by_key(|&task| (graph.weight(task), Reverse(task)));
         if let Some(task) = heaviest.filter(|&task| graph.weight(task) > 0) {
             keys[task] = 1;
@@ -122,7 +126,7 @@ pub fn place(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topolog
         let (at, _) =
             costs.iter().enumerate().min_by_key(|&(_, cost)| cost).expect("a PE is left for every task");
         place_of[task] = free.remove(at);
-        note(task, &mut keys, &mut heap, &place_of);
+        raise_keys(task, &mut keys, &mut heap, &place_of);
     }
     place_of.truncate(tasks);
     place_of
@@ -132,20 +136,21 @@ pub fn place(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topolog
 mod tests {
     use proptest::prelude::*;
 
+    use equipoise_model::graph::load;
+    use equipoise_model::topology;
+
     use super::*;
-    use crate::graph::load;
     use crate::testing::{assign_on, communication};
-    use crate::topology;
 
     fn hops_per_byte(spec: &str, graph: &str, machine: &str) -> f64 {
         let topology = topology::parse(machine).expect("a machine");
         let database = load(graph).expect("a task graph").remap(topology.pes() as u32);
-        let answer = assign_on(spec, &database, machine).expect("TopoCentLB serves this");
+        let answer = assign_on(spec, &database, machine).expect("an assignment");
         communication(&database, &*topology, &answer.pe_of).hops_per_byte
     }
 
     #[test]
-    fn an_independent_implementation_has_the_same_hops_per_byte() {
+    fn hops_per_byte_equal_those_of_an_independent_implementation() {
         let table = include_str!("../../tests/data/hops_per_byte_ref.csv");
         let mut rows = 0;
         for line in table.lines().skip(1) {
@@ -159,7 +164,7 @@ mod tests {
         assert!(rows > 18, "the table has {rows} rows");
     }
 
-    /// As described, with keys and costs computed anew each time.
+    /// The algorithm without a heap: it computes all keys and costs at every step.
     fn slow(graph: &Graph, anchors: &[u32], pes: &[u32], topology: &dyn Topology) -> Vec<u32> {
         let tasks = graph.vertices() - anchors.len();
         let mut place_of: Vec<Option<u32>> = vec![None; tasks];
@@ -188,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_heap_gives_what_the_description_gives(
+        fn the_heap_gives_the_same_placement_as_the_direct_algorithm(
             machine in prop::sample::select(vec!["torus:4x3", "mesh:5x3", "tree:2:3:2/9:4:1", "flat:7", "flat:1"]),
             edges in prop::collection::vec((0..14u32, 0..14u32, 0..4u64), 0..40),
             anchors in prop::collection::vec(0..64u32, 0..3),
@@ -206,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_anchor_that_says_nothing_changes_nothing() {
+    fn an_anchor_without_edges_changes_nothing() {
         let machine = topology::parse("mesh:4").expect("a mesh");
         let edges = [(0, 1, 1), (1, 2, 5), (2, 3, 4)];
         let without = place(&Graph::new(4, edges), &[], &[0, 1, 2, 3], &*machine);
@@ -214,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn more_starts_are_never_worse() {
+    fn more_restarts_never_increase_hops_per_byte() {
         for (graph, machine) in [("mesh:8x8", "torus:8x8"), ("random:n=64,degree=5", "torus:4x4x4")] {
             let once = hops_per_byte("TopoCentLB", graph, machine);
             let often = hops_per_byte("TopoCentLB:restarts=8", graph, machine);

@@ -1,25 +1,25 @@
-//! `TreeMatch`: groups what communicates from the leaves of the machine's tree up.
+//! `TreeMatch`: groups communicating processes bottom-up along the machine's tree.
 //!
 //! E. Jeannot, G. Mercier, "Near-optimal placement of MPI processes on hierarchical NUMA architectures",
 //! Euro-Par 2010, algorithm 1, as E. Jeannot, E. Meneses, G. Mercier, F. Tessier, G. Zheng, "Communication
-//! and topology-aware load balancing in Charm++ with TreeMatch", Cluster 2013, section IV uses it: the
-//! processes are put into groups as large as the arity of the lowest level, so that little leaves the
-//! groups (`treematch/grouping.rs`); what groups exchange is the matrix of the next level; and so on to the root. Only
-//! the structure of the machine counts, no distance and no bandwidth. The matrix is padded with zero rows
-//! to the number of leaves, so which PEs remain unused is the algorithm's choice.
+//! and topology-aware load balancing in Charm++ with TreeMatch", Cluster 2013, section IV uses it. Processes form
+//! groups as large as the arity of the lowest level, so that groups exchange little (`treematch/grouping.rs`). The bytes
+//! between groups are the matrix of the next level, up to the root. Only the structure of the machine counts, not
+//! distances or bandwidths. The matrix is padded with zero rows to the number of leaves, so the algorithm chooses which
+//! PEs remain unused.
 //!
-//! Choices where the papers leave one:
-//! - arities are decomposed into their prime factors, because there are too many groups of 16; a prime
-//!   number of PEs below one node has no structure, and any order below it is as good;
-//! - the whole way up is taken several times, with ties broken by the lowest vertex the first time and at
-//!   random after that, and the run is taken whose groups exchange least, summed over the levels;
-//! - groups are in the order of their lowest members, and leaves in tree order whatever their PEs are
-//!   called, so physical core numbers do no harm;
-//! - a machine that is no tree (a grid, a graph) gets a tree of its numbers, with the prime factors of the
-//!   number of PEs as arities; in a product its nodes are the leaves of such a tree.
+//! Choices that the papers leave open:
+//! - Arities are decomposed into their prime factors, because there would be too many possible groups of, for example,
+//!   16. A prime number of PEs below one node has no structure, so their order does not matter.
+//! - The tree is built several times. The first run breaks ties by the lowest vertex, the others at random. The run whose
+//!   groups exchange least, summed over the levels, is taken.
+//! - Groups are in the order of their lowest members, and leaves in tree order for any PE numbers, so physical core numbers
+//!   have no effect.
+//! - A machine that is not a tree (a grid, a graph) gets a tree of its PE numbers, with the prime factors of the number of
+//!   PEs as arities. In a product, its nodes are the leaves of such a tree.
 //!
-//! The algorithm knows neither PEs that take nothing, nor uneven trees, nor objects that stay and draw others
-//! to them. Where there are such, [`super::treematch_const`] takes over, which was made for them.
+//! The algorithm does not handle unavailable PEs, uneven trees, or non-migratable objects that attract others. In these
+//! cases [`super::treematch_const`] is used, which handles them.
 
 use rayon::prelude::*;
 
@@ -34,32 +34,38 @@ pub use share::Surplus;
 use grouping::Ties;
 use tree::Machine;
 
+use equipoise_model::graph::Graph;
+use equipoise_model::params::{Param, Params};
+use equipoise_model::random::generator;
+use equipoise_model::topology::Hierarchy;
+use equipoise_model::{Assignment, Database, Topology};
+
 use super::treematch_const::{self, TRIALS};
-use super::{answer, hosts, take_count};
-use crate::graph::Graph;
+use super::{answer, hosts};
+use crate::descriptor::Recipe;
 use crate::partition::groups::{self, Grouping, Groups};
-use crate::random::generator;
-use crate::registry::{Named, Param, Params};
 use crate::strategy::check;
-use crate::topology::Hierarchy;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `TreeMatch` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "TreeMatch",
-    aliases: &[],
+    form: "",
     help: "Groups objects, then matches the groups to the machine's tree from the leaves up (Jeannot and \
-           Mercier 2010). Nearly everything moves once. For communication-bound programs on clusters of \
-           multicore nodes and on fat trees.",
+           Mercier 2010). Moves nearly all objects. For communication-bound programs on clusters of multicore nodes \
+           and on fat trees.",
     params: &[groups::GROUPS, groups::SIZES, groups::IMBALANCE, Affinity::param("bytes"), RESTARTS, TRIALS],
-    needs_communication: true,
-    make: |params: &mut Params| {
-        Ok(Box::new(TreeMatch {
-            grouping: Grouping::take(params)?,
-            affinity: params.take("affinity")?,
-            restarts: take_count(params, "restarts", MAX_TRIES)?,
-            trials: take_count(params, "trials", MAX_TRIES)?,
-        }))
+    item: Recipe {
+        needs_communication: true,
+        make: |params: &mut Params| {
+            Ok(Box::new(TreeMatch {
+                grouping: Grouping::take(params)?,
+                affinity: params.take("affinity")?,
+                restarts: params.take_count("restarts", MAX_TRIES)?,
+                trials: params.take_count("trials", MAX_TRIES)?,
+            }))
+        },
     },
 };
 
@@ -67,22 +73,22 @@ pub const NAMED: Named = Named {
 pub(super) const RESTARTS: Param = Param {
     key: "restarts",
     default: "16",
-    help: "how often the tree is built, with ties broken differently; the best is taken",
+    help: "number of times the tree is built, 1 to 100000, with different tie-breaking; the best is taken",
 };
 
-/// The most restarts and trials: more are a slip of the hand.
-pub(super) const MAX_TRIES: usize = 1_000_000;
+/// The maximum of `restarts` and `trials`; values above are rejected.
+pub(super) const MAX_TRIES: usize = 100_000;
 
-/// The strategy that matches groups to the tree of the machine.
+/// The strategy `TreeMatch`.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeMatch {
     /// How objects are grouped.
     pub grouping: Grouping,
-    /// What makes objects belong together.
+    /// The measure of communication between objects.
     pub affinity: Affinity,
-    /// How often the tree is built.
+    /// The number of times the tree is built.
     pub restarts: usize,
-    /// How many partitions are tried at each node of the tree where `TreeMatchConst` takes over.
+    /// The number of partitions that are tried at each node of the tree if `TreeMatchConst` is used.
     pub trials: usize,
 }
 
@@ -100,8 +106,8 @@ impl Strategy for TreeMatch {
     }
 }
 
-/// The answer when `place` tells the leaf of every group of the tree of the machine, where anchors have
-/// the leaves it is given.
+/// The assignment in which `place` returns the leaf of every group. `place` receives the tree of the machine, the groups,
+/// and the leaf of each anchor.
 pub(super) fn assign(
     database: &Database,
     topology: &dyn Topology,
@@ -113,14 +119,14 @@ pub(super) fn assign(
     let available = check(database, topology)?;
     let groups = Groups::of(&affinity.of(database), &available, grouping, seed)?;
     let mut machine = Machine::of(topology, database);
-    machine.keep_to(&hosts(database, &available, groups.count, grouping.by));
+    machine.restrict_to(&hosts(database, &available, groups.count, grouping.by));
     let leaves = place(&machine, &groups, &machine.leaves_of(&groups.anchors));
     Ok(answer(database, &groups, grouping, available, &machine.pes_of(&leaves)))
 }
 
-/// The leaf of every task, as [`treematch_const::place`], from the leaves up where that is possible.
+/// The leaf of every task, by TreeMatch if it handles the input, else by [`treematch_const::place`].
 ///
-/// `effort` are the restarts from the leaves up and the trials from the root down.
+/// `restarts` is for TreeMatch, `trials` for TreeMatchConst.
 pub(super) fn place(
     tree: &Hierarchy,
     is_free: &[bool],
@@ -130,10 +136,10 @@ pub(super) fn place(
     seed: u64,
 ) -> Vec<u32> {
     let tasks = graph.vertices() - anchors.len();
-    let draws = |anchor: usize| graph.neighbors(anchor).any(|(friend, _)| friend < tasks);
+    let attracts = |anchor: usize| graph.neighbors(anchor).any(|(partner, _)| partner < tasks);
     match tree.arities() {
-        Some(arities) if is_free.iter().all(|&free| free) && !(tasks..graph.vertices()).any(draws) => {
-            // Anchors that draw nobody need no leaf.
+        Some(arities) if is_free.iter().all(|&free| free) && !(tasks..graph.vertices()).any(attracts) => {
+            // Anchors without edges to tasks need no leaf.
             let tasks: Vec<u32> = (0..tasks as u32).collect();
             order(&graph.induced(&tasks), &arities, restarts, seed)
         }
@@ -141,14 +147,14 @@ pub(super) fn place(
     }
 }
 
-/// The stream of random numbers that break ties.
+/// The stream of the random number generator that breaks ties.
 const STREAM: u64 = 0x626f_7474_6f6d_7570;
 
-/// The leaf of every vertex on a tree with these arities, root first: leaves are counted from left to
-/// right, each is for at most one vertex.
+/// The leaf of every vertex on a tree with these arities, root first. Leaves are numbered from left to
+/// right; each has at most one vertex.
 ///
 /// # Panics
-/// When there are more vertices than leaves.
+/// If there are more vertices than leaves.
 pub(super) fn order(graph: &Graph, arities: &[usize], restarts: usize, seed: u64) -> Vec<u32> {
     let leaves = arities.iter().product::<usize>();
     assert!(graph.vertices() <= leaves, "{} vertices on {leaves} leaves", graph.vertices());
@@ -160,10 +166,10 @@ pub(super) fn order(graph: &Graph, arities: &[usize], restarts: usize, seed: u64
     }
     let restarts = restarts.max(1);
     let runs = (0..restarts).into_par_iter().map(|restart| {
-        let mut random = generator(seed, STREAM ^ restart as u64);
+        let mut rng = generator(seed, STREAM ^ restart as u64);
         let (mut groups, mut current, mut leaving) = (Vec::new(), padded.clone(), 0u128);
         for &arity in &primes {
-            let ties = if restart == 0 { Ties::Lowest } else { Ties::Random(&mut random) };
+            let ties = if restart == 0 { Ties::Lowest } else { Ties::Random(&mut rng) };
             let group_of = grouping::group(&current, arity, ties);
             current = current.quotient(&group_of, current.vertices() / arity);
             leaving += current.pairs().map(|(.., weight)| u128::from(weight)).sum::<u128>();

@@ -1,52 +1,58 @@
-//! `TreeMatchConst`: TreeMatch from the root of the machine's tree down, with leaves that take nothing.
+//! `TreeMatchConst`: TreeMatch top-down along the machine's tree, with constraints (leaves that must remain empty).
 //!
 //! E. Jeannot, E. Meneses, G. Mercier, F. Tessier, G. Zheng, "Communication and topology-aware load
 //! balancing in Charm++ with TreeMatch", Cluster 2013, section IV and algorithm 1: at every node of the
-//! tree, what is to be placed below it is parted among its children, to each as much as it has leaves that
-//! are not constraints, cutting as little as possible (`partition/constrained.rs`); then the same
-//! in every child, until there is one process for one leaf. What was cut further up is forgotten.
+//! tree, the processes below it are partitioned among its children with the least cut, one process for each leaf
+//! that is not a constraint (`partition/constrained.rs`). The same is done in every child, until there is one
+//! process for one leaf. Edges cut at a higher level are ignored.
 //!
-//! As a strategy the constraints are the PEs that are not available, and the processes groups of objects.
-//! Where there are fewer groups than PEs, the matrix is padded with processes that exchange nothing, as
-//! the paper says. Choices where the paper leaves one:
-//! - constraints are the leaves that may *not* be used (the paper), not those that may (its program);
-//! - leaves are in tree order whatever their PEs are called, so physical core numbers do no harm;
-//! - trees need not be balanced: a child takes as many as it has leaves, and no arity is decomposed;
-//! - objects that stay take no leaf, but draw what talks to them into their subtree;
-//! - 1000 trials, as in the paper, for each node; fewer where the graph is so large that the trials of one
-//!   level would take seconds, but never fewer than 10 (as many as Open MPI does).
+//! As a strategy, the constraints are the PEs that are not available, and the processes are groups of objects.
+//! If there are fewer groups than PEs, the matrix is padded with processes that exchange nothing, as in the
+//! paper. Choices that the paper leaves open:
+//! - Constraints are the leaves that may *not* be used, as in the paper. (In the paper's program, constraints are the
+//!   leaves that may be used.)
+//! - Leaves are in tree order for any PE numbers, so physical core numbers have no effect.
+//! - Trees need not be balanced: a child receives as many processes as it has free leaves, and no arity is decomposed.
+//! - Non-migratable objects take no leaf, but attract their partners to their subtree.
+//! - Each node has 1000 trials, as in the paper. There are fewer if the graph is so large that the trials of one level
+//!   would take seconds, but at least 10 (the number of Open MPI).
 //!
-//! Time is O(trials * (PEs + edges)) for each level.
+//! The time is O(trials * (PEs + edges)) for each level.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::take_count;
+use equipoise_model::graph::Graph;
+use equipoise_model::params::{Param, Params};
+use equipoise_model::random::generator;
+use equipoise_model::topology::Hierarchy;
+use equipoise_model::{Assignment, Database, Topology};
+
 use super::treematch::{Affinity, MAX_TRIES, assign};
-use crate::graph::Graph;
+use crate::descriptor::Recipe;
 use crate::partition::constrained;
 use crate::partition::groups::{self, Grouping};
-use crate::random::generator;
-use crate::registry::{Named, Param, Params};
-use crate::topology::Hierarchy;
-use crate::{Assignment, Database, Strategy, StrategyError, Topology};
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
 /// `TreeMatchConst` for the registry.
-pub const NAMED: Named = Named {
+pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "TreeMatchConst",
-    aliases: &[],
-    help: "Groups objects, then parts the groups down the machine's tree, leaving out PEs that are not \
-           available (Jeannot et al. 2013). For clusters of multicore nodes with holes or pinned objects; \
-           slower than TreeMatch.",
+    form: "",
+    help: "Groups objects, then partitions the groups top-down along the machine's tree, without PEs that are not \
+           available (Jeannot et al. 2013). For clusters of multicore nodes with unavailable PEs or non-migratable \
+           objects; slower than TreeMatch.",
     params: &[groups::GROUPS, groups::SIZES, groups::IMBALANCE, Affinity::param("bytes"), TRIALS],
-    needs_communication: true,
-    make: |params: &mut Params| {
-        Ok(Box::new(TreeMatchConst {
-            grouping: Grouping::take(params)?,
-            affinity: params.take("affinity")?,
-            trials: take_count(params, "trials", MAX_TRIES)?,
-        }))
+    item: Recipe {
+        needs_communication: true,
+        make: |params: &mut Params| {
+            Ok(Box::new(TreeMatchConst {
+                grouping: Grouping::take(params)?,
+                affinity: params.take("affinity")?,
+                trials: params.take_count("trials", MAX_TRIES)?,
+            }))
+        },
     },
 };
 
@@ -54,17 +60,17 @@ pub const NAMED: Named = Named {
 pub(super) const TRIALS: Param = Param {
     key: "trials",
     default: "1000",
-    help: "random partitions at each node of the tree, of which the best is taken; large graphs get fewer",
+    help: "number of random partitions at each node of the tree, 1 to 100000, of which the best is taken; fewer for large graphs",
 };
 
-/// The strategy that parts groups down the tree of the machine.
+/// The strategy `TreeMatchConst`.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeMatchConst {
     /// How objects are grouped.
     pub grouping: Grouping,
-    /// What makes objects belong together.
+    /// The measure of communication between objects.
     pub affinity: Affinity,
-    /// How many partitions are tried at each node of the tree.
+    /// The number of partitions that are tried at each node of the tree.
     pub trials: usize,
 }
 
@@ -81,23 +87,21 @@ impl Strategy for TreeMatchConst {
     }
 }
 
-/// The stream of random numbers that choose seeds.
+/// The stream of the random number generator for partitions.
 const STREAM: u64 = 0x7472_6565_6d61_7463;
 
-/// How many vertices and ends of edges the trials of one level may look at, unless that is too few trials.
+/// The maximum number of vertices and ends of edges that the trials of one level read, except with [`MIN_TRIALS`].
 const MAX_VISITS: usize = 50_000_000;
 
-/// The least trials of a large graph.
+/// The minimum number of trials for a large graph.
 const MIN_TRIALS: usize = 10;
 
-/// The leaf of every task: one of those that are free, each for one task. Leaves are counted from left to
-/// right.
+/// The leaf of every task: a free leaf, with at most one task per leaf. Leaves are numbered from left to right.
 ///
-/// The vertices of `graph` are the tasks and, after them, an anchor for each of `anchors`: something that is
-/// on that leaf already, and stays.
+/// The vertices of `graph` are the tasks and, after them, the anchors. Anchor `i` is fixed on leaf `anchors[i]`.
 ///
 /// # Panics
-/// When there are more tasks than free leaves, or not as many entries of `is_free` as leaves.
+/// If there are more tasks than free leaves, or not as many entries of `is_free` as leaves.
 pub(super) fn place(
     tree: &Hierarchy,
     is_free: &[bool],
@@ -114,7 +118,7 @@ pub(super) fn place(
     }));
     let (free, tasks) = (free_before[is_free.len()] as usize, graph.vertices() - anchors.len());
     assert!(tasks <= free, "{tasks} tasks need more than {free} leaves");
-    // Processes that exchange nothing stand between the tasks and the anchors.
+    // Processes that exchange nothing are numbered between the tasks and the anchors.
     let added = (free - tasks) as u32;
     let shift = |v: u32| if (v as usize) < tasks { v } else { v + added };
     let pairs = graph.pairs().map(|(a, b, weight)| (shift(a), shift(b), weight));
@@ -138,23 +142,23 @@ pub(super) fn place(
     leaf_of
 }
 
-/// What is the same at every node of the tree.
+/// The data that is the same at every node of the tree.
 struct Search<'a> {
     tree: &'a Hierarchy,
     /// By level: the leaves below each of its nodes.
     nodes: Vec<Vec<Range<usize>>>,
-    /// By leaf: how many leaves before it are free.
+    /// By leaf: the number of free leaves before it.
     free_before: Vec<u32>,
     /// The leaf of each anchor.
     anchors: &'a [u32],
-    /// Vertices below this are processes, the others anchors.
+    /// The number of processes; vertices from this number on are anchors.
     processes: usize,
     trials: usize,
     seed: u64,
 }
 
 impl Search<'_> {
-    /// The leaves of the processes among `vertices`, which fill the free leaves below a node; vertex `i` of
+    /// The processes among `vertices`, each with its leaf. The processes fill the free leaves below a node; vertex `i` of
     /// `graph` is `vertices[i]`.
     fn below(&self, level: usize, node: usize, graph: &Graph, vertices: &[u32]) -> Vec<(u32, u32)> {
         let free = |leaves: &Range<usize>| self.free_before[leaves.end] - self.free_before[leaves.start];
@@ -174,8 +178,8 @@ impl Search<'_> {
         };
         let fixed: Vec<u32> = vertices[count..].iter().map(child_of).collect();
         let capacities: Vec<u32> = leaves_of.iter().map(free).collect();
-        let mut random = generator(self.seed, STREAM ^ ((level as u64) << 32) ^ node as u64);
-        let mut part_of = constrained::partition(graph, &capacities, &fixed, self.trials, &mut random);
+        let mut rng = generator(self.seed, STREAM ^ ((level as u64) << 32) ^ node as u64);
+        let mut part_of = constrained::partition(graph, &capacities, &fixed, self.trials, &mut rng);
         part_of.extend(fixed);
         let mut members = vec![Vec::new(); capacities.len()];
         for (&part, vertex) in part_of.iter().zip(0..) {
@@ -196,29 +200,30 @@ impl Search<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::treematch::tests::{FIGURE_1, check_leaves, figure_2};
-    use super::*;
-    use crate::database::{Edge, End};
-    use crate::graph::load;
-    use crate::testing::{assign_on, database};
-    use crate::topology::parse;
+    use equipoise_model::database::{Edge, End};
+    use equipoise_model::graph::load;
+    use equipoise_model::topology::parse;
     use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
-    /// What figure 2 cuts between the two processors, each pair once.
+    use super::super::treematch::tests::{FIGURE_1, check_leaves, figure_2};
+    use super::*;
+    use crate::testing::{assign_on, database};
+
+    /// The bytes of figure 2 between the two processors, each pair counted once.
     fn cut(pe_of: &[u32]) -> u64 {
         let graph = Graph::of(&figure_2());
         graph.pairs().filter(|&(a, b, _)| (pe_of[a as usize] ^ pe_of[b as usize]) & 1 == 1).map(|p| p.2).sum()
     }
 
     #[test]
-    fn figure_1_with_constraints_is_parted_3_to_5_with_the_least_cut() {
+    fn figure_1_with_constraints_is_partitioned_3_to_5_with_the_least_cut() {
         for trials in [10, 1000] {
             let mut database = figure_2();
             for pe in [0, 2, 4, 1] {
                 database.pes[pe].available = false;
             }
             let spec = format!("TreeMatchConst:trials={trials}");
-            let pe_of = assign_on(&spec, &database, FIGURE_1).expect("an answer").pe_of;
+            let pe_of = assign_on(&spec, &database, FIGURE_1).expect("an assignment").pe_of;
             // The unused leaves are exactly the constraints.
             check_leaves(&pe_of, &[6, 8, 10, 3, 5, 7, 9, 11]);
             assert_eq!(cut(&pe_of), 1311, "{trials} trials");
@@ -228,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_paper_prints_of_figure_2_is_its_least_cut() {
+    fn the_least_cut_of_figure_2_is_1311() {
         let cut = |left: [usize; 3]| {
             let pe_of: Vec<u32> = (0..8).map(|chare| u32::from(!left.contains(&chare))).collect();
             cut(&pe_of)
@@ -239,20 +244,20 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_stay_draw_their_friends_into_their_subtree() {
+    fn non_migratable_objects_attract_their_partners_to_their_subtree() {
         let mut database = database(8, &[(0.0, 6), (1.0, 0), (1.0, 1), (1.0, 2)]);
         database.objects[0].migratable = false;
         let edge = |a, b| Edge { from: End::Object(a), to: End::Object(b), messages: 1, bytes: 100 };
         database.edges = vec![edge(0, 1), edge(2, 0), edge(0, 3)];
-        let pe_of = assign_on("TreeMatchConst", &database, "tree:2:4").expect("an answer").pe_of;
+        let pe_of = assign_on("TreeMatchConst", &database, "tree:2:4").expect("an assignment").pe_of;
         assert!(pe_of.iter().all(|&pe| pe >= 4), "{pe_of:?}");
     }
 
     #[test]
-    fn uneven_machines_are_filled_too() {
+    fn uneven_machines_are_filled() {
         let database = load("ring:10").expect("a ring").remap(10);
         let spec = "TreeMatchConst:groups=keep";
-        let pe_of = assign_on(spec, &database, "tree:4:4[0-2,4-7,12-14]").expect("an answer").pe_of;
+        let pe_of = assign_on(spec, &database, "tree:4:4[0-2,4-7,12-14]").expect("an assignment").pe_of;
         let mut all = pe_of.clone();
         all.sort_unstable();
         assert_eq!(all, (0..10).collect::<Vec<_>>());
@@ -289,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_threads_changes_nothing() {
+    fn the_result_does_not_depend_on_the_number_of_threads() {
         let graph = Graph::of(&load("random:n=60,degree=6,bytes=3").expect("a graph"));
         let tree = parse("tree:4:4:4").expect("a tree").hierarchy().expect("a hierarchy");
         let run = |threads| {

@@ -1,40 +1,39 @@
-//! Parts of exactly given sizes, by a greedy randomised search.
+//! Parts of exactly given sizes, by a greedy randomized search.
 //!
 //! The `constraint_k_partition` of algorithm 1 in E. Jeannot, E. Meneses, G. Mercier, F. Tessier,
 //! G. Zheng, "Communication and topology-aware load balancing in Charm++ with TreeMatch", Cluster 2013,
-//! section IV: no partitioner of the time made parts of exact and unequal sizes. A trial gives every
-//! part that takes vertices one drawn at random, its seed. Then each other vertex, in index order, goes
-//! to the part that has room and holds the one vertex it exchanges most with (the heaviest single edge,
-//! not the sum; among equals the lowest vertex); one that exchanges nothing with anybody placed joins
-//! the lowest placed vertex whose part has room. The trial that cuts least wins, the first of equals.
+//! section IV; partitioners of that time did not produce parts of exact and unequal sizes. A trial gives every part
+//! with room a random vertex, its seed. Then each other vertex, in index order, joins the part with room that contains
+//! its heaviest single neighbor (not the heaviest sum; among equals the lowest vertex). A vertex without placed
+//! neighbors joins the part of the lowest placed vertex whose part has room. The trial with the smallest cut wins, the
+//! first among equals.
 //!
-//! Two things make it fast without changing an answer. Only the neighbors of a vertex are looked at, so
-//! a trial is O(vertices + edges) instead of the square of the vertices, and it is given up as soon as it
-//! cuts more than the best. And since a trial is known once its seeds are, all choices of seeds are tried
-//! where there are no more than trials.
+//! Two optimizations do not change the result. Only the neighbors of a vertex are examined, so a trial is
+//! O(vertices + edges) instead of O(vertices^2), and it stops as soon as its cut exceeds the best. The seeds determine
+//! a trial, so all choices of seeds are tried if there are at most as many as trials.
 
 use std::cmp::Reverse;
 
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::graph::Graph;
-use crate::random::below;
+use equipoise_model::graph::Graph;
+use equipoise_model::random::below;
 
-/// A vertex without a part.
+/// The part of a vertex that has none yet.
 const NONE: u32 = u32::MAX;
 
-/// How many trials one thread does before another may take over.
+/// Number of consecutive trials that one thread runs.
 const CHUNK: usize = 32;
 
-/// The part of each vertex: `capacities[i]` of them are in part `i`.
+/// The part of each vertex; part `i` has `capacities[i]` vertices.
 ///
-/// The graph has as many vertices as the capacities sum to and, after them, one for each of `fixed`, which
-/// is in that part already and takes no room. At most `trials` trials are done (at least one); what is
-/// random comes from `generator`. Same answer on any number of threads.
+/// The number of movable vertices of `graph` is the sum of the capacities. They are followed by one vertex for each
+/// entry of `fixed`, which is its part; fixed vertices take no room. Runs at most `trials` trials (at least one) with
+/// random numbers from `generator`. The result does not depend on the number of threads.
 ///
 /// # Panics
-/// When the number of vertices is another.
+/// When the number of vertices differs from these sums.
 pub(crate) fn partition(
     graph: &Graph,
     capacities: &[u32],
@@ -45,8 +44,8 @@ pub(crate) fn partition(
     let vertices = capacities.iter().map(|&capacity| capacity as usize).sum::<usize>();
     assert_eq!(vertices + fixed.len(), graph.vertices(), "every vertex has room or is in a part");
     let open: Vec<u32> = (0..capacities.len() as u32).filter(|&part| capacities[part as usize] > 0).collect();
-    let any_is_as_good = graph.edges() == 0 || (open.len() == vertices && fixed.is_empty());
-    if open.len() < 2 || any_is_as_good {
+    let all_are_equivalent = graph.edges() == 0 || (open.len() == vertices && fixed.is_empty());
+    if open.len() < 2 || all_are_equivalent {
         let room = |&part: &u32| std::iter::repeat_n(part, capacities[part as usize] as usize);
         return open.iter().flat_map(room).collect();
     }
@@ -68,10 +67,11 @@ pub(crate) fn partition(
     trial.part_of
 }
 
-/// Every choice of seeds, one after the other, if there are at most `most` of them and of their beginnings.
+/// All choices of seeds in sequence, if there are at most `most`. The number of choices of any first few seeds must not
+/// exceed `most` either.
 ///
-/// Neighboring parts of the same capacity are interchangeable where nothing is fixed, so there the seed of
-/// the later one is the higher vertex.
+/// If no vertex is fixed, successive parts of the same capacity are interchangeable. So only choices in which the later
+/// part has the higher seed are listed.
 fn all_seeds(
     vertices: usize,
     open: &[u32],
@@ -115,7 +115,7 @@ fn all_seeds(
     }
 }
 
-/// `trials` times `count` different vertices, all choices equally likely.
+/// `trials` uniformly random choices of `count` different vertices.
 fn random_seeds(vertices: usize, count: usize, trials: usize, generator: &mut ChaCha8Rng) -> Vec<u32> {
     let mut shuffled: Vec<u32> = (0..vertices as u32).collect();
     let mut seeds = Vec::with_capacity(trials * count);
@@ -129,7 +129,7 @@ fn random_seeds(vertices: usize, count: usize, trials: usize, generator: &mut Ch
     seeds
 }
 
-/// The neighbors of every vertex and the weights of the edges to them, heaviest first.
+/// The neighbors of every vertex with their edge weights, heaviest first.
 struct Rows {
     offsets: Vec<usize>,
     ends: Vec<(u32, u64)>,
@@ -140,7 +140,7 @@ impl Rows {
         let (offsets, targets, weights) = graph.rows();
         let mut ends: Vec<(u32, u64)> = targets.iter().copied().zip(weights.iter().copied()).collect();
         for bounds in offsets.windows(2) {
-            // Stable: equal edges stay in the order of their targets.
+            // A stable sort keeps edges of equal weight in the order of their targets.
             ends[bounds[0]..bounds[1]].sort_by_key(|&(_, weight)| Reverse(weight));
         }
         Rows { offsets: offsets.to_vec(), ends }
@@ -151,16 +151,16 @@ impl Rows {
     }
 }
 
-/// One trial after another, and the best so far.
+/// Runs trials in sequence and records the best.
 struct Trial<'a> {
     rows: &'a Rows,
     capacities: &'a [u32],
     open: &'a [u32],
     part_of: Vec<u32>,
-    /// How many vertices each part still takes.
+    /// Remaining capacity of each part.
     room: Vec<u32>,
     cut: u64,
-    /// What the best trial cuts, and its number.
+    /// Cut and number of the best trial.
     best: (u64, usize),
 }
 
@@ -172,14 +172,14 @@ impl<'a> Trial<'a> {
         Trial { rows, capacities, open, part_of, room, cut: 0, best: (u64::MAX, usize::MAX) }
     }
 
-    /// The trial of that number.
+    /// Runs trial `number`.
     fn run(&mut self, seeds: &[u32], number: usize) {
         let vertices = self.capacities.iter().map(|&capacity| capacity as usize).sum();
         self.room.copy_from_slice(self.capacities);
         self.part_of[..vertices].fill(NONE);
         self.cut = 0;
         for (&seed, &part) in seeds.iter().zip(self.open) {
-            self.put(seed as usize, part);
+            self.assign(seed as usize, part);
         }
         let mut lowest = 0;
         for vertex in 0..vertices {
@@ -187,10 +187,10 @@ impl<'a> Trial<'a> {
                 continue;
             }
             let has_room = |&part: &u32| part != NONE && self.room[part as usize] > 0;
-            let friends = self.rows.of_vertex(vertex).iter();
-            let part = friends.map(|&(friend, _)| self.part_of[friend as usize]).find(has_room);
+            let neighbors = self.rows.of_vertex(vertex).iter();
+            let part = neighbors.map(|&(neighbor, _)| self.part_of[neighbor as usize]).find(has_room);
             let part = part.unwrap_or_else(|| {
-                // All vertices below this one have a part, and parts that are full remain so.
+                // All lower vertices have parts, and full parts remain full.
                 while lowest < vertex && !has_room(&self.part_of[lowest]) {
                     lowest += 1;
                 }
@@ -200,7 +200,7 @@ impl<'a> Trial<'a> {
                 let later = seeds.iter().zip(self.open).filter(|&(_, part)| has_room(part));
                 *later.min().expect("a vertex without a part leaves room in one").1
             });
-            self.put(vertex, part);
+            self.assign(vertex, part);
             if (self.cut, number) > self.best {
                 return;
             }
@@ -208,10 +208,10 @@ impl<'a> Trial<'a> {
         self.best = self.best.min((self.cut, number));
     }
 
-    /// Gives a part to a vertex that had none.
-    fn put(&mut self, vertex: usize, part: u32) {
-        for &(friend, weight) in self.rows.of_vertex(vertex) {
-            let other = self.part_of[friend as usize];
+    /// Adds a vertex without a part to `part`.
+    fn assign(&mut self, vertex: usize, part: u32) {
+        for &(neighbor, weight) in self.rows.of_vertex(vertex) {
+            let other = self.part_of[neighbor as usize];
             let is_cut = other != NONE && other != part;
             self.cut = self.cut.saturating_add(if is_cut { weight } else { 0 });
         }
@@ -222,16 +222,17 @@ impl<'a> Trial<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::random::generator;
+    use equipoise_model::random::generator;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn cut(graph: &Graph, part_of: &[u32]) -> u64 {
         graph.pairs().filter(|&(a, b, _)| part_of[a as usize] != part_of[b as usize]).map(|pair| pair.2).sum()
     }
 
-    /// The same trials by looking at all vertices, as the paper's program does.
-    fn plain_trial(graph: &Graph, capacities: &[u32], seeds: &[(u32, u32)]) -> Vec<u32> {
+    /// The same trial by examining all vertices, as the paper's program does.
+    fn reference_trial(graph: &Graph, capacities: &[u32], seeds: &[(u32, u32)]) -> Vec<u32> {
         let n = graph.vertices();
         let weight = |a: usize, b: usize| graph.neighbors(a).find(|&(v, _)| v == b).map_or(0, |(_, w)| w);
         let mut part_of = vec![NONE; n];
@@ -259,7 +260,7 @@ mod tests {
         part_of
     }
 
-    /// Sizes of parts, and a graph of as many vertices.
+    /// Sizes of parts and a graph with that number of vertices.
     fn problem() -> impl Strategy<Value = (Vec<u32>, Graph)> {
         prop::collection::vec(0..5u32, 1..5).prop_flat_map(|capacities| {
             let n = capacities.iter().sum::<u32>();
@@ -273,7 +274,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_best_of_the_plain_trials((capacities, graph) in problem(), trials in 1..30usize) {
+        fn the_result_is_the_best_of_the_reference_trials((capacities, graph) in problem(), trials in 1..30usize) {
             let part_of = partition(&graph, &capacities, &[], trials, &mut generator(3, 4));
             for (part, &capacity) in capacities.iter().enumerate() {
                 prop_assert_eq!(part_of.iter().filter(|&&p| p as usize == part).count(), capacity as usize);
@@ -282,21 +283,21 @@ mod tests {
             let n = graph.vertices();
             let seeds = all_seeds(n, &open, &capacities, true, trials)
                 .unwrap_or_else(|| random_seeds(n, open.len(), trials, &mut generator(3, 4)));
-            let plain = seeds.chunks(open.len().max(1)).map(|seeds| {
+            let reference = seeds.chunks(open.len().max(1)).map(|seeds| {
                 let seeds: Vec<(u32, u32)> = seeds.iter().copied().zip(open.iter().copied()).collect();
-                cut(&graph, &plain_trial(&graph, &capacities, &seeds))
+                cut(&graph, &reference_trial(&graph, &capacities, &seeds))
             });
-            prop_assert_eq!(cut(&graph, &part_of), plain.min().unwrap_or(0));
+            prop_assert_eq!(cut(&graph, &part_of), reference.min().unwrap_or(0));
         }
 
         #[test]
-        fn leaving_out_interchangeable_choices_changes_no_cut((capacities, graph) in problem()) {
+        fn omitting_interchangeable_choices_keeps_the_best_cut((capacities, graph) in problem()) {
             let open: Vec<u32> = (0..capacities.len() as u32).filter(|&p| capacities[p as usize] > 0).collect();
             let best = |nothing_is_fixed| {
                 let seeds = all_seeds(graph.vertices(), &open, &capacities, nothing_is_fixed, 10_000)?;
                 let trial = |seeds: &[u32]| {
                     let seeds: Vec<(u32, u32)> = seeds.iter().copied().zip(open.iter().copied()).collect();
-                    cut(&graph, &plain_trial(&graph, &capacities, &seeds))
+                    cut(&graph, &reference_trial(&graph, &capacities, &seeds))
                 };
                 seeds.chunks(open.len().max(1)).map(trial).min()
             };
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn all_choices_of_seeds_are_counted_right() {
+    fn all_choices_of_seeds_are_enumerated() {
         let check = |vertices, capacities: &[u32], expected: Option<&[u32]>| {
             let open: Vec<u32> = (0..capacities.len() as u32).collect();
             assert_eq!(all_seeds(vertices, &open, capacities, true, 6).as_deref(), expected);
@@ -318,15 +319,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fixed_draws_its_friends_and_takes_no_room() {
-        // 0 talks to what is in part 1, 3 to what is in part 0, and 1 and 2 to each other.
+    fn fixed_vertices_attract_neighbors_and_take_no_room() {
+        // Vertex 0 has an edge to part 1, vertex 3 to part 0, and vertices 1 and 2 to each other.
         let graph = Graph::new(6, [(0, 5, 9), (3, 4, 9), (1, 2, 5), (1, 0, 1)]);
         let part_of = partition(&graph, &[1, 3], &[0, 1], 100, &mut generator(0, 0));
         assert_eq!(part_of, [1, 1, 1, 0]);
     }
 
     #[test]
-    fn one_trial_is_a_trial_and_none_is_one() {
+    fn zero_trials_run_one_trial() {
         let ring = Graph::new(40, (0..40).map(|v| (v, (v + 1) % 40, 1)));
         for trials in [0, 1] {
             let part_of = partition(&ring, &[13, 27], &[], trials, &mut generator(0, 0));

@@ -1,30 +1,29 @@
-//! Makes the parts of a partition as light, or as large, as they must be.
+//! Corrects a partition until every part is within its capacity or has its exact size.
 //!
 //! The correction step of the mapping library of J. Wu, X. Xiong and Z. Lan ("Hierarchical task mapping
-//! for parallel applications on supercomputers", J. Supercomput. 71, 2015): while a part is above its capacity, of all
-//! moves of one vertex from such a part into one with room, the one that cuts least is made. With
-//! weights of 1 and capacities that sum to the number of vertices the parts have exactly those sizes.
-//! Where a heavy vertex fits nowhere, it still moves, once, if that makes the fullest of the two less
-//! overfull.
+//! for parallel applications on supercomputers", J. Supercomput. 71, 2015). While a part is above its capacity, the
+//! step moves one vertex out of such a part into a part with room: the vertex whose move adds least to the cut. With
+//! weights of 1 and capacities that sum to the number of vertices, the parts get exactly these sizes. A heavy vertex
+//! that fits nowhere still moves, at most once, if that reduces the larger excess of the two parts.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use crate::graph::Graph;
+use equipoise_model::graph::Graph;
 
-/// Moves vertices out of the parts that weigh more than their capacity, losing as little as possible.
+/// Moves vertices out of the parts above their capacities, with the least increase of the cut.
 ///
-/// `weights` are of vertices, `capacities` of parts. Ties are broken by lowest vertex, then lowest part.
+/// `weights` has one entry per vertex, `capacities` one per part. Ties are broken by lowest vertex, then lowest part.
 ///
 /// # Panics
-/// When the lengths do not match, or a vertex is in none of the parts.
+/// When the lengths do not match, or a part number is not below the number of capacities.
 pub fn correct(graph: &Graph, weights: &[u32], capacities: &[u64], part_of: &mut [u32]) {
     let mut state = State::new(graph, weights, capacities, part_of);
     let mut moves: BinaryHeap<Reverse<Move>> =
         (0..graph.vertices()).filter_map(|v| state.best_move(v)).map(Reverse).collect();
     while let Some(Reverse(old)) = moves.pop() {
         let v = old.vertex as usize;
-        // Room may be gone or neighbors may have moved since; then the move is weighed again.
+        // Parts or neighbors may have changed since the move was pushed, so the move is evaluated again.
         let Some(now) = state.best_move(v) else { continue };
         if now > old {
             moves.push(Reverse(now));
@@ -37,21 +36,21 @@ pub fn correct(graph: &Graph, weights: &[u32], capacities: &[u64], part_of: &mut
     }
 }
 
-/// Gives the parts exactly these sizes.
+/// Moves vertices until the parts have exactly these sizes.
 ///
 /// # Panics
-/// When the sizes do not sum to the number of vertices, or a vertex is in none of the parts.
+/// When the sizes do not sum to the number of vertices, or a part number is not below the number of sizes.
 pub fn exact_sizes(graph: &Graph, sizes: &[usize], part_of: &mut [u32]) {
     assert_eq!(sizes.iter().sum::<usize>(), graph.vertices(), "every vertex has a place");
     let capacities: Vec<u64> = sizes.iter().map(|&size| size as u64).collect();
     correct(graph, &vec![1; graph.vertices()], &capacities, part_of);
 }
 
-/// A move of a vertex, ordered best first: into room before out of need, then by what it cuts.
+/// A move of a vertex, ordered best first: moves into parts with room, then forced moves; then by the added cut.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Move {
     is_forced: bool,
-    /// Weight that crosses parts after the move less what did before.
+    /// Cut after the move minus cut before.
     added_cut: i128,
     vertex: u32,
     target: u32,
@@ -61,12 +60,12 @@ struct State<'a> {
     graph: &'a Graph,
     weights: &'a [u32],
     part_of: &'a mut [u32],
-    /// Capacity less weight of each part; negative above capacity.
+    /// Capacity minus weight of each part; negative above capacity.
     rooms: Vec<i64>,
-    /// All parts, the roomiest last (of equals, the lowest number last).
+    /// All parts, the part with the most room last (among equals, the lowest number last).
     by_room: BTreeSet<(i64, Reverse<u32>)>,
     was_forced: Vec<bool>,
-    /// Weight between the vertex in question and each part; zero between questions.
+    /// Scratch space for [`Self::best_move`]: weight between a vertex and each part. All zero between calls.
     links: Vec<u64>,
 }
 
@@ -82,7 +81,7 @@ impl<'a> State<'a> {
         State { graph, weights, part_of, rooms, by_room, was_forced, links }
     }
 
-    /// The best way for `v` out of a part that is above its capacity.
+    /// The best move of `v` if its part is above its capacity.
     fn best_move(&mut self, v: usize) -> Option<Move> {
         let (part, weight) = (self.part_of[v], i64::from(self.weights[v]));
         let over = -self.rooms[part as usize];
@@ -92,11 +91,11 @@ impl<'a> State<'a> {
         for (u, weight) in self.graph.neighbors(v) {
             self.links[self.part_of[u] as usize] += weight;
         }
-        let lost = i128::from(self.links[part as usize]);
+        let lost_weight = i128::from(self.links[part as usize]);
         let &(room, Reverse(roomiest)) = self.by_room.last()?;
-        let moved = |target: u32, is_forced| Move {
+        let move_to = |target: u32, is_forced| Move {
             is_forced,
-            added_cut: lost - i128::from(self.links[target as usize]),
+            added_cut: lost_weight - i128::from(self.links[target as usize]),
             vertex: v as u32,
             target,
         };
@@ -104,9 +103,9 @@ impl<'a> State<'a> {
         if room >= weight {
             let adjacent = self.graph.neighbors(v).map(|(u, _)| self.part_of[u]);
             let fits = adjacent.filter(|&target| self.rooms[target as usize] >= weight);
-            best = fits.chain([roomiest]).map(|target| moved(target, false)).min();
+            best = fits.chain([roomiest]).map(|target| move_to(target, false)).min();
         } else if weight - room < over && !self.was_forced[v] {
-            best = Some(moved(roomiest, true));
+            best = Some(move_to(roomiest, true));
         }
         for (u, _) in self.graph.neighbors(v) {
             self.links[self.part_of[u] as usize] = 0;
@@ -145,9 +144,9 @@ mod tests {
         loads
     }
 
-    /// The same by trying every move each time; for weights of 1. Of the parts that `v` has no edge to,
-    /// all are as good, and the roomiest is taken.
-    fn slow(graph: &Graph, sizes: &[usize], part_of: &mut [u32]) {
+    /// The same by trying every move in every step, for weights of 1. Among parts without an edge to `v`,
+    /// only the part with the most room is tried.
+    fn exhaustive(graph: &Graph, sizes: &[usize], part_of: &mut [u32]) {
         loop {
             let load = loads(&vec![1; part_of.len()], part_of, sizes.len());
             let mut best = None;
@@ -173,7 +172,7 @@ mod tests {
         }
     }
 
-    /// A graph, and a partition of it into 3 parts.
+    /// A graph and a partition of it into 3 parts.
     fn partitioned() -> impl Strategy<Value = (Graph, Vec<u32>)> {
         (1..14usize).prop_flat_map(|n| {
             let edges = prop::collection::vec((0..n as u32, 0..n as u32, 0..5u64), 0..30);
@@ -183,7 +182,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sizes_are_exact_and_as_few_bytes_are_cut_as_by_trying_every_move(
+        fn sizes_are_exact_and_the_cut_equals_that_of_the_exhaustive_search(
             (graph, part_of) in partitioned(),
             shares in prop::collection::vec(0..5usize, 2),
         ) {
@@ -193,14 +192,14 @@ mod tests {
             let sizes = [first, second, n - first - second];
             let (mut fast, mut expected) = (part_of.clone(), part_of);
             exact_sizes(&graph, &sizes, &mut fast);
-            slow(&graph, &sizes, &mut expected);
+            exhaustive(&graph, &sizes, &mut expected);
             let found = loads(&vec![1; n], &fast, 3);
             prop_assert_eq!(found, sizes.map(|size| size as u64).to_vec());
             prop_assert_eq!(cut(&graph, &fast), cut(&graph, &expected));
         }
 
         #[test]
-        fn the_heaviest_excess_never_grows_and_fitting_parts_stay_fitting(
+        fn the_heaviest_part_never_grows_above_the_capacity(
             (graph, part_of) in partitioned(),
             weights in prop::collection::vec(0..9u32, 14),
             capacity in 0..30u64,
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heavy_vertex_moves_where_it_does_least_harm() {
+    fn a_heavy_vertex_moves_if_that_reduces_the_excess() {
         let graph = Graph::new(4, [(0, 1, 5)]);
         let mut part_of = vec![0, 0, 0, 1];
         correct(&graph, &[10, 10, 10, 1], &[8, 8, 8], &mut part_of);

@@ -1,31 +1,31 @@
-//! Parts of given sizes: what a mapper needs that partitions processes for the places they go to.
+//! Parts of given sizes, for mappers that assign processes to nodes of given sizes.
 //!
 //! The preprocessing and the cuts of J. Wu, X. Xiong, Z. Lan ("Hierarchical task mapping for parallel
 //! applications on supercomputers", J. Supercomput. 71, 2015, sections 3.1 and 4): a multilevel partitioner
-//! makes parts of about the right sizes, then vertices move from parts that are too large to others, at each step
-//! the one that cuts least ([`super::correct`]). The recursion is ours: the sizes are cut into two halves of
-//! about the same sum, and the graph with them; a few vertices are cut by exchanges ([`super::small`]), whoever
-//! cuts the rest.
+//! makes parts of about the right sizes; then vertices move out of parts that are too large, at each step the vertex
+//! that adds least to the cut ([`super::correct`]). The recursion is our own: the list of sizes is split into two
+//! halves of about the same sum, and the graph is bisected accordingly. Graphs with few vertices are bisected by
+//! exchanges ([`super::small`]), with either partitioner.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::str::FromStr;
 
+use equipoise_model::graph::Graph;
 use rayon::prelude::*;
 
+use super::bisection::bisect_within;
 use super::correct::correct;
 use super::exchange::exchange;
 use super::{metis, small};
-use crate::graph::Graph;
-use crate::poise::tools;
 use crate::strategy::StrategyError;
 
-/// What bisects.
+/// The bisection algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partitioner {
     /// METIS, corrected.
     Metis,
-    /// The multilevel bisection of `PoiseLB`, whose sides are as large as they must be; slower.
+    /// The multilevel bisection of `PoiseLB`, whose sides have exact sizes; slower.
     Poise,
 }
 
@@ -36,19 +36,19 @@ impl FromStr for Partitioner {
         match text {
             "metis" => Ok(Partitioner::Metis),
             "poise" => Ok(Partitioner::Poise),
-            _ => Err("partitioners are `metis` and `poise`".into()),
+            _ => Err("expected `metis` or `poise`".into()),
         }
     }
 }
 
-/// The part of every vertex: part `i` weighs at most `rooms[i]`, as far as the weights allow; exactly that where
-/// all weigh 1 and the rooms sum to their number.
+/// The part of every vertex. Part `i` weighs at most `rooms[i]`, as far as the weights allow, and exactly `rooms[i]` if
+/// all weights are 1 and the rooms sum to the number of vertices.
 ///
 /// # Errors
 /// When the partitioner fails.
 ///
 /// # Panics
-/// When there is another number of weights than vertices, or there are vertices and no rooms.
+/// When the numbers of weights and vertices differ, or there are vertices but no rooms.
 pub fn partition(
     graph: &Graph,
     weights: &[u32],
@@ -67,7 +67,7 @@ pub fn partition(
     };
     let mut pieces = vec![whole];
     while !pieces.is_empty() {
-        // What needs no cut any more is told apart first; the rest is cut in parallel.
+        // Pieces that need no bisection are assigned first; the others are bisected in parallel.
         let (divided, whole): (Vec<Piece<'_>>, Vec<Piece<'_>>) =
             pieces.into_iter().partition(|piece| piece.graph.is_some());
         for Piece { vertices, parts, .. } in whole {
@@ -83,16 +83,16 @@ pub fn partition(
     Ok(part_of)
 }
 
-/// Some vertices, which go to some of the parts.
+/// Vertices and the parts they are divided among.
 struct Piece<'a> {
-    /// What they exchange; none where they need no further cut.
+    /// The graph of the vertices; `None` if they need no further bisection.
     graph: Option<Cow<'a, Graph>>,
     vertices: Vec<u32>,
     parts: Range<usize>,
 }
 
-/// Whether vertices that go to some parts must be cut; else they can be dealt out as they are: to one part, or one to
-/// each of as many, as any order is as good where all parts are equally far apart.
+/// Whether the vertices must be bisected further. Otherwise they are assigned in order: all to the only part, or one to
+/// each part of size 1, where any order is equally good.
 fn is_divided(vertices: &[u32], parts: &Range<usize>, weights: &[u32], rooms: &[u64]) -> bool {
     let is_one = |&v: &u32| weights[v as usize] == 1;
     parts.len() > 1
@@ -103,7 +103,7 @@ fn is_divided(vertices: &[u32], parts: &Range<usize>, weights: &[u32], rooms: &[
 }
 
 impl Piece<'_> {
-    /// Its two halves.
+    /// Bisects the piece.
     fn cut(
         self,
         weights: &[u32],
@@ -125,7 +125,7 @@ impl Piece<'_> {
             .each_ref()
             .map(|side| side.iter().map(|&at| vertices[at as usize]).collect::<Vec<u32>>());
         let divided = [0, 1].map(|side| is_divided(&members[side], &sides[side], weights, rooms));
-        // Most graphs of the last cuts are not needed any more.
+        // Graphs of pieces that need no further bisection are not built.
         let kept = [0, 1].map(|side| if divided[side] { positions[side].as_slice() } else { &[] });
         let pieces = graph.split(&kept).into_iter().zip(divided).zip(members).zip(sides);
         let pieces = pieces.map(|(((graph, is_divided), vertices), parts)| Piece {
@@ -137,7 +137,7 @@ impl Piece<'_> {
     }
 }
 
-/// Where to cut a list of at least two rooms so that both halves are as equal as can be, and neither is empty.
+/// The position that splits a list of at least two rooms into two non-empty halves with sums as equal as possible.
 fn middle(rooms: &[u64]) -> usize {
     let total: u64 = rooms.iter().sum();
     let mut sums = rooms.iter().scan(0, |sum, &room| {
@@ -146,11 +146,11 @@ fn middle(rooms: &[u64]) -> usize {
     });
     let half = sums.position(|sum| 2 * sum >= total).unwrap_or(0);
     let before: u64 = rooms[..half].iter().sum();
-    let is_nearer_before = total - 2 * before.min(total / 2) <= 2 * (before + rooms[half]) - total;
-    (half + usize::from(!is_nearer_before)).clamp(1, rooms.len() - 1)
+    let is_closer_before = total - 2 * before.min(total / 2) <= 2 * (before + rooms[half]) - total;
+    (half + usize::from(!is_closer_before)).clamp(1, rooms.len() - 1)
 }
 
-/// The side, 0 or 1, of every vertex; side `i` weighs at most `capacities[i]`, as far as the weights allow.
+/// The side, 0 or 1, of every vertex. Side `i` weighs at most `capacities[i]`, as far as the weights allow.
 ///
 /// # Errors
 /// When the partitioner fails.
@@ -168,7 +168,7 @@ pub fn bisect(
     let mut side_of = match partitioner {
         Partitioner::Metis => metis::bisect(graph, weights, capacities, seed)?,
         Partitioner::Poise => {
-            let sides = tools::bisect_within(graph, weights, even(weights, capacities), seed);
+            let sides = bisect_within(graph, weights, limited_capacities(weights, capacities), seed);
             sides.into_iter().map(u32::from).collect()
         }
     };
@@ -177,9 +177,9 @@ pub fn bisect(
     Ok(side_of)
 }
 
-/// Capacities with room for a vertex beyond the shares of all weight: where they have more, it is left to the cuts
-/// that come after, which cannot do with less than whole vertices. METIS cuts as evenly.
-fn even(weights: &[u32], capacities: [u64; 2]) -> [u64; 2] {
+/// Capacities limited to the proportional share of the weight plus one vertex. Surplus capacity is left to later
+/// bisections, which need room for whole vertices. METIS also divides the weight in proportion.
+fn limited_capacities(weights: &[u32], capacities: [u64; 2]) -> [u64; 2] {
     let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
     let heaviest = weights.iter().max().map_or(0, |&weight| u64::from(weight));
     let all = u128::from(capacities[0]) + u128::from(capacities[1]);
@@ -191,12 +191,13 @@ fn even(weights: &[u32], capacities: [u64; 2]) -> [u64; 2] {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::graph::load;
+    use equipoise_model::graph::load;
     use proptest::prelude::*;
 
+    use super::*;
+
     #[test]
-    fn lists_are_cut_in_the_middle() {
+    fn lists_are_split_into_equal_sums() {
         let check = |rooms: &[u64], expected: usize| assert_eq!(middle(rooms), expected, "{rooms:?}");
         check(&[1, 1], 1);
         check(&[1, 1, 1], 1);
@@ -208,11 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn room_that_is_not_needed_is_left_to_later_cuts() {
-        assert_eq!(even(&[10; 100], [515, 515]), [510, 510]);
-        assert_eq!(even(&[10; 100], [250, 780]), [250, 767]);
-        assert_eq!(even(&[1; 10], [4, 6]), [4, 6]);
-        assert_eq!(even(&[], [0, 0]), [0, 0]);
+    fn surplus_capacity_is_left_to_later_bisections() {
+        assert_eq!(limited_capacities(&[10; 100], [515, 515]), [510, 510]);
+        assert_eq!(limited_capacities(&[10; 100], [250, 780]), [250, 767]);
+        assert_eq!(limited_capacities(&[1; 10], [4, 6]), [4, 6]);
+        assert_eq!(limited_capacities(&[], [0, 0]), [0, 0]);
     }
 
     proptest! {
@@ -237,12 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_is_cut_along_its_lines() {
+    fn a_grid_is_partitioned_along_its_lines() {
         let mesh = Graph::of(&load("mesh:16x16").expect("a generator"));
         let part_of =
             partition(&mesh, &[1; 256], &[64; 4], Partitioner::Metis, 0).expect("METIS serves this");
         let crosses = |&(a, b, _): &(u32, u32, u64)| part_of[a as usize] != part_of[b as usize];
         let cut = mesh.pairs().filter(crosses).count();
-        assert!(cut <= 40, "{cut} edges, and 32 are best");
+        assert!(cut <= 40, "{cut} edges cut; 32 is optimal");
     }
 }

@@ -1,43 +1,43 @@
-//! Exchanges vertices of parts that are too heavy for lighter ones of parts with room.
+//! Exchanges vertices of overloaded parts for lighter vertices of parts with room.
 //!
-//! When parts have few vertices each, as in a program with eight objects per PE, none may fit anywhere
-//! although the loads could be balanced ([`super::correct`] ends there). Then a vertex of the heaviest
-//! part and a lighter one of another part change places, so that the other part stays within its
-//! capacity and the heaviest comes as near to its own as it can; of pairs that are as good the one that
-//! cuts least. Partners are sought in the parts that the heaviest has edges to and in the roomiest.
+//! If parts have few vertices each, as in a program with eight objects per PE, no single vertex may fit into another
+//! part although the loads could be balanced ([`super::correct`] stops there). Then a vertex of the heaviest part is
+//! exchanged for a lighter vertex of another part. The other part stays within its capacity, and the heaviest part
+//! gets as close to its own capacity as possible; among equal pairs, the one with the smallest cut is chosen. Partners
+//! are sought in the parts adjacent to the heaviest part and in the parts with the most room.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::graph::Graph;
+use equipoise_model::graph::Graph;
 
-/// How many of the roomiest parts are tried.
+/// Number of parts with the most room that are tried.
 const ROOMIEST: usize = 8;
 
-/// Parts with more vertices are left to single moves, which are fine enough there.
+/// Parts with more vertices are skipped; single moves suffice there.
 const MAX_VERTICES: usize = 256;
 
 /// Exchanges vertices until no part is above its capacity or no exchange helps.
 ///
-/// `weights` are of vertices, `capacities` of parts. A part within its capacity stays so.
+/// `weights` has one entry per vertex, `capacities` one per part. A part within its capacity stays within it.
 ///
 /// # Panics
-/// When the lengths do not match, or a vertex is in none of the parts.
+/// When the lengths do not match, or a part number is not below the number of capacities.
 pub fn exchange(graph: &Graph, weights: &[u32], capacities: &[u64], part_of: &mut [u32]) {
     let mut state = State::new(graph, weights, capacities, part_of);
-    let mut is_hopeless = vec![false; capacities.len()];
-    // Every exchange makes one part lighter, but by how little it does is not bounded.
+    let mut has_no_exchange = vec![false; capacities.len()];
+    // Every exchange makes the part lighter, but possibly by very little, so the number of exchanges is limited.
     let mut left = graph.vertices();
     let mut left_before = left + 1;
     while left > 0 {
         let above = state.by_room.iter().take_while(|&&(room, _)| room < 0).map(|&(_, Reverse(part))| part);
-        let Some(part) = above.into_iter().find(|&part| !is_hopeless[part as usize]) else {
-            // What did not help before may help after other exchanges.
+        let Some(part) = above.into_iter().find(|&part| !has_no_exchange[part as usize]) else {
+            // Exchanges of other parts may have made a new exchange possible.
             if left == left_before {
                 return;
             }
             left_before = left;
-            is_hopeless.fill(false);
+            has_no_exchange.fill(false);
             continue;
         };
         match state.best_pair(part) {
@@ -45,7 +45,7 @@ pub fn exchange(graph: &Graph, weights: &[u32], capacities: &[u64], part_of: &mu
                 state.swap(v, u);
                 left -= 1;
             }
-            None => is_hopeless[part as usize] = true,
+            None => has_no_exchange[part as usize] = true,
         }
     }
 }
@@ -54,18 +54,18 @@ struct State<'a> {
     graph: &'a Graph,
     weights: &'a [u32],
     part_of: &'a mut [u32],
-    /// The vertices of each part, in no order.
+    /// The vertices of each part, in no particular order.
     members: Vec<Vec<u32>>,
-    /// Capacity less weight of each part; negative above capacity.
+    /// Capacity minus weight of each part; negative above capacity.
     rooms: Vec<i64>,
-    /// All parts, the roomiest last (of equals, the lowest number last).
+    /// All parts, the part with the most room last (among equals, the lowest number last).
     by_room: BTreeSet<(i64, Reverse<u32>)>,
-    /// Weight between the vertex in question and every other; zero between questions.
+    /// Scratch space for [`Self::best_pair_with`]: weight between a vertex and every other. All zero between calls.
     links: Vec<u64>,
 }
 
-/// How good an exchange is, best first: what the part is still above its capacity, the weight that
-/// crosses parts after it less what did before, and the two vertices.
+/// Orders exchanges, best first: remaining excess of the part, cut after the exchange minus cut before, and the two
+/// vertices.
 type Quality = (i64, i128, u32, u32);
 
 impl<'a> State<'a> {
@@ -81,7 +81,7 @@ impl<'a> State<'a> {
         State { graph, weights, part_of, members, rooms, by_room, links: vec![0; graph.vertices()] }
     }
 
-    /// The best vertices of `part`, which is above its capacity, and of another to change places.
+    /// The best exchange of `part`, which is above its capacity: a vertex of `part` and a vertex of another part.
     fn best_pair(&mut self, part: u32) -> Option<(u32, u32)> {
         if self.members[part as usize].len() > MAX_VERTICES {
             return None;
@@ -124,7 +124,7 @@ impl<'a> State<'a> {
         best
     }
 
-    /// What the cut grows by if `v` alone goes `from` its part `to` another.
+    /// The increase of the cut if `v` alone moves `from` its part `to` another.
     fn added_cut(&self, v: u32, from: u32, to: u32) -> i128 {
         let signed = |(u, weight): (usize, u64)| match self.part_of[u] {
             part if part == from => i128::from(weight),
@@ -137,15 +137,15 @@ impl<'a> State<'a> {
     fn swap(&mut self, v: u32, u: u32) {
         let (a, b) = (self.part_of[v as usize], self.part_of[u as usize]);
         let given = i64::from(self.weights[v as usize]) - i64::from(self.weights[u as usize]);
-        for (part, leaves, comes, change) in [(a, v, u, given), (b, u, v, -given)] {
+        for (part, leaves, joins, change) in [(a, v, u, given), (b, u, v, -given)] {
             let room = &mut self.rooms[part as usize];
             self.by_room.remove(&(*room, Reverse(part)));
             *room += change;
             self.by_room.insert((*room, Reverse(part)));
             for member in self.members[part as usize].iter_mut().filter(|member| **member == leaves) {
-                *member = comes;
+                *member = joins;
             }
-            self.part_of[comes as usize] = part;
+            self.part_of[joins as usize] = part;
         }
     }
 }
@@ -163,18 +163,18 @@ mod tests {
     }
 
     #[test]
-    fn a_heavy_vertex_changes_places_with_a_lighter_one() {
+    fn a_heavy_vertex_is_exchanged_for_a_lighter_one() {
         let graph = Graph::new(6, [(0, 3, 9), (1, 2, 1)]);
         let weights = [4, 4, 4, 3, 3, 3];
         let mut part_of = vec![0, 0, 0, 1, 1, 1];
-        // All pairs give 11 and 10; 0 and 3 belong together, so 0 leaves and 3 does not come back.
+        // All exchanges give weights 11 and 10. Vertices 0 and 3 have a heavy edge, so 0 joins 3 and another vertex returns.
         exchange(&graph, &weights, &[11, 11], &mut part_of);
         assert_eq!(loads(&weights, &part_of, 2), [11, 10]);
         assert_eq!(part_of, [1, 0, 0, 1, 0, 1]);
     }
 
     #[test]
-    fn what_cannot_be_helped_is_left() {
+    fn a_partition_without_useful_exchange_is_unchanged() {
         let mut part_of = vec![0, 1];
         exchange(&Graph::new(2, []), &[5, 5], &[3, 9], &mut part_of);
         assert_eq!(part_of, [0, 1]);
@@ -182,7 +182,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn overfull_parts_get_lighter_and_the_others_stay_within_their_capacity(
+        fn overloaded_parts_get_lighter_and_the_others_stay_within_their_capacity(
             edges in prop::collection::vec((0..12u32, 0..12u32, 0..9u64), 0..40),
             weights in prop::collection::vec(0..20u32, 12),
             part_of in prop::collection::vec(0..4u32, 12),
@@ -198,7 +198,7 @@ mod tests {
             }
             let count = |of: &[u32], part| of.iter().filter(|&&p| p == part).count();
             prop_assert!((0..4).all(|part| count(&part_of, part) == count(&after_of, part)));
-            // No single exchange that helps is left between parts that were looked at: all are, of 4.
+            // No useful exchange is left. With 4 parts, all pairs of parts are examined.
             for v in 0..12 {
                 for u in 0..12 {
                     let (a, b) = (after_of[v] as usize, after_of[u] as usize);

@@ -1,16 +1,15 @@
-//! Groups by load alone: the heaviest object to the lightest group, again and again.
+//! Groups by load alone: repeatedly adds the heaviest remaining object to the lightest group.
 //!
-//! The grouping that the TopoLB paper takes from GreedyLB (Agarwal, Sharma, Kalé 2006, section 4.4). It
-//! does not look at edges.
+//! The grouping that the TopoLB paper takes from GreedyLB (Agarwal, Sharma, Kalé 2006, section 4.4). It ignores edges.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Puts every vertex, heaviest first, into the lightest of `parts` parts; ties by fewest vertices, then
-/// by number. O(n log n).
+/// Adds every vertex, heaviest first, to the lightest of `parts` parts. Ties are broken by fewest vertices, then by
+/// lowest part. O(n log n).
 ///
 /// # Panics
-/// With vertices and no parts.
+/// When there are vertices but no parts.
 pub fn partition(weights: &[u32], parts: usize) -> Vec<u32> {
     let mut order: Vec<u32> = (0..weights.len() as u32).collect();
     order.sort_by_key(|&v| Reverse(weights[v as usize]));
@@ -31,7 +30,7 @@ mod tests {
     use super::partition;
 
     #[test]
-    fn the_heaviest_goes_to_the_lightest() {
+    fn the_heaviest_vertex_joins_the_lightest_part() {
         assert_eq!(partition(&[1, 4, 3, 2], 2), [0, 0, 1, 1]);
         assert_eq!(partition(&[1; 5], 3), [0, 1, 2, 0, 1]);
         assert_eq!(partition(&[0; 4], 2), [0, 1, 0, 1]);

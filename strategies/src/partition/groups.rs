@@ -1,39 +1,40 @@
-//! The groups of movable objects that a mapping strategy places as wholes, one on a PE.
+//! The groups of movable objects that a mapping strategy places as units, one per PE.
 //!
-//! The first phase of the mapping papers: there are at most as many groups as PEs that take objects,
-//! and what they exchange is the graph that the second phase maps. Objects that stay where they are,
-//! and the ends of edges that are PEs, appear in it as anchors, one for each PE that has such.
+//! The first phase of the mapping papers: there are at most as many groups as available PEs, and the second phase maps
+//! the graph of the groups. PEs that have fixed objects or are ends of edges are anchors of this graph, one vertex per
+//! PE.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::str::FromStr;
 
+use equipoise_model::database::Database;
+use equipoise_model::graph::Graph;
+use equipoise_model::params::{Param, ParamError, Params};
+
 use super::correct::exact_sizes;
 use super::{greedy, metis, renumber, weights};
-use crate::database::Database;
-use crate::graph::Graph;
-use crate::registry::{Param, ParamError, Params};
 use crate::strategy::StrategyError;
 
 /// How objects are grouped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grouping {
-    /// Who stays together.
+    /// How the groups are chosen.
     pub by: By,
-    /// Whether all groups have the same number of objects, but for one, whatever their loads.
+    /// Whether the numbers of objects of the groups differ by at most 1, whatever their loads.
     pub equal: bool,
-    /// How far above the average METIS may load a group, and a mapper a PE: max/avg - 1.
+    /// How far above the average the load of a METIS group or of a PE may be: max/avg - 1.
     pub imbalance: f64,
 }
 
-/// Who stays together.
+/// How the groups are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// Who communicates: few bytes between groups, balanced.
+    /// By communication: few bytes between groups, balanced.
     Metis(metis::Method),
     /// By load alone: heaviest object to the lightest group.
     Greedy,
-    /// As they are: the objects of a PE are a group, and whole groups change places.
+    /// By present PE: the objects of a PE form a group.
     Keep,
 }
 
@@ -46,7 +47,7 @@ impl FromStr for By {
             "kway" => Ok(By::Metis(metis::Method::Kway)),
             "greedy" => Ok(By::Greedy),
             "keep" => Ok(By::Keep),
-            _ => Err("groups are `metis`, `kway`, `greedy` or `keep`".into()),
+            _ => Err("expected `metis`, `kway`, `greedy` or `keep`".into()),
         }
     }
 }
@@ -55,65 +56,67 @@ impl FromStr for By {
 pub const GROUPS: Param = Param {
     key: "groups",
     default: "metis",
-    help: "who stays together: `metis` (few bytes between groups, balanced; by recursive bisection), `kway` (the \
-           same, into all groups at once), `greedy` (balanced only), `keep` (the objects of a PE change places \
-           as they are)",
+    help: "how objects are grouped: `metis` (few bytes between groups, balanced; recursive bisection), `kway` (the \
+           same by k-way partitioning), `greedy` (balanced loads only), `keep` (the objects of a PE stay together)",
 };
 
 /// The key `sizes`.
 pub const SIZES: Param = Param {
     key: "sizes",
     default: "any",
-    help: "`any`, or `equal`: all groups have the same number of objects, or one more, whatever their loads",
+    help: "`any`, or `equal`: the numbers of objects of the groups differ by at most 1, whatever their loads",
 };
 
 /// The key `imbalance` of grouping.
 pub const IMBALANCE: Param = Param {
     key: "imbalance",
     default: "0.05",
-    help: "allowed max/avg - 1 of the groups of METIS; a PE that speed, background or objects that stay take \
-           above it gives objects away, if groups are new and of any size",
+    help: "allowed max/avg - 1 of METIS groups, and of PEs: a PE above it because of speed, background or fixed \
+           objects gives objects away, except with groups=keep or sizes=equal",
 };
 
 impl Grouping {
     /// The values of [`GROUPS`], [`SIZES`] and [`IMBALANCE`].
     ///
     /// # Errors
-    /// If one is not understood.
+    /// When a value is invalid.
     pub fn take(params: &mut Params) -> Result<Grouping, ParamError> {
         let (by, sizes) = (params.take("groups")?, params.take::<String>("sizes")?);
         let equal = match sizes.as_str() {
             "any" => false,
             "equal" if by == By::Keep => {
-                return Err(params.bad("sizes", "equal", "groups that are kept have the sizes they have"));
+                return Err(params.bad(
+                    "sizes",
+                    "equal",
+                    "groups=keep preserves the sizes of the groups; use sizes=any",
+                ));
             }
             "equal" => true,
-            _ => return Err(params.bad("sizes", &sizes, "sizes are `any` or `equal`")),
+            _ => return Err(params.bad("sizes", &sizes, "expected `any` or `equal`")),
         };
         Ok(Grouping { by, equal, imbalance: params.take_imbalance()? })
     }
 }
 
-/// Groups of objects, and what they exchange.
+/// Groups of objects and their communication graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups {
-    /// The group of each object of the database; `None` for those that are not migratable.
+    /// The group of each object of the database; `None` for objects that are not migratable.
     pub group_of: Vec<Option<u32>>,
-    /// How many groups there are; none is empty.
+    /// Number of groups; none is empty.
     pub count: usize,
-    /// The PEs with objects that stay, or that objects talk to as such; one per anchor, ascending.
+    /// The PE of each anchor, ascending: PEs with fixed objects or with messages of their own.
     pub anchors: Vec<u32>,
-    /// Vertices `0..count` are the groups, those after them the anchors.
+    /// Vertices `0..count` are the groups, the following vertices are the anchors.
     pub graph: Graph,
 }
 
 impl Groups {
     /// Groups the objects of a checked database for the PEs `available`.
     ///
-    /// When there are at most as many movable objects as PEs, each is a group, in their order, unless
-    /// groups are to be kept. Otherwise groups are numbered by their lowest object, and kept ones by
-    /// their PE. With [`By::Metis`] a group's load is at most (1 + `imbalance`) times the average where
-    /// the objects allow.
+    /// With [`By::Keep`], groups are numbered by their PE. Otherwise groups are numbered by their lowest object; with at
+    /// most as many movable objects as available PEs, each object is a group. With [`By::Metis`], the load of a group
+    /// is at most (1 + `imbalance`) times the average where the objects allow.
     ///
     /// # Errors
     /// When METIS fails.
@@ -130,8 +133,8 @@ impl Groups {
         let weights = weights(movable.iter().map(|&o| database.objects[o as usize].load_seconds));
         let stay = database.objects.iter().filter(|object| !object.migratable);
         let pes = 0..database.pes.len() as u32;
-        let talked_to = pes.filter(|&pe| graph.degree(database.objects.len() + pe as usize) > 0);
-        let mut anchors: Vec<u32> = stay.map(|object| object.pe).chain(talked_to).collect();
+        let with_messages = pes.filter(|&pe| graph.degree(database.objects.len() + pe as usize) > 0);
+        let mut anchors: Vec<u32> = stay.map(|object| object.pe).chain(with_messages).collect();
         anchors.sort_unstable();
         anchors.dedup();
         let mut part_of = match by {
@@ -139,9 +142,9 @@ impl Groups {
             _ if movable.len() <= available.len() => (0..movable.len() as u32).collect(),
             By::Greedy => greedy::partition(&weights, available.len()),
             By::Metis(method) => {
-                // What stays weighs nothing here, but those that talk to it belong together.
-                let singly: Vec<Option<u32>> = positions(database, &movable);
-                let inner = with_anchors(&graph, database, &singly, movable.len(), &anchors);
+                // Anchors have weight 0, but keep their partners together.
+                let single: Vec<Option<u32>> = positions(database, &movable);
+                let inner = with_anchors(&graph, database, &single, movable.len(), &anchors);
                 let mut weights = weights;
                 weights.resize(inner.vertices(), 0);
                 let mut part_of =
@@ -168,7 +171,7 @@ impl Groups {
         Ok(Groups { group_of, count, anchors, graph })
     }
 
-    /// By group: the load of its objects, in seconds at speed 1.
+    /// The load of each group, in seconds at speed 1.
     pub fn loads_seconds(&self, database: &Database) -> Vec<f64> {
         let mut loads_seconds = vec![0.0; self.count];
         for (group, object) in self.group_of.iter().zip(&database.objects) {
@@ -177,15 +180,15 @@ impl Groups {
         loads_seconds
     }
 
-    /// The PE of every object when group `i` is on `pe_of_group[i]`.
+    /// The PE of every object if group `i` is on `pe_of_group[i]`.
     pub fn placement(&self, database: &Database, pe_of_group: &[u32]) -> Vec<u32> {
         let pe_of = |(group, pe): (&Option<u32>, u32)| group.map_or(pe, |group| pe_of_group[group as usize]);
         self.group_of.iter().zip(database.objects.iter().map(|object| object.pe)).map(pe_of).collect()
     }
 }
 
-/// What `count` groups and, after them, the anchors exchange; PEs and objects without a group are part of
-/// the anchor of their PE. `graph` is that of objects and PEs.
+/// The graph of `count` groups and, after them, the anchors. Objects without a group belong to the anchor of their PE.
+/// `graph` is the graph of objects and PEs.
 fn with_anchors(
     graph: &Graph,
     database: &Database,
@@ -197,12 +200,12 @@ fn with_anchors(
     let vertex = |(group, pe): (&Option<u32>, u32)| group.unwrap_or_else(|| anchor_of(pe));
     let pes = database.objects.iter().map(|object| object.pe);
     let objects = group_of.iter().zip(pes).map(vertex);
-    // PEs without an anchor have no edges, so nobody asks where they are.
+    // PEs without an anchor have no edges, so their vertex does not matter.
     let vertex_of: Vec<u32> = objects.chain((0..database.pes.len() as u32).map(anchor_of)).collect();
     graph.quotient(&vertex_of, count + anchors.len())
 }
 
-/// The position of each object in `movable`, if it is there.
+/// The position of each object in `movable`; `None` if the object is not movable.
 fn positions(database: &Database, movable: &[u32]) -> Vec<Option<u32>> {
     let mut positions = vec![None; database.objects.len()];
     for (&object, position) in movable.iter().zip(0..) {
@@ -211,10 +214,10 @@ fn positions(database: &Database, movable: &[u32]) -> Vec<Option<u32>> {
     positions
 }
 
-/// The groups that objects form where they are, numbered by PE.
+/// Groups the objects by their present PE, numbered by PE.
 ///
-/// The objects of a PE that is not available are a group of their own as long as a PE is left for it;
-/// otherwise each goes to the lightest group, heaviest first.
+/// The objects of an unavailable PE form a group as long as an available PE is left for the group. Otherwise each of
+/// these objects joins the lightest group, heaviest object first.
 fn keep(database: &Database, movable: &[u32], available: &[u32], weights: &[u32]) -> Vec<u32> {
     const NONE: u32 = u32::MAX;
     let home = |object: u32| database.objects[object as usize].pe as usize;
@@ -224,8 +227,8 @@ fn keep(database: &Database, movable: &[u32], available: &[u32], weights: &[u32]
         let is_used = &is_used;
         (0..database.pes.len()).filter(move |&pe| is_used[pe] && database.pes[pe].available == available)
     };
-    let spare = available.len() - used(true).count();
-    let mut kept: Vec<usize> = used(true).chain(used(false).take(spare)).collect();
+    let free_pes = available.len() - used(true).count();
+    let mut kept: Vec<usize> = used(true).chain(used(false).take(free_pes)).collect();
     kept.sort_unstable();
     let mut group_of_pe = vec![NONE; database.pes.len()];
     for (&pe, group) in kept.iter().zip(0..) {
@@ -233,17 +236,17 @@ fn keep(database: &Database, movable: &[u32], available: &[u32], weights: &[u32]
     }
     let mut part_of: Vec<u32> = movable.iter().map(|&object| group_of_pe[home(object)]).collect();
     let mut group_weights = vec![0u64; kept.len()];
-    let mut homeless = Vec::new();
+    let mut displaced = Vec::new();
     for (at, &group) in part_of.iter().enumerate() {
         match group_weights.get_mut(group as usize) {
             Some(weight) => *weight += u64::from(weights[at]),
-            None => homeless.push(at),
+            None => displaced.push(at),
         }
     }
-    homeless.sort_by_key(|&at| Reverse(weights[at]));
+    displaced.sort_by_key(|&at| Reverse(weights[at]));
     let mut lightest: BinaryHeap<Reverse<(u64, u32)>> =
         group_weights.into_iter().zip(0..).map(Reverse).collect();
-    for at in homeless {
+    for at in displaced {
         let Some(mut top) = lightest.peek_mut() else { break };
         let Reverse((weight, group)) = *top;
         part_of[at] = group;
@@ -254,9 +257,10 @@ fn keep(database: &Database, movable: &[u32], available: &[u32], weights: &[u32]
 
 #[cfg(test)]
 mod tests {
+    use equipoise_model::database::{Edge, End};
+    use equipoise_model::graph::load;
+
     use super::*;
-    use crate::database::{Edge, End};
-    use crate::graph::load;
     use crate::testing::database;
 
     const METIS: By = By::Metis(metis::Method::Recursive);
@@ -275,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn few_objects_are_their_own_groups() {
+    fn few_objects_form_one_group_each() {
         let mut database = database(4, &[(1.0, 3), (2.0, 3), (3.0, 0)]);
         database.edges = vec![edge(0, 1, 5), edge(1, 2, 7)];
         for grouping in [METIS, By::Greedy] {
@@ -289,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_stay_become_anchors() {
+    fn pes_with_fixed_objects_are_anchors() {
         let mut database = database(3, &[(1.0, 2), (1.0, 0), (1.0, 2), (1.0, 1)]);
         database.objects[0].migratable = false;
         database.objects[2].migratable = false;
@@ -302,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn pes_that_objects_talk_to_are_anchors() {
+    fn pes_that_objects_communicate_with_are_anchors() {
         let mut database = database(3, &[(1.0, 2), (1.0, 0), (1.0, 1)]);
         database.objects[2].migratable = false;
         let to_pe = |from, pe, bytes| Edge { from, to: End::Pe(pe), messages: 1, bytes };
@@ -319,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_takes_no_group_even_where_nothing_has_a_load() {
+    fn fixed_objects_take_no_group_even_if_all_loads_are_zero() {
         let mut database = database(8, &[(0.0, 0); 24]);
         for pinned in 0..8 {
             let object = &mut database.objects[16 + pinned];
@@ -347,21 +351,21 @@ mod tests {
     }
 
     #[test]
-    fn kept_groups_of_lost_pes_move_as_wholes_while_there_is_room() {
+    fn kept_groups_of_unavailable_pes_stay_together_while_pes_are_free() {
         let mut database = database(4, &[(1.0, 0), (1.0, 1), (4.0, 1), (1.0, 2), (2.0, 2), (1.0, 3)]);
         database.pes[1].available = false;
         database.objects[0].pe = 2;
         let kept = groups(&database, By::Keep);
-        // PE 0 is empty, so the group of PE 1 may take it whole.
+        // PE 0 is empty, so the objects of PE 1 remain one group.
         assert_eq!(kept.group_of.into_iter().flatten().collect::<Vec<_>>(), [1, 0, 0, 1, 1, 2]);
         database.objects[0].pe = 0;
-        let dealt = groups(&database, By::Keep);
-        // The 4 seconds go to the group of PE 0 (1 second), the other second to that of PE 3.
-        assert_eq!(dealt.group_of.into_iter().flatten().collect::<Vec<_>>(), [0, 2, 0, 1, 1, 2]);
+        let divided = groups(&database, By::Keep);
+        // The object of 4 seconds joins the group of PE 0 (1 second), the other object joins the group of PE 3.
+        assert_eq!(divided.group_of.into_iter().flatten().collect::<Vec<_>>(), [0, 2, 0, 1, 1, 2]);
     }
 
     #[test]
-    fn equal_groups_have_equally_many_objects_whatever_they_weigh() {
+    fn sizes_of_equal_groups_differ_by_at_most_one_whatever_the_loads() {
         let mut database = load("mesh:10x10").expect("a mesh").remap(8);
         for (object, load) in database.objects.iter_mut().zip(1..) {
             object.load_seconds = f64::from(load);
@@ -377,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_group_is_no_group() {
+    fn without_objects_there_is_no_group() {
         for by in [METIS, By::Greedy, By::Keep] {
             let groups = groups(&database(2, &[]), by);
             assert_eq!((groups.count, groups.graph.vertices()), (0, 0));

@@ -1,21 +1,21 @@
-//! The assignment problem: every row gets a column of its own, at the least cost in all.
+//! The assignment problem: a different column for every row, at the least total cost.
 //!
 //! H. W. Kuhn, "The Hungarian method for the assignment problem", 1955; R. Jonker, A. Volgenant, "A
 //! shortest augmenting path algorithm for dense and sparse linear assignment problems", Computing 38,
-//! 1987. The crate `hungarian` is exact on whole numbers and slow (about the fourth power of the size),
-//! so it serves small problems; `lapjv` serves the large ones. Its numbers are `f64`, which are exact
-//! here because costs differ by at most [`MAX_SPREAD`].
+//! 1987. The crate `hungarian` is exact on integers but slow (about the fourth power of the size), so it solves
+//! small problems; `lapjv` solves large ones. It computes with `f64`, which is exact here because costs differ by at
+//! most [`MAX_SPREAD`].
 
-/// The largest problem that the Hungarian method is given: 0.7 ms.
+/// The largest problem that the Hungarian method solves; it takes 0.7 ms.
 const MAX_HUNGARIAN: usize = 64;
 
-/// The most by which two costs may differ.
+/// Maximum difference between two costs.
 pub const MAX_SPREAD: u64 = 1 << 38;
 
-/// The column of every row, where `costs[row * size + column]` is what that column costs that row.
+/// The column of every row; `costs[row * size + column]` is the cost of that pair.
 ///
 /// # Panics
-/// When there are not `size` times `size` costs, there are more than 2^14 rows, or two costs differ by
+/// When the number of costs is not `size` squared, there are more than 2^14 rows, or two costs differ by
 /// more than [`MAX_SPREAD`].
 pub fn minimum_weight(costs: &[i64], size: usize) -> Vec<u32> {
     assert_eq!(costs.len(), size * size, "every row has a cost for every column");
@@ -23,7 +23,7 @@ pub fn minimum_weight(costs: &[i64], size: usize) -> Vec<u32> {
     let least = costs.iter().copied().min().unwrap_or(0);
     let spread = costs.iter().map(|cost| cost.abs_diff(least)).max().unwrap_or(0);
     assert!(spread <= MAX_SPREAD, "costs differ by {spread}");
-    // The Hungarian crate takes negative costs for 0.
+    // The crate `hungarian` treats negative costs as 0.
     let shifted = costs.iter().map(|cost| cost - least);
     if size <= MAX_HUNGARIAN { hungarian(shifted.collect(), size) } else { jonker_volgenant(shifted, size) }
 }
@@ -39,7 +39,7 @@ fn hungarian(costs: Vec<i64>, size: usize) -> Vec<u32> {
 fn jonker_volgenant(costs: impl Iterator<Item = i64>, size: usize) -> Vec<u32> {
     let costs = costs.map(|cost| cost as f64).collect();
     let matrix = lapjv::Matrix::from_shape_vec((size, size), costs).expect("the costs make a square");
-    let (columns, _) = lapjv::lapjv(&matrix).expect("a square problem that nobody cancels has an answer");
+    let (columns, _) = lapjv::lapjv(&matrix).expect("a square problem that is not cancelled has a solution");
     columns.into_iter().map(|column| column as u32).collect()
 }
 
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_gets_the_column_that_is_cheapest_for_all() {
+    fn the_total_cost_is_minimal() {
         check(&[], 0, &[]);
         check(&[7], 1, &[0]);
         check(&[5, 1, 1, 0], 2, &[1, 0]);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_crates_agree_on_both_sides_of_the_size_where_they_change() {
+    fn both_crates_agree_at_the_size_limit() {
         for size in [MAX_HUNGARIAN, MAX_HUNGARIAN + 1] {
             let costs: Vec<i64> = (0..size * size).map(|at| (at * at * 7919 % 1009) as i64).collect();
             let (one, other) =

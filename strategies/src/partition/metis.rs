@@ -1,53 +1,53 @@
-//! METIS: multilevel partitioning that cuts few bytes.
+//! METIS: multilevel partitioning with a small cut.
 //!
 //! G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning irregular graphs",
 //! SIAM J. Sci. Comput. 20(1), 1998 (recursive bisection), and "Multilevel k-way partitioning scheme for
-//! irregular graphs", J. Parallel Distrib. Comput. 48, 1998. METIS itself is the C library, through the
-//! crate `metis`. It draws from the C library's `rand`, whose state is the process's, so one call runs at
-//! a time, from seeding to return, and then the same seed gives the same partition: with one C library.
-//! Another one's `rand` gives other partitions, as good ones, and foreign code that draws from `rand`
-//! on another thread during a call changes what that call gives.
+//! irregular graphs", J. Parallel Distrib. Comput. 48, 1998. METIS itself is the C library, through the crate `metis`.
+//! METIS uses the C library's `rand`, whose state is global. Therefore only one call runs at a time, from seeding to
+//! return, and the same seed gives the same partition with the same C library. With another C library the partitions
+//! differ, with the same quality. Foreign code that calls `rand` on another thread during a call changes the result.
 //!
-//! METIS prints to the standard output when a bisection leaves a side with fewer vertices than parts,
-//! and its bisections drift from balance level by level. So the recursion is ours: METIS cuts in two,
-//! the cut is corrected ([`super::correct`]), and a vertex as heavy as an average part is one. METIS
-//! counts in 32 bits: byte volumes are scaled down when they do not fit.
+//! METIS prints to the standard output if a bisection leaves a side with fewer vertices than parts, and the imbalance
+//! of its bisections accumulates over the levels. Therefore the recursion is our own: METIS bisects, the bisection is
+//! corrected ([`super::correct`]), and a vertex as heavy as an average part gets its own part. METIS computes in 32 bits,
+//! so large byte volumes are scaled down.
 
 use metis::option::{Seed, UFactor};
 use parking_lot::Mutex;
 
+use equipoise_model::graph::Graph;
+
 use super::correct::correct;
 use super::exchange::exchange;
 use super::{capacity, greedy};
-use crate::graph::Graph;
 use crate::strategy::StrategyError;
 
-/// How METIS cuts.
+/// The algorithm of METIS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// In two, and each half in two: better, and faster when there are many parts.
+    /// Recursive bisection: better, and faster for many parts.
     Recursive,
-    /// Into all parts at once: faster when there are few. Where parts have few vertices or some are
-    /// heavy, it is [`Method::Recursive`] all the same.
+    /// K-way partitioning: faster for few parts. Falls back to [`Method::Recursive`] if parts have few vertices or some
+    /// vertices are heavy.
     Kway,
 }
 
-/// METIS's random numbers are global: whoever holds this lock owns them.
+/// Serializes the calls, because the random number generator of METIS is global.
 static METIS: Mutex<()> = Mutex::new(());
 
-/// The weight all edges have together at most; twice that fits METIS's integers.
+/// Maximum sum of all edge weights. Twice this sum fits the 32-bit integers of METIS.
 const TOTAL_EDGE_WEIGHT: u64 = 1 << 29;
 
-/// Cuts `graph` into `parts` parts that weigh at most (1 + `imbalance`) times the average each, where
-/// the weights of its vertices allow. Some parts may be empty.
+/// Partitions `graph` into `parts` parts that weigh at most (1 + `imbalance`) times the average each, where
+/// the weights of the vertices allow. Some parts may be empty.
 ///
-/// A vertex is its own part when there are enough parts; without edges only weights count.
+/// Each vertex gets its own part if there are enough parts. Without edges, the partition depends on weights only.
 ///
 /// # Errors
 /// When METIS fails, or the graph has more than 2^31 vertices or twice as many edges.
 ///
 /// # Panics
-/// When there are vertices and no parts, or another number of weights than vertices.
+/// When there are vertices but no parts, or the numbers of weights and vertices differ.
 pub fn partition(
     graph: &Graph,
     weights: &[u32],
@@ -61,7 +61,7 @@ pub fn partition(
     let limit = capacity(weights, parts.max(1), imbalance);
     let average = limit as f64 / (1.0 + imbalance);
     let heaviest = weights.iter().max().map_or(0.0, |&weight| f64::from(weight));
-    // With four vertices or more in every part no bisection inside METIS runs out of vertices.
+    // With at least four average vertices per part, no bisection inside METIS leaves a side with too few vertices.
     let is_fine = graph.vertices() >= 8 * parts && 4.0 * heaviest <= average;
     let mut part_of = if method == Method::Kway && is_fine && parts > 1 && graph.edges() > 0 {
         call(graph, weights, &vec![1.0 / parts as f32; parts], imbalance, method, seed)
@@ -75,13 +75,13 @@ pub fn partition(
     Ok(part_of)
 }
 
-/// Cuts `graph` in two sides, 0 and 1, whose weights are about in the proportion of `shares`.
+/// Bisects `graph` into sides 0 and 1 with weights about proportional to `shares`.
 ///
 /// # Errors
 /// As [`partition`].
 ///
 /// # Panics
-/// When there is another number of weights than vertices.
+/// When the numbers of weights and vertices differ.
 pub fn bisect(
     graph: &Graph,
     weights: &[u32],
@@ -90,7 +90,7 @@ pub fn bisect(
 ) -> Result<Vec<u32>, StrategyError> {
     assert_eq!(weights.len(), graph.vertices(), "every vertex has a weight");
     let total = shares[0] + shares[1];
-    // METIS refuses to leave a side empty, and prints where it cannot help it.
+    // METIS rejects empty sides, and prints a message if a side becomes empty.
     if shares.contains(&0)
         || graph.vertices() < 4
         || graph.edges() == 0
@@ -103,7 +103,7 @@ pub fn bisect(
         .map_err(|error| StrategyError::Data(format!("METIS cannot bisect these objects: {error}")))
 }
 
-/// The side of every vertex when the first are on side 0 until it is full.
+/// Fills side 0 with the first vertices that fit; the others are on side 1.
 fn in_order(weights: &[u32], shares: [u64; 2]) -> Vec<u32> {
     let mut left = shares[0];
     let side = |&weight: &u32| match left.checked_sub(u64::from(weight)) {
@@ -118,17 +118,17 @@ fn in_order(weights: &[u32], shares: [u64; 2]) -> Vec<u32> {
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A part of the graph that is to be cut into the parts `first..first + parts`.
+/// A part of the graph to be partitioned into the parts `first..first + parts`.
 struct Piece {
     graph: Graph,
-    /// The vertices of the whole graph that it has, ascending.
+    /// Its vertices, as numbers in the whole graph, ascending.
     vertices: Vec<u32>,
     weights: Vec<u32>,
     first: u32,
     parts: usize,
 }
 
-/// Recursive bisection into `parts` parts, each of at most `limit`.
+/// Recursive bisection into `parts` parts, each of weight at most `limit`.
 fn recurse(
     graph: &Graph,
     weights: &[u32],
@@ -137,7 +137,7 @@ fn recurse(
     imbalance: f64,
     seed: u64,
 ) -> Result<Vec<u32>, Failure> {
-    // The imbalance of bisections multiplies over the levels.
+    // The imbalances of successive levels multiply.
     let levels = (parts.max(2) as f64).log2().ceil();
     let allowed = (1.0 + imbalance).powf(1.0 / levels) - 1.0;
     let mut part_of = vec![0; weights.len()];
@@ -146,10 +146,10 @@ fn recurse(
         vec![Piece { graph: graph.clone(), vertices, weights: weights.to_vec(), first: 0, parts }];
     while let Some(piece) = pieces.pop() {
         let Piece { graph, vertices, weights, mut first, parts } = split_off_heavy(piece, &mut part_of);
-        let is_nothing = weights.iter().all(|&weight| weight == 0);
-        if vertices.len() <= parts || parts <= 1 || is_nothing {
+        let is_weightless = weights.iter().all(|&weight| weight == 0);
+        if vertices.len() <= parts || parts <= 1 || is_weightless {
             for (&v, part) in vertices.iter().zip(0..) {
-                part_of[v as usize] = first + if parts <= 1 || is_nothing { 0 } else { part };
+                part_of[v as usize] = first + if parts <= 1 || is_weightless { 0 } else { part };
             }
             continue;
         }
@@ -179,25 +179,25 @@ fn recurse(
     Ok(part_of)
 }
 
-/// Gives parts of their own to vertices as heavy as the average part of a piece, and returns the rest.
+/// Gives each vertex as heavy as the average part of the piece its own part; returns the remaining piece.
 fn split_off_heavy(mut piece: Piece, part_of: &mut [u32]) -> Piece {
     let mut total: u64 = piece.weights.iter().map(|&weight| u64::from(weight)).sum();
     let mut order: Vec<usize> = (0..piece.vertices.len()).collect();
     order.sort_by_key(|&v| std::cmp::Reverse(piece.weights[v]));
     let mut is_heavy = vec![false; order.len()];
-    let mut any = false;
+    let mut has_heavy = false;
     for v in order {
         let weight = u64::from(piece.weights[v]);
         if piece.parts <= 1 || weight == 0 || weight * (piece.parts as u64) < total {
             break;
         }
-        (is_heavy[v], any) = (true, true);
+        (is_heavy[v], has_heavy) = (true, true);
         part_of[piece.vertices[v] as usize] = piece.first;
         piece.first += 1;
         piece.parts -= 1;
         total -= weight;
     }
-    if any {
+    if has_heavy {
         let rest: Vec<u32> = (0..is_heavy.len() as u32).filter(|&v| !is_heavy[v as usize]).collect();
         piece.graph = piece.graph.induced(&rest);
         piece.vertices = rest.iter().map(|&v| piece.vertices[v as usize]).collect();
@@ -206,7 +206,7 @@ fn split_off_heavy(mut piece: Piece, part_of: &mut [u32]) -> Piece {
     piece
 }
 
-/// One call of METIS: into as many parts as there are `shares` of the weight.
+/// Calls METIS once; `shares` are the relative weights of the parts.
 fn call(
     graph: &Graph,
     weights: &[u32],
@@ -219,7 +219,7 @@ fn call(
     let rows: Vec<i32> = offsets.iter().map(|&offset| i32::try_from(offset)).collect::<Result<_, _>>()?;
     let targets: Vec<i32> = targets.iter().map(|&target| i32::try_from(target)).collect::<Result<_, _>>()?;
     let weights: Vec<i32> = weights.iter().map(|&weight| i32::try_from(weight)).collect::<Result<_, _>>()?;
-    // Each edge stands in `bytes` twice.
+    // `bytes` contains each edge twice.
     let total = bytes.iter().map(|&bytes| u128::from(bytes)).sum::<u128>() / 2;
     let scale = |bytes: u64| {
         if total <= u128::from(TOTAL_EDGE_WEIGHT) {
@@ -235,7 +235,7 @@ fn call(
         .set_adjwgt(&edge_weights)
         .set_tpwgts(shares)
         .set_option(UFactor(((imbalance.min(1.0) * 1000.0) as i32).max(1)))
-        .set_option(Seed(number_of(seed)));
+        .set_option(Seed(metis_seed(seed)));
     {
         let _global = METIS.lock();
         match method {
@@ -246,10 +246,10 @@ fn call(
     Ok(part_of.into_iter().map(|part| part as u32).collect())
 }
 
-/// What METIS is told of a seed.
-fn number_of(seed: u64) -> i32 {
+/// The METIS seed for `seed`.
+fn metis_seed(seed: u64) -> i32 {
     match (seed % i32::MAX as u64) as i32 {
-        // METIS hands its seed to the C library, whose generator begins alike with 0 and with 1.
+        // METIS passes its seed to `srand`, for which 0 and 1 give the same sequence.
         1 => i32::MAX,
         number => number,
     }
@@ -257,8 +257,9 @@ fn number_of(seed: u64) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use equipoise_model::graph::load;
+
     use super::*;
-    use crate::graph::load;
 
     fn cut(graph: &Graph, part_of: &[u32]) -> u64 {
         let crosses = |&(a, b, _): &(u32, u32, u64)| part_of[a as usize] != part_of[b as usize];
@@ -282,10 +283,10 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_is_cut_into_compact_parts_of_equal_size() {
+    fn a_grid_is_partitioned_into_compact_parts_of_equal_size() {
         let mesh = graph("mesh:32x32");
         for method in [Method::Recursive, Method::Kway] {
-            // 16 squares of 8x8 cut 2 * 3 * 32 edges of weight 2.
+            // An ideal partition into 16 squares of 8x8 cuts 2 * 3 * 32 edges of weight 2.
             let cut = check(&mesh, &[1; 1024], 16, 0.0, method);
             assert!(cut <= 384 * 13 / 10, "{method:?}: {cut}");
             check(&mesh, &[1; 1024], 100, 0.05, method);
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn every_seed_is_another_one() {
+    fn different_seeds_give_different_partitions() {
         let graph = graph("random:n=400,degree=5,seed=2");
         let run =
             |seed| partition(&graph, &[1; 400], 8, 0.03, Method::Recursive, seed).expect("it serves this");
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_count() {
+    fn unequal_weights_are_balanced() {
         let weights: Vec<u32> = (0..1024).map(|v| 1000 + 37 * v).collect();
         for method in [Method::Recursive, Method::Kway] {
             check(&graph("mesh:32x32"), &weights, 16, 0.02, method);
@@ -319,7 +320,7 @@ mod tests {
         let weights = [1; 256];
         let run =
             |graph| partition(graph, &weights, 8, 0.0, Method::Recursive, 3).expect("METIS serves this");
-        // The cheap edges of a heavy graph must not vanish either.
+        // Light edges must not be rounded to 0 next to a very heavy edge.
         let mixed = Graph::new(256, near.pairs().chain([(0, 1, u64::MAX / 2)]));
         for part_of in [run(&far), run(&mixed)] {
             assert!(cut(&near, &part_of) <= 2 * 100, "{}", cut(&near, &part_of));
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn degenerate_graphs_need_no_metis() {
+    fn degenerate_graphs_are_partitioned_without_metis() {
         let run =
             |graph: &Graph, weights: &[u32], parts| partition(graph, weights, parts, 0.0, Method::Kway, 0);
         assert_eq!(run(&Graph::new(0, []), &[], 0), Ok(vec![]));
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_do_not_disturb_each_other() {
+    fn concurrent_calls_give_the_same_partitions() {
         let mesh = graph("mesh:20x20");
         let run = |seed| partition(&mesh, &[1; 400], 7, 0.0, Method::Recursive, seed);
         let alone: Vec<_> = (0..8).map(run).collect();

@@ -1,16 +1,19 @@
-//! Grouping objects: which belong together, before any machine is looked at.
+//! Partitioning of objects into groups, independent of the machine.
 //!
-//! - [`metis`]: METIS, which cuts few bytes;
+//! - [`bisection`]: multilevel bisection into two sides, each within its capacity;
+//! - [`metis`]: METIS, which minimizes the bytes cut;
 //! - [`greedy`]: by load alone;
-//! - [`correct`]: makes parts of a partition as light, or as large, as they must be;
-//! - `constrained`: parts of exactly given sizes, by TreeMatch's randomised search;
-//! - [`exchange`]: the same by exchanges, where parts have few vertices;
-//! - [`exact`]: parts of given sizes, by bisections;
-//! - [`groups`]: the groups of movable objects that a mapping strategy places as wholes;
-//! - [`matching`]: who gets what, at the least cost in all.
+//! - [`correct`]: moves vertices until every part is within its capacity or has its exact size;
+//! - `constrained`: parts of exactly given sizes, by TreeMatch's randomized search;
+//! - [`exchange`]: corrects parts with few vertices by exchanges;
+//! - [`exact`]: parts of given sizes, by recursive bisection;
+//! - [`groups`]: the groups of movable objects that a mapping strategy places as units;
+//! - [`matching`]: the assignment problem (minimum-weight perfect matching);
+//! - [`small`]: bisection of graphs with few vertices.
 //!
 //! A partition is a `Vec<u32>`: the part of every vertex, from 0.
 
+pub mod bisection;
 pub(crate) mod constrained;
 pub mod correct;
 pub mod exact;
@@ -21,11 +24,11 @@ pub mod matching;
 pub mod metis;
 pub mod small;
 
-/// The sum of [`weights`], but for rounding.
+/// The sum of [`weights`], up to rounding.
 const TOTAL_WEIGHT: f64 = (1u64 << 28) as f64;
 
-/// Loads as whole numbers in proportion, which sum to about 2^28 (so METIS can add them up) and are at
-/// least 1; all 1 if nothing has a load.
+/// Integer weights proportional to the loads. They sum to about 2^28 (which METIS can add in 32 bits) and are at
+/// least 1; all are 1 if all loads are 0.
 ///
 /// Loads must be finite and not negative.
 pub fn weights(loads_seconds: impl Iterator<Item = f64> + Clone) -> Vec<u32> {
@@ -38,17 +41,17 @@ pub fn weights(loads_seconds: impl Iterator<Item = f64> + Clone) -> Vec<u32> {
     loads_seconds.map(|load| ((load / largest / total * TOTAL_WEIGHT).round() as u32).max(1)).collect()
 }
 
-/// The most a part may weigh when the allowed imbalance is max/avg - 1: never less than the average,
-/// rounded up, and never more than there is.
+/// The maximum weight of a part for the allowed `imbalance` (max/avg - 1): at least the average, rounded up, and at
+/// most the total.
 pub fn capacity(weights: &[u32], parts: usize, imbalance: f64) -> u64 {
     let total: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
     let average = total as f64 / parts as f64;
     ((average * (1.0 + imbalance)) as u64).max(total.div_ceil(parts as u64)).min(total)
 }
 
-/// Renumbers parts by their lowest vertex and returns how many there are; empty parts vanish.
+/// Renumbers parts by their lowest vertex, without empty parts; returns the number of parts.
 ///
-/// What a partitioner calls its parts is an accident, and mappers break ties by number.
+/// The part numbers of a partitioner are arbitrary, but mappers break ties by number.
 pub fn renumber(part_of: &mut [u32]) -> usize {
     let mut new = rustc_hash::FxHashMap::default();
     for part in part_of {
@@ -63,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_are_in_proportion_and_never_zero() {
+    fn weights_are_proportional_and_positive() {
         let check = |loads: &[f64], expected: &[u32]| assert_eq!(weights(loads.iter().copied()), expected);
         check(&[], &[]);
         check(&[0.0, 0.0], &[1, 1]);
@@ -74,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capacity_has_room_for_everything() {
+    fn the_capacities_hold_the_total_weight() {
         assert_eq!(capacity(&[1; 10], 4, 0.0), 3);
         assert_eq!(capacity(&[100; 10], 4, 0.1), 275);
         assert_eq!(capacity(&[], 4, 0.1), 0);

@@ -1,24 +1,25 @@
-//! Bisection of graphs of a few vertices into sides of given sizes.
+//! Bisection of graphs with few vertices into sides of given sizes.
 //!
-//! B. W. Kernighan, S. Lin, "An efficient heuristic procedure for partitioning graphs", Bell Syst. Tech. J. 49, 1970:
-//! from some division, the two vertices change sides whose exchange cuts least, then two others, and so on; what was best
-//! on the way is kept, until a whole pass finds nothing better. Divisions to begin with are grown: one side from
-//! a vertex, always by the one that has most of its edges inside; as many as there are `STARTS`, from vertices that
-//! lie evenly in their order. At this size it is as good as a multilevel partitioner and takes a fraction of its
-//! time, which mapping spends on its last cuts: there are as many of them as of nodes.
+//! B. W. Kernighan, S. Lin, "An efficient heuristic procedure for partitioning graphs", Bell Syst. Tech. J. 49, 1970. A
+//! pass exchanges the pair of vertices with the largest gain, then the best pair of the remaining vertices, and so on,
+//! and restores the best state. Passes repeat until one gains nothing. The initial bisections are grown: one side starts
+//! at a vertex and repeatedly adds the vertex with most weight to that side. There are up to `STARTS` of them, with start
+//! vertices at even distances in index order. For such small graphs the result is as good as that of a multilevel
+//! partitioner in a fraction of the time. The time matters: a mapping needs about as many of these bisections as there
+//! are nodes.
 
-use crate::graph::Graph;
+use equipoise_model::graph::Graph;
 
-/// The most vertices: beyond, what grows with their cube takes longer than a multilevel partitioner.
+/// Maximum number of vertices. Beyond this, the cubic time exceeds that of a multilevel partitioner.
 pub const MAX_VERTICES: usize = 32;
 
-/// How many divisions it begins with at most.
+/// Maximum number of initial bisections.
 const STARTS: usize = 6;
 
-/// The side, 0 or 1, of every vertex, with `first` of them on side 0.
+/// The side, 0 or 1, of every vertex; `first` vertices are on side 0.
 ///
 /// # Panics
-/// With more than [`MAX_VERTICES`] vertices, or a `first` of more than there are.
+/// When there are more than [`MAX_VERTICES`] vertices, or fewer than `first`.
 pub fn bisect(graph: &Graph, first: usize) -> Vec<u32> {
     let vertices = graph.vertices();
     assert!(first <= vertices && vertices <= MAX_VERTICES, "{first} of {vertices} vertices");
@@ -26,7 +27,7 @@ pub fn bisect(graph: &Graph, first: usize) -> Vec<u32> {
         return vec![u32::from(first == 0); vertices];
     }
     let total: u128 = graph.pairs().map(|(_, _, weight)| u128::from(weight)).sum();
-    // Twice all weights together fit 64 bits; the lightest may vanish beside volumes that nobody has.
+    // Twice the sum of all weights fits 64 bits. Very light edges may be rounded to 0 if the sum exceeds 2^61.
     let unit = total.div_ceil(1 << 61).max(1) as u64;
     let mut weights = [[0i64; MAX_VERTICES]; MAX_VERTICES];
     for (a, b, weight) in graph.pairs() {
@@ -35,32 +36,32 @@ pub fn bisect(graph: &Graph, first: usize) -> Vec<u32> {
         weights[b as usize][a as usize] = weight;
     }
     let starts = STARTS.min(vertices);
-    let divisions = (0..starts).map(|start| {
-        let mut division = Division { weights: &weights, vertices, is_first: [false; MAX_VERTICES] };
-        division.grow(start * vertices / starts, first);
-        while division.pass() {}
-        (division.cut(), division.is_first)
+    let bisections = (0..starts).map(|start| {
+        let mut bisection = Bisection { weights: &weights, vertices, is_first: [false; MAX_VERTICES] };
+        bisection.grow(start * vertices / starts, first);
+        while bisection.pass() {}
+        (bisection.cut(), bisection.is_first)
     });
-    // Of equals the first is taken.
-    let best = divisions.min_by_key(|&(cut, _)| cut).map_or([false; MAX_VERTICES], |(_, is_first)| is_first);
+    // `min_by_key` returns the first of equal elements.
+    let best = bisections.min_by_key(|&(cut, _)| cut).map_or([false; MAX_VERTICES], |(_, is_first)| is_first);
     best[..vertices].iter().map(|&is_first| u32::from(!is_first)).collect()
 }
 
-/// Two sides.
-struct Division<'a> {
+/// A bisection.
+struct Bisection<'a> {
     weights: &'a [[i64; MAX_VERTICES]; MAX_VERTICES],
     vertices: usize,
     is_first: [bool; MAX_VERTICES],
 }
 
-impl Division<'_> {
-    /// Side 0 grows from a vertex to so many.
+impl Bisection<'_> {
+    /// Grows side 0 from vertex `start` to `first` vertices.
     fn grow(&mut self, start: usize, first: usize) {
         self.is_first[start] = true;
         let mut inside = self.weights[start];
         for _ in 1..first {
             let outside = (0..self.vertices).rev().filter(|&v| !self.is_first[v]);
-            // Of equals `max_by_key` takes the last.
+            // `max_by_key` returns the last of equal elements.
             let Some(next) = outside.max_by_key(|&v| inside[v]) else { return };
             self.is_first[next] = true;
             inside.iter_mut().zip(&self.weights[next]).for_each(|(inside, weight)| *inside += weight);
@@ -73,7 +74,7 @@ impl Division<'_> {
         (0..self.vertices).map(row).sum()
     }
 
-    /// By vertex: what fewer bytes are cut when it alone changes sides.
+    /// The reduction of the cut if each vertex alone changes sides.
     fn gains(&self) -> [i64; MAX_VERTICES] {
         let mut gains = [0; MAX_VERTICES];
         for (v, gain) in gains[..self.vertices].iter_mut().enumerate() {
@@ -85,7 +86,8 @@ impl Division<'_> {
         gains
     }
 
-    /// Exchanges pairs until none is left, and takes back what came after the best; whether anything is better.
+    /// Exchanges pairs until none is left, then restores the best state. Returns whether the cut is smaller than
+    /// before.
     fn pass(&mut self) -> bool {
         let (mut gains, mut is_open) = (self.gains(), [true; MAX_VERTICES]);
         let (mut pairs, mut sum, mut best, mut kept) = (Vec::new(), 0, 0, 0);
@@ -125,27 +127,29 @@ impl Division<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::graph::load;
+    use equipoise_model::graph::load;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn cut(graph: &Graph, side_of: &[u32]) -> u64 {
         let crosses = |&(a, b, _): &(u32, u32, u64)| side_of[a as usize] != side_of[b as usize];
         graph.pairs().filter(crosses).map(|pair| pair.2).sum()
     }
 
-    /// The least cut of all divisions.
+    /// The least cut of all bisections.
     fn least(graph: &Graph, first: usize) -> u64 {
         let vertices = graph.vertices();
-        let divisions = (0u32..1 << vertices).filter(|sides| sides.count_ones() as usize == vertices - first);
-        divisions
+        let bisections =
+            (0u32..1 << vertices).filter(|sides| sides.count_ones() as usize == vertices - first);
+        bisections
             .map(|sides| cut(graph, &(0..vertices).map(|v| sides >> v & 1).collect::<Vec<_>>()))
             .min()
             .unwrap_or(0)
     }
 
     #[test]
-    fn grids_are_cut_along_their_lines() {
+    fn grids_are_bisected_along_their_lines() {
         for (spec, first, expected) in [
             ("mesh:4x4", 8, 8),
             ("mesh:8x4", 16, 8),
@@ -165,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sizes_are_exact_and_cuts_near_the_least(
+        fn sizes_are_exact_and_cuts_are_close_to_the_least(
             vertices in 2..9usize,
             edges in prop::collection::vec((0u32..9, 0u32..9, 1u64..20), 0..24),
             share in 0..9usize,

@@ -1,17 +1,17 @@
-//! Hop-bytes that no placement within the capacities can go below.
+//! A lower bound of hop-bytes for placements within the capacities.
 //!
-//! A PE has room for an object and so much more. Of what the object exchanges, what is with partners that do not fit
-//! travels at least the shortest distance there is; that partners may be divided at will makes it a fractional
-//! knapsack (G. B. Dantzig, "Discrete-variable extremum problems", 1957), whose best filling takes the most bytes per
-//! load first. Every edge is seen from both of its ends.
+//! Next to an object, a PE has limited room for its partners. The traffic with partners that do not fit travels at least
+//! the shortest distance between PEs. If partners may be divided, this is a fractional knapsack (G. B. Dantzig,
+//! "Discrete-variable extremum problems", 1957), whose optimum takes the partners with the most bytes per load first.
+//! Every edge is counted at both of its ends.
 //!
-//! Where PEs have room for all partners of any object that says nothing. But who hangs together and does not fit a PE is on
-//! several, and these hang together, too: at least one edge less than there are PEs is cut, the lightest at best.
+//! If each object fits on a PE together with all its partners, that bound is 0. But a connected component that does not
+//! fit on one PE is spread over k PEs, so at least k - 1 edges are cut: at best the lightest edges.
 
-use super::distance::{MAX_TABLE_BLOCKS, Metric};
+use super::machine::distance::{MAX_TABLE_BLOCKS, Metric};
 use super::problem::Problem;
 
-/// The bound for placements with at most `most` load of movable objects on a PE, in weights times distances of the last
+/// The bound for placements with at most `most` load of movable objects per PE, in weights times distances of the last
 /// layer.
 pub(crate) fn cost_bound(problem: &Problem, most: i64) -> i64 {
     let graph = &problem.graph;
@@ -33,11 +33,11 @@ pub(crate) fn cost_bound(problem: &Problem, most: i64) -> i64 {
         }
     }
     let partners_apart = (twice as u64).div_ceil(2) as i64;
-    partners_apart.max(parts_apart(problem, most)) * nearest(problem)
+    partners_apart.max(component_cuts(problem, most)) * nearest(problem)
 }
 
-/// The weight that is cut at least because what hangs together is on so many PEs.
-fn parts_apart(problem: &Problem, most: i64) -> i64 {
+/// Lower bound of the cut weight because connected components need several PEs.
+fn component_cuts(problem: &Problem, most: i64) -> i64 {
     let graph = &problem.graph;
     let mut is_seen = vec![false; problem.movable];
     let mut reached = Vec::new();
@@ -65,7 +65,7 @@ fn parts_apart(problem: &Problem, most: i64) -> i64 {
     weights[..cuts].iter().sum()
 }
 
-/// The shortest distance of two blocks of the last layer, or less.
+/// A lower bound of the distance between two different blocks of the last layer.
 fn nearest(problem: &Problem) -> i64 {
     let layer = problem.machine.last();
     let blocks = layer.blocks() as u32;
@@ -73,8 +73,8 @@ fn nearest(problem: &Problem) -> i64 {
     match layer.blocks() {
         1 => 0,
         2..=MAX_TABLE_BLOCKS => pairs.map(|(a, b)| layer.distance.between(a, b)).min().unwrap_or(0),
-        // Different PEs are at least 1 apart, unless the machine says of some that they are nowhere apart; those follow
-        // each other in the order of its blocks.
+        // Different PEs are at least 1 apart, unless the machine defines a distance of 0. PEs at distance 0 are
+        // successive blocks.
         _ => (1..blocks).map(|b| layer.distance.between(b - 1, b)).min().unwrap_or(0).min(layer.scale),
     }
 }

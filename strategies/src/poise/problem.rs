@@ -1,28 +1,32 @@
-//! What there is to map, in whole numbers: a database and a machine as every phase sees them.
+//! The input of all phases: a database and a machine, in integers.
 //!
-//! Loads become integers: as they are where they are whole (numbers of objects, vertex weights of files), or else
-//! such that the average is 2^20. Volumes are counted in their greatest common divisor, finer where what moves cost is less
-//! than that, and coarser where all of them together do not fit 32 bits. Objects that stay and ends of edges that are PEs become anchors, vertices
-//! without load after the movable ones, each in the block of its PE.
+//! Loads become integers: unchanged if they are whole numbers (numbers of objects, vertex weights of files), else
+//! scaled to an average of 2^20. The unit of volumes is their greatest common divisor. The unit is finer if migration
+//! costs are smaller than the greatest common divisor, and coarser if the sum of all volumes exceeds 32 bits. Objects
+//! that cannot move and edge ends that are PEs become anchors: vertices without load, numbered after the movable
+//! vertices. Each anchor is in the block of its PE.
 
-use super::csr::{Csr, Half};
-use super::kway::{Board, Homes};
+use equipoise_model::database::End;
+use equipoise_model::{Database, Topology};
+
 use super::machine::{Machine, NONE};
+use super::objective::Homes;
+use super::refinement::state::Board;
+use crate::StrategyError;
 use crate::cost::{LoadBound, pour};
-use crate::database::End;
-use crate::{Database, StrategyError, Topology};
+use crate::partition::bisection::csr::{Csr, Half};
 
-/// An average load, where loads are not whole.
+/// The average load if loads are not whole numbers.
 const AVERAGE_LOAD: f64 = (1u64 << 20) as f64;
 
-/// All loads together; and with distances in between all volumes stay below 2^62.
+/// The maximum sum of all loads, and the maximum sum of volumes times distances, so that sums stay below 2^62.
 const MAX_TOTAL: f64 = (1u64 << 50) as f64;
 const MAX_COST: u128 = 1 << 58;
 
-/// What the move of a usual object costs is at least so many times what the smallest edge could, where that fits.
+/// The cost of moving an average object is at least this many units of volume, if the sum of volumes permits.
 const MOVE_PARTS: f64 = 8.0;
 
-/// Halvings of the interval in which the lowest limit is that leaves room for all.
+/// Bisection steps for the lowest load limit that leaves room for all objects.
 const STEPS: usize = 50;
 
 /// A database on a machine.
@@ -30,43 +34,30 @@ pub(crate) struct Problem<'a> {
     pub machine: Machine<'a>,
     /// The movable objects, then the anchors.
     pub graph: Csr,
-    /// How many objects are movable.
+    /// The number of movable objects.
     pub movable: usize,
     /// The object of each movable vertex.
     pub objects: Vec<u32>,
     /// By anchor: its block in the last layer.
     pub anchors: Vec<u32>,
-    /// By block of the last layer: the most load of movable objects.
+    /// By block of the last layer: the allowed load of movable objects.
     pub capacity: Vec<i64>,
-    /// By movable vertex: its block in the last layer; [`NONE`] if its PE takes nothing.
+    /// By movable vertex: its present block in the last layer; [`NONE`] if its PE is unavailable.
     pub home_of: Vec<u32>,
     /// Bytes that a weight of 1 stands for.
     pub unit: f64,
 }
 
 impl<'a> Problem<'a> {
-    /// The movable objects of a checked database, for the PEs `available`.
+    /// The problem for the movable objects of a checked database, on the PEs `available`. Moves cost `gamma` hop-bytes
+    /// per byte. If `opened`, distances include the distance on opened rings.
     ///
-    /// A PE is full at (1 + `imbalance`) times the average load, or at what the heaviest object, what is
-    /// fixed anywhere, or loads that cannot be divided make unavoidable.
+    /// The load limit of a PE is (1 + `imbalance`) times the average load, or higher if the heaviest object, fixed load, or
+    /// indivisible loads require that.
     ///
     /// # Errors
-    /// With more edges than 32 bits count.
+    /// When the edges exceed 32-bit counters.
     pub fn new(
-        database: &Database,
-        topology: &'a dyn Topology,
-        available: &[u32],
-        imbalance: f64,
-    ) -> Result<Problem<'a>, StrategyError> {
-        Problem::on(database, topology, available, imbalance, 0.0, true)
-    }
-
-    /// As [`Self::new`], for moves that cost `gamma` hop-bytes per byte, and with a part of the distance on rings that are
-    /// `opened` or without.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn on(
         database: &Database,
         topology: &'a dyn Topology,
         available: &[u32],
@@ -84,7 +75,8 @@ impl<'a> Problem<'a> {
         }
         let anchored = anchored_pes(database, &vertex_of);
         let finest = gamma * mean_size(database, &movable).unwrap_or(0.0) / MOVE_PARTS;
-        // Costs are sums of weights times distances, doubled on grids and 16 times as large where they are sampled.
+        // Costs are sums of weights times distances. Distances are multiplied by 2 on grids, and by 16 where they are
+        // sampled.
         let most = u128::from(u32::MAX).min(MAX_COST / (32 * (u128::from(topology.diameter()) + 1))).max(1);
         let (graph, unit) = volumes(database, &vertex_of, loads, &anchored, most, finest)?;
         let mut used = available.to_vec();
@@ -120,8 +112,8 @@ impl<'a> Problem<'a> {
         placement
     }
 
-    /// The capacities of the blocks of a layer: those of their PEs, less a part of what is above their fair share
-    /// that is the larger the more cuts are to come, because later cuts need some room too.
+    /// The capacities of the blocks of a layer: the sums over their PEs, less a part of the slack above their fair
+    /// share. The part is larger in earlier layers, which leave slack to later cuts.
     pub fn capacities(&self, layer: usize) -> Vec<i64> {
         let layers = self.machine.layers.len();
         if layer + 1 == layers {
@@ -139,16 +131,16 @@ impl<'a> Problem<'a> {
         self.machine.layers[layer].starts.windows(2).map(of_block).collect()
     }
 
-    /// The last layer, to be refined with such a metric, capacities and homes.
+    /// The last layer as input of refinement, with this metric, capacities and present blocks.
     pub fn board<'b, M>(
         &'b self,
         distance: &'b M,
         capacity: &'b [i64],
         homes: Option<Homes<'b>>,
-        looks_near: bool,
+        includes_adjacent: bool,
     ) -> Board<'b, M> {
         let (graph, movable, near) = (&self.graph, self.movable, &self.machine.last().near);
-        Board { graph, movable, distance, near, capacity, homes, looks_near }
+        Board { graph, movable, distance, near, capacity, homes, includes_adjacent }
     }
 
     /// By block of the last layer: the load of the movable objects in it.
@@ -158,15 +150,16 @@ impl<'a> Problem<'a> {
         loads
     }
 
-    /// The most load of movable objects on a PE: what is allowed, or what a placement has.
+    /// The maximum load of movable objects per PE: the highest allowed load, or the highest load in the placement if
+    /// that is larger.
     pub fn most_load(&self, block_of: &[u32]) -> i64 {
         self.loads(block_of).into_iter().chain(self.capacity.iter().copied()).max().unwrap_or(0)
     }
 
-    /// Homes that cost so much to leave; none if that costs nothing anywhere.
-    pub fn homes<'b>(&'b self, leave_costs: &'b [i64]) -> Option<Homes<'b>> {
-        let counts = leave_costs.iter().any(|&cost| cost > 0);
-        counts.then_some(Homes { home_of: &self.home_of, leave_costs })
+    /// The present blocks with these costs of leaving them; `None` if all costs are 0.
+    pub fn homes<'b>(&'b self, migration_costs: &'b [i64]) -> Option<Homes<'b>> {
+        let counts = migration_costs.iter().any(|&cost| cost > 0);
+        counts.then_some(Homes { home_of: &self.home_of, migration_costs })
     }
 
     /// The block of each anchor in a layer.
@@ -176,11 +169,11 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// The loads of the movable objects in whole numbers, at least 1 each, and the seconds that 1 stands for.
+/// The integer loads of the movable objects, at least 1 each, and the seconds of one unit.
 fn whole_loads(database: &Database, movable: &[u32]) -> (Vec<i64>, f64) {
     let loads = || movable.iter().map(|&object| database.objects[object as usize].load_seconds);
     let heaviest = loads().fold(0.0, f64::max);
-    // Divided by the heaviest first, because the sum of large loads may not be finite.
+    // Relative to the heaviest, because the sum of large loads may overflow.
     let relative: f64 = loads().map(|load| load / heaviest).sum();
     if !(relative > 0.0 && relative.is_finite()) {
         return (vec![1; movable.len()], 0.0);
@@ -196,7 +189,7 @@ fn whole_loads(database: &Database, movable: &[u32]) -> (Vec<i64>, f64) {
     (loads().map(|load| ((load / unit).ceil() as i64).max(1)).collect(), unit)
 }
 
-/// The PEs that movable objects talk to, as such or as the place of an object that stays; ascending.
+/// The PEs that communicate with movable objects, directly or through objects that cannot move; ascending.
 fn anchored_pes(database: &Database, vertex_of: &[u32]) -> Vec<u32> {
     let mut pes = Vec::new();
     for edge in &database.edges {
@@ -210,7 +203,7 @@ fn anchored_pes(database: &Database, vertex_of: &[u32]) -> Vec<u32> {
     pes
 }
 
-/// The PE of an end that stays where it is.
+/// The PE of an end of an edge; `None` if the end is a movable object.
 fn fixed_pe(database: &Database, vertex_of: &[u32], end: End) -> Option<u32> {
     match end {
         End::Pe(pe) => Some(pe),
@@ -221,7 +214,7 @@ fn fixed_pe(database: &Database, vertex_of: &[u32], end: End) -> Option<u32> {
     }
 }
 
-/// The mean size in bytes of the objects whose size was measured; none if that was never done.
+/// The mean size in bytes of the objects whose size was measured; `None` if no size was measured.
 pub(crate) fn mean_size(database: &Database, objects: &[u32]) -> Option<f64> {
     let sizes = objects.iter().filter_map(|&object| database.objects[object as usize].bytes);
     let (sum, count) = sizes
@@ -230,8 +223,8 @@ pub(crate) fn mean_size(database: &Database, objects: &[u32]) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-/// What vertices exchange, and how many bytes a weight of 1 is: `finest` or more, so many that all weights together are
-/// `most`.
+/// The traffic between vertices, and the bytes per unit of weight: at least `finest`, and large enough that the sum of
+/// all weights is at most `most`.
 fn volumes(
     database: &Database,
     vertex_of: &[u32],
@@ -267,14 +260,14 @@ fn volumes(
     }
     if count > u32::MAX as usize / 2 {
         return Err(StrategyError::Data(format!(
-            "there are {count} edges, and PoiseLB maps at most {}; leave out the lightest",
+            "PoiseLB maps at most {} edges, and there are {count}; remove the lightest edges",
             u32::MAX / 2
         )));
     }
     let units = total / u128::from(unit.max(1));
     let unit = u128::from(unit.max(1)) * units.div_ceil(most).max(1);
     let unit = u64::try_from(unit).unwrap_or(u64::MAX);
-    // Where units are larger than moves, each is divided into parts, as far as all of these fit.
+    // If the unit is larger than `finest`, it is divided into parts, as far as the limit of the sum permits.
     let room = (most / units.max(1)).clamp(1, u128::from(u32::MAX)) as u32;
     let parts = if finest > 0.0 { ((unit as f64 / finest).ceil() as u32).clamp(1, room) } else { 1 };
     for v in 0..vertices {
@@ -296,7 +289,7 @@ fn volumes(
         row.sort_unstable_by_key(|&(to, _)| to);
         let merged = row.chunk_by(|a, b| a.0 == b.0).filter_map(|same| {
             let bytes = same.iter().fold(0u64, |sum, half| sum.saturating_add(half.1));
-            // Rounded down, so that the sum of all stays what it was.
+            // Rounded down, so that the sum of all weights does not grow.
             let weight = (bytes / unit) as u32 * parts;
             (weight > 0).then_some(Half { to: same[0].0, weight })
         });
@@ -310,8 +303,8 @@ fn divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// By PE: the load of movable objects that fits on it, for loads in units of `unit_seconds` (0 if there is none: then
-/// objects count, and what is fixed does not).
+/// By PE: the capacity for movable objects, for loads in units of `unit_seconds`. If `unit_seconds` is 0, no load was
+/// recorded; then objects are counted, and fixed load is ignored.
 fn capacities(
     database: &Database,
     available: &[u32],
@@ -329,7 +322,7 @@ fn capacities(
         }
     }
     let (total, heaviest) = (loads.iter().sum::<i64>(), loads.iter().copied().max().unwrap_or(0));
-    // Loads are rounded up, so that a limit in true loads is kept by those that are counted.
+    // Loads were rounded up, so a placement that satisfies this limit satisfies it in true loads, too.
     let movable = database.objects.iter().filter(|object| object.migratable);
     let work = match has_load {
         true => movable.map(|object| object.load_seconds / unit).sum::<f64>(),
@@ -350,7 +343,7 @@ fn capacities(
     let room = |limit: f64, pe: u32| {
         ((limit - fixed[pe as usize]).max(0.0) * speed(pe) / unit).min(total as f64) as i64
     };
-    // Whole loads leave a part of every PE empty, so that all together need a higher limit.
+    // Integer loads leave a part of every PE unused, so that a higher limit may be necessary.
     let fits = |limit: f64| available.iter().map(|&pe| room(limit, pe)).sum::<i64>() >= total;
     let mut limit = ((level * (1.0 + imbalance)).max(bound_seconds) * (1.0 + 1e-9)).max(f64::MIN_POSITIVE);
     if !fits(limit) {
@@ -364,7 +357,7 @@ fn capacities(
         }
     }
     available.iter().for_each(|&pe| by_pe[pe as usize] = room(limit, pe));
-    // Rounding must not take away the last place of the heaviest object.
+    // Rounding must not remove the only PE with room for the heaviest object.
     if let Some(&most) = available.iter().max_by_key(|&&pe| (by_pe[pe as usize], std::cmp::Reverse(pe))) {
         by_pe[most as usize] = by_pe[most as usize].max(heaviest);
     }

@@ -1,48 +1,53 @@
-//! A replay as a command line asks for it: which steps of which file, on which machine, with what.
+//! Requests of a replay: the file, the steps, the machine and the strategies.
 //!
-//! `equipoise replay` and a program run with Charm++'s `+LBSim` both come here, so that they say the same.
+//! `equipoise replay` and programs run with Charm++'s `+LBSim` share this code, so that their outputs are equal.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Comparison, ReplayError, replay};
-use crate::database::Dump;
-use crate::registry::{self, Choice};
-use crate::topology::{self, Flat, MAX_PES};
-use crate::{Database, Topology};
+use equipoise_model::database::Dump;
+use equipoise_model::topology::{self, Flat, MAX_PES};
+use equipoise_model::{Database, Topology};
 
-/// What to replay.
+use super::{Comparison, ReplayError, replay};
+use crate::descriptor::Choice;
+use crate::registry;
+
+/// The options of a replay.
 #[derive(Clone, Default)]
 pub struct Request {
     /// A database file, or the base name of Charm++ dumps, as in [`Dump::read_steps`].
     pub path: PathBuf,
-    /// The first step; the earliest there is if `None`.
+    /// The first step; `None` is the earliest step of the file.
     pub step: Option<u64>,
-    /// How many steps; if `None`, one where `step` is given, else all.
+    /// The number of steps; `None` is 1 if `step` is given, else all.
     pub steps: Option<u64>,
-    /// The number of PEs to replay for, as in [`Database::remap`]; those of the record if `None`.
+    /// The number of PEs, as in [`Database::remap`]; `None` is the recorded number.
     pub pes: Option<usize>,
-    /// The machine; if `None`, the recorded one where it is known and has these PEs, else a flat one.
+    /// The machine; `None` is the recorded machine if it has this number of PEs, else a flat machine.
     pub topology: Option<Arc<dyn Topology>>,
-    /// The strategies to compare; all that can be used without being given anything if empty.
+    /// The strategies to compare; if empty, all strategies without required parameters.
     pub strategies: Vec<Choice>,
-    /// Everything random comes from this.
+    /// The seed of the random number generator.
     pub seed: u64,
 }
 
 impl Request {
-    /// Replays every step that is asked for; `now` is the time since any fixed moment, as in [`replay`].
+    /// Replays the requested steps; `now` returns the time since any fixed moment, as in [`replay`].
     ///
     /// # Errors
-    /// When the file cannot be read or holds no such step, the machine is not of the database's size, or
-    /// no strategy gives an answer for a step, or one gives an impossible one.
+    /// If the file cannot be read or has no such step, or the errors of [`replay`].
     pub fn run(&self, mut now: impl FnMut() -> Duration) -> Result<Comparison, ReplayError> {
         let count = self.steps.or(self.step.map(|_| 1));
         let dump = Dump::read_steps(&self.path, self.step, count)?;
-        let every = if self.strategies.is_empty() { registry::every() } else { Vec::new() };
-        let strategies = if self.strategies.is_empty() { &every } else { &self.strategies };
-        let mut comparison = Comparison { program: dump.program, ..Comparison::default() };
+        let defaults = match self.strategies.is_empty() {
+            true => registry::without_required_parameters(),
+            false => Vec::new(),
+        };
+        let strategies = if self.strategies.is_empty() { &defaults } else { &self.strategies };
+        let mut comparison =
+            Comparison { program: dump.program, warnings: dump.warnings, ..Comparison::default() };
         for database in dump.steps {
             let database = self.remapped(database)?;
             let machine = self.machine(&dump.topology, database.pes.len())?;
@@ -86,8 +91,12 @@ mod tests {
     fn file(folder: &Path, topology: &str) -> PathBuf {
         let step = |step| Database { step, ..testing::database(2, &[(1.0, 0), (3.0, 0)]) };
         let path = folder.join("lb.db");
-        let dump =
-            Dump { program: "pairs".into(), topology: topology.into(), steps: [3, 4, 5].map(step).into() };
+        let dump = Dump {
+            program: "pairs".into(),
+            topology: topology.into(),
+            steps: [3, 4, 5].map(step).into(),
+            ..Dump::default()
+        };
         dump.write(&path).expect("a temporary file can be written");
         path
     }
@@ -115,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_asked_for_are_replayed() {
+    fn the_requested_steps_are_replayed() {
         check(|_| (), Ok(("torus:2", &[3, 4, 5])));
         check(|request| request.step = Some(4), Ok(("torus:2", &[4])));
         check(|request| (request.step, request.steps) = (Some(4), Some(2)), Ok(("torus:2", &[4, 5])));
@@ -125,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_is_the_recorded_one_unless_another_is_asked_for() {
+    fn the_machine_is_the_recorded_one_unless_another_is_given() {
         let mesh = topology::parse("mesh:2").expect("a machine");
         check(|request| request.topology = Some(mesh.clone()), Ok(("mesh:2", &[3, 4, 5])));
         check(|request| request.pes = Some(5), Ok(("flat:5", &[3, 4, 5])));
@@ -135,9 +144,9 @@ mod tests {
         );
         check(|request| request.pes = Some(0), Err("give a number from 1 to"));
         check(|request| request.pes = Some(usize::MAX), Err("give a number from 1 to"));
-        let lost = |request: &mut Request| {
-            request.path = file(request.path.parent().expect("it is in a folder"), "moebius:7");
+        let unknown = |request: &mut Request| {
+            request.path = file(request.path.parent().expect("the file is in a folder"), "moebius:7");
         };
-        check(lost, Err("was recorded on `moebius:7`"));
+        check(unknown, Err("was recorded on `moebius:7`"));
     }
 }

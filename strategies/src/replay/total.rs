@@ -1,15 +1,15 @@
-//! Several replayed steps as one: sums, and ratios of sums.
+//! Totals over several replayed steps: sums, and ratios of sums.
+
+use equipoise_model::database::{Summary, Volumes};
 
 use super::{Refusal, Replay, Row};
 use crate::cost::{Communication, Metrics};
-use crate::database::{Summary, Volumes};
 
-/// What was recorded in all steps, and what each strategy would have made of it, as if it were one step
-/// with the number of the first.
+/// Combines all steps into one step with the number of the first.
 ///
-/// The steps are taken to follow each other, so the load of the most loaded PE is the sum of those of the
-/// steps, and so are the bytes over the busiest link and the bounds. A strategy that gave no answer for one
-/// of the steps has no sum, and is among the refusals.
+/// The steps run one after the other. Therefore the largest loads of the steps are added, and so are the bytes
+/// over the busiest link and the bounds. A strategy that gave no answer for one of the steps has no sum and is
+/// among the refusals.
 pub(super) fn total(steps: &[Replay]) -> Replay {
     let first = steps.first().map_or(&[][..], |step| step.strategies.as_slice());
     let of_strategy = |first: &Row| {
@@ -23,6 +23,7 @@ pub(super) fn total(steps: &[Replay]) -> Replay {
             migrated_bytes: after.migrated_bytes,
             after,
             notes: Vec::new(),
+            sentence: None,
             pe_of: Vec::new(),
         })
     };
@@ -43,8 +44,7 @@ pub(super) fn total(steps: &[Replay]) -> Replay {
     }
 }
 
-/// What two steps hold: sums of times, volumes and records, and the larger number of things that are there
-/// in both.
+/// Combines two steps: adds times and volumes; takes the larger number of PEs, arrays, objects and edges.
 fn add_records(a: Summary, b: Summary) -> Summary {
     Summary {
         step: a.step,
@@ -63,7 +63,7 @@ fn add_records(a: Summary, b: Summary) -> Summary {
     }
 }
 
-/// The sum of what is known of both.
+/// The sum of two values if both are known.
 fn both<T>(a: Option<T>, b: Option<T>, add: impl FnOnce(T, T) -> T) -> Option<T> {
     a.zip(b).map(|(a, b)| add(a, b))
 }
@@ -79,7 +79,7 @@ fn sum<'a>(all: impl Iterator<Item = &'a Metrics>) -> Metrics {
     sum
 }
 
-/// The sums of two; the ratios are left to [`sum`].
+/// Adds two metrics; [`sum`] computes the ratios.
 fn add(a: Metrics, b: Metrics) -> Metrics {
     Metrics {
         pes: a.pes.max(b.pes),
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_are_of_sums() {
+    fn ratios_are_computed_from_sums() {
         let near = Communication {
             total_bytes: 10,
             hop_bytes: 10,
@@ -138,7 +138,7 @@ mod tests {
         let both = sum([&one, &other].into_iter());
         assert_eq!((both.max_load_seconds, both.imbalance), (4.0, 1.0));
         assert_eq!((both.migrations, both.migrated_bytes), (4, Some(14)));
-        let both = both.communication.expect("that of both");
+        let both = both.communication.expect("both have communication");
         assert_eq!((both.hops_per_byte, both.hops_per_remote_byte, both.max_dilation), (2.0, 4.0, 4));
         assert_eq!(both.max_link_bytes, Some(10));
         let silent = Metrics { communication: None, ..one.clone() };
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn records_add_up_and_what_is_there_twice_counts_once() {
+    fn times_and_volumes_are_added_and_objects_are_counted_once() {
         let one = Summary {
             step: 3,
             pes: 4,

@@ -1,41 +1,41 @@
-//! Cuts a graph in two: greedy graph growing, then refinement.
+//! Bisects a graph: greedy graph growing, then Fiduccia-Mattheyses refinement.
 //!
-//! One side grows from a vertex on the rim of the graph (the last one a breadth-first search reaches), each
-//! time by the vertex whose move cuts least (G. Karypis, V. Kumar, "A fast and high quality multilevel
-//! scheme for partitioning irregular graphs", SIAM J. Sci. Comput. 20(1), 1998, section 3.2: GGGP). Then
-//! single vertices change sides, each once per pass, the best first even if it cuts more, and the best state
-//! of the pass is kept (C. M. Fiduccia, R. M. Mattheyses, "A linear-time heuristic for improving network
-//! partitions", DAC 1982). Both ends of the longest path found are tried as the beginning.
+//! One side grows from a peripheral vertex (the last vertex that a breadth-first search reaches). Each step adds the
+//! vertex whose move cuts least (G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning
+//! irregular graphs", SIAM J. Sci. Comput. 20(1), 1998, section 3.2: GGGP). The refinement moves single vertices, each
+//! once per pass, best gain first even if negative, and keeps the best state of the pass (C. M. Fiduccia, R. M.
+//! Mattheyses, "A linear-time heuristic for improving network partitions", DAC 1982). Both ends of the longest path
+//! found are tried as the start.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::graph::Graph;
+use equipoise_model::graph::Graph;
 
-/// Passes of refinement at most; later ones gain next to nothing.
+/// Maximum number of refinement passes; later passes gain almost nothing.
 const PASSES: usize = 6;
 
-/// What is to be cut.
+/// The graph to bisect.
 pub(super) struct Halves<'a> {
     pub(super) graph: &'a Graph,
-    /// Of vertices, at least 1 each.
+    /// Weights of the vertices, at least 1 each.
     pub(super) weights: &'a [u32],
-    /// Bytes each vertex exchanges with what is fixed on the first side, less those with the second.
+    /// Bytes each vertex exchanges with fixed ends on the first side, minus those with fixed ends on the second.
     pub(super) pulls: Vec<i128>,
-    /// The share of the weight that belongs on the first side.
+    /// The target share of the first side in the weight.
     pub(super) share: f64,
-    /// By how much of its share a side may be too heavy.
+    /// Relative excess of weight that a side may have.
     pub(super) slack: f64,
 }
 
-/// How good a cut is, best first: weight beyond the slack, bytes cut (but for a constant), weight off the
-/// share.
+/// Orders bisections, best first: weight beyond the slack, bytes cut (up to a constant), deviation from the
+/// target weight.
 type Quality = (u64, i128, u64);
 
 /// Whether each vertex is on the first side.
 pub(super) fn bisect(halves: &Halves) -> Vec<bool> {
-    let first = far_from(halves, 0);
-    let second = far_from(halves, first);
+    let first = farthest_from(halves, 0);
+    let second = farthest_from(halves, first);
     let cut = |start: usize| {
         let mut state = State::grown(halves, start);
         while state.passes < PASSES && state.improve() {}
@@ -46,7 +46,7 @@ pub(super) fn bisect(halves: &Halves) -> Vec<bool> {
 }
 
 /// The last vertex that a breadth-first search from `start` reaches.
-fn far_from(halves: &Halves, start: usize) -> usize {
+fn farthest_from(halves: &Halves, start: usize) -> usize {
     let mut is_seen = vec![false; halves.weights.len()];
     is_seen[start] = true;
     let mut queue = vec![start];
@@ -66,24 +66,25 @@ fn far_from(halves: &Halves, start: usize) -> usize {
 struct State<'a> {
     halves: &'a Halves<'a>,
     is_first: Vec<bool>,
-    /// What moving each vertex to the other side saves, in bytes.
+    /// The bytes saved by moving each vertex to the other side.
     gains: Vec<i128>,
-    /// The weight of the first side, and what it should be.
+    /// The weight of the first side.
     weight: u64,
+    /// The target of `weight`.
     target: u64,
-    /// By how much it may differ.
+    /// The allowed deviation from the target.
     slack: u64,
-    /// Bytes cut less those cut when everything was on the second side.
+    /// Bytes cut, minus the bytes cut when all vertices were on the second side.
     cut: i128,
     passes: usize,
 }
 
 impl<'a> State<'a> {
-    /// Everything on the second side.
+    /// The state with all vertices on the second side.
     fn new(halves: &'a Halves<'a>) -> Self {
         let total: u64 = halves.weights.iter().map(|&weight| u64::from(weight)).sum();
         let share = |share: f64| (total as f64 * share).round() as u64;
-        // Leaving the second side gains the pull and loses the edges, which all stay inside it.
+        // A move to the first side gains the pull and cuts all edges of the vertex.
         let gain = |v: usize| {
             let edges: i128 = halves.graph.neighbors(v).map(|(_, bytes)| i128::from(bytes)).sum();
             halves.pulls[v] - edges
@@ -100,13 +101,13 @@ impl<'a> State<'a> {
         }
     }
 
-    /// The first side grown from `start` to its share.
+    /// The state after the first side has grown from `start` to its share.
     fn grown(halves: &'a Halves<'a>, start: usize) -> Self {
         let mut state = State::new(halves);
         let mut border: BinaryHeap<(i128, Reverse<usize>)> = BinaryHeap::new();
-        // Where the side cannot grow on along edges, it goes on with the lowest vertex that is left.
+        // If no edge leaves the first side, growth continues at the lowest remaining vertex.
         let mut rest = std::iter::once(start).chain(0..halves.weights.len());
-        // What is pulled to the first side is its beginning as well.
+        // Vertices pulled to the first side are starting points, too.
         border.extend(
             (0..halves.weights.len()).filter(|&v| halves.pulls[v] > 0).map(|v| (state.gains[v], Reverse(v))),
         );
@@ -120,22 +121,22 @@ impl<'a> State<'a> {
                 },
             };
             let weight = u64::from(halves.weights[v]);
-            // The last vertex is taken if it brings the weight nearer.
+            // The last vertex is added only if the weight gets closer to the target.
             if state.weight.abs_diff(state.target) <= (state.weight + weight).abs_diff(state.target) {
                 if state.weight + state.slack >= state.target || state.weight >= state.target {
                     return state;
                 }
-                // Too heavy a vertex: a lighter one may fit.
+                // The vertex is too heavy; a lighter one may fit.
                 continue;
             }
-            state.turn(v);
+            state.flip(v);
             let next = halves.graph.neighbors(v).filter(|&(u, _)| !state.is_first[u]);
             border.extend(next.map(|(u, _)| (state.gains[u], Reverse(u))));
         }
     }
 
     /// Moves `v` to the other side.
-    fn turn(&mut self, v: usize) {
+    fn flip(&mut self, v: usize) {
         let weight = u64::from(self.halves.weights[v]);
         self.weight = if self.is_first[v] { self.weight - weight } else { self.weight + weight };
         self.cut -= self.gains[v];
@@ -148,27 +149,27 @@ impl<'a> State<'a> {
     }
 
     fn quality(&self) -> Quality {
-        let off = self.weight.abs_diff(self.target);
-        (off.saturating_sub(self.slack), self.cut, off)
+        let deviation = self.weight.abs_diff(self.target);
+        (deviation.saturating_sub(self.slack), self.cut, deviation)
     }
 
-    /// One pass of refinement; whether the cut is better for it.
+    /// One pass of refinement; returns whether the bisection improved.
     fn improve(&mut self) -> bool {
         self.passes += 1;
         let n = self.halves.weights.len();
         let heaviest = self.halves.weights.iter().max().map_or(0, |&weight| u64::from(weight));
         let reach = self.slack + heaviest;
         let stalled = 64 + n / 16;
-        // By the side they leave: the second, the first.
+        // The possible moves of vertices that leave the second side, and of those that leave the first side.
         let mut moves: [BinaryHeap<(i128, Reverse<usize>)>; 2] = Default::default();
         for v in 0..n {
             moves[usize::from(self.is_first[v])].push((self.gains[v], Reverse(v)));
         }
         let mut is_locked = vec![false; n];
-        let mut turned: Vec<usize> = Vec::new();
+        let mut flipped: Vec<usize> = Vec::new();
         let before = self.quality();
         let (mut best, mut best_len) = (before, 0);
-        while turned.len() < best_len + stalled {
+        while flipped.len() < best_len + stalled {
             let mut top = |state: &Self, side: usize| loop {
                 let &(gain, Reverse(v)) = moves[side].peek()?;
                 let is_current = state.gains[v] == gain && state.is_first[v] == (side == 1);
@@ -181,24 +182,24 @@ impl<'a> State<'a> {
             let allowed = |side: usize, (_, Reverse(v)): (i128, Reverse<usize>)| {
                 let weight = u64::from(self.halves.weights[v]);
                 let after = if side == 1 { self.weight - weight } else { self.weight + weight };
-                let off = after.abs_diff(self.target);
-                off <= reach || off < self.weight.abs_diff(self.target)
+                let deviation = after.abs_diff(self.target);
+                deviation <= reach || deviation < self.weight.abs_diff(self.target)
             };
             let candidates = (0..2).filter_map(|side| tops[side].filter(|&top| allowed(side, top)));
             let Some((_, Reverse(v))) = candidates.max() else { break };
-            self.turn(v);
+            self.flip(v);
             is_locked[v] = true;
-            turned.push(v);
+            flipped.push(v);
             for (u, _) in self.halves.graph.neighbors(v).filter(|&(u, _)| !is_locked[u]) {
                 moves[usize::from(self.is_first[u])].push((self.gains[u], Reverse(u)));
             }
             let now = self.quality();
             if now < best {
-                (best, best_len) = (now, turned.len());
+                (best, best_len) = (now, flipped.len());
             }
         }
-        for &v in turned[best_len..].iter().rev() {
-            self.turn(v);
+        for &v in flipped[best_len..].iter().rev() {
+            self.flip(v);
         }
         best < before
     }
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn two_cliques_are_parted_at_their_bridge() {
+    fn two_cliques_are_separated_at_their_bridge() {
         let clique =
             |first: u32| (first..first + 5).flat_map(move |a| (a + 1..first + 5).map(move |b| (a, b, 10)));
         let graph = Graph::new(10, clique(0).chain(clique(5)).chain([(2, 7, 1)]));
@@ -232,18 +233,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn gains_and_cut_are_what_they_are_by_definition(
+        fn gains_and_cut_match_their_definitions(
             edges in prop::collection::vec((0..9u32, 0..9u32, 1..50u64), 0..30),
             weights in prop::collection::vec(1..20u32, 9),
             pulls in prop::collection::vec(-20..20i128, 9),
             share in 0.0..1.0f64,
-            turns in prop::collection::vec(0..9usize, 0..20),
+            flips in prop::collection::vec(0..9usize, 0..20),
         ) {
             let graph = Graph::new(9, edges);
             let halves = Halves { graph: &graph, weights: &weights, pulls, share, slack: 0.05 };
             let mut state = State::new(&halves);
             let base = cut(&halves, &state.is_first);
-            turns.iter().for_each(|&v| state.turn(v));
+            flips.iter().for_each(|&v| state.flip(v));
             let before = cut(&halves, &state.is_first);
             prop_assert_eq!(state.cut, before - base);
             let quality = state.quality();
@@ -253,14 +254,14 @@ mod tests {
             for v in 0..9 {
                 let now = cut(&halves, &state.is_first);
                 let gain = state.gains[v];
-                state.turn(v);
+                state.flip(v);
                 prop_assert_eq!(now - cut(&halves, &state.is_first), gain);
-                state.turn(v);
+                state.flip(v);
             }
         }
 
         #[test]
-        fn no_side_is_too_heavy_by_more_than_a_vertex(
+        fn no_side_exceeds_its_share_by_more_than_a_vertex(
             edges in prop::collection::vec((0..30u32, 0..30u32, 1..50u64), 0..80),
             weights in prop::collection::vec(1..20u32, 30),
             share in 0.0..=1.0f64,

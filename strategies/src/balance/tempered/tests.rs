@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::transfer::Stage;
+use equipoise_model::database::arbitrary;
+
+use super::transfer::TransferRules;
 use super::*;
-use crate::database::arbitrary;
 use crate::testing::{assign, database, max_per_average, uneven};
 
 fn ratio(spec: &str, database: &Database) -> f64 {
@@ -13,7 +14,7 @@ fn ratio(spec: &str, database: &Database) -> f64 {
 }
 
 #[test]
-fn it_balances_whatever_its_parameters() {
+fn all_parameters_balance() {
     for pes in [4, 17, 64, 300] {
         let database = uneven(pes);
         for spec in [
@@ -35,7 +36,7 @@ fn it_balances_whatever_its_parameters() {
 }
 
 #[test]
-fn more_iterations_and_trials_are_never_worse() {
+fn more_iterations_or_trials_never_increase_the_maximum() {
     let database = uneven(100);
     let ratios = ["iters=1", "iters=2", "iters=8"].map(|p| ratio(&format!("TemperedLB:{p}"), &database));
     assert!(ratios.is_sorted_by(|a, b| a >= b), "{ratios:?}");
@@ -44,8 +45,8 @@ fn more_iterations_and_trials_are_never_worse() {
 }
 
 #[test]
-fn swaps_help_where_no_object_fits() {
-    // 13 and 11 seconds, of objects too heavy to move.
+fn exchanges_help_where_no_single_object_fits() {
+    // The PEs have 13 and 11 seconds, and no single object can move.
     let database = database(2, &[(7.0, 0), (6.0, 0), (6.0, 1), (5.0, 1)]);
     assert_eq!(assign("TemperedLB", &database).map(|a| a.pe_of), Ok(vec![0, 0, 1, 1]));
     let swapped = assign("TemperedLB:transfer=SwapClusters", &database).map(|a| a.pe_of);
@@ -54,33 +55,33 @@ fn swaps_help_where_no_object_fits() {
 
 #[track_caller]
 fn check_order(ordering: Ordering, expected: &[u32]) {
-    // 10 seconds on PE 0 where 6 are the average.
+    // PE 0 has 10 seconds; the average is 6.
     let database = database(2, &[(1.0, 0), (4.5, 0), (2.5, 0), (2.0, 0), (2.0, 1)]);
     let work = Work::new(&database, vec![0, 1]);
     let ranks = Ranks::new(&work, database.placement());
     let criterion = Criterion::Grapevine;
-    let stage = Stage {
+    let rules = TransferRules {
         database: &database,
         work: &work,
         criterion,
         ordering,
         target_seconds: work.average_seconds(),
     };
-    assert_eq!(stage.ordered(&ranks, 0), expected, "{ordering:?}");
+    assert_eq!(rules.ordered_objects(&ranks, 0), expected, "{ordering:?}");
 }
 
 #[test]
-fn objects_go_in_the_order_asked_for() {
+fn objects_are_offered_in_the_requested_order() {
     check_order(Ordering::Arbitrary, &[0, 1, 2, 3]);
     check_order(Ordering::ElmId, &[0, 1, 2, 3]);
     check_order(Ordering::LargestObjects, &[1, 2, 3, 0]);
-    // 4 seconds are too many: 4.5 is the least that is enough, 1 + 2 + 2.5 the fewest small ones.
+    // PE 0 has 4 seconds too many. The lightest sufficient object has 4.5; the lightest objects suffice up to 2.5.
     check_order(Ordering::FewestMigrations, &[1, 2, 3, 0]);
     check_order(Ordering::SmallObjects, &[2, 3, 0, 1]);
 }
 
 #[test]
-fn fanout_and_rounds_are_vts() {
+fn fanout_and_rounds_are_those_of_vt() {
     let check = |knowledge: Knowledge, ranks, expected| assert_eq!(knowledge.resolve(ranks), expected);
     check(Knowledge::Log, 2, (2, 1));
     check(Knowledge::Log, 64, (8, 2));
@@ -99,12 +100,12 @@ fn check_error(params: &str, expected: &str) {
 }
 
 #[test]
-fn parameters_that_do_not_go_together_are_refused() {
-    check_error("fanout=2,rounds=3", "give fanout or rounds, or take knowledge=UserDefined");
+fn contradictory_parameters_are_refused() {
+    check_error("fanout=2,rounds=3", "give only one of fanout and rounds, or use knowledge=UserDefined");
     check_error("knowledge=UserDefined,fanout=2", "give both fanout and rounds");
-    check_error("knowledge=complete,rounds=2", "so give neither");
+    check_error("knowledge=complete,rounds=2", "Complete determines fanout and rounds");
     check_error("knowledge=all", "known are Log, Complete, UserDefined");
-    check_error("fanout=0", "expected `auto` or a number of at least 1");
+    check_error("fanout=0", "expected `auto` or a number from 1 to 1000");
     check_error("criterion=strict", "known are Grapevine, ModifiedGrapevine");
     check_error("transfer=Recursive", "known are Original, SwapClusters");
     check_error("ordering=size", "FewestMigrations");
@@ -119,7 +120,7 @@ proptest! {
     ) {
         database.pes.iter_mut().for_each(|pe| pe.available = true);
         let spec = format!("TemperedLB:criterion={criterion},transfer={transfer}");
-        let answer = assign(&spec, &database).expect("it serves every database");
+        let answer = assign(&spec, &database).expect("TemperedLB supports every database");
         let [before, after] = [database.placement(), answer.pe_of]
             .map(|pe_of| database.pe_loads(&pe_of).into_iter().fold(0.0, f64::max));
         prop_assert!(after <= before * (1.0 + 1e-9), "{} became {}", before, after);

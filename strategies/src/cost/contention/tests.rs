@@ -1,15 +1,17 @@
-//! The estimate against the equations, computed one by one, and against examples by hand.
+//! The estimate compared with a direct evaluation of the equations, and with examples computed by hand.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::*;
-use crate::program::{Channel, Task, Waits};
-use crate::{testing, topology};
+use equipoise_model::topology;
+use equipoise_network::program::{Channel, Task, Waits};
 
-/// F by the equations of the paper, with classes by closure of a relation.
-fn slow(model: &Model, machine: &dyn Topology, place: &[Option<u32>]) -> (i64, i64) {
+use super::*;
+use crate::testing;
+
+/// F and the sum of R, by the equations of the paper, with interference classes as a transitive closure.
+fn by_equations(model: &Model, machine: &dyn Topology, place: &[Option<u32>]) -> (i64, i64) {
     let mut r = vec![0i64; machine.pes()];
     let ends = |c: u32| {
         let channel = &model.channels[c as usize];
@@ -89,7 +91,7 @@ fn model(work: &[i64], channels: &[Channel], phases: &[&[u32]]) -> Model {
         phases,
         cycle_seconds: 1e-9,
         waits: Waits::Added,
-        trial: None,
+        simulation: None,
     }
 }
 
@@ -100,7 +102,7 @@ fn cycles(model: &Model, machine: &str, placement: &[u32]) -> f64 {
 
 #[test]
 fn figure_1_is_one_interference_class() {
-    // 1 to 3, 2 to 4 and 3 to 4 on a row: the ways of the first and the last have no link in common.
+    // 1 to 3, 2 to 4 and 3 to 4 on a line: the routes of the first and the last channel share no link.
     let channels = [channel(0, 3, 1, 10, 10), channel(1, 4, 1, 10, 10), channel(2, 5, 1, 10, 10)];
     let model = model(&[0; 6], &channels, &[&[0, 1, 2]]);
     let machine = topology::parse("mesh:5").expect("a mesh");
@@ -109,23 +111,23 @@ fn figure_1_is_one_interference_class() {
     for (task, pe) in [1, 2, 3, 3, 4, 4].into_iter().enumerate() {
         estimate.put(task, pe);
     }
-    // On PE 4: waits of 10 + 10, a hop of 1, and twice 20 / (2 * 3); on PE 3: 10, 1 and once.
+    // On PE 4: waits of 10 + 10, a hop of 1, and twice 20 / (2 * 3). On PE 3: 10, 1 and once 20 / (2 * 3).
     let third = 20 * Model::TICKS / 6;
     assert_eq!(estimate.ticks(), 21 * Model::TICKS + 2 * third);
     assert_eq!(estimate.summed_ticks(), 32 * Model::TICKS + 3 * third);
-    // In phases of their own they do not meet.
+    // Channels in different phases do not interfere.
     let apart = Model { phases: vec![vec![0], vec![1], vec![2]], ..model };
     assert_eq!(cycles(&apart, "mesh:5", &[1, 2, 3, 3, 4, 4]), 21.0);
 }
 
 #[test]
-fn what_is_together_saves_what_it_waited_or_what_it_sent() {
-    // Figure 2: waits longer than, shorter than, and no wait for, a message of 10 flits.
+fn tasks_on_one_pe_save_the_wait_or_the_length_of_the_message() {
+    // Figure 2: a wait that is longer, a wait that is shorter, and no wait, for a message of 10 flits.
     for (wait, saved) in [(25, 10), (6, 6), (0, 0)] {
         let mut model = model(&[100, 50], &[channel(0, 1, 1, 10, wait)], &[&[0]]);
         assert_eq!(cycles(&model, "mesh:2", &[0, 0]), (150 + wait - saved) as f64, "{wait}");
         assert_eq!(cycles(&model, "mesh:2", &[0, 1]), 100.0_f64.max((50 + wait) as f64), "{wait}");
-        // The other one has work for longer than that.
+        // The work of the sender takes longer than the wait.
         model.waits = Waits::Overlapped;
         assert_eq!(cycles(&model, "mesh:2", &[0, 0]), 150.0, "{wait}");
         assert_eq!(cycles(&model, "mesh:2", &[0, 1]), 100.0_f64.max((50 + wait) as f64), "{wait}");
@@ -133,8 +135,8 @@ fn what_is_together_saves_what_it_waited_or_what_it_sent() {
 }
 
 #[test]
-fn while_one_waits_another_works() {
-    // The receiver waits for 300 cycles, of which the sender's message of 10 is saved, and a third task works for 120.
+fn overlapped_waits_are_filled_with_the_work_of_other_tasks() {
+    // The receiver waits 300 cycles, of which 10 are saved next to the sender; a third task works for 120 cycles.
     let of = |waits| {
         let model = model(&[100, 50, 120], &[channel(0, 1, 1, 10, 300)], &[&[0]]);
         let model = Model { waits, ..model };
@@ -145,7 +147,7 @@ fn while_one_waits_another_works() {
 }
 
 #[test]
-fn slow_pes_and_those_with_other_work_take_longer() {
+fn slow_pes_and_background_load_increase_the_estimate() {
     let model = model(&[100, 50], &[], &[]);
     let machine = topology::parse("mesh:2").expect("a mesh");
     let mut database = testing::database(2, &[(0.0, 0)]);
@@ -158,7 +160,7 @@ fn slow_pes_and_those_with_other_work_take_longer() {
     }
 }
 
-/// Random models of up to 9 tasks, in up to 3 phases.
+/// Random models of up to 9 tasks and up to 3 phases.
 fn models() -> impl Strategy<Value = Model> {
     let channel = (0..9u32, 0..9u32, 1..4u64, 1..30i64, 0..90i64);
     let channels = prop::collection::vec(channel, 0..25);
@@ -187,7 +189,7 @@ proptest! {
     fn the_estimate_after_any_moves_is_that_of_the_equations(
         model in models(),
         machine in prop::sample::select(vec!["mesh:3x3", "torus:4x3", "hypercube:3", "mesh:2", "tree:2:3/5:1"]),
-        // Each move puts a task somewhere, or goes back to an earlier time.
+        // Each move places a task, or undoes back to an earlier mark.
         moves in prop::collection::vec((0..9usize, 0..64u32, 0..4u8), 1..60),
     ) {
         let machine: Arc<dyn Topology> = topology::parse(machine).expect("a machine");
@@ -206,7 +208,7 @@ proptest! {
                 estimate.put(task, pe);
                 places[task] = Some(pe);
             }
-            prop_assert_eq!((estimate.ticks(), estimate.summed_ticks()), slow(&model, &*machine, &places));
+            prop_assert_eq!((estimate.ticks(), estimate.summed_ticks()), by_equations(&model, &*machine, &places));
             let used: std::collections::BTreeSet<u32> = places.iter().flatten().copied().collect();
             prop_assert_eq!(estimate.used(), (places.iter().flatten().count(), used.len()));
         }

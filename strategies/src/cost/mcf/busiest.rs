@@ -1,16 +1,16 @@
-//! The link that takes longest of many of which a few change at once: a tree of winners (D. E. Knuth, The Art of
-//! Computer Programming 3, section 5.4.1).
+//! The maximum of the links' times while a few of them change at once: a winner tree (D. E. Knuth, The Art of Computer
+//! Programming 3, section 5.4.1).
 
 /// The time of every link, and the longest.
 #[derive(Clone)]
 pub(super) struct Busiest {
     links: usize,
-    /// Node `i` has the longer time of its children `2i` and `2i + 1`; the links are the last half.
+    /// Node `i` has the larger time of its children `2i` and `2i + 1`; the links are the second half.
     nodes: Vec<f64>,
 }
 
 impl Busiest {
-    /// Links that take no time.
+    /// Links with time 0.
     pub(super) fn new(links: usize) -> Self {
         Busiest { links, nodes: vec![0.0; 2 * links.next_power_of_two().max(1)] }
     }
@@ -19,7 +19,7 @@ impl Busiest {
         self.nodes.len() / 2
     }
 
-    /// Gives all links their times.
+    /// Sets the times of all links.
     pub(super) fn fill(&mut self, seconds: impl Iterator<Item = f64>) {
         let half = self.half();
         self.nodes[half..half + self.links]
@@ -31,7 +31,7 @@ impl Busiest {
         }
     }
 
-    /// Gives a link another time.
+    /// Sets the time of one link.
     pub(super) fn set(&mut self, link: usize, seconds: f64) {
         let mut node = self.half() + link;
         self.nodes[node] = seconds;
@@ -50,7 +50,7 @@ impl Busiest {
         self.nodes[1]
     }
 
-    /// The lowest link with the longest time.
+    /// The lowest-numbered link with the longest time.
     pub(super) fn winner(&self) -> usize {
         let mut node = 1;
         while node < self.half() {
@@ -60,7 +60,7 @@ impl Busiest {
         node - self.half()
     }
 
-    /// The longer of `least` and the longest time of a link that is not marked.
+    /// The larger of `least` and the longest time of an unmarked link.
     pub(super) fn except(&self, is_marked: &[bool], least: f64) -> f64 {
         self.descend(1, is_marked, least)
     }
@@ -74,7 +74,7 @@ impl Busiest {
             let counts = link < self.links && !is_marked[link];
             return if counts { self.nodes[node] } else { least };
         }
-        // The child that won first: the other one is seldom looked at then.
+        // The larger child first, so that the other child can usually be skipped.
         let first = 2 * node + usize::from(self.nodes[2 * node] < self.nodes[2 * node + 1]);
         let least = self.descend(first, is_marked, least);
         self.descend(first ^ 1, is_marked, least)
@@ -89,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_busiest_is_the_longest_of_all_that_count(
+        fn the_busiest_link_has_the_longest_time_of_all_unmarked_links(
             links in 1..40usize,
             changes in prop::collection::vec((0..40usize, 0..9u32), 1..60),
             marks in prop::collection::vec(any::<bool>(), 40),

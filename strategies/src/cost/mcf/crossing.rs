@@ -1,7 +1,7 @@
-//! Which messages cross each link, kept while tasks change places.
+//! The messages that cross each link, updated when tasks swap.
 //!
-//! Who uses the busiest link is asked after every swap that is made; to look through all messages each time would take
-//! far longer than the swap.
+//! The senders and receivers of messages over the busiest link are needed after every applied swap. Scanning all
+//! messages each time would take much longer than the swap.
 
 use crate::cost::commodities::Commodities;
 use crate::cost::routes::Routes;
@@ -10,21 +10,21 @@ use crate::cost::routes::Routes;
 #[derive(Clone, Default)]
 pub(super) struct Crossing {
     messages: Vec<Vec<[u32; 2]>>,
-    /// Whether they are kept: somebody has asked since the last restart.
-    is_kept: bool,
+    /// Whether `messages` is up to date; it is filled on the first use after a restart.
+    is_current: bool,
     buffer: Vec<usize>,
 }
 
 impl Crossing {
-    /// Keeps nothing until somebody asks.
-    pub(super) fn forget(&mut self) {
-        self.is_kept = false;
+    /// Discards all messages until the next call of [`Self::users`].
+    pub(super) fn invalidate(&mut self) {
+        self.is_current = false;
     }
 
-    /// Looks at all messages, with vertex `i` on PE `places[i]`.
+    /// Lists all messages, with vertex `i` on PE `places[i]`.
     fn fill(&mut self, commodities: &Commodities, routes: &Routes, places: &[u32]) {
-        let Crossing { messages, buffer, is_kept } = self;
-        *is_kept = true;
+        let Crossing { messages, buffer, is_current } = self;
+        *is_current = true;
         messages.iter_mut().for_each(Vec::clear);
         messages.resize(routes.machine().links(), Vec::new());
         for (from, to, _) in commodities.sent() {
@@ -34,23 +34,23 @@ impl Crossing {
         }
     }
 
-    /// Takes the messages of tasks away, or puts them where the tasks are now; nothing if they are not kept.
+    /// Adds (`is_added`) or removes the messages of `tasks` along their current routes; does nothing before the first use.
     pub(super) fn change(
         &mut self,
         (commodities, routes): (&Commodities, &Routes),
         places: &[u32],
         tasks: [Option<usize>; 2],
-        comes: bool,
+        is_added: bool,
     ) {
         let Crossing { messages, buffer, .. } = self;
-        if !self.is_kept {
+        if !self.is_current {
             return;
         }
         for (number, task) in tasks.into_iter().enumerate() {
             let Some(task) = task else { continue };
             for partner in commodities.partners(task) {
                 let other = partner.vertex as usize;
-                // What the two send each other is seen from both, and changes once.
+                // Messages between both tasks are listed at both, and must change only once.
                 if number == 1 && tasks[0] == Some(other) {
                     continue;
                 }
@@ -63,7 +63,7 @@ impl Crossing {
                     let message = [from as u32, to as u32];
                     routes.follow(places[from], places[to], buffer, |link| {
                         let here = &mut messages[link];
-                        if comes {
+                        if is_added {
                             here.push(message);
                         } else if let Some(at) = here.iter().position(|crossing| *crossing == message) {
                             here.swap_remove(at);
@@ -74,7 +74,7 @@ impl Crossing {
         }
     }
 
-    /// The vertices that send over a link, or are sent to over it, in ascending order.
+    /// The vertices that send or receive over a link, in ascending order.
     pub(super) fn users(
         &mut self,
         (commodities, routes): (&Commodities, &Routes),
@@ -82,7 +82,7 @@ impl Crossing {
         link: usize,
         users: &mut Vec<usize>,
     ) {
-        if !self.is_kept {
+        if !self.is_current {
             self.fill(commodities, routes, places);
         }
         users.clear();

@@ -1,15 +1,16 @@
-//! Swaps beside costs computed anew, and costs beside the reference results.
+//! Swaps compared with costs computed from scratch, and costs compared with reference results.
 
 use proptest::prelude::*;
 
+use equipoise_model::database::{Edge, End};
+use equipoise_model::random::{below, generator, shuffle};
+use equipoise_model::{graph, topology};
+
 use super::*;
 use crate::cost::qap::{self, Distances, Metric, QapSwaps};
-use crate::database::{Edge, End};
-use crate::random::{below, generator, shuffle};
 use crate::testing::{self, reference};
-use crate::{graph, topology};
 
-/// Machines with routes that differ there and back, unequal links, and PEs that tasks leave free.
+/// Machines with asymmetric routes, with unequal links, and with PEs without tasks.
 const MACHINES: [&str; 6] = [
     "torus:4x3",
     "mesh:3x3x2",
@@ -19,7 +20,7 @@ const MACHINES: [&str; 6] = [
     "flat:9",
 ];
 
-/// Tasks that exchange random volumes one way or both, with some ends that are PEs.
+/// Tasks that exchange random volumes in one or both directions; some ends are PEs.
 fn tasks(pes: usize, tasks: usize, edges: &[(usize, usize, u64)]) -> Database {
     let objects: Vec<(f64, u32)> = (0..tasks).map(|task| (1.0, task as u32)).collect();
     let mut database = testing::database(pes, &objects);
@@ -33,7 +34,7 @@ fn tasks(pes: usize, tasks: usize, edges: &[(usize, usize, u64)]) -> Database {
     database
 }
 
-/// Tries random swaps, keeps those that are better, and compares every worth with `anew`, the cost of a placement.
+/// Tries random swaps, applies improvements, and compares every worth with `anew`, the cost of a placement.
 fn check_swaps(
     swaps: &mut dyn SwapCost,
     mut places: Vec<u32>,
@@ -41,11 +42,11 @@ fn check_swaps(
     seed: u64,
     anew: &dyn Fn(&[u32]) -> Worth,
 ) -> Result<(), TestCaseError> {
-    let mut dice = generator(seed, 1);
+    let mut rng = generator(seed, 1);
     let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * (1e-12 + a.abs().max(b.abs()));
     swaps.restart(&places);
     for _ in 0..40 {
-        let [p, q] = [below(&mut dice, pes as u64), below(&mut dice, pes as u64)].map(|pe| pe as u32);
+        let [p, q] = [below(&mut rng, pes as u64), below(&mut rng, pes as u64)].map(|pe| pe as u32);
         if p == q {
             continue;
         }
@@ -56,7 +57,7 @@ fn check_swaps(
         tasks[0].into_iter().for_each(|task| then[task] = q);
         tasks[1].into_iter().for_each(|task| then[task] = p);
         let expected = anew(&then);
-        // Where the two differ by rounding only, either may be said to be better.
+        // If both worths are equal up to rounding, either result is correct.
         let same = near(before.cost, expected.cost) && near(before.tie, expected.tie);
         prop_assert!(
             same || found.is_some() == expected.is_better(before),
@@ -69,9 +70,9 @@ fn check_swaps(
                 swaps.keep(tasks, [p, q], worth);
                 places = then;
             }
-            // So that there is something to make better again.
-            None if below(&mut dice, 4) == 0 => {
-                shuffle(&mut dice, &mut places);
+            // Restart from a random placement, so that improvements exist again.
+            None if below(&mut rng, 4) == 0 => {
+                shuffle(&mut rng, &mut places);
                 swaps.restart(&places);
             }
             None => (),
@@ -86,7 +87,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn swaps_cost_what_their_placements_do(
+    fn the_cost_of_a_swap_is_the_cost_of_its_placement(
         machine in prop::sample::select(&MACHINES[..]),
         share in 1..=10usize,
         edges in prop::collection::vec((0..40usize, 0..40usize, 0..100_000u64), 0..60),
@@ -128,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn hops_are_hop_bytes(
+    fn the_cost_by_hops_is_hop_bytes(
         machine in prop::sample::select(&MACHINES[..]),
         edges in prop::collection::vec((0..40usize, 0..40usize, 0..100_000u64), 0..60),
     ) {
@@ -141,7 +142,7 @@ proptest! {
 }
 
 #[test]
-fn the_users_of_a_link_are_the_tasks_that_send_over_it() {
+fn the_users_of_a_link_are_the_tasks_that_send_or_receive_over_it() {
     let machine = topology::parse("mesh:4").expect("a line");
     let mut database = testing::database(4, &[(1.0, 0), (1.0, 1), (1.0, 2), (1.0, 3)]);
     let edge = |from, to, bytes| Edge { from: End::Object(from), to: End::Object(to), messages: 1, bytes };
@@ -154,20 +155,20 @@ fn the_users_of_a_link_are_the_tasks_that_send_over_it() {
     let mut users = Vec::new();
     swaps.users(link, &mut users);
     assert_eq!(users, [1, 3]);
-    // Then 3 is where 2 was, so that its message takes one link only, and 2 is sent to over three.
+    // After this swap the message of 3 crosses one link, and the busiest link still carries 9 bytes.
     let (tasks, pes) = ([Some(2), Some(3)], [2, 3]);
     let better = swaps.try_swap(tasks, pes);
-    assert_eq!(better, None, "that link carries 9 bytes still");
+    assert_eq!(better, None, "the busiest link still carries 9 bytes");
     let (tasks, pes) = ([Some(1), Some(2)], [1, 2]);
     let better = swaps.try_swap(tasks, pes);
-    assert_eq!(better, None, "a link from 3 to 2 carries them then");
+    assert_eq!(better, None, "the link from 3 to 2 then carries 9 bytes");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn users_are_known_after_swaps(
+    fn users_are_updated_by_swaps(
         machine in prop::sample::select(&MACHINES[..]),
         edges in prop::collection::vec((0..40usize, 0..40usize, 0..1000u64), 1..60),
         seed in 0..1000u64,
@@ -179,10 +180,10 @@ proptest! {
         let seconds = routes.seconds_per_byte();
         let mut places: Vec<u32> = (0..pes as u32 - 1).collect();
         let mut swaps = McfSwaps::new(&commodities, &routes, &seconds, Aim::BusiestThenPower(4), &places);
-        let mut dice = generator(seed, 2);
+        let mut rng = generator(seed, 2);
         let (mut users, mut expected) = (Vec::new(), Vec::new());
         for _ in 0..60 {
-            let [p, q] = [below(&mut dice, pes as u64), below(&mut dice, pes as u64)].map(|pe| pe as u32);
+            let [p, q] = [below(&mut rng, pes as u64), below(&mut rng, pes as u64)].map(|pe| pe as u32);
             let tasks = [p, q].map(|pe| places.iter().position(|&place| place == pe));
             if p == q {
                 continue;
@@ -202,8 +203,8 @@ proptest! {
 }
 
 #[test]
-fn bandwidth_is_what_is_left_of_a_link_when_all_send_to_all() {
-    // On a line of four, 3 pairs cross the first link each way, 4 the middle, 3 the last.
+fn the_bandwidth_distance_is_that_of_links_shared_by_all_pairs() {
+    // On a line of 4 PEs, 3 pairs cross the first link in each direction, 4 the middle one, 3 the last.
     let machine = topology::parse("mesh:4").expect("a line");
     let distances = Distances::of(&Routes::of(&*machine), Metric::Bandwidth).expect("a small machine");
     let pairs = |a, b| (distances.between(a, b) * 1e9).round();
@@ -211,11 +212,11 @@ fn bandwidth_is_what_is_left_of_a_link_when_all_send_to_all() {
 }
 
 #[test]
-fn what_would_take_too_long_is_not_begun() {
+fn rejects_machines_with_too_many_pes_or_links_to_follow() {
     let line = topology::parse("mesh:8192").expect("a line");
     let too_long = qap::TooLarge::Routes { pes: 8192 };
     for metric in [Metric::Bandwidth, Metric::Rtt] {
-        assert_eq!(Distances::of(&Routes::of(&*line), metric), Err(too_long));
+        assert_eq!(Distances::of(&Routes::of(&*line), metric), Err(too_long.clone()));
     }
     let database = tasks(8192, 2, &[(0, 1, 10)]);
     assert_eq!(qap::cost(&database, &*line, &database.placement(), Metric::Bandwidth), Err(too_long));
@@ -226,7 +227,7 @@ fn what_would_take_too_long_is_not_begun() {
 }
 
 #[test]
-fn costs_are_those_of_the_reference_on_the_tree() {
+fn reproduces_the_reference_results_on_the_tree() {
     let Some(text) = reference("simgrid/spmz_D16_tree.csv") else { return };
     let machine = topology::parse("platform:litvinov-tree").expect("a platform");
     let database = graph::load("npb-mz:benchmark=SP,class=D,processes=16").expect("SP-MZ").remap(16);

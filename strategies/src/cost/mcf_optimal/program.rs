@@ -1,55 +1,38 @@
-//! The linear program of a core, for the solver: variables f(s, a) by star, then arc, and T after them.
+//! The linear program of a core, for the solver: variables f(s, a) by star, then arc; then T.
 //!
-//! An arc and its mirror have one capacity: over either goes what the flows of both are together.
+//! An arc and its mirror share one capacity row: each carries the sum of both flows.
 //!
-//! Bytes are in units of the largest demand, and T is in units of a time that a routing takes; the row of a link is
-//! divided by what it carries in that time. So what decides is near 1 where links differ, and what solvers leave is a
-//! small part of it, unless one carries a hundred thousand times what another does.
+//! Bytes are in units of the largest demand, and T is in units of the time of some routing. The row of a link is
+//! divided by the bytes that the link carries in that time. So the relevant numbers are near 1 even if links differ.
+//! The solver's error is small compared with these numbers, unless one link carries a hundred thousand times the bytes
+//! of another.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SupportedConeT};
 
-use super::wiring::Core;
+use super::two_core::{Core, Flow};
 
-/// What the solver finds.
-pub(super) struct Flow {
-    /// By star, by arc: bytes. Nearly a flow: conserved but for what the solver leaves.
-    pub(super) flows: Vec<Vec<f64>>,
-    /// By arc: its price, at least 0.
-    pub(super) prices: Vec<f64>,
-}
-
-/// How exact an answer should be, as a part of 1.
+/// Relative accuracy that the solver aims at.
 const TOLERANCE: f64 = 1e-9;
 
-/// Solves the program; `unit_seconds` is what a routing takes, at best about as long as the best one.
+/// Solves the program; `unit_seconds` is the time of some routing, ideally close to the best.
 pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
     let (arcs, stars) = (core.arcs.len(), core.stars.len());
     let demands = core.stars.iter().flat_map(|star| &star.ends).map(|&(_, bytes)| (bytes as f64).abs());
     let unit_bytes = demands.fold(1.0, f64::max);
-    // Rows: conservation by star at every vertex but its hub, then capacities, then signs.
+    // Rows: conservation by star at every vertex except its hub, then capacities, then signs.
     let others = core.vertices - 1;
     let conserved = stars * others;
-    let (mut capacity_of, mut capacities) = (vec![0; arcs], 0);
-    // By arc: what a unit of bytes takes there, in units of time.
-    let unit_takes: Vec<f64> =
+    let (capacity_of, signs) = capacities(core, conserved);
+    // By arc: the time of one unit of bytes, in units of time.
+    let unit_times: Vec<f64> =
         core.arcs.iter().map(|arc| unit_bytes / (bandwidth[arc.link] * unit_seconds)).collect();
-    for number in 0..arcs {
-        match core.mirrors.as_ref().map(|mirrors| mirrors[number]).filter(|&mirror| mirror < number) {
-            Some(mirror) => capacity_of[number] = capacity_of[mirror],
-            None => {
-                capacity_of[number] = conserved + capacities;
-                capacities += 1;
-            }
-        }
-    }
-    let signs = conserved + capacities;
     let variables = core.flows() + 1;
     let rows = signs + core.flows();
     let mut right = vec![0.0; rows];
     let (mut starts, mut row_of, mut values) = (vec![0], Vec::new(), Vec::new());
     for (number, star) in core.stars.iter().enumerate() {
-        // A hub has no row of its own.
+        // The hub has no row.
         let row = |vertex: usize| number * others + vertex - usize::from(vertex > star.hub);
         for &(end, bytes) in &star.ends {
             right[row(end)] = bytes as f64 / unit_bytes;
@@ -63,7 +46,7 @@ pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
                 values.push(sign);
             }
             row_of.extend([capacity_of[arc], signs + starts.len() - 1]);
-            values.extend([unit_takes[arc], -1.0]);
+            values.extend([unit_times[arc], -1.0]);
             starts.push(row_of.len());
         }
     }
@@ -86,21 +69,36 @@ pub(super) fn solve(core: &Core, bandwidth: &[f64], unit_seconds: f64) -> Flow {
     };
     let quadratic = CscMatrix::zeros((variables, variables));
     let (mut flows, mut prices) = (vec![vec![0.0; arcs]; stars], vec![0.0; arcs]);
-    // Whatever comes of it is checked by who uses it: flows are made into a routing and prices into a bound, and if the two
-    // are too far apart there is no answer. So there is no need to ask how the solver is pleased.
+    // The status of the solver is ignored: the caller turns flows into a routing and prices into a bound, and rejects
+    // the result if these differ too much.
     if let Ok(mut solver) = DefaultSolver::new(&quadratic, &objective, &matrix, &right, &cones, settings) {
         solver.solve();
-        let sound = |number: f64| if number.is_finite() { number.max(0.0) } else { 0.0 };
+        let finite = |number: f64| if number.is_finite() { number.max(0.0) } else { 0.0 };
         let mut found = solver.solution.x.iter();
         for (flow, usable) in flows.iter_mut().zip(&core.usable) {
             for (&arc, &found) in usable.iter().zip(&mut found) {
-                flow[arc as usize] = sound(found) * unit_bytes;
+                flow[arc as usize] = finite(found) * unit_bytes;
             }
         }
         let found = &solver.solution.z;
-        for (price, (row, takes)) in prices.iter_mut().zip(capacity_of.into_iter().zip(&unit_takes)) {
-            *price = sound(found[row]) * takes;
+        for (price, (row, time)) in prices.iter_mut().zip(capacity_of.into_iter().zip(&unit_times)) {
+            *price = finite(found[row]) * time;
         }
     }
     Flow { flows, prices }
+}
+
+/// By arc: the row of its capacity, from `first` on, shared with its mirror. Also returns the first row after these.
+fn capacities(core: &Core, first: usize) -> (Vec<usize>, usize) {
+    let (mut row_of, mut next) = (vec![0; core.arcs.len()], first);
+    for number in 0..core.arcs.len() {
+        match core.mirrors.as_ref().map(|mirrors| mirrors[number]).filter(|&mirror| mirror < number) {
+            Some(mirror) => row_of[number] = row_of[mirror],
+            None => {
+                row_of[number] = next;
+                next += 1;
+            }
+        }
+    }
+    (row_of, next)
 }

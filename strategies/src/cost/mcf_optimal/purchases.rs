@@ -1,41 +1,43 @@
-//! Which links to buy: those that have a price, and what more of them truly saves.
+//! The value of more bandwidth: which links have a shadow price, and how much time more bandwidth on these links saves.
 //!
-//! The price of a bandwidth says what the time falls by when there is a little more of it only if no other prices are
-//! possible. On machines with symmetries many are: then each link has a share of the price, and more of it alone saves
-//! nothing, as the time is that of the others. What holds of any prices is a bound, by weak duality: a percent more of
-//! some links saves at most their shares of a percent. So the program is solved again with a percent more, of each cable
-//! with a large share (a cable is all links between two vertices, both ways) and of all that have one together.
+//! The shadow price of a link is the time saved per unit of additional bandwidth, but only if the prices are unique. On
+//! symmetric machines the prices are not unique: each link has a share of the price, but more bandwidth on one link
+//! alone saves nothing, because the other links remain as busy. By weak duality, any prices give a bound: 1 % more
+//! bandwidth on some links saves at most their shares of 1 %. A cable is all links between two vertices, in both
+//! directions. The program is solved again with 1 % more bandwidth for each cable with a large share, and once for all
+//! cables with a share together.
 
 use std::collections::BTreeMap;
 
+use equipoise_model::{Database, Topology};
+
 use super::{Optimal, Router, Unsolved, Ways};
 use crate::cost::commodities::Commodities;
-use crate::{Database, Topology};
 
-/// By how much of itself the bandwidth rises.
-const MORE: f64 = 0.01;
+/// The relative increase of the bandwidth.
+const INCREASE: f64 = 0.01;
 
-/// The least share of a cable that is worth a line.
+/// The smallest share of a cable that is listed.
 const LEAST_SHARE: f64 = 5e-4;
 
-/// A share below this is what the solver leaves of none.
+/// Shares below this are rounding errors of the solver.
 const NO_SHARE: f64 = 1e-6;
 
-/// The most cables for which a program is solved.
+/// The maximum number of cables for which a program is solved again.
 const MOST_SOLVED: usize = 10;
 
-/// The most variables of a program that is solved again. It takes a hundredth to a tenth of a second.
+/// The maximum number of variables of a program that is solved again; each solution takes 0.01 to 0.1 s.
 const MAX_SOLVED: usize = 1 << 12;
 
-/// What it is worth to buy links.
+/// The time saved by more bandwidth.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Purchases {
-    /// The cables with a share worth a line, the largest first, of equals that with the lowest link.
+    /// The listed cables, largest share first; among equals, lowest link first.
     pub cables: Vec<Purchase>,
-    /// How many others have a share.
+    /// The number of unlisted cables that have a share.
     pub others: usize,
-    /// The part of the time that a percent more of all of them saves, the others included; at most about 0.01. `None` where
-    /// the program is too large to be solved so often.
+    /// The part of the time saved by 1 % more bandwidth on all cables, unlisted ones included; at most about 0.01. `None`
+    /// if the program is too large to be solved repeatedly.
     pub saved_by_all: Option<f64>,
 }
 
@@ -44,14 +46,14 @@ pub struct Purchases {
 pub struct Purchase {
     /// Its links, ascending.
     pub links: Vec<usize>,
-    /// The sum of [their shares](Optimal::shares): a percent more of the cable saves at most so much of a percent.
+    /// The sum of [their shares](Optimal::shares): 1 % more bandwidth on the cable saves at most this part of 1 %.
     pub share: f64,
-    /// The part of the time that a percent more of this cable alone saves; `None` where nothing was solved again.
+    /// The part of the time saved by 1 % more bandwidth on this cable alone; `None` if the program was not solved again.
     pub saved: Option<f64>,
 }
 
 impl Purchases {
-    /// Those for the best routing `best` of a placement by any ways.
+    /// The purchases for `best`, the best routing of a placement by [`Ways::Any`].
     ///
     /// # Errors
     /// As [`super::solve`].
@@ -95,7 +97,7 @@ impl Purchases {
 }
 
 impl Router<'_> {
-    /// The part of the time of `best` that a percent more of these links saves.
+    /// The part of the time of `best` saved by 1 % more bandwidth on these links.
     fn saved(
         &mut self,
         commodities: &Commodities,
@@ -104,33 +106,34 @@ impl Router<'_> {
         best: &Optimal,
     ) -> Result<f64, Unsolved> {
         let before = self.bandwidth.clone();
-        links.iter().for_each(|&link| self.bandwidth[link] *= 1.0 + MORE);
+        links.iter().for_each(|&link| self.bandwidth[link] *= 1.0 + INCREASE);
         let after = self.solve(commodities, places);
         self.bandwidth = before;
         Ok((1.0 - after?.seconds / best.seconds).max(0.0))
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "lp"))]
 mod tests {
+    use equipoise_model::topology;
+
     use super::*;
     use crate::cost::mcf_optimal::solve;
-    use crate::topology;
 
     fn purchases(graph: &str, machine: &str) -> (Purchases, Optimal) {
         let machine = topology::parse(machine).expect("a machine");
-        let database = crate::graph::load(graph).expect("a graph").remap(machine.pes() as u32);
+        let database = equipoise_model::graph::load(graph).expect("a graph").remap(machine.pes() as u32);
         let places = database.placement();
         let best = solve(&database, &*machine, &places, Ways::Any).expect("a small machine");
         (Purchases::of(&database, &*machine, &places, &best).expect("a small machine"), best)
     }
 
     #[test]
-    fn of_links_that_are_all_as_busy_one_alone_saves_nothing_and_all_save_a_percent() {
+    fn if_all_links_are_equally_busy_only_all_together_save_time() {
         for (graph, machine, cables) in [
             ("ring:6,bytes=1000000", "torus:6", 6),
             ("torus:4x4,bytes=1000", "torus:4x4", 32),
-            // Nothing is left to be chosen.
+            // All routes are forced.
             ("ring:8,bytes=1000000", "fattree:8/1e9", 8),
         ] {
             let (found, _) = purchases(graph, machine);
@@ -149,7 +152,7 @@ mod tests {
     fn the_only_busy_link_saves_its_whole_share() {
         let (found, best) = purchases("npb-mz:benchmark=SP,class=D,processes=16", "platform:litvinov-tree");
         let [cable] = &found.cables[..] else { panic!("{found:?}") };
-        // As much goes each way.
+        // The same bytes go in both directions.
         assert_eq!(best.shares.iter().filter(|share| **share > 0.0).count(), 2);
         let saved = cable.saved.expect("it is small");
         assert!((saved - (1.0 - 1.0 / 1.01)).abs() < 1e-9 && cable.links.len() == 2, "{found:?}");
@@ -161,11 +164,11 @@ mod tests {
             for machine in ["torus:4x4", "platform:litvinov-grid", "mesh:4x4", "hypercube:4"] {
                 let (found, _) = purchases(graph, machine);
                 let all = found.saved_by_all.expect("it is small");
-                assert!(all > 0.0 && all < MORE, "{graph} on {machine}: {all}");
+                assert!(all > 0.0 && all < INCREASE, "{graph} on {machine}: {all}");
                 for Purchase { share, saved, .. } in found.cables.iter().take(MOST_SOLVED) {
                     let saved = saved.expect("it is small");
                     assert!(
-                        saved <= MORE * share + 1e-7 && saved <= all + 1e-7,
+                        saved <= INCREASE * share + 1e-7 && saved <= all + 1e-7,
                         "{graph} on {machine}: {saved} {share}"
                     );
                 }

@@ -1,24 +1,25 @@
-//! The arc-flow program beside trees, where there is no choice, path enumeration, cuts and the reference results.
+//! The arc-flow program compared with trees (forced routes), path enumeration, cuts and reference results.
 
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use equipoise_model::database::{Edge, End};
+use equipoise_model::topology::{self, Platform};
+
 use super::*;
 use crate::cost::swaps::SwapCost as _;
 use crate::cost::{cuts, mcf};
-use crate::database::{Edge, End};
 use crate::testing::{self, reference};
-use crate::topology::{self, Platform};
 
-/// The answer with or without taking trees off first.
-fn solve_of(database: &Database, machine: &dyn Topology, placement: &[u32], peels: bool) -> Optimal {
-    let router = Router { peels, ..Router::new(machine, Ways::Any).expect("a small machine") };
+/// The best routing, with or without removing trees first.
+fn solve_of(database: &Database, machine: &dyn Topology, placement: &[u32], removes_trees: bool) -> Optimal {
+    let router = Router { removes_trees, ..Router::new(machine, Ways::Any).expect("a small machine") };
     let commodities = Commodities::of(database);
     router.solve(&commodities, &commodities.places(placement)).expect("a small machine")
 }
 
-/// Objects one on each PE that send each other these bytes.
+/// One object per PE, with these edges.
 fn tasks(pes: usize, edges: &[(usize, usize, u64)]) -> Database {
     let objects: Vec<(f64, u32)> = (0..pes).map(|task| (1.0, task as u32)).collect();
     let mut database = testing::database(pes, &objects);
@@ -37,7 +38,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn on_trees_it_is_the_cost_of_the_routes(
+    fn on_trees_the_optimum_is_the_cost_of_the_routes(
         machine in prop::sample::select(&[
             "tree:3:2:2", "fattree:2:3/2e9:1e9", "platform:litvinov-tree", "platform:litvinov-cluster", "mesh:6", "flat:7",
         ][..]),
@@ -47,17 +48,17 @@ proptest! {
         let database = tasks(machine.pes(), &edges);
         let placement = database.placement();
         let fixed = mcf::cost(&database, &*machine, &placement);
-        for peels in [true, false] {
-            let optimal = solve_of(&database, &*machine, &placement, peels);
-            prop_assert!((optimal.seconds - fixed).abs() <= 1e-9 * fixed, "{peels}: {optimal:?} {fixed}");
-            prop_assert!(optimal.bound_seconds >= fixed * (1.0 - 1e-6), "{peels}: {optimal:?} {fixed}");
+        for removes_trees in [true, false] {
+            let optimal = solve_of(&database, &*machine, &placement, removes_trees);
+            prop_assert!((optimal.seconds - fixed).abs() <= 1e-9 * fixed, "{removes_trees}: {optimal:?} {fixed}");
+            prop_assert!(optimal.bound_seconds >= fixed * (1.0 - 1e-6), "{removes_trees}: {optimal:?} {fixed}");
         }
         let bound = cuts::bound(&database, &*machine, &placement).expect("a small machine");
         prop_assert!((bound - fixed).abs() <= 1e-9 * fixed, "{bound} {fixed}");
     }
 
     #[test]
-    fn it_is_between_the_cuts_and_the_routes_and_the_bound_is_tight(
+    fn the_optimum_is_between_the_cuts_and_the_routes_and_its_bound_is_tight(
         machine in prop::sample::select(&[
             "torus:4x3", "mesh:3x3", "platform:litvinov-grid", "dragonfly:groups=3,routers=2,hosts=2", "hypercube:3",
         ][..]),
@@ -70,8 +71,8 @@ proptest! {
         let bound = cuts::bound(&database, &*machine, &placement).expect("a small machine");
         let of_any = cuts::bound_of_any(&database, &*machine).expect("a small machine");
         prop_assert!(of_any <= bound * (1.0 + 1e-9), "{of_any} {bound}");
-        for peels in [true, false] {
-            let optimal = solve_of(&database, &*machine, &placement, peels);
+        for removes_trees in [true, false] {
+            let optimal = solve_of(&database, &*machine, &placement, removes_trees);
             let Optimal { seconds, bound_seconds, ref shares, ref link_bytes } = optimal;
             prop_assert!(seconds <= fixed, "{seconds} {fixed}");
             prop_assert!(bound <= seconds * (1.0 + 1e-9), "{bound} {seconds}");
@@ -84,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn it_is_the_optimum_over_all_simple_paths(
+    fn the_optimum_is_the_best_over_all_simple_paths(
         machine in prop::sample::select(&["torus:5", "mesh:3x2", "hypercube:3", "torus:4x2"][..]),
         edges in prop::collection::vec((0..8usize, 0..8usize, 1..1000u64), 1..8),
     ) {
@@ -105,16 +106,16 @@ proptest! {
     }
 }
 
-/// Equation 7 over all simple paths that may be (of a task, to a task, with so many links), by way of its dual and a simplex
-/// method, so that nothing but the machine is shared with what is tested: prices z of links that cost 1 together, times
-/// their bandwidths, are such that all demands, each at the price y of its cheapest path, cost the most.
+/// Equation 7 over all simple paths accepted by `may_be`, called with [sending task, receiving task, links of the path].
+/// Independent of the tested code except for the machine: solves the dual with a simplex method. The dual maximises the
+/// bytes of all demands times the price y of their cheapest paths, over link prices z with sum of z times bandwidth = 1.
 fn by_paths(
     database: &Database,
     machine: &dyn Topology,
     placement: &[u32],
     may_be: impl Fn([usize; 3]) -> bool,
 ) -> f64 {
-    let wiring = Wiring::of(machine);
+    let wiring = Wiring::of(machine).expect("a small machine");
     let commodities = Commodities::of(database);
     let demands: Vec<(usize, usize, u64)> = commodities.sent().collect();
     let links = machine.links();
@@ -149,8 +150,8 @@ fn by_paths(
     largest(rows, right, gains.collect())
 }
 
-/// The most that variables which are not negative can gain, if no row takes more than what is on its right, which is not
-/// negative either (the simplex method with the rule of R. G. Bland, 1977, by which it ends).
+/// The largest gain over nonnegative variables such that no row exceeds its right-hand side, which is nonnegative, too
+/// (the simplex method with the rule of R. G. Bland, 1977, which guarantees termination).
 fn largest(mut rows: Vec<Vec<f64>>, mut right: Vec<f64>, mut gains: Vec<f64>) -> f64 {
     let (variables, count) = (gains.len(), rows.len());
     for (number, row) in rows.iter_mut().enumerate() {
@@ -188,7 +189,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn where_as_much_comes_back_it_is_the_same_as_without_making_use_of_that(
+    fn using_the_symmetry_of_demands_does_not_change_the_optimum(
         machine in prop::sample::select(&[
             "torus:4x3", "mesh:3x3", "platform:litvinov-grid", "dragonfly:groups=3,routers=2,hosts=2", "torus:2x2x2",
         ][..]),
@@ -201,7 +202,7 @@ proptest! {
         let database = tasks(machine.pes(), &both);
         let placement = database.placement();
         let found = solve(&database, &*machine, &placement, ways).expect("a small machine");
-        // A byte more one way is not as much as comes back.
+        // One additional byte in one direction makes the demands asymmetric.
         let more = [&both[..], &[(edges[0].0, edges[0].0 + 1, 1)]].concat();
         let more = tasks(machine.pes(), &more);
         let expected = solve(&more, &*machine, &placement, ways).expect("a small machine");
@@ -209,7 +210,7 @@ proptest! {
     }
 }
 
-/// Two hosts with two ways between them, the second of 200 MB/s; `first` and `back` are bandwidths of the first, by direction.
+/// Two hosts with two paths between them; `first` and `back` are the bandwidths of the first, the second has 200 MB/s.
 fn two_ways_of(first: f64, back: f64) -> Platform {
     let link =
         |src: u32, dst: u32, bw: f64| format!(r#"{{"src": {src}, "dst": {dst}, "bw": {bw}, "lat": 0}}"#);
@@ -228,10 +229,10 @@ fn two_ways(first: f64) -> Platform {
     two_ways_of(first, first)
 }
 
-/// The own route of the first message takes 1000 s, and the best ones a thousandth of a percent of that: the solver is
-/// not exact in such units, and asked again in its own.
+/// The machine's own route of the first message takes 1000 s, the best routes 1e-5 of that: the first solution, in units
+/// of 1000 s, is inexact, and the program is solved again in units of the time found.
 #[test]
-fn what_is_far_below_the_machines_own_routes_is_found_too() {
+fn finds_optima_far_below_the_time_of_the_machines_own_routes() {
     #[rustfmt::skip]
     let links = [
         (0, 3, 1e10), (0, 6, 1e10), (0, 8, 1e8), (1, 4, 1e9), (2, 4, 1e9), (2, 6, 1e10), (3, 0, 1e10), (3, 4, 1e10),
@@ -267,7 +268,7 @@ fn what_is_far_below_the_machines_own_routes_is_found_too() {
 }
 
 #[test]
-fn links_may_be_as_different_as_they_like() {
+fn very_different_bandwidths_are_solved_exactly() {
     let (one, both) = (tasks(2, &[(0, 1, 1_200_000)]), tasks(2, &[(0, 1, 1_200_000), (1, 0, 1_200_000)]));
     for (database, first, back, slower) in
         [(&both, 1e9, 4e8, 4e8), (&both, 4e8, 1e9, 4e8), (&one, 1e9, 4e8, 1e9), (&one, 2e6, 2e6, 2e6)]
@@ -284,7 +285,7 @@ fn links_may_be_as_different_as_they_like() {
 }
 
 #[test]
-fn messages_are_divided_among_ways_and_shares_say_what_to_buy() {
+fn messages_are_divided_among_paths_and_shares_predict_the_savings() {
     let database = tasks(2, &[(0, 1, 1_200_000)]);
     let optimal = solve(&database, &two_ways(1e9), &[0, 1], Ways::Any).expect("a small machine");
     let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
@@ -293,14 +294,14 @@ fn messages_are_divided_among_ways_and_shares_say_what_to_buy() {
     near(optimal.link_bytes[4], 2e5);
     near(optimal.shares[0], 1e9 / 1.2e9);
     near(optimal.shares[4], 0.2e9 / 1.2e9);
-    // A hundredth more of the first way's bandwidth makes it faster by its share of a hundredth.
+    // More bandwidth on the first path shortens the time by the share of that path.
     let faster = solve(&database, &two_ways(1.0001e9), &[0, 1], Ways::Any).expect("a small machine");
     let fell = 1.0 - faster.seconds / optimal.seconds;
     assert!((fell / 1e-4 / optimal.shares[0] - 1.0).abs() < 1e-3, "{fell}");
 }
 
 #[test]
-fn nothing_to_send_takes_no_time() {
+fn sending_nothing_takes_no_time_and_large_programs_are_rejected() {
     for machine in ["torus:4x4", "flat:1"] {
         let machine = topology::parse(machine).expect("a machine");
         let database = tasks(machine.pes(), &[]);
@@ -323,10 +324,11 @@ fn nothing_to_send_takes_no_time() {
 }
 
 #[test]
-fn it_is_that_of_the_reference_on_the_tree() {
+fn reproduces_the_reference_results_on_the_tree() {
     let Some(text) = reference("simgrid/spmz_D16_tree.csv") else { return };
     let machine = topology::parse("platform:litvinov-tree").expect("a platform");
-    let database = crate::graph::load("npb-mz:benchmark=SP,class=D,processes=16").expect("SP-MZ").remap(16);
+    let database =
+        equipoise_model::graph::load("npb-mz:benchmark=SP,class=D,processes=16").expect("SP-MZ").remap(16);
     for line in text.lines().skip(1).take(60) {
         let fields: Vec<&str> = line.split(',').collect();
         let places: Vec<u32> = fields[8].split(' ').map(|pe| pe.parse().expect("a PE")).collect();
@@ -337,7 +339,7 @@ fn it_is_that_of_the_reference_on_the_tree() {
 }
 
 #[test]
-fn links_that_meet_are_named_alike_on_every_machine_but_products() {
+fn successive_links_share_a_name_on_every_machine_except_products() {
     for (spec, expected) in [
         ("torus:4x3", true),
         ("mesh:3x3x2", true),
@@ -351,22 +353,22 @@ fn links_that_meet_are_named_alike_on_every_machine_but_products() {
         ("torus:3x3*tree:2:2/2:1", false),
     ] {
         let machine = topology::parse(spec).expect(spec);
-        let wiring = Wiring::of(&*machine);
+        let wiring = Wiring::of(&*machine).expect(spec);
         let pes = machine.pes() as u32;
         let has_all = (0..pes * pes).all(|pair| {
             let (from, to) = (pair / pes, pair % pes);
-            wiring.carry(&*machine, [(from, to, 1)].into_iter()).is_some()
+            wiring.carry(&*machine, [(from, to, 1)].into_iter()).is_ok()
         });
         assert_eq!(has_all, expected, "{spec}");
         let database = tasks(machine.pes(), &[(0, machine.pes() - 1, 1000)]);
         let solved = solve(&database, &*machine, &database.placement(), Ways::Any);
         assert_eq!(solved.is_ok(), expected, "{spec}");
-        assert_eq!(solved.err(), (!expected).then_some(Unsolved::Apart), "{spec}");
+        assert_eq!(solved.err(), (!expected).then_some(Unsolved::DisjointLinks), "{spec}");
         assert_eq!(cuts::bound_of_any(&database, &*machine).is_ok(), expected, "{spec}");
     }
 }
 
-/// By way of what a machine offers packets ([`Topology::onward`]): the links on which a message may come from one PE to another.
+/// The links that a packet from one PE to another may cross according to [`Topology::onward`].
 fn offered(machine: &dyn Topology, from: usize, to: usize) -> BTreeSet<usize> {
     let (mut met, mut ahead) = (BTreeSet::new(), vec![None]);
     while let Some(crossed) = ahead.pop() {
@@ -378,10 +380,10 @@ fn offered(machine: &dyn Topology, from: usize, to: usize) -> BTreeSet<usize> {
 }
 
 #[test]
-fn the_shortest_ways_are_those_that_packets_are_offered() {
+fn shortest_paths_are_those_that_onward_offers_to_packets() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("links.csv");
-    // From 0 to 2 there are two ways of two links, of which one is five times as long.
+    // From 0 to 2 there are two paths of two links; one of them is five times as long.
     std::fs::write(&file, "0,1,1\n1,2,1\n2,3,1\n0,3,9\n").expect("a file");
     let lengths = format!("graph:{}", file.display());
     for spec in [
@@ -394,14 +396,14 @@ fn the_shortest_ways_are_those_that_packets_are_offered() {
         &lengths,
     ] {
         let machine = topology::parse(spec).expect(spec);
-        let (wiring, pes) = (Wiring::of(&*machine), machine.pes());
+        let (wiring, pes) = (Wiring::of(&*machine).expect(spec), machine.pes());
         let bandwidth: Vec<f64> = (0..machine.links()).map(|link| machine.link(link).bandwidth).collect();
         for from in 0..pes {
             for to in (0..pes).filter(|&to| to != from) {
                 let sent = [(from as u32, to as u32, 1)].into_iter();
                 let core =
                     Core::of((&wiring, &bandwidth), sent, Ways::Shortest, false).expect("a small machine");
-                // Of the ways that lead away from the sender, those by which the receiver is reached.
+                // Of the paths that lead away from the sender, those that reach the receiver.
                 let (mut reached, mut links) = (BTreeSet::from([wiring.vertex_of[to]]), BTreeSet::new());
                 let mut is_more = true;
                 while is_more {
@@ -430,7 +432,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn swaps_that_are_left_out_are_no_better(
+    fn rejected_swaps_are_no_better(
         machine in prop::sample::select(&["torus:3x3", "platform:litvinov-grid", "mesh:3x3"][..]),
         edges in prop::collection::vec((0..9usize, 0..9usize, 1..1000u64), 1..12),
         ways in prop::sample::select(&[Ways::Any, Ways::Shortest][..]),

@@ -1,83 +1,86 @@
-//! Select_Pair: the PE of a task, in two steps.
+//! Select_Pair: chooses the PE of a task in two steps.
 
 use std::cmp::Reverse;
 
-use super::ContentionLb;
+use equipoise_model::Topology;
+use equipoise_network::program::Model;
+
+use super::Rules;
 use super::bounds::Bounds;
 use super::host::Host;
 use super::tasks::Tasks;
-use crate::Topology;
 use crate::cost::contention::Estimate;
-use crate::program::Model;
 
-/// How many PEs are kept for all tasks, and at least for one, to be tried when decisions are taken back.
+/// The maximum number of candidates that all tasks together keep for backtracking.
 const MAX_KEPT: usize = 1 << 24;
+/// The number of candidates that each task keeps at least.
 const LEAST_KEPT: usize = 16;
 
-/// Chooses PEs, with what it needs for that from one time to the next.
+/// Chooses PEs, and keeps the state of the placement between choices.
 pub(super) struct Chooser<'a> {
     model: &'a Model,
     topology: &'a dyn Topology,
     host: &'a Host,
-    config: &'a ContentionLb,
-    /// By PE: the degrees around it.
+    rules: &'a Rules,
+    /// By PE: the sum of the degrees around it.
     degrees_around: Vec<u64>,
-    /// By PE: how many PEs one hop away have no task; empty where there are too many PEs to know.
+    /// By PE: the number of PEs one hop away without a task; empty if [`Host::degree`] is empty.
     free_neighbors: Vec<u64>,
-    /// By PE: how many tasks it has, and the bytes that these need.
+    /// By PE: the number of its tasks.
     tasks: Vec<u32>,
+    /// By PE: the bytes that its tasks need.
     memory: Vec<u64>,
     /// The box that holds all used PEs.
     bounds: Bounds,
-    /// T: how many tasks there are, PEs that are ends of edges not among them.
+    /// T: the number of tasks, without PEs that are ends of edges.
     count: usize,
     row: Vec<u32>,
     route: Vec<usize>,
     scores: Vec<Score>,
-    /// PEs by what they are without the task, for the largest of the others.
+    /// The PEs with the largest R without the task, the largest first.
     largest: Vec<u32>,
 }
 
-/// F' of a candidate: what is compared first comes first.
+/// F' of a candidate. Fields are compared in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Score {
-    /// Whether it comes after those that have tasks.
+    /// Whether the candidate comes after all used PEs.
     is_free: bool,
     largest: i64,
     sum: i64,
     pe: u32,
 }
 
-/// Equation (4) of a task on each of [`Host::available`], with the partners that have places.
+/// Equation (4) of a task on each of [`Host::available`], for the partners that have a place.
 struct Hops<'a> {
-    /// The hops of what it receives.
+    /// Equation (4) for messages that the task receives, in ticks.
     own: Vec<i64>,
-    /// Those of what it sends, to all.
+    /// Equation (4) for messages that the task sends, in ticks.
     theirs: Vec<i64>,
-    /// The largest R of its partners elsewhere.
+    /// The largest R of the other PEs on which partners of the task are.
     elsewhere: Vec<i64>,
-    /// The channels to and from partners on that PE, which have no way to go: that PE, and the channel.
+    /// The channels to and from partners on the same PE, which cross no link, as (PE, channel).
     shared: Vec<&'a [(u32, u32)]>,
 }
 
-/// A candidate that was judged by F.
+/// A candidate that was evaluated by F.
 struct Judged {
     pe: u32,
     ticks: i64,
     /// The sum of R.
     sum: i64,
-    /// The look-ahead.
+    /// The cost of the look-ahead.
     ahead: u64,
-    /// The difference between the partners that are left and the free neighbors.
+    /// The difference between the number of partners without a place and the number of free neighbors.
     left: u64,
-    /// The difference between degrees.
+    /// The difference between the sums of degrees of tasks and of PEs.
     degrees: u64,
-    /// The PEs in the box.
+    /// The number of PEs in the box of used PEs.
     volume: u64,
 }
 
 impl Judged {
-    /// The criteria for similar values, the first first; in the order of the paper, which has not all of them, or in ours.
+    /// The criteria for similar values of F in the order of comparison. The paper does not have the criterion `left`.
     fn criteria(&self, paper: bool) -> (u64, i64, u64, u64, u64, u32) {
         let left = if paper { 0 } else { self.left };
         (self.ahead, self.sum, left, self.degrees, self.volume, self.pe)
@@ -89,7 +92,7 @@ impl<'a> Chooser<'a> {
         model: &'a Model,
         topology: &'a dyn Topology,
         host: &'a Host,
-        config: &'a ContentionLb,
+        rules: &'a Rules,
         radius: u32,
     ) -> Self {
         let pes = topology.pes();
@@ -97,7 +100,7 @@ impl<'a> Chooser<'a> {
             model,
             topology,
             host,
-            config,
+            rules,
             degrees_around: host.degrees_around(topology, radius),
             free_neighbors: host.degree.clone(),
             tasks: vec![0; pes],
@@ -111,33 +114,33 @@ impl<'a> Chooser<'a> {
         };
         for (task, it) in model.tasks.iter().enumerate().filter(|(_, it)| !it.is_pe) {
             if let Some(pe) = it.stays_on {
-                chooser.took(task, pe);
+                chooser.add(task, pe);
             }
         }
         chooser
     }
 
-    /// Whether the memory of a PE holds one more task.
+    /// Whether one more task fits into the memory of a PE.
     pub(super) fn has_room(&self, task: usize, pe: u32) -> bool {
         let needed = self.model.tasks[task].memory_bytes.unwrap_or(0);
-        self.config
+        self.rules
             .memory_bytes
             .is_none_or(|most| self.memory[pe as usize].checked_add(needed).is_some_and(|sum| sum <= most))
     }
 
-    /// A task was put on a PE.
-    pub(super) fn took(&mut self, task: usize, pe: u32) {
+    /// Records that a task was put on a PE.
+    pub(super) fn add(&mut self, task: usize, pe: u32) {
         let memory = &mut self.memory[pe as usize];
         *memory = memory.saturating_add(self.model.tasks[task].memory_bytes.unwrap_or(0));
         self.bounds.widen(self.host.position(pe));
         self.tasks[pe as usize] += 1;
         if self.tasks[pe as usize] == 1 {
-            self.neighbors(pe, |free| *free = free.saturating_sub(1));
+            self.update_free_neighbors(pe, |free| *free = free.saturating_sub(1));
         }
     }
 
-    /// Changes the count of free neighbors of all PEs one hop from this one.
-    fn neighbors(&mut self, pe: u32, change: impl Fn(&mut u64)) {
+    /// Changes the count of free neighbors of all PEs one hop from `pe`.
+    fn update_free_neighbors(&mut self, pe: u32, change: impl Fn(&mut u64)) {
         if self.free_neighbors.is_empty() {
             return;
         }
@@ -148,17 +151,17 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// A task was taken from a PE. (The box of used PEs stays as large as it was.)
-    pub(super) fn gave_back(&mut self, task: usize, pe: u32) {
+    /// Records that a task was removed from a PE. (The box of used PEs does not shrink.)
+    pub(super) fn remove(&mut self, task: usize, pe: u32) {
         let memory = &mut self.memory[pe as usize];
         *memory = memory.saturating_sub(self.model.tasks[task].memory_bytes.unwrap_or(0));
         self.tasks[pe as usize] -= 1;
         if self.tasks[pe as usize] == 0 {
-            self.neighbors(pe, |free| *free += 1);
+            self.update_free_neighbors(pe, |free| *free += 1);
         }
     }
 
-    /// The PEs that may take a task, the best one last; only that one, unless there is a bound on memory.
+    /// The candidate PEs of a task, the best one last; only the best one if memory is unbounded.
     pub(super) fn choose(&mut self, estimate: &mut Estimate, tasks: &Tasks, task: usize) -> Vec<u32> {
         self.score(estimate, task);
         let partners = tasks.mapped_partners(task);
@@ -175,7 +178,7 @@ impl<'a> Chooser<'a> {
         let mut first: Vec<Score> = self.scores[..judged].to_vec();
         first.sort_unstable();
         let best = self.judge(estimate, tasks, task, &first);
-        if self.config.memory_bytes.is_none() {
+        if self.rules.memory_bytes.is_none() {
             return vec![best];
         }
         self.scores.sort_unstable();
@@ -186,18 +189,18 @@ impl<'a> Chooser<'a> {
         candidates
     }
 
-    /// How many PEs are kept for a task, to be tried when decisions are taken back.
+    /// The maximum number of candidates that a task keeps for backtracking.
     fn most_kept(&self) -> usize {
         (MAX_KEPT / self.count.max(1)).max(LEAST_KEPT)
     }
 
-    /// Whether all PEs are kept that may take a task.
+    /// Whether every task keeps all its candidates.
     pub(super) fn keeps_all(&self) -> bool {
-        let one_each = self.count <= self.host.available.len() && self.config.share != Some(true);
+        let one_each = self.count <= self.host.available.len() && !self.rules.share;
         self.host.available.len() <= self.most_kept() && !one_each
     }
 
-    /// Step one: F' of every PE that may take the task.
+    /// Step one: computes F' of every PE with room for the task.
     fn score(&mut self, estimate: &Estimate, task: usize) {
         let base = estimate.without_contention();
         let channel = |&number: &u32| {
@@ -233,11 +236,11 @@ impl<'a> Chooser<'a> {
                 pe,
             });
         }
-        self.prefer(estimate);
+        self.apply_sharing_rules(estimate);
     }
 
-    /// Equation (4) of a task on each PE that may take it, whose channels to and from PEs with partners, ascending by these, are
-    /// `channels`.
+    /// Equation (4) of a task on each available PE. `channels` are the PEs of its partners, ascending, each with a channel
+    /// to or from it.
     fn hops<'b>(&mut self, estimate: &Estimate, task: usize, channels: &'b [(u32, u32)]) -> Hops<'b> {
         let base = estimate.without_contention();
         let pes = self.host.available.len();
@@ -267,7 +270,8 @@ impl<'a> Chooser<'a> {
         hops
     }
 
-    /// Finds the PEs with the largest R, so many that one is among them which a task does not change.
+    /// Finds the `enough` PEs with the largest R. `enough` is so large that the task leaves R of at least one of them
+    /// unchanged.
     fn find_largest(&mut self, base: &[i64], enough: usize) {
         self.largest.clear();
         self.largest.extend(0..base.len() as u32);
@@ -280,20 +284,20 @@ impl<'a> Chooser<'a> {
         self.largest.sort_unstable_by_key(key);
     }
 
-    /// Which PEs are not shared, or shared first.
-    fn prefer(&mut self, estimate: &Estimate) {
+    /// Removes used PEs if no PE is to be shared, or applies the usage-factor rule.
+    fn apply_sharing_rules(&mut self, estimate: &Estimate) {
         if self.count <= self.host.available.len() {
             let is_free = |score: &Score| estimate.tasks_on()[score.pe as usize] == 0;
-            if self.config.share != Some(true) && self.scores.iter().any(is_free) {
+            if !self.rules.share && self.scores.iter().any(is_free) {
                 self.scores.retain(is_free);
             }
-        } else if self.config.usage {
-            self.favor_used(estimate);
+        } else if self.rules.usage {
+            self.prefer_used(estimate);
         }
     }
 
-    /// The usage-factor rule: while the tasks per used PE are fewer than they will be on average, used PEs come first.
-    fn favor_used(&mut self, estimate: &Estimate) {
+    /// The usage-factor rule: used PEs come first while they have fewer tasks than the final mean per PE.
+    fn prefer_used(&mut self, estimate: &Estimate) {
         let (all, pes) = (self.count as u128, self.host.available.len() as u128);
         let (placed, occupied) = estimate.used();
         if (placed as u128) * pes < all * occupied as u128 {
@@ -303,7 +307,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Step two: the best of these by F, and of similar ones by the other criteria.
+    /// Step two: the best candidate by F; similar candidates are compared by the other criteria.
     fn judge(&mut self, estimate: &mut Estimate, tasks: &Tasks, task: usize, first: &[Score]) -> u32 {
         let mut judged: Vec<Judged> = Vec::with_capacity(first.len());
         let mut least = i64::MAX;
@@ -327,11 +331,11 @@ impl<'a> Chooser<'a> {
         }
         let limit = self.limit(least);
         judged.retain(|it| it.ticks <= limit);
-        if !self.config.paper {
+        if !self.rules.paper {
             let sum = judged.iter().map(|it| it.sum).min();
             judged.retain(|it| Some(it.sum) == sum);
         }
-        if self.config.look_ahead && judged.len() > 1 {
+        if self.rules.look_ahead && judged.len() > 1 {
             for it in &mut judged {
                 let mark = estimate.mark();
                 estimate.put(task, it.pe);
@@ -339,21 +343,21 @@ impl<'a> Chooser<'a> {
                 estimate.undo(mark);
             }
         }
-        let best = judged.iter().min_by_key(|it| it.criteria(self.config.paper));
+        let best = judged.iter().min_by_key(|it| it.criteria(self.rules.paper));
         best.map_or(first[0].pe, |it| it.pe)
     }
 
-    /// The largest estimate that is similar to the least one.
+    /// The largest estimate that is similar to the least estimate.
     fn limit(&self, least: i64) -> i64 {
-        least.saturating_add((least.max(0) as f64 * self.config.similar) as i64)
+        least.saturating_add((least.max(0) as f64 * self.rules.similar) as i64)
     }
 
-    /// What the partners of the task that come next will have to cross, if it is on that PE, where it is.
+    /// The distances and used links between `pe`, the place of the task, and the mapped partners of its unmapped partners.
     pub(super) fn look_ahead(&mut self, estimate: &Estimate, tasks: &Tasks, task: usize, pe: u32) -> u64 {
         let mut cost = 0;
         for &partner in tasks.partners(task).iter().filter(|&&it| !tasks.is_mapped(it as usize)) {
             for &other in tasks.partners(partner as usize) {
-                // The task itself has no distance to where it is.
+                // The task itself does not count.
                 let Some(place) = estimate.place_of(other as usize).filter(|_| other as usize != task) else {
                     continue;
                 };
@@ -367,7 +371,7 @@ impl<'a> Chooser<'a> {
         cost
     }
 
-    /// How many links from one PE to another some channel uses.
+    /// The number of links on the route from one PE to another that some channel uses.
     fn used_links(&mut self, estimate: &Estimate, from: u32, to: u32) -> u64 {
         self.route.clear();
         self.topology.route(from as usize, to as usize, &mut self.route);
@@ -379,10 +383,11 @@ impl<'a> Chooser<'a> {
 mod tests {
     use proptest::prelude::*;
 
+    use equipoise_model::topology;
+    use equipoise_network::program::{Costs, OVERLAP, Waits, load};
+
     use super::*;
     use crate::cost::contention::Speeds;
-    use crate::program::{Costs, OVERLAP, Waits, load};
-    use crate::topology;
 
     #[test]
     fn used_pes_come_first_until_they_have_the_mean_of_tasks() {
@@ -393,16 +398,16 @@ mod tests {
         for (usage, tasks, expected) in
             [(true, &[0][..], [true, false, true]), (true, &[0, 1], [false; 3]), (false, &[0], [false; 3])]
         {
-            let config = ContentionLb { usage, ..ContentionLb::default() };
-            let mut chooser = Chooser::new(&model, &*machine, &host, &config, 2);
+            let rules = Rules { usage, ..Rules::default() };
+            let mut chooser = Chooser::new(&model, &*machine, &host, &rules, 2);
             let mut estimate = Estimate::new(&model, &*machine, &speeds);
             for &task in tasks {
                 estimate.put(task, 1);
-                chooser.took(task, 1);
+                chooser.add(task, 1);
             }
             chooser.score(&estimate, 5);
-            let come_later: Vec<bool> = chooser.scores.iter().map(|score| score.is_free).collect();
-            assert_eq!(come_later, expected, "{tasks:?} with usage={usage}");
+            let is_later: Vec<bool> = chooser.scores.iter().map(|score| score.is_free).collect();
+            assert_eq!(is_later, expected, "{tasks:?} with usage={usage}");
         }
     }
 
@@ -413,7 +418,7 @@ mod tests {
             program in prop::sample::select(vec!["random:n=12,degree=4", "tree:n=12", "mesh:sizes=4x3", "elimination:n=9"]),
             machine in prop::sample::select(vec!["mesh:3x3", "torus:5", "hypercube:3", "tree:2:3/5:1"]),
             waits in prop::sample::select(vec![Waits::Added, Waits::Overlapped]),
-            draws in prop::collection::vec((0..12usize, 0..100u32), 1..12),
+            choices in prop::collection::vec((0..12usize, 0..100u32), 1..12),
         ) {
             let program = load(program).expect("a program");
             let model = Model::of(&program, Costs::default(), OVERLAP).expect("it can be simulated");
@@ -421,11 +426,11 @@ mod tests {
             let machine = topology::parse(machine).expect("a machine");
             let all: Vec<u32> = (0..machine.pes() as u32).collect();
             let host = Host::new(&*machine, &all);
-            let config = ContentionLb { share: Some(true), ..ContentionLb::default() };
-            let mut chooser = Chooser::new(&model, &*machine, &host, &config, 2);
+            let rules = Rules { share: true, ..Rules::default() };
+            let mut chooser = Chooser::new(&model, &*machine, &host, &rules, 2);
             let speeds = Speeds::default();
             let mut estimate = Estimate::new(&model, &*machine, &speeds);
-            for (task, pe) in draws {
+            for (task, pe) in choices {
                 let (task, pe) = (task % model.tasks.len(), pe % machine.pes() as u32);
                 if estimate.place_of(task).is_some() {
                     continue;
@@ -441,7 +446,7 @@ mod tests {
                     prop_assert_eq!((Some(largest), sum), expected, "task {} on PE {}", task, pe);
                 }
                 estimate.put(task, pe);
-                chooser.took(task, pe);
+                chooser.add(task, pe);
             }
         }
     }

@@ -1,49 +1,40 @@
-//! The host graph: what the mapper asks of a machine.
+//! The host graph: the properties of a machine that the mapper uses.
+
+use equipoise_model::Topology;
+use equipoise_model::topology::Shape;
 
 use super::MAX_SEARCHED;
 use super::bounds::Bounds;
-use crate::Topology;
-use crate::topology::Shape;
 
-/// A machine, looked at once.
-pub(super) struct Host {
-    /// The PEs that take tasks, ascending.
-    pub(super) available: Vec<u32>,
-    /// Of these, the one with the least sum of distances to the others.
-    pub(super) centre: u32,
+/// The properties of a machine, computed once.
+pub(crate) struct Host {
+    /// The available PEs, ascending.
+    pub(crate) available: Vec<u32>,
+    /// The available PE with the least sum of distances to the others.
+    pub(crate) centre: u32,
     /// The largest distance.
-    pub(super) diameter: u32,
+    pub(crate) diameter: u32,
     /// n, of an n-dimensional grid.
-    pub(super) dimensions: usize,
-    /// By PE and dimension: its coordinate; empty where the machine is no grid.
-    pub(super) coordinates: Vec<u32>,
-    /// By dimension of a grid: how long it is, and whether its ends are linked.
-    pub(super) sides: Vec<(usize, bool)>,
-    /// The machine, where it is a grid with a PE at every place.
-    pub(super) grid: Option<WholeGrid>,
-    /// By PE: how many others are one hop away; empty where there are too many PEs to ask each for each.
-    pub(super) degree: Vec<u64>,
+    pub(crate) dimensions: usize,
+    /// By PE and dimension: its coordinate; empty if the machine is not a grid.
+    pub(crate) coordinates: Vec<u32>,
+    /// By dimension of a grid: its length, and whether its ends are linked.
+    pub(crate) sides: Vec<(usize, bool)>,
+    /// By PE: the number of PEs one hop away; empty above [`MAX_SEARCHED`] PEs.
+    pub(crate) degree: Vec<u64>,
 }
 
-/// A grid with a PE at every place.
-pub(super) struct WholeGrid {
-    /// By dimension: how long it is, and whether its ends are linked.
-    pub(super) sizes: Vec<(usize, bool)>,
-    /// By place, the first dimension fastest: the entry of [`Host::available`] there.
-    pub(super) pe_at: Vec<u32>,
-}
+/// The number of dimensions assumed for a machine that is not a grid.
+const DEFAULT_DIMENSIONS: usize = 3;
 
-/// The dimensions of what is no grid.
-const OTHERWISE: usize = 3;
-
-/// How many PEs may be the centre where there are more than [`MAX_SEARCHED`].
+/// The number of candidates for the centre if there are more than [`MAX_SEARCHED`] PEs.
 const SAMPLE: usize = 64;
 
 impl Host {
-    pub(super) fn new(topology: &dyn Topology, available: &[u32]) -> Self {
+    pub(crate) fn new(topology: &dyn Topology, available: &[u32]) -> Self {
         let pes = topology.pes();
         let mut row = vec![0; pes];
-        // Of too many PEs some, evenly spread, will do for the centre.
+        // Above the limit, an evenly spaced sample of PEs suffices for the centre.
         let is_searched = available.len() <= MAX_SEARCHED;
         let mut degree = if is_searched { vec![0u64; pes] } else { Vec::new() };
         let step = if is_searched { 1 } else { available.len().div_ceil(SAMPLE) };
@@ -63,18 +54,18 @@ impl Host {
             }
         }
         let coordinates = coordinates(topology);
-        let dimensions = if coordinates.is_empty() { OTHERWISE } else { coordinates.len() / pes };
-        let grid = whole_grid(topology, available);
+        let dimensions = if coordinates.is_empty() { DEFAULT_DIMENSIONS } else { coordinates.len() / pes };
         let sides = match topology.shape() {
             Shape::Grid { sizes, .. } => sizes,
             _ => Vec::new(),
         };
         let available = available.to_vec();
-        Host { available, centre, diameter, dimensions, coordinates, sides, grid, degree }
+        Host { available, centre, diameter, dimensions, coordinates, sides, degree }
     }
 
-    /// By PE: the degrees of the PEs nearer than `radius`, itself among them, added up; empty where degrees are.
-    pub(super) fn degrees_around(&self, topology: &dyn Topology, radius: u32) -> Vec<u64> {
+    /// By PE: the sum of the degrees of the PEs nearer than `radius`, including the PE itself; empty if `degree` is
+    /// empty.
+    pub(crate) fn degrees_around(&self, topology: &dyn Topology, radius: u32) -> Vec<u64> {
         if self.degree.is_empty() {
             return Vec::new();
         }
@@ -87,22 +78,22 @@ impl Host {
         sums
     }
 
-    /// The coordinates of a PE; none where the machine is no grid.
-    pub(super) fn position(&self, pe: u32) -> &[u32] {
+    /// The coordinates of a PE; empty if the machine is not a grid.
+    pub(crate) fn position(&self, pe: u32) -> &[u32] {
         match self.coordinates.is_empty() {
             true => &[],
             false => &self.coordinates[pe as usize * self.dimensions..][..self.dimensions],
         }
     }
 
-    /// The box of no PE.
-    pub(super) fn no_bounds(&self) -> Bounds {
+    /// The empty box.
+    pub(crate) fn no_bounds(&self) -> Bounds {
         Bounds::new(self.position(self.centre).len())
     }
 
-    /// Whether the ways of two PEs to each other cross the same PEs in between, of which there are some: they differ in one
-    /// dimension only, and not by half a ring, around which each way goes on the same side.
-    pub(super) fn is_one_line(&self, a: u32, b: u32) -> bool {
+    /// Whether the routes between two PEs in both directions cross the same PEs in between, at least one. The PEs then
+    /// differ in one dimension only, and not by half a ring: there both routes go the same way around.
+    pub(crate) fn is_one_line(&self, a: u32, b: u32) -> bool {
         let apart = self.position(a).iter().zip(self.position(b)).map(|(a, b)| a.abs_diff(*b) as usize);
         let mut differing = self.sides.iter().zip(apart).filter(|(_, apart)| *apart > 0);
         let (Some((&(size, wraps), apart)), None) = (differing.next(), differing.next()) else {
@@ -112,22 +103,7 @@ impl Host {
     }
 }
 
-/// The grid that PEs lie on, if it has a place for each, and all are available.
-fn whole_grid(topology: &dyn Topology, available: &[u32]) -> Option<WholeGrid> {
-    let Shape::Grid { sizes, nodes } = topology.shape() else { return None };
-    let places = sizes.iter().map(|it| it.0).product::<usize>();
-    if nodes.len() != places || available.len() != places {
-        return None;
-    }
-    // All PEs are available, and ascending.
-    let mut pe_at = vec![0; places];
-    for (pe, &node) in (0..).zip(&nodes) {
-        pe_at[node as usize] = pe;
-    }
-    Some(WholeGrid { sizes, pe_at })
-}
-
-/// The coordinates of all PEs, one PE after the other, where they lie on a grid.
+/// The coordinates of all PEs in PE order; empty if the machine is not a grid.
 fn coordinates(topology: &dyn Topology) -> Vec<u32> {
     let Shape::Grid { sizes, nodes } = topology.shape() else { return Vec::new() };
     let pes = topology.pes();
@@ -147,11 +123,12 @@ fn coordinates(topology: &dyn Topology) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use equipoise_model::topology;
+
     use super::*;
-    use crate::topology;
 
     #[test]
-    fn ways_to_and_fro_cross_the_same_pes_along_one_line() {
+    fn routes_in_both_directions_cross_the_same_pes_along_one_line() {
         for (spec, a, b, expected) in [
             ("mesh:4x4", 0, 2, true),
             ("mesh:4x4", 0, 12, true),
@@ -168,7 +145,7 @@ mod tests {
             let all: Vec<u32> = (0..machine.pes() as u32).collect();
             let host = Host::new(&*machine, &all);
             assert_eq!(host.is_one_line(a, b), expected, "{a} and {b} on {spec}");
-            // What is said of the grid is so: links are numbers, but what they join has a name.
+            // Compares with the routes of the machine; the name of a link contains its two ends.
             let crossed = |from: u32, to: u32| {
                 let mut route = Vec::new();
                 machine.route(from as usize, to as usize, &mut route);

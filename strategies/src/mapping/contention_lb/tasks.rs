@@ -1,4 +1,4 @@
-//! The task interaction graph, and which task is mapped next.
+//! The task interaction graph, and the choice of the next task to map.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,38 +6,39 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 
+use equipoise_model::random::{below, generator};
+use equipoise_network::program::Model;
+
 use super::MAX_SEARCHED;
-use crate::program::Model;
-use crate::random::{below, generator};
 
 type Entry = (u32, u32, Reverse<u32>, Reverse<u32>);
 
-/// Not yet.
+/// The time of an event that has not happened.
 const NEVER: u32 = u32::MAX;
 
-/// The tasks of a model and their partners, and which have a place.
+/// The tasks of a model, their partners, and whether each has a place.
 #[derive(Clone)]
-pub(super) struct Tasks {
+pub(crate) struct Tasks {
     partners: Arc<Vec<Vec<u32>>>,
     is_mapped: Vec<bool>,
     left: usize,
-    /// How many partners of each task have a place.
+    /// By task: the number of partners with a place.
     mapped_partners: Vec<u32>,
     around: Arc<Surroundings>,
-    /// By task: how many had a mapped partner before it had one; of no account in the paper's run.
+    /// By task: the number of tasks that had a mapped partner before this task had one; unused with `paper`.
     since: Vec<u32>,
     seen: u32,
-    /// Tasks with mapped partners: how many, how many tasks are near, since when, and which; entries that are no
-    /// longer true are thrown away when they come up.
+    /// Tasks with mapped partners, as (number of mapped partners, number of nearby tasks, `since`, task). Outdated
+    /// entries are discarded when they reach the top.
     heap: BinaryHeap<Entry>,
-    dice: ChaCha8Rng,
-    /// Whether of equal tasks the lowest comes first, as in the paper.
+    rng: ChaCha8Rng,
+    /// Whether ties go to the lowest task, as in the paper.
     paper: bool,
 }
 
 impl Tasks {
-    /// The tasks of `model`, those mapped that stay, for a machine of that diameter.
-    pub(super) fn new(model: &Model, host_diameter: u32, seed: u64, paper: bool) -> Self {
+    /// The tasks of `model` for a machine of that diameter; fixed tasks are mapped.
+    pub(crate) fn new(model: &Model, host_diameter: u32, seed: u64, paper: bool) -> Self {
         let count = model.tasks.len();
         let mut partners = vec![Vec::new(); count];
         for channel in &model.channels {
@@ -58,7 +59,7 @@ impl Tasks {
             since: vec![NEVER; count],
             seen: 0,
             heap: BinaryHeap::new(),
-            dice: generator(seed, 0xc0de),
+            rng: generator(seed, 0xc0de),
             paper,
         };
         for task in (0..count).filter(|&task| model.tasks[task].stays_on.is_some()) {
@@ -67,60 +68,66 @@ impl Tasks {
         tasks
     }
 
+    /// The number of tasks.
+    pub(crate) fn count(&self) -> usize {
+        self.is_mapped.len()
+    }
+
     /// Whether no task has a place.
-    pub(super) fn all_free(&self) -> bool {
+    pub(crate) fn all_free(&self) -> bool {
         self.left == self.is_mapped.len()
     }
 
     /// The task with the least sum of distances to all.
-    pub(super) fn centre(&self) -> Option<usize> {
+    pub(crate) fn centre(&self) -> Option<usize> {
         (0..self.left).min_by_key(|&task| self.around.sums[task])
     }
 
     /// The task with the largest sum of distances to all.
-    pub(super) fn periphery(&self) -> Option<usize> {
+    pub(crate) fn periphery(&self) -> Option<usize> {
         (0..self.is_mapped.len()).rev().max_by_key(|&task| self.around.sums[task])
     }
 
-    /// g: degrees are compared of what is nearer than this.
-    pub(super) fn radius(&self) -> u32 {
+    /// g: the degrees of tasks nearer than this are compared.
+    pub(crate) fn radius(&self) -> u32 {
         self.around.degree_radius
     }
 
-    /// The degrees of the tasks nearer than [`Self::radius`], itself among them, added up; none if that is not known.
-    pub(super) fn degrees_around(&self, task: usize) -> Option<u64> {
+    /// The sum of the degrees of `task` and of all tasks nearer to it than [`Self::radius`]; `None` above
+    /// [`MAX_SEARCHED`].
+    pub(crate) fn degrees_around(&self, task: usize) -> Option<u64> {
         self.around.degrees.get(task).copied()
     }
 
     /// The partners of a task, ascending.
-    pub(super) fn partners(&self, task: usize) -> &[u32] {
+    pub(crate) fn partners(&self, task: usize) -> &[u32] {
         &self.partners[task]
     }
 
     /// Whether a task has a place.
-    pub(super) fn is_mapped(&self, task: usize) -> bool {
+    pub(crate) fn is_mapped(&self, task: usize) -> bool {
         self.is_mapped[task]
     }
 
-    /// How many partners of a task have a place.
-    pub(super) fn mapped_partners(&self, task: usize) -> usize {
+    /// The number of partners of a task that have a place.
+    pub(crate) fn mapped_partners(&self, task: usize) -> usize {
         self.mapped_partners[task] as usize
     }
 
-    /// Select_Task: the next one to map; none if all are.
-    pub(super) fn next(&mut self) -> Option<usize> {
+    /// Select_Task: the next task to map; `None` if all tasks are mapped.
+    pub(crate) fn next(&mut self) -> Option<usize> {
         if self.left == 0 {
             return None;
         }
         if let Some(task) = self.adjoining(1) {
             return Some(task);
         }
-        let at = below(&mut self.dice, self.left as u64) as usize;
+        let at = below(&mut self.rng, self.left as u64) as usize;
         (0..self.is_mapped.len()).filter(|&task| !self.is_mapped[task]).nth(at)
     }
 
-    /// Select_Task among those with at least so many mapped partners, of which one must be.
-    pub(super) fn adjoining(&mut self, least: u32) -> Option<usize> {
+    /// Select_Task among the tasks with at least `least` mapped partners; `least` must be at least 1.
+    pub(crate) fn adjoining(&mut self, least: u32) -> Option<usize> {
         while let Some(&entry @ (partners, .., Reverse(task))) = self.heap.peek() {
             if !self.is_mapped[task as usize] && entry == self.entry(task) {
                 return (partners >= least).then_some(task as usize);
@@ -130,8 +137,8 @@ impl Tasks {
         None
     }
 
-    /// A task got a place.
-    pub(super) fn map(&mut self, task: usize) {
+    /// Records that a task has a place.
+    pub(crate) fn map(&mut self, task: usize) {
         self.is_mapped[task] = true;
         self.left -= 1;
         for &partner in &Arc::clone(&self.partners)[task] {
@@ -153,8 +160,8 @@ impl Tasks {
         (self.mapped_partners[at], self.around.nearby[at], Reverse(since), Reverse(task))
     }
 
-    /// The task that got its place last of those that have one lost it.
-    pub(super) fn unmap(&mut self, task: usize) {
+    /// Records that the last mapped task has lost its place.
+    pub(crate) fn unmap(&mut self, task: usize) {
         self.is_mapped[task] = false;
         self.left += 1;
         for &partner in &Arc::clone(&self.partners)[task] {
@@ -173,14 +180,15 @@ impl Tasks {
     }
 }
 
-/// What lies around each task in the graph.
+/// The neighborhood of each task in the graph.
 struct Surroundings {
-    /// How many tasks are nearer than `radius`, itself among them.
+    /// By task: the number of tasks nearer than a quarter of both diameters, including the task itself.
     nearby: Vec<u32>,
-    /// The sums of distances to all; who cannot be reached is as far as there are tasks.
+    /// By task: the sum of distances to all; the distance to an unreachable task is the number of tasks.
     sums: Vec<u64>,
-    /// g: degrees are added up of what is nearer than this.
+    /// g: the radius of `degrees`.
     degree_radius: u32,
+    /// By task: the sum of the degrees of the tasks nearer than `degree_radius`, including the task itself.
     degrees: Vec<u64>,
 }
 
@@ -223,24 +231,25 @@ impl Surroundings {
     }
 }
 
-/// A search through the graph, wave by wave.
+/// A breadth-first search.
 struct Search<'a> {
     partners: &'a [Vec<u32>],
-    /// The last task from which each was reached.
+    /// By task: the start of the last search that reached it.
     seen_by: Vec<u32>,
     wave: Vec<u32>,
     next: Vec<u32>,
 }
 
 impl Search<'_> {
-    /// Shows the tasks at every distance below `radius` from a task from which it has not searched before.
-    fn around(&mut self, task: u32, radius: u32, mut show: impl FnMut(u32, &[u32])) {
+    /// Calls `visit` with the tasks at every distance below `radius` from `task`. No search may have started from
+    /// `task` before.
+    fn around(&mut self, task: u32, radius: u32, mut visit: impl FnMut(u32, &[u32])) {
         self.seen_by[task as usize] = task;
         self.wave.clear();
         self.wave.push(task);
         let mut distance = 0;
         while !self.wave.is_empty() && distance < radius {
-            show(distance, &self.wave);
+            visit(distance, &self.wave);
             for at in self.wave.drain(..) {
                 for &partner in &self.partners[at as usize] {
                     if std::mem::replace(&mut self.seen_by[partner as usize], task) != task {

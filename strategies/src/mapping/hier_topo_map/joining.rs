@@ -1,43 +1,45 @@
-//! Neighbor joining: the tree of nodes of which only the distances are known.
+//! Neighbor joining: makes a tree of nodes from their distances.
 //!
 //! J. Wu, X. Xiong, Z. Lan, "Hierarchical task mapping for parallel applications on supercomputers",
 //! J. Supercomput. 71, 2015, section 3.1.1, after H. Subramoni et al., "Design of a scalable InfiniBand topology
-//! service to enable network-topology-aware placement of processes", SC 2012. Again and again the nodes that are
-//! closest to each other are joined under a new one, and its distances to the others are found; in the end
-//! all are below one root. Of a fat tree that gives the switches, of a torus a binary tree (where rings have
-//! an even number of nodes).
+//! service to enable network-topology-aware placement of processes", SC 2012. Repeatedly, the nodes that are closest to
+//! each other are joined under a new node, and its distances to the others are computed, until one root remains. For a
+//! fat tree this gives the switches, for a torus a binary tree (if rings have an even number of nodes).
 //!
-//! The papers leave open what is joined where many are equally close, and what the distance of a new node is.
-//! Here: of the closest pairs the first, and all further nodes in their order that are as close to every one of
-//! those joined so far (not just to one of them, or a whole torus would be one star); the mean distance of the
-//! nodes below the two, in exact arithmetic.
+//! The papers leave open which nodes are joined if many are equally close, and the distance of a new node. Here the
+//! first of the closest pairs is joined. Further nodes, in order of their numbers, join if they are as close to every
+//! node joined so far. (If it sufficed to be close to one of them, a whole torus would be one star.) The distance of
+//! two new nodes is the mean distance of the nodes below them, in exact arithmetic.
 //!
-//! Every row of the table of distances knows its least entry after the diagonal. What is joined is looked up in the
-//! others' rows, and a row is searched anew only if what was its least is gone; so time is O(n^2) but for such rows,
-//! of which there are few. Rows are an odd number of cache lines long: a column is written at every step, and would
-//! lie in a few sets of the cache alone if there are 2048 nodes.
+//! For every row of the distance table, the least entry after the diagonal is stored. After a join, a row is searched
+//! again only if the node of its least entry is gone. There are few such rows; apart from them the time is O(n^2).
+//! Every step writes a column. Rows have an odd number of cache lines, because otherwise (for example with 2048 nodes)
+//! the entries of a column would share a few cache sets.
 
 use std::cmp::Ordering;
 use std::ops::AddAssign;
 
+use equipoise_model::memory;
 use rayon::prelude::*;
 
 use super::tree::Tree;
 
-/// The most nodes, for whose distances there is a table of 4 bytes a pair (8 where their sums do not fit 32 bits).
+/// The maximum number of nodes; the table of distances has 4 bytes per pair (8 bytes if sums do not fit into 32 bits).
 pub const MAX_NODES: usize = 1 << 13;
 
-/// Entries of a cache line.
+/// The number of entries in a cache line.
 const LINE: usize = 16;
 
-/// The tree of so many nodes; `distances_from` writes those of a node to all.
+/// The tree of `nodes` nodes; `distances_from` writes the distances from a node to all nodes.
 ///
 /// # Errors
-/// Without a node, or with more than [`MAX_NODES`]; a sentence says so.
+/// If there are no nodes or more than [`MAX_NODES`]; the error is a sentence.
 pub fn join(nodes: usize, distances_from: impl Fn(usize, &mut [u32]) + Sync) -> Result<Tree, String> {
     if nodes == 0 || nodes > MAX_NODES {
-        return Err(format!("neighbor joining takes 1 to {MAX_NODES} nodes, and there are {nodes}"));
+        return Err(format!("neighbor joining needs 1 to {MAX_NODES} nodes, and there are {nodes}"));
     }
+    let what = format!("the table of distances between {nodes} nodes");
+    memory::check(12 * (nodes as u64).pow(2), &what, "use fewer nodes")?;
     let stride = LINE * (nodes.div_ceil(LINE) | 1);
     let mut table = vec![0u32; nodes * stride];
     let fill = |(node, row): (usize, &mut [u32])| {
@@ -46,7 +48,7 @@ pub fn join(nodes: usize, distances_from: impl Fn(usize, &mut [u32]) + Sync) -> 
         row.iter().copied().max().unwrap_or(0)
     };
     let farthest = table.par_chunks_exact_mut(stride).enumerate().map(fill).max().unwrap_or(0);
-    // Two clusters have the most pairs if each has half of the nodes.
+    // The number of pairs between two clusters is largest if each has half of the nodes.
     let most = u64::from(farthest) * (nodes as u64 / 2) * (nodes as u64).div_ceil(2);
     Ok(if most <= u64::from(u32::MAX) {
         Joining::new(nodes, stride, table).run()
@@ -55,9 +57,9 @@ pub fn join(nodes: usize, distances_from: impl Fn(usize, &mut [u32]) + Sync) -> 
     })
 }
 
-/// Distances, added up.
+/// A sum of distances.
 trait Sum: Copy + Default + AddAssign {
-    /// How the mean over so many pairs compares with another one.
+    /// Compares the mean of `self` over `pairs` with the mean of `other` over `other_pairs`.
     fn compare(self, pairs: u32, other: Self, other_pairs: u32) -> Ordering;
 }
 
@@ -75,26 +77,25 @@ impl Sum for u64 {
     }
 }
 
-/// What is left to be joined.
+/// The state of neighbor joining. A cluster is a set of joined nodes; its number is that of its lowest node.
 struct Joining<T> {
     tree: Tree,
-    /// Between any two of those that are left: the distances of the nodes below them, added up. Row `i` begins at
-    /// `i * stride`.
+    /// By pair of clusters: the sum of the distances between their nodes. Row `i` begins at `i * stride`.
     sums: Vec<T>,
     stride: usize,
-    /// Nodes below each.
+    /// By cluster: its number of nodes.
     sizes: Vec<u32>,
-    /// The vertex of the tree that each is.
+    /// By cluster: its vertex in the tree.
     vertices: Vec<u32>,
-    /// Those that are left, ascending; each has the number of its lowest node.
+    /// The clusters that are left, ascending.
     active: Vec<u32>,
-    /// By number: whether it is left.
+    /// By number: whether there is a cluster with this number.
     is_left: Vec<bool>,
-    /// The closest of those after it, and the first of several; none of the last.
+    /// By cluster: the closest of the clusters after it; ties go to the first; `None` for the last.
     nearest: Vec<Option<Near<T>>>,
 }
 
-/// Another one, and how far it is: a mean.
+/// Another cluster and its distance, as a sum over a number of pairs.
 #[derive(Clone, Copy)]
 struct Near<T> {
     other: u32,
@@ -134,20 +135,20 @@ impl<T: Sum> Joining<T> {
         self.tree
     }
 
-    /// How far two are.
+    /// The distance of two clusters.
     #[inline]
     fn near(&self, one: usize, other: usize) -> Near<T> {
         let pairs = self.sizes[one] * self.sizes[other];
         Near { other: other as u32, sum: self.sums[one * self.stride + other], pairs }
     }
 
-    /// Finds the closest of those after one.
+    /// Finds the closest of the clusters after `one`.
     fn search(&mut self, one: usize) {
         let after = self.active.partition_point(|&other| other as usize <= one);
         let row = &self.sums[one * self.stride..][..self.sizes.len()];
         let mut best: Option<Near<T>> = None;
         for &other in &self.active[after..] {
-            // Who looks has the same size whoever is looked at.
+            // The size of `one` is a common factor, so the comparison leaves it out.
             let near = Near { other, sum: row[other as usize], pairs: self.sizes[other as usize] };
             if best.is_none_or(|best| near.compare(&best).is_lt()) {
                 best = Some(near);
@@ -156,7 +157,7 @@ impl<T: Sum> Joining<T> {
         self.nearest[one] = best.map(|near| Near { pairs: near.pairs * self.sizes[one], ..near });
     }
 
-    /// Those that are closest to each other, ascending: the first pair of all, and who is as close to all of them.
+    /// The clusters to join, ascending: the first closest pair, and all clusters that are as close to each of these.
     fn closest(&self) -> Vec<u32> {
         let mut best: Option<(u32, Near<T>)> = None;
         for &one in &self.active {
@@ -177,7 +178,7 @@ impl<T: Sum> Joining<T> {
         joined
     }
 
-    /// Joins those that are closest.
+    /// Joins the closest clusters.
     fn step(&mut self) {
         let joined = self.closest();
         let Some((&first, gone)) = joined.split_first() else { return };
@@ -188,7 +189,7 @@ impl<T: Sum> Joining<T> {
         let is_left = &self.is_left;
         self.active.retain(|&one| is_left[one as usize]);
         for &one in gone {
-            // Who is joined comes after who keeps the number.
+            // The row of `keeper` is before that of `one`.
             let (before, rest) = self.sums.split_at_mut(one as usize * self.stride);
             let row = &mut before[keeper * self.stride..][..self.stride];
             self.active.iter().for_each(|&other| row[other as usize] += rest[other as usize]);
@@ -200,8 +201,9 @@ impl<T: Sum> Joining<T> {
                 self.sums[keeper * self.stride + other as usize];
         }
         self.search(keeper);
-        // A mean is not less than the least, so nothing else has become closer than it was; but what is new may be as
-        // close and come first. Nobody after the one that is new looks at it.
+        // A mean is not below the least of its values, so the new cluster is not closer to any cluster than the stored
+        // nearest one. But the new cluster may be equally close and come first. Clusters after `keeper` never store it
+        // as their nearest.
         for at in 0..self.active.len() {
             let other = self.active[at] as usize;
             let Some(known) = self.nearest[other] else { continue };
@@ -224,8 +226,9 @@ impl<T: Sum> Joining<T> {
 mod tests {
     use proptest::prelude::*;
 
+    use equipoise_model::topology::{self, Hierarchy};
+
     use super::*;
-    use crate::topology::{self, Hierarchy};
 
     fn joined(spec: &str) -> Tree {
         let machine = topology::parse(spec).expect("a machine");
@@ -242,7 +245,7 @@ mod tests {
         check("torus:3x3x3", &[(3, 13)]);
         check("torus:6x6", &[(2, 27), (3, 4)]);
         check("torus:1", &[]);
-        // Of 48 nodes anywhere in a torus a few are as far from each other. (Counted by another program, too.)
+        // Of 48 random nodes of a torus, a few are equally far from each other. (Another program gave the same counts.)
         check("torus:8x8x8[random:48,seed=1]", &[(2, 47)]);
         check("torus:8x8x8[random:48,seed=2]", &[(2, 40), (3, 2), (4, 1)]);
         check("torus:8x8x8[random:48,seed=3]", &[(2, 45), (3, 1)]);
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_whose_sums_take_64_bits_are_joined_alike() {
+    fn sums_of_64_bits_give_the_same_tree() {
         let machine = topology::parse("torus:8x4x4").expect("a machine");
         let far = |node: usize, row: &mut [u32]| {
             machine.distances_from(node, row);
@@ -270,18 +273,18 @@ mod tests {
     }
 
     #[test]
-    fn too_many_nodes_and_none_are_refused() {
-        assert!(join(MAX_NODES + 1, |_, _| ()).is_err_and(|error| error.contains("takes 1 to")));
+    fn refuses_too_many_nodes_and_no_nodes() {
+        assert!(join(MAX_NODES + 1, |_, _| ()).is_err_and(|error| error.contains("needs 1 to")));
         assert!(join(0, |_, _| ()).is_err_and(|error| error.contains("there are 0")));
     }
 
-    /// The same by looking at all pairs of nodes at every step: O(n^3) or more.
+    /// Neighbor joining that compares all pairs of nodes at every step: O(n^3) or more.
     fn slow(nodes: usize, distance: impl Fn(usize, usize) -> u32) -> Tree {
         let mut tree = Tree::default();
         let mut clusters: Vec<(u32, Vec<usize>)> =
             (0..nodes).map(|node| (tree.leaf(node as u32), vec![node])).collect();
         while clusters.len() > 1 {
-            // Whether a mean is less than another one, and whether they are equal, as fractions.
+            // Means as fractions: a sum and a number of pairs.
             let mean = |a: usize, b: usize| {
                 let (one, other) = (&clusters[a].1, &clusters[b].1);
                 let sum: u64 = one
@@ -293,7 +296,7 @@ mod tests {
             };
             let order = |x: (u64, u64), y: (u64, u64)| (x.0 * y.1).cmp(&(y.0 * x.1));
             let pairs = (0..clusters.len()).flat_map(|a| (a + 1..clusters.len()).map(move |b| (a, b)));
-            // Of equals the first.
+            // Ties go to the first.
             let (a, b) = pairs.min_by(|x, y| order(mean(x.0, x.1), mean(y.0, y.1))).expect("there are two");
             let mut joined = vec![a, b];
             for c in b + 1..clusters.len() {
@@ -313,7 +316,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_distances_are_joined_as_by_looking_at_all_pairs(
+        fn any_distances_give_the_same_tree_as_comparing_all_pairs(
             nodes in 1..14usize,
             distances in prop::collection::vec(1..5u32, 14 * 14),
         ) {
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn tori_are_joined_as_by_looking_at_all_pairs() {
+    fn tori_give_the_same_tree_as_comparing_all_pairs() {
         for spec in ["torus:5x4", "torus:4x4x2", "torus:7x3m", "torus:8x8x8[random:48,seed=1]"] {
             let machine = topology::parse(spec).expect("a machine");
             assert_eq!(joined(spec), slow(machine.pes(), |a, b| machine.distance(a, b)), "{spec}");

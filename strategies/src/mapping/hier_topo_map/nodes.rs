@@ -1,41 +1,42 @@
-//! A machine as nodes with PEs: what is mapped first, and what then.
+//! A machine as nodes with PEs.
+
+use equipoise_model::topology::{Hierarchy, Shape, Topology};
 
 use super::Inter;
 use super::coordinates::bipartition;
 use super::joining::join;
 use super::tree::Tree;
 use crate::strategy::StrategyError;
-use crate::topology::{Hierarchy, Shape, Topology};
 
-/// The nodes of a machine that have PEs for objects.
+/// The nodes of a machine that have available PEs.
 pub struct Nodes<'a> {
     topology: &'a dyn Topology,
-    /// By node: its PEs that take objects, as its tree has them from left to right.
+    /// By node: its available PEs, in the order of the leaves of its tree from left to right.
     pub pes: Vec<Vec<u32>>,
-    /// By node: the tree of these PEs, whose places are positions in [`Nodes::pes`] of it.
+    /// By node: the tree of these PEs; its places are indices into the list of PEs of the node.
     pub inside: Vec<Tree>,
     /// By node: its first PE.
     first: Vec<u32>,
-    /// How the nodes lie.
-    between: Between,
+    /// The network between the nodes.
+    network: Network,
 }
 
-/// How nodes lie.
-enum Between {
-    /// In a tree of the machine's own, with nodes as places.
+/// The network between nodes.
+enum Network {
+    /// A tree of the machine, with nodes as places.
     Tree(Tree),
-    /// On a grid of these sizes, with the number of every node there.
+    /// A grid: its sizes, and the grid position of every node.
     Grid(Vec<usize>, Vec<u32>),
-    /// As their distances say.
+    /// A network of which only the distances are known.
     Distances,
 }
 
 impl<'a> Nodes<'a> {
-    /// The nodes with the PEs `available`, ascending: the left part of a product; what is at the level of nodes of
-    /// a tree; else every PE by itself.
+    /// The nodes with the PEs `available`, which are ascending. A node is the right part of a product, a subtree of a tree,
+    /// or else a single PE.
     ///
     /// # Errors
-    /// When the distances inside a node cannot be made a tree.
+    /// If neighbor joining fails for the PEs of a node.
     pub fn of(topology: &'a dyn Topology, available: &[u32]) -> Result<Self, StrategyError> {
         match topology.shape() {
             Shape::Product { network, node, cores, places } => {
@@ -55,21 +56,21 @@ impl<'a> Nodes<'a> {
                     .map(|(_, pes)| inside(topology, &node, pes, core))
                     .collect::<Result<_, _>>()?;
                 let (numbers, pes): (Vec<u32>, Vec<Vec<u32>>) = pes.into_iter().unzip();
-                let between = Between::of(&network, &numbers);
-                Ok(Nodes::new(topology, pes, inside, between))
+                let network = Network::of(&network, &numbers);
+                Ok(Nodes::new(topology, pes, inside, network))
             }
             Shape::Tree(tree) | Shape::Nested(tree) => Ok(Nodes::of_tree(topology, &tree, available)),
             shape @ (Shape::Grid { .. } | Shape::Any) => {
-                let between = Between::of(&shape, available);
+                let network = Network::of(&shape, available);
                 let pes = available.iter().map(|&pe| vec![pe]).collect();
-                Ok(Nodes::new(topology, pes, available.iter().map(|_| alone()).collect(), between))
+                Ok(Nodes::new(topology, pes, available.iter().map(|_| single_pe()).collect(), network))
             }
         }
     }
 
-    fn new(topology: &'a dyn Topology, pes: Vec<Vec<u32>>, inside: Vec<Tree>, between: Between) -> Self {
+    fn new(topology: &'a dyn Topology, pes: Vec<Vec<u32>>, inside: Vec<Tree>, network: Network) -> Self {
         let first = pes.iter().map(|pes| pes[0]).collect();
-        Nodes { topology, pes, inside, first, between }
+        Nodes { topology, pes, inside, first, network }
     }
 
     fn of_tree(topology: &'a dyn Topology, tree: &Hierarchy, available: &[u32]) -> Self {
@@ -83,44 +84,44 @@ impl<'a> Nodes<'a> {
             number.push(below.is_some().then_some(inside.len() as u32));
             inside.extend(below);
         }
-        let between = Tree::of(tree, (0, 0), level, &|node| number[node]).unwrap_or_default();
+        let network = Tree::of(tree, (0, 0), level, &|node| number[node]).unwrap_or_default();
         let pes = inside.iter().map(Tree::places).collect();
         let inside = inside.iter().map(Tree::numbered).collect();
-        Nodes::new(topology, pes, inside, Between::Tree(between))
+        Nodes::new(topology, pes, inside, Network::Tree(network))
     }
 
-    /// The tree of the PEs of a node, whose places are these.
+    /// The tree of the PEs of a node, with PEs as places.
     pub(super) fn pes_below(&self, node: u32) -> Tree {
         let mut tree = Tree::default();
         tree.graft(&self.inside[node as usize], |place| self.pes[node as usize][place as usize]);
         tree
     }
 
-    /// Whether all have as many PEs.
+    /// Whether all nodes have the same number of PEs.
     pub fn are_alike(&self) -> bool {
         self.pes.iter().all(|pes| pes.len() == self.pes[0].len())
     }
 
-    /// How far a node is from each.
+    /// Writes the distances from a node to all nodes to `row`.
     pub fn distances_from(&self, node: usize, row: &mut [u32]) {
         self.topology.distances_to(self.first[node] as usize, &self.first, row);
     }
 
-    /// The tree of the nodes; its places are positions in [`Nodes::pes`].
+    /// The tree of the nodes; its places are indices into [`Nodes::pes`].
     ///
     /// # Errors
-    /// When there are no coordinates to bipartition by, or there are too many nodes to be joined.
+    /// If `inter` needs coordinates and there are none, or there are too many nodes for neighbor joining.
     pub fn tree(&self, inter: Inter) -> Result<Tree, StrategyError> {
-        match (inter, &self.between) {
-            (Inter::Auto | Inter::Bipart, Between::Grid(sizes, numbers)) => Ok(bipartition(sizes, numbers)),
-            (Inter::Auto | Inter::Tree, Between::Tree(tree)) => Ok(tree.clone()),
+        match (inter, &self.network) {
+            (Inter::Auto | Inter::Bipart, Network::Grid(sizes, numbers)) => Ok(bipartition(sizes, numbers)),
+            (Inter::Auto | Inter::Tree, Network::Tree(tree)) => Ok(tree.clone()),
             (Inter::Bipart, _) => Err(StrategyError::Request(format!(
                 "HierTopoMap:inter=bipart needs coordinates, and the nodes of `{}` have none; use inter=tree",
                 self.topology.spec()
             ))),
             (Inter::Auto | Inter::Tree, _) => {
                 join(self.pes.len(), |node, row| self.distances_from(node, row)).map_err(|error| {
-                    let remedy = "use inter=bipart on a grid, or a machine that is built as a tree";
+                    let remedy = "use inter=bipart on a grid, or a machine described as a tree";
                     StrategyError::Request(format!(
                         "HierTopoMap on `{}`: {error}; {remedy}",
                         self.topology.spec()
@@ -131,33 +132,33 @@ impl<'a> Nodes<'a> {
     }
 }
 
-impl Between {
-    /// How the nodes `numbers` of a network lie.
+impl Network {
+    /// The network between the nodes `numbers` of a machine.
     fn of(network: &Shape, numbers: &[u32]) -> Self {
         match network {
             Shape::Grid { sizes, nodes } => {
                 let sizes = sizes.iter().map(|&(size, _)| size).collect();
-                Between::Grid(sizes, numbers.iter().map(|&number| nodes[number as usize]).collect())
+                Network::Grid(sizes, numbers.iter().map(|&number| nodes[number as usize]).collect())
             }
             Shape::Tree(tree) | Shape::Nested(tree) => {
                 let mut place = vec![None; tree.leaves().len()];
                 numbers.iter().zip(0..).for_each(|(&number, node)| place[number as usize] = Some(node));
                 let place_of = |leaf: usize| place[tree.leaves()[leaf] as usize];
-                Between::Tree(Tree::of(tree, (0, 0), tree.depth(), &place_of).unwrap_or_default())
+                Network::Tree(Tree::of(tree, (0, 0), tree.depth(), &place_of).unwrap_or_default())
             }
-            Shape::Product { .. } | Shape::Any => Between::Distances,
+            Shape::Product { .. } | Shape::Any => Network::Distances,
         }
     }
 }
 
-/// A tree of one PE.
-fn alone() -> Tree {
+/// The tree of a single PE.
+fn single_pe() -> Tree {
     let mut tree = Tree::default();
     tree.leaf(0);
     tree
 }
 
-/// The tree of the PEs of a node, of which `core` says where they are in `node`.
+/// The tree of the PEs of a node; `core` gives the position of a PE in `node`.
 fn inside(
     topology: &dyn Topology,
     node: &Shape,

@@ -1,24 +1,25 @@
-//! The mapper as a whole: permutations, exact sizes, and what it gains.
+//! The mapper as a whole: permutations, exact sizes, and hop-bytes.
 
-use super::*;
-use crate::database::{Edge, End};
-use crate::graph::load;
-use crate::registry::parse;
-use crate::testing::assign_on;
-use crate::topology;
+use equipoise_model::database::{Edge, End};
+use equipoise_model::graph::load;
+use equipoise_model::topology;
 use proptest::prelude::*;
 
-/// What the tasks of a graph exchange when task `i` is on `pe_of[i]`.
+use super::*;
+use crate::registry::parse;
+use crate::testing::assign_on;
+
+/// The hop-bytes of a graph with task `i` on `pe_of[i]`.
 fn hops(graph: &str, machine: &str, pe_of: &[u32]) -> u128 {
     let machine = topology::parse(machine).expect("a machine");
     hop_bytes(&Graph::of(&load(graph).expect("a graph")), &[], pe_of, &*machine)
 }
 
-/// The answer of `HierTopoMap:..` for a graph on a machine, and its hop-bytes.
+/// The assignment of a graph to a machine by `spec`, and its hop-bytes.
 fn mapped(spec: &str, graph: &str, machine: &str) -> (Vec<u32>, u128) {
     let pes = topology::parse(machine).expect("a machine").pes();
     let tasks = load(graph).expect("a graph").remap(pes as u32);
-    let answer = assign_on(spec, &tasks, machine).expect("it serves this");
+    let answer = assign_on(spec, &tasks, machine).expect("an assignment");
     let cost = hops(graph, machine, &answer.pe_of);
     (answer.pe_of, cost)
 }
@@ -29,11 +30,11 @@ fn is_permutation(pe_of: &[u32]) -> bool {
     sorted.iter().zip(0..).all(|(&pe, expected)| pe == expected)
 }
 
-/// Ranks as they were numbered by somebody who did not think of machines.
+/// Ranks numbered without regard to the machine.
 const SHUFFLED: &str = "random:n=128,degree=6,seed=3";
 
 #[test]
-fn every_way_gives_a_permutation_and_the_whole_is_better_than_its_parts() {
+fn every_method_gives_a_permutation_and_mapping_inside_nodes_helps() {
     for (machine, inters) in [
         ("fattree:4:4*tree:2:4", &["tree", "auto"][..]),
         ("torus:4x4*tree:2:4", &["tree", "bipart"]),
@@ -57,7 +58,7 @@ fn every_way_gives_a_permutation_and_the_whole_is_better_than_its_parts() {
 }
 
 #[test]
-fn nodes_with_holes_take_as_many_processes_as_they_have_cores() {
+fn nodes_of_different_size_receive_one_process_per_core() {
     // Nodes of 8, 5 and 3 cores.
     let machine = "(torus:3*tree:2:4)[0-7,8-12,16-18]";
     let (pe_of, _) = mapped("HierTopoMap:guard=off", "ring:16", machine);
@@ -65,7 +66,7 @@ fn nodes_with_holes_take_as_many_processes_as_they_have_cores() {
 }
 
 #[test]
-fn fewer_processes_than_pes_are_a_process_each() {
+fn fewer_processes_than_pes_have_a_pe_each() {
     let (mut pe_of, _) = mapped("HierTopoMap", "ring:11", "torus:2x2*tree:4");
     pe_of.sort_unstable();
     pe_of.dedup();
@@ -73,7 +74,7 @@ fn fewer_processes_than_pes_are_a_process_each() {
 }
 
 #[test]
-fn fewer_ranks_in_their_order_stand_where_they_are_on_the_first_pes() {
+fn fewer_ranks_than_pes_keep_rank_order_on_the_first_pes_if_it_is_best() {
     // The launcher fills the first four of twelve rows, and every neighbor is one hop away.
     let (pe_of, cost) = mapped("HierTopoMap", "mesh:12x4", "torus:12x12");
     let filled: Vec<u32> = (0..48).collect();
@@ -92,12 +93,12 @@ fn more_objects_than_pes_are_spread_by_their_loads() {
 }
 
 #[test]
-fn the_order_as_it_is_stands_where_it_is_best_and_only_there() {
+fn rank_order_is_kept_only_if_it_is_best() {
     let tasks = load("mesh:8x8").expect("a graph").remap(64);
     let kept = |graph: &Database, guard| {
         let answer =
-            assign_on(&format!("HierTopoMap:guard={guard}"), graph, "mesh:8x8").expect("it serves this");
-        let note = answer.notes.iter().find(|note| note.0 == "block order kept").expect("it says").1;
+            assign_on(&format!("HierTopoMap:guard={guard}"), graph, "mesh:8x8").expect("an assignment");
+        let note = answer.notes.iter().find(|note| note.name == "rank order kept").expect("a note").value;
         (note, is_permutation(&answer.pe_of), answer.pe_of == (0..64).collect::<Vec<_>>())
     };
     assert_eq!(kept(&tasks, "on"), (1.0, true, true));
@@ -114,13 +115,13 @@ fn neighbor_lists_give_the_same_permutation_as_a_database() {
         .collect();
     for spec in ["torus:4x4*tree:2:4", "fattree:4:4:8"] {
         let machine = topology::parse(spec).expect("a machine");
-        let ranks = topomap(&neighbors, &*machine, HierTopoMap::default(), 0).expect("it serves this");
+        let ranks = topomap(&neighbors, &*machine, HierTopoMap::default(), 0).expect("an assignment");
         assert_eq!(ranks.rank_of, mapped("HierTopoMap", SHUFFLED, spec).0, "{spec}");
     }
 }
 
 #[test]
-fn what_cannot_be_mapped_is_said_with_the_remedy() {
+fn errors_of_impossible_mappings_name_the_remedy() {
     let machine = topology::parse("tree:2:2").expect("a machine");
     let error = |lists: &[Vec<(u32, u64)>], mapper| {
         topomap(lists, &*machine, mapper, 0).expect_err("refused").to_string()
@@ -128,13 +129,15 @@ fn what_cannot_be_mapped_is_said_with_the_remedy() {
     let lists = vec![Vec::new(); 3];
     assert!(error(&lists, HierTopoMap::default()).contains("3 processes, and `tree:2:2/4:2` has 4 PEs"));
     let lists = vec![vec![(4, 1)], Vec::new(), Vec::new(), Vec::new()];
-    assert!(error(&lists, HierTopoMap::default()).contains("process 0 sends to 4"));
+    assert!(
+        error(&lists, HierTopoMap::default()).contains("process 0 sends to process 4, which does not exist")
+    );
     let bipart = HierTopoMap { inter: Inter::Bipart, ..HierTopoMap::default() };
     assert!(error(&vec![Vec::new(); 4], bipart).contains("use inter=tree"));
     for (spec, expected) in [
         ("HierTopoMap:inter=up", "`tree`, `bipart` or `auto`"),
         ("HierTopoMap:intra=1", "`on` or `off`"),
-        ("HierTopoMap:partitioner=scotch", "partitioners are `metis` and `poise`"),
+        ("HierTopoMap:partitioner=scotch", "expected `metis` or `poise`"),
     ] {
         let error = parse(spec, &[]).expect_err(expected).to_string();
         assert!(error.contains(expected), "{error}");
@@ -145,7 +148,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn any_lists_on_any_machine_give_a_permutation_that_is_no_worse(
+    fn any_lists_on_any_machine_give_a_permutation_no_worse_than_rank_order(
         machine in prop::sample::select(vec![
             "torus:3x4", "fattree:3:4", "torus:3*tree:2:2", "tree:12", "flat:12", "mesh:4x4[random:12]",
         ]),
@@ -158,10 +161,10 @@ proptest! {
             neighbors[from as usize].push((to, bytes));
         }
         let mapper = HierTopoMap::default();
-        let answer = topomap(&neighbors, &*machine, mapper, seed).expect("it serves this");
+        let answer = topomap(&neighbors, &*machine, mapper, seed).expect("an assignment");
         let Permutation { rank_of: ranks, order_kept } = answer;
         let unguarded = topomap(&neighbors, &*machine, HierTopoMap { guard: false, ..mapper }, seed);
-        // The guard says that it acted where there would have been another answer.
+        // `order_kept` is set if the mapping without the guard is another one.
         prop_assert_eq!(order_kept, unguarded.is_ok_and(|it| it.rank_of != ranks));
         prop_assert!(is_permutation(&ranks));
         let cost = |ranks: &[u32]| -> u64 {
@@ -176,7 +179,7 @@ proptest! {
     }
 
     #[test]
-    fn fewer_ranks_than_pes_are_no_worse_than_one_pe_after_the_other_and_than_blocks(
+    fn fewer_ranks_than_pes_are_no_worse_than_either_rank_order(
         machine in prop::sample::select(vec![
             "torus:4x4", "torus:16", "mesh:12x2", "fattree:4:4", "torus:4x2*tree:2:2", "tree:4:6", "flat:16",
             "hypercube:4",
@@ -197,7 +200,7 @@ proptest! {
         let graph = Graph::of(&tasks);
         let cost = |pe_of: &[u32]| hop_bytes(&graph, &[], pe_of, &*machine);
         let answer = crate::Strategy::assign(&HierTopoMap::default(), &tasks, &*machine, seed);
-        let answer = answer.expect("it serves this").pe_of;
+        let answer = answer.expect("an assignment").pe_of;
         let filled: Vec<u32> = (0..ranks).collect();
         prop_assert!(cost(&answer) <= cost(&filled), "{} > {}", cost(&answer), cost(&filled));
         prop_assert!(cost(&answer) <= cost(&tasks.placement()));

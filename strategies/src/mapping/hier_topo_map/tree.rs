@@ -1,27 +1,28 @@
-//! The trees that processes are mapped along, and the recursion that does it.
+//! The trees along which processes are mapped, and the recursion that maps them.
 //!
 //! J. Wu, X. Xiong, Z. Lan, "Hierarchical task mapping for parallel applications on supercomputers",
 //! J. Supercomput. 71, 2015, algorithm 1 (recursive tree mapping, figure 4): at every node of the tree the
-//! processes are partitioned into a part for each child, as large as what is below it, so that few bytes are
-//! exchanged between parts. Section 3.1.2 notes that recursive bipartitioning (algorithm 2) is the same along
-//! a binary tree; so here there is one recursion, and whoever has a machine makes a tree of it.
+//! processes are partitioned into one part per child, which exactly fills the places below the child, so that few bytes
+//! are exchanged between parts. Section 3.1.2 notes that recursive bipartitioning (algorithm 2) is the same along a
+//! binary tree, so there is one recursion for all trees.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::graph::Graph;
+use equipoise_model::graph::Graph;
+use equipoise_model::topology::Hierarchy;
+
 use crate::partition::exact::{self, Partitioner};
 use crate::strategy::StrategyError;
-use crate::topology::Hierarchy;
 
 /// A rooted tree whose leaves are places of a machine: nodes, or PEs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// By vertex: its children, which come before it; none of a leaf.
+    /// By vertex: its children, which have lower numbers; a leaf has none.
     children: Vec<Vec<u32>>,
-    /// By vertex: the place that a leaf is.
+    /// By vertex: the place of a leaf.
     places: Vec<u32>,
 }
 
@@ -33,7 +34,8 @@ impl Tree {
         self.places.len() as u32 - 1
     }
 
-    /// Adds the parent of these vertices, at least one, or returns the only one. What is added last is the root.
+    /// Adds the parent of these vertices, at least one; returns a single vertex without adding a parent. The last vertex
+    /// added is the root.
     pub fn parent(&mut self, children: Vec<u32>) -> u32 {
         if let [only] = children[..] {
             return only;
@@ -43,7 +45,7 @@ impl Tree {
         parent
     }
 
-    /// Adds a copy of another tree with `place_of` its places; returns its root.
+    /// Adds a copy of another tree, with its places replaced by `place_of`; returns the root of the copy.
     pub fn graft(&mut self, other: &Tree, place_of: impl Fn(u32) -> u32) -> u32 {
         let first = self.places.len() as u32;
         for (children, &place) in other.children.iter().zip(&other.places) {
@@ -53,8 +55,8 @@ impl Tree {
         self.places.len() as u32 - 1
     }
 
-    /// The part of a machine's tree that is below a node of it, down to the nodes of `until`; each that `place_of`
-    /// gives a place to is a leaf, and who has none below is left out. None if there is no place.
+    /// The part of a machine's tree below a node, down to the level `until`. The nodes of that level with a `place_of` are
+    /// the leaves; nodes without a leaf below are left out. `None` if there is no leaf.
     pub fn of(
         tree: &Hierarchy,
         (level, node): (usize, usize),
@@ -82,7 +84,7 @@ impl Tree {
         (!children.is_empty()).then(|| self.parent(children))
     }
 
-    /// The places of its leaves, from left to right.
+    /// The places of the leaves, from left to right.
     pub fn places(&self) -> Vec<u32> {
         let mut places = Vec::new();
         let mut open: Vec<u32> = self.root().into_iter().collect();
@@ -96,7 +98,7 @@ impl Tree {
         places
     }
 
-    /// This tree with its leaves numbered from left to right.
+    /// This tree with the places of its leaves replaced by numbers from left to right.
     pub fn numbered(&self) -> Tree {
         let mut tree = self.clone();
         let number: BTreeMap<u32, u32> = self.places().into_iter().zip(0..).collect();
@@ -105,7 +107,7 @@ impl Tree {
         tree
     }
 
-    /// This tree with another in place of every leaf.
+    /// This tree with every leaf replaced by another tree.
     pub fn with(&self, tree_of: impl Fn(u32) -> Tree) -> Tree {
         let mut all = Tree::default();
         let mut moved = Vec::with_capacity(self.places.len());
@@ -119,7 +121,7 @@ impl Tree {
         all
     }
 
-    /// How many vertices have how many children, of those that have some: (children, vertices), ascending.
+    /// The numbers of inner vertices by their number of children: (children, vertices), ascending.
     pub fn arities(&self) -> Vec<(usize, usize)> {
         let mut counts = BTreeMap::new();
         for children in self.children.iter().filter(|children| !children.is_empty()) {
@@ -128,7 +130,7 @@ impl Tree {
         counts.into_iter().collect()
     }
 
-    /// The places below every vertex, ascending, in ascending order: two trees that have the same are the same.
+    /// The sorted places below every vertex, in ascending order; equal for two trees if they are isomorphic.
     #[cfg(test)]
     pub(super) fn groups(&self) -> Vec<Vec<u32>> {
         let mut below: Vec<Vec<u32>> = Vec::with_capacity(self.places.len());
@@ -151,7 +153,7 @@ impl Tree {
         (self.places.len() as u32).checked_sub(1)
     }
 
-    /// By vertex: the room of the places below it.
+    /// By vertex: the sum of the rooms of the places below it.
     fn rooms(&self, room_of_place: &[u64]) -> Vec<u64> {
         let mut rooms: Vec<u64> = Vec::with_capacity(self.places.len());
         for (children, &place) in self.children.iter().zip(&self.places) {
@@ -164,33 +166,33 @@ impl Tree {
     }
 }
 
-/// What is mapped along a tree.
+/// The processes that are mapped along a tree.
 pub struct Processes<'a> {
-    /// What they exchange, in bytes both ways together.
+    /// The bytes that they exchange, in both directions together.
     pub graph: &'a Graph,
-    /// What each takes of a place's room.
+    /// By process: its weight.
     pub weights: &'a [u32],
-    /// By place: its room, which all together is enough.
+    /// By place: its capacity for weights; all capacities together suffice.
     pub rooms: &'a [u64],
-    /// What cuts.
+    /// The graph partitioner.
     pub partitioner: Partitioner,
-    /// What is random comes from it.
+    /// The seed of the random number generator.
     pub seed: u64,
 }
 
-/// Processes that go below a vertex of the tree, and what they exchange.
+/// The processes that are mapped below a vertex of the tree.
 struct Piece<'a> {
     vertex: u32,
     processes: Vec<u32>,
-    /// Below a leaf nobody looks at it.
+    /// The bytes that the processes exchange; unused if the vertex is a leaf.
     graph: Cow<'a, Graph>,
 }
 
 impl Processes<'_> {
-    /// The place of every process: algorithm 1, a level of the tree at a time, its vertices in parallel.
+    /// Algorithm 1: the place of every process. Maps one level of the tree at a time, with its vertices in parallel.
     ///
     /// # Errors
-    /// When the partitioner fails.
+    /// If the partitioner fails.
     pub fn map(&self, tree: &Tree) -> Result<Vec<u32>, StrategyError> {
         let processes: Vec<u32> = (0..self.graph.vertices() as u32).collect();
         let mut place_of = vec![0; processes.len()];
@@ -204,14 +206,14 @@ impl Processes<'_> {
                 let place = tree.places[vertex as usize];
                 processes.iter().for_each(|&process| place_of[process as usize] = place);
             }
-            let below = inner.into_par_iter().map(|piece| self.cut(tree, &rooms, piece));
+            let below = inner.into_par_iter().map(|piece| self.partition(tree, &rooms, piece));
             pieces = below.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
         }
         Ok(place_of)
     }
 
-    /// The pieces of a piece, one for each of the children of its vertex that gets any process.
-    fn cut(
+    /// Partitions a piece: one new piece for each child of its vertex that receives a process.
+    fn partition(
         &self,
         tree: &Tree,
         rooms: &[u64],
@@ -244,16 +246,17 @@ impl Processes<'_> {
 
 #[cfg(test)]
 mod tests {
+    use equipoise_model::graph::load;
+    use equipoise_model::topology;
+
     use super::*;
-    use crate::graph::load;
-    use crate::topology;
 
     fn hierarchy(spec: &str) -> Hierarchy {
         topology::parse(spec).expect("a machine").hierarchy().expect("it is a tree")
     }
 
     #[test]
-    fn a_tree_of_a_machine_has_its_nodes_and_only_the_places_that_are_kept() {
+    fn a_tree_of_a_machine_has_its_nodes_and_only_the_selected_places() {
         let machine = hierarchy("tree:2:3");
         let all = Tree::of(&machine, (0, 0), 2, &|leaf| Some(leaf as u32)).expect("there are PEs");
         assert_eq!((all.places(), all.arities()), ((0..6).collect(), vec![(2, 1), (3, 2)]));
@@ -271,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_talk_are_below_the_same_nodes() {
-        // Two squares of four joined by a thin edge, numbered alternately.
+    fn processes_that_communicate_are_below_the_same_nodes() {
+        // Two squares of four processes, numbered alternately and connected by a light edge.
         let square = |first: u32| [(0, 2), (2, 4), (4, 6), (6, 0)].map(|(a, b)| (a + first, b + first, 9));
         let graph = Graph::new(8, square(0).into_iter().chain(square(1)).chain([(0, 1, 1)]));
         let tree = Tree::of(&hierarchy("tree:2:4"), (0, 0), 2, &|leaf| Some(leaf as u32));
         let partitioner = Partitioner::Metis;
         let processes = Processes { graph: &graph, weights: &[1; 8], rooms: &[1; 8], partitioner, seed: 0 };
-        let place_of = processes.map(&tree.expect("there are PEs")).expect("METIS serves this");
+        let place_of = processes.map(&tree.expect("there are PEs")).expect("a mapping");
         let mut places = place_of.clone();
         places.sort_unstable();
         assert_eq!(places, (0..8).collect::<Vec<_>>());
@@ -288,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_takes_exactly_its_room() {
+    fn every_place_is_filled_exactly() {
         let graph = Graph::of(&load("mesh:10x10").expect("a generator"));
         let mut tree = Tree::default();
         let [a, b, c, d] = [2, 0, 3, 1].map(|place| tree.leaf(place));
@@ -297,14 +300,14 @@ mod tests {
         let rooms = [20, 50, 13, 17];
         let partitioner = Partitioner::Metis;
         let processes = Processes { graph: &graph, weights: &[1; 100], rooms: &rooms, partitioner, seed: 3 };
-        let place_of = processes.map(&tree).expect("it is served");
+        let place_of = processes.map(&tree).expect("an assignment");
         let mut loads = [0; 4];
         place_of.iter().for_each(|&place| loads[place as usize] += 1);
         assert_eq!(loads, rooms);
     }
 
     #[test]
-    fn a_tree_as_deep_as_it_has_places_is_no_problem() {
+    fn a_tree_as_deep_as_its_number_of_places_does_not_overflow_the_stack() {
         let mut tree = Tree::default();
         let mut top = tree.leaf(0);
         for place in 1..3000 {

@@ -1,16 +1,16 @@
 //! LibTopoMap's greedy mapping (T. Hoefler, M. Snir, ICS 2011, algorithm 1).
 //!
-//! The group that exchanges most goes to a node, here the first. Then, as long as there is an edge from a group
-//! that is mapped to one that is not, the heaviest such edge says who is mapped next: to the free node closest
-//! to the node of the other end. Where no such edge is left, the group that exchanges most of the rest goes
-//! to the free node closest to the last that was taken. Of equals the lowest is taken. O(E log E + nodes^2).
+//! The group that exchanges most goes to a node, here the first. While there is an edge between a mapped and an
+//! unmapped group, the heaviest such edge selects the next group, which goes to the free node closest to the node of
+//! the mapped one. If no such edge is left, the unmapped group that exchanges most goes to the free node closest to
+//! the last used node. Ties go to the lowest number. O(E log E + nodes^2).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::graph::Graph;
+use equipoise_model::graph::Graph;
 
-/// The node of every group; there are as many of both.
+/// The node of every group; there are as many groups as nodes.
 pub fn map(groups: &Graph, nodes: usize, distances_from: impl Fn(usize, &mut [u32])) -> Vec<u32> {
     const NONE: u32 = u32::MAX;
     let mut node_of = vec![NONE; groups.vertices()];
@@ -52,8 +52,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_heaviest_edge_goes_first_and_to_the_closest_node() {
-        // 2 exchanges most; its heaviest edge is to 0, then to 3; 1 exchanges nothing.
+    fn the_heaviest_edge_is_mapped_first_and_to_the_closest_node() {
+        // Group 2 exchanges most; its heaviest edge is to 0, then to 3; group 1 exchanges nothing.
         let groups = Graph::new(4, [(2, 0, 9), (2, 3, 5), (0, 3, 1)]);
         let line = |node: usize, row: &mut [u32]| {
             row.iter_mut().zip(0u32..).for_each(|(distance, other)| *distance = other.abs_diff(node as u32));

@@ -1,23 +1,24 @@
-//! The graph of a machine of which only the distances are known.
+//! The graph of a machine, made from its distances.
 
-use crate::graph::Graph;
+use equipoise_model::graph::Graph;
+
 use crate::strategy::StrategyError;
 
-/// The most nodes; each may be linked to all others.
+/// The maximum number of nodes; each may be linked to all others.
 const MAX_NODES: usize = 1 << 12;
 
 /// The weight of a link of length 1.
 const CLOSEST: u64 = 1 << 20;
 
-/// A link between any two nodes that are no farther apart than it takes to connect all of them (the longest edge
-/// of a minimum spanning tree; R. C. Prim, 1957), with a weight of 2^20 over the square of their distance.
+/// The graph with a link between any two nodes up to the least distance that connects all nodes (the longest edge of a
+/// minimum spanning tree; R. C. Prim, 1957). The weight of a link is 2^20 over the square of its distance.
 ///
 /// # Errors
-/// With more than 4096 nodes.
+/// If there are more than 4096 nodes.
 pub fn graph(nodes: usize, distances_from: impl Fn(usize, &mut [u32])) -> Result<Graph, StrategyError> {
     if nodes > MAX_NODES {
         return Err(StrategyError::Request(format!(
-            "LibTopoMap takes at most {MAX_NODES} nodes, and there are {nodes}; use HierTopoMap or PoiseLB"
+            "LibTopoMap maps to at most {MAX_NODES} nodes, and there are {nodes}; use HierTopoMap or PoiseLB"
         )));
     }
     let (mut row, mut nearest) = (vec![0; nodes], vec![u32::MAX; nodes]);
@@ -43,11 +44,12 @@ pub fn graph(nodes: usize, distances_from: impl Fn(usize, &mut [u32])) -> Result
 
 #[cfg(test)]
 mod tests {
+    use equipoise_model::topology::parse;
+
     use super::*;
-    use crate::topology::parse;
 
     #[test]
-    fn the_links_of_a_torus_and_pairs_of_a_tree_by_closeness() {
+    fn a_torus_gives_its_links_and_a_tree_weighs_pairs_by_distance() {
         let host = |spec: &str| {
             let machine = parse(spec).expect("a machine");
             graph(machine.pes(), |node, row| machine.distances_from(node, row)).expect("it is small")

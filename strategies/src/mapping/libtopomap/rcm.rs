@@ -1,14 +1,14 @@
 //! LibTopoMap's mapping by Cuthill-McKee orders (T. Hoefler, M. Snir, ICS 2011, section 4.3).
 //!
-//! E. Cuthill, J. McKee, "Reducing the bandwidth of sparse symmetric matrices", 1969: breadth-first from a vertex
-//! at the rim, those found together by degree; neighbors get numbers that are close. The i-th group in the order
-//! of groups goes to the i-th node in that of nodes. At the rim is where repeated searches from the farthest
-//! vertex of least degree lead (A. George, J. W. H. Liu, "An implementation of a pseudoperipheral node finder",
-//! 1979). Which of the orders is reversed, as the library's are, makes no difference. O(E log E).
+//! E. Cuthill, J. McKee, "Reducing the bandwidth of sparse symmetric matrices", 1969: a breadth-first search from a
+//! pseudoperipheral vertex, which visits the neighbors of a vertex by degree. Neighbors get close numbers. The i-th
+//! group in the order of groups goes to the i-th node in the order of nodes. A pseudoperipheral vertex is found by
+//! repeated searches, each from the farthest vertex of least degree (A. George, J. W. H. Liu, "An implementation of a
+//! pseudoperipheral node finder", 1979). The library reverses both orders, which gives the same mapping. O(E log E).
 
-use crate::graph::Graph;
+use equipoise_model::graph::Graph;
 
-/// The node of every group; there are as many of both.
+/// The node of every group; there are as many groups as nodes.
 pub fn map(groups: &Graph, host: &Graph) -> Vec<u32> {
     let mut node_of = vec![0; groups.vertices()];
     for (group, node) in order(groups).into_iter().zip(order(host)) {
@@ -17,13 +17,13 @@ pub fn map(groups: &Graph, host: &Graph) -> Vec<u32> {
     node_of
 }
 
-/// The vertices in Cuthill-McKee's order, one connected part after the other.
+/// The vertices in Cuthill-McKee order, one connected component after the other.
 fn order(graph: &Graph) -> Vec<u32> {
     let mut order = Vec::with_capacity(graph.vertices());
     let mut is_placed = vec![false; graph.vertices()];
     for vertex in 0..graph.vertices() as u32 {
         if !is_placed[vertex as usize] {
-            let (found, _) = search(graph, rim(graph, vertex));
+            let (found, _) = search(graph, pseudoperipheral(graph, vertex));
             found.iter().for_each(|&vertex| is_placed[vertex as usize] = true);
             order.extend(found);
         }
@@ -31,24 +31,25 @@ fn order(graph: &Graph) -> Vec<u32> {
     order
 }
 
-/// A vertex that is far from some other one in its connected part.
-fn rim(graph: &Graph, mut vertex: u32) -> u32 {
+/// A vertex that is far from some other vertex in the connected component of `vertex`.
+fn pseudoperipheral(graph: &Graph, mut vertex: u32) -> u32 {
     let (mut found, mut depths) = search(graph, vertex);
     loop {
-        let depth = *depths.last().expect("a search finds where it began");
+        let depth = *depths.last().expect("a search finds its start");
         let farthest = found.iter().zip(&depths).filter(|&(_, &its)| its == depth).map(|(&vertex, _)| vertex);
         let next = farthest
             .min_by_key(|&vertex| (graph.degree(vertex as usize), vertex))
-            .expect("somebody is the last");
+            .expect("a vertex has the largest depth");
         (found, depths) = search(graph, next);
-        if *depths.last().expect("a search finds where it began") <= depth {
+        if *depths.last().expect("a search finds its start") <= depth {
             return vertex;
         }
         vertex = next;
     }
 }
 
-/// Breadth first, the neighbors of a vertex by degree and then by number: vertices, and how far each is.
+/// A breadth-first search that visits the neighbors of a vertex by degree and then by number: the vertices, and the
+/// distance of each.
 fn search(graph: &Graph, start: u32) -> (Vec<u32>, Vec<u32>) {
     let mut is_found = vec![false; graph.vertices()];
     is_found[start as usize] = true;
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_followed_from_its_end_and_parts_come_one_after_the_other() {
+    fn a_line_is_ordered_from_its_end_and_components_one_after_the_other() {
         // 3-0-4-1 and 2-5.
         let graph = Graph::new(6, [(3, 0, 1), (0, 4, 1), (4, 1, 1), (2, 5, 1)]);
         let found = order(&graph);

@@ -1,17 +1,19 @@
 //! LibTopoMap's recursive bisection (T. Hoefler, M. Snir, ICS 2011, section 4.2).
 //!
-//! The graph of the machine is cut in halves of equal size that few links cross, and each half again; so is that of
-//! the groups, and halves are mapped to halves. METIS cuts both, corrected to the sizes.
+//! The graph of the machine is bisected recursively into halves of equal size with few links between them. The graph
+//! of the groups is bisected in the same way, and halves are mapped to halves. METIS bisects both graphs, and its parts
+//! are corrected to exact sizes.
 
-use crate::graph::Graph;
+use equipoise_model::graph::Graph;
+
 use crate::mapping::hier_topo_map::tree::{Processes, Tree};
 use crate::partition::exact::{self, Partitioner};
 use crate::strategy::StrategyError;
 
-/// The node of every group; there are as many of both.
+/// The node of every group; there are as many groups as nodes.
 ///
 /// # Errors
-/// When METIS fails.
+/// If METIS fails.
 pub fn map(groups: &Graph, host: &Graph, seed: u64) -> Result<Vec<u32>, StrategyError> {
     let mut tree = Tree::default();
     if host.vertices() > 0 {
@@ -23,7 +25,7 @@ pub fn map(groups: &Graph, host: &Graph, seed: u64) -> Result<Vec<u32>, Strategy
     processes.map(&tree)
 }
 
-/// Adds the tree of `nodes`, at least one, of which `host` is the graph; returns its root.
+/// Adds the bisection tree of `nodes`, at least one, whose graph is `host`; returns its root.
 fn halve(tree: &mut Tree, host: &Graph, nodes: &[u32], seed: u64) -> Result<u32, StrategyError> {
     if let [only] = *nodes {
         return Ok(tree.leaf(only));

@@ -1,51 +1,53 @@
-//! The search itself: restarts from mappings, and swaps that make something better.
+//! The search: restarts from mappings, and swaps that decrease a cost.
 
 use std::str::FromStr;
 
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+use equipoise_model::random::{below, generator, shuffle};
+use equipoise_model::{Assignment, Database, Topology};
+
 use super::super::{answer, hosts};
+use crate::StrategyError;
 use crate::cost::commodities::Commodities;
 use crate::cost::swaps::{SwapCost, Worth};
 use crate::partition::groups::{Grouping, Groups};
-use crate::random::{below, generator, shuffle};
 use crate::strategy::check;
-use crate::{Assignment, Database, StrategyError, Topology};
 
-/// What is random in a search.
-pub(crate) type Dice = ChaCha8Rng;
+/// The random number generator of a search.
+pub(crate) type Rng = ChaCha8Rng;
 
-/// Groups, what they send each other, and the PEs they may be on.
+/// Groups, the bytes between them, and the PEs on which they may be placed.
 pub(crate) struct Problem {
-    /// What is placed.
+    /// The groups to place.
     pub(crate) groups: Groups,
-    /// The PEs that take objects.
+    /// The available PEs.
     available: Vec<u32>,
-    /// Those that groups are placed on.
+    /// The PEs on which groups are placed.
     pub(crate) hosts: Vec<u32>,
-    /// What groups send each other and what stays.
+    /// The bytes that groups send to each other and to anchors.
     pub(crate) commodities: Commodities,
-    /// The PE of every group as the database has it; none if a group has objects on several, or two are on one.
-    given: Option<Vec<u32>>,
+    /// The present PE of every group; `None` if a group has objects on several PEs, or two groups share a PE.
+    present: Option<Vec<u32>>,
 }
 
-/// How often a search is begun, and where.
+/// The number of searches and their starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) restarts: usize,
     pub(crate) start: Start,
     pub(crate) seed: u64,
-    /// Whether only the best end is wanted.
+    /// Whether only the best result is returned.
     pub(crate) only_best: bool,
 }
 
-/// Where the first search begins.
+/// The start of the first search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Where groups are, if they are one on a PE, so that no answer costs more; at random otherwise.
+    /// The present placement if it has one group per PE, so that the result costs no more; else random.
     Given,
-    /// At random, like the others.
+    /// Random, like the other searches.
     Random,
 }
 
@@ -56,38 +58,38 @@ impl FromStr for Start {
         match text {
             "given" => Ok(Start::Given),
             "random" => Ok(Start::Random),
-            _ => Err("the first search begins at `given` or at `random`"),
+            _ => Err("expected `given` or `random`"),
         }
     }
 }
 
-/// Restarts of which all ends are kept before the best is chosen.
+/// The number of restarts whose results are stored before the best is chosen.
 const BATCH: usize = 1 << 8;
 
-/// Where a search ended.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
-    /// What was made smaller, and what decides between equals.
+    /// The cost, and a second cost that breaks ties.
     pub worth: Worth,
-    /// The PE of every group, or, where there are no more objects than PEs, of every movable object.
+    /// The PE of every group, or of every migratable object if there are at most as many objects as PEs.
     pub places: Vec<u32>,
-    /// The PEs whose tasks changed places, of every swap that was made, from the start on.
+    /// The two PEs of every swap that was made, in order.
     pub trail: Vec<[u32; 2]>,
-    /// Swaps that were tried.
+    /// The number of swaps that were tried.
     pub tried: u64,
 }
 
 impl Ending {
-    /// The best, of equals the first.
+    /// The best result; ties go to the first.
     ///
     /// # Panics
-    /// Without any.
+    /// If there is none.
     pub(crate) fn best(endings: Vec<Ending>) -> Ending {
         let better = |best: Ending, next: Ending| if next.worth.is_better(best.worth) { next } else { best };
         endings.into_iter().reduce(better).expect("a search has a restart")
     }
 
-    /// The places of all mappings of the search, its start first, as the swaps made them.
+    /// The places of all mappings of the search: the start, then the mapping after each swap.
     pub fn mappings(&self) -> Vec<Vec<u32>> {
         let mut mappings = vec![self.places.clone()];
         for &[p, q] in self.trail.iter().rev() {
@@ -104,7 +106,7 @@ impl Problem {
     /// The groups of a database for the PEs of a machine.
     ///
     /// # Errors
-    /// When the two do not belong together, or METIS fails.
+    /// If the database is not for this machine, or METIS fails.
     pub(crate) fn of(
         database: &Database,
         topology: &dyn Topology,
@@ -115,12 +117,13 @@ impl Problem {
         let groups = Groups::of(database, &available, grouping, seed)?;
         let commodities = Commodities::of_groups(database, &groups);
         let hosts = hosts(database, &available, groups.count, grouping.by);
-        let given = given(database, &groups, &hosts);
-        Ok(Problem { groups, available, hosts, commodities, given })
+        let present = present(database, &groups, &hosts);
+        Ok(Problem { groups, available, hosts, commodities, present })
     }
 
-    /// The answer with the groups on `places`, or on those that were given, if the search began there and that costs less:
-    /// because balance moves objects after a search, or what the search made smaller at first is not the cost.
+    /// The assignment with the groups on `places`, or the present placement if the search began there and the present
+    /// placement costs less. That is possible because balancing moves objects after a search, and because a phase may
+    /// minimise another cost.
     pub(crate) fn answer(
         self,
         database: &Database,
@@ -129,40 +132,40 @@ impl Problem {
         places: &[u32],
         cost: impl Fn(&[u32]) -> Result<f64, StrategyError>,
     ) -> Result<Assignment, StrategyError> {
-        let Problem { groups, available, given, .. } = self;
+        let Problem { groups, available, present, .. } = self;
         let found = answer(database, &groups, grouping, available.clone(), places);
-        let Some(given) = given.filter(|_| start == Start::Given) else { return Ok(found) };
-        let given = answer(database, &groups, grouping, available, &given);
-        Ok(if cost(&given.pe_of)? < cost(&found.pe_of)? { given } else { found })
+        let Some(present) = present.filter(|_| start == Start::Given) else { return Ok(found) };
+        let present = answer(database, &groups, grouping, available, &present);
+        Ok(if cost(&present.pe_of)? < cost(&found.pe_of)? { present } else { found })
     }
 
-    /// What comes of restarts, in their order, or of the best of them: each has a cost of its thread, which `make` makes of a
-    /// mapping, and begins with a mapping that `descend` improves.
+    /// The results of all restarts in order, or only the best of them. `make` makes the cost of a mapping, once per thread.
+    /// `descend` improves the mapping of a restart.
     pub(crate) fn search<C: SwapCost>(
         &self,
         plan: Plan,
         make: impl Fn(&[u32]) -> C + Sync,
-        descend: impl Fn(&mut C, &mut Board, &mut Dice) + Sync,
+        descend: impl Fn(&mut C, &mut Board, &mut Rng) + Sync,
     ) -> Vec<Ending> {
         let begin = || make(&self.hosts[..self.groups.count]);
-        let one = |cost: &mut C, restart: usize| {
-            let mut dice = generator(plan.seed, restart as u64);
-            let given = self.given.as_ref().filter(|_| plan.start == Start::Given && restart == 0);
-            let mut board = Board::shuffled(self.groups.count, &self.hosts, &mut dice);
-            if let Some(given) = given {
-                board = Board::on(given, &self.hosts);
+        let run = |cost: &mut C, restart: usize| {
+            let mut rng = generator(plan.seed, restart as u64);
+            let present = self.present.as_ref().filter(|_| plan.start == Start::Given && restart == 0);
+            let mut board = Board::shuffled(self.groups.count, &self.hosts, &mut rng);
+            if let Some(present) = present {
+                board = Board::on(present, &self.hosts);
             }
             cost.restart(&board.places);
-            descend(cost, &mut board, &mut dice);
+            descend(cost, &mut board, &mut rng);
             let Board { places, trail, tried, .. } = board;
             Ending { worth: cost.worth(), places, trail, tried }
         };
         let mut endings = Vec::new();
         for first in (0..plan.restarts).step_by(BATCH) {
             let batch = first..plan.restarts.min(first + BATCH);
-            endings.par_extend(batch.into_par_iter().map_init(begin, one));
+            endings.par_extend(batch.into_par_iter().map_init(begin, run));
             if plan.only_best {
-                // In order, as rounding makes it matter who is compared with whom first.
+                // Compared in order, because with rounding the best depends on the order of comparisons.
                 endings = vec![Ending::best(endings)];
             }
         }
@@ -170,8 +173,8 @@ impl Problem {
     }
 }
 
-/// The PE of every group, if all its objects are there, no other group is, and it is one of `hosts`.
-fn given(database: &Database, groups: &Groups, hosts: &[u32]) -> Option<Vec<u32>> {
+/// The present PE of every group, if all its objects are there, no other group is, and it is one of `hosts`.
+fn present(database: &Database, groups: &Groups, hosts: &[u32]) -> Option<Vec<u32>> {
     let mut pe_of = vec![None; groups.count];
     for (group, object) in groups.group_of.iter().zip(&database.objects) {
         let Some(group) = group else { continue };
@@ -187,7 +190,7 @@ fn given(database: &Database, groups: &Groups, hosts: &[u32]) -> Option<Vec<u32>
     (is_one_on_a_pe && are_hosts).then_some(places)
 }
 
-/// Puts what is on the one PE on the other.
+/// Moves tasks on either PE to the other.
 fn swap_places(places: &mut [u32], [p, q]: [u32; 2]) {
     for place in places {
         *place = if *place == p {
@@ -204,26 +207,27 @@ fn swap_places(places: &mut [u32], [p, q]: [u32; 2]) {
 pub(crate) struct Board {
     /// The PE of every task.
     pub(crate) places: Vec<u32>,
-    /// The PEs, in the order of their positions.
+    /// By position: the PE.
     pes: Vec<u32>,
-    /// The task at every position.
+    /// By position: the task.
     task_at: Vec<Option<u32>>,
-    /// The position of every task.
+    /// By task: its position.
     position_of: Vec<u32>,
-    /// The PEs whose tasks changed places, in turn.
+    /// The two PEs of every swap that was made, in order.
     trail: Vec<[u32; 2]>,
+    /// The number of swaps that were tried.
     tried: u64,
 }
 
 impl Board {
-    /// So many tasks on PEs drawn at random.
-    fn shuffled(tasks: usize, pes: &[u32], dice: &mut Dice) -> Self {
+    /// A board with `tasks` tasks on random PEs.
+    fn shuffled(tasks: usize, pes: &[u32], rng: &mut Rng) -> Self {
         let mut pes = pes.to_vec();
-        shuffle(dice, &mut pes);
+        shuffle(rng, &mut pes);
         Board::of(tasks, pes)
     }
 
-    /// Tasks on those PEs, of all these.
+    /// A board of `pes` with the tasks on `places`.
     fn on(places: &[u32], pes: &[u32]) -> Self {
         let mut taken = places.to_vec();
         taken.sort_unstable();
@@ -231,7 +235,7 @@ impl Board {
         Board::of(places.len(), places.iter().chain(free).copied().collect())
     }
 
-    /// So many tasks on the first PEs.
+    /// A board with `tasks` tasks on the first PEs.
     fn of(tasks: usize, pes: Vec<u32>) -> Self {
         Board {
             places: pes[..tasks].to_vec(),
@@ -243,7 +247,7 @@ impl Board {
         }
     }
 
-    /// How many positions there are.
+    /// The number of positions.
     pub(crate) fn positions(&self) -> usize {
         self.pes.len()
     }
@@ -254,15 +258,14 @@ impl Board {
         (0..self.positions()).filter(move |&at| at != here)
     }
 
-    /// A position other than that of `task`, every one equally likely; none if there is none.
-    pub(crate) fn elsewhere(&self, task: usize, dice: &mut Dice) -> Option<usize> {
+    /// A random position other than that of `task`; `None` if there is no other.
+    pub(crate) fn elsewhere(&self, task: usize, rng: &mut Rng) -> Option<usize> {
         let others = self.positions() as u64 - 1;
-        let drawn = (others > 0).then(|| below(dice, others) as usize)?;
-        Some(drawn + usize::from(drawn >= self.position_of[task] as usize))
+        let sample = (others > 0).then(|| below(rng, others) as usize)?;
+        Some(sample + usize::from(sample >= self.position_of[task] as usize))
     }
 
-    /// The places of all tasks if what is on each of these pairs of PEs, in turn, changed places. That counts as as many
-    /// swaps that are tried.
+    /// The places of all tasks after swaps of these pairs of PEs in turn. Counts each pair as a swap that is tried.
     pub(crate) fn swapped(&mut self, pairs: &[[u32; 2]]) -> Vec<u32> {
         self.tried += pairs.len() as u64;
         let mut places = self.places.clone();
@@ -272,7 +275,7 @@ impl Board {
         places
     }
 
-    /// Makes what is on each of these pairs of PEs, in turn, change places.
+    /// Swaps the tasks on each of these pairs of PEs in turn.
     pub(crate) fn swap(&mut self, pairs: &[[u32; 2]]) {
         for &[p, q] in pairs {
             let at = |pe: u32| self.pes.iter().position(|&other| other == pe);
@@ -287,7 +290,8 @@ impl Board {
         }
     }
 
-    /// Makes `task` and what is at a position change places if that is better, and says whether it is.
+    /// Swaps `task` with the task at a position, or moves `task` to a free position, if that is an improvement; returns
+    /// whether it is.
     pub(crate) fn swap_if_better(&mut self, cost: &mut impl SwapCost, task: usize, position: usize) -> bool {
         self.tried += 1;
         let here = self.position_of[task] as usize;
@@ -306,41 +310,40 @@ impl Board {
     }
 }
 
-/// Swaps tasks while that is better, until no two are left for which it is: all pairs of positions are gone through in a
-/// random order, again and again. Where there are more than `tries` of them, tasks are drawn at random, as
-/// [`swap_at_random`] does.
-pub(crate) fn swap_until_none_is_better(
+/// Swaps tasks until no swap of two tasks is an improvement: tries all pairs of positions in a random order,
+/// repeatedly. If there are more than `tries` pairs, works like [`swap_at_random`].
+pub(crate) fn swap_to_local_minimum(
     cost: &mut impl SwapCost,
     board: &mut Board,
-    dice: &mut Dice,
+    rng: &mut Rng,
     tries: usize,
 ) {
     let positions = board.positions();
     if positions * positions.saturating_sub(1) / 2 > tries {
-        return swap_at_random(cost, board, dice, tries);
+        return swap_at_random(cost, board, rng, tries);
     }
     let pairs = (0..positions).flat_map(|a| (0..a).map(move |b| [a, b]));
     let mut pairs: Vec<[usize; 2]> = pairs.collect();
-    shuffle(dice, &mut pairs);
-    let mut vain = 0;
+    shuffle(rng, &mut pairs);
+    let mut failures = 0;
     for [a, b] in pairs.iter().copied().cycle() {
-        if vain == pairs.len() {
+        if failures == pairs.len() {
             return;
         }
         let task = |at: usize| board.task_at[at].map(|task| task as usize);
         let swap = task(a).map(|task| (task, b)).or_else(|| task(b).map(|task| (task, a)));
         let is_better = swap.is_some_and(|(task, position)| board.swap_if_better(cost, task, position));
-        vain = if is_better { 0 } else { vain + 1 };
+        failures = if is_better { 0 } else { failures + 1 };
     }
 }
 
-/// Swaps tasks drawn at random while that is better, until so many `tries` in a row were not.
-pub(crate) fn swap_at_random(cost: &mut impl SwapCost, board: &mut Board, dice: &mut Dice, tries: usize) {
+/// Swaps random tasks if that is an improvement. Ends after `tries` swaps in a row without improvement.
+pub(crate) fn swap_at_random(cost: &mut impl SwapCost, board: &mut Board, rng: &mut Rng, tries: usize) {
     let tasks = board.places.len() as u64;
-    let mut vain = 0;
-    while tasks > 0 && vain < tries {
-        let task = below(dice, tasks) as usize;
-        let Some(position) = board.elsewhere(task, dice) else { return };
-        vain = if board.swap_if_better(cost, task, position) { 0 } else { vain + 1 };
+    let mut failures = 0;
+    while tasks > 0 && failures < tries {
+        let task = below(rng, tasks) as usize;
+        let Some(position) = board.elsewhere(task, rng) else { return };
+        failures = if board.swap_if_better(cost, task, position) { 0 } else { failures + 1 };
     }
 }

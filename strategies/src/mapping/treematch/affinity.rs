@@ -1,17 +1,17 @@
-//! What makes chares belong together: messages or bytes.
+//! The measure of communication between chares: messages or bytes.
 
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use crate::Database;
-use crate::registry::Param;
+use equipoise_model::Database;
+use equipoise_model::params::Param;
 
-/// What is counted between chares.
+/// The measure of communication between chares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Affinity {
     /// The number of messages (section VI of the 2013 paper).
     Messages,
-    /// Their bytes.
+    /// The number of bytes.
     Bytes,
 }
 
@@ -22,7 +22,7 @@ impl FromStr for Affinity {
         match text {
             "messages" => Ok(Affinity::Messages),
             "bytes" => Ok(Affinity::Bytes),
-            _ => Err("affinity is `messages` or `bytes`".into()),
+            _ => Err("expected `messages` or `bytes`".into()),
         }
     }
 }
@@ -33,12 +33,12 @@ impl Affinity {
         Param {
             key: "affinity",
             default,
-            help: "what makes objects belong together: `messages` or `bytes`; bytes where no messages were \
-                   counted",
+            help: "measure of communication between objects: number of `messages` or `bytes`; bytes if no messages \
+                   were counted",
         }
     }
 
-    /// A database whose bytes are what this counts, so that graphs of it are graphs of that.
+    /// The database with this measure in place of the bytes of its edges, so that graphs of it are weighted by the measure.
     pub(crate) fn of(self, database: &Database) -> Cow<'_, Database> {
         if self == Affinity::Bytes || database.edges.iter().all(|edge| edge.messages == 0) {
             return Cow::Borrowed(database);
@@ -51,9 +51,10 @@ impl Affinity {
 
 #[cfg(test)]
 mod tests {
+    use equipoise_model::database::{Edge, End};
+    use equipoise_model::graph::Graph;
+
     use super::*;
-    use crate::database::{Edge, End};
-    use crate::graph::Graph;
     use crate::testing::database;
 
     #[test]

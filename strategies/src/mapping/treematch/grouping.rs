@@ -1,9 +1,9 @@
 //! One level of TreeMatch: groups of exactly `arity` vertices that exchange as much as possible inside.
 //!
 //! E. Jeannot, G. Mercier, "Near-optimal placement of MPI processes on hierarchical NUMA architectures",
-//! Euro-Par 2010, section 3: of all groups of that size, disjoint ones with the least traffic to the
-//! outside, found greedily as an independent set in the graph of incompatible groups. Where there are too
-//! many groups, heavy edges are contracted first, as the later versions of the program do.
+//! Euro-Par 2010, section 3: of all groups of that size, disjoint groups with the least traffic to the
+//! outside are found greedily, as an independent set in the graph of incompatible groups. If there are too
+//! many groups, heavy edges are contracted first, as in later versions of the program.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -11,15 +11,15 @@ use std::collections::BTreeSet;
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 
-use crate::graph::Graph;
+use equipoise_model::graph::Graph;
 
-/// All groups are looked at where there are no more.
+/// The maximum number of groups that are all enumerated.
 const MAX_GROUPS: usize = 5000;
 
-/// How many groups the greedy search among all groups is begun with, each in turn.
+/// The number of greedy searches among all groups, each with another first group.
 const STARTS: usize = 16;
 
-/// How ties are broken, which decides much on regular graphs.
+/// The tie-breaking rule, which has a large effect on regular graphs.
 pub(super) enum Ties<'a> {
     /// The lowest vertices first.
     Lowest,
@@ -28,26 +28,26 @@ pub(super) enum Ties<'a> {
 }
 
 impl Ties<'_> {
-    /// A number to order something by that is the `position`-th of its kind.
+    /// The sort key of the `position`-th of several equal items.
     fn key(&mut self, position: usize) -> u64 {
         match self {
             Ties::Lowest => position as u64,
-            Ties::Random(generator) => generator.next_u64(),
+            Ties::Random(rng) => rng.next_u64(),
         }
     }
 }
 
-/// The group of each vertex, numbered by their lowest vertices; each has `arity` vertices.
+/// The group of each vertex. Each group has `arity` vertices; groups are numbered in the order of their lowest vertices.
 ///
 /// # Panics
-/// When the number of vertices is not a multiple of `arity`.
+/// If the number of vertices is not a multiple of `arity`.
 pub(super) fn group(graph: &Graph, arity: usize, mut ties: Ties) -> Vec<u32> {
     let vertices = graph.vertices();
     assert_eq!(vertices % arity, 0, "{vertices} vertices do not make groups of {arity}");
     if arity == vertices {
         return vec![0; vertices];
     }
-    let mut group_of = match choices(vertices, arity) {
+    let mut group_of = match count_groups(vertices, arity) {
         _ if arity == 1 => (0..vertices as u32).collect(),
         Some(_) => from_all(graph, arity, &mut ties),
         None => from_edges(graph, arity, &mut ties),
@@ -56,20 +56,21 @@ pub(super) fn group(graph: &Graph, arity: usize, mut ties: Ties) -> Vec<u32> {
     group_of
 }
 
-/// How many groups of `arity` there are among `vertices`, if at most [`MAX_GROUPS`].
-fn choices(vertices: usize, arity: usize) -> Option<usize> {
-    let mut choices = 1usize;
+/// The number of groups of `arity` among `vertices`; `None` above [`MAX_GROUPS`].
+fn count_groups(vertices: usize, arity: usize) -> Option<usize> {
+    let mut groups = 1usize;
     for i in 0..arity.min(vertices - arity) {
-        choices = choices * (vertices - i) / (i + 1);
-        if choices > MAX_GROUPS {
+        groups = groups * (vertices - i) / (i + 1);
+        if groups > MAX_GROUPS {
             return None;
         }
     }
-    // A set of vertices is the bits of a number.
-    (vertices <= 128).then_some(choices)
+    // A group is a bit set of 128 bits.
+    (vertices <= 128).then_some(groups)
 }
 
-/// The best of some greedy choices among all groups, those with the least traffic to the outside first.
+/// Enumerates all groups, sorts them by their traffic to the outside, and chooses disjoint groups greedily in this
+/// order, several times. Returns the best choice.
 fn from_all(graph: &Graph, arity: usize, ties: &mut Ties) -> Vec<u32> {
     let vertices = graph.vertices();
     let mut weights = vec![0; vertices * vertices];
@@ -117,7 +118,7 @@ fn from_all(graph: &Graph, arity: usize, ties: &mut Ties) -> Vec<u32> {
     (0..vertices).map(|v| group(v) as u32).collect()
 }
 
-/// Clusters that grow along the heaviest edges while they fit into a group, then packed into groups.
+/// Merges clusters along the heaviest edges while they fit into a group, then packs clusters into groups.
 fn from_edges(graph: &Graph, arity: usize, ties: &mut Ties) -> Vec<u32> {
     let mut edges: Vec<(Reverse<u64>, u64, u32, u32)> = graph
         .pairs()
@@ -132,8 +133,9 @@ fn from_edges(graph: &Graph, arity: usize, ties: &mut Ties) -> Vec<u32> {
     pack(graph, arity, clusters.members())
 }
 
-/// Gives clusters to groups, the largest first, each to the group with room that it exchanges most with,
-/// else to the one it fills best. Clusters that no group has room for come last, vertex by vertex.
+/// Assigns clusters to groups, the largest cluster first. Of the groups with enough room, a cluster joins the group
+/// that it exchanges most with; if it exchanges nothing with these, the group with the least room. Clusters that fit
+/// into no group are split into vertices, which are assigned last.
 fn pack(graph: &Graph, arity: usize, mut clusters: Vec<Vec<u32>>) -> Vec<u32> {
     const NONE: u32 = u32::MAX;
     let groups = graph.vertices() / arity;
@@ -147,8 +149,8 @@ fn pack(graph: &Graph, arity: usize, mut clusters: Vec<Vec<u32>>) -> Vec<u32> {
     while at < clusters.len() {
         let cluster = std::mem::take(&mut clusters[at]);
         at += 1;
-        for (friend, weight) in cluster.iter().flat_map(|&v| graph.neighbors(v as usize)) {
-            let group = group_of[friend];
+        for (neighbor, weight) in cluster.iter().flat_map(|&v| graph.neighbors(v as usize)) {
+            let group = group_of[neighbor];
             if group != NONE {
                 met.push(group);
                 let sum = &mut exchanged[group as usize];
@@ -194,7 +196,7 @@ impl Clusters {
         v
     }
 
-    /// Makes the clusters of two vertices one, unless it would have more than `most` vertices.
+    /// Merges the clusters of two vertices, unless the result would have more than `most` vertices.
     fn merge(&mut self, a: u32, b: u32, most: u32) {
         let (a, b) = (self.root(a), self.root(b));
         let together = self.size[a as usize] + self.size[b as usize];
@@ -205,7 +207,7 @@ impl Clusters {
         }
     }
 
-    /// The clusters by their lowest vertices.
+    /// The members of the clusters, in the order of their lowest vertices.
     fn members(mut self) -> Vec<Vec<u32>> {
         let mut members = vec![Vec::new(); self.parent.len()];
         for v in 0..self.parent.len() as u32 {
@@ -219,10 +221,11 @@ impl Clusters {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::graph::load;
-    use crate::random::generator;
+    use equipoise_model::graph::load;
+    use equipoise_model::random::generator;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn inside(graph: &Graph, group_of: &[u32]) -> u64 {
         graph
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn heavy_pairs_are_groups() {
+    fn heavy_pairs_become_groups() {
         let graph = Graph::new(6, [(0, 3, 10), (1, 2, 10), (4, 5, 10), (0, 1, 3), (3, 2, 3), (5, 0, 3)]);
         let mut clusters = Clusters::new(6);
         [(0, 3), (1, 2), (4, 5)].iter().for_each(|&(a, b)| clusters.merge(a, b, 2));
@@ -254,8 +257,8 @@ mod tests {
     }
 
     #[test]
-    fn vertices_without_edges_keep_to_themselves() {
-        // 0..6 are a ring; 6..12 fill up.
+    fn vertices_without_edges_do_not_split_a_ring() {
+        // Vertices 0 to 5 are a ring; 6 to 11 have no edges.
         let graph = Graph::new(12, (0..6).map(|v| (v, (v + 1) % 6, 1)));
         for group_of in [from_all(&graph, 3, &mut Ties::Lowest), from_edges(&graph, 3, &mut Ties::Lowest)] {
             check_sizes(&group_of, 3);
@@ -264,16 +267,16 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_fits_nowhere_is_taken_apart() {
+    fn a_cluster_that_fits_into_no_group_is_split() {
         // Three pairs for two groups of three.
         let graph = Graph::new(6, [(0, 1, 5), (2, 3, 5), (4, 5, 5), (5, 3, 1)]);
         assert_eq!(pack(&graph, 3, vec![vec![0, 1], vec![2, 3], vec![4, 5]]), [0, 0, 1, 1, 0, 1]);
     }
 
     #[test]
-    fn a_large_grid_is_cut_into_bricks() {
+    fn a_large_grid_is_grouped_into_pairs_of_neighbors() {
         let graph = Graph::of(&load("mesh:16x16").expect("a mesh"));
-        assert_eq!(choices(256, 2), None);
+        assert_eq!(count_groups(256, 2), None);
         let pairs = group(&graph, 2, Ties::Lowest);
         check_sizes(&pairs, 2);
         assert_eq!(inside(&graph, &pairs), 128 * 2);
@@ -281,7 +284,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn groups_have_their_size_and_lowest_numbers(
+        fn groups_have_equal_size_and_are_numbered_by_their_lowest_vertices(
             arity in 1..8usize, groups in 1..9usize, seed in any::<u64>(),
             edges in prop::collection::vec((any::<u32>(), any::<u32>(), 0..5u64), 0..120),
         ) {

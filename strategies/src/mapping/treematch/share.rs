@@ -1,22 +1,22 @@
-//! `AssignChareOnCore`: the balancing half of both TreeMatch load balancers.
+//! `AssignChareOnCore`: the balancing step of both TreeMatch load balancers.
 //!
-//! Section V.A of the 2013 paper: chares come in parts, one for each core, of chares that communicate.
-//! Again and again the least loaded core takes the heaviest chare that is left of its part. A core whose part
-//! is used up and that is still the least loaded takes chares of another part: here of the one that has the
-//! most load left, by default the heaviest again. The paper only says that the less loaded chares serve to
-//! balance; since owners took the heavy ones by then, these are such. To take the lightest, which the
-//! sentence allows too, leaves heavier ones to the very end: of LeanMD with 100 to 250 particles in a cell
-//! (960 chares on 64 cores) max/avg is then 1.033 instead of 1.015, and a byte travels 4.55 hops instead of
-//! 4.12; where all cells are alike, both are the same. Of equally loaded cores the one with fewer chares is
-//! served first, then the first, so that chares without load are spread.
+//! Section V.A of the 2013 paper: there is one part of communicating chares for each core. Repeatedly, the least loaded
+//! core takes the heaviest chare left in its part. If its part is used up, it takes a chare of another part: here of
+//! the part with the most load left, by default the heaviest chare. The paper only states that the less loaded chares
+//! serve to balance. When a part is used up, each core has already taken the heavy chares of its own part. Taking the
+//! lightest chare is consistent with the paper too, but leaves heavier chares to the end. For LeanMD with 100 to 250
+//! particles in a cell (960 chares on 64 cores), max/avg is then 1.033 instead of 1.015, and a byte travels 4.55 hops
+//! instead of 4.12. If all cells are alike, both rules give the same result. Ties between cores go to the core with
+//! fewer chares, then to the first, so that chares without load are spread.
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::str::FromStr;
 
-use crate::balance::load::{Pes, Work, order};
-use crate::registry::Param;
+use equipoise_model::params::Param;
 
-/// What a core takes of another's part when its own is used up.
+use crate::balance::load::{Pes, Work, order};
+
+/// The chare that a core takes from another part when its own part is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surplus {
     /// The heaviest chare that is left.
@@ -32,7 +32,7 @@ impl FromStr for Surplus {
         match text {
             "heaviest" => Ok(Surplus::Heaviest),
             "lightest" => Ok(Surplus::Lightest),
-            _ => Err("what is taken of others is the `heaviest` or the `lightest`".into()),
+            _ => Err("expected `heaviest` or `lightest`".into()),
         }
     }
 }
@@ -41,19 +41,18 @@ impl FromStr for Surplus {
 pub(in crate::mapping) const SURPLUS: Param = Param {
     key: "surplus",
     default: "heaviest",
-    help: "which object of another part a PE takes when its own part is used up: `heaviest` or `lightest`",
+    help: "object that a PE takes from another part when its own part is used up: `heaviest` or `lightest`",
 };
 
-/// Cuts a sequence into `parts` consecutive parts whose lengths differ by at most one, the longer first.
+/// Cuts a sequence into `parts` consecutive parts whose lengths differ by at most one, the longer parts first.
 pub(in crate::mapping) fn consecutive(sequence: &[u32], parts: usize) -> Vec<Vec<u32>> {
     let (least, longer) = (sequence.len() / parts, sequence.len() % parts);
     let bound = |part: usize| part * least + part.min(longer);
     (0..parts).map(|part| sequence[bound(part)..bound(part + 1)].to_vec()).collect()
 }
 
-/// The chares each core gets: `parts[i]` belongs to the PE `cores[i]`, and `weights` are the loads of
-/// objects as whole numbers. All chares must be movable.
-/// O(n log n).
+/// The chares of each core. `parts[i]` is the part of the PE `cores[i]`, and `weights` are the loads of
+/// objects as whole numbers. All chares must be migratable. O(n log n).
 pub(in crate::mapping) fn share(
     work: &Work,
     weights: &[u32],
@@ -70,7 +69,7 @@ pub(in crate::mapping) fn share(
         queues.push(std::mem::take(part).into());
     }
     let mut weight_left: Vec<u64> = queues.iter().map(|queue| queue.iter().map(weight).sum()).collect();
-    // One entry per part; it may be out of date, and is then too heavy.
+    // One entry per part, with the load that is left in the part, or with an outdated, larger load.
     let mut heaviest: BinaryHeap<(u64, std::cmp::Reverse<usize>)> =
         weight_left.iter().copied().zip((0..).map(std::cmp::Reverse)).collect();
     let core_of: rustc_hash::FxHashMap<u32, usize> = cores.iter().copied().zip(0..).collect();
@@ -91,7 +90,7 @@ pub(in crate::mapping) fn share(
         let queue = &mut queues[part];
         let from_front = part == core || surplus == Surplus::Heaviest;
         let chare = if from_front { queue.pop_front() } else { queue.pop_back() };
-        // The heaviest part is not empty while chares are left, because every weight is at least 1.
+        // While chares are left, the heaviest part is not empty, because every weight is at least 1.
         let Some(chare) = chare else { break };
         weight_left[part] -= weight(&chare);
         pes.add(pe, work.seconds(chare, pe));
@@ -136,27 +135,27 @@ mod tests {
     }
 
     #[test]
-    fn a_core_takes_its_own_chares_heaviest_first() {
+    fn a_core_takes_the_heaviest_chare_of_its_part_first() {
         check(Heaviest, &[1.0, 2.0, 2.0, 1.0], &[], &[&[0, 1], &[2, 3]], &[&[1, 0], &[2, 3]]);
     }
 
     #[test]
     fn a_core_that_remains_light_takes_from_the_part_with_the_most_load_left() {
-        // Core 0 is done with its second when core 1 has taken 9 and core 2 has taken 3; 1 has 5 left.
+        // Core 0 has used up its part (load 1) when core 1 has taken 9 and core 2 has taken 3; part 1 has 5 left.
         let (loads, parts): (_, &[&[u32]]) = ([1.0, 9.0, 3.0, 2.0, 3.0], &[&[0], &[1, 2, 3], &[4]]);
         check(Heaviest, &loads, &[], parts, &[&[0, 2], &[1], &[4, 3]]);
         check(Lightest, &loads, &[], parts, &[&[0, 3], &[1], &[4, 2]]);
     }
 
     #[test]
-    fn chares_without_load_and_loads_beyond_all_sums_are_shared_too() {
+    fn chares_without_load_and_with_overflowing_loads_are_spread_evenly() {
         check(Heaviest, &[0.0; 4], &[], &[&[0, 1, 2, 3], &[]], &[&[0, 2], &[1, 3]]);
         check(Lightest, &[0.0; 4], &[], &[&[0, 1, 2, 3], &[]], &[&[0, 1], &[3, 2]]);
         check(Lightest, &[f64::MAX; 4], &[], &[&[0, 1, 2, 3], &[]], &[&[0, 1], &[3, 2]]);
     }
 
     #[test]
-    fn what_a_core_has_already_counts() {
+    fn background_load_of_a_core_counts() {
         check(Lightest, &[1.0; 4], &[2.0, 0.0], &[&[0, 1], &[2, 3]], &[&[0], &[2, 3, 1]]);
     }
 }

@@ -1,17 +1,18 @@
-//! Tests of TreeMatch, and the example of the 2013 paper for those of its siblings.
+//! Tests of TreeMatch, and the example of the 2013 paper for the tests of TreeMatchConst.
+
+use equipoise_model::database::{Edge, End};
+use equipoise_model::graph::load;
+use equipoise_model::topology::parse;
+use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
-use crate::database::{Edge, End};
-use crate::graph::load;
 use crate::testing::{assign_on, communication, database};
-use crate::topology::parse;
-use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
 /// Figure 1: a node with two processors of 3 times 2 cores, whose physical numbers are even on the first
 /// and odd on the second.
 pub(in crate::mapping) const FIGURE_1: &str = "tree:2:3:2[0,6,1,7,2,8,3,9,4,10,5,11]";
 
-/// Figure 2 on the machine of figure 1.
+/// The matrix of figure 2 as a database for the machine of figure 1.
 pub(in crate::mapping) fn figure_2() -> Database {
     const MATRIX: [[u64; 8]; 8] = [
         [0, 1000, 10, 1, 100, 1, 1, 1],
@@ -50,45 +51,45 @@ fn the_leaves_of_figure_1_have_physical_numbers() {
 
 #[test]
 fn figure_1_without_constraints_leaves_8_10_9_and_11_unused() {
-    let pe_of = assign_on("TreeMatch", &figure_2(), FIGURE_1).expect("an answer").pe_of;
+    let pe_of = assign_on("TreeMatch", &figure_2(), FIGURE_1).expect("an assignment").pe_of;
     check_leaves(&pe_of, &[0, 2, 4, 6, 1, 3, 5, 7]);
-    // Pairs that exchange 1000 share a cache.
+    // Pairs that exchange 1000 bytes share a cache.
     assert_eq!(pe_of, [0, 2, 4, 6, 1, 3, 5, 7]);
 }
 
-/// How far apart neighbors are, in all, when the tasks of `graph` are on `machine`.
-fn hop_bytes(spec: &str, graph: &str, machine: &str) -> f64 {
+/// The hops per byte of `graph` on `machine` by the strategy `spec`.
+fn hops_per_byte(spec: &str, graph: &str, machine: &str) -> f64 {
     let topology = parse(machine).expect(machine);
     let database = load(graph).expect(graph).remap(topology.pes() as u32);
-    let pe_of = assign_on(spec, &database, machine).expect("an answer").pe_of;
+    let pe_of = assign_on(spec, &database, machine).expect("an assignment").pe_of;
     communication(&database, &*topology, &pe_of).hops_per_byte
 }
 
 #[track_caller]
 fn check_hops(graph: &str, machine: &str, most: f64) {
     for spec in ["TreeMatch", "TreeMatchConst"] {
-        let hops = hop_bytes(spec, graph, machine);
+        let hops = hops_per_byte(spec, graph, machine);
         assert!(hops <= most, "{spec} on {machine}: {hops} hops per byte of {graph}");
     }
 }
 
 #[test]
-fn grids_are_put_on_trees_in_bricks() {
-    // In natural order a node has a row of the mesh: 56 edges between nodes, 48 in sockets, 8 between them.
+fn grids_and_rings_on_trees_have_few_hops_per_byte() {
+    // In natural order, a node has a row of the mesh: 56 edges between nodes, 48 inside sockets, 8 between sockets.
     let natural = f64::from(56 * 6 + 48 * 2 + 8 * 4) / 112.0;
     check_hops("mesh:8x8", "tree:8:2:4", natural * 0.92);
     check_hops("ring:64", "tree:8:2:4", 2.85);
 }
 
 #[test]
-fn machines_that_are_no_trees_are_served_by_number() {
+fn machines_that_are_not_trees_are_mapped_by_number() {
     let pe_of =
         assign_on("TreeMatch:groups=keep", &load("torus:4x4").expect("a torus").remap(16), "torus:4x4");
-    check_leaves(&pe_of.expect("an answer").pe_of, &(0..16).collect::<Vec<_>>());
+    check_leaves(&pe_of.expect("an assignment").pe_of, &(0..16).collect::<Vec<_>>());
 }
 
 #[test]
-fn the_number_of_threads_changes_nothing() {
+fn the_result_does_not_depend_on_the_number_of_threads() {
     let graph = Graph::of(&load("random:n=300,degree=6").expect("a graph"));
     let run = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
@@ -118,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn more_restarts_leave_no_more_between_groups(
+    fn more_restarts_never_increase_the_weight_between_groups(
         edges in prop::collection::vec((0..24u32, 0..24u32, 1..3u64), 10..80),
         seed in any::<u64>(),
     ) {
@@ -130,15 +131,15 @@ proptest! {
 }
 
 #[test]
-fn what_is_tried_never_and_what_is_no_choice_is_refused() {
+fn refuses_counts_of_zero_and_unknown_values() {
     let check = |spec: &str, expected: &str| {
         let error = crate::registry::parse(spec, &[]).expect_err(spec).to_string();
         assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
     };
-    check("TreeMatch:restarts=0", "at least once");
-    check("TreeMatchConst:trials=0", "at least once");
-    check("TMLB_MIN_WEIGHT:affinity=words", "affinity is `messages` or `bytes`");
-    check("TMLB_MIN_WEIGHT:matching=maybe", "it is `on` or `off`");
-    check("TMLB_TREEBASED:surplus=all", "the `heaviest` or the `lightest`");
-    check("TMLB_TREEBASED:level=top", "it is `auto` or a number of levels below the root");
+    check("TreeMatch:restarts=0", "expected a number from 1 to");
+    check("TreeMatchConst:trials=0", "expected a number from 1 to");
+    check("TMLB_MIN_WEIGHT:affinity=words", "expected `messages` or `bytes`");
+    check("TMLB_MIN_WEIGHT:matching=maybe", "expected `on` or `off`");
+    check("TMLB_TREEBASED:surplus=all", "expected `heaviest` or `lightest`");
+    check("TMLB_TREEBASED:level=top", "expected `auto` or a number of levels below the root");
 }

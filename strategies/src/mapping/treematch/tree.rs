@@ -1,23 +1,23 @@
-//! The trees that TreeMatch maps to: of machines, and fake ones made for a number of chares.
+//! The trees that TreeMatch maps to: trees of machines, and fake trees for a number of chares.
 
-use crate::Database;
-use crate::graph::Graph;
-pub(in crate::mapping) use crate::topology::prime_factors;
-use crate::topology::{Hierarchy, Topology};
+use equipoise_model::Database;
+use equipoise_model::graph::Graph;
+pub(in crate::mapping) use equipoise_model::topology::prime_factors;
+use equipoise_model::topology::{Hierarchy, Topology};
 
-/// The tree of a machine, and which of its leaves take objects.
+/// The tree of a machine, and the availability of its leaves.
 pub(in crate::mapping) struct Machine {
     /// The tree; its leaves are the PEs.
     pub(in crate::mapping) tree: Hierarchy,
-    /// Whether the PE on each leaf takes objects.
+    /// Whether the PE on each leaf may take objects.
     pub(in crate::mapping) is_free: Vec<bool>,
     leaf_of_pe: Vec<u32>,
 }
 
 impl Machine {
-    /// The tree of the machine that `database` is of.
+    /// The tree of a machine, with the PEs of `database` that are available.
     ///
-    /// A machine that is not built as one (a grid, a graph) gets that [by number](Hierarchy::by_number).
+    /// A machine that is not built as a tree (a grid, a graph) gets a tree [by number](Hierarchy::by_number).
     pub(in crate::mapping) fn of(topology: &dyn Topology, database: &Database) -> Self {
         let tree = topology.hierarchy().unwrap_or_else(|| Hierarchy::by_number(topology.pes()));
         let mut leaf_of_pe = vec![0; topology.pes()];
@@ -28,26 +28,26 @@ impl Machine {
         Machine { tree, is_free, leaf_of_pe }
     }
 
-    /// Lets only the leaves of these PEs take objects.
-    pub(in crate::mapping) fn keep_to(&mut self, pes: &[u32]) {
+    /// Makes only the leaves of these PEs free.
+    pub(in crate::mapping) fn restrict_to(&mut self, pes: &[u32]) {
         self.is_free.fill(false);
         for leaf in self.leaves_of(pes) {
             self.is_free[leaf as usize] = true;
         }
     }
 
-    /// The leaves that PEs are on.
+    /// The leaves of PEs.
     pub(in crate::mapping) fn leaves_of(&self, pes: &[u32]) -> Vec<u32> {
         pes.iter().map(|&pe| self.leaf_of_pe[pe as usize]).collect()
     }
 
-    /// The PEs that are on leaves.
+    /// The PEs of leaves.
     pub(in crate::mapping) fn pes_of(&self, leaves: &[u32]) -> Vec<u32> {
         leaves.iter().map(|&leaf| self.tree.leaves()[leaf as usize]).collect()
     }
 }
 
-/// The smallest number of the form 2^a 3^b that is not below `number`.
+/// The smallest number of the form 2^a 3^b that is at least `number`.
 pub(in crate::mapping) fn three_smooth(number: usize) -> usize {
     let powers_of_3 = std::iter::successors(Some(1usize), |power| power.checked_mul(3));
     let up_to = number.saturating_mul(3);
@@ -55,9 +55,9 @@ pub(in crate::mapping) fn three_smooth(number: usize) -> usize {
     powers_of_3.take_while(|&power| power <= up_to).map(rounded_up).min().unwrap_or(1)
 }
 
-/// A fake tree for some chares and the leaves that may be used: as many as there are chares.
+/// A fake tree, and whether each of its leaves may be used: one leaf per chare may.
 ///
-/// Section V.B of the 2013 paper: the leaves are 2^a 3^b, so that groups stay small, and those too many are
+/// Section V.B of the 2013 paper: the number of leaves is 2^a 3^b, so that groups stay small. Surplus leaves are
 /// constraints, spread evenly over the smallest subtrees.
 pub(in crate::mapping) fn fake(chares: usize) -> (Hierarchy, Vec<bool>) {
     let leaves = three_smooth(chares);
@@ -73,20 +73,20 @@ pub(in crate::mapping) fn fake(chares: usize) -> (Hierarchy, Vec<bool>) {
     (Hierarchy::balanced(&arities), is_free)
 }
 
-/// Which leaves are below the same nodes of a tree.
+/// The nodes of a tree above each of its leaves.
 pub(in crate::mapping) struct Levels {
-    /// By level below the root: the node that each leaf is below.
+    /// By level below the root: the node above each leaf.
     node_of_leaf: Vec<Vec<u32>>,
 }
 
 impl Levels {
-    /// Those of a tree.
+    /// The levels of a tree.
     pub(in crate::mapping) fn of(tree: &Hierarchy) -> Self {
         let nodes = |level| (0..).zip(tree.nodes(level)).flat_map(|(node, leaves)| leaves.map(move |_| node));
         Levels { node_of_leaf: (1..=tree.depth()).map(|level| nodes(level).collect()).collect() }
     }
 
-    /// What is exchanged between different nodes, summed over the levels, when vertex `v` of the graph is on
+    /// The weight of edges between different nodes, summed over the levels, with vertex `v` of the graph on
     /// leaf `leaf_of[v]`.
     pub(in crate::mapping) fn cut(&self, graph: &Graph, leaf_of: &[u32]) -> u128 {
         let cut = |node_of_leaf: &Vec<u32>| {
@@ -100,12 +100,13 @@ impl Levels {
 
 #[cfg(test)]
 mod tests {
+    use equipoise_model::topology::parse;
+
     use super::*;
     use crate::testing::database;
-    use crate::topology::parse;
 
     #[test]
-    fn the_next_number_without_large_factors() {
+    fn three_smooth_rounds_up_to_the_next_2_to_the_a_3_to_the_b() {
         let numbers = [0, 1, 2, 3, 4, 5, 7, 9, 10, 13, 17, 25, 28, 55, 65, 73, 110, 961];
         let expected = [1, 1, 2, 3, 4, 6, 8, 9, 12, 16, 18, 27, 32, 64, 72, 81, 128, 972];
         assert_eq!(numbers.map(three_smooth), expected);
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_without_a_tree_get_one_of_their_numbers() {
+    fn machines_without_a_tree_get_one_by_number() {
         let arities = |spec: &str| {
             let topology = parse(spec).expect(spec);
             Machine::of(&*topology, &database(topology.pes(), &[])).tree.arities()
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_meets_at_the_root_is_cut_at_every_level() {
+    fn an_edge_through_the_root_is_cut_at_every_level() {
         let levels = Levels::of(&Hierarchy::balanced(&[2, 2]));
         let graph = Graph::new(4, [(0, 1, 1), (0, 2, 10), (1, 3, 100)]);
         assert_eq!(levels.cut(&graph, &[0, 1, 2, 3]), 1 + 20 + 200);

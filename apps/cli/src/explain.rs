@@ -1,0 +1,177 @@
+//! `equipoise explain`: compares a mapping with an earlier one and lists the worst edges and links.
+
+use std::path::PathBuf;
+
+use equipoise_apps::{Failure, FormatArg, output};
+use equipoise_model::table::{aligned, bytes, count, percent, seconds};
+use equipoise_model::{Database, Topology};
+use equipoise_strategies::cost::Metrics;
+use equipoise_strategies::cost::explain::{Explanation, FarEdge, HotLink, Names};
+use serde::Serialize;
+
+use crate::arguments::{MachineArg, MappingArgs, TaskArgs};
+use crate::inspect::end_name;
+use crate::program::{ModelArgs, Tasks};
+use crate::{input, metrics, progress};
+
+/// The arguments of `equipoise explain`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    tasks: TaskArgs,
+
+    #[command(flatten)]
+    machine: MachineArg,
+
+    #[command(flatten)]
+    mapping: MappingArgs,
+
+    /// The mapping to compare with, in the same formats [default: the recorded placement; for a graph task i on PE i,
+    /// or tasks in blocks if there are more tasks than PEs]
+    #[arg(long, value_name = "FILE")]
+    initial: Option<PathBuf>,
+
+    /// Maximum number of edges, and of links, to list
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    most: usize,
+
+    #[command(flatten)]
+    output: FormatArg,
+
+    #[command(flatten)]
+    assumed: ModelArgs,
+}
+
+/// The one JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    before: &'a Metrics,
+    after: &'a Metrics,
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+}
+
+/// A row of CSV: a mapping and its costs.
+#[derive(Serialize)]
+struct Row<'a> {
+    mapping: &'a str,
+    #[serde(flatten)]
+    metrics: &'a Metrics,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let machine = &*self.machine.topology?;
+        let tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
+        let database = &tasks.database;
+        let after = self.mapping.placement(database, machine)?;
+        let before = match &self.initial {
+            Some(path) => input::placement(path, database, machine, self.mapping.slots)?,
+            None => database.placement(),
+        };
+        let (then, now, explanation) = progress::with_spinner("routing every message", || {
+            let explanation = Explanation::of(database, machine, &before, &after, self.most);
+            let placed = |pe_of| tasks.placed(database, machine, pe_of);
+            (placed(&before), placed(&after), explanation)
+        });
+        let text = || {
+            let count = count(database.objects.len() as u64, "task");
+            let heading = format!("{} on {}: {count}", tasks.name, machine.spec());
+            let columns = [("before", &then), ("after", &now)];
+            let table = metrics::informative_costs(database, tasks.unit, &columns);
+            let summary = summary(&then.metrics, &now.metrics);
+            format!("{heading}\n\n{summary}\n\n{table}\n{}", lists(&explanation, database, machine))
+        };
+        let document = Document { before: &then.metrics, after: &now.metrics, explanation: &explanation };
+        let row = |mapping, metrics| Row { mapping, metrics };
+        let rows = [row("before", &then.metrics), row("after", &now.metrics)];
+        output::show_table(self.output.format, text, &document, &rows)
+    }
+}
+
+/// The summary mentions the largest load if it grows by more than this factor.
+const REPORTED_LOAD_GROWTH: f64 = 1.01;
+
+/// The changes from one mapping to the other, in a few sentences.
+fn summary(before: &Metrics, after: &Metrics) -> String {
+    let (Some(then), Some(now)) = (&before.communication, &after.communication) else {
+        return "Communication was not recorded; only loads are compared.".into();
+    };
+    let change = |what: &str, then: f64, now: f64| match now / then {
+        _ if then == now => format!("{what} are unchanged"),
+        part if part < 1.0 => format!("{what} fall by {}", percent(1.0 - part)),
+        part if part.is_finite() => format!("{what} grow by {}", percent(part - 1.0)),
+        _ => format!("{what} were 0 before"),
+    };
+    let mut summary = match then.hop_bytes + now.hop_bytes {
+        0 => "No message crosses a link.".into(),
+        _ => format!(
+            "{}: a byte between tasks crosses {:.2} hops on average (before: {:.2}).",
+            change("Hop-bytes", then.hop_bytes as f64, now.hop_bytes as f64),
+            now.hops_per_byte,
+            then.hops_per_byte,
+        ),
+    };
+    let [load, was] = [after, before].map(|metrics| 1.0 + metrics.imbalance);
+    if load > was * REPORTED_LOAD_GROWTH {
+        summary +=
+            &format!(" The most loaded PE has {load:.2} times the average load (before: {was:.2} times).");
+    }
+    if let (Some(then), Some(now)) = (then.max_link_bytes, now.max_link_bytes) {
+        summary += &format!(" {}.", change("Bytes over the busiest link", then as f64, now as f64));
+    }
+    if let Some(bound) = now.hop_bytes_lower_bound.filter(|&bound| bound > 0) {
+        let above = now.hop_bytes as f64 / bound as f64;
+        summary += &format!(
+            " The hop-bytes are {above:.2} times the lower bound of {bound} for mappings with this load balance.",
+        );
+    }
+    summary
+}
+
+/// The tables below the sentences.
+fn lists(explanation: &Explanation, database: &Database, machine: &dyn Topology) -> String {
+    let Explanation { distances, levels, far, hot_before, hot_after } = explanation;
+    let mut text = String::new();
+    let mut rows = vec![["distance".to_string(), "bytes before".into(), "after".into()].to_vec()];
+    rows.extend(distances.iter().map(|at| {
+        let distance = if at.distance == 0 { "inside a PE".into() } else { at.distance.to_string() };
+        vec![distance, bytes(at.bytes_before), bytes(at.bytes_after)]
+    }));
+    text += &(aligned(&rows) + "\n");
+    if !levels.is_empty() {
+        let mut rows = vec![["communication".to_string(), "bytes before".into(), "after".into()].to_vec()];
+        rows.extend(
+            levels.iter().map(|at| vec![at.name.clone(), bytes(at.bytes_before), bytes(at.bytes_after)]),
+        );
+        text += &(aligned(&rows) + "\n");
+    }
+    if !far.is_empty() {
+        let mut rows = vec![
+            ["heavy distant edges", "bytes", "PEs", "distance before", "after"].map(String::from).to_vec(),
+        ];
+        let (name, names) = (|end| end_name(database, end), Names::of(machine));
+        rows.extend(far.iter().map(
+            |&FarEdge { ends: [a, b], bytes: volume, pes, distance_before, distance_after }| {
+                vec![
+                    format!("{} - {}", name(a), name(b)),
+                    bytes(volume),
+                    format!("{} - {}", names.pe(pes[0]), names.pe(pes[1])),
+                    distance_before.to_string(),
+                    distance_after.to_string(),
+                ]
+            },
+        ));
+        text += &(aligned(&rows) + "\n");
+    }
+    for (when, links) in [("before", hot_before), ("after", hot_after)] {
+        if !links.is_empty() {
+            let mut rows =
+                vec![vec![format!("busiest links {when}"), "bytes".into(), "time at full bandwidth".into()]];
+            let row = |link: &HotLink| vec![link.name.clone(), bytes(link.bytes), seconds(link.seconds)];
+            rows.extend(links.iter().map(row));
+            text += &(aligned(&rows) + "\n");
+        }
+    }
+    text
+}

@@ -1,0 +1,347 @@
+//! The inputs that several subcommands share: machines, task graphs, programs, mappings, balancers, networks.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::builder::{StringValueParser, TypedValueParser};
+use clap::{Arg, Command};
+use equipoise_apps::{Failure, output};
+use equipoise_model::assignment::MappingFile;
+use equipoise_model::database::Dump;
+use equipoise_model::fault::{Classified, Fault};
+use equipoise_model::files::{self, Unread};
+use equipoise_model::launcher::Slots;
+use equipoise_model::params::ParamError;
+use equipoise_model::table::count;
+use equipoise_model::topology::{self, TopologyError};
+use equipoise_model::{Database, Topology, graph, launcher};
+use equipoise_network::models::{self, Model};
+use equipoise_network::program;
+use equipoise_strategies::cost::catalogue;
+use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::registry;
+use equipoise_strategies::workloads;
+
+/// A parser that prints a list of all possible values when the value is `help`.
+#[derive(Clone)]
+pub(crate) struct OrHelp<P> {
+    pub(crate) parser: P,
+    pub(crate) help: fn() -> String,
+}
+
+/// The parser of a task graph. The graph is loaded later, because a broken file is not a usage error.
+pub(crate) fn graph() -> impl TypedValueParser<Value = String> {
+    OrHelp { parser: StringValueParser::new(), help: workloads::help }
+}
+
+/// Whether the file name is that of a program (`.tcg`).
+pub(crate) fn is_program(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tcg"))
+}
+
+/// The parser of a program. The program is loaded later, because a broken file is not a usage error.
+pub(crate) fn program() -> impl TypedValueParser<Value = String> {
+    OrHelp { parser: StringValueParser::new(), help: program::help }
+}
+
+/// Rejects usage errors at once. An error in the content of a file is kept and reported later, because the command line
+/// is correct.
+fn reject_usage_errors<T, E: Classified>(parsed: Result<T, E>) -> Result<Result<T, E>, E> {
+    match parsed {
+        Err(error) if error.fault() == Fault::Usage => Err(error),
+        parsed => Ok(parsed),
+    }
+}
+
+/// A machine, or the error in the content of a file that its spec names.
+pub(crate) type Machine = Result<Arc<dyn Topology>, TopologyError>;
+
+/// The parser of a machine.
+pub(crate) fn machine() -> impl TypedValueParser<Value = Machine> {
+    OrHelp { parser: |spec: &str| reject_usage_errors(topology::parse(spec)), help: topology::help }
+}
+
+/// The parser of a cost.
+pub(crate) fn cost() -> impl TypedValueParser<Value = &'static catalogue::Entry> {
+    OrHelp { parser: catalogue::parse, help: catalogue::help }
+}
+
+/// A balancer, or the error in the content of a file that its spec names.
+pub(crate) type Balancer = Result<Choice, ParamError>;
+
+/// The parser of a balancer.
+pub(crate) fn balancer() -> impl TypedValueParser<Value = Balancer> {
+    let parser = |spec: &str| {
+        reject_usage_errors(registry::parse(spec, &[])).map_err(|error| match error {
+            // Only programs have strategies that are not in the registry.
+            ParamError::Unknown { what: "strategy", nearest: None, .. } => {
+                format!(
+                    "{error}; a program replays its own strategies: run it with --lb-sim and --lb-sim-file"
+                )
+            }
+            error => error.to_string(),
+        })
+    };
+    OrHelp { parser, help: registry::help }
+}
+
+/// A network model and its spec.
+#[derive(Clone)]
+pub(crate) struct NetworkModel {
+    pub(crate) spec: String,
+    pub(crate) model: Arc<dyn Model>,
+}
+
+/// The parser of a network.
+pub(crate) fn network() -> impl TypedValueParser<Value = NetworkModel> {
+    let parser = |spec: &str| {
+        models::parse(spec).map(|model| NetworkModel { spec: spec.to_string(), model: Arc::from(model) })
+    };
+    OrHelp { parser, help: models::help }
+}
+
+impl<P: TypedValueParser> TypedValueParser for OrHelp<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<P::Value, clap::Error> {
+        if value == "help" {
+            let shown = Command::new("help").override_help((self.help)());
+            shown.try_get_matches_from(["help", "--help"])?;
+        }
+        self.parser.parse_ref(command, arg, value)
+    }
+}
+
+/// The task graph of a spec or file, on the PEs of `machine`.
+///
+/// A database recorded on the same number of PEs keeps its placement. Task i of a graph is on PE i, as launchers place
+/// ranks, if there are enough PEs. Otherwise tasks are in blocks. `step` selects the step of a database; without it the
+/// first step is used, with a warning if there are others.
+pub(crate) fn graph_on(spec: &str, step: Option<u64>, machine: &dyn Topology) -> Result<Database, Failure> {
+    let mut steps = steps(spec, step)?.steps;
+    // A dump has at least one step.
+    let database = steps.swap_remove(0);
+    if !steps.is_empty() {
+        let (all, first) = (steps.len() + 1, database.step);
+        output::warn(&format!(
+            "`{spec}` holds {all} steps; using the first, step {first}; choose another with --step S"
+        ));
+    }
+    let tasks = database.objects.len();
+    // A machine has fewer than 2^32 PEs.
+    let database = database.remap(machine.pes() as u32);
+    if is_task_graph(spec) && tasks <= machine.pes() {
+        return Ok(database.placed(&(0..tasks as u32).collect::<Vec<_>>()));
+    }
+    Ok(database)
+}
+
+/// Whether a spec that was loaded is a task graph, not a database.
+pub(crate) fn is_task_graph(spec: &str) -> bool {
+    graph::is_graph_file(Path::new(spec)) || is_generated(spec)
+}
+
+/// The steps of a database, or the only step of a task graph; with `step`, only that step. Prints a warning if the reader
+/// ignored something.
+pub(crate) fn steps(spec: &str, step: Option<u64>) -> Result<Dump, Failure> {
+    if let Some(step) = step.filter(|_| is_task_graph(spec)) {
+        return Err(Failure::usage(format!(
+            "--step {step}: the task graph `{spec}` has no steps; leave out --step"
+        )));
+    }
+    let dump = match step {
+        None => workloads::load_steps(spec)?,
+        Some(step) => Dump::read_steps(spec, Some(step), Some(1))?,
+    };
+    warn_ignored(spec, &dump.warnings);
+    Ok(dump)
+}
+
+/// Prints what the reader of a file ignored.
+pub(crate) fn warn_ignored(file: &str, warnings: &[String]) {
+    warnings.iter().for_each(|warning| output::warn(&format!("`{file}` {warning}")));
+}
+
+/// Whether a spec that was loaded names a generator, not a file.
+pub(crate) fn is_generated(spec: &str) -> bool {
+    spec.contains(':') && !Path::new(spec).exists()
+}
+
+/// The mapping in a file: the PE of every object of `database`, in order.
+pub(crate) fn mapping(path: &Path, database: &Database) -> Result<Vec<u32>, Failure> {
+    Ok(MappingFile::read(path)?.placement(database)?.to_vec())
+}
+
+/// The PE of every task of `database` on `machine`, from a mapping, or from a launcher's file (`FORMAT=FILE`) with one
+/// rank per task. A PE has `slots` slots in that file, or more if the tasks need more.
+pub(crate) fn placement(
+    file: &Path,
+    database: &Database,
+    machine: &dyn Topology,
+    slots: u32,
+) -> Result<Vec<u32>, Failure> {
+    let format = |(format, path): (&str, _)| Some((launcher::format(format).ok()?, path));
+    let launcher_file = file.to_str().and_then(|text| text.split_once('=')).and_then(format);
+    // The name of a mapping may contain `=`.
+    let Some((format, path)) = launcher_file.filter(|_| !file.exists()) else {
+        return mapping(file, database);
+    };
+    let tasks = database.objects.len();
+    let per_pe = u32::try_from(tasks.div_ceil(machine.pes())).unwrap_or(u32::MAX).max(slots);
+    let pe_of = launcher::read(Path::new(path), format, &Slots::of(machine, per_pe))?;
+    if pe_of.len() != tasks {
+        let (ranks, tasks) = (count(pe_of.len() as u64, "rank"), count(tasks as u64, "task"));
+        return Err(Failure::input(format!(
+            "the launcher's file `{path}` places {ranks}, but the graph has {tasks}; use a file with a rank per task"
+        )));
+    }
+    Ok(pe_of)
+}
+
+/// The mapping in a file: the PE of each of `objects` objects on a machine with `pes` PEs.
+pub(crate) fn places(path: &Path, objects: usize, pes: usize) -> Result<Vec<u32>, Failure> {
+    Ok(MappingFile::read(path)?.of(objects, pes)?.to_vec())
+}
+
+/// Places tasks by the lines `task pe` of a file, and makes these tasks not migratable.
+pub(crate) fn fix(path: &Path, database: &mut Database) -> Result<(), Failure> {
+    let list = format!("the list of fixed tasks `{}`", path.display());
+    fix_lines(&text(&list, path)?, database).map_err(|failure| failure.about(list))
+}
+
+/// The text of the file at `path`; errors call it `what`.
+pub(crate) fn text(what: &str, path: &Path) -> Result<String, Failure> {
+    files::text(path).map_err(|unread| match unread {
+        Unread::System(_) => Failure::usage(format!("cannot read {what}: {unread}")),
+        Unread::NotText(_) => Failure::input(format!("{what}: {unread}")),
+    })
+}
+
+fn fix_lines(text: &str, database: &mut Database) -> Result<(), Failure> {
+    let (objects, pes) = (database.objects.len(), database.pes.len());
+    let mut fixed_at = vec![None; objects];
+    for (number, line) in text.lines().enumerate() {
+        let (number, line) = (number + 1, line.trim());
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let numbers: Option<Vec<usize>> = words.iter().map(|word| word.parse().ok()).collect();
+        let Some(&[task, pe]) = numbers.as_deref() else {
+            return Err(Failure::input(format!("line {number}: expected `task pe`, found `{line}`")));
+        };
+        let Some(object) = database.objects.get_mut(task) else {
+            return Err(Failure::input(format!(
+                "line {number}: there is no task {task}; the graph has {}, numbered from 0",
+                count(objects as u64, "task")
+            )));
+        };
+        if pe >= pes {
+            return Err(Failure::input(format!(
+                "line {number}: there is no PE {pe}; the machine has PEs 0 to {}",
+                pes - 1
+            )));
+        }
+        if let Some(earlier) = fixed_at[task].replace(number) {
+            return Err(Failure::input(format!(
+                "line {number}: task {task} is already fixed by line {earlier}; remove one of the two lines"
+            )));
+        }
+        (object.pe, object.migratable) = (pe as u32, false);
+    }
+    Ok(())
+}
+
+/// The balancer with `imbalance` in every strategy that has this parameter and does not set it.
+pub(crate) fn allow_imbalance(choice: &Choice, imbalance: f64) -> Result<Choice, Failure> {
+    let spec = with_imbalance(&choice.spec, imbalance);
+    let Some(spec) = spec else {
+        let spec = &choice.spec;
+        return Err(Failure::usage(format!(
+            "--imbalance {imbalance}: {spec} has no parameter `imbalance`; leave out --imbalance"
+        )));
+    };
+    registry::parse(&spec, &[])
+        .map_err(|error| Failure::from(error).about(format_args!("--imbalance {imbalance}")))
+}
+
+/// The spec with `imbalance` in its strategies; none if none of them has this parameter.
+fn with_imbalance(spec: &str, imbalance: f64) -> Option<String> {
+    let mut is_accepted = false;
+    let stage = |stage: &str| {
+        let (name, params) = stage.split_once(':').unwrap_or((stage, ""));
+        if !registry::find(name.trim())
+            .is_some_and(|named| named.params.iter().any(|param| param.key == "imbalance"))
+        {
+            return stage.to_string();
+        }
+        is_accepted = true;
+        match params {
+            "" => format!("{name}:imbalance={imbalance}"),
+            given if given.split(',').any(|pair| pair.starts_with("imbalance=")) => stage.to_string(),
+            given => format!("{name}:{given},imbalance={imbalance}"),
+        }
+    };
+    let spec: Vec<String> = spec.split('+').map(stage).collect();
+    is_accepted.then(|| spec.join("+"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allowed_imbalance_is_added_to_every_strategy_with_this_parameter() {
+        for (spec, expected) in [
+            ("RefineLB", "RefineLB:imbalance=0.1"),
+            ("GreedyLB+RefineLB", "GreedyLB+RefineLB:imbalance=0.1"),
+            ("RefineLB:imbalance=0.3+RefineLB", "RefineLB:imbalance=0.3+RefineLB:imbalance=0.1"),
+            ("TopoLB:groups=greedy", "TopoLB:groups=greedy,imbalance=0.1"),
+        ] {
+            let choice = registry::parse(spec, &[]).expect(spec);
+            assert_eq!(allow_imbalance(&choice, 0.1).expect(spec).spec, expected);
+        }
+    }
+
+    #[test]
+    fn refuses_an_allowed_imbalance_without_a_strategy_that_has_the_parameter() {
+        let check = |spec, imbalance, expected: &str| {
+            let choice = registry::parse(spec, &[]).expect(spec);
+            let error = format!("{:#}", allow_imbalance(&choice, imbalance).expect_err(expected));
+            assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+        };
+        check("GreedyLB", 0.1, "--imbalance 0.1: GreedyLB has no parameter `imbalance`");
+        check("RefineLB", -1.0, "--imbalance -1: RefineLB:imbalance=-1 is not understood");
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let mut database = workloads::load("ring:4").expect("a ring").remap(2);
+        let error = fix_lines(text, &mut database).expect_err(expected).to_string();
+        assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+    }
+
+    #[test]
+    fn errors_in_a_list_of_fixed_tasks_name_the_line() {
+        check("0 1\nx 1", "line 2: expected `task pe`, found `x 1`");
+        check("# none\n\n1 1 1", "line 3: expected `task pe`");
+        check("4 0", "line 1: there is no task 4; the graph has 4 tasks, numbered from 0");
+        check("0 2", "line 1: there is no PE 2; the machine has PEs 0 to 1");
+        check("0 1\n1 1\n0 0", "line 3: task 0 is already fixed by line 1");
+    }
+
+    #[test]
+    fn fixed_tasks_have_the_listed_pe_and_are_not_migratable() {
+        let mut database = workloads::load("ring:4").expect("a ring").remap(2);
+        fix_lines("# task pe\n3 0\n 0\t1 \n", &mut database).expect("a list");
+        assert_eq!(database.placement(), [1, 0, 1, 0]);
+        let fixed: Vec<bool> = database.objects.iter().map(|object| !object.migratable).collect();
+        assert_eq!(fixed, [true, false, false, true]);
+    }
+}

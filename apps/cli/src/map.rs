@@ -1,0 +1,207 @@
+//! `equipoise map`: maps the tasks of a graph, or the processes of a program, to the PEs of a machine.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use equipoise_apps::{Failure, FormatArg, output};
+use equipoise_model::assignment::{Note, mapping_file};
+use equipoise_model::launcher::Slots;
+use equipoise_model::table::{count, seconds};
+use equipoise_model::{Assignment, Database, Topology};
+use equipoise_strategies::cost::Metrics;
+use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::strategy::guarded;
+use equipoise_strategies::{StrategyError, registry};
+use serde::Serialize;
+
+use crate::arguments::{MachineArg, SeedArg, SlotsArg, TaskArgs};
+use crate::program::{ModelArgs, Tasks, Times};
+use crate::{input, launcher_files, metrics, progress};
+
+/// The arguments of `equipoise map`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    tasks: TaskArgs,
+
+    #[command(flatten)]
+    machine: MachineArg,
+
+    /// The mapping strategy; `help` lists all [default: PoiseLB; for programs ContentionLB]
+    #[arg(long, value_name = "SPEC", value_parser = input::balancer())]
+    balancer: Option<input::Balancer>,
+
+    /// Write the mapping to this file: one PE per line, in task order
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    format: FormatArg,
+
+    #[command(flatten)]
+    placement: PlacementArgs,
+
+    #[command(flatten)]
+    launchers: LauncherArgs,
+
+    #[command(flatten)]
+    assumed: ModelArgs,
+}
+
+/// What the mapping must keep, and where the search starts.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Placement options")]
+struct PlacementArgs {
+    /// Allowed imbalance (max/avg load - 1) of strategies that have the parameter `imbalance`
+    ///
+    /// A strategy whose parameter `imbalance` is set in its SPEC keeps its value.
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    imbalance: Option<f64>,
+
+    /// The placement to start from: one PE per line, in task order [default: the recorded placement; for a graph task i
+    /// on PE i, or tasks in blocks if there are more tasks than PEs]
+    #[arg(long, value_name = "FILE")]
+    initial: Option<PathBuf>,
+
+    /// Tasks with a fixed PE: lines `task pe`
+    #[arg(long, value_name = "FILE")]
+    fixed: Option<PathBuf>,
+
+    #[command(flatten)]
+    random: SeedArg,
+}
+
+/// The launchers' files to write.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Launcher options")]
+struct LauncherArgs {
+    /// Also write a launcher's file, which places ranks (rank i is task i); `help` lists all formats
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = launcher_files::parser())]
+    launcher: Vec<launcher_files::LauncherFile>,
+
+    #[command(flatten)]
+    slots: SlotsArg,
+
+    /// Read the written launchers' files back, and fail if they differ from the mapping
+    #[arg(long, requires = "launcher")]
+    check: bool,
+}
+
+/// The JSON document: the metrics of the mapping, and the running time and notes of the strategy.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    metrics: &'a Metrics,
+    seconds: f64,
+    #[serde(flatten)]
+    times: Option<Times>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    notes: &'a [Note],
+}
+
+/// The first path that occurs twice.
+fn duplicate<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Option<&'a PathBuf> {
+    let mut seen = BTreeSet::new();
+    // Streams such as /dev/stdout accept several outputs in sequence.
+    paths.filter(|path| !path.exists() || path.is_file()).find(|path| !seen.insert(*path))
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let topology = self.machine.topology?;
+        let machine = &*topology;
+        let LauncherArgs { launcher, slots: SlotsArg { slots }, check } = self.launchers;
+        let PlacementArgs { imbalance, initial, fixed, random: SeedArg { seed } } = self.placement;
+        let mut tasks = Tasks::of(&self.tasks, machine, self.assumed)?.on(&topology);
+        let balancer = match self.balancer {
+            Some(choice) => choice?,
+            None => registry::parse(if tasks.program.is_some() { "ContentionLB" } else { "PoiseLB" }, &[])?,
+        };
+        let choice = match imbalance {
+            Some(imbalance) => input::allow_imbalance(&balancer, imbalance)?,
+            None => balancer,
+        };
+        // Moved, not cloned: a database of millions of tasks has hundreds of megabytes.
+        let mut database = std::mem::take(&mut tasks.database);
+        if slots > 1 && launcher.is_empty() && initial.is_none() {
+            return Err(Failure::usage(
+                "--slots applies to launchers' files; give one with --launcher or --initial",
+            ));
+        }
+        let paths = self.output.iter().chain(launcher.iter().map(|file| &file.path));
+        if let Some(path) = duplicate(paths) {
+            return Err(Failure::usage(format!(
+                "two outputs have the same path `{}`; give each its own path",
+                path.display()
+            )));
+        }
+        if let Some(path) = &initial {
+            let initial = input::placement(path, &database, machine, slots)?;
+            database = database.placed(&initial);
+        }
+        if let Some(path) = &fixed {
+            input::fix(path, &mut database)?;
+        }
+        let what = format!("{} places {}", choice.spec, count(database.objects.len() as u64, "task"));
+        let (answer, took) =
+            progress::with_spinner(&what, || assign(&choice, &tasks, &database, machine, seed))?;
+        let slots = Slots::of(machine, slots);
+        // Errors of launchers' files are reported before any file is written.
+        let texts = launcher_files::LauncherTexts::of(&launcher, &slots, &answer.pe_of)?;
+        let mut written = String::new();
+        if let Some(path) = &self.output {
+            mapping_file::write(path, &answer.pe_of)?;
+            written += &format!("{} (mapping)\n", path.display());
+        }
+        written += &texts.write(check)?;
+        let mapped = progress::with_spinner("routing every message", || {
+            tasks.placed(&database, machine, &answer.pe_of)
+        });
+        let times = tasks.times(&topology, &answer.pe_of)?;
+        let text = || {
+            let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
+            let (objects, edges) = (count(objects, "task"), count(edges, "edge"));
+            let heading = format!("{} on {}: {objects}, {edges}", tasks.name, machine.spec());
+            let start = database.placement();
+            let start = tasks.placed(&database, machine, &start);
+            let table = metrics::informative_costs(
+                &database,
+                tasks.unit,
+                &[("start", &start), (&choice.spec, &mapped)],
+            );
+            // A sentence, if there is one, contains the notes.
+            let (notes, sentence) = match &answer.sentence {
+                Some(sentence) => (String::new(), format!("{sentence}\n")),
+                None => (answer.notes.iter().map(|note| format!(", {note}")).collect(), String::new()),
+            };
+            let times = times.map_or_else(String::new, |times| times.to_string());
+            format!(
+                "{heading}\n\n{table}\n{times}{} took {}{notes}\n{sentence}{written}",
+                choice.spec,
+                seconds(took)
+            )
+        };
+        let document = Document { metrics: &mapped.metrics, seconds: took, times, notes: &answer.notes };
+        output::show_table(self.format.format, text, &document, &[&document])
+    }
+}
+
+/// The strategy's valid assignment, and its running time in seconds.
+fn assign(
+    choice: &Choice,
+    tasks: &Tasks,
+    database: &Database,
+    machine: &dyn Topology,
+    seed: u64,
+) -> Result<(Assignment, f64), Failure> {
+    let (name, begin) = (&choice.spec, Instant::now());
+    let answer = guarded(|| match &tasks.program {
+        Some((_, model)) => choice.strategy.assign_program(model, database, machine, seed),
+        None => choice.strategy.assign(database, machine, seed),
+    });
+    let took = begin.elapsed().as_secs_f64();
+    let answer = answer.map_err(|error| Failure::from(error).about(format_args!("{name} gave no answer")))?;
+    answer.check(database).map_err(|error| StrategyError::rejected(name, error))?;
+    Ok((answer, took))
+}

@@ -1,0 +1,101 @@
+//! `equipoise replay`: compares balancers on recorded load-balancing steps.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use equipoise_apps::{Failure, FormatArg, output};
+use equipoise_strategies::cost::Metrics;
+use equipoise_strategies::cost::catalogue;
+use equipoise_strategies::replay::{Replay, Request};
+use serde::Serialize;
+
+use crate::arguments::{INPUT, SeedArg};
+use crate::{input, progress};
+
+/// The arguments of `equipoise replay`.
+#[derive(clap::Args)]
+#[command(after_help = columns())]
+pub struct Args {
+    /// A database written with --lb-dump, or a dump of Charm++
+    ///
+    /// For several steps of a Charm++ dump, give the name without `.STEP`.
+    #[arg(value_name = "DATABASE")]
+    database: PathBuf,
+
+    /// A balancer to compare; give the flag once per balancer; `help` lists all [default: all that need no file]
+    #[arg(long, value_name = "SPEC", value_parser = input::balancer())]
+    balancer: Vec<input::Balancer>,
+
+    /// The machine, as in torus:4x4x4; `help` lists all kinds [default: the recorded machine, else flat]
+    #[arg(long, value_name = "SPEC", value_parser = input::machine())]
+    topology: Option<input::Machine>,
+
+    #[command(flatten)]
+    output: FormatArg,
+
+    /// Replay on P PEs, with the objects placed in blocks [default: as recorded]
+    #[arg(long, value_name = "P", help_heading = INPUT)]
+    pes: Option<usize>,
+
+    /// The first step to replay [default: the first recorded step]
+    #[arg(long, value_name = "S", help_heading = INPUT)]
+    step: Option<u64>,
+
+    /// Number of steps to replay [default: 1 with --step, else all]
+    #[arg(long, value_name = "N", help_heading = INPUT)]
+    steps: Option<u64>,
+
+    #[command(flatten)]
+    random: SeedArg,
+}
+
+/// A row of CSV: the recorded placement or a strategy, and its costs.
+#[derive(Serialize)]
+struct PlacementRow<'a> {
+    step: u64,
+    name: &'a str,
+    /// The running time of the strategy.
+    seconds: Option<f64>,
+    /// None if the strategy gave no answer.
+    #[serde(flatten)]
+    metrics: Option<&'a Metrics>,
+    /// Why the strategy gave no answer.
+    error: Option<&'a str>,
+}
+
+/// The rows of a replayed step.
+fn rows(replay: &Replay) -> Vec<PlacementRow<'_>> {
+    let step = replay.database.step;
+    let recorded = ("(as recorded)", None, Some(&replay.before), None);
+    let answers =
+        replay.strategies.iter().map(|it| (it.name.as_str(), Some(it.seconds), Some(&it.after), None));
+    let refusals = replay.refusals.iter().map(|it| (it.name.as_str(), None, None, Some(it.error.as_str())));
+    let all = [recorded].into_iter().chain(answers).chain(refusals);
+    all.map(|(name, seconds, metrics, error)| PlacementRow { step, name, seconds, metrics, error }).collect()
+}
+
+/// The meaning of the table's columns.
+fn columns() -> String {
+    format!("Columns of the table:\n{}", catalogue::help_on_columns())
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let name = self.database.display().to_string();
+        let what = format!("replaying {name}");
+        let request = Request {
+            path: self.database,
+            step: self.step,
+            steps: self.steps,
+            pes: self.pes,
+            topology: self.topology.transpose()?,
+            strategies: self.balancer.into_iter().collect::<Result<_, _>>()?,
+            seed: self.random.seed,
+        };
+        let begin = Instant::now();
+        let comparison = progress::with_spinner(&what, || request.run(|| begin.elapsed()))?;
+        input::warn_ignored(&name, &comparison.warnings);
+        let rows: Vec<_> = comparison.replays.iter().flat_map(rows).collect();
+        output::show_table(self.output.format, || comparison.to_string(), &comparison, &rows)
+    }
+}

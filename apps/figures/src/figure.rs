@@ -1,0 +1,161 @@
+//! Figures, their options and results.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::chart::Chart;
+use crate::rows::Rows;
+use equipoise_apps::Failure;
+
+/// A figure of a paper, or one that is in no paper.
+#[derive(Debug)]
+pub struct Figure {
+    /// Its name on the command line, and of its files.
+    pub name: &'static str,
+    /// Its title, one line.
+    pub title: &'static str,
+    /// The paper and the number of the figure there.
+    pub paper: &'static str,
+    /// The approximate running time.
+    pub takes: &'static str,
+    /// Differences from the figure in the paper; may be empty.
+    pub notes: &'static str,
+    /// Computes the figure.
+    pub run: fn(&Options) -> Result<FigureResult, Failure>,
+}
+
+/// The options of a figure.
+#[derive(Debug)]
+pub struct Options {
+    /// Whether to make the small version, which takes seconds even without compiler optimisation.
+    pub small: bool,
+    /// Seed of the random number generator.
+    pub seed: u64,
+    /// A folder with databases and task graphs, which replace the generated ones.
+    pub data: Option<PathBuf>,
+}
+
+/// The result of a figure.
+#[derive(Debug)]
+pub struct FigureResult {
+    /// Its numbers, next to those of the paper and of theory.
+    pub rows: Rows,
+    /// Its chart.
+    pub chart: Chart,
+    /// Its criteria.
+    pub criteria: Vec<Criterion>,
+}
+
+/// A condition for the numbers of a figure, and whether it holds.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Criterion {
+    /// The condition, with its limits.
+    pub criterion: String,
+    /// The measured numbers.
+    pub measured: String,
+    /// Whether it holds.
+    pub met: bool,
+}
+
+impl Criterion {
+    /// A criterion with its measured numbers.
+    pub fn new(criterion: impl Into<String>, measured: impl Display, met: bool) -> Self {
+        Criterion { criterion: criterion.into(), measured: measured.to_string(), met }
+    }
+
+    /// A criterion for all `items`, with the measured numbers of the worst item. The worst item has the smallest
+    /// `slack`, which is its distance to the limit: negative beyond the limit, NaN if it cannot be computed.
+    pub fn every<I>(
+        criterion: impl Into<String>,
+        items: impl IntoIterator<Item = I>,
+        slack: impl Fn(&I) -> f64,
+        measured: impl Fn(&I) -> String,
+    ) -> Self {
+        let slack = |item: &I| Some(slack(item)).filter(|slack| !slack.is_nan()).unwrap_or(f64::NEG_INFINITY);
+        let worst = items.into_iter().map(|item| (slack(&item), item)).min_by(|a, b| a.0.total_cmp(&b.0));
+        match worst {
+            Some((slack, item)) => Criterion::new(criterion, measured(&item), slack >= 0.0),
+            None => Criterion::new(criterion, "nothing was measured", false),
+        }
+    }
+}
+
+impl Options {
+    /// `all`, or `small` for the small version.
+    pub fn choose<'a, T>(&self, all: &'a [T], small: &'a [T]) -> &'a [T] {
+        if self.small { small } else { all }
+    }
+
+    /// Calls `work` for every item in sequence; a terminal shows the progress.
+    ///
+    /// # Errors
+    /// The first error of `work`.
+    pub fn sweep<I: Display, R>(
+        &self,
+        items: impl IntoIterator<Item = I>,
+        work: impl FnMut(I) -> Result<R, Failure>,
+    ) -> Result<Vec<R>, Failure> {
+        self.sweep_labelled(items.into_iter().map(|item| (item.to_string(), item)), work)
+    }
+
+    /// The same for items with labels.
+    ///
+    /// # Errors
+    /// The first error of `work`.
+    pub fn sweep_labelled<L: Display, I, R>(
+        &self,
+        items: impl IntoIterator<Item = (L, I)>,
+        mut work: impl FnMut(I) -> Result<R, Failure>,
+    ) -> Result<Vec<R>, Failure> {
+        let items: Vec<(L, I)> = items.into_iter().collect();
+        // The bar is drawn on stderr, and only if stderr is a terminal.
+        let bar = ProgressBar::new(items.len() as u64);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        let mut results = Vec::with_capacity(items.len());
+        for (label, item) in items {
+            bar.set_message(label.to_string());
+            bar.tick();
+            results.push(work(item)?);
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(results)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_criterion_for_all_items_is_decided_by_the_worst() {
+        let check = |items: &[f64], measured: &str, met: bool| {
+            let found = Criterion::every("at most 2", items, |item| 2.0 - **item, |item| format!("{item}"));
+            let expected = Criterion { criterion: "at most 2".into(), measured: measured.into(), met };
+            assert_eq!(found, expected);
+        };
+        check(&[1.0, 2.0, 0.5], "2", true);
+        check(&[1.0, 3.0, 2.5], "3", false);
+        check(&[1.0, f64::NAN], "NaN", false);
+        check(&[1.0, -f64::NAN, 0.5], "NaN", false);
+        check(&[], "nothing was measured", false);
+    }
+
+    #[test]
+    fn a_sweep_ends_with_the_first_error() {
+        let options = Options { small: false, seed: 0, data: None };
+        assert_eq!(options.sweep([1, 2], |item| Ok(2 * item)).expect("no error"), [2, 4]);
+        let labelled = [("one", 1), ("two", 2)];
+        assert_eq!(options.sweep_labelled(labelled, |item| Ok(2 * item)).expect("no error"), [2, 4]);
+        let mut done = 0;
+        let result = options.sweep([1, 2, 3], |item| {
+            done += 1;
+            if item == 2 { Err(Failure::input("two")) } else { Ok(()) }
+        });
+        assert_eq!((result.expect_err("two").to_string(), done), ("two".into(), 2));
+    }
+}

@@ -1,0 +1,6 @@
+//! Figures of `PoiseLB`: trade-offs over gamma, whole programs, and ablations.
+
+pub(crate) mod ablation;
+pub(crate) mod apps;
+mod data;
+pub(crate) mod gamma;

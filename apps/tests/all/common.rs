@@ -1,0 +1,38 @@
+//! The configurations of the runtime that must not change the result of a program.
+
+use equipoise::strategies::registry::ALL;
+use equipoise::{Config, Machine, Transport};
+use std::io::Write as _;
+use tempfile::NamedTempFile;
+
+/// Calls `check` with each configuration and its description, for a program of `objects` migratable elements: every
+/// strategy on 1 to 8 PEs, as threads and simulated (some in virtual time).
+pub fn every_configuration(objects: usize, mut check: impl FnMut(Config, &str)) {
+    for pes in 1..=8 {
+        // A mapping that uses every PE and places no two neighbors on the same PE.
+        let mut mapping = NamedTempFile::new().expect("a temporary file can be made");
+        for object in 0..objects {
+            writeln!(mapping, "{}", (object * 5 + 1) % pes).expect("a temporary file can be written");
+        }
+        for strategy in ALL {
+            let spec = match strategy.name {
+                "FileLB" => format!("FileLB:path={}", mapping.path().display()),
+                name => name.to_owned(),
+            };
+            let virtual_time = Machine { network: Some("ideal:hop=1e-6".into()), ..Machine::default() };
+            for (transport, machine) in [
+                (Transport::Threads, Machine::default()),
+                (Transport::Simulated, if pes % 3 == 0 { virtual_time } else { Machine::default() }),
+            ] {
+                let config = Config {
+                    transport,
+                    machine,
+                    balancer: vec![spec.clone()],
+                    seed: pes as u64,
+                    ..Config::threads(pes)
+                };
+                check(config, &format!("{} on {pes} PEs, {transport:?}", strategy.name));
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The results of the sample programs are the same in every configuration, and their flags are parsed.
+
+mod common;
+mod flags;
+mod kneighbor;
+mod leanmd;
+mod stencil;
+mod traces;

@@ -1,0 +1,115 @@
+//! Tutorial, step 4: a command line with the flags of the program and of the runtime.
+
+use equipoise::prelude::*;
+
+/// Heats a rod from its right end.
+#[derive(clap::Parser)]
+struct Flags {
+    /// Number of blocks, at least 2
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(i32).range(2..=1_000_000))]
+    blocks: i32,
+
+    /// The run ends when no cell changes by more than this
+    #[arg(long, default_value_t = 0.01)]
+    tolerance: f64,
+
+    #[command(flatten)]
+    config: Config,
+}
+
+/// The side of a block on which a ghost cell is.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+enum Side {
+    Left,
+    Right,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Block {
+    cells: Vec<f64>,
+    /// The cells next to this block, left and right; at the ends of the rod, the temperature of the wall.
+    ghosts: [f64; 2],
+    iteration: u32,
+    /// Ghost cells that have not arrived in this iteration.
+    missing: u32,
+    tolerance: f64,
+    done: Exit<(u32, f64)>,
+}
+
+#[chare(index = [i32; 1])]
+impl Block {
+    /// Starts an iteration: sends the outermost cells to the neighbors.
+    #[entry]
+    fn step(&mut self, cx: &Cx<Self>) {
+        self.iteration += 1;
+        let ([i], [count]) = (cx.index(), cx.shape());
+        if i > 0 {
+            self.missing += 1;
+            cx.peer([i - 1]).ghost(self.iteration, Side::Right, self.cells[0]);
+        }
+        if i + 1 < count {
+            self.missing += 1;
+            cx.peer([i + 1]).ghost(self.iteration, Side::Left, self.cells[self.cells.len() - 1]);
+        }
+    }
+
+    /// Receives a ghost cell of this iteration; ghost cells of later iterations wait.
+    #[entry(when = iteration == self.iteration)]
+    fn ghost(&mut self, cx: &Cx<Self>, iteration: u32, side: Side, value: f64) {
+        self.ghosts[side as usize] = value;
+        self.missing -= 1;
+        if self.missing == 0 {
+            let change = self.relax();
+            cx.peers().contribute().agreed(change);
+        }
+    }
+
+    /// Receives the largest change of all blocks.
+    #[entry(reduce = f64::max)]
+    fn agreed(&mut self, cx: &Cx<Self>, change: f64) {
+        if change > self.tolerance {
+            self.step(cx);
+        } else {
+            cx.peer([0]).contribute().total(self.cells.iter().sum());
+        }
+    }
+
+    /// Receives the heat of all blocks.
+    #[entry(reduce = equipoise::reduce::sum)]
+    fn total(&mut self, cx: &Cx<Self>, heat: f64) {
+        self.done.exit(cx, (self.iteration, heat));
+    }
+}
+
+impl Block {
+    /// Replaces every cell by the mean of its two neighbors; returns the largest change.
+    fn relax(&mut self) -> f64 {
+        let old = [&self.ghosts[..1], &self.cells, &self.ghosts[1..]].concat();
+        let mut change: f64 = 0.0;
+        for (cell, around) in self.cells.iter_mut().zip(old.windows(3)) {
+            *cell = (around[0] + around[2]) / 2.0;
+            change = change.max((*cell - around[1]).abs());
+        }
+        change
+    }
+}
+
+fn main() {
+    let Flags { blocks, tolerance, config } = equipoise::parse();
+    let report = equipoise::run(config, |pe, done| {
+        let blocks = pe.array([blocks], |_| Block {
+            cells: vec![0.0; 16],
+            ghosts: [0.0, 100.0],
+            iteration: 0,
+            missing: 0,
+            tolerance,
+            done,
+        });
+        pe.main(move |pe| blocks.all(pe).step());
+    });
+    let (iterations, heat) = report.result;
+    println!("heat after {iterations} iterations: {heat:.3}");
+    if let Some(machine) = report.machine {
+        println!("{machine}");
+    }
+}

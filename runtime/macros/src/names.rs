@@ -1,0 +1,28 @@
+//! The names of generated types.
+
+use proc_macro2::Ident;
+use quote::format_ident;
+
+/// The types that generated code defines.
+pub struct Names {
+    /// The enum of messages.
+    pub message: Ident,
+    /// Sends to one element.
+    pub proxy: Ident,
+    /// Sends to several elements.
+    pub proxies: Ident,
+    /// Contributes to reductions.
+    pub reduction: Ident,
+}
+
+impl Names {
+    /// The names for a chare.
+    pub fn of(chare: &Ident) -> Self {
+        Self {
+            message: format_ident!("{chare}Msg"),
+            proxy: format_ident!("{chare}Proxy"),
+            proxies: format_ident!("{chare}Proxies"),
+            reduction: format_ident!("{chare}Reduction"),
+        }
+    }
+}

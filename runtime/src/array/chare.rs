@@ -1,0 +1,57 @@
+//! The traits of chares: the contract between `#[chare]` and the runtime.
+
+use super::cx::Cx;
+use super::proxy::{Target, Targets};
+use crate::codec::State;
+use crate::index::Index;
+use serde::{Serialize, de::DeserializeOwned};
+
+/// A migratable object that reacts to messages. Implement it with [`#[chare]`](crate::chare) on an
+/// `impl` block.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a chare",
+    label = "not a chare",
+    note = "put `#[chare(index = [i32; N])]` on an `impl {Self}` block with `#[entry]` methods"
+)]
+pub trait Chare: State + Send + 'static {
+    /// The type of an element's index.
+    type Index: Index;
+    /// One variant per entry method; the variant's number is the entry's id.
+    type Msg: Serialize + DeserializeOwned + Send + 'static;
+    /// Sends to one element.
+    type Proxy<'a>: From<Target<'a, Self>>;
+    /// Sends to several elements; its methods require `Clone`.
+    type Proxies<'a>: From<Targets<'a, Self>>;
+
+    /// The name of the struct, for messages to users.
+    const NAME: &'static str;
+    /// The names of the entry methods, by id.
+    const ENTRIES: &'static [&'static str];
+    /// Whether some entry has a `when`; otherwise the compiler removes the check.
+    const GUARDED: bool;
+    /// Whether load-balancing steps wait for its elements.
+    const SYNC: bool;
+    /// Whether its elements never migrate.
+    const PINNED: bool;
+    /// Whether messages for its elements are delivered before messages for other arrays.
+    const EXPEDITED: bool;
+
+    /// The entry of a message.
+    fn entry(msg: &Self::Msg) -> usize;
+    /// Whether the guard of the message's entry is true.
+    fn ready(&self, msg: &Self::Msg) -> bool;
+    /// Calls the message's entry method.
+    fn deliver(&mut self, cx: &Cx<'_, Self>, msg: Self::Msg);
+    /// Combines two contributions to one reduction entry; `a` is from the lower ranks.
+    fn combine(a: Self::Msg, b: Self::Msg) -> Self::Msg;
+    /// Clones a message. All arguments must be `Clone`, which the proxies to several elements ensure.
+    fn copy(msg: &Self::Msg) -> Self::Msg;
+}
+
+/// A chare whose array takes part in load-balancing steps: `#[chare(.., sync)]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not take part in load-balancing steps",
+    label = "`at_sync` needs a chare marked `sync`",
+    note = "write `#[chare(index = .., sync)]` on its `impl` block; every element of the array must then call `cx.at_sync()` before a step starts"
+)]
+pub trait Synced: Chare {}

@@ -1,0 +1,258 @@
+//! An array: the part that all PEs of a process share, and the part of each PE.
+
+use super::chare::Chare;
+use super::contribute::Contributions;
+use crate::codec;
+use crate::inbox::Mail;
+use crate::index::{Index, show};
+use crate::location::{self, Directory, Known, Placement, Residents, Route};
+use crate::misuse::misuse;
+use crate::order::{Order, Receivers};
+use crate::pe::{AnyPort, Contributor, Outbox, PeCx, array_bit, post_delivery};
+use crate::slot::{Item, Slot};
+use crate::tree;
+use crate::waiting::OpenReduction;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// An element of a chare.
+pub(crate) type ChareSlot<T> = Slot<T, <T as Chare>::Msg>;
+
+/// An order about an array of a chare.
+pub(crate) type ChareOrder<T> = Order<<T as Chare>::Msg, ChareSlot<T>>;
+
+/// The part of an array that all PEs of a process share.
+pub(crate) struct Shared<T: Chare> {
+    pub(crate) shape: T::Index,
+    /// The number of indices below the shape.
+    pub(crate) count: u32,
+    pub(crate) placement: Placement,
+    pub(crate) residents: OnceLock<Residents>,
+    /// The place of every rank; empty where PEs have directories instead.
+    pub(crate) places: Box<[AtomicU64]>,
+    pub(crate) mail: Mail<Item<T::Msg>, ChareOrder<T>>,
+}
+
+/// The part of an array on one PE.
+pub(crate) struct Port<T: Chare> {
+    pub(crate) id: u16,
+    /// The array's bit in [`Outbox::queued`].
+    pub(crate) bit: u64,
+    pub(crate) shared: Arc<Shared<T>>,
+    /// Messages from this PE to its own elements.
+    pub(crate) local: RefCell<VecDeque<Item<T::Msg>>>,
+    /// Orders from this PE to itself.
+    pub(crate) orders: RefCell<VecDeque<ChareOrder<T>>>,
+    pub(crate) directory: Option<RefCell<Directory>>,
+    /// The message of the running element to deliver after load balancing.
+    pub(crate) resume: Cell<Option<T::Msg>>,
+    /// Elements that the running element, of this array, creates.
+    pub(crate) created: RefCell<Vec<(u32, T)>>,
+    pub(crate) contributions: Contributions<T::Msg>,
+    /// Messages that wait for quiescence, oldest first.
+    pub(crate) quiet: RefCell<VecDeque<(Receivers, T::Msg)>>,
+    /// On PE 0: the number of the next broadcast.
+    pub(crate) broadcasts: Cell<u32>,
+}
+
+impl<T: Chare> Port<T> {
+    pub(crate) fn new(id: u16, shared: Arc<Shared<T>>, directory: Option<Directory>) -> Self {
+        Port {
+            id,
+            bit: array_bit(id),
+            shared,
+            local: RefCell::default(),
+            orders: RefCell::default(),
+            directory: directory.map(RefCell::new),
+            resume: Cell::new(None),
+            created: RefCell::default(),
+            contributions: Contributions::default(),
+            quiet: RefCell::default(),
+            broadcasts: Cell::new(0),
+        }
+    }
+
+    /// The rank of an index.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn rank(&self, index: T::Index) -> u32 {
+        match index.rank(self.shared.shape) {
+            Some(rank) => rank,
+            None => self.panic_no_index(index),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn panic_no_index(&self, index: T::Index) -> ! {
+        let shape = show(self.shared.shape);
+        misuse(format_args!(
+            "{}{} does not exist, its array has the shape {shape}; give an index below the shape",
+            T::NAME,
+            show(index)
+        ))
+    }
+
+    /// The name of an element, for messages to users.
+    pub(crate) fn name(&self, rank: u32) -> String {
+        format!("{}{}", T::NAME, show(T::Index::unrank(rank, self.shared.shape)))
+    }
+
+    /// Sends a message to an element on any PE.
+    #[inline(always)]
+    pub(crate) fn send(&self, out: &Outbox, rank: u32, msg: T::Msg) {
+        if let Some(at) = self.shared.places.get(rank as usize) {
+            let at = at.load(Relaxed);
+            if location::pe_of(at) == out.rank {
+                return self.enqueue(out, Item { rank, slot: at as u32, msg });
+            }
+            return self.send_away(out, at, rank, msg);
+        }
+        self.send_by_directory(out, rank, msg);
+    }
+
+    /// Queues a message for an element of this PE.
+    #[inline(always)]
+    pub(crate) fn enqueue(&self, out: &Outbox, item: Item<T::Msg>) {
+        out.queue(self.bit);
+        self.local.borrow_mut().push_back(item);
+    }
+
+    /// Queues a message for an element of this PE and records it in the trace, if there is one.
+    pub(crate) fn enqueue_traced(&self, out: &Outbox, item: Item<T::Msg>) {
+        out.trace(|tracer| tracer.queues(self.id, self.local.borrow().len()));
+        self.enqueue(out, item);
+    }
+
+    #[inline(never)]
+    fn send_away(&self, out: &Outbox, at: u64, rank: u32, msg: T::Msg) {
+        out.sent_away();
+        let item = Item { rank, slot: at as u32, msg };
+        self.shared.mail.push(out.rank, location::pe_of(at), &out.node.bells, |bag| bag.add(item));
+    }
+
+    #[inline(never)]
+    fn send_by_directory(&self, out: &Outbox, rank: u32, msg: T::Msg) {
+        match self.find(out, rank) {
+            Route::Here(slot) => self.enqueue_traced(out, Item { rank, slot, msg }),
+            // The message waits on this PE: the element will be created here or is migrating here.
+            Route::Hold => self.enqueue_traced(out, Item { rank, slot: location::IN_TRANSIT, msg }),
+            Route::There(Known { pe: to, epoch, .. }) => {
+                out.sent_away();
+                self.post(out, to, Order::Message { rank, epoch, origin: out.rank, msg });
+            }
+        }
+    }
+
+    /// Sends a message to all its receivers.
+    pub(crate) fn send_to(&self, out: &Outbox, to: &Receivers, msg: T::Msg) {
+        match to {
+            Receivers::One(rank) => self.send(out, *rank, msg),
+            Receivers::All => self.broadcast(out, msg),
+            Receivers::Some(ranks) => {
+                if let Some((last, others)) = ranks.split_last() {
+                    for &rank in others {
+                        self.send(out, rank, T::copy(&msg));
+                    }
+                    self.send(out, *last, msg);
+                }
+            }
+        }
+    }
+
+    /// Keeps a message until nothing is in flight.
+    pub(crate) fn when_quiet(&self, pe: &PeCx, to: Receivers, msg: T::Msg) {
+        let round = pe.out.node.quiescence.wait();
+        pe.collectives.quiet.borrow_mut().push((round, self.id));
+        self.quiet.borrow_mut().push_back((to, msg));
+    }
+
+    /// Sends an order to a PE.
+    pub(crate) fn post(&self, out: &Outbox, to: u32, order: ChareOrder<T>) {
+        if to == out.rank {
+            out.queue(self.bit);
+            out.trace(|tracer| tracer.orders(Some(self.id)));
+            return self.orders.borrow_mut().push_back(order);
+        }
+        out.post(&self.shared.mail, Some(self.id), to, order, || format!("a message to {}", T::NAME));
+    }
+
+    /// Sends a message to every element: PE 0 numbers the broadcast, and every PE delivers it to those of its elements
+    /// that have not received it.
+    pub(crate) fn broadcast(&self, out: &Outbox, msg: T::Msg) {
+        // PE 0 also sends itself an order: elements whose `Admit` order is queued before it receive the broadcast.
+        self.post(out, 0, Order::Broadcast { msg });
+    }
+
+    /// Numbers a broadcast, on PE 0, and sends it to every PE.
+    pub(crate) fn distribute(&self, out: &Outbox, msg: T::Msg) {
+        let number = self.broadcasts.get();
+        self.broadcasts.set(number.wrapping_add(1));
+        if out.shares_memory() {
+            for to in 1..out.pes {
+                self.post(out, to, Order::All { number, msg: T::copy(&msg) });
+            }
+        }
+        self.post(out, 0, Order::All { number, msg });
+    }
+
+    /// Forwards a broadcast to the children of this PE in the spanning tree, where PEs share no memory.
+    pub(crate) fn relay(&self, out: &Outbox, number: u32, msg: &T::Msg) {
+        if out.shares_memory() {
+            return;
+        }
+        for to in tree::children(out.rank, out.pes) {
+            self.post(out, to, Order::All { number, msg: T::copy(msg) });
+        }
+    }
+
+    /// Creates an element, for `Array::insert`.
+    pub(super) fn insert(&self, pe: &PeCx, rank: u32, chare: T) {
+        if pe.delivery.running.get().is_some_and(|running| running.array == self.id) {
+            // The slot of the creator is in use, so the manager creates the element after the delivery.
+            self.created.borrow_mut().push((rank, chare));
+            pe.delivery.later(post_delivery::CREATED);
+        } else {
+            self.post(&pe.out, 0, Order::Admit { slot: Box::new(Slot::new(rank, chare)) });
+        }
+    }
+
+    /// Decodes a value from another PE.
+    pub(crate) fn decoded<V: serde::de::DeserializeOwned>(&self, out: &Outbox, bytes: &[u8]) -> Option<V> {
+        match codec::decode(bytes) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                out.fail(format!("cannot decode a message to {} from another PE: {error}", T::NAME));
+                None
+            }
+        }
+    }
+}
+
+impl<T: Chare> AnyPort for Port<T> {
+    fn contributed(&self, pe: &PeCx, by: Contributor) {
+        self.add_contribution(pe, by);
+    }
+
+    fn complete(&self, pe: &PeCx, source: u16) -> bool {
+        self.complete_reductions(pe, source)
+    }
+
+    fn flush(&self, pe: &PeCx) {
+        self.flush_contributions(pe);
+    }
+
+    fn found_quiet(&self, out: &Outbox) {
+        let next = self.quiet.borrow_mut().pop_front();
+        if let Some((to, msg)) = next {
+            self.send_to(out, &to, msg);
+        }
+    }
+
+    fn open_reductions(&self, pe: &PeCx) -> Vec<OpenReduction> {
+        self.incomplete_reductions(pe)
+    }
+}

@@ -1,0 +1,182 @@
+//! The receivers of a message and the time of its delivery; the proxies that `#[chare]` generates use these types.
+//!
+//! A send takes effect now, at the end of a reduction, after load balancing, or at quiescence.
+
+use super::chare::Chare;
+use super::port::Port;
+use crate::codec;
+use crate::load::element_key;
+use crate::misuse::misuse;
+use crate::order::Receivers;
+use crate::pe::{PeCx, post_delivery};
+
+/// The remedy for a postponed contribution.
+const NOT_LATER: &str = "call `contribute` without `at_sync` and `at_quiescence`";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Now,
+    AfterSync,
+    AtQuiescence,
+}
+
+/// One element as the receiver of a message.
+pub struct Target<'a, T: Chare> {
+    pe: &'a PeCx,
+    port: &'a Port<T>,
+    rank: u32,
+    when: When,
+}
+
+impl<'a, T: Chare> Target<'a, T> {
+    #[inline(always)]
+    pub(crate) fn one(pe: &'a PeCx, port: &'a Port<T>, rank: u32) -> Self {
+        Target { pe, port, rank, when: When::Now }
+    }
+
+    #[inline(always)]
+    pub(crate) fn after_sync(pe: &'a PeCx, port: &'a Port<T>, rank: u32) -> Self {
+        Target { pe, port, rank, when: When::AfterSync }
+    }
+
+    /// Sends `msg`.
+    ///
+    /// # Panics
+    /// If the running element has called `at_sync` before in this entry method, and this message is sent after it.
+    #[inline(always)]
+    #[track_caller]
+    pub fn send(self, msg: T::Msg) {
+        let Target { pe, port, rank, when } = self;
+        if when != When::Now {
+            return self.postpone(msg);
+        }
+        if pe.delivery.has(post_delivery::COMM | post_delivery::TRACED) {
+            pe.record(element_key(port.id, rank), codec::size(&msg));
+        }
+        port.send(&pe.out, rank, msg);
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn postpone(self, msg: T::Msg) {
+        let Target { pe, port, rank, when } = self;
+        if when == When::AfterSync {
+            if pe.delivery.has(post_delivery::SYNC) {
+                let name = port.name(rank);
+                misuse(format_args!("{name} called `at_sync` twice in one entry method; call it once"));
+            }
+            port.resume.set(Some(msg));
+            pe.delivery.later(post_delivery::SYNC);
+        } else {
+            port.when_quiet(pe, Receivers::One(rank), msg);
+        }
+    }
+
+    /// Contributes to a reduction whose result this element receives.
+    ///
+    /// # Panics
+    /// If the message is postponed.
+    #[track_caller]
+    pub fn contribute(self) -> Contribution<'a, T> {
+        if self.when != When::Now {
+            misuse(format_args!("a contribution to {} cannot be postponed; {NOT_LATER}", T::NAME));
+        }
+        Contribution { pe: self.pe, port: self.port, to: Receivers::One(self.rank) }
+    }
+
+    /// Postpones the message until no message is in flight.
+    ///
+    /// # Panics
+    /// If the message is postponed already.
+    #[track_caller]
+    pub fn at_quiescence(self) -> Self {
+        if self.when != When::Now {
+            misuse(format_args!(
+                "a message to {} can wait for load balancing or for quiescence, not for both; call `at_sync` or \
+                 `at_quiescence`, once",
+                T::NAME
+            ));
+        }
+        Target { when: When::AtQuiescence, ..self }
+    }
+}
+
+/// Several elements as the receivers of a message.
+pub struct Targets<'a, T: Chare> {
+    pe: &'a PeCx,
+    port: &'a Port<T>,
+    to: Receivers,
+    at_quiescence: bool,
+}
+
+impl<'a, T: Chare> Targets<'a, T> {
+    pub(crate) fn all(pe: &'a PeCx, port: &'a Port<T>) -> Self {
+        Targets { pe, port, to: Receivers::All, at_quiescence: false }
+    }
+
+    pub(crate) fn section(pe: &'a PeCx, port: &'a Port<T>, ranks: Box<[u32]>) -> Self {
+        Targets { pe, port, to: Receivers::Some(ranks), at_quiescence: false }
+    }
+
+    /// Sends `msg` to each of these elements.
+    pub fn send(self, msg: T::Msg) {
+        let Targets { pe, port, to, at_quiescence } = self;
+        if at_quiescence {
+            return port.when_quiet(pe, to, msg);
+        }
+        if let Receivers::Some(ranks) = &to
+            && pe.delivery.has(post_delivery::COMM | post_delivery::TRACED)
+        {
+            let bytes = codec::size(&msg);
+            for &rank in ranks {
+                pe.record(element_key(port.id, rank), bytes);
+            }
+        }
+        port.send_to(&pe.out, &to, msg);
+    }
+
+    /// Contributes to a reduction whose result these elements receive.
+    ///
+    /// # Panics
+    /// If the message is postponed.
+    #[track_caller]
+    pub fn contribute(self) -> Contribution<'a, T> {
+        if self.at_quiescence {
+            misuse(format_args!("a contribution to {} cannot be postponed; {NOT_LATER}", T::NAME));
+        }
+        Contribution { pe: self.pe, port: self.port, to: self.to }
+    }
+
+    /// Postpones the message until no message is in flight.
+    pub fn at_quiescence(self) -> Self {
+        Targets { at_quiescence: true, ..self }
+    }
+}
+
+/// A reduction whose result goes to this target.
+pub struct Contribution<'a, T: Chare> {
+    pe: &'a PeCx,
+    port: &'a Port<T>,
+    to: Receivers,
+}
+
+impl<T: Chare> Contribution<'_, T> {
+    /// Contributes `msg` for the running element.
+    ///
+    /// # Panics
+    /// Outside an entry method: only elements contribute.
+    #[inline]
+    #[track_caller]
+    pub fn send(self, msg: T::Msg) {
+        let Contribution { pe, port, to } = self;
+        if pe.delivery.running.get().is_none() {
+            misuse(format_args!(
+                "only elements contribute to a reduction; call `contribute` for {} in an entry method",
+                T::NAME
+            ));
+        }
+        port.offer(&pe.delivery.offers, to, msg);
+        pe.delivery.later(post_delivery::CONTRIBUTED);
+    }
+}

@@ -1,0 +1,370 @@
+//! The elements of one array on one PE. Entry methods run only here, so load is measured only here.
+
+use crate::array::{Chare, ChareOrder, ChareSlot, Cx, Port};
+use crate::broadcast::Departures;
+use crate::inbox::Bag;
+use crate::location::{AFTER_SYNC, Route};
+use crate::order::{Journey, PeOrder, Statistics};
+use crate::pe::{ARRAY_BITS, Contributor, PeCx, post_delivery};
+use crate::reduction::Tally;
+use crate::slot::{Collective, Item};
+use crate::tracer::Kept;
+use crate::waiting::Waiting;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+mod manager;
+mod moves;
+mod orders;
+
+/// The interface of an array to the scheduler of a PE.
+pub(crate) trait Manager {
+    /// Runs messages and orders of this PE to itself; returns when other arrays or PEs have work.
+    fn local(&mut self, pe: &PeCx);
+    /// Runs one message of this PE to itself, or all orders of this PE to itself. The two alternate.
+    fn one(&mut self, pe: &PeCx);
+    /// Runs the messages and orders in the mailbox from another PE; false if there are none.
+    fn mail(&mut self, pe: &PeCx, from: u32) -> bool;
+    /// Runs an encoded order.
+    fn packet(&mut self, pe: &PeCx, bytes: &[u8]);
+    /// The PE is idle: sends counts that were collected so far.
+    fn idle(&mut self, pe: &PeCx);
+    /// Moves the records since the last call into `statistics`.
+    fn collect(&mut self, pe: &PeCx, statistics: &mut Statistics);
+    /// Migrates an element for a load-balancing step; false if the element is not on this PE.
+    fn migrate(&mut self, pe: &PeCx, step: u32, rank: u32, to: u32) -> bool;
+    /// Resumes the elements that wait for load-balancing steps up to `round`.
+    fn resume(&mut self, pe: &PeCx, round: u32);
+    /// Adds what the elements wait for, and the messages that are queued for them.
+    fn waiting(&self, pe: &PeCx, waiting: &mut Waiting);
+}
+
+pub(crate) struct Elements<T: Chare> {
+    port: Rc<Port<T>>,
+    slots: Vec<ChareSlot<T>>,
+    /// The queue being run; [`Port::local`] is the one being filled.
+    batch: VecDeque<Item<T::Msg>>,
+    bag: Bag<Item<T::Msg>, ChareOrder<T>>,
+    /// Messages for elements that are migrating to this PE, or do not exist.
+    early: FxHashMap<u32, Vec<T::Msg>>,
+    /// The number of the next broadcast, and broadcasts that arrived early.
+    broadcasts: u32,
+    ahead: BTreeMap<u32, T::Msg>,
+    departures: Departures<T::Msg>,
+    /// Elements that arrived but wait for broadcasts they missed while migrating, with the epoch of
+    /// their last migration. All other code treats them as still migrating.
+    late: FxHashMap<u32, (u32, ChareSlot<T>)>,
+    /// Elements that left and are not yet encoded, with their destinations. At most as many bytes as fit a cache are
+    /// in flight, so that buffers are reused; encoding all elements at once would allocate memory for each.
+    leaving: VecDeque<(u32, Journey, ChareSlot<T>)>,
+    flying_bytes: usize,
+    /// Elements that called `at_sync`, by round, not yet reported to PE 0.
+    at_sync: Vec<(u32, Tally)>,
+    /// Inserted elements whose index is occupied until its previous element is known to have ended.
+    blocked_inserts: Vec<(Journey, Box<ChareSlot<T>>)>,
+    /// Begin of the delivery in progress, in ticks.
+    clock: u64,
+    /// Whether [`Manager::one`] ran orders the last time.
+    ordered_last: bool,
+}
+
+impl<T: Chare> Elements<T> {
+    pub(crate) fn new(port: Rc<Port<T>>, slots: Vec<ChareSlot<T>>) -> Self {
+        Elements {
+            port,
+            slots,
+            batch: VecDeque::new(),
+            bag: Bag::default(),
+            early: FxHashMap::default(),
+            broadcasts: 0,
+            ahead: BTreeMap::new(),
+            departures: Departures::default(),
+            late: FxHashMap::default(),
+            leaving: VecDeque::new(),
+            flying_bytes: 0,
+            at_sync: Vec::new(),
+            blocked_inserts: Vec::new(),
+            clock: 0,
+            ordered_last: false,
+        }
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, pe: &PeCx, item: Item<T::Msg>) {
+        let at = item.slot as usize;
+        if self.slots.get(at).is_some_and(|slot| slot.rank == item.rank) {
+            self.deliver(pe, at, item.msg);
+        } else {
+            self.reroute(pe, item);
+        }
+    }
+
+    /// The element has left the slot since the message was sent, or the message has no slot: looks up the location.
+    #[cold]
+    #[inline(never)]
+    fn reroute(&mut self, pe: &PeCx, item: Item<T::Msg>) {
+        let Item { rank, slot, msg } = item;
+        match self.port.find(&pe.out, rank) {
+            Route::Here(at) => {
+                if slot == AFTER_SYNC {
+                    self.slots[at as usize].extra().syncing = false;
+                }
+                self.deliver(pe, at as usize, msg);
+            }
+            Route::There(_) => {
+                pe.out.not_executed();
+                self.port.send(&pe.out, rank, msg);
+            }
+            Route::Hold => self.hold(pe, rank, msg),
+        }
+    }
+
+    /// Keeps a message for an element that is migrating to this PE, or does not exist.
+    fn hold(&mut self, pe: &PeCx, rank: u32, msg: T::Msg) {
+        pe.out.not_executed();
+        self.early.entry(rank).or_default().push(msg);
+        pe.out.trace(|tracer| tracer.keeps(Kept::Early, self.port.id, rank));
+    }
+
+    #[inline(always)]
+    fn deliver(&mut self, pe: &PeCx, at: usize, msg: T::Msg) {
+        let slot = &mut self.slots[at];
+        let rank = slot.rank;
+        pe.delivery.running.set(self.port.id, T::entry(&msg) as u16, rank);
+        if !T::GUARDED {
+            self.run(pe, at, msg);
+        } else if slot.chare.ready(&msg) {
+            self.run(pe, at, msg);
+            self.run_pending(pe, at, rank);
+        } else {
+            pe.out.not_executed();
+            slot.extra().pending.push_back(msg);
+            pe.out.trace(|tracer| tracer.keeps(Kept::Pending, self.port.id, rank));
+        }
+    }
+
+    /// Delivers the pending messages of the element in this slot whose guards are true.
+    #[inline(always)]
+    fn run_pending(&mut self, pe: &PeCx, at: usize, rank: u32) {
+        while let Some(slot) = self.slots.get_mut(at).filter(|slot| slot.rank == rank) {
+            let Some(extra) = &mut slot.extra else { return };
+            let ready = |msg: &T::Msg| {
+                pe.delivery.running.set(self.port.id, T::entry(msg) as u16, rank);
+                slot.chare.ready(msg)
+            };
+            let Some(next) = extra.pending.iter().position(ready) else { return };
+            let Some(msg) = extra.pending.remove(next) else { return };
+            pe.out.executed(1);
+            pe.out.trace(|tracer| tracer.releases(Kept::Pending, self.port.id, rank, next));
+            self.run(pe, at, msg);
+        }
+    }
+
+    /// Runs an entry method. A panic in the method or its guard ends the run; [`PeCx::delivery`] has the place.
+    #[inline(always)]
+    fn run(&mut self, pe: &PeCx, at: usize, msg: T::Msg) {
+        let slot = &mut self.slots[at];
+        if pe.delivery.has(post_delivery::COMM | post_delivery::OBSERVED) {
+            pe.recorder.edges.set(slot.extra.as_mut().and_then(|extra| extra.edges.take()));
+            if pe.delivery.has(post_delivery::OBSERVED) {
+                pe.execution_begins(self.port.id, slot.rank);
+            }
+        }
+        slot.chare.deliver(&Cx { pe, port: &self.port, rank: slot.rank }, msg);
+        let mut what = pe.delivery.post_delivery.get();
+        if what == 0 {
+            return;
+        }
+        if what & post_delivery::CONTRIBUTED != 0 {
+            // Before the clock is read, so that the time of the reducer is load of the contributor.
+            self.contributes(pe, at);
+            what &= !post_delivery::CONTRIBUTED;
+            pe.delivery.post_delivery.set(what);
+        }
+        let slot = &mut self.slots[at];
+        if what & (post_delivery::LOAD | post_delivery::CHARGED) == post_delivery::LOAD {
+            let now = pe.recorder.clock.now();
+            slot.load += now.wrapping_sub(self.clock);
+            self.clock = now;
+        }
+        if what & (post_delivery::COMM | post_delivery::OBSERVED) != 0 {
+            if let Some(edges) = pe.recorder.edges.take() {
+                slot.extra().edges = Some(edges);
+            }
+            if what & post_delivery::OBSERVED != 0 {
+                pe.execution_ends();
+            }
+        }
+        if what & post_delivery::WORK != 0 {
+            self.follow_up(pe, at, what);
+        }
+    }
+
+    /// Executes the requests of the entry method, except contributions.
+    #[inline(never)]
+    fn follow_up(&mut self, pe: &PeCx, at: usize, what: u16) {
+        pe.delivery.post_delivery.set(pe.delivery.recording.get());
+        let slot = &mut self.slots[at];
+        if what & post_delivery::CHARGED != 0 && what & post_delivery::LOAD != 0 {
+            slot.extra().charged += pe.delivery.charged.get();
+            // The real time of the delivery belongs to the element, not to the background.
+            let now = pe.recorder.clock.now();
+            pe.recorder.was_charged(now.wrapping_sub(self.clock));
+            self.clock = now;
+        }
+        if what & post_delivery::CHARGED != 0
+            && let Some(clock) = pe.clock.simulated()
+        {
+            clock.charged();
+        }
+        if what & post_delivery::DECLARED != 0 {
+            slot.extra().declared = Some(pe.delivery.declared.get());
+        }
+        if what & post_delivery::PIN != 0 {
+            slot.extra().pinned = pe.delivery.pin.get();
+        }
+        if what & post_delivery::SYNC != 0 {
+            self.comes_to_sync(pe, at);
+        }
+        if what & post_delivery::CREATED != 0 {
+            self.creates(pe, at);
+        }
+        if what & post_delivery::ENDS != 0 {
+            self.ends(pe, at);
+        } else if what & post_delivery::MIGRATES != 0 && pe.delivery.move_to.get() != pe.out.rank {
+            self.leave(pe, at, pe.delivery.move_to.get(), None);
+        }
+        // The time of the follow-up is no element's load.
+        self.begin(pe);
+    }
+
+    #[inline(never)]
+    fn contributes(&mut self, pe: &PeCx, at: usize) {
+        let here = self.slots.len() as u32;
+        let slot = &mut self.slots[at];
+        let (source, rank) = (self.port.id, slot.rank);
+        while let Some(target) = pe.delivery.offers.next() {
+            let by = Contributor {
+                source,
+                rank,
+                round: slot.contributions,
+                tally: slot.takes_part(Collective::Reduction),
+                here,
+            };
+            slot.contributions = slot.contributions.wrapping_add(1);
+            if target == source {
+                self.port.add_contribution(pe, by);
+            } else {
+                pe.ports[usize::from(target)].contributed(pe, by);
+            }
+        }
+    }
+
+    fn comes_to_sync(&mut self, pe: &PeCx, at: usize) {
+        let resume = self.port.resume.take();
+        let slot = &mut self.slots[at];
+        let rank = slot.rank;
+        let extra = slot.extra();
+        assert!(
+            extra.resume.is_none() && !extra.syncing,
+            "{} called `at_sync` again before load balancing was over",
+            self.port.name(rank)
+        );
+        if !pe.settings().balances() {
+            let Some(msg) = resume else { return };
+            // The slot is found again, which is where the end of `syncing` is noticed.
+            extra.syncing = true;
+            return self.port.enqueue_traced(&pe.out, Item { rank, slot: AFTER_SYNC, msg });
+        }
+        extra.resume = resume;
+        let tally = slot.takes_part(Collective::Barrier);
+        let round = slot.syncs;
+        slot.syncs += 1;
+        let mine = match self.at_sync.iter().position(|(other, _)| *other == round) {
+            Some(mine) => mine,
+            None => {
+                self.at_sync.push((round, Tally::default()));
+                self.at_sync.len() - 1
+            }
+        };
+        self.at_sync[mine].1.add(tally);
+        if self.at_sync[mine].1.count as usize == self.slots.len() {
+            let (round, tally) = self.at_sync.swap_remove(mine);
+            pe.out.tell(0, PeOrder::AtSync { array: self.port.id, round, tally });
+        }
+    }
+
+    /// Local messages between two checks for messages from other PEs.
+    const BURST: u32 = 16;
+    /// Passes over the local queue before the scheduler serves other arrays.
+    const ROUNDS: u32 = 64;
+
+    fn run_local(&mut self, pe: &PeCx) {
+        let mut executions = 0;
+        for _ in 0..Self::ROUNDS {
+            if self.batch.is_empty() {
+                let mut local = self.port.local.borrow_mut();
+                if local.len() == 1 {
+                    // Swapping the queues for one message costs more than the message.
+                    let lone = local.pop_front();
+                    drop(local);
+                    if let Some(item) = lone {
+                        executions += 1;
+                        self.enter(pe, item);
+                    }
+                } else {
+                    std::mem::swap(&mut *local, &mut self.batch);
+                }
+            }
+            let mut burst = 0;
+            while let Some(item) = self.batch.pop_front() {
+                self.enter(pe, item);
+                burst += 1;
+                if burst % Self::BURST == 0
+                    && (!pe.out.quiet_outside()
+                        || pe.out.queued.get() & pe.out.expedited & !self.port.bit != 0)
+                {
+                    break;
+                }
+            }
+            executions += u64::from(burst);
+            self.run_orders(pe);
+            // Where arrays share bits, the bit of this array may belong to another array.
+            if pe.out.queued.get() != self.port.bit || pe.ports.len() > ARRAY_BITS || !pe.out.quiet_outside()
+            {
+                break;
+            }
+            pe.out.queued.set(0);
+        }
+        pe.out.executed(executions);
+    }
+
+    /// The next message of this PE to itself.
+    fn next_item(&mut self, pe: &PeCx) -> Option<Item<T::Msg>> {
+        if self.batch.is_empty() {
+            std::mem::swap(&mut *self.port.local.borrow_mut(), &mut self.batch);
+            pe.out.trace(|tracer| tracer.leave_port(self.port.id, self.batch.len()));
+        }
+        let item = self.batch.pop_front()?;
+        pe.out.trace(|tracer| tracer.takes(self.port.id));
+        Some(item)
+    }
+
+    /// Marks this array as queued if it has more to run.
+    fn stay_queued(&self, pe: &PeCx) {
+        if !self.batch.is_empty()
+            || !self.port.local.borrow().is_empty()
+            || !self.port.orders.borrow().is_empty()
+        {
+            pe.out.queue(self.port.bit);
+        }
+        pe.delivery.running.clear();
+    }
+
+    pub(super) fn begin(&mut self, pe: &PeCx) {
+        if pe.delivery.has(post_delivery::LOAD) {
+            self.clock = pe.recorder.clock.now();
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The flags every program has, and Charm++'s spellings of them. [`Settings`] is the validated form of the
+//! flags.
+
+mod interleaving;
+mod machine;
+mod settings;
+mod spellings;
+
+pub use machine::{Machine, StrategySeconds, Uncharged};
+pub use spellings::{parse, translated};
+
+pub(crate) use machine::Simulation;
+pub(crate) use settings::Settings;
+
+use clap::ValueEnum;
+use equipoise_model::fault::{Classified, Fault};
+use equipoise_strategies::Strategy;
+use equipoise_strategies::descriptor::Choice;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The heading of the flags of load balancing.
+const BALANCING: &str = "Load balancing";
+
+/// The heading of the flags that write and replay databases.
+const DATABASES: &str = "Load-balancing databases";
+
+// Through `concat!`, because clap shows `///` as the description of every program that flattens `Config`.
+#[doc = concat!("How a program runs. From the command line (flatten it into your own clap parser and call
+[`parse`](crate::parse)), or in code:
+
+```
+use equipoise::Config;
+let config = Config { balancer: vec![\"GreedyRefineLB\".into()], ..Config::threads(4) };
+```")]
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Runtime options")]
+pub struct Config {
+    /// Number of PEs [default: that of --topology, else one per core] [Charm++: +pN]
+    #[arg(long, value_name = "N", display_order = 0)]
+    pub pes: Option<usize>,
+
+    /// How PEs run and exchange messages
+    #[arg(long, value_enum, default_value_t, display_order = 4)]
+    pub transport: Transport,
+
+    /// Initial placement of elements: blocks, roundrobin, random, or a file with one PE per line
+    #[arg(long, value_name = "blocks|roundrobin|random|FILE", default_value = "blocks")]
+    pub initial: String,
+
+    /// How an element migrates between threads: encoded, or moved in memory
+    #[arg(long, value_enum, default_value_t, hide_short_help = true)]
+    pub migration: Migration,
+
+    /// The machine that load balancers assume, as in torus:4x4x4; `help` lists all kinds [default: the tree of this
+    /// computer if built with hwloc, else flat]
+    #[arg(long, value_name = "SPEC", display_order = 3)]
+    pub topology: Option<String>,
+
+    /// Load balancer of all steps; `help` lists all load balancers [default: no balancing] [Charm++: +balancer]
+    ///
+    /// With --then, the load balancer of the first step. A second --balancer is the same as --then.
+    #[arg(long, value_name = "SPEC", allow_hyphen_values = false, display_order = 1)]
+    pub balancer: Vec<String>,
+
+    /// Load balancer of all steps after the first
+    #[arg(long, value_name = "SPEC", requires = "balancer", display_order = 2)]
+    pub then: Option<String>,
+
+    /// File with a load balancer per step: lines `[%]STEP NAME [key=value ..]`
+    #[arg(long, value_name = "FILE", conflicts_with = "balancer", help_heading = BALANCING)]
+    pub lb_schedule: Option<PathBuf>,
+
+    /// Skip all load-balancing steps [Charm++: +LBOff]
+    #[arg(long, help_heading = BALANCING)]
+    pub lb_off: bool,
+
+    /// Ignore the time that PEs spend outside elements [Charm++: +LBNoBackground]
+    #[arg(long, help_heading = BALANCING, hide_short_help = true)]
+    pub lb_no_background: bool,
+
+    /// Print a report of every load-balancing step [Charm++: +LBDebug 1]
+    #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", help_heading = BALANCING)]
+    pub lb_report: Option<ReportForm>,
+
+    /// End the run with exit code 1 if a load balancer fails at a step [default: skip the step, with a warning]
+    #[arg(long, help_heading = BALANCING)]
+    pub lb_strict: bool,
+
+    /// Whether the messages and bytes between elements are recorded [Charm++: +LBCommOn]
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN", help_heading = BALANCING, hide_short_help = true)]
+    pub lb_comm: Comm,
+
+    /// Write load-balancing databases to this file (.json: as JSON) [Charm++: +LBDumpFile]
+    #[arg(long, value_name = "FILE", help_heading = DATABASES)]
+    pub lb_dump: Option<PathBuf>,
+
+    /// First step whose database is written [Charm++: +LBDump]
+    #[arg(long, value_name = "STEP", default_value_t = 0, requires = "lb_dump", help_heading = DATABASES)]
+    pub lb_dump_start: u64,
+
+    /// Number of steps whose databases are written [Charm++: +LBDumpSteps]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "lb_dump", help_heading = DATABASES)]
+    pub lb_dump_steps: u64,
+
+    /// Instead of running, replay --lb-sim-file from this step on with each --balancer
+    /// [Charm++: +LBSim]
+    #[arg(long, value_name = "STEP", requires = "lb_sim_file", help_heading = DATABASES, hide_short_help = true)]
+    pub lb_sim: Option<u64>,
+
+    /// Number of steps that --lb-sim replays [Charm++: +LBSimSteps]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = DATABASES, hide_short_help = true)]
+    pub lb_sim_steps: u64,
+
+    /// Number of PEs of the replay of --lb-sim [default: that of the database] [Charm++: +LBSimProcs]
+    #[arg(long, value_name = "P", help_heading = DATABASES, hide_short_help = true)]
+    pub lb_sim_pes: Option<usize>,
+
+    /// Database that --lb-sim replays [Charm++: +LBDumpFile]
+    #[arg(long, value_name = "FILE", help_heading = DATABASES, hide_short_help = true)]
+    pub lb_sim_file: Option<PathBuf>,
+
+    /// Bind every PE to a core [Charm++: +setcpuaffinity]
+    #[arg(long)]
+    pub bind: bool,
+
+    /// Seed of the random number generator
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// End the run with exit code 1 if it has not ended after this wall-clock time, and report what it waits for
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub time_limit: Option<f64>,
+
+    /// Name the element and entry that run longest, once per interval of this wall-clock time, if they run longer
+    /// than that
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub watchdog: Option<f64>,
+
+    /// Note the order of all deliveries of this run of threads in this file, for --replay-order
+    #[arg(long, value_name = "FILE", conflicts_with = "replay_order")]
+    pub record_order: Option<PathBuf>,
+
+    /// Repeat a run that --record-order noted, in one thread; the number of PEs is that of the run
+    #[arg(long, value_name = "FILE")]
+    pub replay_order: Option<PathBuf>,
+
+    /// The simulated machine, if there is one.
+    #[command(flatten)]
+    pub machine: Machine,
+
+    /// Load balancers of the program, selected by name like the built-in ones; see [`Config::strategy`].
+    #[arg(skip)]
+    pub own: Vec<Choice>,
+
+    /// Whether this is a program with a command line: then a failed run ends the process with an error message
+    /// and an exit code. Otherwise [`run`](crate::run()) panics with the message.
+    #[arg(skip = true)]
+    pub program: bool,
+}
+
+/// How PEs run and exchange messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// Each PE is a thread of this process.
+    #[default]
+    Threads,
+    /// All PEs run in one thread, in an order sampled with the seed, or in virtual time with
+    /// --network; messages between PEs are encoded.
+    Simulated,
+}
+
+impl Transport {
+    /// Whether PEs share memory. If so, they use mailboxes and one table of places, and values are sent
+    /// unencoded. Otherwise each PE has directories, and everything sent between PEs is encoded.
+    pub(crate) fn shares_memory(self) -> bool {
+        match self {
+            Transport::Threads => true,
+            Transport::Simulated => false,
+        }
+    }
+}
+
+/// How an element migrates between threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Migration {
+    /// Encoded and decoded; fields that serde skips get their default values.
+    #[default]
+    Encode,
+    /// Moved in memory, without encoding.
+    Move,
+}
+
+/// Whether communication is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Comm {
+    /// If a load balancer or --lb-dump needs the communication.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+/// How load-balancing steps are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReportForm {
+    /// As text.
+    Text,
+    /// As one line of JSON per step.
+    Json,
+}
+
+impl Default for Config {
+    /// One thread per core, no balancer.
+    fn default() -> Self {
+        Config {
+            pes: None,
+            transport: Transport::Threads,
+            initial: "blocks".into(),
+            migration: Migration::Encode,
+            topology: None,
+            balancer: Vec::new(),
+            then: None,
+            lb_schedule: None,
+            lb_off: false,
+            lb_no_background: false,
+            lb_report: None,
+            lb_strict: false,
+            lb_comm: Comm::Auto,
+            lb_dump: None,
+            lb_dump_start: 0,
+            lb_dump_steps: 1,
+            lb_sim: None,
+            lb_sim_steps: 1,
+            lb_sim_pes: None,
+            lb_sim_file: None,
+            bind: false,
+            seed: 0,
+            time_limit: None,
+            watchdog: None,
+            record_order: None,
+            replay_order: None,
+            machine: Machine::default(),
+            own: Vec::new(),
+            program: false,
+        }
+    }
+}
+
+impl Config {
+    /// Runs `pes` PEs as threads.
+    pub fn threads(pes: usize) -> Self {
+        Config { pes: Some(pes), ..Config::default() }
+    }
+
+    /// Runs `pes` PEs in one thread, in an order sampled with `seed`.
+    pub fn simulated(pes: usize, seed: u64) -> Self {
+        Config { transport: Transport::Simulated, seed, ..Config::threads(pes) }
+    }
+
+    /// Simulates the machine `topology` in virtual time, with `network` on its links; for example
+    /// `Config::on_machine("torus:8x8x8", "flow:bandwidth=175e6")`.
+    pub fn on_machine(topology: &str, network: &str) -> Self {
+        let machine = Machine { network: Some(network.to_owned()), ..Machine::default() };
+        let topology = Some(topology.to_owned());
+        Config { transport: Transport::Simulated, topology, machine, ..Config::default() }
+    }
+
+    /// Adds a load balancer under a name that `--balancer` accepts. Communication is recorded for it if
+    /// `needs_communication`.
+    pub fn strategy(mut self, name: &str, strategy: Arc<dyn Strategy>, needs_communication: bool) -> Self {
+        self.own.push(Choice { spec: name.to_owned(), strategy, needs_communication });
+        self
+    }
+}
+
+/// Why a configuration is invalid: a sentence with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// A flag or its value is wrong.
+    #[error("{0}")]
+    Flag(String),
+    /// The content of a file that a flag names is wrong.
+    #[error("{0}")]
+    File(String),
+}
+
+/// The command line, with the program's path shortened to its name.
+pub(crate) fn program() -> String {
+    let mut args = std::env::args_os();
+    let path = PathBuf::from(args.next().unwrap_or_default());
+    let name = path.file_name().map(ToOwned::to_owned);
+    let words = name.into_iter().chain(args).map(|arg| arg.to_string_lossy().into_owned());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn flag(sentence: String) -> ConfigError {
+    ConfigError::Flag(sentence)
+}
+
+/// The error in the value of a flag.
+pub(crate) fn wrong(flag: &str, error: &impl Classified) -> ConfigError {
+    let sentence = format!("{flag}: {error}");
+    if error.fault() == Fault::Usage { ConfigError::Flag(sentence) } else { ConfigError::File(sentence) }
+}

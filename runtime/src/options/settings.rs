@@ -1,0 +1,300 @@
+//! Validates a [`Config`] and turns it into [`Settings`].
+
+use super::machine::Simulation;
+use super::{Comm, Config, ConfigError, Migration, ReportForm, Transport, flag, wrong};
+use crate::interleaving::{Interleaving, Replay};
+use crate::location::Placement;
+use equipoise_model::assignment::{MappingError, MappingFile};
+use equipoise_model::database::Dump;
+use equipoise_model::memory;
+use equipoise_model::table::count;
+use equipoise_model::{Topology, topology};
+use equipoise_network::trace::Trace;
+use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::registry;
+use equipoise_strategies::schedule::Schedule;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Config {
+    /// Validates the flags.
+    pub(crate) fn resolve(&self) -> Result<Settings, ConfigError> {
+        let replay = self.replay()?;
+        // A replay has the mailboxes of threads, in one thread.
+        let transport = if replay.is_some() { Transport::Threads } else { self.transport };
+        let (pes, topology) = self.pes_and_topology(transport, replay.as_deref().map(Replay::pes))?;
+        if self.machine.network.is_some() && self.transport != Transport::Simulated {
+            return Err(flag(
+                "--network without --transport simulated: threads have no network; add --transport simulated"
+                    .into(),
+            ));
+        }
+        let simulation = self.machine.resolve(&topology)?;
+        if let Some(path) = &self.machine.record {
+            // A path that cannot be written is reported before the run, not after hours.
+            Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
+        }
+        if let Some(path) = &self.lb_dump {
+            Dump::can_write(path).map_err(|error| wrong("--lb-dump", &error))?;
+        }
+        if self.then.is_some() && self.balancer.is_empty() {
+            return Err(flag(
+                "--then without --balancer: name the load balancer of the first step with --balancer".into(),
+            ));
+        }
+        if self.lb_sim.is_some() && self.lb_sim_file.is_none() {
+            return Err(flag(
+                "--lb-sim without --lb-sim-file: name the database to replay with --lb-sim-file".into(),
+            ));
+        }
+        let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
+        let mut settings = Settings {
+            pes,
+            transport,
+            migration: self.migration,
+            initial: self.initial(pes)?,
+            schedule,
+            topology,
+            lb_off: self.lb_off,
+            background: !self.lb_no_background,
+            lb_report: self.lb_report,
+            lb_strict: self.lb_strict,
+            lb_comm: self.lb_comm,
+            dump: self.lb_dump.clone(),
+            dump_start: self.lb_dump_start,
+            dump_steps: self.lb_dump_steps,
+            bind: self.bind,
+            seed: self.seed,
+            time_limit: time("--time-limit", self.time_limit)?,
+            watchdog: time("--watchdog", self.watchdog)?,
+            program: self.program,
+            simulation,
+            interleaving: None,
+        };
+        // Last, because it creates a file.
+        settings.interleaving = self.interleaving(&settings, replay)?;
+        Ok(settings)
+    }
+
+    /// The number of PEs, and their topology.
+    fn pes_and_topology(
+        &self,
+        transport: Transport,
+        recorded: Option<usize>,
+    ) -> Result<(usize, Arc<dyn Topology>), ConfigError> {
+        let topology = self.topology.as_deref().map(topology::parse).transpose();
+        let topology = topology.map_err(|error| wrong("--topology", &error))?;
+        let pes = match (self.pes.or(recorded), &topology) {
+            (Some(pes), _) => pes,
+            (None, Some(topology)) => topology.pes(),
+            (None, None) => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let most = if transport.shares_memory() { MOST_THREADS } else { MOST_PES };
+        if !(1..=most).contains(&pes) {
+            let more = if most == MOST_THREADS { ", or more with --transport simulated" } else { "" };
+            return Err(flag(format!("--pes is {pes}; give a number from 1 to {most}{more}")));
+        }
+        if !self.transport.shares_memory() {
+            let (bytes, what) =
+                (BYTES_PER_SIMULATED_PE * pes as u64, format!("--pes: a run on {pes} simulated PEs"));
+            memory::check(bytes, &what, "use fewer PEs").map_err(flag)?;
+        }
+        let topology = match topology {
+            Some(topology) => topology,
+            None if self.transport == Transport::Simulated || recorded.is_some() => topology::flat(pes),
+            None => topology::this_machine(pes),
+        };
+        if topology.pes() != pes {
+            return Err(flag(format!(
+                "--topology {} has {} and --pes is {pes}; make them equal",
+                topology.spec(),
+                count(topology.pes() as u64, "PE")
+            )));
+        }
+        Ok((pes, topology))
+    }
+
+    fn schedule(&self) -> Result<Schedule, ConfigError> {
+        if let Some(path) = &self.lb_schedule {
+            let name = path.display();
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                flag(format!(
+                    "--lb-schedule {name}: {error}; name a file with lines `[%]STEP NAME [key=value ..]`"
+                ))
+            })?;
+            let refused = |reason: String| ConfigError::File(format!("--lb-schedule {name}: {reason}"));
+            let schedule =
+                Schedule::parse_file(&text, &self.own).map_err(|error| refused(error.to_string()))?;
+            if schedule.has_no_rules() {
+                return Err(refused(
+                    "the file has no rule; write lines `[%]STEP NAME [key=value ..]`, or leave out --lb-schedule"
+                        .into(),
+                ));
+            }
+            return Ok(schedule);
+        }
+        let choices = self.choices()?;
+        let mut choices = choices.into_iter();
+        let Some(first) = choices.next() else { return Ok(Schedule::none()) };
+        let then = match &self.then {
+            Some(spec) => Some(self.choice("--then", spec)?),
+            None => choices.next(),
+        };
+        if choices.next().is_some() || self.then.is_some() && self.balancer.len() > 1 {
+            return Err(flag(
+                "more than two load balancers: name one for the first step with --balancer and one for later \
+                 steps with --then, or one per step with --lb-schedule"
+                    .into(),
+            ));
+        }
+        Ok(Schedule::first_then(first, then))
+    }
+
+    /// The strategies that `--balancer` names.
+    pub(crate) fn choices(&self) -> Result<Vec<Choice>, ConfigError> {
+        self.balancer.iter().map(|spec| self.choice("--balancer", spec)).collect()
+    }
+
+    fn choice(&self, name: &str, spec: &str) -> Result<Choice, ConfigError> {
+        registry::parse(spec, &self.own).map_err(|error| wrong(&format!("{name} {spec}"), &error))
+    }
+
+    fn initial(&self, pes: usize) -> Result<Placement, ConfigError> {
+        let path = match self.initial.as_str() {
+            "blocks" => return Ok(Placement::Blocks),
+            "roundrobin" => return Ok(Placement::RoundRobin),
+            "random" => return Ok(Placement::Random(self.seed)),
+            path => Path::new(path),
+        };
+        let with_remedy = |error: MappingError| match wrong("--initial", &error) {
+            ConfigError::Flag(sentence) => flag(sentence + "; or write blocks, roundrobin or random"),
+            of_file => of_file,
+        };
+        let file = MappingFile::read(path).map_err(with_remedy)?;
+        let list = file.below(pes).map_err(with_remedy)?;
+        if list.is_empty() {
+            let name = path.display();
+            return Err(ConfigError::File(format!(
+                "--initial: the mapping `{name}` lists no PE; give one per line, in index order"
+            )));
+        }
+        Ok(Placement::Listed(list.into()))
+    }
+}
+
+/// Valid times of `--time-limit` and `--watchdog`, in seconds: from a millisecond to about 30 years.
+const TIMES: std::ops::RangeInclusive<f64> = 1e-3..=1e9;
+
+/// The time of a flag.
+fn time(name: &str, seconds: Option<f64>) -> Result<Option<Duration>, ConfigError> {
+    match seconds {
+        Some(seconds) if !TIMES.contains(&seconds) => {
+            Err(flag(format!("{name} {seconds}: give seconds from {} to {}", TIMES.start(), TIMES.end())))
+        }
+        seconds => Ok(seconds.map(Duration::from_secs_f64)),
+    }
+}
+
+/// The most PEs as threads. Every pair of threads has its own mailboxes, so their memory is quadratic.
+const MOST_THREADS: usize = 512;
+/// The most simulated PEs.
+const MOST_PES: usize = 1 << 20;
+/// Bytes of memory of a simulated PE. (Measured: 10,000, with an element.)
+const BYTES_PER_SIMULATED_PE: u64 = 12_000;
+
+/// The validated flags of a run.
+pub(crate) struct Settings {
+    pub(crate) pes: usize,
+    transport: Transport,
+    pub(super) migration: Migration,
+    pub(crate) initial: Placement,
+    pub(crate) schedule: Schedule,
+    pub(crate) topology: Arc<dyn Topology>,
+    lb_off: bool,
+    pub(crate) background: bool,
+    pub(crate) lb_report: Option<ReportForm>,
+    pub(crate) lb_strict: bool,
+    lb_comm: Comm,
+    pub(crate) dump: Option<PathBuf>,
+    pub(crate) dump_start: u64,
+    pub(crate) dump_steps: u64,
+    pub(crate) bind: bool,
+    pub(crate) seed: u64,
+    pub(crate) time_limit: Option<Duration>,
+    pub(crate) watchdog: Option<Duration>,
+    /// Whether the process may be ended if the run fails.
+    pub(crate) program: bool,
+    /// The machine that is simulated in virtual time, if there is one.
+    pub(crate) simulation: Option<Simulation>,
+    /// The order of deliveries, if it is recorded or repeated.
+    pub(crate) interleaving: Option<Interleaving>,
+}
+
+impl Settings {
+    /// Whether there are load-balancing steps.
+    pub(crate) fn balances(&self) -> bool {
+        !self.lb_off && (!self.schedule.is_empty() || self.dump.is_some())
+    }
+
+    /// Whether communication is recorded if load is recorded.
+    pub(crate) fn records_communication(&self) -> bool {
+        match self.lb_comm {
+            Comm::On => true,
+            Comm::Off => false,
+            Comm::Auto => self.schedule.needs_communication() || self.dump.is_some(),
+        }
+    }
+
+    /// Whether the database of this step is to be written.
+    pub(crate) fn dumps(&self, step: u64) -> bool {
+        self.dump.is_some() && step >= self.dump_start && step - self.dump_start < self.dump_steps
+    }
+
+    /// Whether the simulated transport runs: all PEs in one thread.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.transport == Transport::Simulated
+    }
+
+    /// Whether the PEs of a process share memory ([`Transport::shares_memory`]).
+    pub(crate) fn shares_memory(&self) -> bool {
+        self.transport.shares_memory()
+    }
+
+    /// Whether PEs share tables of places. Entries of a table are read in an order that cannot be repeated.
+    pub(crate) fn has_places(&self) -> bool {
+        self.shares_memory() && self.interleaving.is_none()
+    }
+
+    /// The number of PEs with mailboxes.
+    pub(crate) fn mailbox_pes(&self) -> u32 {
+        if self.shares_memory() { self.pes as u32 } else { 0 }
+    }
+
+    /// Whether an element that migrates between threads is encoded. Where PEs share no memory, the transport
+    /// encodes everything.
+    pub(crate) fn encodes_migrations(&self) -> bool {
+        self.migration == Migration::Encode && self.shares_memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(config: Config, sentence: &str) {
+        let error = config.resolve().err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(sentence), "{error:?} does not say {sentence:?}");
+    }
+
+    #[test]
+    fn refuses_invalid_settings_with_the_remedy() {
+        refused(Config::threads(0), "give a number from 1 to");
+        refused(Config { topology: Some("torus:2x2".into()), ..Config::threads(3) }, "make them equal");
+        refused(Config { topology: Some("thorus:2x2".into()), ..Config::threads(4) }, "--topology");
+        refused(Config { balancer: vec!["GredyLB".into()], ..Config::threads(2) }, "GreedyLB");
+        refused(Config { balancer: vec!["GreedyLB".into(); 3], ..Config::threads(2) }, "--lb-schedule");
+        refused(Config { initial: "/nowhere/at/all".into(), ..Config::threads(2) }, "cannot read");
+    }
+}

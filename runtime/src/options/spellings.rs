@@ -1,0 +1,163 @@
+//! Reads the command line; translates Charm++'s spellings of flags.
+
+use std::io::{self, Write as _};
+
+use clap::error::ErrorKind;
+use equipoise_model::fault::Fault;
+use equipoise_model::quote::sentences;
+
+/// Reads the command line, including Charm++'s spellings, with the program's clap parser, which flattens a
+/// [`Config`](crate::Config). An invalid flag ends the process with an error message and exit code 2. `--help` ends
+/// the process with exit code 0, or with 1 if the help cannot be written.
+pub fn parse<C: clap::Parser>() -> C {
+    #[cfg(unix)]
+    crate::abort::exit_on_abort();
+    let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    if let Some(sentence) = unsupported(&args) {
+        end(&C::command().error(ErrorKind::UnknownArgument, sentence));
+    }
+    C::try_parse_from(translated(args)).unwrap_or_else(|error| end(&error))
+}
+
+/// Prints an error, the help or the version, and ends the process. An error that echoes control characters or a very long
+/// argument is printed without them, and without colours.
+fn end(error: &clap::Error) -> ! {
+    let plain = error.render().to_string();
+    let harmless = sentences(&plain);
+    if error.use_stderr() && harmless != plain {
+        eprint!("{harmless}");
+        std::process::exit(error.exit_code());
+    }
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    match printed {
+        // clap ignores this error, and a script that stores the help would lose it. A reader that has closed the
+        // output, as `head` does, is no error.
+        Err(reason) if !error.use_stderr() && reason.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("error: cannot write the help: {reason}");
+            std::process::exit(Fault::Input.exit_code().into())
+        }
+        _ => std::process::exit(error.exit_code()),
+    }
+}
+
+/// Flags of Charm++ without an equivalent, and what to do instead.
+const UNSUPPORTED: &[(&str, &str)] = &[
+    ("+LBPeriod", "load-balancing steps begin where elements call at_sync; count iterations there"),
+    ("+MetaLB", "load-balancing steps begin where elements call at_sync; choose the iterations there"),
+    ("+TreeLBFile", "there is no TreeLB; choose a strategy with --balancer"),
+    ("+LBTopo", "name the machine with --topology"),
+    ("+LBPredictor", "strategies use the loads that were measured since the last step"),
+    ("+LBObjOnly", "use --lb-no-background, which ignores the load outside of elements"),
+    ("+LBTestPESpeed", "give the speeds of a simulated machine with --speed"),
+    ("+LBSyncResume", "elements always continue after all migrations of a step"),
+    ("+ppn", "every PE is a thread of one process; give their number with --pes"),
+    ("+pemap", "bind PEs to cores with --bind"),
+    ("+commap", "there are no communication threads; bind PEs to cores with --bind"),
+    ("+restart", "checkpoints are not available"),
+];
+
+/// The error for the first flag of Charm++ that has no equivalent.
+fn unsupported(args: &[String]) -> Option<String> {
+    let (flag, remedy) = args.iter().find_map(|arg| UNSUPPORTED.iter().find(|(flag, _)| flag == arg))?;
+    Some(format!("the flag {flag} of Charm++ is not supported; {remedy}"))
+}
+
+/// The command line with Charm++'s spellings replaced by ours.
+///
+/// `+p4` is `--pes 4`, `+balancer X` is `--balancer X`, `+LBDump S` is `--lb-dump-start S`, and so on;
+/// `+LBDumpFile` is `--lb-sim-file` if `+LBSim` is given, too. An unknown `+` flag is left unchanged, and
+/// clap rejects it by name.
+pub fn translated(args: impl IntoIterator<Item = String>) -> Vec<String> {
+    let args: Vec<String> = args.into_iter().collect();
+    let simulates =
+        args.iter().any(|arg| arg == "+LBSim" || arg == "--lb-sim" || arg.starts_with("--lb-sim="));
+    let mut out = Vec::with_capacity(args.len());
+    let mut dumps = None;
+    let mut args = args.into_iter().peekable();
+    while let Some(arg) = args.next() {
+        let flag = match arg.as_str() {
+            "+balancer" => "--balancer",
+            "+LBOff" => "--lb-off",
+            "+LBNoBackground" => "--lb-no-background",
+            "+LBCommOn" => {
+                out.push("--lb-comm=on".into());
+                continue;
+            }
+            "+LBDebug" => {
+                // Charm++ has several levels; any level but 0 prints the report.
+                let level = args.next_if(|level| level.parse::<u32>().is_ok());
+                if level.as_deref() != Some("0") {
+                    out.push("--lb-report=text".into());
+                }
+                continue;
+            }
+            "+LBDump" => {
+                dumps.get_or_insert(false);
+                "--lb-dump-start"
+            }
+            "+LBDumpSteps" => "--lb-dump-steps",
+            "+LBDumpFile" if simulates => "--lb-sim-file",
+            "+LBDumpFile" => {
+                dumps = Some(true);
+                "--lb-dump"
+            }
+            "+LBSim" => "--lb-sim",
+            "+LBSimSteps" => "--lb-sim-steps",
+            "+LBSimProcs" => "--lb-sim-pes",
+            "+setcpuaffinity" => "--bind",
+            "+p" => "--pes",
+            other => match other.strip_prefix("+p").filter(|n| n.parse::<usize>().is_ok()) {
+                Some(n) => {
+                    out.extend(["--pes".into(), n.into()]);
+                    continue;
+                }
+                None => other,
+            },
+        };
+        out.push(flag.to_owned());
+    }
+    if dumps == Some(false) && !out.iter().any(|arg| arg.starts_with("--lb-dump=") || arg == "--lb-dump") {
+        // Charm++'s default name.
+        out.extend(["--lb-dump".into(), "lbdata.dat".into()]);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(charm: &str, ours: &str) {
+        let split = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(translated(split(charm)), split(ours));
+    }
+
+    #[test]
+    fn translates_the_spellings_of_charm() {
+        check("app +p4 10", "app --pes 4 10");
+        check("app +p 4", "app --pes 4");
+        check("app +balancer A +balancer B", "app --balancer A --balancer B");
+        check("app +LBOff +LBNoBackground +LBCommOn", "app --lb-off --lb-no-background --lb-comm=on");
+        check("app +LBDebug 1 +LBDebug", "app --lb-report=text --lb-report=text");
+        check("app +LBDebug 0", "app");
+        check(
+            "app +LBDump 3 +LBDumpSteps 2 +LBDumpFile f",
+            "app --lb-dump-start 3 --lb-dump-steps 2 --lb-dump f",
+        );
+        check("app +LBDump 3", "app --lb-dump-start 3 --lb-dump lbdata.dat");
+        check(
+            "app +LBSim 0 +LBSimSteps 2 +LBSimProcs 64 +LBDumpFile f",
+            "app --lb-sim 0 --lb-sim-steps 2 --lb-sim-pes 64 --lb-sim-file f",
+        );
+        check("app +unknown", "app +unknown");
+    }
+
+    #[test]
+    fn names_flags_of_charm_without_equivalent() {
+        let args = ["app", "+p4", "+LBPeriod", "0.5"].map(str::to_owned);
+        let sentence = unsupported(&args).expect("no such flag here");
+        assert!(sentence.starts_with("the flag +LBPeriod of Charm++ is not supported; "), "{sentence}");
+        assert_eq!(unsupported(&args[..2]), None);
+    }
+}

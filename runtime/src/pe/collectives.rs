@@ -1,0 +1,94 @@
+//! The state of a PE for collectives: reductions, load-balancing steps, quiescence.
+
+use crate::order::Statistics;
+use crate::reduction::{Ledger, Tally};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+/// The state of one PE for collectives.
+#[derive(Default)]
+pub(crate) struct Collectives {
+    /// On PE 0: the participants in the collectives of each array.
+    pub(crate) ledgers: RefCell<Vec<Ledgers>>,
+    pub(crate) steps: Steps,
+    /// The arrays with sends that wait for quiescence, in the order of the sends, each with the number of
+    /// quiescence rounds found before the send.
+    pub(crate) quiet: RefCell<Vec<(u64, u16)>>,
+}
+
+/// The participants in the collectives of an array, on PE 0.
+#[derive(Debug, Default)]
+pub(crate) struct Ledgers {
+    pub(crate) reductions: Ledger,
+    pub(crate) syncs: Ledger,
+}
+
+impl Collectives {
+    /// Adds an array of `population` elements.
+    pub(crate) fn add_array(&self, population: u32) {
+        let ledger = || Ledger::new(population);
+        self.ledgers.borrow_mut().push(Ledgers { reductions: ledger(), syncs: ledger() });
+    }
+}
+
+/// The state of a PE for load-balancing steps.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    /// The number of steps that this PE has finished.
+    pub(crate) resumed: Cell<u32>,
+    /// The arrivals of each step in progress.
+    arrivals: RefCell<BTreeMap<u32, Arrivals>>,
+    /// On PE 0: the number of the current or next step, its begin in ticks of the wall clock, and the statistics
+    /// received so far.
+    pub(crate) number: Cell<u32>,
+    pub(crate) began: Cell<u64>,
+    pub(crate) collected: RefCell<Vec<Statistics>>,
+    /// On PE 0: whether statistics are being collected. During this time the next step may become ready to start, if
+    /// elements that called `at_sync` for this step end.
+    pub(crate) collecting: Cell<bool>,
+}
+
+/// The elements that arrived in a step, and the expected number once known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrivals {
+    arrived: u32,
+    expected: Option<u32>,
+}
+
+impl Steps {
+    /// Counts elements that arrived in a step.
+    pub(crate) fn arrived(&self, step: u32, count: u32) {
+        self.arrivals.borrow_mut().entry(step).or_default().arrived += count;
+    }
+
+    /// Sets the number of elements to expect in a step.
+    pub(crate) fn expect(&self, step: u32, count: u32) {
+        self.arrivals.borrow_mut().entry(step).or_default().expected = Some(count);
+    }
+
+    /// Ends a step on this PE if all expected elements have arrived; returns whether they have.
+    pub(crate) fn end(&self, step: u32) -> bool {
+        let mut arrivals = self.arrivals.borrow_mut();
+        let over = arrivals.get(&step).is_some_and(|arrivals| arrivals.expected == Some(arrivals.arrived));
+        if over {
+            arrivals.remove(&step);
+            self.resumed.set(self.resumed.get().max(step + 1));
+        }
+        over
+    }
+}
+
+/// The element that contributes to a reduction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contributor {
+    /// Its array.
+    pub source: u16,
+    /// Its rank there.
+    pub rank: u32,
+    /// The number of the reduction of its array.
+    pub round: u32,
+    /// Its tally.
+    pub tally: Tally,
+    /// The number of elements of its array on its PE.
+    pub here: u32,
+}

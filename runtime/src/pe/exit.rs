@@ -1,0 +1,32 @@
+//! Ends the run of a program.
+
+use super::PeCx;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::marker::PhantomData;
+
+/// A handle that ends the run with a result; plain data that elements can store.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Exit<R>(#[serde(skip)] pub(crate) PhantomData<fn(R)>);
+
+impl<R> Clone for Exit<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Exit<R> {}
+
+impl<R> std::fmt::Debug for Exit<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Exit")
+    }
+}
+
+impl<R: Serialize + DeserializeOwned + Send + 'static> Exit<R> {
+    /// Ends the run with this result. If called several times, only one result counts. Messages in flight are
+    /// dropped.
+    pub fn exit(self, pe: &PeCx, result: R) {
+        pe.out.node.exit(pe.out.rank, Box::new(result));
+    }
+}

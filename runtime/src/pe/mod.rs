@@ -1,0 +1,217 @@
+//! A PE from the view of the code that runs on it: [`PeCx`] and its parts. Each protocol takes only the parts that
+//! it needs.
+//!
+//! | part | purpose |
+//! |---|---|
+//! | [`Outbox`] | sending: queues of the PE to itself, mailboxes, packets |
+//! | [`Delivery`] | the running element, and the requests of its entry method |
+//! | [`Recorder`] | load and communication, the load clock |
+//! | [`Collectives`] | reductions, load-balancing steps, quiescence |
+//! | [`Clock`] | the wall clock, which is the virtual time of a simulated PE |
+
+mod collectives;
+mod delivery;
+mod exit;
+mod outbox;
+mod port;
+mod recorder;
+mod reply;
+mod shared;
+
+pub use exit::Exit;
+pub use reply::Reply;
+pub use shared::Shared;
+
+pub(crate) use collectives::{Collectives, Contributor};
+pub(crate) use delivery::{Delivery, Offers, post_delivery};
+pub(crate) use outbox::{ARRAY_BITS, Carrier, Outbox, PE_ORDERS, Packet, PacketCarrier, array_bit};
+pub(crate) use port::{AnyPort, ArrayInfo};
+pub(crate) use recorder::Recorder;
+
+use crate::clock::Clock;
+use crate::index::Pe;
+use crate::node::Node;
+use crate::options::Settings;
+use crate::tracer::Tracer;
+use reply::Parked;
+use serde::{Serialize, de::DeserializeOwned};
+use std::any::Any;
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The context of a PE: required for sends, and for information about the run.
+///
+/// `main` and parked closures get one; inside an entry method [`Cx`](crate::Cx) dereferences to it.
+pub struct PeCx {
+    pub(crate) out: Outbox,
+    pub(crate) delivery: Delivery,
+    pub(crate) recorder: Recorder,
+    pub(crate) collectives: Collectives,
+    /// The wall clock. The load clock is in the [`Recorder`].
+    pub(crate) clock: Clock,
+    /// The arrays of the run, by id.
+    pub(crate) ports: Vec<Rc<dyn AnyPort>>,
+    pub(crate) infos: Vec<ArrayInfo>,
+    /// Values of [`Setup::shared`](crate::Setup::shared), by id.
+    pub(crate) shared: Vec<Option<Arc<dyn Any + Send + Sync>>>,
+    parked: RefCell<Parked>,
+}
+
+impl PeCx {
+    /// The context of one PE, before its arrays are known.
+    pub(crate) fn new(rank: u32, node: Arc<Node>, carrier: Carrier, tracer: Option<Tracer>) -> Self {
+        let recording = post_delivery::recording(&node.settings);
+        let clock = Clock::of(&node.settings, rank, tracer);
+        PeCx {
+            delivery: Delivery::new(recording, node.pulses.of(rank)),
+            recorder: Recorder::new(clock.clone()),
+            collectives: Collectives::default(),
+            out: Outbox::new(rank, node, carrier, clock.simulated().cloned()),
+            clock,
+            ports: Vec::new(),
+            infos: Vec::new(),
+            shared: Vec::new(),
+            parked: RefCell::default(),
+        }
+    }
+
+    /// This PE.
+    pub fn here(&self) -> Pe {
+        Pe(self.out.rank)
+    }
+
+    /// The number of PEs.
+    pub fn pes(&self) -> usize {
+        self.out.pes as usize
+    }
+
+    /// The seed of the run.
+    pub fn seed(&self) -> u64 {
+        self.settings().seed
+    }
+
+    /// Parks a closure on this PE until a value is sent to the returned [`Reply`]. A `Reply` is plain data and accepts
+    /// one value, from any element on any PE.
+    ///
+    /// Use it for libraries that answer unknown clients: the client includes the `Reply` in its request.
+    pub fn reply<V>(&self, answer: impl FnOnce(&PeCx, V) + 'static) -> Reply<V>
+    where
+        V: Serialize + DeserializeOwned + Send + 'static,
+    {
+        let parked = self.parked.borrow_mut().park(answer);
+        Reply { pe: self.out.rank, parked, of: PhantomData }
+    }
+
+    /// Switches the recording of load and communication on this PE off or on, from the next delivery on.
+    ///
+    /// Has no effect if nothing is recorded because there is no load balancer and no `--lb-dump`.
+    pub fn measure(&self, on: bool) {
+        self.recorder.measure(on, self.clock.now());
+        let (settings, delivery) = (self.settings(), &self.delivery);
+        delivery.recording.set(if on {
+            post_delivery::recording(settings)
+        } else {
+            post_delivery::observed(settings)
+        });
+        if delivery.running.get().is_some() {
+            delivery.later(post_delivery::MEASURE);
+        } else {
+            delivery.post_delivery.set(delivery.recording.get());
+        }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.out.node.settings
+    }
+
+    /// The bits of expedited arrays. Other arrays that share such a bit are expedited, too.
+    pub(crate) fn expedited_bits(&self) -> u64 {
+        let expedited = (0..).zip(&self.infos).filter(|(_, info)| info.expedited);
+        expedited.fold(0, |bits, (id, _)| bits | array_bit(id))
+    }
+
+    /// The name of an array, for messages to users.
+    pub(crate) fn name(&self, array: u16) -> &'static str {
+        self.infos.get(usize::from(array)).map_or("?", |info| info.name)
+    }
+
+    /// Records a message of `bytes` bytes to an element, for a trace and as communication.
+    #[inline(never)]
+    pub(crate) fn record(&self, to: u64, bytes: u64) {
+        self.out.trace(|tracer| tracer.sends((to >> 32) as u16, to as u32, bytes));
+        if self.delivery.has(post_delivery::COMM) {
+            self.recorder.sent(self.delivery.running.get(), to, bytes);
+        }
+    }
+
+    /// An element begins to execute, while executions are observed.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn execution_begins(&self, array: u16, rank: u32) {
+        if let (Some(order), Some(running)) = (self.out.interleaved(), self.delivery.running.get()) {
+            order.executes(array, running.entry, rank);
+        }
+        if let Some(clock) = self.clock.simulated() {
+            clock.execution_begins(array, rank);
+        }
+    }
+
+    /// The element has executed, while executions are observed.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn execution_ends(&self) {
+        if let Some(clock) = self.clock.simulated() {
+            clock.execution_ends();
+        }
+    }
+
+    /// Counts time without work, from `start` to `end` on the wall clock.
+    pub(crate) fn was_idle(&self, start: u64, end: u64) {
+        if self.delivery.has(post_delivery::LOAD) {
+            self.recorder.was_idle(end.wrapping_sub(start));
+        }
+    }
+
+    /// Quiescence was found for the `round`-th time: sends the messages that waited for it.
+    pub(crate) fn found_quiet(&self, round: u64) {
+        let mut quiet = self.collectives.quiet.borrow_mut();
+        let (now, later) = quiet.drain(..).partition(|(asked, _)| *asked < round);
+        *quiet = later;
+        drop(quiet);
+        let now: Vec<(u64, u16)> = now;
+        self.out.node.quiescence.served(now.len());
+        for (_, array) in now {
+            self.ports[usize::from(array)].found_quiet(&self.out);
+        }
+    }
+
+    /// Finishes, on PE 0, the complete reductions of an array, in order.
+    pub(crate) fn complete_reductions(&self, source: u16) {
+        let ledgers = &self.collectives.ledgers;
+        loop {
+            {
+                let ledgers = ledgers.borrow();
+                let ledger = &ledgers[usize::from(source)].reductions;
+                if ledger.arrived() == 0 || !ledger.complete() {
+                    return;
+                }
+            }
+            if !self.ports.iter().any(|port| port.complete(self, source)) {
+                return;
+            }
+            ledgers.borrow_mut()[usize::from(source)].reductions.advance();
+        }
+    }
+
+    /// The number of parked closures.
+    pub(crate) fn parked(&self) -> usize {
+        self.parked.borrow().count()
+    }
+
+    /// Ends the run as failed.
+    pub(crate) fn fail(&self, sentence: String) {
+        self.out.fail(sentence);
+    }
+}

@@ -1,0 +1,246 @@
+//! The sending part of a PE: queues to itself, mailboxes or packets to other PEs.
+
+use crate::clock::VirtualClock;
+use crate::codec;
+use crate::inbox::{Bag, Mail};
+use crate::interleaving::Interleaved;
+use crate::node::{Failure, Node};
+use crate::order::PeOrder;
+use crate::tracer::Tracer;
+use serde::Serialize;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// How messages and orders reach other PEs.
+pub(crate) enum Carrier {
+    /// As values, through mailboxes in shared memory.
+    Mailboxes,
+    /// Through mailboxes, in an order that is recorded or repeated.
+    Interleaved(Interleaved),
+    /// As bytes.
+    Packets(Rc<dyn PacketCarrier>),
+}
+
+/// A transport of bytes.
+pub(crate) trait PacketCarrier {
+    /// Sends a packet to its PE.
+    fn send(&self, packet: Packet);
+    /// Whether the calling PE has no packets; the result may be outdated.
+    fn quiet(&self) -> bool;
+}
+
+/// An encoded order in flight.
+pub(crate) struct Packet {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    /// The time of departure in virtual seconds, on a simulated machine.
+    pub(crate) seconds: f64,
+    /// Its number in the trace, if there is one.
+    pub(crate) number: u32,
+    /// The array of the order; none for an order about the run.
+    pub(crate) array: Option<u16>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The bit of [`Outbox::queued`] that stands for orders about the run; arrays share the others.
+pub(crate) const PE_ORDERS: u64 = 1 << 63;
+
+/// The number of bits for arrays; more arrays share bits.
+pub(crate) const ARRAY_BITS: usize = 63;
+
+/// The bit of an array.
+pub(crate) fn array_bit(id: u16) -> u64 {
+    1 << (usize::from(id) % ARRAY_BITS)
+}
+
+/// The counts of a PE for the report.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) executions: Cell<u64>,
+    pub(crate) remote: Cell<u64>,
+    pub(crate) migrations: Cell<u64>,
+}
+
+/// The most buffers that are kept for reuse.
+const BUFFERS: usize = 64;
+
+pub(crate) struct Outbox {
+    pub(crate) rank: u32,
+    pub(crate) pes: u32,
+    pub(crate) node: Arc<Node>,
+    carrier: Carrier,
+    /// A bit per array with messages or orders of this PE for itself.
+    pub(crate) queued: Cell<u64>,
+    /// The bits of expedited arrays.
+    pub(crate) expedited: u64,
+    /// Orders about the run from this PE to itself.
+    pub(crate) orders: RefCell<VecDeque<PeOrder>>,
+    pub(crate) counts: Counts,
+    /// Buffers to encode migrating elements in.
+    buffers: RefCell<Vec<Vec<u8>>>,
+    /// The clock of this PE, on a simulated machine.
+    simulated: Option<Rc<VirtualClock>>,
+}
+
+impl Outbox {
+    /// The outbox of one PE, before its arrays are known.
+    pub(crate) fn new(
+        rank: u32,
+        node: Arc<Node>,
+        carrier: Carrier,
+        simulated: Option<Rc<VirtualClock>>,
+    ) -> Self {
+        Outbox {
+            rank,
+            pes: node.pes,
+            node,
+            carrier,
+            queued: Cell::new(0),
+            expedited: 0,
+            orders: RefCell::default(),
+            counts: Counts::default(),
+            buffers: RefCell::default(),
+            simulated,
+        }
+    }
+
+    /// Marks that this PE has work in its own queues.
+    #[inline(always)]
+    pub(crate) fn queue(&self, bit: u64) {
+        self.queued.set(self.queued.get() | bit);
+    }
+
+    /// Sends an order about the run to a PE.
+    pub(crate) fn tell(&self, to: u32, order: PeOrder) {
+        if to == self.rank {
+            self.queue(PE_ORDERS);
+            self.trace(|tracer| tracer.orders(None));
+            return self.orders.borrow_mut().push_back(order);
+        }
+        self.post(&self.node.mail, None, to, order, || "an order of the runtime".into());
+    }
+
+    /// Sends an order about `array` (`None`: about the run) to another PE: through a mailbox, or as a packet.
+    pub(crate) fn post<M, O: Serialize>(
+        &self,
+        mail: &Mail<M, O>,
+        array: Option<u16>,
+        to: u32,
+        order: O,
+        what: impl FnOnce() -> String,
+    ) {
+        match &self.carrier {
+            Carrier::Mailboxes | Carrier::Interleaved(_) => {
+                mail.push(self.rank, to, &self.node.bells, |bag| bag.orders.push(order));
+            }
+            Carrier::Packets(carrier) => {
+                debug_assert_ne!(self.rank, to, "an order of a PE to itself is not sent");
+                let bytes = self.encoded(&order, what);
+                let (mut seconds, mut number) = (0.0, 0);
+                if let Some(clock) = &self.simulated {
+                    (seconds, number) = clock.packet_leaves(to, bytes.len() as u64);
+                }
+                carrier.send(Packet { from: self.rank, to, seconds, number, array, bytes });
+            }
+        }
+    }
+
+    /// Whether PEs share memory, so that values for other PEs need no encoding.
+    pub(crate) fn shares_memory(&self) -> bool {
+        self.node.settings.shares_memory()
+    }
+
+    /// Whether no other PE has sent work to this PE; the result may be outdated.
+    #[inline(always)]
+    pub(crate) fn quiet_outside(&self) -> bool {
+        let no_mail = || self.node.bells.quiet(self.rank) && !self.node.stopped();
+        match &self.carrier {
+            Carrier::Mailboxes => no_mail(),
+            Carrier::Packets(carrier) => carrier.quiet() && !self.node.stopped(),
+            Carrier::Interleaved(order) => order.quiet(no_mail),
+        }
+    }
+
+    /// Swaps the mailbox from another PE with an empty bag; false if there is nothing to take.
+    #[inline]
+    pub(crate) fn take<M, O>(&self, mail: &Mail<M, O>, from: u32, bag: &mut Bag<M, O>) -> bool {
+        match &self.carrier {
+            Carrier::Interleaved(order) => order.take(mail, from, self.rank, bag),
+            _ => mail.take(from, self.rank, bag),
+        }
+    }
+
+    /// The order of deliveries, if it is recorded or repeated.
+    #[inline]
+    pub(crate) fn interleaved(&self) -> Option<&Interleaved> {
+        match &self.carrier {
+            Carrier::Interleaved(order) => Some(order),
+            _ => None,
+        }
+    }
+
+    /// Counts messages taken for delivery.
+    #[inline]
+    pub(crate) fn executed(&self, messages: u64) {
+        self.counts.executions.set(self.counts.executions.get().wrapping_add(messages));
+    }
+
+    /// Subtracts a message that was kept or forwarded, because it is counted again later. The count may wrap below
+    /// zero until the batch of the message is added.
+    pub(crate) fn not_executed(&self) {
+        self.counts.executions.set(self.counts.executions.get().wrapping_sub(1));
+    }
+
+    /// Counts a message to another PE.
+    pub(crate) fn sent_away(&self) {
+        self.counts.remote.set(self.counts.remote.get() + 1);
+    }
+
+    /// Counts an element that leaves.
+    pub(crate) fn migrated(&self) {
+        self.counts.migrations.set(self.counts.migrations.get() + 1);
+    }
+
+    /// The encoding of a value for another PE. An encoding error ends the run.
+    pub(crate) fn encoded<V: Serialize>(&self, value: &V, what: impl FnOnce() -> String) -> Vec<u8> {
+        codec::encode(value).unwrap_or_else(|error| {
+            self.fail(format!("cannot send {} to another PE: {error}", what()));
+            Vec::new()
+        })
+    }
+
+    /// A buffer to encode in.
+    pub(crate) fn buffer(&self) -> Vec<u8> {
+        self.buffers.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Keeps a buffer for reuse.
+    pub(crate) fn return_buffer(&self, mut buffer: Vec<u8>) {
+        let mut buffers = self.buffers.borrow_mut();
+        if buffer.capacity() > 0 && buffers.len() < BUFFERS {
+            buffer.clear();
+            buffers.push(buffer);
+        }
+    }
+
+    /// The tracer of this PE, if there is a trace.
+    #[inline]
+    pub(crate) fn tracer(&self) -> Option<&Tracer> {
+        self.simulated.as_ref()?.tracer()
+    }
+
+    /// Calls `record` with the tracer, if there is one.
+    #[inline]
+    pub(crate) fn trace(&self, record: impl FnOnce(&Tracer)) {
+        if let Some(tracer) = self.tracer() {
+            record(tracer);
+        }
+    }
+
+    /// Ends the run as failed.
+    pub(crate) fn fail(&self, sentence: String) {
+        self.node.fail_on(self.rank, Failure::Program(sentence));
+    }
+}

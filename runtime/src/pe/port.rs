@@ -1,0 +1,28 @@
+//! The arrays of a run, independent of their chare types.
+
+use super::{Contributor, Outbox, PeCx};
+use crate::waiting::OpenReduction;
+use std::any::Any;
+
+/// The properties of an array, independent of its chare type.
+#[derive(Clone, Debug)]
+pub(crate) struct ArrayInfo {
+    pub(crate) name: &'static str,
+    pub(crate) sync: bool,
+    pub(crate) expedited: bool,
+    pub(crate) count: u32,
+}
+
+/// The interface of a port, independent of its chare type.
+pub(crate) trait AnyPort: Any {
+    /// The last executed element contributed to this array.
+    fn contributed(&self, pe: &PeCx, by: Contributor);
+    /// On PE 0: completes the oldest reduction of array `source` if its target is this array; returns whether it is.
+    fn complete(&self, pe: &PeCx, source: u16) -> bool;
+    /// Sends the contributions that this PE has collected to PE 0.
+    fn flush(&self, pe: &PeCx);
+    /// Sends the oldest message that waits for quiescence.
+    fn found_quiet(&self, out: &Outbox);
+    /// The incomplete reductions on this PE with this array as target.
+    fn open_reductions(&self, pe: &PeCx) -> Vec<OpenReduction>;
+}

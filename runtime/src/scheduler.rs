@@ -1,0 +1,188 @@
+//! The scheduler of a PE, common to all transports. [`Built`] is a PE that is ready to run; a transport
+//! calls its managers, [`execute`], [`run_queued`] and [`flush`].
+
+use crate::elements::Manager;
+use crate::interleaving::ArrayHead;
+use crate::node::{Failure, Node};
+use crate::order::PeOrder;
+use crate::pe::{ARRAY_BITS, ArrayInfo, PE_ORDERS, PeCx};
+use crate::pulse::Activity;
+use crate::steps;
+use equipoise_model::table::count;
+use equipoise_strategies::strategy::panic_message;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A task to run on a PE later: `main`.
+pub(crate) type Task = Box<dyn FnOnce(&PeCx)>;
+
+/// A PE that is ready to run.
+pub(crate) struct Built {
+    pub(crate) pe: PeCx,
+    pub(crate) managers: Vec<Box<dyn Manager>>,
+    main: Option<Task>,
+    /// Whether the setup lacks a `main`, which only PE 0 needs.
+    lacks_main: bool,
+}
+
+/// Runs the setup of one PE; none if the setup panicked, which ends the run.
+pub(crate) fn build(node: &Arc<Node>, pe: PeCx, setup: &(dyn Fn(PeCx) -> Built + Sync)) -> Option<Built> {
+    let rank = pe.out.rank;
+    node.pulses.running.set(rank as usize);
+    let running = pe.delivery.running.clone();
+    match catch_unwind(AssertUnwindSafe(|| running.during(Activity::Setup, || setup(pe)))) {
+        Ok(built) => Some(built),
+        Err(payload) => {
+            let place = format!("the setup of PE {rank}");
+            node.fail(Failure::Panic { place, message: panic_message(&*payload) });
+            None
+        }
+    }
+}
+
+impl Built {
+    /// A PE whose setup is over.
+    pub(crate) fn new(pe: PeCx, managers: Vec<Box<dyn Manager>>, main: Option<Task>) -> Self {
+        let lacks_main = pe.out.rank == 0 && main.is_none();
+        Built { pe, managers, main, lacks_main }
+    }
+
+    /// The arrays, as a recorded order names them.
+    pub(crate) fn arrays(&self) -> Vec<ArrayHead> {
+        let bytes = |name: &str| name.as_bytes().to_vec();
+        let pulses = &self.pe.out.node.pulses;
+        let array = |(at, info): (usize, &ArrayInfo)| ArrayHead {
+            name: bytes(info.name),
+            entries: pulses.entries(at).iter().map(|name| bytes(name)).collect(),
+            count: info.count,
+        };
+        self.pe.infos.iter().enumerate().map(array).collect()
+    }
+
+    /// Whether this PE made as many arrays as the other PEs; ends the run if not.
+    pub(crate) fn agrees(&self) -> bool {
+        let (mine, all) = (self.managers.len(), self.pe.out.node.arrays.lock().len());
+        if mine != all {
+            let rank = self.pe.out.rank;
+            self.pe.fail(format!(
+                "PE {rank} made {}, but another PE made {all}; a setup makes the same arrays on every PE",
+                count(mine as u64, "array")
+            ));
+        }
+        !self.pe.out.node.stopped()
+    }
+
+    /// Starts the clocks, and `main`.
+    pub(crate) fn begin(&mut self) {
+        self.pe.recorder.begin(self.pe.clock.now());
+        if let Some(main) = self.main.take() {
+            self.pe.delivery.running.during(Activity::Main, || main(&self.pe));
+        }
+    }
+
+    /// The failure for a panic, with its place.
+    pub(crate) fn panic_failure(&self, payload: &(dyn Any + Send)) -> Failure {
+        let (rank, running) = (self.pe.out.rank, &self.pe.delivery.running);
+        let place = self.pe.out.node.pulses.describe(rank as usize, running.activity(), self.pe.settings());
+        let place = place.unwrap_or_else(|| format!("code outside the elements of PE {rank}"));
+        Failure::Panic { place, message: panic_message(payload) }
+    }
+
+    /// Adds the counts of this PE to the outcome; if the run did not finish, also what this PE waits for.
+    pub(crate) fn finish(&mut self) {
+        // A panic leaves its place there.
+        self.pe.delivery.running.clear();
+        let mut outcome = self.pe.out.node.outcome.lock();
+        outcome.executions += self.pe.out.counts.executions.get();
+        outcome.remote_messages += self.pe.out.counts.remote.get();
+        outcome.migrations += self.pe.out.counts.migrations.get();
+        if !outcome.is_unfinished() {
+            return;
+        }
+        let waiting = &mut outcome.waiting;
+        if self.lacks_main {
+            let remedy = "call `main` in the setup, with the first messages";
+            waiting.line(
+                None,
+                format!("the setup does not call `main`, so no element received a message; {remedy}"),
+            );
+        }
+        for manager in &self.managers {
+            manager.waiting(&self.pe, waiting);
+        }
+        for port in &self.pe.ports {
+            port.open_reductions(&self.pe).into_iter().for_each(|open| waiting.reduction(open));
+        }
+        let parked = self.pe.parked();
+        if parked > 0 {
+            let verb = if parked == 1 { "waits" } else { "wait" };
+            let line = format!("{} {verb} for a reply", count(parked as u64, "parked closure"));
+            waiting.line(Some(self.pe.out.rank), line);
+        }
+    }
+}
+
+/// Executes an order about the run.
+pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &mut [Box<dyn Manager>]) {
+    match order {
+        PeOrder::AtSync { array, round, tally } => steps::at_sync(pe, array, round, tally),
+        PeOrder::Ended(ended) => steps::ended(pe, *ended),
+        PeOrder::Collect => steps::collect(pe, managers),
+        PeOrder::Statistics(statistics) => steps::collected(pe, *statistics),
+        PeOrder::Migrate(plan) => steps::migrate(pe, *plan, managers),
+        PeOrder::WillNotArrive { step, count } => steps::will_not_arrive(pe, step, count, managers),
+        PeOrder::TryResume { step } => steps::try_resume(pe, step, managers),
+        PeOrder::Reply { parked, answer } => pe.answered(parked, answer),
+        PeOrder::Quiet { round } => pe.found_quiet(round),
+    }
+}
+
+/// Runs the messages and orders of a PE to itself.
+pub(crate) fn run_queued(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64) {
+    let arrays = queued & !PE_ORDERS;
+    for bit in bits(arrays & pe.out.expedited).chain(bits(arrays & !pe.out.expedited)) {
+        for at in (bit..managers.len()).step_by(ARRAY_BITS) {
+            managers[at].local(pe);
+        }
+    }
+    if queued & PE_ORDERS != 0 {
+        // Only the orders queued now: an order may queue another one forever, which would starve other work.
+        let count = pe.out.orders.borrow().len();
+        for _ in 0..count {
+            let order = pe.out.orders.borrow_mut().pop_front();
+            let Some(order) = order else { break };
+            pe.out.trace(|tracer| tracer.executes_order(None));
+            execute(pe, order, managers);
+        }
+    }
+}
+
+/// No message is in flight: starts a quiescence round. If no send waits for quiescence, the run fails.
+pub(crate) fn quiet(pe: &PeCx) {
+    let node = &pe.out.node;
+    let Some(round) = node.quiescence.round() else { return node.fail_on(pe.out.rank, Failure::Quiet) };
+    for to in 0..pe.out.pes {
+        pe.out.tell(to, PeOrder::Quiet { round });
+    }
+}
+
+/// Sends everything collected for other PEs. It must not wait for further elements of this PE, which may have
+/// migrated.
+pub(crate) fn flush(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
+    for manager in managers {
+        manager.idle(pe);
+    }
+    for port in &pe.ports {
+        port.flush(pe);
+    }
+}
+
+/// The positions of the bits that are set.
+pub(crate) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    })
+}

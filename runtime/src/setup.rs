@@ -1,0 +1,277 @@
+//! The setup of a PE creates the arrays, shared values and `main` of a program, before any message.
+
+use crate::array::{self, Array, Chare, Port};
+use crate::elements::{Elements, Manager};
+use crate::inbox::Mail;
+use crate::index::{Index, Pe, show};
+use crate::location::{Directory, NO_ELEMENT, Placement, place};
+use crate::node::Failure;
+use crate::pe::{AnyPort, ArrayInfo, PeCx, Shared};
+use crate::pulse::ArrayNames;
+use crate::scheduler::{Built, Task};
+use crate::slot::Slot;
+use equipoise_model::memory;
+use equipoise_model::table::{self, count};
+use std::any::Any;
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::panic::resume_unwind;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// The setup of a PE, before any message. A program makes the same calls in the same order on every PE.
+pub struct Setup {
+    pe: PeCx,
+    ports: RefCell<Vec<Rc<dyn AnyPort>>>,
+    managers: RefCell<Vec<Box<dyn Manager>>>,
+    infos: RefCell<Vec<ArrayInfo>>,
+    shared: RefCell<Vec<Option<Arc<dyn Any + Send + Sync>>>>,
+    main: RefCell<Option<Task>>,
+}
+
+impl Setup {
+    /// Runs `setup` on a PE and returns the PE, ready to run.
+    pub(crate) fn run(pe: PeCx, setup: impl FnOnce(&Setup)) -> Built {
+        let setup_pe = Setup {
+            pe,
+            ports: RefCell::default(),
+            managers: RefCell::default(),
+            infos: RefCell::default(),
+            shared: RefCell::default(),
+            main: RefCell::default(),
+        };
+        setup(&setup_pe);
+        let Setup { mut pe, ports, managers, infos, shared, main } = setup_pe;
+        (pe.ports, pe.infos, pe.shared) = (ports.into_inner(), infos.into_inner(), shared.into_inner());
+        pe.out.expedited = pe.expedited_bits();
+        if let Placement::Listed(list) = &pe.settings().initial
+            && !pe.infos.iter().any(|info| info.count as usize == list.len())
+        {
+            let sizes: Vec<String> =
+                pe.infos.iter().map(|info| format!("{} has {}", info.name, info.count)).collect();
+            pe.fail(format!(
+                "--initial lists {}, and no array has {} elements ({}); write a line for each element of \
+                 one array, in index order",
+                count(list.len() as u64, "PE"),
+                list.len(),
+                sizes.join(", ")
+            ));
+        }
+        Built::new(pe, managers.into_inner(), main.into_inner())
+    }
+
+    /// Creates an array with an element at every index below `shape`; `make` makes the elements of this PE.
+    ///
+    /// # Panics
+    /// If the shape has a negative side or more than 2^32 - 1 indices, or the setup of another PE
+    /// made another array at this point.
+    pub fn array<I: Index, T: Chare<Index = I>>(&self, shape: I, make: impl Fn(I) -> T) -> Array<T> {
+        self.create(shape, Some(&make), || self.placement::<I>(shape))
+    }
+
+    /// Creates an array like [`array`](Self::array), with the element of each index on the PE that `place` returns.
+    ///
+    /// # Panics
+    /// As `array`, and if `place` names a PE that does not exist.
+    pub fn array_placed<I: Index, T: Chare<Index = I>>(
+        &self,
+        shape: I,
+        place: impl Fn(I) -> Pe,
+        make: impl Fn(I) -> T,
+    ) -> Array<T> {
+        assert!(!I::PER_PE, "{} has one element on every PE and cannot be placed; use `array`", T::NAME);
+        let list = || {
+            let count = self.count::<T>(shape);
+            let list: Arc<[u32]> = (0..count).map(|rank| place(I::unrank(rank, shape)).0).collect();
+            if let Some(rank) = list.iter().position(|&pe| pe >= self.pe.out.pes) {
+                let index = show(I::unrank(rank as u32, shape));
+                panic!(
+                    "{}{index} is placed on PE {}, but PEs are 0 to {}; name one of these",
+                    T::NAME,
+                    list[rank],
+                    self.pe.out.pes - 1
+                );
+            }
+            Placement::Listed(list)
+        };
+        self.create(shape, Some(&make), list)
+    }
+
+    /// Creates an array without elements. [`Array::insert`] adds elements at indices below `bounds`.
+    ///
+    /// # Panics
+    /// As `array`.
+    pub fn sparse<I: Index, T: Chare<Index = I>>(&self, bounds: I) -> Array<T> {
+        assert!(!I::PER_PE, "{} has one element on every PE; use `array`", T::NAME);
+        self.create(bounds, None::<&fn(I) -> T>, || self.placement::<I>(bounds))
+    }
+
+    /// Creates a large value that all elements of a process can read; `make` runs once per process.
+    ///
+    /// Capture small read-only data in the closures that make the elements instead.
+    pub fn shared<V: Send + Sync + 'static>(&self, make: impl FnOnce() -> V) -> Shared<V> {
+        let id = self.shared.borrow().len();
+        self.shared.borrow_mut().push(None);
+        let value = {
+            let mut all = self.pe.out.node.shared.lock();
+            if all.len() == id {
+                all.push(Arc::default());
+            }
+            Arc::clone(&all[id])
+        };
+        // Outside the lock, because `make` may read other shared values.
+        let value = value.get_or_init(|| Arc::new(make()));
+        self.shared.borrow_mut()[id] = Some(Arc::clone(value));
+        Shared { id: id as u32, of: PhantomData }
+    }
+
+    /// Reads a shared value during setup.
+    ///
+    /// # Panics
+    /// If the handle comes from another run.
+    pub fn read<V: Send + Sync + 'static>(&self, shared: Shared<V>) -> Arc<V> {
+        let value = self.shared.borrow().get(shared.id as usize).cloned().flatten();
+        value
+            .and_then(|value| value.downcast().ok())
+            .expect("read a shared value only in the run that created the value")
+    }
+
+    /// Runs `start` on PE 0, once every PE has finished its setup.
+    ///
+    /// # Panics
+    /// If there is a `main` already.
+    pub fn main(&self, start: impl FnOnce(&PeCx) + 'static) {
+        if self.pe.out.rank == 0 {
+            let before = self.main.borrow_mut().replace(Box::new(start));
+            assert!(before.is_none(), "`main` is already set; call `Setup::main` once");
+        }
+    }
+
+    /// This PE.
+    pub fn here(&self) -> Pe {
+        self.pe.here()
+    }
+
+    /// How many PEs there are.
+    pub fn pes(&self) -> usize {
+        self.pe.pes()
+    }
+
+    /// The seed of the run.
+    pub fn seed(&self) -> u64 {
+        self.pe.seed()
+    }
+
+    fn count<T: Chare>(&self, shape: T::Index) -> u32 {
+        T::Index::count(shape).unwrap_or_else(|| {
+            panic!("the shape {} of {} is negative or has more than 2^32 - 1 indices", show(shape), T::NAME)
+        })
+    }
+
+    fn placement<I: Index>(&self, shape: I) -> Placement {
+        if I::PER_PE {
+            return Placement::PerPe;
+        }
+        match &self.pe.settings().initial {
+            Placement::Random(seed) => {
+                // Every array has its own random placement.
+                Placement::Random(seed ^ (self.ports.borrow().len() as u64) << 48)
+            }
+            Placement::Listed(list) if I::count(shape) != Some(list.len() as u32) => Placement::Blocks,
+            placement => placement.clone(),
+        }
+    }
+
+    fn create<I: Index, T: Chare<Index = I>>(
+        &self,
+        shape: I,
+        make: Option<&impl Fn(I) -> T>,
+        placement: impl FnOnce() -> Placement,
+    ) -> Array<T> {
+        let id = self.ports.borrow().len();
+        assert!(id < usize::from(u16::MAX), "there are more than {} arrays", u16::MAX - 1);
+        let id = id as u16;
+        let (out, count) = (&self.pe.out, self.count::<T>(shape));
+        assert!(
+            !I::PER_PE || count == out.pes,
+            "{} has one element per PE; give it the shape Pe({})",
+            T::NAME,
+            out.pes
+        );
+        let direct = out.node.settings.has_places() && (make.is_some() || count <= DENSE);
+        let shared = self.shared_array::<I, T>(id, shape, (direct, make.is_some()), placement);
+        let mut directory = (!direct).then(|| Directory::new(out.rank));
+        let mut slots = Vec::new();
+        if let Some(make) = make {
+            slots.reserve_exact((count / out.pes) as usize + 1);
+            shared.placement.each(out.rank, count, out.pes, &shared.residents, |rank| {
+                let at = slots.len() as u32;
+                match &mut directory {
+                    None => shared.places[rank as usize].store(place(out.rank, at), Relaxed),
+                    Some(directory) => directory.arrived(rank, at, 0),
+                }
+                slots.push(Slot::new(rank, make(I::unrank(rank, shape))));
+            });
+        }
+        self.pe.collectives.add_array(if make.is_some() { count } else { 0 });
+        let port = Rc::new(Port::new(id, shared, directory));
+        let (name, sync, expedited) = (T::NAME, T::SYNC, T::EXPEDITED);
+        self.infos.borrow_mut().push(ArrayInfo { name, sync, expedited, count });
+        self.managers.borrow_mut().push(Box::new(Elements::new(Rc::clone(&port), slots)));
+        self.ports.borrow_mut().push(port);
+        Array { id, of: PhantomData }
+    }
+
+    /// The part of an array that the PEs of a process share; the first PE to call this creates it.
+    fn shared_array<I: Index, T: Chare<Index = I>>(
+        &self,
+        id: u16,
+        shape: I,
+        (direct, has_elements): (bool, bool),
+        placement: impl FnOnce() -> Placement,
+    ) -> Arc<array::Shared<T>> {
+        let (node, rank, pes) = (&self.pe.out.node, self.pe.out.rank, self.pe.out.pes);
+        let (at, count) = (usize::from(id), self.count::<T>(shape));
+        // Computed outside the lock, because a placement may run user code.
+        let is_known = node.arrays.lock().len() > at;
+        if !is_known {
+            let each = size_of::<AtomicU64>() + if has_elements { size_of::<Slot<T, T::Msg>>() } else { 0 };
+            let bytes = if direct || has_elements { u64::from(count) * each as u64 } else { 0 };
+            let what = format!("the array {} of {}", T::NAME, table::count(count, "element"));
+            if let Err(refusal) = memory::check(bytes, &what, "use fewer elements") {
+                node.fail(Failure::Program(refusal));
+                // Ends the setup without the message of a panic. Only the first failure of a run is reported.
+                resume_unwind(Box::new(()));
+            }
+        }
+        let placement = if is_known { None } else { Some(placement()) };
+        let mut all = node.arrays.lock();
+        if let Some(placement) = placement.filter(|_| all.len() == at) {
+            let element = move |rank| format!("{}{}", T::NAME, show(I::unrank(rank, shape)));
+            let element = Box::new(element);
+            node.pulses.add_array(ArrayNames { array: T::NAME, entries: T::ENTRIES, element });
+            let places = |rank| AtomicU64::new(place(placement.pe(rank, count, pes), NO_ELEMENT));
+            all.push(Arc::new(array::Shared::<T> {
+                shape,
+                count,
+                places: if direct { (0..count).map(places).collect() } else { Box::default() },
+                placement,
+                residents: OnceLock::new(),
+                mail: Mail::new(u32::from(id) + 1, node.settings.mailbox_pes()),
+            }));
+        }
+        let shared = all.get(at).and_then(|shared| Arc::clone(shared).downcast::<array::Shared<T>>().ok());
+        drop(all);
+        shared.filter(|shared| shared.shape == shape).unwrap_or_else(|| {
+            panic!(
+                "PE {rank} makes {} as array {id}, but another PE makes a different array {id}; a setup makes the \
+                 same arrays on every PE",
+                T::NAME
+            )
+        })
+    }
+}
+
+/// Sparse arrays with more indices than this use directories instead of a table of places.
+const DENSE: u32 = 1 << 22;

@@ -1,0 +1,115 @@
+//! An element and its runtime state, which migrates with the element.
+
+use crate::codec::State;
+use crate::load::Edges;
+use crate::reduction::Tally;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A message, with the slot of the receiver at the time of sending.
+pub(crate) struct Item<M> {
+    pub(crate) rank: u32,
+    pub(crate) slot: u32,
+    pub(crate) msg: M,
+}
+
+/// An element and its runtime state; `extra` has the state that few elements need.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "C: State, M: Serialize", deserialize = "C: State, M: Deserialize<'de>"))]
+pub(crate) struct Slot<C, M> {
+    pub(crate) rank: u32,
+    /// The number of its next reduction.
+    pub(crate) contributions: u32,
+    /// The number of its next load-balancing barrier.
+    pub(crate) syncs: u32,
+    /// The number of its next broadcast.
+    pub(crate) broadcasts: u32,
+    /// Measured ticks since the last load-balancing step.
+    pub(crate) load: u64,
+    pub(crate) extra: Option<Box<Extra<M>>>,
+    #[serde(serialize_with = "State::write", deserialize_with = "State::read")]
+    pub(crate) chare: C,
+}
+
+/// The collectives with participants that the runtime counts; an index into arrays of counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Collective {
+    /// Contributions to a reduction.
+    Reduction,
+    /// Calls of `at_sync`.
+    Barrier,
+}
+
+/// Runtime state that few elements need.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Extra<M> {
+    /// Messages whose guard was false, oldest first.
+    pub(crate) pending: VecDeque<M>,
+    /// Broadcasts that the element missed while migrating and still has to receive, by number.
+    pub(crate) missed: BTreeMap<u32, M>,
+    /// The message to deliver after load balancing.
+    pub(crate) resume: Option<M>,
+    /// Without a load balancer: whether the message of `at_sync` is still to be delivered, on this PE.
+    pub(crate) syncing: bool,
+    /// Communication recorded at this element.
+    pub(crate) edges: Option<Box<Edges>>,
+    /// Charged seconds of work, which replace measured time.
+    pub(crate) charged: f64,
+    /// The load set with `set_load` in this period.
+    pub(crate) declared: Option<f64>,
+    /// Whether it was pinned by [`Cx::pin`](crate::Cx::pin).
+    pub(crate) pinned: bool,
+    /// The numbers of elements that it created since its last contribution, and since its last barrier.
+    pub(crate) created: [u32; 2],
+    /// For an element that another element created: whether it has not yet contributed, and not yet reached a
+    /// barrier.
+    pub(crate) fresh: [bool; 2],
+}
+
+impl<M> Default for Extra<M> {
+    fn default() -> Self {
+        Extra {
+            pending: VecDeque::new(),
+            missed: BTreeMap::new(),
+            resume: None,
+            syncing: false,
+            edges: None,
+            charged: 0.0,
+            declared: None,
+            pinned: false,
+            created: [0; 2],
+            fresh: [false; 2],
+        }
+    }
+}
+
+impl<C, M> Slot<C, M> {
+    pub(crate) fn new(rank: u32, chare: C) -> Self {
+        Slot { rank, contributions: 0, syncs: 0, broadcasts: 0, load: 0, extra: None, chare }
+    }
+
+    pub(crate) fn extra(&mut self) -> &mut Extra<M> {
+        self.extra.get_or_insert_with(Box::default)
+    }
+
+    /// The first broadcast that the element has neither received nor carries in `missed`.
+    pub(crate) fn missing(&self) -> u32 {
+        let carried = self.extra.as_ref().map_or(0, |extra| extra.missed.len() as u32);
+        self.broadcasts.wrapping_add(carried)
+    }
+
+    /// The tally of this element for its next contribution or barrier.
+    pub(crate) fn takes_part(&mut self, kind: Collective) -> Tally {
+        let mut tally = Tally { count: 1, ..Tally::default() };
+        if let Some(extra) = &mut self.extra {
+            tally.created = std::mem::take(&mut extra.created[kind as usize]);
+            tally.appeared = u32::from(std::mem::take(&mut extra.fresh[kind as usize]));
+        }
+        tally
+    }
+
+    /// The tally of this element when it ends.
+    pub(crate) fn ends(&mut self, kind: Collective) -> Tally {
+        Tally { count: 0, ended: 1, ..self.takes_part(kind) }
+    }
+}

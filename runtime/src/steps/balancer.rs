@@ -1,0 +1,189 @@
+//! PE 0 at a load-balancing step: builds a database from the statistics of all PEs, calls the strategy,
+//! checks its assignment, and plans the migrations.
+//!
+//! The runtime never looks at the name of a strategy; the schedule selects the strategy of the step.
+
+use super::repeat;
+use crate::lb_history::LbStep;
+use crate::load::{Sent, element_key};
+use crate::options::ReportForm;
+use crate::order::{Plan, Statistics};
+use crate::pe::PeCx;
+use crate::pulse::Activity;
+use crate::report::show;
+use equipoise_model::Assignment;
+use equipoise_model::database::{Database, Edge, End, Object, PeRecord};
+use equipoise_model::quote::{printable, sentence};
+use equipoise_strategies::cost::Metrics;
+use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::strategy::guarded;
+use rustc_hash::FxHashMap;
+use std::time::Instant;
+
+/// Decides a step; returns the plan of every PE.
+pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics>) -> Vec<Plan> {
+    let settings = pe.settings();
+    let (database, keys) = database(pe, step, collected);
+    let period_seconds = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
+    let placement = database.placement();
+    let choice = settings.schedule.at(u64::from(step));
+    let asked = Instant::now();
+    let ask = |choice: &Choice| {
+        let name = &choice.spec;
+        // A panic of the strategy fails the step, not the run.
+        let assign = || choice.strategy.assign(&database, &*settings.topology, settings.seed);
+        let answer = pe
+            .delivery
+            .running
+            .during(Activity::Strategy { step }, || guarded(assign))
+            .map_err(|error| format!("{name} failed: {error}"))?;
+        let checked = answer.check(&database);
+        checked.map(|()| answer).map_err(|error| format!("the assignment of {name} was rejected: {error}"))
+    };
+    let answer = repeat::answer(pe, &placement, || choice.map(ask));
+    let strategy_seconds = strategy_seconds(pe, asked.elapsed().as_secs_f64());
+    let (answer, error) = match answer {
+        None => (Assignment::new(placement.clone()), None),
+        Some(Ok(answer)) => (answer, None),
+        Some(Err(error)) => (Assignment::new(placement.clone()), Some(error)),
+    };
+    let mut plans: Vec<Plan> = (0..pe.out.pes).map(|_| Plan { step, ..Plan::default() }).collect();
+    for ((&from, &to), &(array, rank)) in placement.iter().zip(&answer.pe_of).zip(&keys) {
+        if from != to {
+            plans[from as usize].moves.push((array, rank, to));
+            plans[to as usize].incoming += 1;
+        }
+    }
+    let topology = &*settings.topology;
+    let before = Metrics::of(&database, topology, &placement);
+    let after = Metrics::of(&database, topology, &answer.pe_of);
+    let report = LbStep {
+        step: u64::from(step),
+        strategy: choice.map(|choice| choice.spec.clone()),
+        period_seconds,
+        strategy_seconds,
+        decision_seconds: pe.clock.seconds(pe.clock.now().wrapping_sub(began)),
+        before,
+        after,
+        notes: answer.notes,
+        error,
+    };
+    publish(pe, &report);
+    if let Some(clock) = pe.clock.simulated() {
+        // The time of the metrics is no part of the run.
+        clock.discard_measured();
+    }
+    let mut dump = {
+        let mut outcome = pe.out.node.outcome.lock();
+        outcome.lb_steps.add(report);
+        std::mem::take(&mut outcome.dump)
+    };
+    if settings.dumps(u64::from(step)) {
+        // Without the lock: a slow disk must not keep other PEs from ending the run.
+        dump.add(settings, &database);
+    }
+    pe.out.node.outcome.lock().dump = dump;
+    plans
+}
+
+/// The time of a strategy that took `seconds` on this computer. On a simulated machine, PE 0 is busy for the virtual
+/// time of the strategy.
+fn strategy_seconds(pe: &PeCx, seconds: f64) -> f64 {
+    let simulation = pe.settings().simulation.as_ref();
+    let (Some(simulation), Some(clock)) = (simulation, pe.clock.simulated()) else { return seconds };
+    // The time measured meanwhile belongs to the strategy, not to an element.
+    clock.discard_measured();
+    let seconds = simulation.strategy(seconds);
+    clock.spend(seconds);
+    seconds
+}
+
+/// The database of a step, with the array and rank of each of its objects.
+fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, Vec<(u16, u32)>) {
+    let settings = pe.settings();
+    collected.sort_unstable_by_key(|statistics| statistics.pe);
+    let mut database = Database {
+        step: u64::from(step),
+        arrays: pe.infos.iter().map(|info| info.name.to_owned()).collect(),
+        communication_recorded: settings.records_communication(),
+        ..Database::default()
+    };
+    let mut found = Vec::new();
+    for statistics in &mut collected {
+        let outside = statistics.wall_seconds - statistics.idle_seconds - statistics.measured_seconds;
+        database.pes.push(PeRecord {
+            speed: statistics.speed,
+            wall_seconds: statistics.wall_seconds,
+            idle_seconds: statistics.idle_seconds,
+            background_seconds: if settings.background { outside.max(0.0) } else { 0.0 },
+            ..PeRecord::default()
+        });
+        found.extend(statistics.objects.drain(..).map(|object| (statistics.pe, object)));
+    }
+    // Sorted by element, so that an assignment does not depend on the current placement.
+    found.sort_unstable_by_key(|(_, object)| (object.array, object.rank));
+    // An element that called `migrate` meanwhile may be in the statistics of two PEs; merge its parts.
+    found.dedup_by(|(_, later), (_, object)| {
+        let same = (later.array, later.rank) == (object.array, object.rank);
+        if same {
+            object.load_seconds += later.load_seconds;
+            object.edges.append(&mut later.edges);
+        }
+        same
+    });
+    let keys: Vec<(u16, u32)> = found.iter().map(|(_, object)| (object.array, object.rank)).collect();
+    let communicates = found.iter().any(|(_, object)| !object.edges.is_empty())
+        || collected.iter().any(|statistics| !statistics.edges.is_empty());
+    let mut positions = FxHashMap::default();
+    if communicates {
+        positions =
+            keys.iter().zip(0u32..).map(|(&(array, rank), at)| (element_key(array, rank), at)).collect();
+    }
+    let mut edges = Vec::new();
+    let mut dangling = 0;
+    let mut add = |from: End, sent: &[Sent]| {
+        for &Sent { to, messages, bytes } in sent {
+            match positions.get(&to) {
+                Some(&to) => edges.push(Edge { from, to: End::Object(to), messages, bytes }),
+                None => dangling += 1,
+            }
+        }
+    };
+    for ((pe, object), at) in found.into_iter().zip(0u32..) {
+        add(End::Object(at), &object.edges);
+        database.objects.push(Object {
+            id: element_key(object.array, object.rank),
+            array: u32::from(object.array),
+            index: object.index,
+            load_seconds: object.load_seconds,
+            bytes: object.bytes,
+            pe,
+            migratable: object.migratable,
+        });
+    }
+    for statistics in &collected {
+        add(End::Pe(statistics.pe), &statistics.edges);
+    }
+    database.edges = edges;
+    database.dangling_edges = dangling;
+    (database, keys)
+}
+
+/// Prints the report of a step if asked for. If the assignment was not applied, prints a warning, or ends the run with
+/// `--lb-strict`.
+fn publish(pe: &PeCx, step: &LbStep) {
+    match pe.settings().lb_report {
+        Some(ReportForm::Json) => match serde_json::to_string(step) {
+            Ok(line) => show(&line),
+            Err(error) => eprintln!("warning: a load-balancing step cannot be shown as JSON: {error}"),
+        },
+        Some(ReportForm::Text) => show(&printable(&step.to_string())),
+        None => {}
+    }
+    let Some(error) = &step.error else { return };
+    let failed = format!("load-balancing step {}: {}", step.step, sentence(&error.to_string()));
+    if pe.settings().lb_strict {
+        return pe.fail(format!("{failed}; --lb-strict ends the run"));
+    }
+    eprintln!("warning: {failed}; placement unchanged");
+}

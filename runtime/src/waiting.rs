@@ -1,0 +1,273 @@
+//! What a run waits for when it ends without an exit: lines about single PEs, and reductions and load-balancing steps
+//! over all PEs.
+
+use crate::slot::Collective;
+use equipoise_model::table::count;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// The most elements that a line names.
+const NAMED: usize = 3;
+
+/// What a run waits for.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// What PEs run.
+    running: Vec<String>,
+    /// Of the setup and of single PEs.
+    lines: Vec<(Option<u32>, String)>,
+    /// The reductions that have begun.
+    reductions: Vec<OpenReduction>,
+    /// How far the elements of each array are, by [`Collective`] and array.
+    progress: BTreeMap<(usize, u16), Progress>,
+}
+
+/// The contributions to one reduction that are on one PE.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OpenReduction {
+    /// The contributing array.
+    pub(crate) source: u16,
+    /// The name of this array.
+    pub(crate) name: &'static str,
+    /// The number of the reduction.
+    pub(crate) round: u32,
+    /// The entry that receives the result, with its array if that is another one.
+    pub(crate) entry: String,
+    /// The array that receives the result.
+    pub(crate) to: u16,
+    /// The entry and its elements that receive the result.
+    pub(crate) target: String,
+    /// An element that has contributed.
+    pub(crate) by: String,
+}
+
+/// The progress of the elements of one array in a collective.
+struct Progress {
+    array: &'static str,
+    /// The oldest round in which an element has not participated.
+    round: u32,
+    /// The number of elements that have participated in this round.
+    done: u64,
+    /// The number of elements that have not, and those of the lowest ranks by rank.
+    missing: u64,
+    named: BTreeMap<u32, String>,
+}
+
+impl Waiting {
+    /// Adds a line about the setup, or about a PE.
+    pub(crate) fn line(&mut self, pe: Option<u32>, line: String) {
+        self.lines.push((pe, line));
+    }
+
+    /// Sets what PEs run, one line each.
+    pub(crate) fn runs(&mut self, running: Vec<String>) {
+        self.running = running;
+    }
+
+    /// Adds a reduction that has begun.
+    pub(crate) fn reduction(&mut self, open: OpenReduction) {
+        self.reductions.push(open);
+    }
+
+    /// Adds an element with the number of its next round of a collective.
+    pub(crate) fn element(
+        &mut self,
+        collective: Collective,
+        (id, array): (u16, &'static str),
+        round: u32,
+        (rank, name): (u32, impl FnOnce() -> String),
+    ) {
+        let begin = || Progress { array, round, done: 0, missing: 0, named: BTreeMap::new() };
+        let progress = self.progress.entry((collective as usize, id)).or_insert_with(begin);
+        match round.cmp(&progress.round) {
+            Ordering::Greater => {
+                progress.done += 1;
+                return;
+            }
+            Ordering::Less => *progress = Progress { done: progress.done + progress.missing, ..begin() },
+            Ordering::Equal => {}
+        }
+        progress.missing += 1;
+        let named = &mut progress.named;
+        if named.len() < NAMED || named.last_key_value().is_some_and(|(&last, _)| rank < last) {
+            named.insert(rank, name());
+            if named.len() > NAMED {
+                named.pop_last();
+            }
+        }
+    }
+
+    /// One line per item: what runs, then reductions and load balancing, then PEs in order.
+    pub(crate) fn into_lines(mut self) -> Vec<String> {
+        let mut lines = std::mem::take(&mut self.running);
+        lines.extend(self.reduction_lines());
+        lines.extend(self.barrier_lines());
+        self.lines.sort_by_key(|(pe, _)| *pe);
+        lines.extend(self.lines.into_iter().map(|(pe, line)| match pe {
+            Some(pe) => format!("PE {pe}: {line}"),
+            None => line,
+        }));
+        lines
+    }
+
+    /// The progress of all arrays in a collective.
+    fn of(&self, collective: Collective) -> impl Iterator<Item = (u16, &Progress)> {
+        let all = self.progress.range((collective as usize, 0)..=(collective as usize, u16::MAX));
+        all.map(|(&(_, array), progress)| (array, progress))
+    }
+
+    /// The oldest incomplete reduction of every array.
+    fn reduction_lines(&mut self) -> Vec<String> {
+        self.reductions.sort();
+        let mut lines = Vec::new();
+        for (source, progress) in self.of(Collective::Reduction) {
+            let of_source = || self.reductions.iter().filter(|open| open.source == source);
+            let Some(round) = of_source().map(|open| open.round).min() else { continue };
+            let open: Vec<&OpenReduction> = of_source().filter(|open| open.round == round).collect();
+            let all = progress.done + progress.missing;
+            // Elements have contributed to all reductions before that of `progress`.
+            let is_missing = round >= progress.round && progress.missing > 0;
+            let done = if is_missing { progress.done } else { all };
+            if let Some(other) =
+                open.iter().find(|other| (other.to, &other.target) != (open[0].to, &open[0].target))
+            {
+                lines.push(disagreement(open[0], other));
+            }
+            let (verb, of) = (if done == 1 { "has" } else { "have" }, count(all, "element"));
+            let mut line = format!(
+                "reduction of {} to entry {}: {done} of {of} {verb} contributed",
+                progress.array, open[0].entry
+            );
+            if is_missing {
+                line.push_str(&format!("; missing {}", progress.names()));
+            }
+            lines.push(line);
+        }
+        lines
+    }
+
+    /// The arrays for which a load-balancing step waits, if there are elements that wait for one.
+    fn barrier_lines(&self) -> Vec<String> {
+        let arrays = || self.of(Collective::Barrier).map(|(_, progress)| progress);
+        let Some(round) = arrays().map(|progress| progress.round).min() else { return Vec::new() };
+        if !arrays().any(|progress| progress.round > round || progress.done > 0) {
+            return Vec::new();
+        }
+        let line = |progress: &Progress| {
+            let verb = if progress.missing == 1 { "has" } else { "have" };
+            let all = count(progress.done + progress.missing, "element");
+            format!(
+                "load balancing waits for {}, which {verb} not called at_sync ({} of {all} of {} called at_sync)",
+                progress.names(),
+                progress.done,
+                progress.array
+            )
+        };
+        arrays().filter(|progress| progress.round == round && progress.missing > 0).map(line).collect()
+    }
+}
+
+impl Progress {
+    /// The elements that are missing: `A[1] and A[2]`, or `A[1], A[2], A[3] and 4 more`.
+    fn names(&self) -> String {
+        let mut names: Vec<String> = self.named.values().cloned().collect();
+        let more = self.missing - names.len() as u64;
+        let last = if more > 0 { Some(format!("{more} more")) } else { names.pop() };
+        let last = last.unwrap_or_default();
+        if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
+    }
+}
+
+/// The sentence about two elements that contribute to different targets in one reduction.
+#[cold]
+pub(crate) fn disagreement(one: &OpenReduction, other: &OpenReduction) -> String {
+    let target = |of: &OpenReduction| match one.target == other.target {
+        // Arrays of the same chare.
+        true => format!("{} in array {} of the setup", of.target, u64::from(of.to) + 1),
+        false => of.target.clone(),
+    };
+    format!(
+        "reduction {} of {} is inconsistent: {} contributes to {} and {} to {}; every element contributes to the same \
+         entry and receivers",
+        u64::from(one.round) + 1,
+        one.name,
+        one.by,
+        target(one),
+        other.by,
+        target(other)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(waiting: &mut Waiting, collective: Collective, array: u16, rounds: &[u32]) {
+        for (rank, &round) in (0..).zip(rounds) {
+            let name = ["A", "B"][usize::from(array)];
+            waiting.element(collective, (array, name), round, (rank, || format!("{name}[{rank}]")));
+        }
+    }
+
+    fn open(round: u32, target: &str, by: &str) -> OpenReduction {
+        let (entry, target, by) = ("`sum`".into(), target.into(), by.into());
+        OpenReduction { source: 0, name: "A", round, entry, to: 0, target, by }
+    }
+
+    #[test]
+    fn names_elements_that_have_not_contributed() {
+        let lines = |rounds: &[u32]| {
+            let mut waiting = Waiting::default();
+            add(&mut waiting, Collective::Reduction, 0, rounds);
+            waiting.reduction(open(4, "entry `sum` of A[0]", "A[0]"));
+            waiting.reduction(open(5, "entry `sum` of A[0]", "A[0]"));
+            waiting.into_lines()
+        };
+        let begin = "reduction of A to entry `sum`: ";
+        assert_eq!(lines(&[5, 5, 4, 6]), [format!("{begin}3 of 4 elements have contributed; missing A[2]")]);
+        assert_eq!(
+            lines(&[4, 5, 4]),
+            [format!("{begin}1 of 3 elements has contributed; missing A[0] and A[2]")]
+        );
+        let many = "A[1], A[2], A[3] and 2 more";
+        assert_eq!(
+            lines(&[5, 4, 4, 4, 4, 4]),
+            [format!("{begin}1 of 6 elements has contributed; missing {many}")]
+        );
+    }
+
+    #[test]
+    fn names_two_elements_that_disagree() {
+        let mut waiting = Waiting::default();
+        add(&mut waiting, Collective::Reduction, 0, &[1, 1, 0]);
+        waiting.reduction(open(0, "entry `sum` of all elements of A", "A[1]"));
+        waiting.reduction(open(0, "entry `max` of B[0]", "A[0]"));
+        let lines = waiting.into_lines();
+        let sentence = "reduction 1 of A is inconsistent: A[0] contributes to entry `max` of B[0] and A[1] to entry \
+                        `sum` of all elements of A; every element contributes to the same entry and receivers";
+        assert_eq!(lines[0], sentence);
+        assert!(lines[1].ends_with("2 of 3 elements have contributed; missing A[2]"), "{}", lines[1]);
+    }
+
+    #[test]
+    fn names_elements_that_have_not_called_at_sync() {
+        let mut waiting = Waiting::default();
+        add(&mut waiting, Collective::Barrier, 0, &[2, 1, 2]);
+        add(&mut waiting, Collective::Barrier, 1, &[1, 1]);
+        waiting.line(Some(1), "one".into());
+        waiting.line(Some(0), "zero".into());
+        assert_eq!(
+            waiting.into_lines(),
+            [
+                "load balancing waits for A[1], which has not called at_sync (2 of 3 elements of A called at_sync)",
+                "load balancing waits for B[0] and B[1], which have not called at_sync \
+                 (0 of 2 elements of B called at_sync)",
+                "PE 0: zero",
+                "PE 1: one",
+            ]
+        );
+        let mut idle = Waiting::default();
+        add(&mut idle, Collective::Barrier, 0, &[1, 1, 1]);
+        assert!(idle.into_lines().is_empty(), "no element waits for a step");
+    }
+}

@@ -1,0 +1,142 @@
+//! Shared parts of the runtime's tests: a random number generator, the configurations of tests, and a watchdog.
+
+pub mod workers;
+
+use equipoise::{Config, Migration};
+use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// A random number generator that is part of an element and migrates with it (SplitMix64).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// The generator for one purpose (`of`) in a run with this seed.
+    pub fn new(seed: u64, of: u64) -> Self {
+        Rng(mixed(seed ^ mixed(of)))
+    }
+
+    /// Samples a number below `below`.
+    pub fn sample(&mut self, below: usize) -> usize {
+        self.0 = mixed(self.0);
+        ((u128::from(self.0) * below as u128) >> 64) as usize
+    }
+
+    /// True with probability 1 / `n`.
+    pub fn once_in(&mut self, n: usize) -> bool {
+        self.sample(n) == 0
+    }
+}
+
+/// A good hash of 64 bits.
+pub fn mixed(word: u64) -> u64 {
+    let mut z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The most time of a check; a longer check is reported as hanging.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs `body` on its own thread and fails with the name `what` if `body` panics or hangs.
+#[track_caller]
+pub fn watched<R: Send + 'static>(what: String, body: impl FnOnce() -> R + Send + 'static) -> R {
+    let (done, result) = channel();
+    let thread = std::thread::Builder::new().name(what.clone()).spawn(move || {
+        let _ = done.send(body());
+    });
+    let thread = thread.expect("a thread to watch");
+    match result.recv_timeout(LIMIT) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Timeout) => panic!("hangs: {what}"),
+        Err(RecvTimeoutError::Disconnected) => {
+            let _ = thread.join();
+            panic!("failed: {what}");
+        }
+    }
+}
+
+/// Describes a configuration in failures.
+pub fn describe(config: &Config) -> String {
+    let Config { pes, transport, migration, initial, seed, balancer, machine, .. } = config;
+    let pes = pes.unwrap_or(0);
+    format!(
+        "{transport:?} on {pes} PEs, seed {seed}, {migration:?}, initial {initial}, balancer {balancer:?}, network {:?}",
+        machine.network
+    )
+}
+
+/// Networks of simulated runs; none for runs without virtual time.
+const NETWORKS: [Option<&str>; 9] = [
+    None,
+    None,
+    None,
+    Some("ideal:latency=0,hop=1e-12,bandwidth=1e30"),
+    Some("ideal"),
+    Some("ideal:latency=1e-3,hop=1e-9,bandwidth=1e5"),
+    Some("flow"),
+    Some("packet:routing=adaptive"),
+    Some("wormhole:flit=16"),
+];
+
+/// A simulated run; all its parameters depend on the seed.
+pub fn simulated(seed: u64) -> Config {
+    let mut config = Config::simulated(1 + (seed % 7) as usize, seed);
+    config.machine.network = NETWORKS[(mixed(seed) >> 8) as usize % NETWORKS.len()].map(str::to_owned);
+    vary(config)
+}
+
+/// A run on 1 to 8 threads.
+pub fn threads(seed: u64) -> Config {
+    vary(Config { seed, ..Config::threads(1 + (seed % 8) as usize) })
+}
+
+fn vary(config: Config) -> Config {
+    let choice = mixed(config.seed);
+    let migration = if choice & 1 == 0 { Migration::Encode } else { Migration::Move };
+    let initial = ["blocks", "roundrobin", "random"][(choice >> 1) as usize % 3].to_owned();
+    Config { migration, initial, ..config }
+}
+
+thread_local! {
+    static FULL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From here on this thread runs tests at full size.
+pub fn set_full_size() {
+    FULL.set(true);
+}
+
+/// Runs `tests` at full size, for the slow group.
+pub fn at_full_size(tests: &[fn()]) {
+    set_full_size();
+    tests.iter().for_each(|test| test());
+}
+
+/// Whether tests of this thread are to run at full size.
+pub fn is_full_size() -> bool {
+    FULL.get()
+}
+
+/// The seeds to test: a quarter of `all`, but at least 8; all of them in the slow group.
+pub fn seeds(all: u64) -> Range<u64> {
+    0..if is_full_size() { all } else { all.min((all / 4).max(8)) }
+}
+
+/// Runs `check` for many seeds on the simulated machine, and for some on threads; all of them in the slow
+/// group.
+#[track_caller]
+pub fn everywhere(simulations: u64, on_threads: u64, check: impl Fn(Config) + Copy + Send + 'static) {
+    for config in seeds(simulations).map(simulated).chain(seeds(on_threads).map(threads)) {
+        watched(describe(&config), move || check(config));
+    }
+}
+
+/// The same configuration with `pes` PEs.
+pub fn with_pes(config: &Config, pes: usize) -> Config {
+    Config { pes: Some(pes), ..config.clone() }
+}

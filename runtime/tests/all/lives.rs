@@ -1,0 +1,212 @@
+//! Elements that end and are inserted again at the same index, while messages to them are in flight.
+
+#![allow(missing_docs)]
+
+use crate::common::*;
+use equipoise::prelude::*;
+
+type Step = (u32, u32);
+
+/// Inserts ended elements again, and collects the steps of all elements.
+#[derive(Serialize, Deserialize)]
+struct Registry {
+    mortals: Array<Mortal>,
+    received: Vec<Step>,
+    lives: u32,
+    /// How many have not reported at the end.
+    missing: usize,
+    done: Exit<(Vec<Step>, u32)>,
+}
+
+#[chare(index = ())]
+impl Registry {
+    #[entry]
+    fn bury(&mut self, cx: &Cx<Self>, index: [i32; 1], life: Mortal) {
+        self.received.extend(&life.got);
+        self.lives += 1;
+        self.mortals.insert(cx, index, Mortal { got: Vec::new(), ..life });
+    }
+
+    #[entry]
+    fn receive(&mut self, cx: &Cx<Self>, got: Vec<Step>, last: bool) {
+        self.received.extend(got);
+        self.lives += u32::from(!last);
+        self.missing -= usize::from(last);
+        if self.missing == 0 {
+            self.done.exit(cx, (std::mem::take(&mut self.received), self.lives));
+        }
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Mortal {
+    rng: Rng,
+    got: Vec<Step>,
+}
+
+const MORTALS: usize = 9;
+
+#[chare(index = [i32; 1])]
+impl Mortal {
+    #[entry]
+    fn step(&mut self, cx: &Cx<Self>, registry: Array<Registry>, walk: u32, left: u32) {
+        self.got.push((walk, left));
+        if left > 0 {
+            cx.peer([self.rng.sample(MORTALS) as i32]).step(registry, walk, left - 1);
+        }
+        match self.rng.sample(10) {
+            // Its successor is inserted at once ..
+            0 => {
+                registry.at(cx, ()).receive(std::mem::take(&mut self.got), false);
+                cx.array().insert(cx, cx.index(), self.clone());
+                cx.destroy();
+            }
+            // .. or when the registry is notified of the end.
+            1 => {
+                registry.at(cx, ()).bury(cx.index(), self.clone());
+                cx.destroy();
+            }
+            2..5 => cx.migrate(Pe(self.rng.sample(cx.pes()) as u32)),
+            _ => {}
+        }
+    }
+
+    #[entry]
+    fn report(&mut self, cx: &Cx<Self>, registry: Array<Registry>) {
+        registry.at(cx, ()).receive(std::mem::take(&mut self.got), true);
+    }
+}
+
+#[test]
+fn messages_reach_the_next_element_at_the_index_of_one_that_ended() {
+    const WALKS: u32 = 6;
+    const STEPS: u32 = 150;
+    everywhere(60, 40, |config| {
+        let report = equipoise::run(config, |pe, done| {
+            let seed = pe.seed();
+            let mortals =
+                pe.array([MORTALS as i32], |[i]| Mortal { rng: Rng::new(seed, i as u64), got: Vec::new() });
+            let registry = pe.array((), |()| Registry {
+                mortals,
+                received: Vec::new(),
+                lives: 0,
+                missing: MORTALS,
+                done,
+            });
+            pe.main(move |pe| {
+                for walk in 0..WALKS {
+                    mortals.at(pe, [walk as i32]).step(registry, walk, STEPS);
+                }
+                mortals.all(pe).at_quiescence().report(registry);
+            });
+        });
+        let (mut received, lives) = report.result;
+        received.sort_unstable();
+        let expected: Vec<Step> =
+            (0..WALKS).flat_map(|walk| (0..=STEPS).map(move |left| (walk, left))).collect();
+        assert_eq!(received, expected);
+        assert!(lives > 50, "only {lives} ended");
+    });
+}
+
+/// Repeatedly ends on another PE than its home and inserts its successor.
+#[derive(Serialize, Deserialize)]
+struct Phoenix {
+    lives: u32,
+    done: Exit<u32>,
+}
+
+#[chare(index = [i32; 1])]
+impl Phoenix {
+    #[entry]
+    fn die(&mut self, cx: &Cx<Self>) {
+        if self.lives == 0 {
+            return self.done.exit(cx, 7);
+        }
+        if cx.here() == Pe(0) && cx.pes() > 1 {
+            // Migrates away from its home, and ends there.
+            cx.migrate(Pe(cx.pes() as u32 - 1));
+            cx.peer(cx.index()).die();
+            return;
+        }
+        cx.array().insert(cx, cx.index(), Phoenix { lives: self.lives - 1, done: self.done });
+        cx.destroy();
+        cx.peer(cx.index()).die();
+    }
+}
+
+#[test]
+fn an_element_can_insert_its_successor() {
+    everywhere(20, 40, |config| {
+        let config = Config { initial: "blocks".into(), ..config };
+        let report = equipoise::run(config, |pe, done| {
+            let birds = pe.array([1], |_| Phoenix { lives: 2000, done });
+            pe.main(move |pe| birds.at(pe, [0]).die());
+        });
+        assert_eq!(report.result, 7);
+    });
+}
+
+/// Reports its end in the delivery in which it ends.
+#[derive(Serialize, Deserialize)]
+struct Child {
+    home: Array<Nurse>,
+}
+
+#[chare(index = [i32; 1])]
+impl Child {
+    #[entry]
+    fn go(&mut self, cx: &Cx<Self>, to: u32) {
+        cx.migrate(Pe(to));
+        cx.peer(cx.index()).die();
+    }
+
+    #[entry]
+    fn die(&mut self, cx: &Cx<Self>) {
+        cx.destroy();
+        self.home.at(cx, ()).gone();
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Nurse {
+    children: Array<Child>,
+    births: u32,
+    done: Exit<u32>,
+}
+
+#[chare(index = ())]
+impl Nurse {
+    #[entry]
+    fn gone(&mut self, cx: &Cx<Self>) {
+        self.births += 1;
+        if self.births == 2000 {
+            return self.done.exit(cx, 7);
+        }
+        self.children.insert(cx, [0], Child { home: cx.array() });
+        self.children.at(cx, [0]).go(cx.pes() as u32 - 1);
+    }
+}
+
+#[test]
+fn an_index_can_be_inserted_again_after_the_report_of_its_end() {
+    everywhere(20, 40, |config| {
+        let config = Config { initial: "blocks".into(), ..config };
+        let report = equipoise::run(config, |pe, done| {
+            let children = pe.sparse([1]);
+            let nurse = pe.array((), |_| Nurse { children, births: 0, done });
+            pe.main(move |pe| nurse.at(pe, ()).gone());
+        });
+        assert_eq!(report.result, 7);
+    });
+}
+
+#[test]
+#[ignore = "slow"]
+fn all_of_it_at_full_size() {
+    at_full_size(&[
+        an_element_can_insert_its_successor,
+        an_index_can_be_inserted_again_after_the_report_of_its_end,
+        messages_reach_the_next_element_at_the_index_of_one_that_ended,
+    ]);
+}

@@ -1,0 +1,30 @@
+//! The runtime as programs see it, in one binary: a module per subject. Long runs are in the slow group
+//! (`cargo test -p equipoise -- --ignored`).
+
+mod broadcasts;
+mod common;
+mod corners;
+mod endings;
+mod expedited;
+mod failures;
+mod families;
+mod flags;
+mod front_page;
+pub mod generated;
+mod grid;
+mod lb_storm;
+mod lives;
+mod load_balancing;
+mod machine;
+mod measuring;
+mod messages;
+mod order;
+mod populations;
+mod quiescence;
+mod reductions;
+mod replayed;
+mod replies;
+mod stress;
+mod traces;
+mod ui;
+mod wrong_calls;

@@ -1,0 +1,18 @@
+//! A chare without entries could receive no messages.
+
+use equipoise::{Cx, chare};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Block {
+    iter: u32,
+}
+
+#[chare(index = [i32; 2])]
+impl Block {
+    fn step(&mut self, _cx: &Cx<Self>) {
+        self.iter += 1;
+    }
+}
+
+fn main() {}

@@ -1,0 +1,19 @@
+//! The error is at a guard that is not `bool`.
+
+use equipoise::{Cx, chare};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Block {
+    iter: u32,
+}
+
+#[chare(index = [i32; 2])]
+impl Block {
+    #[entry(when = self.iter)]
+    fn ghost(&mut self, _cx: &Cx<Self>, iter: u32) {
+        self.iter = iter;
+    }
+}
+
+fn main() {}

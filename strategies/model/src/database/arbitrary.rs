@@ -1,0 +1,89 @@
+//! Generators of arbitrary consistent databases, for property tests.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::{Database, Dump, Edge, End, Object, ObjectIndex, PeRecord};
+
+/// Any valid time, including the smallest and the largest.
+fn seconds() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        3 => 0.0..10.0f64,
+        1 => Just(0.0),
+        1 => (0..=1e30f64.to_bits()).prop_map(f64::from_bits),
+    ]
+}
+
+fn pe_record(time: impl Strategy<Value = f64> + Clone) -> impl Strategy<Value = PeRecord> {
+    let speed = prop_oneof![Just(1.0), 0.1..4.0f64];
+    (speed, time.clone(), time.clone(), time, any::<bool>()).prop_map(
+        |(speed, wall_seconds, idle_seconds, background_seconds, available)| PeRecord {
+            speed,
+            wall_seconds,
+            idle_seconds,
+            background_seconds,
+            available,
+        },
+    )
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z]{0,8}", any::<String>()]
+}
+
+/// Databases of up to `pes` PEs whose edges have at most `bytes` bytes. If `extreme`, times have all magnitudes.
+pub fn database(pes: usize, bytes: u64, extreme: bool) -> BoxedStrategy<Database> {
+    let time = if extreme { seconds().boxed() } else { (0.0..10.0f64).boxed() };
+    (1..=pes, 0..20usize, 0..3usize)
+        .prop_flat_map(move |(pes, objects, arrays)| {
+            let pe = 0..pes as u32;
+            let index = vec(any::<i32>(), 0..=ObjectIndex::MAX_DIMENSIONS);
+            let size = proptest::option::of(0..1u64 << 40);
+            let array = 0..arrays.max(1) as u32;
+            let object = (any::<u32>(), array, index, time.clone(), size, pe.clone(), any::<bool>())
+                .prop_map(|(id, array, index, load_seconds, bytes, pe, migratable)| {
+                    let index = ObjectIndex::new(&index);
+                    Object { id: u64::from(id) << 32, array, index, load_seconds, bytes, pe, migratable }
+                });
+            let end = if objects == 0 {
+                pe.prop_map(End::Pe).boxed()
+            } else {
+                prop_oneof![4 => (0..objects as u32).prop_map(End::Object), 1 => pe.prop_map(End::Pe)].boxed()
+            };
+            let edge = (end.clone(), end, 0..1u64 << 40, 0..=bytes);
+            (
+                any::<u64>(),
+                vec(name(), arrays),
+                vec(pe_record(time.clone()), pes),
+                vec(object, objects),
+                vec(edge, 0..60),
+                any::<u64>(),
+                prop::sample::select(vec![true, true, true, false]),
+            )
+        })
+        .prop_map(|(step, arrays, pes, objects, edges, dangling_edges, communication_recorded)| {
+            // Adding the position makes ids unique, but not sorted.
+            let object = |(position, o): (usize, Object)| Object { id: o.id | position as u64, ..o };
+            let edge = |(from, to, messages, bytes)| Edge { from, to, messages, bytes };
+            Database {
+                step,
+                arrays,
+                pes,
+                objects: objects.into_iter().enumerate().map(object).collect(),
+                communication_recorded,
+                edges: edges.into_iter().filter(|_| communication_recorded).map(edge).collect(),
+                dangling_edges,
+            }
+        })
+        .boxed()
+}
+
+/// Dumps of up to 3 such databases.
+pub fn dump() -> impl Strategy<Value = Dump> {
+    (name(), name(), vec(database(6, 1 << 57, true), 0..=3)).prop_map(|(program, topology, steps)| Dump {
+        program,
+        topology,
+        steps,
+        warnings: Vec::new(),
+    })
+}

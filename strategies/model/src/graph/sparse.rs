@@ -1,0 +1,54 @@
+//! Nonzero patterns of sparse matrices: from Matrix Market files, generators, or any task graph.
+
+use super::generate::Pattern;
+use super::{Graph, GraphError, elements, files, kkt, load, matrix_market};
+use crate::params::Params;
+
+/// The nonzero pattern of a square matrix, without the diagonal.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    /// The number of rows and of columns.
+    pub rows: usize,
+    /// (row, column) of each entry.
+    pub entries: Vec<(u32, u32)>,
+    /// Whether every entry also represents its transposed entry.
+    pub is_symmetric: bool,
+}
+
+impl Matrix {
+    /// Loads the matrix of a spec: `kkt:`, `fem:`, a file `.mtx`, or any other task graph, whose edges become the
+    /// entries.
+    ///
+    /// # Errors
+    /// As for [`load`].
+    pub fn load(spec: &str) -> Result<Matrix, GraphError> {
+        if let Some((name, rest)) = spec.split_once(':') {
+            // Makes no task graph, whose edges would need more memory.
+            for (generator, pattern) in [
+                (kkt::GENERATOR, kkt::pattern as fn(&mut Params) -> Result<Pattern, String>),
+                (elements::GENERATOR, elements::pattern),
+            ] {
+                if generator.name == name {
+                    let pattern = Params::parse_with(generator.name, &[], rest, pattern);
+                    let Pattern { vertices, pairs, .. } =
+                        pattern.map_err(|reason| GraphError::Spec { spec: spec.to_string(), reason })?;
+                    return Ok(Matrix { rows: vertices, entries: pairs, is_symmetric: true });
+                }
+            }
+        }
+        if spec.to_lowercase().ends_with(".mtx") {
+            let path = std::path::Path::new(spec);
+            let text = files::text(path).map_err(|unread| GraphError::unread(path, unread))?;
+            let places = matrix_market::nonzeros(&text);
+            return places.map_err(|(line, reason)| GraphError::Content { path: path.into(), line, reason });
+        }
+        let graph = Graph::of(&load(spec)?);
+        let entries = graph.pairs().map(|(a, b, _)| (a, b)).collect();
+        Ok(Matrix { rows: graph.vertices(), entries, is_symmetric: true })
+    }
+
+    /// The graph of the matrix: a vertex per row, and an edge per pair of rows connected by an entry.
+    pub fn graph(&self) -> Graph {
+        Graph::of_places(self.rows, &self.entries)
+    }
+}

@@ -1,0 +1,69 @@
+//! Helpers shared by the tests of this crate and its dependents: small databases, and the reference data of the
+//! project.
+
+use std::path::{Path, PathBuf};
+
+use crate::database::{Database, Object, ObjectIndex, PeRecord};
+
+/// A database with default PEs and one object per entry of `objects`: (load in seconds, PE).
+pub fn database(pes: usize, objects: &[(f64, u32)]) -> Database {
+    let object = |(id, &(load_seconds, pe)): (usize, &(f64, u32))| Object {
+        id: id as u64,
+        array: 0,
+        index: ObjectIndex::new(&[id as i32]),
+        load_seconds,
+        bytes: None,
+        pe,
+        migratable: true,
+    };
+    Database {
+        pes: vec![PeRecord::default(); pes],
+        objects: objects.iter().enumerate().map(object).collect(),
+        ..Database::default()
+    }
+}
+
+/// Objects of about a quarter of a second; each PE of the first quarter has four times as many as any other PE.
+pub fn uneven(pes: usize) -> Database {
+    let on = |pe: usize| if pe < pes / 4 { 128 } else { 32 };
+    let objects: Vec<(f64, u32)> = (0..pes)
+        .flat_map(|pe| (0..on(pe)).map(move |i| (0.25 + (i * 7 % 5) as f64 / 40.0, pe as u32)))
+        .collect();
+    database(pes, &objects)
+}
+
+/// The text of a reference file; prints a note and returns `None` if the reference data is not available.
+pub fn reference(path: &str) -> Option<String> {
+    let full = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/reference")).join(path);
+    match std::fs::read_to_string(&full) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            eprintln!("skipped: the reference data {path} is not available ({error})");
+            None
+        }
+    }
+}
+
+/// LB dumps of Charm++ programs, each with its text form in `NAME.txt` in the same folder: the dump of this crate, and
+/// those of the reference data if available.
+pub fn charm_dumps() -> Vec<PathBuf> {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/leanmd_333_1053.dat.0");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/reference/charm_dumps");
+    let own = PathBuf::from(own);
+    let is_another = |path: &PathBuf| {
+        path.extension().is_some_and(|extension| extension == "0") && path.file_name() != own.file_name()
+    };
+    let mut dumps = vec![own.clone()];
+    match std::fs::read_dir(folder) {
+        Ok(entries) => dumps.extend(entries.flatten().map(|entry| entry.path()).filter(is_another)),
+        Err(_) => eprintln!("skipped: no other Charm++ dumps are available in {folder}"),
+    }
+    dumps
+}
+
+/// The text with the character at position `at` (modulo the length) replaced by `by`.
+pub fn mutated(text: &str, at: usize, by: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let at = at % letters.len().max(1);
+    letters.iter().take(at).copied().chain(by.chars()).chain(letters.iter().skip(at + 1).copied()).collect()
+}

@@ -1,0 +1,96 @@
+//! PEs above the limit give objects to the PEs that these objects communicate with.
+//!
+//! This is `CommAwareRefineLB`, and the last step of strategies that treat unequal PEs as equal. The heaviest PE above
+//! the limit gives an object to the PE that exchanges most bytes with the object among the PEs that remain within the
+//! limit, otherwise to the PE with the most room. Objects with the largest gain move first: bytes exchanged with the
+//! receiver minus bytes exchanged with the donor, the heaviest object among equals. If the limit cannot be kept, the
+//! lowest limit that can is used (`limit.rs`).
+
+use std::cmp::Reverse;
+
+use equipoise_model::Database;
+
+use super::limit::at_lowest_limit;
+use super::load::{Pes, Work, order};
+use super::traffic::{PeVolumes, Rule, Traffic, give_away};
+use crate::cost::LoadBound;
+
+/// Moves objects off the PEs above the limit, starting with object `i` on PE `placement[i]`. Returns the PE of each
+/// object. O((n + E) log n) for each limit tried.
+pub(crate) fn relieve(database: &Database, work: &Work, placement: Vec<u32>, imbalance: f64) -> Vec<u32> {
+    let limit_seconds = (1.0 + imbalance) * work.average_seconds();
+    let seconds = work.seconds_at(&placement);
+    let is_heavy = |limit_seconds: f64| {
+        let seconds = &seconds;
+        move |&&pe: &&u32| seconds[pe as usize] > limit_seconds
+    };
+    if !work.available.iter().any(|pe| is_heavy(limit_seconds)(&pe)) {
+        return placement;
+    }
+    let traffic = Traffic::of(database);
+    at_lowest_limit(limit_seconds, LoadBound::of(database), |limit_seconds| {
+        let (heavy, light): (Vec<u32>, Vec<u32>) = work.available.iter().partition(is_heavy(limit_seconds));
+        let mut state = State {
+            work,
+            traffic: &traffic,
+            limit_seconds,
+            placement: placement.clone(),
+            pes: Pes::new(database, seconds.clone(), &light),
+            volumes: PeVolumes::new(database.pes.len()),
+        };
+        give_away(&mut state, &traffic, &heavy, &work.movable, limit_seconds);
+        (state.placement, state.pes.max_seconds(&work.available))
+    })
+}
+
+struct State<'a> {
+    work: &'a Work<'a>,
+    traffic: &'a Traffic,
+    limit_seconds: f64,
+    placement: Vec<u32>,
+    /// Seconds of each PE; PEs within the limit are open.
+    pes: Pes<'a>,
+    volumes: PeVolumes,
+}
+
+impl Rule for State<'_> {
+    /// Bytes gained, then the load.
+    type Score = (i128, u64);
+
+    fn best(&mut self, object: u32) -> Option<(Self::Score, u32)> {
+        // Moving an object without load does not relieve the donor.
+        let load = order(self.work.load_seconds(object));
+        if load == 0 {
+            return None;
+        }
+        self.volumes.fill(self.traffic, object, &self.placement);
+        let donor = self.placement[object as usize];
+        let roomiest = self.pes.roomiest(self.limit_seconds);
+        let with = |pe: u32| self.pes.seconds[pe as usize] + self.work.seconds(object, pe);
+        let takes = |&pe: &u32| pe != donor && self.work.is_available(pe) && with(pe) <= self.limit_seconds;
+        let bytes = |pe: u32| self.volumes.with(pe).bytes;
+        let rank = |&pe: &u32| (Reverse(bytes(pe)), order(with(pe)), pe);
+        let receiver = self.volumes.pes.iter().copied().chain(roomiest).filter(takes).min_by_key(rank)?;
+        Some(((i128::from(bytes(receiver)) - i128::from(bytes(donor)), load), receiver))
+    }
+
+    fn apply(&mut self, object: u32, receiver: u32) {
+        let donor = self.placement[object as usize];
+        let left = self.pes.seconds[donor as usize] - self.work.seconds(object, donor);
+        self.pes.seconds[donor as usize] = left.max(0.0);
+        self.pes.add(receiver, self.work.seconds(object, receiver));
+        self.placement[object as usize] = receiver;
+    }
+
+    fn seconds(&self, pe: u32) -> f64 {
+        self.pes.seconds[pe as usize]
+    }
+
+    fn placement(&self) -> &[u32] {
+        &self.placement
+    }
+
+    fn open(&mut self, pe: u32) {
+        self.pes.open(pe);
+    }
+}

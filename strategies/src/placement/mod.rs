@@ -1,0 +1,118 @@
+//! Placement of groups on PEs, one group per PE: the parts shared by the mapping strategies.
+//!
+//! - `topolb`: TopoLB's placement; `volumes`: byte volumes as integers, which distinguish ties from small differences.
+
+use equipoise_model::database::Object;
+use equipoise_model::graph::Graph;
+use equipoise_model::{Assignment, Database, Topology};
+
+use crate::balance::load::Work;
+use crate::balance::relief::relieve;
+use crate::partition::groups::{By, Grouping, Groups};
+
+pub(crate) mod topolb;
+pub(crate) mod volumes;
+
+/// Hop-bytes if the first vertices of `graph` are on the PEs `places` and the following ones on `anchors`.
+pub(crate) fn hop_bytes(graph: &Graph, anchors: &[u32], places: &[u32], topology: &dyn Topology) -> u128 {
+    let place = |vertex: usize| places.get(vertex).copied().unwrap_or_else(|| anchors[vertex - places.len()]);
+    let pes = topology.pes();
+    let (mut row, mut others) = (vec![0; pes], Vec::new());
+    let mut sum = 0;
+    for vertex in 0..graph.vertices() {
+        let higher = || graph.neighbors(vertex).filter(|&(other, _)| other > vertex);
+        let add =
+            |sum, ((_, bytes), distance): ((usize, u64), u32)| sum + u128::from(bytes) * u128::from(distance);
+        // Vertices with many neighbors use a whole row of distances.
+        if graph.degree(vertex) * ROW_SHARE < pes {
+            others.clear();
+            others.extend(higher().map(|(other, _)| place(other)));
+            topology.distances_to(place(vertex) as usize, &others, &mut row[..others.len()]);
+            sum = higher().zip(row.iter().copied()).fold(sum, add);
+        } else {
+            topology.distances_from(place(vertex) as usize, &mut row);
+            sum = higher().map(|(other, bytes)| ((other, bytes), row[place(other) as usize])).fold(sum, add);
+        }
+    }
+    sum
+}
+
+/// Number of entries in a row of distances that take about as long as one separate distance.
+const ROW_SHARE: usize = 8;
+
+/// Relative rounding error of sums of seconds in a different order.
+const ROUNDING: f64 = 1e-9;
+
+/// The PEs for `groups` groups, ascending: the `available` PEs without fixed load and, only if there are more groups than
+/// these, the PEs with the least fixed load.
+///
+/// On a PE with fixed load, [`answer`] would give objects of the group away again where other PEs have room, and undo the
+/// placement. Kept groups may stay on PEs with fixed load, so all available PEs are returned for [`By::Keep`].
+pub(crate) fn hosts(database: &Database, available: &[u32], groups: usize, by: By) -> Vec<u32> {
+    let mut fixed_seconds = vec![None; database.pes.len()];
+    let stays = |object: &&Object| !object.migratable && object.load_seconds > 0.0;
+    for object in database.objects.iter().filter(stays) {
+        *fixed_seconds[object.pe as usize].get_or_insert(0.0) += object.load_seconds;
+    }
+    let fixed = |pe: u32| fixed_seconds[pe as usize];
+    let mut hosts = available.to_vec();
+    if by == By::Keep {
+        return hosts;
+    }
+    // The sort is stable: among PEs with equal fixed load, the lowest PE comes first.
+    hosts.sort_by(|&a, &b| {
+        let by_load = fixed(a).unwrap_or(0.0).total_cmp(&fixed(b).unwrap_or(0.0));
+        fixed(a).is_some().cmp(&fixed(b).is_some()).then(by_load)
+    });
+    let free = hosts.iter().filter(|&&pe| fixed(pe).is_none()).count();
+    hosts.truncate(free.max(groups));
+    hosts.sort_unstable();
+    hosts
+}
+
+/// The assignment if group `i` is on PE `places[i]`.
+///
+/// Groups are balanced as if all PEs were equal. A PE gives objects to PEs that these communicate with, as in
+/// `CommAwareRefineLB`, if speeds, background or fixed objects take the PE above the allowed imbalance and above the
+/// imbalance of the groups. Kept groups and groups of equal sizes are not changed.
+pub(crate) fn answer(
+    database: &Database,
+    groups: &Groups,
+    grouping: Grouping,
+    available: Vec<u32>,
+    places: &[u32],
+) -> Assignment {
+    let mut pe_of = groups.placement(database, places);
+    if grouping.by != By::Keep && !grouping.equal {
+        let loads_seconds = groups.loads_seconds(database);
+        let average_seconds = loads_seconds.iter().sum::<f64>() / available.len() as f64;
+        let heaviest_seconds = loads_seconds.into_iter().fold(0.0, f64::max);
+        // Without load the quotient is NaN, and the imbalance of the groups is 0.
+        let of_groups = (heaviest_seconds / average_seconds).max(1.0) * (1.0 + ROUNDING) - 1.0;
+        let imbalance = grouping.imbalance.max(of_groups);
+        pe_of = relieve(database, &Work::new(database, available), pe_of, imbalance);
+    }
+    Assignment::new(pe_of).with_note("groups", groups.count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn groups_go_to_pes_with_least_fixed_load() {
+        let mut database = testing::database(4, &[(3.0, 0), (1.0, 1), (1.0, 3), (1.0, 1), (9.0, 2)]);
+        database.objects[..4].iter_mut().for_each(|object| object.migratable = false);
+        let check = |available: &[u32], groups, by, expected: &[u32]| {
+            assert_eq!(hosts(&database, available, groups, by), expected, "{groups} of {available:?}");
+        };
+        check(&[0, 1, 2, 3], 0, By::Greedy, &[2]);
+        check(&[0, 1, 2, 3], 1, By::Greedy, &[2]);
+        check(&[0, 1, 2, 3], 2, By::Greedy, &[2, 3]);
+        check(&[0, 1, 2, 3], 3, By::Greedy, &[1, 2, 3]);
+        check(&[0, 1, 2, 3], 4, By::Greedy, &[0, 1, 2, 3]);
+        check(&[0, 3], 1, By::Greedy, &[3]);
+        check(&[0, 1, 2, 3], 1, By::Keep, &[0, 1, 2, 3]);
+    }
+}

@@ -1,0 +1,131 @@
+//! `PoiseLB` as a registered strategy: its parameters, and the call of the phases.
+
+use equipoise_model::params::{Param, Params};
+use equipoise_model::{Assignment, Database, Topology};
+
+use super::Solver;
+use super::objective::migration_costs;
+use super::problem::Problem;
+use super::report::report;
+use super::settings::{Quality, Settings};
+use crate::descriptor::Recipe;
+use crate::strategy::check;
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
+
+/// `PoiseLB` for the registry.
+pub const NAMED: Descriptor<Recipe> = Descriptor {
+    name: "PoiseLB",
+    form: "",
+    help: "Few hops, balanced loads and few migrations together: bisects machine and objects recursively, \
+           refines after every cut, and compares that with refining the present placement. For any machine, \
+           up to millions of objects.",
+    params: &[
+        Param { key: "quality", default: "default", help: "search effort: `fast`, `default` or `best`" },
+        Param::imbalance("0.03"),
+        Param {
+            key: "gamma",
+            default: "auto",
+            help: "cost of moving one byte of an object, in hop-bytes, at most 1e9; 0: moves are free; `auto`: 1 if a program \
+                   was recorded, 0 for a task graph",
+        },
+        Param {
+            key: "restarts",
+            default: "auto",
+            help: "number of mappings from scratch, 1 to 1000; the best is kept; `auto`: 1, and 3 for the best quality",
+        },
+        Param {
+            key: "links",
+            default: "off",
+            help: "`on`: at the end, reduce the load of the busiest link, for at most 1 % more hop-bytes",
+        },
+    ],
+    item: Recipe {
+        needs_communication: true,
+        make: |params: &mut Params| {
+            let gamma = match params.take::<String>("gamma")?.as_str() {
+                "auto" => None,
+                text => match text.parse::<f64>() {
+                    Ok(gamma) if (0.0..=MAX_GAMMA).contains(&gamma) => Some(gamma),
+                    _ => {
+                        let expected = format!("expected `auto` or a number from 0 to {MAX_GAMMA}");
+                        return Err(params.bad("gamma", text, expected));
+                    }
+                },
+            };
+            let restarts = params.take_count_or_auto("restarts", MAX_RESTARTS)?;
+            let links = params.take_switch("links")?;
+            let (quality, imbalance) = (params.take("quality")?, params.take_imbalance()?);
+            Ok(Box::new(PoiseLb { quality, imbalance, gamma, restarts, links }))
+        },
+    },
+};
+
+/// The maximum of `gamma`; no message travels so far that a larger cost differs from it.
+const MAX_GAMMA: f64 = 1e9;
+
+/// The maximum number of restarts; larger values are rejected, since further restarts hardly improve the result.
+const MAX_RESTARTS: usize = 1000;
+
+/// The strategy that combines hops, loads and migrations.
+#[derive(Clone, Copy, Debug)]
+pub struct PoiseLb {
+    /// The search effort.
+    pub quality: Quality,
+    /// Allowed max/avg - 1.
+    pub imbalance: f64,
+    /// The cost of moving one byte, in hop-bytes; `None`: 1 if a program was recorded, else 0.
+    pub gamma: Option<f64>,
+    /// The number of mappings from scratch; `None`: the number of the quality preset.
+    pub restarts: Option<usize>,
+    /// Whether the load of the busiest link is reduced at the end.
+    pub links: bool,
+}
+
+impl Default for PoiseLb {
+    fn default() -> Self {
+        PoiseLb { quality: Quality::Default, imbalance: 0.03, gamma: None, restarts: None, links: false }
+    }
+}
+
+impl Strategy for PoiseLb {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        self.assign_with(self.quality.settings(), database, topology, seed)
+    }
+}
+
+impl PoiseLb {
+    /// As [`Strategy::assign`], with the effort given by `settings`.
+    pub(super) fn assign_with(
+        &self,
+        mut settings: Settings,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let available = check(database, topology)?;
+        settings.restarts = self.restarts.unwrap_or(settings.restarts);
+        let is_recorded = database.pes.iter().any(|pe| pe.wall_seconds > 0.0);
+        let gamma = self.gamma.unwrap_or(if is_recorded { 1.0 } else { 0.0 });
+        let mut problem =
+            Problem::new(database, topology, &available, self.imbalance, gamma, settings.opens_rings)?;
+        if problem.movable == 0 {
+            return Ok(Assignment::unchanged(database));
+        }
+        let migration_costs = migration_costs(&problem, database, gamma);
+        let imbalance = self.imbalance;
+        let solver = Solver { database, topology, settings, seed, migration_costs, imbalance };
+        // The solver runs on a thread of the pool. From outside of the pool, every parallel step would wait until a
+        // thread wakes up.
+        let mut block_of = rayon::scope(|_| solver.solve(&mut problem));
+        if self.links {
+            solver.relieve_links(&problem, &mut block_of);
+        }
+        Ok(report(&problem, database, topology, &block_of))
+    }
+}

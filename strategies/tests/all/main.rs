@@ -1,0 +1,4 @@
+//! Guarantees of all strategies, and their results on recorded programs.
+
+mod charm_field;
+mod contracts;

@@ -1,0 +1,302 @@
+//! All readers of files and parsers of specs. Formats come from the registries: a new one has golden inputs from its
+//! writer, or the list cannot be made.
+
+use std::fs;
+use std::path::Path;
+
+use equipoise::model::assignment::{MappingFile, mapping_file};
+use equipoise::model::database::{Dump, vt};
+use equipoise::model::descriptor::{Descriptor, split};
+use equipoise::model::graph::{self, Matrix};
+use equipoise::model::launcher::{self, Job, Slots};
+use equipoise::model::{frames, topology};
+use equipoise::network::models::{self, batch};
+use equipoise::network::program::{self, convert};
+use equipoise::network::trace::Trace;
+use equipoise::strategies::cost::catalogue;
+use equipoise::strategies::schedule::Schedule;
+use equipoise::strategies::{registry, workloads};
+
+use super::golden::{DATA, DATABASE, GRAPHS, MACHINES, MESSAGES, PICL, PICL_WORDS, PROGRAM, SCHEDULE, TRACE};
+use super::{Read, Reader, is_small};
+
+/// All readers of files and parsers of specs.
+///
+/// # Panics
+/// If a format of a registry has no golden input, or a golden input is rejected.
+pub fn readers() -> Vec<Reader> {
+    let mut all = databases();
+    all.extend(graphs());
+    all.extend(machines());
+    all.extend(launchers());
+    all.extend(runs());
+    all.extend(specs());
+    all
+}
+
+/// A reader of files that any command reads.
+fn file<E: ToString>(
+    name: &str,
+    file: &'static str,
+    golden: Vec<Vec<u8>>,
+    command: &str,
+    read: impl Fn(&str) -> Result<(), E> + 'static,
+) -> Reader {
+    let read: Read = Box::new(move |path| read(path).map_err(|error| error.to_string()));
+    Reader { name: name.into(), file, golden, command: command.into(), repair: |_| (), read }
+}
+
+/// A reader of text; its error has the file and the line in front, as in commands.
+fn text<T>(
+    name: &str,
+    named: &'static str,
+    golden: &[&str],
+    command: &str,
+    read: impl Fn(&str) -> Result<T, (usize, String)> + 'static,
+) -> Reader {
+    let read = move |path: &str| {
+        let text =
+            equipoise::model::files::text(Path::new(path)).map_err(|unread| format!("{path}: {unread}"))?;
+        let sentence =
+            |(line, reason)| equipoise::model::quote::sentence(&format!("{path}:{line}: {reason}"));
+        read(&text).map(|_| ()).map_err(sentence)
+    };
+    file(name, named, bytes(golden), command, read)
+}
+
+fn bytes(texts: &[&str]) -> Vec<Vec<u8>> {
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// The bytes that `write` writes to a file with this name.
+fn written<E: ToString>(name: &str, write: impl FnOnce(&Path) -> Result<(), E>) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join(name);
+    if let Err(error) = write(&path) {
+        panic!("{name}: {}", error.to_string());
+    }
+    fs::read(&path).expect("a written file can be read")
+}
+
+/// Reads a database. Loads that are accepted have finite sums.
+fn read_database(path: &str) -> Result<(), String> {
+    for database in Dump::read(path).map_err(|error| error.to_string())?.steps {
+        let loads = database.pe_loads(&database.placement());
+        assert!(loads.iter().sum::<f64>().is_finite(), "the sum of loads is not finite");
+    }
+    Ok(())
+}
+
+/// A file of an older version.
+fn golden_file(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    fs::read(folder.join(name)).expect("a file of the workspace can be read")
+}
+
+fn databases() -> Vec<Reader> {
+    let dump = {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        fs::write(folder.path().join("lb.json"), DATABASE).expect("a file can be written");
+        Dump::read(folder.path().join("lb.json")).expect("the golden database is valid")
+    };
+    let older = ["database.v1.db", "database.v2.db"].map(golden_file);
+    let binary = [vec![written("lb.db", |path| dump.write(path))], older.to_vec()].concat();
+    let json = [DATABASE.into(), written("lb.json", |path| dump.write(path))].to_vec();
+    let data =
+        |name: &str| fs::read(Path::new(DATA).join(name)).expect("a file of the workspace can be read");
+    let vt_files = vec![data("vt/data.0.json"), data("vt/data.1.json")];
+    let packed = vt_files.iter().map(|text| vt::pack(text).expect("it can be compressed")).collect();
+    let inspect = "inspect {}";
+    let mut binary = file("database_binary", "lb.db", binary, inspect, read_database);
+    // The version follows the magic bytes.
+    binary.repair = |input| {
+        let has_sections = input.get(8).is_some_and(|&version| version > 2);
+        repair(input, 12, has_sections);
+    };
+    vec![
+        binary,
+        file("database_json", "lb.json", json, inspect, read_database),
+        file("database_charm", "lb.dat.0", vec![data("leanmd_333_1053.dat.0")], inspect, read_database),
+        file("database_vt", "vt.json", vt_files, inspect, read_database),
+        file("database_vt_brotli", "vt.json.br", packed, inspect, read_database),
+    ]
+}
+
+/// Corrects the checksums after `begin` bytes: those of sections, or of the frames of older versions.
+fn repair(input: &mut [u8], begin: usize, has_sections: bool) {
+    let (mut at, head_bytes) = (begin, if has_sections { 24 } else { 20 });
+    while let Some(head) = input.get(at..at + head_bytes) {
+        let number = |from: usize| u64::from_le_bytes(head[from..from + 8].try_into().expect("8 bytes"));
+        let lengths = [number(0), number(8)];
+        let begin = at + head_bytes;
+        let end = usize::try_from(lengths[1]).ok().and_then(|stored| stored.checked_add(begin));
+        let Some(stored) = end.and_then(|end| input.get(begin..end)) else { return };
+        let next = begin + stored.len();
+        let sums = match has_sections {
+            true => frames::checksums(lengths, stored).to_vec(),
+            false => frames::checksum(lengths, stored).to_vec(),
+        };
+        input[at + 16..begin].copy_from_slice(&sums);
+        at = next;
+    }
+}
+
+fn graphs() -> Vec<Reader> {
+    let tasks = graph::load("mesh:3x2,bytes=100").expect("a mesh");
+    let format = |extension: &'static str| {
+        let name: &'static str = String::leak(format!("tasks.{extension}"));
+        let mut golden = vec![written(name, |path| graph::write(path, &tasks).map(|_| ()))];
+        golden.extend(bytes(&by_key(GRAPHS, extension)));
+        let read = |path: &str| graph::load(path).map(|_| ());
+        file(&format!("graph_{extension}"), name, golden, "inspect {}", read)
+    };
+    let mut all: Vec<Reader> = graph::format_names().map(format).collect();
+    let golden = bytes(&by_key(GRAPHS, "mtx")[..1]);
+    let numerical = b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 0.5\n1 2 -1e3\n".to_vec();
+    let golden = [golden, vec![numerical]].concat();
+    all.push(file("matrix", "matrix.mtx", golden, "inspect spmv:2,{}", |path| {
+        Matrix::load(path).map(|_| ())
+    }));
+    all
+}
+
+fn by_key<'a>(all: &[(&str, &'a str)], key: &str) -> Vec<&'a str> {
+    all.iter().filter(|entry| entry.0 == key).map(|entry| entry.1).collect()
+}
+
+fn machines() -> Vec<Reader> {
+    let mut all: Vec<Reader> = Vec::new();
+    for &(kind, name, golden) in MACHINES {
+        let extension = name.rsplit('.').next().unwrap_or_default();
+        let target = format!("machine_{kind}_{extension}");
+        if let Some(known) = all.iter_mut().find(|known| known.name == target) {
+            known.golden.push(golden.into());
+            continue;
+        }
+        let read = move |path: &str| topology::parse(&format!("{kind}:{path}")).map(|_| ());
+        all.push(file(&target, name, bytes(&[golden]), &format!("topology {kind}:{{}}"), read));
+    }
+    let nodes = bytes(&["# nodes\n3\n0\n\n15\n"]);
+    let read = |path: &str| topology::parse(&format!("torus:4x4[@{path}]")).map(|_| ());
+    all.push(file("allocation", "nodes.txt", nodes, "topology torus:4x4[@{}]", read));
+    all
+}
+
+fn launchers() -> Vec<Reader> {
+    let format = |format: &'static launcher::Format| {
+        let cluster = || format!("(slurm:{DATA}/topology.conf*flat:2)[2-5,10-11]");
+        let spec = if format.name == "fugaku" { "torus:3x1*flat:2".into() } else { cluster() };
+        let slots = Slots::of(&*topology::parse(&spec).expect("a machine"), 1);
+        let job = Job::new(&[3, 0, 2, 1, 5, 4], &slots).expect("a slot for each rank");
+        let golden = launcher::text(format, &job).expect("the format can represent the placement");
+        let command = format!("launcher {}={{}} --topology {spec}", format.name);
+        let read = move |path: &str| launcher::read(Path::new(path), format, &slots).map(|_| ());
+        file(&format!("launcher_{}", format.name), "ranks.txt", bytes(&[&golden]), &command, read)
+    };
+    launcher::ALL.iter().copied().map(format).collect()
+}
+
+/// What is recorded of runs, or controls them.
+fn runs() -> Vec<Reader> {
+    let trace: Trace = serde_json::from_str(TRACE).expect("the golden trace is valid");
+    let read_trace = |path: &str| Trace::read(path).map(|_| ());
+    let events = "simulate --events {}";
+    let binary = vec![written("run.trace", |path| trace.write(path)), golden_file("trace.v3")];
+    let mut binary = file("trace_binary", "run.trace", binary, events, read_trace);
+    // The version is the second last of the magic bytes.
+    binary.repair = |input| {
+        let has_sections = input.get(6).is_some_and(|&version| version > 3);
+        repair(input, 8, has_sections);
+    };
+    let mapping = vec![written("lb.map", |path| mapping_file::write(path, &[1, 0, 1, 0]))];
+    let evaluate = "evaluate --graph ring:4 --topology flat:2 --mapping {}";
+    let picl = |text: &str| {
+        convert::picl(text, 1e-6).map_err(|error| match error {
+            convert::ConvertError::Trace(Some(line), reason) => (line, reason),
+            // The remedy is another `--cycle`, not another line.
+            other => (1, other.to_string()),
+        })
+    };
+    let schedule = |text: &str| Schedule::parse_file(text, &[]).map_err(|error| (error.line, error.reason));
+    let messages = "simulate --topology torus:4x4 --network ideal --messages {}";
+    vec![
+        binary,
+        file("trace_json", "run.json", bytes(&[TRACE]), events, read_trace),
+        file("program", "pair.tcg", bytes(&[PROGRAM]), "inspect --program {}", |path| {
+            program::load(path).map(|_| ())
+        }),
+        file("mapping", "lb.map", mapping, evaluate, |path| MappingFile::read(Path::new(path)).map(|_| ())),
+        text("picl", "run.trf", &[PICL, PICL_WORDS], "convert {} out.tcg", picl),
+        text("messages", "messages.csv", &[MESSAGES], messages, |text| batch::read(text, 16)),
+        text("schedule", "lb.schedule", &[SCHEDULE], "", schedule),
+    ]
+}
+
+/// The parsers of specs. Golden specs are the forms in the help that are specs, and names with the default of each key.
+fn specs() -> Vec<Reader> {
+    let spec = |name: &str, command: &str, golden: Vec<String>, read: fn(&str) -> Result<(), String>| {
+        let golden: Vec<String> =
+            golden.into_iter().filter(|spec| is_small(spec) && read(spec).is_ok()).collect();
+        assert!(!golden.is_empty(), "{name} has no golden spec");
+        file(name, "", golden.into_iter().map(String::into_bytes).collect(), command, read)
+    };
+    let machine = |spec: &str| topology::parse(spec).map(|_| ()).map_err(|error| error.to_string());
+    let mut machines = examples(topology::ALL.iter().copied());
+    let more = "flat:4;torus:4x4*tree:2:4/2:1;torus:4x4[0-3,8];mesh:4[random:2,seed=1];(flat:2*flat:2)[3,0]";
+    machines.extend(more.split(';').map(String::from));
+    for kind in topology::ALL {
+        let has_golden = MACHINES.iter().any(|golden| golden.0 == kind.name);
+        let is_spec = |spec: &String| split(spec).0 == kind.name && machine(spec).is_ok();
+        assert!(
+            has_golden || machines.iter().any(is_spec),
+            "{} has no golden input: add one to MACHINES",
+            kind.name
+        );
+    }
+    let strategies = examples(registry::ALL.iter().copied());
+    let pipelines = strategies.windows(2).map(|pair| pair.join("+")).collect::<Vec<_>>();
+    vec![
+        spec("spec_machine", "topology {}", machines, machine),
+        spec(
+            "spec_strategy",
+            "map --graph ring:8 --topology torus:4 --balancer {}",
+            [strategies, pipelines].concat(),
+            |spec| registry::parse(spec, &[]).map(|_| ()).map_err(|error| error.to_string()),
+        ),
+        spec(
+            "spec_network",
+            "simulate --graph ring:8 --topology torus:4 --network {}",
+            examples(models::ALL.iter().copied()),
+            |spec| models::parse(spec).map(|_| ()).map_err(|error| error.to_string()),
+        ),
+        spec("spec_graph", "inspect {}", examples(graph::generate::ALL.iter().copied()), |spec| {
+            workloads::load(spec).map(|_| ()).map_err(|error| error.to_string())
+        }),
+        spec(
+            "spec_program",
+            "inspect --program {}",
+            examples(program::generate::ALL.iter().copied()),
+            |spec| program::load(spec).map(|_| ()).map_err(|error| error.to_string()),
+        ),
+        spec("spec_cost", "", catalogue::ALL.iter().map(|entry| entry.name.to_string()).collect(), |spec| {
+            catalogue::parse(spec).map(|_| ()).map_err(|error| error.to_string())
+        }),
+    ]
+}
+
+/// The forms of the entries of a registry, and their names with each key and its default.
+fn examples<T: 'static>(all: impl Iterator<Item = &'static Descriptor<T>>) -> Vec<String> {
+    let of = |entry: &'static Descriptor<T>| {
+        let keys: Vec<String> =
+            entry.params.iter().map(|key| format!("{}={}", key.key, key.default)).collect();
+        let mut forms: Vec<String> = entry.form.split(", ").map(String::from).collect();
+        forms.extend([entry.name.to_string(), format!("{}:{}", entry.name, keys.join(","))]);
+        // The forms in the help make large graphs.
+        let small = forms
+            .iter()
+            .map(|form| form.replace(|letter: char| letter.is_ascii_digit(), "4").replace("44", "4"));
+        forms.extend(small.collect::<Vec<_>>());
+        forms
+    };
+    all.flat_map(of).collect()
+}

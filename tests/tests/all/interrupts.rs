@@ -1,0 +1,35 @@
+//! Programs that a signal ends: exit codes, the sentence, the files that are left.
+
+#![cfg(unix)]
+
+use std::time::Duration;
+
+use equipoise_tests::fuzz::Rng;
+use equipoise_tests::interrupts::{JOBS, SIGNALS, interrupt};
+
+#[test]
+fn signals_leave_whole_files_and_the_earlier_ones() {
+    for (number, job) in JOBS.iter().enumerate() {
+        for (nth, signal) in SIGNALS.into_iter().enumerate() {
+            let after = Duration::from_millis(100 + 150 * nth as u64 + 40 * number as u64);
+            // Tests share the processors with each other.
+            interrupt(job, signal, after, Duration::from_secs(10));
+        }
+    }
+}
+
+#[test]
+#[ignore = "slow"]
+fn signals_at_200_times_leave_whole_files_and_the_earlier_ones() {
+    let mut rng = Rng(1);
+    for number in 0..200 {
+        let job = &JOBS[number % JOBS.len()];
+        let signal = SIGNALS[number % 3];
+        interrupt(
+            job,
+            signal,
+            Duration::from_micros(rng.below(1_200_000) as u64),
+            Duration::from_millis(500),
+        );
+    }
+}

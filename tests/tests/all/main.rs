@@ -1,0 +1,20 @@
+//! Tests across crates: the command and the figures as processes, replays, and the rules for the sources.
+
+mod conservation;
+mod docs;
+mod documents;
+mod failures;
+mod figures;
+mod files;
+mod golden;
+mod hbcheck;
+mod hostile;
+mod interrupts;
+mod memory;
+mod packages;
+mod processes;
+mod programs;
+mod ranks;
+mod simulate;
+mod tables;
+mod tidy;

@@ -1,0 +1,116 @@
+//! Sizes that do not fit into memory end with a sentence and exit code 1 or 2, never with an abort.
+#![cfg(target_os = "linux")]
+
+use equipoise_tests::Sandbox;
+
+/// The memory that the processes of these tests may use, in kB.
+const LIMIT: u32 = 400_000;
+
+/// Runs `equipoise` with each line in a shell with limited memory. `phrase` is on stderr.
+#[track_caller]
+fn check(sandbox: &Sandbox, lines: &[&str], codes: &[i32], phrase: &str) {
+    for line in lines {
+        let output = sandbox.run_limited(LIMIT, line);
+        let code = output.code.unwrap_or(-1);
+        assert!(codes.contains(&code), "exit code {code} of `{line}`: {}{}", output.stdout, output.stderr);
+        assert!(!output.stderr.contains("panicked"), "`{line}` panicked: {}", output.stderr);
+        if code != 0 {
+            assert!(output.stderr.contains(phrase), "stderr of `{line}`: {}", output.stderr);
+        }
+    }
+}
+
+/// The end of a sentence about memory.
+const AVAILABLE: &str = "are available; ";
+
+#[test]
+fn machines_and_graphs_that_do_not_fit_are_refused_before_memory_is_used() {
+    let sandbox = Sandbox::new();
+    check(
+        &sandbox,
+        &[
+            "topology torus:4096x4096",
+            "topology hypercube:24",
+            "topology flat:16777216",
+            "topology fattree:4096:4096",
+            "topology dragonfly:groups=1024,routers=128,hosts=128",
+            "topology torus:1024x1024*tree:4:4",
+            "topology graph:ring:16384",
+            "inspect mesh:4096x4096",
+            "inspect kneighbor:1000000,100",
+            "inspect tree:16777216,2",
+            "inspect butterfly:4194304",
+            "inspect random:n=1000000,degree=100",
+            "inspect leanmd:100x100x100",
+            "inspect kkt:135",
+            "inspect fem:64x32x32",
+            "map --graph ring:8 --topology hypercube:23",
+            "run kneighbor --transport simulated --pes 1000000",
+        ],
+        &[2],
+        AVAILABLE,
+    );
+    check(&sandbox, &["run kneighbor --pes 2 --elements 30000000"], &[1], AVAILABLE);
+    check(
+        &sandbox,
+        &[
+            "topology torus:100000x100000",
+            "topology hypercube:40",
+            "topology flat:4294967295",
+            "topology tree:100000:100000",
+            "inspect random:n=4294967295,degree=3",
+            "run kneighbor --pes 4294967295",
+            "run kneighbor --pes 1000000",
+        ],
+        &[2],
+        "error: ",
+    );
+}
+
+#[test]
+fn files_that_do_not_fit_are_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.put("empty.graph", "4194304 0\n".to_string() + &"\n".repeat(4_194_304));
+    sandbox.put("far.csv", "0,1048575,8\n".repeat(2_000_000));
+    sandbox.put("far.mtx", "%%MatrixMarket matrix coordinate real general\n1048576 1048576 1\n1 1048576 1\n");
+    sandbox.put("hosts.json", "{\"hosts\": 16384, \"vertices\": 16384, \"links\": [], \"routes\": []}");
+    sandbox.put("switches.conf", "SwitchName=s1 Nodes=n[1-4194304]\n");
+    sandbox.put("wide.mat", "1 ".repeat(20_000_000));
+    check(
+        &sandbox,
+        &["inspect empty.graph", "inspect far.csv", "inspect wide.mat", "topology platform:hosts.json"],
+        &[1],
+        AVAILABLE,
+    );
+    check(&sandbox, &["topology slurm:switches.conf"], &[1, 2], AVAILABLE);
+    check(&sandbox, &["inspect far.mtx"], &[0, 1], AVAILABLE);
+    check(&sandbox, &["convert ring:100000 x.mat"], &[2], AVAILABLE);
+}
+
+#[test]
+fn every_subcommand_ends_with_a_sentence_when_memory_is_short() {
+    let sandbox = Sandbox::new();
+    // Between what the process needs to start and what these lines need, allocations fail at many places.
+    for limit in [60_000, 90_000, 120_000, 160_000, 240_000] {
+        for line in [
+            "inspect mesh:300x300",
+            "map --graph mesh:100x100 --topology torus:32x32",
+            "map --graph ring:20 --topology torus:512x512 --balancer GreedyLB",
+            "map --graph mesh:40x40 --topology torus:40x40 --balancer TopoLB",
+            "convert mesh:300x300 x.json",
+            "topology graph:ring:4000",
+            "run stencil2d --pes 2 --iterations 2",
+            "run kneighbor --pes 4 --iterations 20 --transport simulated --balancer GreedyLB",
+            "run kneighbor --pes 2 --elements 3000000 --iterations 1",
+        ] {
+            let output = sandbox.run_limited(limit, line);
+            let code = output.code.unwrap_or(-1);
+            assert!(
+                (0..=2).contains(&code),
+                "exit code {code} of `{line}` with {limit} kB: {}",
+                output.stderr
+            );
+            assert!(code == 0 || !output.stderr.is_empty(), "`{line}` with {limit} kB fails silently");
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Rules for the sources that the compiler does not check; each violation is reported with its remedy.
+
+mod crates;
+mod modules;
+mod source;
+mod words;
+
+use std::fs;
+use std::path::Path;
+
+use equipoise_strategies::registry;
+use equipoise_tests::WORKSPACE;
+use source::{Function, Source, names};
+
+/// A longer file has more than one idea.
+const MOST_LINES: usize = 500;
+
+/// A function is readable without scrolling. The lines of the signature count, too.
+const MOST_LINES_OF_FUNCTION: usize = 80;
+
+/// Forbidden code, and the remedy.
+type Idiom = (&'static str, &'static str);
+
+/// Forbidden everywhere.
+const BANNED: &[Idiom] = &[
+    ("todo!", "write the code, or document that it is missing"),
+    ("unimplemented!", "write the code, or return an error that names the remedy"),
+    ("dbg!", "return the value, or delete the line"),
+    ("#[ignore]", "make the test fast, or write #[ignore = \"slow\"]"),
+    ("unsafe", "write safe code; modules that need unsafe code are named in ARCHITECTURE.md and here"),
+    ("mem::transmute", "convert the fields"),
+];
+
+/// Forbidden outside of tests.
+const BANNED_OUTSIDE_TESTS: &[Idiom] = &[
+    (".unwrap()", "`?` with an error for users, or `expect` with an invariant"),
+    ("panic!()", "a message that says what is wrong and what to do"),
+    ("Box<dyn Error>", "an enum of errors"),
+];
+
+/// Forbidden in `runtime/src` outside of `transport/`: only the transport sends messages between threads.
+const ONLY_TRANSPORT: &[Idiom] = &[
+    ("thread::spawn", "have transport::threads run it"),
+    ("thread::scope", "have transport::threads run it"),
+    ("thread::park", "wait through the transport"),
+    ("thread::Builder", "have transport::threads run it"),
+    ("mpsc", "send through the transport"),
+    ("crossbeam_channel", "send through the transport"),
+    ("crossbeam_queue", "send through the transport"),
+    ("crossbeam_utils::sync", "wait through the transport"),
+    ("Condvar", "wait through the transport"),
+    ("std::net", "send through the transport"),
+    ("std::os", "send through the transport"),
+];
+
+/// Forbidden in `strategies/src`: the result of a strategy depends only on its input.
+const NOT_IN_STRATEGIES: &[Idiom] = &[
+    ("std::time::Instant", "take the time from the caller, as replay does"),
+    ("Instant::now", "take the time from the caller, as replay does"),
+    ("SystemTime", "take the time from the caller"),
+    ("println!", "return the text; only the command prints"),
+    ("eprintln!", "return the text; only the command prints"),
+    ("print!", "return the text; only the command prints"),
+    ("eprint!", "return the text; only the command prints"),
+    ("std::env", "take the value as a parameter"),
+    ("std::thread", "use rayon, and make the result independent of the number of threads"),
+    ("thread_local!", "pass the value as a parameter; there is no global state"),
+    ("OnceLock", "pass the value as a parameter; there is no global state"),
+    ("LazyLock", "pass the value as a parameter; there is no global state"),
+    ("HashMap::new", "FxHashMap of rustc_hash, whose order is the same in every run"),
+    ("RandomState", "FxHashMap of rustc_hash, whose order is the same in every run"),
+];
+
+/// The files of `strategies` that read and write files, or read the system's (`memory.rs`).
+const READERS_AND_WRITERS: &[&str] = &[
+    "model/src/database/file.rs",
+    "model/src/files.rs",
+    "model/src/files/whole.rs",
+    "model/src/memory.rs",
+    "network/src/trace/file.rs",
+];
+
+/// Forbidden in `strategies/src` outside of [`READERS_AND_WRITERS`].
+const FILES: &[Idiom] = &[
+    ("std::fs", "take the text or the bytes from a reader"),
+    ("fs::", "take the text or the bytes from a reader"),
+    ("File::", "take the text or the bytes from a reader"),
+    ("std::process", "only the command starts processes"),
+];
+
+#[track_caller]
+fn none(violations: &[String]) {
+    assert!(violations.is_empty(), "\n{}", violations.join("\n"));
+}
+
+/// The uses of `idioms` in `source`.
+fn find(source: &Source, idioms: &[Idiom], with_tests: bool) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (code, instead) in idioms {
+        for line in source.lines_of(code, with_tests) {
+            violations
+                .push(format!("{}:{line}: `{code}` is forbidden here; instead: {instead}", source.name));
+        }
+    }
+    violations
+}
+
+/// The uses of `idioms` outside of tests in the files below `folder` that are not exempt.
+fn find_below(folder: &str, idioms: &[Idiom], is_exempt: impl Fn(&str) -> bool) -> Vec<String> {
+    let all = Source::all();
+    let below = all.iter().filter(|source| source.name.starts_with(folder));
+    below
+        .filter(|source| !is_exempt(&source.name[folder.len()..]))
+        .flat_map(|source| find(source, idioms, false))
+        .collect()
+}
+
+#[test]
+fn every_file_begins_with_a_summary_and_is_short() {
+    let mut violations = Vec::new();
+    for name in names(|path| path.extension().is_some_and(|extension| extension == "rs")) {
+        let text = fs::read_to_string(Path::new(WORKSPACE).join(&name)).expect("a file of the workspace");
+        if !text.starts_with("//! ") {
+            violations.push(format!("{name}: begin with a line `//! ` that summarises the file"));
+        }
+        let lines = text.lines().count();
+        if lines > MOST_LINES {
+            violations.push(format!("{name}: {lines} lines are more than {MOST_LINES}; split the file"));
+        }
+    }
+    none(&violations);
+}
+
+#[test]
+fn banned_idioms_are_not_used() {
+    let all = Source::all();
+    assert!(all.len() > 50, "the files of the workspace are found");
+    let everywhere = all.iter().flat_map(|source| find(source, BANNED, true));
+    let outside = all.iter().flat_map(|source| find(source, BANNED_OUTSIDE_TESTS, false));
+    none(&everywhere.chain(outside).collect::<Vec<_>>());
+}
+
+#[test]
+fn only_the_transport_sends_between_threads() {
+    // The thread that waits for signals belongs to the process, not to a run; the one that writes a recorded order
+    // carries no messages.
+    let others = ["signals.rs", "interleaving/recording.rs"];
+    let is_exempt = |name: &str| name.starts_with("transport/") || others.contains(&name);
+    none(&find_below("runtime/src/", ONLY_TRANSPORT, is_exempt));
+}
+
+#[test]
+fn strategies_have_no_clock_no_output_no_threads_and_no_files() {
+    let folder = "strategies/";
+    let mut violations = find_below(folder, NOT_IN_STRATEGIES, |name| name.ends_with("/testing.rs"));
+    let is_exempt = |name: &str| READERS_AND_WRITERS.contains(&name) || name.ends_with("/testing.rs");
+    violations.extend(find_below(folder, FILES, is_exempt));
+    none(&violations);
+    for name in READERS_AND_WRITERS {
+        assert!(
+            Path::new(WORKSPACE).join(folder).join(name).exists(),
+            "{name} does not exist; remove it from the list"
+        );
+    }
+}
+
+#[test]
+fn the_runtime_names_no_strategy() {
+    let mut violations = Vec::new();
+    let all = Source::all();
+    for source in all.iter().filter(|source| source.name.starts_with("runtime/src/")) {
+        for token in source.tokens.iter().filter(|token| !token.in_test && token.text.contains('"')) {
+            let names = registry::ALL.iter().map(|named| named.name);
+            if names.chain(registry::ALIASES.iter().map(|it| it.0)).any(|name| token.text.contains(name)) {
+                let (name, line) = (&source.name, token.line);
+                violations.push(format!("{name}:{line}: {}: use the registry instead", token.text));
+            }
+        }
+    }
+    none(&violations);
+}
+
+#[test]
+fn no_function_is_too_long() {
+    let mut violations = Vec::new();
+    for source in Source::all() {
+        for Function { name, line, lines } in
+            source.functions.iter().filter(|it| it.lines > MOST_LINES_OF_FUNCTION)
+        {
+            let place = format!("{}:{line}", source.name);
+            violations.push(format!(
+                "{place}: {lines} lines of `{name}` are more than {MOST_LINES_OF_FUNCTION}; split the function"
+            ));
+        }
+    }
+    none(&violations);
+}
+
+#[test]
+fn public_errors_are_classified() {
+    let all = Source::all();
+    let mut violations = Vec::new();
+    for source in all {
+        for name in source.public_errors() {
+            let is_classified = format!("impl Classified for {name}");
+            if all.iter().all(|source| source.lines_of(&is_classified, false).is_empty()) {
+                violations.push(format!("{}: implement Classified for {name}", source.name));
+            }
+        }
+    }
+    none(&violations);
+}
+
+#[test]
+fn modules_form_no_cycle() {
+    let all = Source::all();
+    let mut violations = Vec::new();
+    for member in crates::members() {
+        let dependencies = modules::dependencies(&format!("{member}/src/"), all);
+        let cycles = modules::cycles(&dependencies);
+        if !cycles.is_empty() {
+            violations.push(format!("{member}: modules form a cycle; reverse one of these dependencies:"));
+            violations.extend(cycles.iter().map(|dependency| format!("    {dependency}")));
+        }
+    }
+    none(&violations);
+}
+
+#[test]
+fn no_file_contains_an_absolute_path() {
+    // In two parts, so that this file does not contain them.
+    let roots = [["/wo", "rk/"], ["/ho", "me/"], ["/ro", "ot/"], ["/Use", "rs/"], ["/tmp/", "target"]]
+        .map(|p| p.concat());
+    let is_text = |path: &Path| {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("md");
+        ["rs", "md", "toml", "sh", "stderr", "csv", "json"].contains(&extension)
+    };
+    let mut violations = Vec::new();
+    for name in names(is_text) {
+        let Ok(text) = fs::read_to_string(Path::new(WORKSPACE).join(&name)) else { continue };
+        for (number, line) in text.lines().enumerate() {
+            if roots.iter().any(|root| line.contains(root.as_str())) {
+                let line_number = number + 1;
+                violations.push(format!(
+                    "{name}:{line_number}: use a path relative to the workspace: {}",
+                    line.trim()
+                ));
+            }
+        }
+    }
+    none(&violations);
+}
+
+#[test]
+fn the_top_of_the_workspace_has_only_known_files() {
+    let known = [
+        "Cargo.toml",
+        "Cargo.lock",
+        "strategies",
+        "runtime",
+        "apps",
+        "tests",
+        "benches",
+        "docs",
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "CITATION.cff",
+        "THIRD-PARTY.txt",
+        "LICENSE-MIT",
+        "LICENSE-APACHE",
+        ".rustfmt.toml",
+        "deny.toml",
+        // The output folder of the program `figures`; git ignores it.
+        "figures",
+    ];
+    let entries = fs::read_dir(WORKSPACE).expect("the workspace");
+    let made_by_cargo = |entry: &fs::DirEntry| entry.path().join("CACHEDIR.TAG").exists();
+    let violations: Vec<String> = entries
+        .flatten()
+        .filter(|entry| !made_by_cargo(entry))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| !name.starts_with('.') && !known.contains(&name.as_str()))
+        .map(|name| format!("{name}: move it into a crate"))
+        .collect();
+    none(&violations);
+}
+
+#[test]
+fn idioms_are_found_in_code_and_nowhere_else() {
+    let text = r##"//! It says todo!() and x.unwrap().
+/// Or dbg!(x).
+fn f(x: Option<u32>) -> u32 {
+    // Not todo!() either.
+    let text = "x.unwrap()";
+    x
+        .unwrap() + unwrap(text)
+}
+#[cfg(test)]
+mod tests { fn g() { None.unwrap() } }
+#[test]
+fn h() { None.unwrap() }
+#[cfg(test)]
+mod helpers;
+fn last() { dbg!(1).unwrap() }
+"##;
+    let source = Source::new("src/some.rs", text);
+    assert_eq!(source.lines_of(".unwrap()", false), [7, 15]);
+    assert_eq!(source.lines_of(".unwrap()", true), [7, 10, 12, 15]);
+    assert!(source.lines_of("todo!", true).is_empty());
+    assert_eq!(source.lines_of("dbg!", true), [15]);
+    let found = find(&source, &[("dbg!", "nothing")], true);
+    assert_eq!(found, ["src/some.rs:15: `dbg!` is forbidden here; instead: nothing"]);
+    let functions: Vec<_> = source.functions.iter().map(|it| (it.name.as_str(), it.line, it.lines)).collect();
+    assert_eq!(functions, [("f", 3, 6), ("g", 10, 1), ("h", 12, 1), ("last", 15, 1)]);
+    let of_tests = Source::new("runtime/tests/some.rs", "fn f() { None.unwrap() }");
+    assert!(of_tests.lines_of(".unwrap()", false).is_empty());
+}
