@@ -130,3 +130,70 @@ pub fn communicate(config: Config, pes: i32, messages: usize) -> (f64, Report<u3
     let messages = f64::from(rounds) * f64::from(pes) * f64::from(2 * NEIGHBORS_PER_SIDE);
     (start.elapsed().as_secs_f64() / messages, report)
 }
+
+/// What [`collectives`] repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Collective {
+    /// A message from PE 0 to the PE that is farthest away on a torus, and one back; counts as two.
+    Message,
+    /// A broadcast, to the last PE.
+    Broadcast,
+    /// A reduction whose result is broadcast.
+    Reduction,
+    /// A load-balancing step, from arrival to resumption, that migrates every element.
+    Step,
+}
+
+/// An element that takes part in collectives.
+#[derive(Serialize, Deserialize)]
+pub struct Member {
+    collective: Collective,
+    left: u32,
+    farthest: i32,
+    done: Exit<()>,
+}
+
+#[chare(index = [i32; 1], sync)]
+impl Member {
+    #[entry]
+    fn next(&mut self, cx: &Cx<Self>) {
+        let [me] = cx.index();
+        if self.left == 0 {
+            if me == 0 {
+                self.done.exit(cx, ());
+            }
+            return;
+        }
+        self.left -= 1;
+        match self.collective {
+            Collective::Message if me == 0 => cx.peer([self.farthest]).reply(),
+            Collective::Broadcast if me == 0 => cx.peers().at_quiescence().next(),
+            Collective::Message | Collective::Broadcast => {}
+            Collective::Reduction => cx.peers().contribute().combined(1),
+            Collective::Step => cx.at_sync().next(),
+        }
+    }
+
+    #[entry]
+    fn reply(&mut self, cx: &Cx<Self>) {
+        cx.peer([0]).next();
+    }
+
+    #[entry(reduce = u32::wrapping_add)]
+    fn combined(&mut self, cx: &Cx<Self>, _elements: u32) {
+        self.next(cx);
+    }
+}
+
+/// The virtual seconds of a run with `times` collectives of one element per PE of a torus with these sides.
+pub fn collectives(config: Config, [x, y, z]: [i32; 3], collective: Collective, times: u32) -> f64 {
+    let balancer = if collective == Collective::Step { vec!["RotateLB".to_owned()] } else { Vec::new() };
+    let report = equipoise::run(Config { balancer, ..config }, |pe, done| {
+        // The first dimension varies fastest.
+        let farthest = x / 2 + x * (y / 2 + y * (z / 2));
+        let left = if collective == Collective::Message { times / 2 } else { times };
+        let array = pe.array([x * y * z], |_| Member { collective, left, farthest, done });
+        pe.main(move |pe| array.all(pe).next());
+    });
+    report.machine.map_or(f64::NAN, |machine| machine.seconds)
+}

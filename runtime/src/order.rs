@@ -20,7 +20,7 @@ pub(crate) enum Order<M, S> {
     Broadcast { msg: M },
     /// The `number`-th broadcast (sent to every PE).
     All { number: u32, msg: M },
-    /// Contributions to a reduction whose target is this array (sent to PE 0).
+    /// Contributions to a reduction whose target is this array (sent to the parent in the tree).
     Partial(Box<Partial<M>>),
     /// An element migrates to the receiving PE.
     Arrive { journey: Journey, slot: Box<S> },
@@ -98,16 +98,16 @@ impl<M> Partial<M> {
 /// An order about the run.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum PeOrder {
-    /// Elements of `array` wait for load-balancing step `round` (sent to PE 0).
+    /// Elements of `array` wait for load-balancing step `round` (sent to the parent in the tree).
     AtSync { array: u16, round: u32, tally: Tally },
     /// An element ended (sent to PE 0).
     Ended(Box<Ended>),
-    /// Asks a PE to send its statistics to PE 0.
+    /// Asks every PE for its statistics.
     Collect,
-    /// The statistics of a PE (sent to PE 0).
-    Statistics(Box<Statistics>),
-    /// The migrations of a load-balancing step.
-    Migrate(Box<Plan>),
+    /// The statistics of all PEs of a subtree (sent to the parent in the tree).
+    Statistics(Vec<Statistics>),
+    /// The plans of a load-balancing step for the PEs of a subtree (sent to its root). A PE without a plan has no migrations.
+    Migrate { step: u32, plans: Vec<Plan> },
     /// `count` elements that the receiver expects in a step ended before they could migrate.
     WillNotArrive { step: u32, count: u32 },
     /// Resumes the elements of a PE if the load-balancing step is over (sent by the PE to itself).
@@ -169,7 +169,7 @@ pub(crate) struct ObjectStatistics {
 /// The migrations of one PE in a step.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Plan {
-    pub(crate) step: u32,
+    pub(crate) pe: u32,
     /// Elements to migrate: array, rank, destination PE.
     pub(crate) moves: Vec<(u16, u32, u32)>,
     /// The number of elements to expect.

@@ -2,7 +2,7 @@
 //!
 //! The n-th contribution of every element belongs to the n-th reduction of its array. So several reductions may
 //! be in progress, and an element may migrate between two contributions. PEs combine the contributions of their elements
-//! and send the result to PE 0, which counts the elements ([`Ledger`]).
+//! and send the result up the tree of PEs to PE 0, which counts the elements ([`Ledger`]).
 //!
 //! Floating-point sums depend on the order of their terms. So contributions are combined in a fixed
 //! order, independent of arrival and placement: along a binary tree over the ranks of the array. The inner nodes of

@@ -129,8 +129,8 @@ pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &mut [Box<dyn Manager
         PeOrder::AtSync { array, round, tally } => steps::at_sync(pe, array, round, tally),
         PeOrder::Ended(ended) => steps::ended(pe, *ended),
         PeOrder::Collect => steps::collect(pe, managers),
-        PeOrder::Statistics(statistics) => steps::collected(pe, *statistics),
-        PeOrder::Migrate(plan) => steps::migrate(pe, *plan, managers),
+        PeOrder::Statistics(statistics) => steps::collected(pe, statistics),
+        PeOrder::Migrate { step, plans } => steps::migrate(pe, step, plans, managers),
         PeOrder::WillNotArrive { step, count } => steps::will_not_arrive(pe, step, count, managers),
         PeOrder::TryResume { step } => steps::try_resume(pe, step, managers),
         PeOrder::Reply { parked, answer } => pe.answered(parked, answer),
@@ -169,10 +169,8 @@ pub(crate) fn quiet(pe: &PeCx) {
 
 /// Sends everything collected for other PEs. It must not wait for further elements of this PE, which may have
 /// migrated.
-pub(crate) fn flush(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
-    for manager in managers {
-        manager.idle(pe);
-    }
+pub(crate) fn flush(pe: &PeCx) {
+    steps::flush(pe);
     for port in &pe.ports {
         port.flush(pe);
     }

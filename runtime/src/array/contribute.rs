@@ -1,5 +1,8 @@
-//! The path of a contribution: from the element to its PE's part of the reduction, to PE 0, and from
+//! The path of a contribution: from the element to its PE's part of the reduction, up the tree of PEs to PE 0, and from
 //! there as a message to the target. [`reduction`](crate::reduction) combines the values.
+//!
+//! A PE does not know whether more parts come from below, because elements migrate. So it holds them only until it is idle;
+//! parts that arrive together go up together.
 
 use super::chare::Chare;
 use super::port::Port;
@@ -19,7 +22,7 @@ pub(crate) struct Contributions<M> {
     others: RefCell<VecDeque<(Receivers, M)>>,
     /// Contributions of elements of this PE.
     partials: RefCell<Vec<Partial<M>>>,
-    /// On PE 0: contributions from all PEs.
+    /// Contributions from this PE and from the PEs below in the tree: on PE 0 all, on others those not yet sent up.
     totals: RefCell<Vec<Partial<M>>>,
 }
 
@@ -68,20 +71,24 @@ impl<T: Chare> Port<T> {
         if partial.tally.count == by.here {
             let partial = partials.swap_remove(at);
             drop(partials);
-            self.forward(pe, partial);
-        }
-    }
-
-    fn forward(&self, pe: &PeCx, mut partial: Partial<T::Msg>) {
-        self.reduces(pe, partial.entry, || partial.pieces.merge(T::combine));
-        if pe.out.rank == 0 {
             self.add_partial(pe, partial);
-        } else {
-            self.post(&pe.out, 0, Order::Partial(Box::new(partial)));
+            self.send_up(pe);
         }
     }
 
-    /// Adds a part of a reduction on PE 0.
+    /// Sends everything collected to the parent in the tree.
+    fn send_up(&self, pe: &PeCx) {
+        if pe.out.rank == 0 {
+            return;
+        }
+        let next = || self.contributions.totals.borrow_mut().pop();
+        while let Some(mut total) = next() {
+            self.reduces(pe, total.entry, || total.pieces.merge(T::combine));
+            self.post(&pe.out, pe.out.tree.parent(pe.out.rank), Order::Partial(Box::new(total)));
+        }
+    }
+
+    /// Adds a part of a reduction, from this PE or from a child in the tree.
     pub(crate) fn add_partial(&self, pe: &PeCx, partial: Partial<T::Msg>) {
         let (source, round, tally) = (partial.source, partial.round, partial.tally);
         {
@@ -97,8 +104,10 @@ impl<T: Chare> Port<T> {
                 None => totals.push(partial),
             }
         }
-        pe.collectives.ledgers.borrow_mut()[usize::from(source)].reductions.note(round, tally);
-        pe.complete_reductions(source);
+        if pe.out.rank == 0 {
+            pe.collectives.ledgers.borrow_mut()[usize::from(source)].reductions.note(round, tally);
+            pe.complete_reductions(source);
+        }
     }
 
     /// On PE 0: completes the oldest reduction of array `source` if its target is this array; returns whether it is.
@@ -127,14 +136,13 @@ impl<T: Chare> Port<T> {
         true
     }
 
-    /// Sends the contributions that this PE has collected to PE 0.
+    /// Sends the contributions that this PE has collected towards PE 0.
     pub(super) fn flush_contributions(&self, pe: &PeCx) {
-        if self.contributions.partials.borrow().is_empty() {
-            return;
+        let partials = self.contributions.partials.take();
+        for partial in partials {
+            self.add_partial(pe, partial);
         }
-        for partial in self.contributions.partials.take() {
-            self.forward(pe, partial);
-        }
+        self.send_up(pe);
     }
 
     /// Runs the reducer of an entry.

@@ -10,7 +10,6 @@ use crate::misuse::misuse;
 use crate::order::{Order, Receivers};
 use crate::pe::{AnyPort, Contributor, Outbox, PeCx, array_bit, post_delivery};
 use crate::slot::{Item, Slot};
-use crate::tree;
 use crate::waiting::OpenReduction;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -191,21 +190,18 @@ impl<T: Chare> Port<T> {
     pub(crate) fn distribute(&self, out: &Outbox, msg: T::Msg) {
         let number = self.broadcasts.get();
         self.broadcasts.set(number.wrapping_add(1));
-        if out.shares_memory() {
-            for to in 1..out.pes {
-                self.post(out, to, Order::All { number, msg: T::copy(&msg) });
-            }
+        for to in out.tree.children(0) {
+            self.post(out, to, Order::All { number, msg: T::copy(&msg) });
         }
         self.post(out, 0, Order::All { number, msg });
     }
 
-    /// Forwards a broadcast to the children of this PE in the spanning tree, where PEs share no memory.
+    /// Forwards a broadcast to the children of this PE. PE 0 has done so in `distribute`.
     pub(crate) fn relay(&self, out: &Outbox, number: u32, msg: &T::Msg) {
-        if out.shares_memory() {
-            return;
-        }
-        for to in tree::children(out.rank, out.pes) {
-            self.post(out, to, Order::All { number, msg: T::copy(msg) });
+        if out.rank != 0 {
+            for to in out.tree.children(out.rank) {
+                self.post(out, to, Order::All { number, msg: T::copy(msg) });
+            }
         }
     }
 

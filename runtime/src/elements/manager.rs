@@ -5,7 +5,7 @@ use crate::array::Chare;
 use crate::codec;
 use crate::index::Index;
 use crate::location::Route;
-use crate::order::{ObjectStatistics, PeOrder, Statistics};
+use crate::order::{ObjectStatistics, Statistics};
 use crate::pe::PeCx;
 use crate::slot::{Collective, Item};
 use crate::waiting::Waiting;
@@ -60,12 +60,6 @@ impl<T: Chare> Manager for Elements<T> {
             self.begin(pe);
             self.order(pe, order);
             pe.delivery.running.clear();
-        }
-    }
-
-    fn idle(&mut self, pe: &PeCx) {
-        for (round, tally) in self.at_sync.drain(..) {
-            pe.out.tell(0, PeOrder::AtSync { array: self.port.id, round, tally });
         }
     }
 

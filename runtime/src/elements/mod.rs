@@ -4,10 +4,10 @@ use crate::array::{Chare, ChareOrder, ChareSlot, Cx, Port};
 use crate::broadcast::Departures;
 use crate::inbox::Bag;
 use crate::location::{AFTER_SYNC, Route};
-use crate::order::{Journey, PeOrder, Statistics};
+use crate::order::{Journey, Statistics};
 use crate::pe::{ARRAY_BITS, Contributor, PeCx, post_delivery};
-use crate::reduction::Tally;
 use crate::slot::{Collective, Item};
+use crate::steps;
 use crate::tracer::Kept;
 use crate::waiting::Waiting;
 use rustc_hash::FxHashMap;
@@ -28,8 +28,6 @@ pub(crate) trait Manager {
     fn mail(&mut self, pe: &PeCx, from: u32) -> bool;
     /// Runs an encoded order.
     fn packet(&mut self, pe: &PeCx, bytes: &[u8]);
-    /// The PE is idle: sends counts that were collected so far.
-    fn idle(&mut self, pe: &PeCx);
     /// Moves the records since the last call into `statistics`.
     fn collect(&mut self, pe: &PeCx, statistics: &mut Statistics);
     /// Migrates an element for a load-balancing step; false if the element is not on this PE.
@@ -59,8 +57,6 @@ pub(crate) struct Elements<T: Chare> {
     /// in flight, so that buffers are reused; encoding all elements at once would allocate memory for each.
     leaving: VecDeque<(u32, Journey, ChareSlot<T>)>,
     flying_bytes: usize,
-    /// Elements that called `at_sync`, by round, not yet reported to PE 0.
-    at_sync: Vec<(u32, Tally)>,
     /// Inserted elements whose index is occupied until its previous element is known to have ended.
     blocked_inserts: Vec<(Journey, Box<ChareSlot<T>>)>,
     /// Begin of the delivery in progress, in ticks.
@@ -83,7 +79,6 @@ impl<T: Chare> Elements<T> {
             late: FxHashMap::default(),
             leaving: VecDeque::new(),
             flying_bytes: 0,
-            at_sync: Vec::new(),
             blocked_inserts: Vec::new(),
             clock: 0,
             ordered_last: false,
@@ -281,18 +276,7 @@ impl<T: Chare> Elements<T> {
         let tally = slot.takes_part(Collective::Barrier);
         let round = slot.syncs;
         slot.syncs += 1;
-        let mine = match self.at_sync.iter().position(|(other, _)| *other == round) {
-            Some(mine) => mine,
-            None => {
-                self.at_sync.push((round, Tally::default()));
-                self.at_sync.len() - 1
-            }
-        };
-        self.at_sync[mine].1.add(tally);
-        if self.at_sync[mine].1.count as usize == self.slots.len() {
-            let (round, tally) = self.at_sync.swap_remove(mine);
-            pe.out.tell(0, PeOrder::AtSync { array: self.port.id, round, tally });
-        }
+        steps::waits(pe, (self.port.id, round), tally, self.slots.len());
     }
 
     /// Local messages between two checks for messages from other PEs.

@@ -38,11 +38,13 @@ pub(crate) struct Steps {
     pub(crate) resumed: Cell<u32>,
     /// The arrivals of each step in progress.
     arrivals: RefCell<BTreeMap<u32, Arrivals>>,
-    /// On PE 0: the number of the current or next step, its begin in ticks of the wall clock, and the statistics
-    /// received so far.
+    /// Elements that called `at_sync` and are not yet reported to the parent in the tree, by array and round.
+    unreported: RefCell<Vec<((u16, u32), Tally)>>,
+    /// The statistics of the PEs of this subtree received so far.
+    pub(crate) collected: RefCell<Vec<Statistics>>,
+    /// On PE 0: the number of the current or next step, and its begin in ticks of the wall clock.
     pub(crate) number: Cell<u32>,
     pub(crate) began: Cell<u64>,
-    pub(crate) collected: RefCell<Vec<Statistics>>,
     /// On PE 0: whether statistics are being collected. During this time the next step may become ready to start, if
     /// elements that called `at_sync` for this step end.
     pub(crate) collecting: Cell<bool>,
@@ -56,6 +58,27 @@ struct Arrivals {
 }
 
 impl Steps {
+    /// Counts elements of an array that wait for the step of a round. Returns all that are not yet reported.
+    pub(crate) fn wait(&self, of: (u16, u32), tally: Tally) -> Tally {
+        let mut unreported = self.unreported.borrow_mut();
+        match unreported.iter_mut().find(|(other, _)| *other == of) {
+            Some((_, all)) => {
+                all.add(tally);
+                *all
+            }
+            None => {
+                unreported.push((of, tally));
+                tally
+            }
+        }
+    }
+
+    /// Takes the elements that are not yet reported: of one array and round, or all.
+    pub(crate) fn report(&self, only: Option<(u16, u32)>) -> Vec<((u16, u32), Tally)> {
+        let mut unreported = self.unreported.borrow_mut();
+        unreported.extract_if(.., |(of, _)| only.is_none_or(|only| only == *of)).collect()
+    }
+
     /// Counts elements that arrived in a step.
     pub(crate) fn arrived(&self, step: u32, count: u32) {
         self.arrivals.borrow_mut().entry(step).or_default().arrived += count;

@@ -7,6 +7,7 @@ use crate::interleaving::Interleaved;
 use crate::node::{Failure, Node};
 use crate::order::PeOrder;
 use crate::tracer::Tracer;
+use crate::tree::Tree;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -69,6 +70,7 @@ const BUFFERS: usize = 64;
 pub(crate) struct Outbox {
     pub(crate) rank: u32,
     pub(crate) pes: u32,
+    pub(crate) tree: Tree,
     pub(crate) node: Arc<Node>,
     carrier: Carrier,
     /// A bit per array with messages or orders of this PE for itself.
@@ -95,6 +97,7 @@ impl Outbox {
         Outbox {
             rank,
             pes: node.pes,
+            tree: Tree::new(node.pes, node.settings.shares_memory()),
             node,
             carrier,
             queued: Cell::new(0),
@@ -120,6 +123,19 @@ impl Outbox {
             return self.orders.borrow_mut().push_back(order);
         }
         self.post(&self.node.mail, None, to, order, || "an order of the runtime".into());
+    }
+
+    /// Sends an order to every PE, from PE 0. Every other PE that receives it calls [`relay`](Self::relay).
+    pub(crate) fn tell_all(&self, order: impl Fn() -> PeOrder) {
+        self.tree.children(0).for_each(|child| self.tell(child, order()));
+        self.tell(0, order());
+    }
+
+    /// Forwards an order for every PE to the children of this PE. PE 0 has done so before it receives the order.
+    pub(crate) fn relay(&self, order: impl Fn() -> PeOrder) {
+        if self.rank != 0 {
+            self.tree.children(self.rank).for_each(|child| self.tell(child, order()));
+        }
     }
 
     /// Sends an order about `array` (`None`: about the run) to another PE: through a mailbox, or as a packet.

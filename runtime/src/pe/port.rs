@@ -19,7 +19,7 @@ pub(crate) trait AnyPort: Any {
     fn contributed(&self, pe: &PeCx, by: Contributor);
     /// On PE 0: completes the oldest reduction of array `source` if its target is this array; returns whether it is.
     fn complete(&self, pe: &PeCx, source: u16) -> bool;
-    /// Sends the contributions that this PE has collected to PE 0.
+    /// Sends the contributions that this PE has collected towards PE 0.
     fn flush(&self, pe: &PeCx);
     /// Sends the oldest message that waits for quiescence.
     fn found_quiet(&self, out: &Outbox);

@@ -20,7 +20,7 @@ use equipoise_strategies::strategy::guarded;
 use rustc_hash::FxHashMap;
 use std::time::Instant;
 
-/// Decides a step; returns the plan of every PE.
+/// Decides a step; returns the plan of every PE that has migrations.
 pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics>) -> Vec<Plan> {
     let settings = pe.settings();
     let (database, keys) = database(pe, step, collected);
@@ -47,13 +47,14 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         Some(Ok(answer)) => (answer, None),
         Some(Err(error)) => (Assignment::new(placement.clone()), Some(error)),
     };
-    let mut plans: Vec<Plan> = (0..pe.out.pes).map(|_| Plan { step, ..Plan::default() }).collect();
+    let mut plans: Vec<Plan> = (0..pe.out.pes).map(|pe| Plan { pe, ..Plan::default() }).collect();
     for ((&from, &to), &(array, rank)) in placement.iter().zip(&answer.pe_of).zip(&keys) {
         if from != to {
             plans[from as usize].moves.push((array, rank, to));
             plans[to as usize].incoming += 1;
         }
     }
+    plans.retain(|plan| !plan.moves.is_empty() || plan.incoming > 0);
     let topology = &*settings.topology;
     let before = Metrics::of(&database, topology, &placement);
     let after = Metrics::of(&database, topology, &answer.pe_of);

@@ -1,6 +1,7 @@
 //! Load-balancing steps: all elements arrive, PE 0 decides, elements migrate, all elements resume.
 //!
-//! 1. Elements of `sync` arrays call `at_sync`; each PE reports the number of calls to PE 0 ([`PeOrder::AtSync`]).
+//! 1. Elements of `sync` arrays call `at_sync`; the number of calls goes up the tree of PEs to PE 0
+//!    ([`PeOrder::AtSync`]).
 //! 2. When every element of every `sync` array has called `at_sync`, PE 0 asks all PEs for their statistics
 //!    ([`PeOrder::Collect`], [`PeOrder::Statistics`]).
 //! 3. [`balancer`] builds a database, calls the strategy, and sends every PE the migrations of its
@@ -17,9 +18,36 @@ use crate::elements::Manager;
 use crate::order::{Ended, PeOrder, Plan, Statistics};
 use crate::pe::PeCx;
 use crate::reduction::Tally;
+use std::collections::BTreeMap;
 
-/// PE 0 receives the number of elements of an array that wait for a step.
+/// An element of an array calls `at_sync` for a round. Reports the array if all its `here` elements on this PE have.
+pub(crate) fn waits(pe: &PeCx, of: (u16, u32), tally: Tally, here: usize) {
+    let steps = &pe.collectives.steps;
+    if steps.wait(of, tally).count as usize == here {
+        report(pe, Some(of));
+    }
+}
+
+/// Reports elements that called `at_sync` to the parent in the tree: of one array and round, or all.
+fn report(pe: &PeCx, only: Option<(u16, u32)>) {
+    let to = if pe.out.rank == 0 { 0 } else { pe.out.tree.parent(pe.out.rank) };
+    for ((array, round), tally) in pe.collectives.steps.report(only) {
+        pe.out.tell(to, PeOrder::AtSync { array, round, tally });
+    }
+}
+
+/// Reports what this PE has collected, from its own elements and those below in the tree.
+pub(crate) fn flush(pe: &PeCx) {
+    report(pe, None);
+}
+
+/// Receives the number of elements of an array that wait for a step.
 pub(crate) fn at_sync(pe: &PeCx, array: u16, round: u32, tally: Tally) {
+    if pe.out.rank != 0 {
+        // An idle PE reports these with its own.
+        pe.collectives.steps.wait((array, round), tally);
+        return;
+    }
     pe.collectives.ledgers.borrow_mut()[usize::from(array)].syncs.note(round, tally);
     try_step(pe);
 }
@@ -60,13 +88,12 @@ fn try_step(pe: &PeCx) {
     }
     steps.collecting.set(true);
     steps.began.set(pe.clock.now());
-    for to in 0..pe.out.pes {
-        pe.out.tell(to, PeOrder::Collect);
-    }
+    pe.out.tell_all(|| PeOrder::Collect);
 }
 
-/// Sends PE 0 the statistics of this PE since the last step.
+/// Adds the statistics of this PE since the last step.
 pub(crate) fn collect(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
+    pe.out.relay(|| PeOrder::Collect);
     let period = pe.recorder.end_period(&pe.clock);
     let mut statistics = Statistics {
         pe: pe.out.rank,
@@ -86,19 +113,24 @@ pub(crate) fn collect(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
         statistics.idle_seconds = 0.0;
         statistics.measured_seconds = statistics.wall_seconds;
     }
-    pe.out.tell(0, PeOrder::Statistics(Box::new(statistics)));
+    collected(pe, vec![statistics]);
 }
 
-/// Receives the statistics of a PE, on PE 0. The last statistics start the decision.
-pub(crate) fn collected(pe: &PeCx, statistics: Statistics) {
-    let count = {
+/// Adds statistics of PEs of this subtree. When it is complete, PE 0 decides, and others send it to their parent.
+pub(crate) fn collected(pe: &PeCx, statistics: Vec<Statistics>) {
+    let rank = pe.out.rank;
+    {
         let mut collected = pe.collectives.steps.collected.borrow_mut();
-        collected.push(statistics);
-        collected.len()
-    };
-    if count == pe.out.pes as usize {
-        decide(pe);
+        collected.extend(statistics);
+        if collected.len() < pe.out.tree.size(rank) {
+            return;
+        }
     }
+    if rank == 0 {
+        return decide(pe);
+    }
+    let all = pe.collectives.steps.collected.take();
+    pe.out.tell(pe.out.tree.parent(rank), PeOrder::Statistics(all));
 }
 
 fn decide(pe: &PeCx) {
@@ -111,19 +143,33 @@ fn decide(pe: &PeCx) {
     );
     let step = steps.number.replace(steps.number.get() + 1);
     let start = pe.clock.now();
-    let plans = balancer::decide(pe, step, steps.began.get(), collected);
+    let mut plans = balancer::decide(pe, step, steps.began.get(), collected);
     // Excludes the time of the decision from this PE's background load in the next period.
     pe.recorder.skip(pe.clock.now().wrapping_sub(start));
-    for (to, plan) in plans.into_iter().enumerate() {
-        pe.out.tell(to as u32, PeOrder::Migrate(Box::new(plan)));
-    }
+    send_plans(pe, step, &mut plans);
+    pe.out.tell(0, PeOrder::Migrate { step, plans });
     steps.collecting.set(false);
     try_step(pe);
 }
 
+/// Sends the plans of other PEs to the children of this PE; its own plan remains.
+fn send_plans(pe: &PeCx, step: u32, plans: &mut Vec<Plan>) {
+    let (tree, rank) = (pe.out.tree, pe.out.rank);
+    let mut below: BTreeMap<u32, Vec<Plan>> = tree.children(rank).map(|child| (child, Vec::new())).collect();
+    for plan in plans.extract_if(.., |plan| plan.pe != rank) {
+        below.entry(tree.toward(rank, plan.pe)).or_default().push(plan);
+    }
+    for (child, plans) in below {
+        pe.out.tell(child, PeOrder::Migrate { step, plans });
+    }
+}
+
 /// Migrates the elements that leave this PE in a step.
-pub(crate) fn migrate(pe: &PeCx, plan: Plan, managers: &mut [Box<dyn Manager>]) {
-    let Plan { step, moves, incoming } = plan;
+pub(crate) fn migrate(pe: &PeCx, step: u32, mut plans: Vec<Plan>, managers: &mut [Box<dyn Manager>]) {
+    if pe.out.rank != 0 {
+        send_plans(pe, step, &mut plans);
+    }
+    let Plan { moves, incoming, .. } = plans.pop().unwrap_or_default();
     for (array, rank, to) in moves {
         if !managers[usize::from(array)].migrate(pe, step, rank, to) {
             pe.out.tell(to, PeOrder::WillNotArrive { step, count: 1 });

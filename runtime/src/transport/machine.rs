@@ -148,6 +148,10 @@ impl Scheduler<'_> {
                 }
                 return;
             };
+            // Events on other PEs before the exit are part of the run.
+            if self.end.is_some_and(|end| first >= end) {
+                return;
+            }
             still = if first > reached { 0 } else { still };
             reached = first;
             self.network.advance(first, &mut arrivals);
@@ -157,7 +161,6 @@ impl Scheduler<'_> {
             // All events of one time come before the next call of the network, so that the network handles their sends
             // together.
             loop {
-                // Events on other PEs before the exit are part of the run.
                 if self.end.is_some_and(|end| first >= end) {
                     return;
                 }
@@ -225,12 +228,12 @@ impl Scheduler<'_> {
             Turn::Take => self.take(at),
             Turn::FoundQuiet(round) => self.pes[at].pe.found_quiet(round),
         }
-        let Built { pe, managers, .. } = &mut self.pes[at];
+        let Built { pe, .. } = &mut self.pes[at];
         let more = |pe: &PeCx, state: &PeState| {
             pe.out.queued.get() != 0 || state.inboxes.iter().any(|inbox| !inbox.is_empty())
         };
         if !more(pe, &self.states[at]) {
-            flush(pe, managers);
+            flush(pe);
         }
         let more = more(pe, &self.states[at]);
         let clock = self.clock(at);

@@ -131,7 +131,7 @@ impl Replayed {
                     self.run(queued);
                 } else {
                     self.flushed = true;
-                    flush(&self.built.pe, &mut self.built.managers);
+                    flush(&self.built.pe);
                 }
                 return true;
             }
@@ -175,7 +175,7 @@ impl Replayed {
         run_queued(pe, managers, queued);
         self.busy = self.busy.wrapping_add(1);
         if self.busy % BUSY == 0 {
-            flush(pe, managers);
+            flush(pe);
         }
     }
 

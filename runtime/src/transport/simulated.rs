@@ -121,8 +121,8 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
         if packets + busy.len() == 0 {
             for at in 0..pes.len() {
                 running.set(at);
-                let Built { pe, managers, .. } = &mut pes[at];
-                flush(pe, managers);
+                let Built { pe, .. } = &mut pes[at];
+                flush(pe);
                 list(pes, at, &mut busy, &mut listed);
             }
             if busy.is_empty() && bag.packets.borrow().is_empty() {
@@ -153,7 +153,7 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
             // Flushes early from time to time: this may change the number of messages, but not the result.
             let rarely = if pe.out.queued.get() == 0 { 8 } else { 64 };
             if bag.sample(rarely) == 0 {
-                flush(pe, managers);
+                flush(pe);
             }
             at
         };

@@ -177,7 +177,7 @@ fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>], limits: SpinLimits) {
                         recording.note_default();
                     }
                     flushed = true;
-                    flush(pe, managers);
+                    flush(pe);
                 }
                 _ if idle < rest => std::hint::spin_loop(),
                 _ if idle == rest => {
@@ -225,7 +225,7 @@ fn schedule(pe: &PeCx, managers: &mut [Box<dyn Manager>], limits: SpinLimits) {
         busy = busy.wrapping_add(1);
         if busy % BUSY == 0 {
             // Other PEs may wait for collected messages even if this PE is never idle.
-            flush(pe, managers);
+            flush(pe);
         }
     }
 }
