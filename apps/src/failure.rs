@@ -10,7 +10,6 @@ use std::iter;
 use std::process::ExitCode;
 
 use equipoise_model::fault::{Classified, Fault};
-use equipoise_model::quote;
 
 /// Why a command has no result.
 #[derive(Debug)]
@@ -51,7 +50,7 @@ impl Failure {
             Ok(code) => code,
             Err(Failure::ReaderLeft) => ExitCode::SUCCESS,
             Err(Failure::Of(fault, sentence)) => {
-                eprintln!("error: {}", quote::sentences(&sentence));
+                equipoise::print_error(&sentence);
                 ExitCode::from(fault.exit_code())
             }
         }

@@ -164,11 +164,6 @@ pub fn verification_failed(path: &Path) -> Failure {
     ))
 }
 
-/// Writes a warning to stderr.
-pub fn warn(sentence: &str) {
-    eprintln!("warning: {}", quote::sentences(sentence));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

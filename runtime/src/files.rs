@@ -2,10 +2,11 @@
 //! running, like Charm++'s `+LBSim`.
 
 use crate::options::{Config, ReportForm, Settings, program, wrong};
+use crate::process;
 use crate::report::RunError;
 use equipoise_model::database::{DatabaseError, DumpWriter};
 use equipoise_model::fault::{Classified as _, Fault};
-use equipoise_model::quote::{printable, sentences};
+use equipoise_model::quote::printable;
 use equipoise_model::{Database, topology};
 use equipoise_network::models;
 use equipoise_strategies::registry;
@@ -41,7 +42,7 @@ pub(crate) fn answer(config: &Config) -> Result<Option<String>, RunError> {
         if error.fault() == Fault::Usage { RunError::Config(sentence) } else { RunError::File(sentence) }
     })?;
     for warning in &comparison.warnings {
-        eprintln!("warning: `{}` {warning}", file.display());
+        process::warn(&format!("`{}` {warning}", file.display()));
     }
     match config.lb_report {
         Some(ReportForm::Json) => serde_json::to_string_pretty(&comparison)
@@ -64,10 +65,10 @@ impl Written {
     /// Prints the warning and the error to stderr.
     pub(crate) fn show(&self) {
         if let Some(warning) = &self.warning {
-            eprintln!("warning: {}", sentences(warning));
+            process::warn(warning);
         }
         if let Some(error) = &self.error {
-            eprintln!("error: {}", sentences(error));
+            process::print_error(error);
         }
     }
 }
@@ -89,9 +90,8 @@ impl DumpFile {
             return;
         }
         if let Err(error) = self.try_add(settings, path, database) {
-            let last = self.writer.take().and_then(|writer| writer.last_step());
-            let kept = last.map(|last| format!("; `{}` holds the steps up to {last}", path.display()));
-            self.error = Some(format!("{error}{}", kept.unwrap_or_default()));
+            let kept = self.writer.take().and_then(DumpWriter::abandon);
+            self.error = Some(format!("{error}{}", kept.map(|kept| format!("; {kept}")).unwrap_or_default()));
         }
     }
 

@@ -173,6 +173,11 @@ pub(crate) struct Mail<M, O> {
 }
 
 impl<M, O> Mail<M, O> {
+    /// The bytes of the empty mailboxes between `pes` PEs.
+    pub(crate) fn bytes(pes: u32) -> u64 {
+        size_of::<CachePadded<Mailbox<M, O>>>() as u64 * u64::from(pes) * u64::from(pes)
+    }
+
     /// Mailboxes number `id` between `pes` PEs.
     pub(crate) fn new(id: u32, pes: u32) -> Self {
         let mailbox = |_| CachePadded::new(Mailbox { full: AtomicBool::new(false), bag: Mutex::default() });
@@ -190,11 +195,12 @@ impl<M, O> Mail<M, O> {
         &self.boxes[to as usize * self.pes as usize + from as usize]
     }
 
-    /// The number of messages for elements in the mailboxes to a PE.
-    pub(crate) fn messages(&self, to: u32) -> usize {
+    /// The number of messages for elements in the mailboxes to a PE, also of those that travel as orders.
+    pub(crate) fn messages(&self, to: u32, is_message: impl Fn(&O) -> bool) -> usize {
         let count = |from| {
             let bag = self.mailbox(from, to).bag.lock();
-            bag.items.len() + usize::from(bag.one.is_some())
+            let orders = bag.orders.iter().filter(|order| is_message(order)).count();
+            bag.items.len() + usize::from(bag.one.is_some()) + orders
         };
         (0..self.pes).map(count).sum()
     }

@@ -65,8 +65,6 @@ extern crate self as equipoise;
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
-#[cfg(unix)]
-mod abort;
 mod array;
 mod broadcast;
 mod clock;
@@ -84,6 +82,7 @@ mod node;
 mod options;
 mod order;
 mod pe;
+mod process;
 mod pulse;
 mod quiescence;
 mod reduction;
@@ -91,7 +90,6 @@ mod report;
 mod run;
 mod scheduler;
 mod setup;
-mod signals;
 mod slot;
 mod steps;
 mod tracer;
@@ -107,11 +105,11 @@ pub use lb_history::{LbStep, LbSummary};
 pub use options::{Comm, Config, Migration, ReportForm, Transport};
 pub use options::{Machine, StrategySeconds, Uncharged, parse, translated};
 pub use pe::{Exit, PeCx, Reply, Shared};
+pub use process::{end_on_signals, print_error, warn};
 pub use reduction::reduce;
 pub use report::{MachineReport, PeTime, Report, RunError};
 pub use run::{run, try_run};
 pub use setup::Setup;
-pub use signals::end_on_signals;
 pub use {equipoise_model as model, equipoise_network as network, equipoise_strategies as strategies};
 
 /// The items that chare programs use.

@@ -97,12 +97,16 @@ impl Node {
 
     /// Ends the run with a result, on PE `pe`; the first one counts.
     pub(crate) fn exit(&self, pe: u32, result: Box<dyn Any + Send>) {
-        self.end(Some(pe), |outcome| outcome.result = Some(result));
+        if self.may_end(pe, false) {
+            self.end(Some(pe), |outcome| outcome.result = Some(result));
+        }
     }
 
     /// Ends the run as failed on PE `pe`. Only the first failure counts, and only before an exit.
     pub(crate) fn fail_on(&self, pe: u32, failure: Failure) {
-        self.end(Some(pe), |outcome| outcome.failure = Some(failure));
+        if self.may_end(pe, true) {
+            self.end(Some(pe), |outcome| outcome.failure = Some(failure));
+        }
     }
 
     /// Ends the run as failed, for a reason outside the PEs.
@@ -118,12 +122,12 @@ impl Node {
         });
     }
 
+    /// Whether the run may end because PE `pe` exits, or fails if `fails`.
+    fn may_end(&self, pe: u32, fails: bool) -> bool {
+        self.settings.interleaving.as_ref().is_none_or(|order| order.may_end(pe, fails))
+    }
+
     fn end(&self, pe: Option<u32>, set: impl FnOnce(&mut Outcome)) {
-        if let (Some(pe), Some(order)) = (pe, &self.settings.interleaving)
-            && !order.may_end(pe)
-        {
-            return;
-        }
         {
             let mut outcome = self.outcome.lock();
             if outcome.failure.is_none() && outcome.result.is_none() {

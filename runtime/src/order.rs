@@ -48,6 +48,24 @@ pub(crate) enum Order<M, S> {
     Create { journey: Journey, slot: Box<S> },
 }
 
+impl<M, S> Order<M, S> {
+    /// Whether the order delivers a message of the program.
+    pub(crate) fn is_message(&self) -> bool {
+        match self {
+            Order::Message { .. } | Order::Broadcast { .. } | Order::All { .. } | Order::Missed { .. } => {
+                true
+            }
+            Order::Located { .. }
+            | Order::Partial(_)
+            | Order::Arrive { .. }
+            | Order::ArriveEncoded { .. }
+            | Order::Landed { .. }
+            | Order::Admit { .. }
+            | Order::Create { .. } => false,
+        }
+    }
+}
+
 /// The origin of a migrating element.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Journey {

@@ -138,7 +138,7 @@ pub enum RunError {
     /// code 1 and this sentence. A run whose configuration was made in code warns on stderr and continues to wait.
     #[error(
         "the run did not end within --time-limit {seconds} (seconds){}{}",
-        repeat(.seed),
+        .seed.map(|seed| format!(", simulated with seed {seed}")).unwrap_or_default(),
         list(.waiting)
     )]
     TimeLimit {

@@ -5,11 +5,10 @@ use crate::interleaving::Interleaving;
 use crate::node::Node;
 use crate::options::{Config, Settings};
 use crate::pe::{Exit, PeCx};
+use crate::process;
 use crate::report::{Report, RunError, show};
 use crate::setup::Setup;
-use crate::signals;
 use crate::transport;
-use equipoise_model::quote::sentences;
 use serde::{Serialize, de::DeserializeOwned};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -37,7 +36,7 @@ where
         Err(error) if program => {
             match &error {
                 RunError::Answer(text) => show(text),
-                error => eprintln!("error: {}", sentences(&error.to_string())),
+                error => process::print_error(&error.to_string()),
             }
             std::process::exit(error.exit_code())
         }
@@ -76,7 +75,7 @@ where
 {
     // Before the first file.
     if config.program {
-        signals::end_on_signals();
+        process::end_on_signals();
     }
     let settings = match settings(&config) {
         Ok(settings) => Arc::new(settings),

@@ -26,14 +26,18 @@ pub(crate) struct Built {
     lacks_main: bool,
 }
 
-/// Runs the setup of one PE; none if the setup panicked, which ends the run.
+/// Runs the setup of one PE; none if the setup panicked, which ends the run, or if the run is over.
 pub(crate) fn build(node: &Arc<Node>, pe: PeCx, setup: &(dyn Fn(PeCx) -> Built + Sync)) -> Option<Built> {
+    if node.stopped() {
+        return None;
+    }
     let rank = pe.out.rank;
     node.pulses.running.set(rank as usize);
     let running = pe.delivery.running.clone();
     match catch_unwind(AssertUnwindSafe(|| running.during(Activity::Setup, || setup(pe)))) {
         Ok(built) => Some(built),
         Err(payload) => {
+            running.clear();
             let place = format!("the setup of PE {rank}");
             node.fail(Failure::Panic { place, message: panic_message(&*payload) });
             None
@@ -81,18 +85,17 @@ impl Built {
         }
     }
 
-    /// The failure for a panic, with its place.
+    /// The failure for a panic, with its place. The PE runs nothing afterwards.
     pub(crate) fn panic_failure(&self, payload: &(dyn Any + Send)) -> Failure {
         let (rank, running) = (self.pe.out.rank, &self.pe.delivery.running);
         let place = self.pe.out.node.pulses.describe(rank as usize, running.activity(), self.pe.settings());
+        running.clear();
         let place = place.unwrap_or_else(|| format!("code outside the elements of PE {rank}"));
         Failure::Panic { place, message: panic_message(payload) }
     }
 
     /// Adds the counts of this PE to the outcome; if the run did not finish, also what this PE waits for.
     pub(crate) fn finish(&mut self) {
-        // A panic leaves its place there.
-        self.pe.delivery.running.clear();
         let mut outcome = self.pe.out.node.outcome.lock();
         outcome.executions += self.pe.out.counts.executions.get();
         outcome.remote_messages += self.pe.out.counts.remote.get();

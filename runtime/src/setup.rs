@@ -237,9 +237,11 @@ impl Setup {
         let is_known = node.arrays.lock().len() > at;
         if !is_known {
             let each = size_of::<AtomicU64>() + if has_elements { size_of::<Slot<T, T::Msg>>() } else { 0 };
-            let bytes = if direct || has_elements { u64::from(count) * each as u64 } else { 0 };
+            let elements = if direct || has_elements { u64::from(count) * each as u64 } else { 0 };
+            let mailboxes = array::ChareMail::<T>::bytes(node.settings.mailbox_pes());
             let what = format!("the array {} of {}", T::NAME, table::count(count, "element"));
-            if let Err(refusal) = memory::check(bytes, &what, "use fewer elements") {
+            let remedy = if mailboxes > elements { "use fewer PEs" } else { "use fewer elements" };
+            if let Err(refusal) = memory::check(elements + mailboxes, &what, remedy) {
                 node.fail(Failure::Program(refusal));
                 // Ends the setup without the message of a panic. Only the first failure of a run is reported.
                 resume_unwind(Box::new(()));

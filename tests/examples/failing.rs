@@ -33,6 +33,8 @@ enum How {
     SpinAfterExit,
     /// Messages circulate forever.
     Circle,
+    /// An entry method panics while one of another PE runs.
+    PanicWhileBusy,
     /// A load-balancing step, then an exit.
     Balance,
     /// No failure.
@@ -81,6 +83,17 @@ impl Runner {
         }
     }
 
+    #[entry]
+    fn pause(&mut self, _cx: &Cx<Self>, milliseconds: u64) {
+        std::thread::sleep(Duration::from_millis(milliseconds));
+    }
+
+    #[entry]
+    fn pause_and_panic(&mut self, _cx: &Cx<Self>) {
+        std::thread::sleep(Duration::from_millis(100));
+        panic!("dropped the baton");
+    }
+
     /// Never runs.
     #[entry(when = false)]
     fn wait(&mut self, _cx: &Cx<Self>) {}
@@ -123,6 +136,10 @@ fn main() {
         pe.main(move |pe| {
             if how == How::SpinMain {
                 spin();
+            }
+            if how == How::PanicWhileBusy {
+                runners.at(pe, [3]).pause(1500);
+                return runners.at(pe, [0]).pause_and_panic();
             }
             runners.at(pe, [1]).wait();
             runners.at(pe, [0]).run(3);

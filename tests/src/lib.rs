@@ -126,9 +126,19 @@ impl Sandbox {
     /// # Panics
     /// If the command does not start.
     pub fn run_into_full_device(&self, line: &str) -> ProcessOutput {
-        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full");
         let mut command = self.command(&EQUIPOISE, line);
-        ProcessOutput::of(&format!("equipoise {line}"), command.stdout(full))
+        ProcessOutput::of(&format!("equipoise {line}"), command.stdout(full_device()))
+    }
+
+    /// Runs `equipoise` or `failing` with the words of `line`, which begins with the name of the program, with a full
+    /// device as its stderr (Linux).
+    ///
+    /// # Panics
+    /// If the program does not start.
+    pub fn run_with_full_stderr(&self, line: &str) -> ProcessOutput {
+        let (program, words) = line.split_once(' ').unwrap_or((line, ""));
+        let mut command = self.command(if program == "failing" { &FAILING } else { &EQUIPOISE }, words);
+        ProcessOutput::of(line, command.stderr(full_device()))
     }
 
     /// Runs `equipoise` with the words of `line`, and closes its stdout after the first bytes.
@@ -268,6 +278,11 @@ pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
         .collect();
     files.sort();
     files
+}
+
+/// A device that is full.
+fn full_device() -> fs::File {
+    fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full")
 }
 
 /// The command `equipoise`.

@@ -71,7 +71,7 @@ impl Args {
             let dropped_fields = Dump::dropped_fields(&self.input)?;
             if !dropped_fields.is_empty() {
                 let fields = dropped_fields.join(", ");
-                output::warn(&format!("fields of `{}` that are not converted: {fields}", self.input));
+                equipoise::warn(&format!("fields of `{}` that are not converted: {fields}", self.input));
             }
         }
         let written = if is_graph {
@@ -82,7 +82,7 @@ impl Args {
                 Some(version) => dump.write_version(&self.output, version)?,
             }
             if vt::is_pattern(&self.output) && !input::is_generated(&self.input) {
-                output::warn(&format!("LB data of vt cannot represent {}", vt::LACKS));
+                equipoise::warn(&format!("LB data of vt cannot represent {}", vt::LACKS));
             }
             if self.is_checked() && !dump.reads_back(&self.output)? {
                 return Err(output::verification_failed(&self.output));
@@ -123,7 +123,7 @@ impl Args {
         let Converted { program, left_out } = self.program()?;
         if left_out > 0 {
             let messages = count(left_out, "message");
-            output::warn(&format!(
+            equipoise::warn(&format!(
                 "left out: {messages} without a recorded send or receive, or from a process to itself"
             ));
         }
@@ -188,7 +188,7 @@ fn write_graph(input: &str, dump: &Dump, path: &Path, check: bool) -> Result<Str
         return Err(Failure::usage(sentence));
     };
     if !database.communication_recorded {
-        output::warn(
+        equipoise::warn(
             "the task graph has no edges: communication was not recorded (record with --lb-comm on)",
         );
     }
@@ -197,10 +197,10 @@ fn write_graph(input: &str, dump: &Dump, path: &Path, check: bool) -> Result<Str
     let of_pes = database.edges.iter().filter(|edge| is_pe(edge.from) || is_pe(edge.to)).count() as u64;
     if of_pes > 0 {
         let end = if of_pes == 1 { "ends" } else { "end" };
-        output::warn(&format!("left out: {} that {end} at a PE", count(of_pes, "edge")));
+        equipoise::warn(&format!("left out: {} that {end} at a PE", count(of_pes, "edge")));
     }
     if !input::is_generated(input) {
-        output::warn(&format!("this format cannot represent {lacks}"));
+        equipoise::warn(&format!("this format cannot represent {lacks}"));
     }
     let graph = Graph::of(database);
     if check && is_read_back(path) && !graph::reads_back(path, database)? {

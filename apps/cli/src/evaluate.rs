@@ -67,7 +67,7 @@ impl Args {
             return output::show_table(self.output.format, text, &placed.metrics, &[&placed.metrics]);
         }
         for (name, reason) in placed.reasons() {
-            output::warn(&format!("{name} is unknown: {reason}"));
+            equipoise::warn(&format!("{name} is unknown: {reason}"));
         }
         let links_to_buy = purchases.cables.iter().map(|cable| Cable::of(cable, machine)).collect();
         let saved_by_all = purchases.saved_by_all;

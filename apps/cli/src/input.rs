@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
-use equipoise_apps::{Failure, output};
+use equipoise_apps::Failure;
 use equipoise_model::assignment::MappingFile;
 use equipoise_model::database::Dump;
 use equipoise_model::fault::{Classified, Fault};
@@ -129,7 +129,7 @@ pub(crate) fn graph_on(spec: &str, step: Option<u64>, machine: &dyn Topology) ->
     let database = steps.swap_remove(0);
     if !steps.is_empty() {
         let (all, first) = (steps.len() + 1, database.step);
-        output::warn(&format!(
+        equipoise::warn(&format!(
             "`{spec}` holds {all} steps; using the first, step {first}; choose another with --step S"
         ));
     }
@@ -165,7 +165,7 @@ pub(crate) fn steps(spec: &str, step: Option<u64>) -> Result<Dump, Failure> {
 
 /// Prints what the reader of a file ignored.
 pub(crate) fn warn_ignored(file: &str, warnings: &[String]) {
-    warnings.iter().for_each(|warning| output::warn(&format!("`{file}` {warning}")));
+    warnings.iter().for_each(|warning| equipoise::warn(&format!("`{file}` {warning}")));
 }
 
 /// Whether a spec that was loaded names a generator, not a file.

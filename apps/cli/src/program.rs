@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use equipoise_apps::{Failure, output};
+use equipoise_apps::Failure;
 use equipoise_model::table::count;
 use equipoise_model::{Database, Topology};
 use equipoise_network::program::{self, Costs, Model, OVERLAP, Program, ProgramSimulation};
@@ -144,7 +144,7 @@ impl Tasks {
                 // An empty program completes after 0 cycles.
                 let error = (times.estimated_cycles - end).abs() / end.max(1.0);
                 if error > MAX_ESTIMATE_ERROR {
-                    output::warn(&format!(
+                    equipoise::warn(&format!(
                         "the estimated completion time differs by {:.0} % from the simulated one: the estimate \
                          underestimates saturated links, and ignores hops and contention of messages that a process \
                          waits for; compare mappings by their simulated completion time",
@@ -154,7 +154,7 @@ impl Tasks {
                 Ok(Some(times))
             }
             Err(refusal) => {
-                output::warn(&format!("the completion time cannot be simulated: {refusal}"));
+                equipoise::warn(&format!("the completion time cannot be simulated: {refusal}"));
                 Ok(None)
             }
         }

@@ -172,7 +172,7 @@ impl Args {
         let placement = match &self.mapping {
             Some(path) => input::places(path, tasks, pes)?,
             None if tasks <= pes => {
-                output::warn("without --mapping, process i runs on PE i");
+                equipoise::warn("without --mapping, process i runs on PE i");
                 (0..tasks as u32).collect()
             }
             None => {
@@ -261,7 +261,7 @@ impl Args {
                 topology.spec()
             )));
         }
-        output::warn("without --mapping, task i runs on PE i");
+        equipoise::warn("without --mapping, task i runs on PE i");
         Ok((0..pes as u32).collect())
     }
 }

@@ -127,7 +127,8 @@ impl<T: Chare> Port<T> {
             let mine = self.open(pe, &total);
             let others = pe.ports.iter().flat_map(|port| port.open_reductions(pe));
             let other = others.into_iter().find(|other| other.source == source && other.round == round);
-            pe.fail(disagreement(&mine, &other.unwrap_or_else(|| mine.clone())));
+            let other = other.expect("contributions that are not part of this total have another target");
+            pe.fail(disagreement(&mine, &other));
             return false;
         }
         if let Some(msg) = self.reduces(pe, total.entry, || total.pieces.fold(T::combine)) {

@@ -12,7 +12,7 @@ pub use chare::{Chare, Synced};
 pub use cx::Cx;
 pub use proxy::{Contribution, Target, Targets};
 
-pub(crate) use port::{ChareOrder, ChareSlot, Port, Shared};
+pub(crate) use port::{ChareMail, ChareOrder, ChareSlot, Port, Shared};
 
 use crate::index::Index;
 use crate::misuse::misuse;

@@ -22,6 +22,9 @@ pub(crate) type ChareSlot<T> = Slot<T, <T as Chare>::Msg>;
 /// An order about an array of a chare.
 pub(crate) type ChareOrder<T> = Order<<T as Chare>::Msg, ChareSlot<T>>;
 
+/// The mailboxes of an array of a chare.
+pub(crate) type ChareMail<T> = Mail<Item<<T as Chare>::Msg>, ChareOrder<T>>;
+
 /// The part of an array that all PEs of a process share.
 pub(crate) struct Shared<T: Chare> {
     pub(crate) shape: T::Index,
@@ -31,7 +34,7 @@ pub(crate) struct Shared<T: Chare> {
     pub(crate) residents: OnceLock<Residents>,
     /// The place of every rank; empty where PEs have directories instead.
     pub(crate) places: Box<[AtomicU64]>,
-    pub(crate) mail: Mail<Item<T::Msg>, ChareOrder<T>>,
+    pub(crate) mail: ChareMail<T>,
 }
 
 /// The part of an array on one PE.

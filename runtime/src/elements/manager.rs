@@ -5,7 +5,7 @@ use crate::array::Chare;
 use crate::codec;
 use crate::index::Index;
 use crate::location::Route;
-use crate::order::{ObjectStatistics, Statistics};
+use crate::order::{ObjectStatistics, Order, Statistics};
 use crate::pe::PeCx;
 use crate::slot::{Collective, Item};
 use crate::waiting::Waiting;
@@ -137,8 +137,9 @@ impl<T: Chare> Manager for Elements<T> {
             let line = format!("the inserted {name} waits for the end of {name}, which exists already");
             waiting.line(here, line);
         }
-        let mail = self.port.shared.mail.messages(pe.out.rank);
-        let queued = self.batch.len() + self.port.local.borrow().len() + mail;
+        let mail = self.port.shared.mail.messages(pe.out.rank, Order::is_message);
+        let orders = self.port.orders.borrow().iter().filter(|order| order.is_message()).count();
+        let queued = self.batch.len() + self.port.local.borrow().len() + orders + mail;
         if queued > 0 {
             let verb = if queued == 1 { "is" } else { "are" };
             let messages = count(queued as u64, "message");

@@ -263,7 +263,8 @@ impl<T: Chare> Elements<T> {
         let extra = slot.extra();
         assert!(
             extra.resume.is_none() && !extra.syncing,
-            "{} called `at_sync` again before load balancing was over",
+            "{} called `at_sync` again before it received the message of its previous `at_sync`; call it in the entry that \
+             receives this message, or later",
             self.port.name(rank)
         );
         if !pe.settings().balances() {

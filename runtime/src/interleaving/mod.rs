@@ -44,11 +44,12 @@ pub(crate) enum Interleaving {
 }
 
 impl Interleaving {
-    /// Whether the run may end because PE `pe` asks for it: in a replay, only the PE that ended the recorded run.
-    pub(crate) fn may_end(&self, pe: u32) -> bool {
+    /// Whether the run may end because PE `pe` exits, or fails if `fails`. In a replay, only the PE that ended the
+    /// recorded run may. A file that is cut does not name this PE; then every failure ends the replay.
+    pub(crate) fn may_end(&self, pe: u32, fails: bool) -> bool {
         match self {
             Interleaving::Record(_) => true,
-            Interleaving::Replay(replay) => replay.ended_by() == Some(pe),
+            Interleaving::Replay(replay) => replay.ended_by() == Some(pe) || fails && replay.is_cut(),
         }
     }
 }

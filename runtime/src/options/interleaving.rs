@@ -25,6 +25,11 @@ impl Config {
                     .into(),
             ));
         }
+        if self.replay_order.is_some() && self.transport == Transport::Simulated {
+            return Err(flag(
+                "--replay-order with --transport simulated: a run of threads is repeated; leave out --transport".into(),
+            ));
+        }
         let Some(path) = &self.replay_order else { return Ok(None) };
         let replay = Replay::open(path).map_err(|error| wrong("--replay-order", &error))?;
         Ok(Some(Arc::new(replay)))

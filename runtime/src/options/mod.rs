@@ -128,20 +128,21 @@ pub struct Config {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// End the run with exit code 1 if it has not ended after this wall-clock time, and report what it waits for
+    /// End the run with exit code 1 when it has run for this wall-clock time, and report what every PE runs and waits for
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub time_limit: Option<f64>,
 
-    /// Name the element and entry that run longest, once per interval of this wall-clock time, if they run longer
-    /// than that
+    /// Warn on stderr of an entry method that has run for this wall-clock time without returning, again after each such
+    /// time; the warning names the element, the entry and the PE
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub watchdog: Option<f64>,
 
-    /// Note the order of all deliveries of this run of threads in this file, for --replay-order
+    /// Record in this file the order in which the PEs of this run deliver messages; --replay-order repeats the run
     #[arg(long, value_name = "FILE", conflicts_with = "replay_order")]
     pub record_order: Option<PathBuf>,
 
-    /// Repeat a run that --record-order noted, in one thread; the number of PEs is that of the run
+    /// Repeat the run of a file of --record-order, in one thread, with the number of PEs of that run; give all other flags
+    /// as in that run
     #[arg(long, value_name = "FILE")]
     pub replay_order: Option<PathBuf>,
 

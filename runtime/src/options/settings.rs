@@ -2,8 +2,10 @@
 
 use super::machine::Simulation;
 use super::{Comm, Config, ConfigError, Migration, ReportForm, Transport, flag, wrong};
+use crate::inbox::Mail;
 use crate::interleaving::{Interleaving, Replay};
 use crate::location::Placement;
+use crate::order::PeOrder;
 use equipoise_model::assignment::{MappingError, MappingFile};
 use equipoise_model::database::Dump;
 use equipoise_model::memory;
@@ -21,9 +23,7 @@ impl Config {
     /// Validates the flags.
     pub(crate) fn resolve(&self) -> Result<Settings, ConfigError> {
         let replay = self.replay()?;
-        // A replay has the mailboxes of threads, in one thread.
-        let transport = if replay.is_some() { Transport::Threads } else { self.transport };
-        let (pes, topology) = self.pes_and_topology(transport, replay.as_deref().map(Replay::pes))?;
+        let (pes, topology) = self.pes_and_topology(replay.as_deref().map(Replay::pes))?;
         if self.machine.network.is_some() && self.transport != Transport::Simulated {
             return Err(flag(
                 "--network without --transport simulated: threads have no network; add --transport simulated"
@@ -51,7 +51,7 @@ impl Config {
         let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
         let mut settings = Settings {
             pes,
-            transport,
+            transport: self.transport,
             migration: self.migration,
             initial: self.initial(pes)?,
             schedule,
@@ -78,11 +78,7 @@ impl Config {
     }
 
     /// The number of PEs, and their topology.
-    fn pes_and_topology(
-        &self,
-        transport: Transport,
-        recorded: Option<usize>,
-    ) -> Result<(usize, Arc<dyn Topology>), ConfigError> {
+    fn pes_and_topology(&self, recorded: Option<usize>) -> Result<(usize, Arc<dyn Topology>), ConfigError> {
         let topology = self.topology.as_deref().map(topology::parse).transpose();
         let topology = topology.map_err(|error| wrong("--topology", &error))?;
         let pes = match (self.pes.or(recorded), &topology) {
@@ -90,16 +86,13 @@ impl Config {
             (None, Some(topology)) => topology.pes(),
             (None, None) => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let most = if transport.shares_memory() { MOST_THREADS } else { MOST_PES };
+        let most = if self.transport.shares_memory() { MOST_THREADS } else { MOST_PES };
         if !(1..=most).contains(&pes) {
             let more = if most == MOST_THREADS { ", or more with --transport simulated" } else { "" };
             return Err(flag(format!("--pes is {pes}; give a number from 1 to {most}{more}")));
         }
-        if !self.transport.shares_memory() {
-            let (bytes, what) =
-                (BYTES_PER_SIMULATED_PE * pes as u64, format!("--pes: a run on {pes} simulated PEs"));
-            memory::check(bytes, &what, "use fewer PEs").map_err(flag)?;
-        }
+        let (bytes, what) = (self.transport.bytes(pes), format!("--pes: a run on {pes} PEs"));
+        memory::check(bytes, &what, "use fewer PEs").map_err(flag)?;
         let topology = match topology {
             Some(topology) => topology,
             None if self.transport == Transport::Simulated || recorded.is_some() => topology::flat(pes),
@@ -196,6 +189,17 @@ fn time(name: &str, seconds: Option<f64>) -> Result<Option<Duration>, ConfigErro
     }
 }
 
+impl Transport {
+    /// The bytes of memory that `pes` PEs need at least, in a program with one array.
+    fn bytes(self, pes: usize) -> u64 {
+        match self {
+            // The mailboxes of the run, and those of the array, which are as large or larger.
+            Transport::Threads => 2 * Mail::<(), PeOrder>::bytes(pes as u32),
+            Transport::Simulated => BYTES_PER_SIMULATED_PE * pes as u64,
+        }
+    }
+}
+
 /// The most PEs as threads. Every pair of threads has its own mailboxes, so their memory is quadratic.
 const MOST_THREADS: usize = 512;
 /// The most simulated PEs.
@@ -286,6 +290,13 @@ mod tests {
     fn refused(config: Config, sentence: &str) {
         let error = config.resolve().err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(sentence), "{error:?} does not say {sentence:?}");
+    }
+
+    #[test]
+    fn the_memory_of_pes_counts_the_mailboxes_of_every_pair() {
+        // A mailbox begins a pair of cache lines.
+        assert_eq!(Transport::Threads.bytes(512), 2 * 512 * 512 * 128);
+        assert_eq!(Transport::Simulated.bytes(1 << 20), 12_000 << 20);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Reads the command line; translates Charm++'s spellings of flags.
 
+use crate::process;
 use std::io::{self, Write as _};
 
 use clap::error::ErrorKind;
@@ -10,8 +11,7 @@ use equipoise_model::quote::sentences;
 /// [`Config`](crate::Config). An invalid flag ends the process with an error message and exit code 2. `--help` ends
 /// the process with exit code 0, or with 1 if the help cannot be written.
 pub fn parse<C: clap::Parser>() -> C {
-    #[cfg(unix)]
-    crate::abort::exit_on_abort();
+    process::exit_on_abort();
     let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     if let Some(sentence) = unsupported(&args) {
         end(&C::command().error(ErrorKind::UnknownArgument, sentence));
@@ -25,7 +25,7 @@ fn end(error: &clap::Error) -> ! {
     let plain = error.render().to_string();
     let harmless = sentences(&plain);
     if error.use_stderr() && harmless != plain {
-        eprint!("{harmless}");
+        process::write_stderr(&harmless);
         std::process::exit(error.exit_code());
     }
     let printed = error.print().and_then(|()| io::stdout().flush());
@@ -33,7 +33,7 @@ fn end(error: &clap::Error) -> ! {
         // clap ignores this error, and a script that stores the help would lose it. A reader that has closed the
         // output, as `head` does, is no error.
         Err(reason) if !error.use_stderr() && reason.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("error: cannot write the help: {reason}");
+            process::print_error(&format!("cannot write the help: {reason}"));
             std::process::exit(Fault::Input.exit_code().into())
         }
         _ => std::process::exit(error.exit_code()),

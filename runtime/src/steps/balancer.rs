@@ -9,6 +9,7 @@ use crate::load::{Sent, element_key};
 use crate::options::ReportForm;
 use crate::order::{Plan, Statistics};
 use crate::pe::PeCx;
+use crate::process;
 use crate::pulse::Activity;
 use crate::report::show;
 use equipoise_model::Assignment;
@@ -176,7 +177,7 @@ fn publish(pe: &PeCx, step: &LbStep) {
     match pe.settings().lb_report {
         Some(ReportForm::Json) => match serde_json::to_string(step) {
             Ok(line) => show(&line),
-            Err(error) => eprintln!("warning: a load-balancing step cannot be shown as JSON: {error}"),
+            Err(error) => process::warn(&format!("a load-balancing step cannot be shown as JSON: {error}")),
         },
         Some(ReportForm::Text) => show(&printable(&step.to_string())),
         None => {}
@@ -186,5 +187,5 @@ fn publish(pe: &PeCx, step: &LbStep) {
     if pe.settings().lb_strict {
         return pe.fail(format!("{failed}; --lb-strict ends the run"));
     }
-    eprintln!("warning: {failed}; placement unchanged");
+    process::warn(&format!("{failed}; placement unchanged"));
 }

@@ -53,7 +53,7 @@ pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync), repl
         }
     }
     for pe in &mut pes {
-        pe.guarded(node, replay, |pe| {
+        pe.guarded(node, |pe| {
             pe.built.begin();
             true
         });
@@ -65,9 +65,9 @@ pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync), repl
         }
         let mut ran = false;
         for pe in &mut pes {
-            ran |= pe.guarded(node, replay, Replayed::advance);
+            ran |= pe.guarded(node, Replayed::advance);
         }
-        if !ran && !pes.iter_mut().any(|pe| pe.guarded(node, replay, Replayed::finds_quiet)) {
+        if !ran && !pes.iter_mut().any(|pe| pe.guarded(node, Replayed::finds_quiet)) {
             break;
         }
     }
@@ -88,7 +88,7 @@ impl Replayed {
     }
 
     /// Runs `step`, unless the PE has ended; returns whether it did something.
-    fn guarded(&mut self, node: &Node, replay: &Replay, step: impl FnOnce(&mut Self) -> bool) -> bool {
+    fn guarded(&mut self, node: &Node, step: impl FnOnce(&mut Self) -> bool) -> bool {
         if self.ended {
             return false;
         }
@@ -101,6 +101,7 @@ impl Replayed {
         };
         self.ended = true;
         if payload.is::<Halted>() {
+            self.built.pe.delivery.running.clear();
             self.position.check_end();
             return true;
         }
@@ -111,9 +112,6 @@ impl Replayed {
                 _ => "it panicked".into(),
             };
             self.position.diverge(&format!("{what}, but the recorded run had no panic here"));
-        } else if replay.is_cut() {
-            // The file lacks the end of the run, so it does not say which PE ended it.
-            node.fail(failure);
         } else {
             node.fail_on(self.built.pe.out.rank, failure);
         }

@@ -6,6 +6,7 @@ use crate::interleaving::{Event, Interleaved, Interleaving, PeRecording};
 use crate::node::{Failure, Node};
 use crate::order::PeOrder;
 use crate::pe::{Carrier, PeCx, post_delivery};
+use crate::process;
 use crate::scheduler::{Built, bits, build, execute, flush, quiet, run_queued};
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -55,7 +56,7 @@ fn pe(
     if node.settings.bind {
         let cpu = node.settings.topology.cpu_of(rank as usize).unwrap_or(rank as usize);
         if !core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
-            eprintln!("warning: --bind: PE {rank} cannot be bound to core {cpu}; it runs unbound");
+            process::warn(&format!("--bind: PE {rank} cannot be bound to core {cpu}; it runs unbound"));
         }
     }
     node.bells.own(rank);

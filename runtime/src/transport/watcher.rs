@@ -1,34 +1,37 @@
-//! The thread that watches a run, for `--time-limit` and `--watchdog`. There is none without these flags.
+//! `--time-limit` and `--watchdog`: a thread, the watcher, looks at intervals at what every PE runs. Without these flags
+//! there is no such thread.
+//!
+//! The watcher learns only at its next look that a delivery has begun. So the true time of a delivery is longer than the
+//! measured time, by at most one interval between looks.
 
 use crate::node::{Failure, Node};
+use crate::process;
 use crate::pulse::Activity;
-use crate::signals;
 use equipoise_model::files;
-use equipoise_model::quote::sentences;
 use equipoise_model::table::{count, seconds};
 use parking_lot::{Condvar, Mutex};
-use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the PEs may need to end their deliveries when the time of a run is over.
+/// When the time limit is over, a delivery that runs longer than this is stuck.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long they may need to end all deliveries that they have taken.
+/// A PE ends all messages that it has taken together before it stops. This long after the time limit, a PE that still runs
+/// messages is stuck, even if each of them is short.
 const LONG_GRACE: Duration = Duration::from_secs(10);
 
 /// The watcher of a run; dropping it ends its thread.
 pub(super) struct Watcher {
-    over: Arc<Over>,
+    end: Arc<End>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Whether the run is over, and the bell for that.
+/// Wakes the watcher when the run is over.
 #[derive(Default)]
-struct Over {
-    over: Mutex<bool>,
-    bell: Condvar,
+struct End {
+    is_over: Mutex<bool>,
+    changed: Condvar,
 }
 
 impl Watcher {
@@ -36,19 +39,19 @@ impl Watcher {
     pub(super) fn start(node: &Arc<Node>) -> Option<Self> {
         let settings = &node.settings;
         let shortest = settings.watchdog.into_iter().chain(settings.time_limit).min()?;
-        // Deliveries are timed to an eighth of the shortest time.
+        // A delivery is measured with an error of at most an eighth of the shortest time.
         let period = (shortest / 8).clamp(Duration::from_millis(1), Duration::from_secs(1));
-        let (over, node) = (Arc::new(Over::default()), Arc::clone(node));
+        let (end, node) = (Arc::new(End::default()), Arc::clone(node));
         let watch = {
-            let over = Arc::clone(&over);
-            move || Watch::new(&node, period).run(&over)
+            let end = Arc::clone(&end);
+            move || Watch::new(&node, period).run(&end)
         };
         match std::thread::Builder::new().name("watcher".into()).spawn(watch) {
-            Ok(thread) => Some(Watcher { over, thread: Some(thread) }),
+            Ok(thread) => Some(Watcher { end, thread: Some(thread) }),
             Err(error) => {
-                eprintln!(
-                    "warning: --time-limit and --watchdog have no effect: cannot start a thread: {error}"
-                );
+                process::warn(&format!(
+                    "--time-limit and --watchdog have no effect: cannot start a thread: {error}"
+                ));
                 None
             }
         }
@@ -57,35 +60,36 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        *self.over.over.lock() = true;
-        self.over.bell.notify_one();
+        *self.end.is_over.lock() = true;
+        self.end.changed.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-/// The state of the thread.
+/// The state of the watcher's thread.
 struct Watch<'a> {
     node: &'a Node,
+    /// The time between two looks.
     period: Duration,
-    /// For each PE (or for all PEs, in one thread): since when it runs one delivery.
+    /// For each pulse: when the watcher first saw the current delivery; none if no user code runs.
     since: Vec<Option<Instant>>,
-    /// When the time of the run is over.
+    /// The end of the time limit; none without a limit, and when it has passed.
     limit: Option<Instant>,
-    /// When the time of the run was over.
+    /// When the watcher noticed that the time limit had passed.
     ended: Option<Instant>,
-    /// When PEs that still run a delivery are reported, after the time is over.
-    verdict: Option<Instant>,
-    /// When the watchdog may report again.
-    next_report: Instant,
+    /// After the time limit: when to check next whether a PE is stuck.
+    next_check: Option<Instant>,
+    /// The earliest time of the next warning of the watchdog.
+    next_warning: Instant,
 }
 
-/// What a PE runs.
-struct Sight {
-    /// The activity in words, with the PE.
+/// A delivery, or other user code, that a PE runs at the time of a look.
+struct Observed {
+    /// The element and entry, or the other code, with the PE.
     what: String,
-    /// How long it has run at least; none if this is the first look at it.
+    /// The time since the first look that saw this delivery; none if that is the current look.
     age: Option<Duration>,
 }
 
@@ -98,49 +102,51 @@ impl<'a> Watch<'a> {
             since: node.pulses.all().map(|_| None).collect(),
             limit: node.settings.time_limit.map(|limit| now + limit),
             ended: None,
-            verdict: None,
-            next_report: now,
+            next_check: None,
+            next_warning: now,
         }
     }
 
-    fn run(mut self, over: &Over) {
-        let mut is_over = over.over.lock();
+    fn run(mut self, end: &End) {
+        let mut is_over = end.is_over.lock();
         while !*is_over {
             let now = Instant::now();
-            let sights = self.look(now);
+            let observed = self.look(now);
             if self.limit.is_some_and(|limit| now >= limit) {
                 self.limit = None;
                 self.ended = Some(now);
-                self.verdict = Some(now + GRACE);
-                self.node.fail_with(Failure::TimeLimit, sights.iter().map(Sight::line).collect());
-            } else if self.verdict.is_some_and(|verdict| now >= verdict) {
-                self.judge(now, &sights);
+                self.next_check = Some(now + GRACE);
+                self.node.fail_with(Failure::TimeLimit, observed.iter().map(Observed::line).collect());
+            } else if self.next_check.is_some_and(|next| now >= next) {
+                self.end_if_stuck(now, &observed);
             }
-            self.bark(now, &sights);
-            let next = [self.limit, self.verdict].into_iter().flatten().fold(now + self.period, Instant::min);
-            over.bell.wait_until(&mut is_over, next);
+            self.warn_of_longest(now, &observed);
+            let next =
+                [self.limit, self.next_check].into_iter().flatten().fold(now + self.period, Instant::min);
+            end.changed.wait_until(&mut is_over, next);
         }
     }
 
-    /// What the PEs run, the longest first.
-    fn look(&mut self, now: Instant) -> Vec<Sight> {
-        let mut sights = Vec::new();
+    /// What the PEs run, the longest delivery first.
+    fn look(&mut self, now: Instant) -> Vec<Observed> {
+        let mut all = Vec::new();
         for ((pe, pulse), since) in self.node.pulses.all().zip(&mut self.since) {
             let (activity, same) = pulse.look();
             let earlier = since.filter(|_| same);
             *since = (activity != Activity::Nothing).then(|| earlier.unwrap_or(now));
             if let Some(what) = self.node.pulses.describe(pe, activity, &self.node.settings) {
-                sights.push(Sight { what, age: earlier.map(|since| now - since) });
+                all.push(Observed { what, age: earlier.map(|since| now - since) });
             }
         }
-        sights.sort_by_key(|sight| std::cmp::Reverse(sight.age));
-        sights
+        all.sort_by_key(|observed| std::cmp::Reverse(observed.age));
+        all
     }
 
-    /// Reports the delivery that runs longest, if it is too long, once in every interval.
-    fn bark(&mut self, now: Instant, sights: &[Sight]) {
-        let Some(interval) = self.node.settings.watchdog.filter(|_| now >= self.next_report) else { return };
-        let mut long = sights.iter().filter(|sight| sight.age.is_some_and(|age| age >= interval));
+    /// `--watchdog`: warns of the delivery that has run longest, if it has run for the interval of the flag or longer. There
+    /// is at most one warning in each interval.
+    fn warn_of_longest(&mut self, now: Instant, observed: &[Observed]) {
+        let Some(interval) = self.node.settings.watchdog.filter(|_| now >= self.next_warning) else { return };
+        let mut long = observed.iter().filter(|one| one.age.is_some_and(|age| age >= interval));
         let Some(longest) = long.next() else { return };
         let more = match long.count() {
             0 => String::new(),
@@ -149,42 +155,39 @@ impl<'a> Watch<'a> {
                 format!("; {pes} {verb} run one delivery for {} or more", seconds(interval.as_secs_f64()))
             }
         };
-        warn(&format!("--watchdog: {}{more}", longest.line()));
-        self.next_report = now + interval;
+        process::warn(&format!("--watchdog: {}{more}", longest.line()));
+        self.next_warning = now + interval;
     }
 
-    /// The time is over, and a PE still runs the delivery that it ran then. A thread cannot be stopped from outside, so
-    /// the process of a program ends. Other runs end when the delivery ends.
-    fn judge(&mut self, now: Instant, sights: &[Sight]) {
+    /// `--time-limit`: the time is over, and PEs still run. A stuck PE never stops, and a thread cannot be stopped from
+    /// outside. Therefore the process of a program is ended. Where the configuration was made in code, a warning says that
+    /// the run ends only when the delivery returns.
+    fn end_if_stuck(&mut self, now: Instant, observed: &[Observed]) {
         let is_late = self.ended.is_some_and(|ended| now - ended >= LONG_GRACE);
-        let is_stuck = |sight: &&Sight| is_late || sight.age.is_some_and(|age| age >= GRACE);
-        let stuck: Vec<String> = sights.iter().filter(is_stuck).map(Sight::line).collect();
-        self.verdict = stuck.is_empty().then_some(now + self.period);
+        let is_stuck = |one: &&Observed| is_late || one.age.is_some_and(|age| age >= GRACE);
+        let stuck: Vec<String> = observed.iter().filter(is_stuck).map(Observed::line).collect();
+        self.next_check = stuck.is_empty().then_some(now + self.period);
         let Some(first) = stuck.first() else { return };
         if !self.node.settings.program {
             let remedy = "the run ends when this returns, because a thread cannot be stopped";
-            return warn(&format!("--time-limit: the time is over, and {first}; {remedy}"));
+            return process::warn(&format!("--time-limit: the time is over, and {first}; {remedy}"));
         }
         let mut outcome = self.node.outcome.lock();
         // Also after an exit: the run cannot end with its result.
         outcome.failure.get_or_insert(Failure::TimeLimit);
         outcome.waiting.runs(stuck);
         if let Some(error) = outcome.error(&self.node.settings) {
-            // Unfinished files are removed, or keep the load-balancing steps so far.
+            // Removes unfinished files, or gives them their name if a part of them is of use.
             let kept = files::interrupt();
             let notes: String = kept.iter().map(|kept| format!("\nnote: {kept}")).collect();
-            signals::say_last(format!("error: {}{notes}", sentences(&error.to_string())));
+            process::print_last_error(format!("{error}{notes}"));
             std::process::exit(error.exit_code());
         }
     }
 }
 
-/// Writes a warning to stderr. A closed stderr must not end the watcher.
-fn warn(sentence: &str) {
-    let _ = writeln!(io::stderr(), "warning: {}", sentences(sentence));
-}
-
-impl Sight {
+impl Observed {
+    /// The line of a report.
     fn line(&self) -> String {
         match self.age {
             None => format!("{} is running", self.what),

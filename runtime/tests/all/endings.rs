@@ -5,6 +5,7 @@
 use crate::common::*;
 use equipoise::prelude::*;
 use equipoise::{RunError, Transport, try_run};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// An element that does each of the things that keep a run from its end.
@@ -101,7 +102,11 @@ fn the_time_limit_ends_a_run_in_which_messages_circulate() {
         assert_eq!(error.exit_code(), 1);
         let sentence = error.to_string();
         assert!(sentence.starts_with("the run did not end within --time-limit 0.1 (seconds)"), "{sentence}");
-        assert_eq!(sentence.contains(&format!("seed {seed} repeats it")), simulated, "{sentence}");
+        assert_eq!(
+            sentence.contains(&format!("(seconds), simulated with seed {seed}")),
+            simulated,
+            "{sentence}"
+        );
         let RunError::TimeLimit { seconds, waiting, .. } = error else { panic!("{error:?}") };
         assert_eq!(seconds, 0.1);
         // The two messages are queued, in flight or running, or were taken between two looks at a PE.
@@ -124,6 +129,38 @@ fn the_time_limit_does_not_matter_to_a_run_that_ends_or_rests() {
         });
         assert_eq!(report.result, 7);
     });
+}
+
+#[test]
+fn no_setup_begins_after_the_time_limit() {
+    let setups = AtomicU32::new(0);
+    let config = Config { time_limit: Some(0.05), ..Config::simulated(8, 0) };
+    let run = try_run(config, |_, _: Exit<u32>| {
+        setups.fetch_add(1, Relaxed);
+        std::thread::sleep(Duration::from_millis(200));
+    });
+    let error = run.map(|report| report.result).expect_err("the time is over");
+    assert!(matches!(error, RunError::TimeLimit { .. }), "{error}");
+    assert_eq!(setups.load(Relaxed), 1);
+}
+
+#[test]
+fn messages_that_travel_as_orders_are_reported_as_queued() {
+    // A run whose order is recorded has directories: messages between PEs are orders.
+    let folder = tempfile::tempdir().unwrap();
+    let order = folder.path().join("order");
+    for record_order in [None, Some(order)] {
+        let config = Config { time_limit: Some(0.2), record_order, ..Config::threads(2) };
+        let error = error(config, |pe, runners, _| {
+            runners.at(pe, [5]).ponders(0.6);
+            for _ in 0..3 {
+                runners.at(pe, [4]).pass();
+            }
+        });
+        let RunError::TimeLimit { waiting, .. } = error else { panic!("{error:?}") };
+        let line = "PE 1: 3 messages for elements of Runner are queued";
+        assert!(waiting.iter().any(|it| it == line), "{waiting:?}");
+    }
 }
 
 #[test]

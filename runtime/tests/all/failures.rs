@@ -90,7 +90,8 @@ fn a_panic_names_the_element_the_entry_and_the_pe() {
         assert_eq!(sentence(Mistake::PanicsWithNothing), format!("{here}a panic without a message{again}"));
         let outside = "Clumsy[3, 0] does not exist, its array has the shape [3, 2]";
         assert!(sentence(Mistake::Outside).starts_with(&format!("{here}{outside}")));
-        let syncs = "Clumsy[2, 1] called `at_sync` again before load balancing was over";
+        let syncs = "Clumsy[2, 1] called `at_sync` again before it received the message of its previous `at_sync`; call \
+                     it in the entry that receives this message, or later";
         assert_eq!(sentence(Mistake::SyncsAgain), format!("{here}{syncs}{again}"));
         assert!(sentence(Mistake::SyncsTwice).starts_with(&format!("{here}Clumsy[2, 1] called `at_sync`")));
         assert_eq!(sentence(Mistake::Guard), format!("{here}the guard trips{again}"));
@@ -107,7 +108,11 @@ fn at_sync_is_refused_again_without_a_load_balancer_too() {
     everywhere(14, 8, |config| {
         for config in [Config { lb_off: true, balancer: vec!["DummyLB".into()], ..config.clone() }, config] {
             for (mistake, sentence) in [
-                (Mistake::SyncsAgain, "Clumsy[2, 1] called `at_sync` again before load balancing was over"),
+                (
+                    Mistake::SyncsAgain,
+                    "Clumsy[2, 1] called `at_sync` again before it received the message of its previous `at_sync`; \
+                     call it",
+                ),
                 (Mistake::SyncsTwice, "Clumsy[2, 1] called `at_sync` twice in one entry method"),
             ] {
                 let error = failure(config.clone(), mistake);

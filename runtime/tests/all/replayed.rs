@@ -318,6 +318,9 @@ fn another_program_is_refused_with_a_sentence() {
         refused(same.clone(), Plan { panics: 3, ..PLAN }, &["cannot repeat event", "no panic here"]);
         let simulated = Config { record_order: Some(file.clone()), ..Config::simulated(3, 1) };
         refused(simulated, PLAN, &["repeated by its --seed"]);
+        let simulated = Config { transport: equipoise::Transport::Simulated, ..same.clone() };
+        refused(simulated, PLAN, &["--replay-order with --transport simulated", "leave out --transport"]);
+        race(Config { bind: true, ..same.clone() }, PLAN).unwrap();
         refused(Config { record_order: Some(file.clone()), ..same }, PLAN, &["name one of them"]);
         refused(replayed(Path::new("/nowhere")), PLAN, &["cannot read the order file"]);
         refused(recorded(2, Path::new("/nowhere/at/all")), PLAN, &["cannot write the order file"]);
@@ -370,7 +373,7 @@ fn hurry(config: Config, exits: bool) -> Result<i32, String> {
 }
 
 #[test]
-fn the_first_exit_wins_in_the_replay_too() {
+fn the_first_exit_or_failure_wins_in_the_replay_too() {
     watched("exits".into(), || {
         let (_folder, file) = order_file();
         for exits in [true, false] {
@@ -380,6 +383,14 @@ fn the_first_exit_wins_in_the_replay_too() {
                 let now = hurry(Config { balancer: Vec::new(), ..replayed(&file) }, exits);
                 assert_eq!(now, then);
                 assert_eq!(then.is_ok(), exits, "{then:?}");
+                // A run that is killed lacks the last frame, which names the PE that ended the run.
+                let bytes = fs::read(&file).unwrap();
+                fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+                let cut = hurry(Config { balancer: Vec::new(), ..replayed(&file) }, exits).unwrap_err();
+                match then {
+                    Ok(_) => assert!(cut.contains("were repeated, without a failure"), "{cut}"),
+                    Err(then) => assert_eq!(cut, then),
+                }
             }
         }
     });

@@ -338,6 +338,26 @@ fn help_goes_to_stdout() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn a_full_stderr_changes_no_exit_code() {
+    let sandbox = sandbox();
+    for (line, code) in [
+        ("equipoise replay nothing", 2),
+        ("equipoise map --graf ring:8", 2),
+        ("equipoise map --graph ring:8\u{1b} --topology flat:2", 2),
+        ("failing panic --pes 2", 1),
+        ("failing rest --pes 2 --transport simulated", 1),
+        ("failing spin --pes 2 --watchdog 0.1 --time-limit 0.3", 1),
+        // A warning: the load balancer panics.
+        ("failing balance --pes 2 --balancer Panics", 0),
+        ("equipoise simulate --graph ring:8 --topology flat:8 --network ideal", 0),
+    ] {
+        let output = sandbox.run_with_full_stderr(line);
+        assert_eq!(output.code, Some(code), "{line}: {output:?}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn output_that_cannot_be_written_ends_with_1() {
     let sandbox = sandbox();
     for line in ["--help", "map --help", "map --graph help", "--version"] {

@@ -61,7 +61,7 @@ fn the_time_limit_ends_a_process_whose_code_never_returns_and_names_the_code() {
         };
         output.failed(1, &["error: the run did not end within --time-limit 1 ", what, "has not returned"]);
         assert_eq!(output.stdout, "", "{line}");
-        assert_eq!(output.stderr.contains("seed 5 repeats it"), line.contains("seed"), "{output:?}");
+        assert_eq!(output.stderr.contains("simulated with seed 5"), line.contains("seed"), "{output:?}");
     }
 }
 
@@ -94,6 +94,20 @@ fn the_watchdog_names_the_code_that_runs_longest_in_every_interval() {
         // Machines under load miss intervals.
         assert!(named >= 3, "{line}: {output:?}");
     }
+}
+
+#[test]
+fn the_watchdog_does_not_name_an_entry_that_panicked() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.failing("panic-while-busy --pes 2 --record-order order").code, Some(1));
+    // In one thread, the panic comes first.
+    let output = sandbox.failing("panic-while-busy --replay-order order --watchdog 0.5");
+    let sentence = "error: Runner[0] in entry `pause_and_panic` on PE 0 panicked: dropped the baton\n";
+    assert!(output.code == Some(1) && output.stderr.ends_with(sentence), "{output:?}");
+    let warnings: Vec<&str> = output.stderr.lines().filter(|line| line.contains("--watchdog")).collect();
+    // Printing the trace of the panic may take so long that the first warning names it.
+    let last = warnings.last().expect("the pause is longer than the interval");
+    assert!(last.contains("Runner[3] in entry `pause` on PE 1 has run for "), "{output:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use equipoise_model::fault::Classified as _;
 use equipoise_strategies::workloads;
 
 use crate::balanced::mixed;
-use equipoise_apps::{Failure, output};
+use equipoise_apps::Failure;
 
 /// A database of communicating objects, and its name.
 #[derive(Clone, Debug)]
@@ -39,10 +39,11 @@ pub(crate) fn of_folder(
         let name = path.file_name().map(|name| name.to_string_lossy().replace(',', "_")).unwrap_or_default();
         match workloads::load(&path.to_string_lossy()) {
             Ok(database) if database.communication_recorded => all.push(Named { name, database }),
-            Ok(_) => {
-                output::warn(&format!("`{}` is left out: its communication was not recorded", path.display()))
-            }
-            Err(error) => output::warn(&format!("`{}` is left out: {error}", path.display())),
+            Ok(_) => equipoise::warn(&format!(
+                "`{}` is left out: its communication was not recorded",
+                path.display()
+            )),
+            Err(error) => equipoise::warn(&format!("`{}` is left out: {error}", path.display())),
         }
     }
     if all.is_empty() {

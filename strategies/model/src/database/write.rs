@@ -88,9 +88,13 @@ impl DumpWriter {
         Ok(())
     }
 
-    /// The number of the last step appended; none if there is no step.
-    pub fn last_step(&self) -> Option<u64> {
-        self.last
+    /// Ends the file before it is complete, as dropping it does. Returns a clause about the steps that the file holds; none
+    /// if it holds no step, for LB data of vt, and for pipes and devices.
+    pub fn abandon(self) -> Option<String> {
+        match self.body {
+            Body::Ranks(_) => None,
+            Body::Binary(file, _) | Body::Json(file) => file.abandon(),
+        }
     }
 
     /// Completes the file.

@@ -160,6 +160,18 @@ impl NewFile {
         }
     }
 
+    /// Ends the file before it is complete, as dropping it does. Returns a clause about the part that is kept, if there is
+    /// one.
+    pub fn abandon(self) -> Option<String> {
+        self.end()
+    }
+
+    fn end(&self) -> Option<String> {
+        let Target::Partial { partial, .. } = &self.0 else { return None };
+        let mut list = temporary();
+        list.remove(partial)?.end(partial)
+    }
+
     /// Removes the file, with all its parts.
     pub fn discard(self) {
         if let Target::Partial { partial, .. } = &self.0
@@ -194,11 +206,7 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        let Target::Partial { partial, .. } = &self.0 else { return };
-        let mut list = temporary();
-        if let Some(entry) = list.remove(partial) {
-            entry.end(partial);
-        }
+        _ = self.end();
     }
 }
 

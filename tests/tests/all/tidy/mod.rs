@@ -38,6 +38,17 @@ const BANNED_OUTSIDE_TESTS: &[Idiom] = &[
     ("Box<dyn Error>", "an enum of errors"),
 ];
 
+/// Forbidden where programs and the command run: these macros panic if stderr or stdout cannot be written to.
+const PRINTING: &[Idiom] = &[
+    (
+        "eprintln!",
+        "equipoise::print_error or equipoise::warn, which ignore a stderr that cannot be written to",
+    ),
+    ("eprint!", "equipoise::print_error or equipoise::warn, which ignore a stderr that cannot be written to"),
+    ("println!", "output::print, which reports a stdout that cannot be written to"),
+    ("print!", "output::print, which reports a stdout that cannot be written to"),
+];
+
 /// Forbidden in `runtime/src` outside of `transport/`: only the transport sends messages between threads.
 const ONLY_TRANSPORT: &[Idiom] = &[
     ("thread::spawn", "have transport::threads run it"),
@@ -144,9 +155,17 @@ fn banned_idioms_are_not_used() {
 fn only_the_transport_sends_between_threads() {
     // The thread that waits for signals belongs to the process, not to a run; the one that writes a recorded order
     // carries no messages.
-    let others = ["signals.rs", "interleaving/recording.rs"];
+    let others = ["process.rs", "interleaving/recording.rs"];
     let is_exempt = |name: &str| name.starts_with("transport/") || others.contains(&name);
     none(&find_below("runtime/src/", ONLY_TRANSPORT, is_exempt));
+}
+
+#[test]
+fn errors_and_warnings_ignore_a_full_stderr() {
+    let is_figure = |name: &str| name.starts_with("figures/");
+    let mut violations = find_below("runtime/src/", PRINTING, |_| false);
+    violations.extend(find_below("apps/", PRINTING, is_figure));
+    none(&violations);
 }
 
 #[test]

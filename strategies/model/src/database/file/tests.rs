@@ -1,7 +1,7 @@
 //! Tests of reading and writing database files in all formats.
 
 use super::*;
-use crate::database::{Database, PeRecord};
+use crate::database::{Database, DumpWriter, PeRecord};
 
 fn dump(steps: &[u64]) -> Dump {
     let step = |&step| Database { step, pes: vec![PeRecord::default()], ..Database::default() };
@@ -51,6 +51,28 @@ fn the_name_selects_the_format_to_write_and_the_content_the_format_to_read() {
     assert_eq!(steps(&Dump::read(folder.path().join("lb.dat.17")).unwrap()), [17]);
     fs::write(folder.path().join("lb"), charm_dump()).unwrap();
     assert_eq!(steps(&Dump::read(folder.path().join("lb")).unwrap()), [0]);
+}
+
+#[test]
+fn an_abandoned_file_says_which_steps_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let abandoned = |path: &Path, steps: &[u64]| {
+        let mut writer = DumpWriter::record(path, "kneighbor", "flat:1").unwrap();
+        dump(steps).steps.iter().for_each(|step| writer.push(step).unwrap());
+        writer.abandon()
+    };
+    for name in ["a.db", "a.json"] {
+        let path = folder.path().join(name);
+        assert_eq!(abandoned(&path, &[]), None);
+        let clause = format!("`{}` holds the load-balancing steps up to 5", path.display());
+        assert_eq!(abandoned(&path, &[3, 5]), Some(clause));
+        assert_eq!(steps(&Dump::read(&path).unwrap()), [3, 5]);
+    }
+    // The files of vt are written at the end, and a device holds nothing.
+    assert_eq!(abandoned(&folder.path().join("a.%p.json"), &[3, 5]), None);
+    assert!(!folder.path().join("a.0.json").exists());
+    #[cfg(unix)]
+    assert_eq!(abandoned(Path::new("/dev/null"), &[3, 5]), None);
 }
 
 #[test]

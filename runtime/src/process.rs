@@ -1,0 +1,103 @@
+//! The process of a program: what it prints on stderr, its end after a signal, its end when it runs out of memory.
+//!
+//! Signals and aborts concern the whole process. Therefore only programs and the command handle them, and not a run inside
+//! a process of another program.
+
+use equipoise_model::quote::sentences;
+use std::io::{self, Write as _};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Prints a warning on stderr, without control characters. A stderr that cannot be written to is ignored.
+pub fn warn(sentence: &str) {
+    write_stderr(&format!("warning: {}\n", sentences(sentence)));
+}
+
+/// Prints an error on stderr, without control characters. A stderr that cannot be written to is ignored, so the exit code
+/// remains that of the error.
+pub fn print_error(sentence: &str) {
+    write_stderr(&format!("error: {}\n", sentences(sentence)));
+}
+
+/// Writes to stderr. Unlike `eprintln!`, which panics, it ignores errors such as a full disk: there is no other place to
+/// report them.
+pub(crate) fn write_stderr(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// How long the end of the process waits for a reader of stderr that does not read.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Prints the last error of a process, which then ends: a blocked stderr does not delay the end for long.
+pub(crate) fn print_last_error(sentence: String) {
+    let (printed, is_printed) = mpsc::channel();
+    thread::spawn(move || {
+        print_error(&sentence);
+        // The receiver waits, or the process has ended.
+        let _ = printed.send(());
+    });
+    let _ = is_printed.recv_timeout(PATIENCE);
+}
+
+/// Ends this process when it receives SIGINT or SIGTERM, after unfinished files have been removed, or have their name if
+/// a part of them is of use (as the load-balancing steps so far of `--lb-dump`). The exit code is 130 or 143, and a
+/// sentence on stderr names the signal and the files. A second call does nothing.
+///
+/// [`run`](crate::run()) and [`try_run`](crate::try_run) call this if the configuration came from the command line. Only
+/// on Unix; elsewhere temporary files may remain.
+pub fn end_on_signals() {
+    #[cfg(unix)]
+    unix::end_on_signals();
+}
+
+/// Makes a process that aborts, as after a failed allocation, end with exit code 1, as after any other failure.
+///
+/// Sizes are checked before memory is allocated, but not all allocations can be foreseen. The standard library has then
+/// printed how many bytes could not be allocated. Only on Unix.
+pub(crate) fn exit_on_abort() {
+    #[cfg(unix)]
+    unix::exit_on_abort();
+}
+
+#[cfg(unix)]
+mod unix {
+    use equipoise_model::files;
+    use signal_hook::consts::{SIGABRT, SIGINT, SIGTERM};
+    use signal_hook::flag;
+    use signal_hook::iterator::Signals;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, Once};
+    use std::thread;
+
+    static ONCE: Once = Once::new();
+
+    pub(super) fn end_on_signals() {
+        ONCE.call_once(|| {
+            let waits = Signals::new([SIGINT, SIGTERM]).and_then(|mut signals| {
+                let wait = move || signals.forever().next().map_or((), end);
+                thread::Builder::new().name("signals".into()).spawn(wait)
+            });
+            if let Err(error) = waits {
+                let sentence =
+                    format!("signals cannot be handled ({error}); after one, temporary files may remain");
+                super::warn(&sentence);
+            }
+        });
+    }
+
+    /// Ends the process after a signal.
+    fn end(signal: i32) {
+        let kept = files::interrupt();
+        let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
+        let kept = if kept.is_empty() { String::new() } else { format!("; {}", kept.join(", ")) };
+        super::print_last_error(format!("interrupted by {name}{kept}"));
+        // Without the destructors of other threads, which may wait for files.
+        signal_hook::low_level::exit(128 + signal);
+    }
+
+    pub(super) fn exit_on_abort() {
+        // Fails only if the system refuses handlers; an abort then remains an abort.
+        _ = flag::register_conditional_shutdown(SIGABRT, 1, Arc::new(AtomicBool::new(true)));
+    }
+}
