@@ -11,9 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Dump, binary, charm, json, vt};
 use crate::fault::{Classified, Fault};
-use crate::files::{self, Refused};
+use crate::files::{self, Refused, Unread};
 use crate::frames::TRACE_MAGIC;
-use crate::memory;
 use crate::quote::shown;
 
 #[cfg(test)]
@@ -199,16 +198,15 @@ fn content(path: &Path) -> Result<Content, DatabaseError> {
     Ok(Content::Ranks(texts.collect::<Result<_, DatabaseError>>()?))
 }
 
-/// Bytes of memory for a byte of a file: the content and what is made of it.
-const MEMORY_PER_BYTE: u64 = 8;
-
 /// The bytes of a file without a leading byte-order mark, decompressed if the name says that the file is compressed.
 fn load(path: &Path) -> Result<Vec<u8>, DatabaseError> {
-    memory::check_file(path, MEMORY_PER_BYTE).map_err(|reason| {
-        let refused = Refused(format!("cannot be read: {reason}"));
-        DatabaseError::Refused { path: path.into(), refused }
+    let mut bytes = files::bytes(path).map_err(|unread| match unread {
+        Unread::System(source) => DatabaseError::Read { path: path.into(), source },
+        Unread::Content((_, reason)) => {
+            let refused = Refused(format!("cannot be read: {reason}"));
+            DatabaseError::Refused { path: path.into(), refused }
+        }
     })?;
-    let mut bytes = fs::read(path).map_err(|source| DatabaseError::Read { path: path.into(), source })?;
     if vt::is_packed(path) {
         bytes = vt::unpack(&bytes).map_err(|error| {
             let sentence = match error.kind() {
