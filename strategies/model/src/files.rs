@@ -42,7 +42,7 @@ const NOT_TEXT: &str = "this is not text in UTF-8; give another file, or convert
 /// # Errors
 /// If the file cannot be read or does not fit into memory.
 pub fn bytes(path: &Path) -> Result<Vec<u8>, Unread> {
-    memory::check_file(path, 1).map_err(|reason| Unread::Content((1, reason)))?;
+    memory::check_file(path).map_err(|reason| Unread::Content((1, reason)))?;
     fs::read(path).map_err(|error| match error.kind() {
         io::ErrorKind::OutOfMemory => Unread::Content((1, format!("{error}; use a smaller file"))),
         _ => Unread::System(error),

@@ -31,17 +31,17 @@ pub fn check(bytes: u64, what: &str, remedy: &str) -> Result<(), String> {
 }
 
 /// What to do about a file that does not fit into memory.
-const SMALLER_FILE: &str = "use a smaller file, or a computer with more memory";
+pub const SMALLER_FILE: &str = "use a smaller file, or a computer with more memory";
 
-/// Checks that the content of the file at `path` fits into memory if each of its bytes needs `factor` bytes. Files whose
-/// size is unknown, such as pipes, are accepted.
+/// Checks that the content of the file at `path` fits into memory. Files whose size is unknown, such as pipes, are
+/// accepted.
 ///
 /// # Errors
 /// As for [`check`].
-pub fn check_file(path: &Path, factor: u64) -> Result<(), String> {
+pub fn check_file(path: &Path) -> Result<(), String> {
     let length = fs::metadata(path).map_or(0, |file| file.len());
     let what = format!("a file of {}", table::bytes(length));
-    check(length.saturating_mul(factor), &what, SMALLER_FILE)
+    check(length, &what, SMALLER_FILE)
 }
 
 /// Appends an item to a list that is made from the content of a file.
