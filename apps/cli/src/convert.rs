@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use equipoise_apps::{Failure, output, seconds};
-use equipoise_model::database::{Dump, End, vt};
+use equipoise_model::database::{Dump, End, binary, json, vt};
 use equipoise_model::fault::Classified as _;
 use equipoise_model::files::{is_read_back, write_whole};
 use equipoise_model::graph::{self, Graph};
@@ -37,8 +37,11 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = cycle)]
     cycle: Option<f64>,
 
-    /// Write this older version of the format: 1 to 3 for binary databases, 1 or 2 for JSON [default: the newest]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help = format!(
+        "Write this older version of the format: 1 to {} for binary databases, 1 to {} for JSON [default: the newest]",
+        binary::VERSION,
+        json::VERSION,
+    ))]
     to_version: Option<u32>,
 
     /// Read the written file back, and fail if its content differs from what was written
@@ -65,6 +68,7 @@ impl Args {
         if !is_graph {
             // Before the input is read, which may take long.
             self.check_extension()?;
+            self.to_version.map_or(Ok(()), |version| Dump::can_write_version(&self.output, version))?;
         }
         let dump = input::steps(&self.input, self.step)?;
         if !input::is_task_graph(&self.input) {

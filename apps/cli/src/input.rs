@@ -219,7 +219,7 @@ pub(crate) fn fix(path: &Path, database: &mut Database) -> Result<(), Failure> {
 pub(crate) fn text(what: &str, path: &Path) -> Result<String, Failure> {
     files::text(path).map_err(|unread| match unread {
         Unread::System(_) => Failure::usage(format!("cannot read {what}: {unread}")),
-        Unread::NotText(_) => Failure::input(format!("{what}: {unread}")),
+        Unread::Content(_) => Failure::input(format!("{what}: {unread}")),
     })
 }
 

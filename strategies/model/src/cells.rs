@@ -1,5 +1,7 @@
 //! Cells: the parts of a line that are separated by commas or blanks.
 
+use crate::memory;
+
 /// A cell without the blanks around it, and without the quotes of a quoted one.
 pub(crate) fn unquoted(cell: &str) -> &str {
     let cell = cell.trim_ascii();
@@ -9,12 +11,15 @@ pub(crate) fn unquoted(cell: &str) -> &str {
 /// The cells of a line of numbers, which are separated by commas, blanks, or both.
 ///
 /// # Errors
-/// If there is no number before or after a comma; the numbers after it would otherwise move to other columns.
+/// If there is no number before or after a comma, because the numbers after it would move to other columns; or if the
+/// cells do not fit into memory.
 pub(crate) fn numbers(line: &str) -> Result<Vec<&str>, String> {
     let mut cells = Vec::new();
     for part in line.split(',') {
         let before = cells.len();
-        cells.extend(part.split_ascii_whitespace().map(unquoted));
+        for cell in part.split_ascii_whitespace() {
+            memory::push(&mut cells, unquoted(cell))?;
+        }
         if cells.len() == before && line.contains(',') {
             return Err("a number is missing before or after a comma".into());
         }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::value::RawValue;
 
 use crate::fault::{Classified, Fault};
+use crate::memory;
 use crate::quote::sentence;
 
 mod whole;
@@ -20,32 +21,45 @@ pub use whole::{NewFile, can_write_whole, finish_all, interrupt, is_read_back, i
 pub enum Unread {
     /// The file system reports an error.
     System(io::Error),
-    /// The file is not text from this line on, counted from 1.
-    NotText(usize),
+    /// The content cannot be used: it is too large, or not text from this line on.
+    Content(AtLine),
 }
 
 impl fmt::Display for Unread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unread::System(error) => write!(f, "{error}; check its name and that it may be read"),
-            Unread::NotText(line) => write!(f, "line {line}: {NOT_TEXT}"),
+            Unread::Content((line, reason)) => write!(f, "line {line}: {reason}"),
         }
     }
 }
 
 /// The error for a line that is not text.
-pub const NOT_TEXT: &str = "this is not text in UTF-8; give another file, or convert it";
+const NOT_TEXT: &str = "this is not text in UTF-8; give another file, or convert it";
+
+/// The bytes of a file.
+///
+/// # Errors
+/// If the file cannot be read or does not fit into memory.
+pub fn bytes(path: &Path) -> Result<Vec<u8>, Unread> {
+    memory::check_file(path).map_err(|reason| Unread::Content((1, reason)))?;
+    fs::read(path).map_err(|error| match error.kind() {
+        io::ErrorKind::OutOfMemory => Unread::Content((1, format!("{error}; use a smaller file"))),
+        _ => Unread::System(error),
+    })
+}
 
 /// The text of a file without a leading byte-order mark.
 ///
 /// # Errors
-/// If the file cannot be read or is not UTF-8.
+/// As for [`bytes`], and if the file is not UTF-8.
 pub fn text(path: &Path) -> Result<String, Unread> {
-    let mut bytes = fs::read(path).map_err(Unread::System)?;
+    let mut bytes = bytes(path)?;
     drop_byte_order_mark(&mut bytes);
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        Unread::NotText(1 + good.iter().filter(|&&byte| byte == b'\n').count())
+        let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count();
+        Unread::Content((line, NOT_TEXT.into()))
     })
 }
 

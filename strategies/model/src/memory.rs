@@ -30,15 +30,50 @@ pub fn check(bytes: u64, what: &str, remedy: &str) -> Result<(), String> {
     }
 }
 
-/// Checks that the content of the file at `path` fits into memory if each of its bytes needs `factor` bytes. Files whose
-/// size is unknown, such as pipes, are accepted.
+/// What to do about a file that does not fit into memory.
+pub const SMALLER_FILE: &str = "use a smaller file, or a computer with more memory";
+
+/// Checks that the content of the file at `path` fits into memory. Files whose size is unknown, such as pipes, are
+/// accepted.
 ///
 /// # Errors
 /// As for [`check`].
-pub fn check_file(path: &Path, factor: u64) -> Result<(), String> {
+pub fn check_file(path: &Path) -> Result<(), String> {
     let length = fs::metadata(path).map_or(0, |file| file.len());
     let what = format!("a file of {}", table::bytes(length));
-    check(length.saturating_mul(factor), &what, "use a smaller file, or a computer with more memory")
+    check(length, &what, SMALLER_FILE)
+}
+
+/// Appends an item to a list that is made from the content of a file.
+///
+/// The memory is checked whenever the list grows, because the size of a file does not tell how many items it has: a table
+/// of zeros has no edges, and an edge may have 4 characters or 100.
+///
+/// # Errors
+/// As for [`check`].
+pub fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), String> {
+    if list.len() == list.capacity() {
+        grow(list)?;
+    }
+    list.push(item);
+    Ok(())
+}
+
+/// Makes room for more items: as many as there are, or a quarter of them if memory is short.
+#[cold]
+fn grow<T>(list: &mut Vec<T>) -> Result<(), String> {
+    let items = list.len().max(4);
+    let what = format!("a list that grows beyond {}", table::count(list.len() as u64, "entry"));
+    let mut refused = String::new();
+    for more in [items, items.div_ceil(4)] {
+        let bytes = (more as u64).saturating_mul(size_of::<T>() as u64);
+        match check(bytes, &what, SMALLER_FILE) {
+            Ok(()) if list.try_reserve_exact(more).is_ok() => return Ok(()),
+            Ok(()) => refused = refusal(bytes, available().unwrap_or(0), &what, SMALLER_FILE),
+            Err(reason) => refused = reason,
+        }
+    }
+    Err(refused)
 }
 
 fn refusal(bytes: u64, available: u64, what: &str, remedy: &str) -> String {
@@ -143,6 +178,23 @@ mod tests {
         assert_eq!(left(), Some(300));
         write("memory.stat", "anon 600\ninactive_file 50\nactive_file 50\n");
         assert_eq!(left(), Some(400));
+    }
+
+    #[test]
+    fn lists_grow_by_as_much_as_there_is() {
+        let mut list = Vec::new();
+        for item in 0..100u32 {
+            push(&mut list, item).expect("400 bytes are available");
+        }
+        assert!(list.iter().copied().eq(0..100) && list.capacity() == 128, "{}", list.capacity());
+        // No list has room for twice as many of these as the address space.
+        let mut large: Vec<[u8; 1 << 60]> = Vec::new();
+        let refused = grow(&mut large).expect_err("4 times 2^60 bytes");
+        assert!(refused.starts_with("a list that grows beyond 0 entries needs about "), "{refused}");
+        assert!(
+            refused.ends_with(" are available; use a smaller file, or a computer with more memory"),
+            "{refused}"
+        );
     }
 
     #[test]

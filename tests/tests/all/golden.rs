@@ -165,7 +165,8 @@ fn older_versions_are_written_by_convert() {
             1,
             "cannot hold step 5 in version 1 of binary databases",
         ),
-        (format!("convert {input} k.db --to-version 4"), 2, "binary databases have versions 1 to 3"),
+        ("convert no/such/file k.db --to-version 4".into(), 2, "binary databases have versions 1 to 3"),
+        ("convert no/such/file k.json --to-version 0".into(), 2, "JSON databases have versions 1 to 2"),
         (format!("convert {input} k.%p.json --to-version 1"), 2, "LB data of vt have no versions"),
         (
             format!("convert {input} k.csv --to-version 1"),

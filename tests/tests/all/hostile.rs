@@ -2,6 +2,7 @@
 
 use equipoise::model::database::vt;
 use equipoise_tests::Sandbox;
+use equipoise_tests::fuzz::readers;
 
 /// Loads whose sum is infinite.
 const HUGE_LOADS: [&str; 2] = [
@@ -131,6 +132,59 @@ fn text_after_coordinates_is_refused() {
             "launcher fugaku=x.vcoord --topology torus:2x2",
             &["line 1: expected coordinates"],
         );
+    }
+}
+
+#[test]
+fn a_byte_order_mark_and_line_ends_of_windows_change_nothing() {
+    for reader in readers().iter().filter(|reader| !reader.command.is_empty()) {
+        for golden in &reader.golden {
+            // Binary formats have neither. A block of the PICL trace names its output.
+            let Ok(text) = str::from_utf8(golden) else { continue };
+            if reader.file.is_empty() || reader.name == "launcher_mpich" {
+                continue;
+            }
+            let result = |text: String| {
+                let sandbox = Sandbox::new();
+                sandbox.put(reader.file, text);
+                let line = reader.command.replace("{}", reader.file);
+                let output = sandbox.run(&line);
+                (output.code, output.stdout, output.stderr)
+            };
+            let expected = result(text.into());
+            assert_eq!(expected, result(format!("\u{feff}{text}")), "a mark in {}", reader.name);
+            assert_eq!(expected, result(text.replace('\n', "\r\n")), "line ends in {}", reader.name);
+        }
+    }
+}
+
+#[test]
+fn bytes_that_are_not_of_the_format_are_refused_or_ignored() {
+    let reader_of = |name: &str| readers().into_iter().find(|reader| reader.name == name).expect(name);
+    let utf_16 = |text: &[u8]| {
+        [&b"\xff\xfe"[..], &text.iter().flat_map(|&byte| [byte, 0]).collect::<Vec<_>>()].concat()
+    };
+    for name in [
+        "graph_csv",
+        "graph_graph",
+        "database_json",
+        "trace_json",
+        "program",
+        "mapping",
+        "machine_slurm_yaml",
+    ] {
+        let reader = reader_of(name);
+        let golden = &reader.golden[0];
+        let parts: [&[u8]; 4] =
+            [b"\0", b"\x1b[31mRED\x07\n", "\u{202e}\u{9b}31m\n".as_bytes(), b"1_000 0x10 1e400\n"];
+        let damaged = parts.map(|part| [golden, part].concat());
+        for input in damaged.into_iter().chain([utf_16(golden)]) {
+            let sandbox = Sandbox::new();
+            sandbox.put(reader.file, &input);
+            let output = sandbox.run(&reader.command.replace("{}", reader.file));
+            output.ended_well();
+            assert_eq!(output.code, Some(1), "{name}: {}", String::from_utf8_lossy(&input));
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use equipoise_tests::Sandbox;
+use equipoise_tests::fuzz::readers;
 
 /// The memory that the processes of these tests may use, in kB.
 const LIMIT: u32 = 400_000;
@@ -87,6 +88,19 @@ fn files_that_do_not_fit_are_refused() {
     check(&sandbox, &["convert ring:100000 x.mat"], &[2], AVAILABLE);
 }
 
+/// Runs `equipoise` with the words of `line` and `limit` kB of memory, which may be too little. True if it succeeds.
+#[track_caller]
+fn ends_with_a_sentence(sandbox: &Sandbox, limit: u32, line: &str) -> bool {
+    let output = sandbox.run_limited(limit, line);
+    let code = output.code.unwrap_or(-1);
+    assert!((0..=2).contains(&code), "exit code {code} of `{line}` with {limit} kB: {}", output.stderr);
+    assert!(!output.stderr.contains("panicked"), "`{line}` with {limit} kB panicked: {}", output.stderr);
+    let sentences = ["error: ", "memory allocation of "];
+    let has_sentence = sentences.iter().any(|sentence| output.stderr.contains(sentence));
+    assert!(code == 0 || has_sentence, "`{line}` with {limit} kB: {}", output.stderr);
+    code == 0
+}
+
 #[test]
 fn every_subcommand_ends_with_a_sentence_when_memory_is_short() {
     let sandbox = Sandbox::new();
@@ -103,14 +117,82 @@ fn every_subcommand_ends_with_a_sentence_when_memory_is_short() {
             "run kneighbor --pes 4 --iterations 20 --transport simulated --balancer GreedyLB",
             "run kneighbor --pes 2 --elements 3000000 --iterations 1",
         ] {
-            let output = sandbox.run_limited(limit, line);
-            let code = output.code.unwrap_or(-1);
-            assert!(
-                (0..=2).contains(&code),
-                "exit code {code} of `{line}` with {limit} kB: {}",
-                output.stderr
-            );
-            assert!(code == 0 || !output.stderr.is_empty(), "`{line}` with {limit} kB fails silently");
+            ends_with_a_sentence(&sandbox, limit, line);
         }
     }
+}
+
+/// Gives the golden inputs of all readers to the command, those in text with blank lines at their end, with these limits.
+fn give_inputs_to_all_readers(limits: &[u32], blank_lines: usize) {
+    let (mut failed, mut succeeded) = (0, 0);
+    for reader in readers().iter().filter(|reader| !reader.file.is_empty() && !reader.command.is_empty()) {
+        let sandbox = Sandbox::new();
+        let mut input = reader.golden[0].clone();
+        if str::from_utf8(&input).is_ok() {
+            input.extend("\n".repeat(blank_lines).bytes());
+        }
+        sandbox.put(reader.file, &input);
+        let line = reader.command.replace("{}", reader.file);
+        // The shell would interpret brackets.
+        let line: String = line.split_whitespace().map(|word| format!("'{word}' ")).collect();
+        for &limit in limits {
+            match ends_with_a_sentence(&sandbox, limit, &line) {
+                true => succeeded += 1,
+                false => failed += 1,
+            }
+        }
+    }
+    assert!(failed > 0 && succeeded > 0, "{failed} failed and {succeeded} succeeded: change the limits");
+}
+
+#[test]
+fn every_reader_ends_with_a_sentence_when_memory_is_short() {
+    give_inputs_to_all_readers(&[36_000, 200_000], 8 << 20);
+}
+
+#[test]
+#[ignore = "slow"]
+fn every_reader_ends_with_a_sentence_at_many_limits() {
+    let limits: Vec<u32> = (20_000..60_000).step_by(2_000).chain((60_000..300_000).step_by(30_000)).collect();
+    give_inputs_to_all_readers(&limits, 24 << 20);
+    give_inputs_to_all_readers(&limits, 0);
+}
+
+/// Reads files of a large graph in all formats that the command writes, with these limits.
+fn read_large_files(side: u32, limits: &[u32]) {
+    let sandbox = Sandbox::new();
+    let (mut failed, mut succeeded) = (0, 0);
+    for name in
+        ["x.graph", "x.mtx", "x.csv", "x.grf", "x.prof", "x.json", "x.db", "x.%p.json", "x.%p.json.br"]
+    {
+        sandbox.run(&format!("convert mesh:{side}x{side} {name}")).result();
+        let line = format!("inspect {}", name.replace("%p", "0"));
+        for &limit in limits {
+            match ends_with_a_sentence(&sandbox, limit, &line) {
+                true => succeeded += 1,
+                false => failed += 1,
+            }
+        }
+    }
+    assert!(failed > 0 && succeeded > 0, "{failed} failed and {succeeded} succeeded: change the limits");
+}
+
+#[test]
+fn large_files_end_with_a_sentence_when_memory_is_short() {
+    read_large_files(150, &[32_000, 48_000, 400_000]);
+}
+
+#[test]
+#[ignore = "slow"]
+fn larger_files_end_with_a_sentence_at_many_limits() {
+    let limits: Vec<u32> = (30_000..600_000).step_by(15_000).chain([1_500_000]).collect();
+    read_large_files(400, &limits);
+}
+
+#[test]
+fn files_that_fit_are_read() {
+    let sandbox = Sandbox::new();
+    // A table of zeros has no edges: it needs little more than its text, 24.5 MB.
+    sandbox.put("zeros.mat", ("0 ".repeat(3500) + "\n").repeat(3500));
+    assert!(ends_with_a_sentence(&sandbox, LIMIT, "inspect zeros.mat"), "it fits");
 }

@@ -11,7 +11,7 @@ use super::{Assignment, Impossible};
 use crate::Database;
 use crate::fault::{Classified, Fault};
 use crate::files::write_whole;
-use crate::files::{self, NOT_TEXT, Unread};
+use crate::files::{self, Unread};
 use crate::quote::{sentence, shown};
 use crate::table::count;
 
@@ -93,7 +93,7 @@ impl MappingFile {
         let mut mapping = MappingFile { path: path.into(), ..MappingFile::default() };
         let text = files::text(path).map_err(|unread| match unread {
             Unread::System(source) => MappingError::Read { path: path.into(), source },
-            Unread::NotText(line) => mapping.at(line as u32, NOT_TEXT.into()),
+            Unread::Content((line, reason)) => mapping.at(line as u32, reason),
         })?;
         let entries = lines(&text).map_err(|(line, reason)| mapping.at(line as u32, reason))?;
         (mapping.pe_of, mapping.line_of) = entries.into_iter().unzip();

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 
 use super::{Dump, binary, charm, json, vt};
 use crate::fault::{Classified, Fault};
-use crate::files::{self, Refused};
+use crate::files::{self, Refused, Unread};
 use crate::frames::TRACE_MAGIC;
 use crate::memory;
 use crate::quote::shown;
+use crate::table;
 
 #[cfg(test)]
 mod tests;
@@ -196,19 +197,29 @@ fn content(path: &Path) -> Result<Content, DatabaseError> {
         Ok(vt::RankText { name, text: load(&path)? })
     };
     let texts = ranks.unwrap_or_else(|| vec![path.into()]).into_iter().map(text);
-    Ok(Content::Ranks(texts.collect::<Result<_, DatabaseError>>()?))
+    let texts = texts.collect::<Result<Vec<_>, DatabaseError>>()?;
+    let bytes = texts.iter().map(|rank| rank.text.len() as u64).sum::<u64>();
+    let what = format!("LB data of {}", table::bytes(bytes));
+    memory::check(bytes.saturating_mul(VT_MEMORY_PER_BYTE), &what, memory::SMALLER_FILE)
+        .map_err(|reason| unfit(path, &reason))?;
+    Ok(Content::Ranks(texts))
 }
 
-/// Bytes of memory for a byte of a file: the content and what is made of it.
-const MEMORY_PER_BYTE: u64 = 8;
+/// Bytes of memory for a byte of LB data of vt: the values of its JSON, and the database that is made of them.
+const VT_MEMORY_PER_BYTE: u64 = 8;
+
+/// The error for a file that does not fit into memory.
+fn unfit(path: &Path, reason: &str) -> DatabaseError {
+    let refused = Refused(format!("cannot be read: {reason}"));
+    DatabaseError::Refused { path: path.into(), refused }
+}
 
 /// The bytes of a file without a leading byte-order mark, decompressed if the name says that the file is compressed.
 fn load(path: &Path) -> Result<Vec<u8>, DatabaseError> {
-    memory::check_file(path, MEMORY_PER_BYTE).map_err(|reason| {
-        let refused = Refused(format!("cannot be read: {reason}"));
-        DatabaseError::Refused { path: path.into(), refused }
+    let mut bytes = files::bytes(path).map_err(|unread| match unread {
+        Unread::System(source) => DatabaseError::Read { path: path.into(), source },
+        Unread::Content((_, reason)) => unfit(path, &reason),
     })?;
-    let mut bytes = fs::read(path).map_err(|source| DatabaseError::Read { path: path.into(), source })?;
     if vt::is_packed(path) {
         bytes = vt::unpack(&bytes).map_err(|error| {
             let sentence = match error.kind() {

@@ -35,14 +35,18 @@
 //! `id`, `load_seconds` and `pe` of objects and all fields of edges are required. Unknown fields are skipped, with a
 //! warning ([`Dump::warnings`]).
 
+use std::fmt;
 use std::io::{self, Write};
+use std::marker::PhantomData;
 
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{Formatter, Serializer};
 
 use super::{Database, Dump};
 use crate::files::Refused;
 use crate::frames::{Ignored, field};
+use crate::memory;
 
 /// The value of `type`.
 pub(super) const TYPE: &str = "equipoise-lb-database";
@@ -75,10 +79,10 @@ struct Probe {
 /// The end of a document.
 pub(super) const END: &[u8] = b"\n  ]\n}\n";
 
-/// Encodes `dump` in a version from 1 to [`VERSION`].
+/// Encodes `dump`, whose steps are consistent ([`Database::check`]), in a version from 1 to [`VERSION`].
 ///
 /// # Errors
-/// If a number is not finite, which JSON cannot express; [`Database::check`] excludes this.
+/// None for numbers and texts; the encoder of JSON may fail.
 pub fn encode(dump: &Dump, version: u32) -> Result<Vec<u8>, Refused> {
     let mut text = begin(&dump.program, &dump.topology, version)?;
     for (i, database) in dump.steps.iter().enumerate() {
@@ -105,13 +109,12 @@ pub(super) fn begin(program: &str, topology: &str, version: u32) -> Result<Vec<u
     Ok(out)
 }
 
-/// A step of a document.
+/// A step of a document; the database is consistent.
 ///
 /// # Errors
-/// If the database is inconsistent.
+/// As for [`encode`].
 pub(super) fn step(database: &Database, version: u32, is_first: bool) -> Result<Vec<u8>, Refused> {
     let Database { step, arrays, pes, objects, communication_recorded, edges, dangling_edges } = database;
-    database.check().map_err(|e| Refused(format!("cannot hold step {step}: {e}")))?;
     let mut out = Vec::new();
     let mut write = || {
         let comma = if is_first { "" } else { "," };
@@ -197,6 +200,30 @@ pub fn decode(text: &[u8]) -> Result<Dump, Refused> {
     Ok(Dump { program, topology, steps, warnings: ignored.clause().into_iter().collect() })
 }
 
+/// A list of records, whose memory is checked as it grows.
+///
+/// # Errors
+/// If a record is invalid, or the list does not fit into memory.
+pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    struct List<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while let Some(item) = sequence.next_element()? {
+                memory::push(&mut list, item).map_err(de::Error::custom)?;
+            }
+            Ok(list)
+        }
+    }
+    from.deserialize_seq(List(PhantomData))
+}
+
 /// Checks type and version.
 fn expect(kind: Option<&str>, version: Option<u64>) -> Result<(), Refused> {
     if kind != Some(TYPE) {
@@ -225,6 +252,10 @@ fn explain(text: &[u8], error: &serde_json::Error) -> Refused {
         Ok(Probe { kind, version }) => expect(kind.as_deref(), version).err(),
         Err(_) => None,
     };
+    // Our own errors, such as for too little memory, have a remedy.
+    if error.to_string().contains("; ") {
+        return Refused(format!("cannot be read: {error}"));
+    }
     foreign
         .unwrap_or_else(|| Refused(format!("is not an LB database in JSON: {error}; correct the file there")))
 }
@@ -357,7 +388,11 @@ mod tests {
     fn refuses_to_write_an_inconsistent_database() {
         let mut dump = decode(document(r#"{"step": 8, "pes": [{}]}"#).as_bytes()).unwrap();
         dump.steps[0].pes[0].wall_seconds = f64::NAN;
-        let error = encode(&dump, VERSION).unwrap_err().to_string();
-        assert!(error.contains("cannot hold step 8: wall_seconds of PE 0 is NaN"), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lb.json");
+        for written in [dump.write(&path), dump.write_version(&path, VERSION)] {
+            let error = written.unwrap_err().to_string();
+            assert!(error.contains("cannot hold step 8: wall_seconds of PE 0 is NaN"), "{error}");
+        }
     }
 }

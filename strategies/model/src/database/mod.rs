@@ -51,12 +51,15 @@ pub struct Database {
     /// The names of the chare arrays, by [`Object::array`]; empty if unknown.
     pub arrays: Vec<String>,
     /// The PEs, by number.
+    #[serde(deserialize_with = "json::list")]
     pub pes: Vec<PeRecord>,
     /// The objects, ordered by (array, index in its array) where the runtime made the record.
+    #[serde(deserialize_with = "json::list")]
     pub objects: Vec<Object>,
     /// Whether communication was recorded. If not, there are no edges, although messages may have been sent.
     pub communication_recorded: bool,
     /// The communication: one edge per sender and receiver.
+    #[serde(deserialize_with = "json::list")]
     pub edges: Vec<Edge>,
     /// Communication records with an object that is not in the database; they are only counted.
     pub dangling_edges: u64,

@@ -138,19 +138,7 @@ impl Dump {
     /// As for [`Self::write`], and if there is no such version, or it cannot hold the content.
     pub fn write_version(&self, path: impl AsRef<Path>, version: u32) -> Result<(), DatabaseError> {
         let path = path.as_ref();
-        let no_version = |reason: String| Err(DatabaseError::Version { path: path.into(), version, reason });
-        check_name(path)?;
-        if vt::is_pattern(path) {
-            return no_version("LB data of vt have no versions; leave out the version".into());
-        }
-        let (format, newest) = if is_json(path) {
-            ("JSON databases", json::VERSION)
-        } else {
-            ("binary databases", binary::VERSION)
-        };
-        if !(1..=newest).contains(&version) {
-            return no_version(format!("{format} have versions 1 to {newest}; choose one of them"));
-        }
+        Self::can_write_version(path, version)?;
         let refused = |refused| DatabaseError::Refused { path: path.into(), refused };
         check_order(self.steps.iter().map(|database| database.step)).map_err(refused)?;
         for database in &self.steps {
@@ -159,6 +147,7 @@ impl Dump {
         }
         let without = self.steps.iter().find(|database| version == 1 && !database.communication_recorded);
         if let Some(Database { step, .. }) = without {
+            let (format, _) = versions(path);
             return Err(refused(Refused(format!(
                 "cannot hold step {step} in version 1 of {format}: communication was not recorded, and version 1 \
                  cannot say so; choose version 2"
@@ -167,6 +156,24 @@ impl Dump {
         let bytes = if is_json(path) { json::encode(self, version) } else { binary::encode(self, version) };
         write_whole(path, &bytes.map_err(refused)?)
             .map_err(|source| DatabaseError::Write { path: path.into(), source })
+    }
+
+    /// Checks that the format of `path` has this version.
+    ///
+    /// # Errors
+    /// If it has not; the error lists the versions.
+    pub fn can_write_version(path: impl AsRef<Path>, version: u32) -> Result<(), DatabaseError> {
+        let path = path.as_ref();
+        check_name(path)?;
+        let (format, newest) = versions(path);
+        let reason = if vt::is_pattern(path) {
+            "LB data of vt have no versions; leave out the version".into()
+        } else if (1..=newest).contains(&version) {
+            return Ok(());
+        } else {
+            format!("{format} have versions 1 to {newest}; choose one of them")
+        };
+        Err(DatabaseError::Version { path: path.into(), version, reason })
     }
 
     /// Reads the file written by [`Self::write`] again and compares the content.
@@ -224,6 +231,14 @@ impl Dump {
         let path = path.as_ref();
         let place = if vt::is_pattern(path) { of_rank(path, 0) } else { path.into() };
         can_write_whole(&place).map_err(|source| DatabaseError::Write { path: path.into(), source })
+    }
+}
+
+/// The format that the name of a file chooses, as a plural, and its newest version.
+fn versions(path: &Path) -> (&'static str, u32) {
+    match is_json(path) {
+        true => ("JSON databases", json::VERSION),
+        false => ("binary databases", binary::VERSION),
     }
 }
 

@@ -13,6 +13,7 @@ use super::{MAX_VERTICES, check_sparsity, edge, ends, merge, tasks};
 use crate::cells::unquoted;
 use crate::database::Database;
 use crate::files::AtLine;
+use crate::memory;
 
 /// The content of a line: sender, receiver, bytes and messages.
 pub type Row = (u32, u32, u64, u64);
@@ -29,7 +30,7 @@ pub(super) fn read(text: &str) -> Result<Database, AtLine> {
             (vertices, last) = (highest + 1, number);
         }
         if from != to {
-            edges.push(edge(from, to, messages, bytes));
+            memory::push(&mut edges, edge(from, to, messages, bytes)).map_err(|reason| (number, reason))?;
         }
     }
     check_sparsity(vertices, text.lines().count()).map_err(|reason| (last, reason))?;

@@ -10,6 +10,7 @@ use super::{MAX_VERTICES, edge, ends, merge, tasks};
 use crate::cells::numbers;
 use crate::database::Database;
 use crate::files::AtLine;
+use crate::memory;
 use crate::table::count;
 
 /// Parses a file.
@@ -25,7 +26,8 @@ pub(super) fn read(text: &str) -> Result<Database, AtLine> {
         for word in numbers(text).map_err(|reason| (line, reason))? {
             let bytes = parse_bytes(word).map_err(|reason| (line, reason))?;
             if bytes > 0 && columns != rows {
-                edges.push(edge(rows as u32, columns as u32, 1, bytes));
+                let edge = edge(rows as u32, columns as u32, 1, bytes);
+                memory::push(&mut edges, edge).map_err(|reason| (line, reason))?;
             }
             columns += 1;
         }

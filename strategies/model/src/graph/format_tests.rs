@@ -43,6 +43,34 @@ fn reads_the_formats_of_other_programs() {
     assert_eq!(edges(dense::read, MAT), "0>1:2*1 0>2:30*1 1>2:5*1 2>0:6*1");
 }
 
+/// A file as Open MPI 5 writes it for rank 1 of 4 (`common_monitoring_output` in `common_monitoring.c`).
+const PROF_OF_A_RANK: &str = "# POINT TO POINT\n\
+    E\t1\t2\t104 bytes\t26 msgs sent\t0,0,0,26\n\
+    E\t1\t3\t208 bytes\t52 msgs sent\t0,0,0,52\n\
+    I\t1\t0\t140 bytes\t27 msgs sent\n\
+    I\t1\t2\t2068 bytes\t1 msgs sent\n\
+    # OSC\n\
+    S\t1\t0\t0 bytes\t1 msgs sent\n\
+    R\t1\t0\t40960 bytes\t1 msgs sent\n\
+    S\t1\t2\t40960 bytes\t1 msgs sent\n\
+    # COLLECTIVES\n\
+    C\t1\t0\t140 bytes\t27 msgs sent\n\
+    C\t1\t2\t140 bytes\t27 msgs sent\n\
+    D\tcommunicator of bytes and msgs\tprocs: 0,1,2,3\n\
+    O2A\t1\t10 bytes\t2 msgs sent\n\
+    A2O\t1\t20 bytes\t2 msgs sent\n\
+    A2A\t1\t276 bytes\t15 msgs sent\n";
+
+#[test]
+fn monitoring_counts_messages_once() {
+    // A rank sends: messages of the program (E), messages of collective operations (I), and puts (S). It receives gets (R)
+    // from the other rank. The collective operations (C, O2A, A2O, A2A) were sent as the messages in I.
+    let expected = "0>1:40960*1 1>0:140*28 1>2:43132*28 1>3:208*52";
+    assert_eq!(edges(monitoring::read, PROF_OF_A_RANK), expected);
+    let without = PROF_OF_A_RANK.split("# COLLECTIVES").next().expect("a part");
+    assert_eq!(edges(monitoring::read, without), expected);
+}
+
 #[test]
 fn errors_name_the_line() {
     let check = |read: fn(&str) -> Result<Database, AtLine>, text: &str, line: usize, expected: &str| {

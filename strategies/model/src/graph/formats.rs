@@ -170,14 +170,9 @@ fn read_all(path: &Path, format: &Format) -> Result<Database, GraphError> {
     Ok(database)
 }
 
-/// Bytes of memory for a byte of a file: the text, and edges of 32 bytes, some of them written in 4 bytes, in lists that
-/// grow by doubling.
-const MEMORY_PER_BYTE: u64 = 20;
-
 /// Reads the task graph in one file.
 fn read_one(path: &Path, format: &Format) -> Result<Database, GraphError> {
     let content = |(line, reason)| GraphError::Content { path: path.into(), line, reason };
-    memory::check_file(path, MEMORY_PER_BYTE).map_err(|reason| content((1, reason)))?;
     let text = files::text(path).map_err(|unread| GraphError::unread(path, unread))?;
     (format.item.read)(&text).map_err(content)
 }

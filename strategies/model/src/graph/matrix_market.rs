@@ -12,6 +12,7 @@ use super::sparse::Matrix;
 use super::{MAX_EDGES, MAX_VERTICES, check_sparsity, edge, ends, merge, tasks};
 use crate::database::{Database, Edge};
 use crate::files::AtLine;
+use crate::memory;
 use crate::table::count;
 
 /// The content of the first line.
@@ -46,9 +47,9 @@ pub(super) fn read(text: &str) -> Result<Database, AtLine> {
         if from == to || bytes == 0 {
             continue;
         }
-        edges.push(edge(from, to, 1, bytes));
+        memory::push(&mut edges, edge(from, to, 1, bytes)).map_err(|reason| (line, reason))?;
         if banner.is_symmetric {
-            edges.push(edge(to, from, 1, bytes));
+            memory::push(&mut edges, edge(to, from, 1, bytes)).map_err(|reason| (line, reason))?;
         }
     }
     check_end(found, entries, vertices, size_line)?;
@@ -60,7 +61,7 @@ pub(super) fn read(text: &str) -> Result<Database, AtLine> {
 /// Parses a file as a nonzero pattern; values are ignored.
 pub(super) fn nonzeros(text: &str) -> Result<Matrix, AtLine> {
     let Start { banner, lines, size_line, vertices, entries } = start(text, true)?;
-    let (mut all, mut found) = (Vec::with_capacity(entries.min(text.len() / 4)), 0);
+    let (mut all, mut found) = (Vec::new(), 0);
     for (line, text) in lines {
         found += 1;
         check_count(found, entries, line)?;
@@ -76,7 +77,7 @@ pub(super) fn nonzeros(text: &str) -> Result<Matrix, AtLine> {
         let number = |text| parse_vertex(text, vertices).map_err(|reason| (line, reason));
         let (row, column) = (number(row)?, number(column)?);
         if row != column {
-            all.push((row, column));
+            memory::push(&mut all, (row, column)).map_err(|reason| (line, reason))?;
         }
     }
     check_end(found, entries, vertices, size_line)?;

@@ -15,6 +15,7 @@ use std::fmt::Write as _;
 use super::{Graph, MAX_VERTICES, check_tasks, edge, tasks};
 use crate::database::{Database, Edge, Object};
 use crate::files::AtLine;
+use crate::memory;
 use crate::table::count;
 
 /// The comment before the name of the load unit.
@@ -135,7 +136,8 @@ fn read_vertex(
         if u == v {
             loops += 1;
         } else {
-            halves.push((v.min(u), v.max(u), v < u, weight, line));
+            let half = (v.min(u), v.max(u), v < u, weight, line);
+            memory::push(halves, half).map_err(|reason| (line, reason))?;
         }
     }
     Ok(loops)
@@ -166,10 +168,11 @@ fn joined(halves: &mut [Half]) -> Result<Vec<Edge>, AtLine> {
         }
         let half = weight / 2;
         if weight > half {
-            edges_both_ways.push(edge(low, high, 1, weight - half));
+            memory::push(&mut edges_both_ways, edge(low, high, 1, weight - half))
+                .map_err(|reason| (line, reason))?;
         }
         if half > 0 {
-            edges_both_ways.push(edge(high, low, 1, half));
+            memory::push(&mut edges_both_ways, edge(high, low, 1, half)).map_err(|reason| (line, reason))?;
         }
     }
     Ok(edges_both_ways)

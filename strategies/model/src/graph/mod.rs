@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::database::{Database, DatabaseError, Dump, Edge, End, Object, ObjectIndex, PeRecord};
 use crate::descriptor::{self, find, split};
 use crate::fault::{Classified, Fault};
-use crate::files::{self, NOT_TEXT, Unread};
+use crate::files::{self, Unread};
 use crate::memory;
 use crate::quote::{quoted, sentence, shown};
 use crate::table::count;
@@ -292,7 +292,7 @@ impl GraphError {
     fn unread(path: &Path, unread: Unread) -> GraphError {
         match unread {
             Unread::System(source) => GraphError::Read { path: path.into(), source },
-            Unread::NotText(line) => GraphError::Content { path: path.into(), line, reason: NOT_TEXT.into() },
+            Unread::Content((line, reason)) => GraphError::Content { path: path.into(), line, reason },
         }
     }
 }

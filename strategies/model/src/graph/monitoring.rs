@@ -1,12 +1,18 @@
 //! Output of Open MPI's monitoring components (`.prof`; `--mca pml_monitoring_enable 2` with `--mca
 //! pml_monitoring_enable_output 3`, which makes every rank write a file), as a task graph of ranks.
 //!
-//! Lines with `E`, `I` or `S` have the sender, the receiver, the bytes and the messages: `I 0 1 4096 bytes 8 msgs
-//! sent`. `E` and `I` are messages of the program and of collective operations (the examples of Open MPI disagree on
-//! which is which), `S` are puts of one-sided operations, and `R` are gets by the first rank from the second. All are
-//! added up. Lines with `O2A`, `A2O` or `A2A` have sums without receivers, and are ignored. Lines without the words `bytes` and `msgs` are ignored, so captured output with other text is accepted, as is
-//! the file of a rank that sends nothing. Every process writes its own file, `NAME.0.prof`, `NAME.1.prof` ..: if the name contains a rank, the
-//! files of all ranks are read.
+//! Lines with `E`, `I`, `S` or `R` are added up. They have two ranks, the bytes and the messages: `I 0 1 4096 bytes 8 msgs
+//! sent`. `E` and `I` are messages from the first rank to the second, of the program and of collective operations (the
+//! examples of Open MPI disagree on which is which). `S` are puts of one-sided operations by the first rank to the second,
+//! and `R` are gets by the first rank from the second.
+//!
+//! The lines of collective operations are ignored: `C` has the bytes that they logically exchange between two ranks, but the
+//! messages that carry these bytes are already in `E` and `I`. `D` names a communicator and its ranks, and the sums over
+//! its operations follow without receivers: `O2A` from one rank to all, `A2O` from all to one, and `A2A` from all to all.
+//!
+//! Lines without the words `bytes` and `msgs` are ignored, so captured output with other text is accepted, as is
+//! the file of a rank that sends nothing. Every process writes its own file, `NAME.0.prof`, `NAME.1.prof` ..: if the name
+//! contains a rank, the files of all ranks are read.
 //!
 //! Source: `ompi/mca/common/monitoring` of Open MPI 5.
 
@@ -15,12 +21,13 @@ use std::fmt::Write as _;
 use super::{MAX_VERTICES, check_sparsity, edge, ends, merge, tasks};
 use crate::database::Database;
 use crate::files::AtLine;
+use crate::memory;
 
 /// The first words of records.
 const KINDS: [&str; 4] = ["I", "E", "S", "R"];
 
-/// The first words of sums over the collective operations of a communicator, which have no receivers.
-const SUMS: [&str; 3] = ["O2A", "A2O", "A2A"];
+/// The first words of lines about collective operations.
+const COLLECTIVES: [&str; 5] = ["C", "D", "O2A", "A2O", "A2A"];
 
 /// Parses a file.
 pub(super) fn read(text: &str) -> Result<Database, AtLine> {
@@ -28,7 +35,7 @@ pub(super) fn read(text: &str) -> Result<Database, AtLine> {
     for (line, text) in (1..).zip(text.lines()) {
         let mut words = text.split_ascii_whitespace();
         let first = words.clone().next();
-        if first.is_some_and(|word| SUMS.contains(&word)) {
+        if first.is_some_and(|word| COLLECTIVES.contains(&word)) {
             continue;
         }
         let kind = first.filter(|kind| KINDS.contains(kind));
@@ -60,7 +67,8 @@ pub(super) fn read(text: &str) -> Result<Database, AtLine> {
         }
         let (from, to) = if kind == "R" { (second, first) } else { (first, second) };
         if from != to {
-            edges.push(edge(from as u32, to as u32, messages, bytes));
+            let edge = edge(from as u32, to as u32, messages, bytes);
+            memory::push(&mut edges, edge).map_err(|reason| (line, reason))?;
         }
     }
     check_sparsity(vertices, text.lines().count()).map_err(|reason| (last, reason))?;

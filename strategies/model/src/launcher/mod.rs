@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::descriptor::{Descriptor, find};
 use crate::fault::{Classified, Fault};
 use crate::files::AtLine;
-use crate::files::{self, NOT_TEXT, Unread, can_write_whole, write_whole};
+use crate::files::{self, Unread, can_write_whole, write_whole};
 use crate::params::ParamError;
 use crate::quote::{sentence, shown};
 
@@ -163,7 +163,7 @@ pub fn read(path: &Path, format: &Format, slots: &Slots) -> Result<Vec<u32>, Lau
     let content = |(line, reason)| LauncherError::Content { path: path.into(), line, reason };
     let text = files::text(path).map_err(|unread| match unread {
         Unread::System(source) => LauncherError::Read { path: path.into(), source },
-        Unread::NotText(line) => content((line, NOT_TEXT.into())),
+        Unread::Content(at) => content(at),
     })?;
     parse(&text, format, slots).map_err(content)
 }

@@ -138,7 +138,7 @@ pub(super) fn from_file<T>(
 pub(super) fn text(what: &str, name: &str) -> Result<String, SpecError> {
     files::text(Path::new(name)).map_err(|unread| match unread {
         Unread::System(_) => format!("cannot read the {what} `{name}`: {unread}").into(),
-        Unread::NotText(_) => SpecError::in_file(name, unread),
+        Unread::Content(_) => SpecError::in_file(name, unread),
     })
 }
 

@@ -32,7 +32,7 @@
 
 use std::path::{Path, PathBuf};
 
-use equipoise_model::files::{self, NOT_TEXT, Unread};
+use equipoise_model::files::{self, Unread};
 
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::quote::{quoted, sentence, shown};
@@ -216,7 +216,7 @@ pub fn load(spec: &str) -> Result<Program, ProgramError> {
     }
     let text = files::text(path).map_err(|unread| match unread {
         Unread::System(source) => ProgramError::Read { path: spec.into(), source },
-        Unread::NotText(line) => content(line, NOT_TEXT.into()),
+        Unread::Content((line, reason)) => content(line, reason),
     })?;
     let program = parse(&text).map_err(|(line, reason)| content(line, reason))?;
     program.check().map_err(|error| content(error.line() as usize, error.to_string()))?;

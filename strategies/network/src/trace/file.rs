@@ -6,14 +6,13 @@
 //! Version 3 of the binary format has frames: the first has everything except the messages and the executions, the
 //! second has the messages, and the others have up to 65,536 executions each.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use equipoise_model::decompress::Expansion;
-use equipoise_model::files::{Refused, can_write_whole, write_whole};
+use equipoise_model::files::{self, Refused, Unread, can_write_whole, write_whole};
 use equipoise_model::frames::{Ignored, TRACE_MAGIC, damaged, field, take_frame, text, truncated};
 
 use super::recording::{Encoder, PART, decode_sections};
@@ -88,8 +87,13 @@ impl Trace {
     /// When the file cannot be read, or is not a consistent trace.
     pub fn read(path: impl AsRef<Path>) -> Result<Trace, TraceError> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(|source| TraceError::Read { path: path.into(), source })?;
-        decode(&bytes).map_err(|refused| TraceError::Refused { path: path.into(), refused })
+        let refused = |refused| TraceError::Refused { path: path.into(), refused };
+        let mut bytes = files::bytes(path).map_err(|unread| match unread {
+            Unread::System(source) => TraceError::Read { path: path.into(), source },
+            Unread::Content((_, reason)) => refused(Refused(format!("cannot be read: {reason}"))),
+        })?;
+        files::drop_byte_order_mark(&mut bytes);
+        decode(&bytes).map_err(refused)
     }
 
     /// Checks that [`Self::write`] can create a file at `path`, so that a run can fail before it starts.
@@ -210,6 +214,8 @@ fn decode_frames(mut rest: &[u8], file_bytes: usize) -> Result<Trace, Refused> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::tests::exchange;
     use super::*;
 

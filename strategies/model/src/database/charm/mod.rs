@@ -33,6 +33,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Database, Dump, Edge, End, Object, ObjectIndex, PeRecord};
 use crate::files::Refused;
+use crate::memory;
 use crate::table::{count, there_are};
 
 /// The first bytes of a dump of a 64-bit little-endian machine: a magic number, then the sizes of its number types.
@@ -101,6 +102,11 @@ fn damaged(what: &str) -> Refused {
     Refused(format!("is a damaged Charm++ dump: {what}; copy it again, or have the program dump it again"))
 }
 
+/// The error for a list that does not fit into memory.
+fn short(reason: String) -> Refused {
+    Refused(format!("cannot be read: {reason}"))
+}
+
 fn read_body(reader: &mut Reader, layout: Layout, pes: i32) -> Result<Database, Refused> {
     let counts = if layout == Layout::Six {
         let [procs, objects, _migratable, records] =
@@ -128,7 +134,7 @@ fn read_body(reader: &mut Reader, layout: Layout, pes: i32) -> Result<Database, 
     for position in 0..n {
         let (key, object) = read_object(reader, layout, &mut arrays)?;
         positions.insert(key, position as u32);
-        database.objects.push(object);
+        memory::push(&mut database.objects, object).map_err(short)?;
     }
     database.arrays = vec![String::new(); arrays.len()];
     for (array, position) in arrays {
@@ -247,19 +253,24 @@ fn read_communication(
     let from = if pe == FROM_OBJECT { find(sender) } else { Some(known_pe(pe)?) };
     let first = database.edges.len();
     let mut add = |to: Option<End>| match (from, to) {
-        (Some(from), Some(to)) => database.edges.push(Edge { from, to, messages: 0, bytes: 0 }),
-        _ => database.dangling_edges += 1,
+        (Some(from), Some(to)) => {
+            memory::push(&mut database.edges, Edge { from, to, messages: 0, bytes: 0 }).map_err(short)
+        }
+        _ => {
+            database.dangling_edges += 1;
+            Ok(())
+        }
     };
     match reader.u8()? {
-        1 => add(Some(known_pe(reader.i32()?)?)),
+        1 => add(Some(known_pe(reader.i32()?)?))?,
         2 => {
-            add(find((reader.i32()?, reader.u64()?)));
+            add(find((reader.i32()?, reader.u64()?)))?;
             let _last_pe = reader.i32()?;
         }
         3 => {
             let receivers = u64::try_from(reader.i32()?).unwrap_or(u64::MAX);
             for _ in 0..reader.count(Some(receivers), 12)? {
-                add(find((reader.i32()?, reader.u64()?)));
+                add(find((reader.i32()?, reader.u64()?)))?;
             }
         }
         kind => return Err(damaged(&format!("a communication has the unknown kind {kind}"))),
