@@ -4,6 +4,7 @@ use crate::files::{self, Written};
 use crate::interleaving::Interleaving;
 use crate::node::Node;
 use crate::options::{Config, Settings};
+use crate::panics;
 use crate::pe::{Exit, PeCx};
 use crate::report::{Report, RunError, show};
 use crate::setup::Setup;
@@ -17,7 +18,7 @@ use std::time::Instant;
 
 /// Runs `setup` on every PE, then delivers messages until the program exits.
 ///
-/// Problems with the files of `--lb-dump` and `--record` are reported on stderr.
+/// Problems with the files of `--lb-dump` and `--record`, and the warnings of the [`Report`], are printed to stderr.
 ///
 /// If the run fails, a program with a command line ([`Config::program`]) ends with an error message on
 /// stderr and exit code 1 (2 for an invalid flag).
@@ -33,7 +34,10 @@ where
     let (result, written) = attempt(config, setup);
     written.show();
     match result {
-        Ok(report) => Report { dump_error: written.error, dump_warning: written.warning, ..report },
+        Ok(report) => {
+            report.warnings.iter().for_each(|warning| eprintln!("warning: {}", sentences(warning)));
+            Report { dump_error: written.error, dump_warning: written.warning, ..report }
+        }
         Err(error) if program => {
             match &error {
                 RunError::Answer(text) => show(text),
@@ -74,6 +78,7 @@ fn attempt<R>(
 where
     R: Serialize + DeserializeOwned + Send + 'static,
 {
+    panics::store_places();
     // Before the first file.
     if config.program {
         signals::end_on_signals();
@@ -94,7 +99,9 @@ where
         written.error =
             written.error.into_iter().chain(unrecorded).reduce(|all, error| format!("{all}; {error}"));
     }
-    let result = match outcome.error(&settings) {
+    let error = outcome.error(&settings);
+    let warnings = outcome.warnings();
+    let result = match error {
         Some(error) => Err(error),
         None => outcome.result.and_then(|result| result.downcast().ok()).ok_or_else(|| {
             let sentence = "the run ended without a result".into();
@@ -116,6 +123,7 @@ where
         migrations: outcome.migrations,
         dump_error: None,
         dump_warning: None,
+        warnings,
     });
     (report, written)
 }
