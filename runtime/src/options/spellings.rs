@@ -1,6 +1,7 @@
 //! Reads the command line; translates Charm++'s spellings of flags.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use equipoise_model::fault::Fault;
@@ -14,12 +15,18 @@ pub fn parse<C: clap::Parser>() -> C {
     crate::abort::exit_on_abort();
     let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     if let Some(sentence) = unsupported(&args) {
-        end(&C::command().error(ErrorKind::UnknownArgument, sentence));
+        end(&refusal::<C>(&args, sentence));
     }
-    C::try_parse_from(translated(args)).unwrap_or_else(|error| match unknown(&error) {
-        Some(sentence) => end(&C::command().error(ErrorKind::UnknownArgument, sentence)),
+    C::try_parse_from(translated(args.clone())).unwrap_or_else(|error| match unknown(&error) {
+        Some(sentence) => end(&refusal::<C>(&args, sentence)),
         None => end(&error),
     })
+}
+
+/// The error about a flag of Charm++, with the usage of the program that runs.
+fn refusal<C: clap::Parser>(args: &[String], sentence: String) -> clap::Error {
+    let name = args.first().and_then(|path| Path::new(path).file_name()?.to_str()).unwrap_or_default();
+    C::command().bin_name(name).error(ErrorKind::UnknownArgument, sentence)
 }
 
 /// Prints an error, the help or the version, and ends the process. An error that echoes control characters or a very long
@@ -197,6 +204,8 @@ mod tests {
             sentence,
             format!("unknown flag +LBdebug; the flags of Charm++ are {}", SPELLINGS.join(", "))
         );
+        let refusal = refusal::<Config>(&["target/app".to_owned()], sentence).to_string();
+        assert!(refusal.contains("Usage: app [OPTIONS]"), "the usage names the program: {refusal}");
         assert!(unknown(&parsed(&["app", "--lbdebug"]).expect_err("no such flag")).is_none());
         for flag in SPELLINGS {
             let flag = flag.replace("+pN", "+p4");
