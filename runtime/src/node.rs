@@ -7,7 +7,7 @@ use crate::options::Settings;
 use crate::order::PeOrder;
 use crate::pulse::Pulses;
 use crate::quiescence::Quiescence;
-use crate::report::{MachineReport, RunError};
+use crate::report::{MachineReport, RunError, list};
 use crate::waiting::Waiting;
 use parking_lot::Mutex;
 use std::any::Any;
@@ -23,11 +23,21 @@ pub(crate) struct Node {
     pub(crate) quiescence: Quiescence,
     pub(crate) pulses: Pulses,
     /// The shared part of each array, by id.
-    pub(crate) arrays: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+    pub(crate) arrays: Mutex<Vec<SharedArray>>,
     /// Values of [`Setup::shared`](crate::Setup::shared), by id.
     pub(crate) shared: Mutex<Vec<Arc<SharedValue>>>,
     stop: AtomicBool,
     pub(crate) outcome: Mutex<Outcome>,
+}
+
+/// The shared part of an array, and what the error about different setups says.
+#[derive(Clone)]
+pub(crate) struct SharedArray {
+    /// The first PE that made the array.
+    pub(crate) made_by: u32,
+    /// Its name and shape.
+    pub(crate) name: String,
+    pub(crate) shared: Arc<dyn Any + Send + Sync>,
 }
 
 /// A shared value, created by the first PE that reads it.
@@ -45,8 +55,13 @@ pub(crate) struct Outcome {
     pub(crate) trace_error: Option<String>,
     pub(crate) lb_steps: LbHistory,
     pub(crate) dump: DumpFile,
-    /// What the PEs wait for at the end of a run that came to rest, or whose time was over.
+    /// What the PEs wait for at the end of a run that came to rest, or whose time was over. After an exit: the messages
+    /// for elements that do not exist.
     pub(crate) waiting: Waiting,
+    /// Warnings for the report of a successful run.
+    pub(crate) warnings: Vec<String>,
+    /// The number of insertions in flight at the end.
+    pub(crate) inserts_in_flight: i64,
     pub(crate) executions: u64,
     pub(crate) remote_messages: u64,
     pub(crate) migrations: u64,
@@ -145,11 +160,26 @@ impl Outcome {
         matches!(self.failure, Some(Failure::Quiet | Failure::TimeLimit))
     }
 
+    /// Takes the warnings of a run that exited.
+    pub(crate) fn warnings(&mut self) -> Vec<String> {
+        let unreceived = std::mem::take(&mut self.waiting).into_lines();
+        // The elements of insertions in flight would receive their messages.
+        if !unreceived.is_empty() && self.inserts_in_flight == 0 {
+            self.warnings.push(format!(
+                "the run ended while messages wait for elements that do not exist; insert the elements, or correct \
+                 the indices{}",
+                list(&unreceived)
+            ));
+        }
+        std::mem::take(&mut self.warnings)
+    }
+
     /// Takes the error of a failed run.
     pub(crate) fn error(&mut self, settings: &Settings) -> Option<RunError> {
+        let failure = self.failure.take()?;
         let seed = settings.is_simulated().then_some(settings.seed);
         let waiting = std::mem::take(&mut self.waiting);
-        Some(match self.failure.take()? {
+        Some(match failure {
             Failure::Panic { place, message } => RunError::Panic { place, message, seed },
             Failure::Program(sentence) => RunError::Program { sentence, seed },
             Failure::Quiet => RunError::Quiet { waiting: waiting.into_lines(), seed },

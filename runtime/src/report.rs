@@ -34,6 +34,9 @@ pub struct Report<R> {
     pub dump_error: Option<String>,
     /// A warning if fewer databases exist than `--lb-dump` asked for. [`run`](crate::run()) prints it.
     pub dump_warning: Option<String>,
+    /// Warnings about the program: messages for elements that do not exist when the run ends, a load balancer without an
+    /// array that takes part. [`run`](crate::run()) prints them.
+    pub warnings: Vec<String>,
 }
 
 /// The report of a simulated machine.
@@ -114,14 +117,15 @@ pub enum RunError {
     Panic {
         /// The element with its index, the entry and the PE.
         place: String,
-        /// The message of the panic.
+        /// The message of the panic, with file, line and column.
         message: String,
         /// The seed of a simulated run.
         seed: Option<u64>,
     },
     /// No message was in flight, and the program had not exited.
     #[error(
-        "the run came to rest without an exit: no message is in flight and no element can continue{}{}",
+        "the run came to rest without an exit: no message is in flight and {}{}{}",
+        if .waiting.is_empty() { NO_EXIT } else { "no element can continue" },
         repeat(.seed),
         list(.waiting)
     )]
@@ -171,12 +175,17 @@ impl From<ConfigError> for RunError {
     }
 }
 
+/// The end of the error of a run that waits for nothing.
+const NO_EXIT: &str =
+    "nothing waits; call `exit` of the program's `Exit` handle in the entry that ends the run";
+
 /// How to reproduce the failure.
 fn repeat(seed: &Option<u64>) -> String {
     seed.map_or_else(String::new, |seed| format!(" (simulated: seed {seed} repeats it)"))
 }
 
-fn list(waiting: &[String]) -> String {
+/// One line per item, below a sentence.
+pub(crate) fn list(waiting: &[String]) -> String {
     const SHOWN: usize = 20;
     let mut text = String::new();
     for line in waiting.iter().take(SHOWN) {

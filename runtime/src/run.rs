@@ -4,6 +4,7 @@ use crate::files::{self, Written};
 use crate::interleaving::Interleaving;
 use crate::node::Node;
 use crate::options::{Config, Settings};
+use crate::panics;
 use crate::pe::{Exit, PeCx};
 use crate::process;
 use crate::report::{Report, RunError, show};
@@ -16,7 +17,7 @@ use std::time::Instant;
 
 /// Runs `setup` on every PE, then delivers messages until the program exits.
 ///
-/// Problems with the files of `--lb-dump` and `--record` are reported on stderr.
+/// Problems with the files of `--lb-dump` and `--record`, and the warnings of the [`Report`], are printed to stderr.
 ///
 /// If the run fails, a program with a command line ([`Config::program`]) ends with an error message on
 /// stderr and exit code 1 (2 for an invalid flag).
@@ -32,7 +33,10 @@ where
     let (result, written) = attempt(config, setup);
     written.show();
     match result {
-        Ok(report) => Report { dump_error: written.error, dump_warning: written.warning, ..report },
+        Ok(report) => {
+            report.warnings.iter().for_each(|warning| process::warn(warning));
+            Report { dump_error: written.error, dump_warning: written.warning, ..report }
+        }
         Err(error) if program => {
             match &error {
                 RunError::Answer(text) => show(text),
@@ -73,6 +77,7 @@ fn attempt<R>(
 where
     R: Serialize + DeserializeOwned + Send + 'static,
 {
+    panics::store_places();
     // Before the first file.
     if config.program {
         process::end_on_signals();
@@ -93,7 +98,9 @@ where
         written.error =
             written.error.into_iter().chain(unrecorded).reduce(|all, error| format!("{all}; {error}"));
     }
-    let result = match outcome.error(&settings) {
+    let error = outcome.error(&settings);
+    let warnings = outcome.warnings();
+    let result = match error {
         Some(error) => Err(error),
         None => outcome.result.and_then(|result| result.downcast().ok()).ok_or_else(|| {
             let sentence = "the run ended without a result".into();
@@ -115,6 +122,7 @@ where
         migrations: outcome.migrations,
         dump_error: None,
         dump_warning: None,
+        warnings,
     });
     (report, written)
 }

@@ -3,13 +3,13 @@
 
 use crate::elements::Manager;
 use crate::interleaving::ArrayHead;
-use crate::node::{Failure, Node};
+use crate::node::{Failure, Node, SharedArray};
 use crate::order::PeOrder;
+use crate::panics::message_and_place;
 use crate::pe::{ARRAY_BITS, ArrayInfo, PE_ORDERS, PeCx};
 use crate::pulse::Activity;
 use crate::steps;
 use equipoise_model::table::count;
-use equipoise_strategies::strategy::panic_message;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) fn build(node: &Arc<Node>, pe: PeCx, setup: &(dyn Fn(PeCx) -> Built +
         Err(payload) => {
             running.clear();
             let place = format!("the setup of PE {rank}");
-            node.fail(Failure::Panic { place, message: panic_message(&*payload) });
+            node.fail(Failure::Panic { place, message: message_and_place(&*payload) });
             None
         }
     }
@@ -66,11 +66,13 @@ impl Built {
 
     /// Whether this PE made as many arrays as the other PEs; ends the run if not.
     pub(crate) fn agrees(&self) -> bool {
-        let (mine, all) = (self.managers.len(), self.pe.out.node.arrays.lock().len());
-        if mine != all {
-            let rank = self.pe.out.rank;
+        let (mine, rank) = (self.managers.len(), self.pe.out.rank);
+        let all = self.pe.out.node.arrays.lock();
+        let missing = all.get(mine).cloned();
+        drop(all);
+        if let Some(SharedArray { made_by, name, .. }) = missing {
             self.pe.fail(format!(
-                "PE {rank} made {}, but another PE made {all}; a setup makes the same arrays on every PE",
+                "PE {rank} made {}, but PE {made_by} also made {name}; a setup makes the same arrays on every PE",
                 count(mine as u64, "array")
             ));
         }
@@ -91,7 +93,7 @@ impl Built {
         let place = self.pe.out.node.pulses.describe(rank as usize, running.activity(), self.pe.settings());
         running.clear();
         let place = place.unwrap_or_else(|| format!("code outside the elements of PE {rank}"));
-        Failure::Panic { place, message: panic_message(payload) }
+        Failure::Panic { place, message: message_and_place(payload) }
     }
 
     /// Adds the counts of this PE to the outcome; if the run did not finish, also what this PE waits for.
@@ -100,10 +102,15 @@ impl Built {
         outcome.executions += self.pe.out.counts.executions.get();
         outcome.remote_messages += self.pe.out.counts.remote.get();
         outcome.migrations += self.pe.out.counts.migrations.get();
-        if !outcome.is_unfinished() {
+        outcome.inserts_in_flight += self.pe.out.counts.inserts.get();
+        let (is_unfinished, has_exited) = (outcome.is_unfinished(), outcome.result.is_some());
+        let waiting = &mut outcome.waiting;
+        if has_exited {
+            self.managers.iter().for_each(|manager| manager.unreceived(&self.pe, waiting));
+        }
+        if !is_unfinished {
             return;
         }
-        let waiting = &mut outcome.waiting;
         if self.lacks_main {
             let remedy = "call `main` in the setup, with the first messages";
             waiting.line(

@@ -5,7 +5,7 @@ use crate::elements::{Elements, Manager};
 use crate::inbox::Mail;
 use crate::index::{Index, Pe, show};
 use crate::location::{Directory, NO_ELEMENT, Placement, place};
-use crate::node::Failure;
+use crate::node::{Failure, SharedArray};
 use crate::pe::{AnyPort, ArrayInfo, PeCx, Shared};
 use crate::pulse::ArrayNames;
 use crate::scheduler::{Built, Task};
@@ -58,6 +58,11 @@ impl Setup {
                 sizes.join(", ")
             ));
         }
+        if pe.out.rank == 0 && !pe.settings().schedule.is_empty() && !pe.infos.iter().any(|info| info.sync) {
+            let warning = "the load balancer never runs, because no array of the program takes part in load balancing; \
+                           write `#[chare(index = .., sync)]` and call `cx.at_sync()` in an entry";
+            pe.out.node.outcome.lock().warnings.push(warning.into());
+        }
         Built::new(pe, managers.into_inner(), main.into_inner())
     }
 
@@ -66,14 +71,16 @@ impl Setup {
     /// # Panics
     /// If the shape has a negative side or more than 2^32 - 1 indices, or the setup of another PE
     /// made another array at this point.
+    #[track_caller]
     pub fn array<I: Index, T: Chare<Index = I>>(&self, shape: I, make: impl Fn(I) -> T) -> Array<T> {
-        self.create(shape, Some(&make), || self.placement::<I>(shape))
+        self.create(shape, Some(&make), None)
     }
 
     /// Creates an array like [`array`](Self::array), with the element of each index on the PE that `place` returns.
     ///
     /// # Panics
     /// As `array`, and if `place` names a PE that does not exist.
+    #[track_caller]
     pub fn array_placed<I: Index, T: Chare<Index = I>>(
         &self,
         shape: I,
@@ -81,30 +88,34 @@ impl Setup {
         make: impl Fn(I) -> T,
     ) -> Array<T> {
         assert!(!I::PER_PE, "{} has one element on every PE and cannot be placed; use `array`", T::NAME);
-        let list = || {
-            let count = self.count::<T>(shape);
-            let list: Arc<[u32]> = (0..count).map(|rank| place(I::unrank(rank, shape)).0).collect();
-            if let Some(rank) = list.iter().position(|&pe| pe >= self.pe.out.pes) {
-                let index = show(I::unrank(rank as u32, shape));
-                panic!(
-                    "{}{index} is placed on PE {}, but PEs are 0 to {}; name one of these",
-                    T::NAME,
-                    list[rank],
-                    self.pe.out.pes - 1
-                );
-            }
-            Placement::Listed(list)
-        };
-        self.create(shape, Some(&make), list)
+        self.create(shape, Some(&make), Some(&place))
     }
 
     /// Creates an array without elements. [`Array::insert`] adds elements at indices below `bounds`.
     ///
     /// # Panics
     /// As `array`.
+    #[track_caller]
     pub fn sparse<I: Index, T: Chare<Index = I>>(&self, bounds: I) -> Array<T> {
         assert!(!I::PER_PE, "{} has one element on every PE; use `array`", T::NAME);
-        self.create(bounds, None::<&fn(I) -> T>, || self.placement::<I>(bounds))
+        self.create(bounds, None::<&fn(I) -> T>, None)
+    }
+
+    /// Creates an array like [`sparse`](Self::sparse). An element that is inserted at an index begins on the PE that
+    /// `place` returns.
+    ///
+    /// `place` is called once for each index below `bounds`, and a process keeps 4 bytes for each.
+    ///
+    /// # Panics
+    /// As `array_placed`.
+    #[track_caller]
+    pub fn sparse_placed<I: Index, T: Chare<Index = I>>(
+        &self,
+        bounds: I,
+        place: impl Fn(I) -> Pe,
+    ) -> Array<T> {
+        assert!(!I::PER_PE, "{} has one element on every PE and cannot be placed; use `array`", T::NAME);
+        self.create(bounds, None::<&fn(I) -> T>, Some(&place))
     }
 
     /// Creates a large value that all elements of a process can read; `make` runs once per process.
@@ -130,6 +141,7 @@ impl Setup {
     ///
     /// # Panics
     /// If the handle comes from another run.
+    #[track_caller]
     pub fn read<V: Send + Sync + 'static>(&self, shared: Shared<V>) -> Arc<V> {
         let value = self.shared.borrow().get(shared.id as usize).cloned().flatten();
         value
@@ -141,6 +153,7 @@ impl Setup {
     ///
     /// # Panics
     /// If there is a `main` already.
+    #[track_caller]
     pub fn main(&self, start: impl FnOnce(&PeCx) + 'static) {
         if self.pe.out.rank == 0 {
             let before = self.main.borrow_mut().replace(Box::new(start));
@@ -163,31 +176,53 @@ impl Setup {
         self.pe.seed()
     }
 
+    #[track_caller]
     fn count<T: Chare>(&self, shape: T::Index) -> u32 {
-        T::Index::count(shape).unwrap_or_else(|| {
-            panic!("the shape {} of {} is negative or has more than 2^32 - 1 indices", show(shape), T::NAME)
-        })
+        match T::Index::count(shape) {
+            Some(count) => count,
+            None => panic!(
+                "the shape {} of {} is negative or has more than 2^32 - 1 indices; give a smaller shape, from 0 on",
+                show(shape),
+                T::NAME
+            ),
+        }
     }
 
-    fn placement<I: Index>(&self, shape: I) -> Placement {
-        if I::PER_PE {
+    #[track_caller]
+    fn placement<T: Chare>(&self, shape: T::Index, place: Option<Place<'_, T::Index>>) -> Placement {
+        if T::Index::PER_PE {
             return Placement::PerPe;
+        }
+        if let Some(place) = place {
+            let count = self.count::<T>(shape);
+            let list: Arc<[u32]> = (0..count).map(|rank| place(T::Index::unrank(rank, shape)).0).collect();
+            if let Some(rank) = list.iter().position(|&pe| pe >= self.pe.out.pes) {
+                let index = show(T::Index::unrank(rank as u32, shape));
+                panic!(
+                    "{}{index} is placed on PE {}, but PEs are 0 to {}; name one of these",
+                    T::NAME,
+                    list[rank],
+                    self.pe.out.pes - 1
+                );
+            }
+            return Placement::Listed(list);
         }
         match &self.pe.settings().initial {
             Placement::Random(seed) => {
                 // Every array has its own random placement.
                 Placement::Random(seed ^ (self.ports.borrow().len() as u64) << 48)
             }
-            Placement::Listed(list) if I::count(shape) != Some(list.len() as u32) => Placement::Blocks,
+            Placement::Listed(list) if T::Index::count(shape) != Some(list.len() as u32) => Placement::Blocks,
             placement => placement.clone(),
         }
     }
 
+    #[track_caller]
     fn create<I: Index, T: Chare<Index = I>>(
         &self,
         shape: I,
         make: Option<&impl Fn(I) -> T>,
-        placement: impl FnOnce() -> Placement,
+        placed: Option<Place<'_, I>>,
     ) -> Array<T> {
         let id = self.ports.borrow().len();
         assert!(id < usize::from(u16::MAX), "there are more than {} arrays", u16::MAX - 1);
@@ -200,7 +235,7 @@ impl Setup {
             out.pes
         );
         let direct = out.node.settings.has_places() && (make.is_some() || count <= DENSE);
-        let shared = self.shared_array::<I, T>(id, shape, (direct, make.is_some()), placement);
+        let shared = self.shared_array::<I, T>(id, shape, (direct, make.is_some()), placed);
         let mut directory = (!direct).then(|| Directory::new(out.rank));
         let mut slots = Vec::new();
         if let Some(make) = make {
@@ -224,20 +259,26 @@ impl Setup {
     }
 
     /// The part of an array that the PEs of a process share; the first PE to call this creates it.
+    #[track_caller]
     fn shared_array<I: Index, T: Chare<Index = I>>(
         &self,
         id: u16,
         shape: I,
         (direct, has_elements): (bool, bool),
-        placement: impl FnOnce() -> Placement,
+        placed: Option<Place<'_, I>>,
     ) -> Arc<array::Shared<T>> {
         let (node, rank, pes) = (&self.pe.out.node, self.pe.out.rank, self.pe.out.pes);
         let (at, count) = (usize::from(id), self.count::<T>(shape));
         // Computed outside the lock, because a placement may run user code.
         let is_known = node.arrays.lock().len() > at;
         if !is_known {
-            let each = size_of::<AtomicU64>() + if has_elements { size_of::<Slot<T, T::Msg>>() } else { 0 };
-            let elements = if direct || has_elements { u64::from(count) * each as u64 } else { 0 };
+            let parts = [
+                (direct || has_elements, size_of::<AtomicU64>()),
+                (has_elements, size_of::<Slot<T, T::Msg>>()),
+                (placed.is_some(), size_of::<u32>()),
+            ];
+            let each: usize = parts.iter().filter(|(exists, _)| *exists).map(|(_, bytes)| bytes).sum();
+            let elements = u64::from(count) * each as u64;
             let mailboxes = array::ChareMail::<T>::bytes(node.settings.mailbox_pes());
             let what = format!("the array {} of {}", T::NAME, table::count(count, "element"));
             let remedy = if mailboxes > elements { "use fewer PEs" } else { "use fewer elements" };
@@ -247,33 +288,47 @@ impl Setup {
                 resume_unwind(Box::new(()));
             }
         }
-        let placement = if is_known { None } else { Some(placement()) };
+        let placement = if is_known { None } else { Some(self.placement::<T>(shape, placed)) };
         let mut all = node.arrays.lock();
         if let Some(placement) = placement.filter(|_| all.len() == at) {
             let element = move |rank| format!("{}{}", T::NAME, show(I::unrank(rank, shape)));
             let element = Box::new(element);
             node.pulses.add_array(ArrayNames { array: T::NAME, entries: T::ENTRIES, element });
             let places = |rank| AtomicU64::new(place(placement.pe(rank, count, pes), NO_ELEMENT));
-            all.push(Arc::new(array::Shared::<T> {
+            let shared = Arc::new(array::Shared::<T> {
                 shape,
                 count,
                 places: if direct { (0..count).map(places).collect() } else { Box::default() },
                 placement,
                 residents: OnceLock::new(),
                 mail: Mail::new(u32::from(id) + 1, node.settings.mailbox_pes()),
-            }));
+            });
+            all.push(SharedArray { made_by: rank, name: described::<T>(shape), shared });
         }
-        let shared = all.get(at).and_then(|shared| Arc::clone(shared).downcast::<array::Shared<T>>().ok());
+        let SharedArray { made_by, name, shared } = all[at].clone();
         drop(all);
-        shared.filter(|shared| shared.shape == shape).unwrap_or_else(|| {
-            panic!(
-                "PE {rank} makes {} as array {id}, but another PE makes a different array {id}; a setup makes the \
-                 same arrays on every PE",
-                T::NAME
-            )
-        })
+        match shared.downcast::<array::Shared<T>>() {
+            Ok(shared) if shared.shape == shape => shared,
+            _ => panic!(
+                "array {} of the setup is {} on PE {rank} and {name} on PE {made_by}; a setup makes the same arrays on \
+                 every PE",
+                at + 1,
+                described::<T>(shape)
+            ),
+        }
     }
 }
+
+/// An array in messages to users: `Block of shape [4, 4]`.
+fn described<T: Chare>(shape: T::Index) -> String {
+    match show(shape).as_str() {
+        "" => T::NAME.into(),
+        shape => format!("{} of shape {shape}", T::NAME),
+    }
+}
+
+/// The PE on which the element of an index begins.
+type Place<'a, I> = &'a dyn Fn(I) -> Pe;
 
 /// Sparse arrays with more indices than this use directories instead of a table of places.
 const DENSE: u32 = 1 << 22;

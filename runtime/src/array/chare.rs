@@ -54,4 +54,4 @@ pub trait Chare: State + Send + 'static {
     label = "`at_sync` needs a chare marked `sync`",
     note = "write `#[chare(index = .., sync)]` on its `impl` block; every element of the array must then call `cx.at_sync()` before a step starts"
 )]
-pub trait Synced: Chare {}
+pub trait Synced {}

@@ -5,7 +5,6 @@ use super::chare::{Chare, Synced};
 use super::port::Port;
 use super::proxy::{Target, Targets};
 use crate::index::{Index, Pe};
-use crate::misuse::misuse;
 use crate::pe::{PeCx, post_delivery};
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -87,7 +86,7 @@ impl<T: Chare> Cx<'_, T> {
     #[track_caller]
     pub fn charge(&self, seconds: f64) {
         if !(0.0..=1e15).contains(&seconds) {
-            misuse(format_args!("cannot charge {seconds:?} seconds; charge 0 to 1e15 seconds"));
+            panic!("cannot charge {seconds:?} seconds; charge 0 to 1e15 seconds");
         }
         let delivery = &self.pe.delivery;
         let sum = if delivery.has(post_delivery::CHARGED) { delivery.charged.get() } else { 0.0 };
@@ -106,7 +105,7 @@ impl<T: Chare> Cx<'_, T> {
     #[track_caller]
     pub fn set_load(&self, seconds: f64) {
         if !(seconds.is_finite() && seconds >= 0.0) {
-            misuse(format_args!("cannot set a load of {seconds} seconds; give a finite number from 0 on"));
+            panic!("cannot set a load of {seconds} seconds; give a finite number from 0 on");
         }
         self.pe.delivery.declared.set(seconds);
         self.pe.delivery.later(post_delivery::DECLARED);
@@ -120,10 +119,10 @@ impl<T: Chare> Cx<'_, T> {
     pub fn migrate(&self, to: Pe) {
         let pes = self.pe.out.pes;
         if to.0 >= pes {
-            misuse(format_args!("there is no PE {}; PEs are 0 to {}", to.0, pes - 1));
+            panic!("there is no PE {}; PEs are 0 to {}", to.0, pes - 1);
         }
         if T::PINNED || T::Index::PER_PE {
-            misuse(format_args!("{} cannot migrate: it is `pinned` or has one element per PE", T::NAME));
+            panic!("{} cannot migrate: it is `pinned` or has one element per PE", T::NAME);
         }
         self.pe.delivery.move_to.set(to.0);
         self.pe.delivery.later(post_delivery::MIGRATES);
@@ -137,7 +136,7 @@ impl<T: Chare> Cx<'_, T> {
     #[track_caller]
     pub fn destroy(&self) {
         if T::Index::PER_PE {
-            misuse(format_args!("{} has one element on every PE, which cannot be destroyed", T::NAME));
+            panic!("{} has one element on every PE, which cannot be destroyed", T::NAME);
         }
         self.pe.delivery.later(post_delivery::ENDS);
     }

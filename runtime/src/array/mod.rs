@@ -15,13 +15,13 @@ pub use proxy::{Contribution, Target, Targets};
 pub(crate) use port::{ChareMail, ChareOrder, ChareSlot, Port, Shared};
 
 use crate::index::Index;
-use crate::misuse::misuse;
 use crate::pe::PeCx;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::marker::PhantomData;
 
-/// A handle to a chare array: plain data that can be captured, stored in elements and sent in messages.
+/// A handle to a chare array. It is plain data and `Copy`: closures can capture it, elements can store it, and messages can
+/// contain it.
 ///
 /// [`Index`] says in which order the elements are numbered, and on which PE each begins.
 #[derive(Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl<T: Chare> Array<T> {
         let port = pe.ports.get(usize::from(self.id)).map(|port| -> &dyn Any { &**port });
         match port.and_then(<dyn Any>::downcast_ref) {
             Some(port) => port,
-            None => misuse("use an array handle only in the run that created the array"),
+            None => panic!("use an array handle only in the run that created the array"),
         }
     }
 
@@ -111,7 +111,7 @@ impl<T: Chare> Array<T> {
     pub fn insert(&self, pe: &PeCx, index: T::Index, chare: T) {
         let port = self.port(pe);
         if T::Index::PER_PE {
-            misuse(format_args!("{} has one element on every PE; elements cannot be inserted", T::NAME));
+            panic!("{} has one element on every PE; elements cannot be inserted", T::NAME);
         }
         port.insert(pe, port.rank(index), chare);
     }

@@ -6,7 +6,6 @@ use crate::codec;
 use crate::inbox::Mail;
 use crate::index::{Index, show};
 use crate::location::{self, Directory, Known, Placement, Residents, Route};
-use crate::misuse::misuse;
 use crate::order::{Order, Receivers};
 use crate::pe::{AnyPort, Contributor, Outbox, PeCx, array_bit, post_delivery};
 use crate::slot::{Item, Slot};
@@ -90,12 +89,16 @@ impl<T: Chare> Port<T> {
     #[inline(never)]
     #[track_caller]
     fn panic_no_index(&self, index: T::Index) -> ! {
-        let shape = show(self.shared.shape);
-        misuse(format_args!(
-            "{}{} does not exist, its array has the shape {shape}; give an index below the shape",
-            T::NAME,
-            show(index)
-        ))
+        let Shared { shape, count, .. } = *self.shared;
+        let end = match count {
+            0 => "there is no index".into(),
+            _ => format!(
+                "indices are {} to {}",
+                show(T::Index::unrank(0, shape)),
+                show(T::Index::unrank(count - 1, shape))
+            ),
+        };
+        panic!("{}{} is outside the array, whose shape is {}; {end}", T::NAME, show(index), show(shape))
     }
 
     /// The name of an element, for messages to users.
@@ -210,6 +213,7 @@ impl<T: Chare> Port<T> {
 
     /// Creates an element, for `Array::insert`.
     pub(super) fn insert(&self, pe: &PeCx, rank: u32, chare: T) {
+        pe.out.inserts(1);
         if pe.delivery.running.get().is_some_and(|running| running.array == self.id) {
             // The slot of the creator is in use, so the manager creates the element after the delivery.
             self.created.borrow_mut().push((rank, chare));

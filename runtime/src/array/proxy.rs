@@ -6,7 +6,6 @@ use super::chare::Chare;
 use super::port::Port;
 use crate::codec;
 use crate::load::element_key;
-use crate::misuse::misuse;
 use crate::order::Receivers;
 use crate::pe::{PeCx, post_delivery};
 
@@ -64,7 +63,7 @@ impl<'a, T: Chare> Target<'a, T> {
         if when == When::AfterSync {
             if pe.delivery.has(post_delivery::SYNC) {
                 let name = port.name(rank);
-                misuse(format_args!("{name} called `at_sync` twice in one entry method; call it once"));
+                panic!("{name} called `at_sync` twice in one entry method; call it once");
             }
             port.resume.set(Some(msg));
             pe.delivery.later(post_delivery::SYNC);
@@ -80,7 +79,7 @@ impl<'a, T: Chare> Target<'a, T> {
     #[track_caller]
     pub fn contribute(self) -> Contribution<'a, T> {
         if self.when != When::Now {
-            misuse(format_args!("a contribution to {} cannot be postponed; {NOT_LATER}", T::NAME));
+            panic!("a contribution to {} cannot be postponed; {NOT_LATER}", T::NAME);
         }
         Contribution { pe: self.pe, port: self.port, to: Receivers::One(self.rank) }
     }
@@ -92,11 +91,11 @@ impl<'a, T: Chare> Target<'a, T> {
     #[track_caller]
     pub fn at_quiescence(self) -> Self {
         if self.when != When::Now {
-            misuse(format_args!(
+            panic!(
                 "a message to {} can wait for load balancing or for quiescence, not for both; call `at_sync` or \
                  `at_quiescence`, once",
                 T::NAME
-            ));
+            );
         }
         Target { when: When::AtQuiescence, ..self }
     }
@@ -143,7 +142,7 @@ impl<'a, T: Chare> Targets<'a, T> {
     #[track_caller]
     pub fn contribute(self) -> Contribution<'a, T> {
         if self.at_quiescence {
-            misuse(format_args!("a contribution to {} cannot be postponed; {NOT_LATER}", T::NAME));
+            panic!("a contribution to {} cannot be postponed; {NOT_LATER}", T::NAME);
         }
         Contribution { pe: self.pe, port: self.port, to: self.to }
     }
@@ -171,10 +170,10 @@ impl<T: Chare> Contribution<'_, T> {
     pub fn send(self, msg: T::Msg) {
         let Contribution { pe, port, to } = self;
         if pe.delivery.running.get().is_none() {
-            misuse(format_args!(
+            panic!(
                 "only elements contribute to a reduction; call `contribute` for {} in an entry method",
                 T::NAME
-            ));
+            );
         }
         port.offer(&pe.delivery.offers, to, msg);
         pe.delivery.later(post_delivery::CONTRIBUTED);

@@ -125,13 +125,7 @@ impl<T: Chare> Manager for Elements<T> {
                 waiting.line(here, format!("{name} has {messages} for `{entry}`, whose guard is false"));
             }
         }
-        let mut early: Vec<_> = self.early.iter().collect();
-        early.sort_unstable_by_key(|(rank, _)| **rank);
-        for (&rank, messages) in early {
-            let (name, verb) = (self.port.name(rank), if messages.len() == 1 { "waits" } else { "wait" });
-            let messages = count(messages.len() as u64, "message");
-            waiting.line(here, format!("{messages} {verb} for {name}, which does not exist"));
-        }
+        self.early_messages(pe, waiting, |_| true);
         for (_, slot) in &self.blocked_inserts {
             let name = self.port.name(slot.rank);
             let line = format!("the inserted {name} waits for the end of {name}, which exists already");
@@ -144,6 +138,28 @@ impl<T: Chare> Manager for Elements<T> {
             let verb = if queued == 1 { "is" } else { "are" };
             let messages = count(queued as u64, "message");
             waiting.line(here, format!("{messages} for elements of {} {verb} queued", T::NAME));
+        }
+    }
+
+    fn unreceived(&self, pe: &PeCx, waiting: &mut Waiting) {
+        // An element that migrates or waits for broadcasts exists.
+        self.early_messages(pe, waiting, |rank| {
+            self.port.home(&pe.out, rank) == pe.out.rank
+                && self.port.vacant(rank).is_some()
+                && !self.late.contains_key(&rank)
+        });
+    }
+}
+
+impl<T: Chare> Elements<T> {
+    /// Adds the messages for those elements that are not here.
+    fn early_messages(&self, pe: &PeCx, waiting: &mut Waiting, is_missing: impl Fn(u32) -> bool) {
+        let mut early: Vec<_> = self.early.iter().filter(|(rank, _)| is_missing(**rank)).collect();
+        early.sort_unstable_by_key(|(rank, _)| **rank);
+        for (&rank, messages) in early {
+            let (name, verb) = (self.port.name(rank), if messages.len() == 1 { "waits" } else { "wait" });
+            let messages = count(messages.len() as u64, "message");
+            waiting.line(Some(pe.out.rank), format!("{messages} {verb} for {name}, which does not exist"));
         }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) trait Manager {
     fn resume(&mut self, pe: &PeCx, round: u32);
     /// Adds what the elements wait for, and the messages that are queued for them.
     fn waiting(&self, pe: &PeCx, waiting: &mut Waiting);
+    /// Adds the messages for elements that do not exist.
+    fn unreceived(&self, pe: &PeCx, waiting: &mut Waiting);
 }
 
 pub(crate) struct Elements<T: Chare> {

@@ -85,7 +85,10 @@ impl<T: Chare> Elements<T> {
                 slot.broadcasts = self.port.broadcasts.get();
                 self.send_home(pe, slot);
             }
-            Order::Create { journey, slot } => self.create(pe, journey, slot),
+            Order::Create { journey, slot } => {
+                pe.out.inserts(-1);
+                self.create(pe, journey, slot);
+            }
         }
     }
 

@@ -26,14 +26,25 @@ const BALANCING: &str = "Load balancing";
 const DATABASES: &str = "Load-balancing databases";
 
 // Through `concat!`, because clap shows `///` as the description of every program that flattens `Config`.
-#[doc = concat!("How a program runs. From the command line (flatten it into your own clap parser and call
-[`parse`](crate::parse)), or in code:
+#[doc = concat!("How a program runs. From the command line, with [`parse`](crate::parse):
+
+```no_run
+use equipoise::{Config, Exit, Setup};
+
+fn setup(pe: &Setup, done: Exit<u32>) {
+    pe.main(move |pe| done.exit(pe, 7));
+}
+
+let report = equipoise::run(equipoise::parse(), setup);
+```
+
+A program with flags of its own flattens it into its clap parser. Or in code:
 
 ```
 use equipoise::Config;
 let config = Config { balancer: vec![\"GreedyRefineLB\".into()], ..Config::threads(4) };
 ```")]
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Parser)]
 #[command(next_help_heading = "Runtime options")]
 pub struct Config {
     /// Number of PEs [default: that of --topology, else one per core] [Charm++: +pN]

@@ -2,21 +2,31 @@
 
 use crate::process;
 use std::io::{self, Write as _};
+use std::path::Path;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use equipoise_model::fault::Fault;
 use equipoise_model::quote::sentences;
 
-/// Reads the command line, including Charm++'s spellings, with the program's clap parser, which flattens a
-/// [`Config`](crate::Config). An invalid flag ends the process with an error message and exit code 2. `--help` ends
+/// Reads the command line, including Charm++'s spellings: as a [`Config`](crate::Config) if the program has no flags of its
+/// own, else as the program's clap parser, which flattens a `Config`. An invalid flag ends the process with an error message and exit code 2. `--help` ends
 /// the process with exit code 0, or with 1 if the help cannot be written.
 pub fn parse<C: clap::Parser>() -> C {
     process::exit_on_abort();
     let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     if let Some(sentence) = unsupported(&args) {
-        end(&C::command().error(ErrorKind::UnknownArgument, sentence));
+        end(&refusal::<C>(&args, sentence));
     }
-    C::try_parse_from(translated(args)).unwrap_or_else(|error| end(&error))
+    C::try_parse_from(translated(args.clone())).unwrap_or_else(|error| match unknown(&error) {
+        Some(sentence) => end(&refusal::<C>(&args, sentence)),
+        None => end(&error),
+    })
+}
+
+/// The error about a flag of Charm++, with the usage of the program that runs.
+fn refusal<C: clap::Parser>(args: &[String], sentence: String) -> clap::Error {
+    let name = args.first().and_then(|path| Path::new(path).file_name()?.to_str()).unwrap_or_default();
+    C::command().bin_name(name).error(ErrorKind::UnknownArgument, sentence)
 }
 
 /// Prints an error, the help or the version, and ends the process. An error that echoes control characters or a very long
@@ -60,6 +70,35 @@ const UNSUPPORTED: &[(&str, &str)] = &[
 fn unsupported(args: &[String]) -> Option<String> {
     let (flag, remedy) = args.iter().find_map(|arg| UNSUPPORTED.iter().find(|(flag, _)| flag == arg))?;
     Some(format!("the flag {flag} of Charm++ is not supported; {remedy}"))
+}
+
+/// The spellings of Charm++ that [`translated`] replaces.
+const SPELLINGS: &[&str] = &[
+    "+pN",
+    "+balancer",
+    "+LBOff",
+    "+LBNoBackground",
+    "+LBCommOn",
+    "+LBDebug",
+    "+LBDump",
+    "+LBDumpSteps",
+    "+LBDumpFile",
+    "+LBSim",
+    "+LBSimSteps",
+    "+LBSimProcs",
+    "+setcpuaffinity",
+];
+
+/// The error for a flag that begins with `+`, as those of Charm++, and that neither the program nor this module knows.
+fn unknown(error: &clap::Error) -> Option<String> {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag))
+            if error.kind() == ErrorKind::UnknownArgument && flag.starts_with('+') =>
+        {
+            Some(format!("unknown flag {flag}; the flags of Charm++ are {}", SPELLINGS.join(", ")))
+        }
+        _ => None,
+    }
 }
 
 /// The command line with Charm++'s spellings replaced by ours.
@@ -126,6 +165,8 @@ pub fn translated(args: impl IntoIterator<Item = String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Config;
+    use clap::Parser as _;
 
     #[track_caller]
     fn check(charm: &str, ours: &str) {
@@ -151,6 +192,29 @@ mod tests {
             "app --lb-sim 0 --lb-sim-steps 2 --lb-sim-pes 64 --lb-sim-file f",
         );
         check("app +unknown", "app +unknown");
+    }
+
+    #[test]
+    fn an_unknown_flag_lists_all_spellings() {
+        let parsed =
+            |args: &[&str]| Config::try_parse_from(translated(args.iter().map(|&arg| arg.to_owned())));
+        let error = parsed(&["app", "+p4", "+LBdebug", "1"]).expect_err("no such flag");
+        let sentence = unknown(&error).expect("a flag as Charm++ has them");
+        assert_eq!(
+            sentence,
+            format!("unknown flag +LBdebug; the flags of Charm++ are {}", SPELLINGS.join(", "))
+        );
+        let refusal = refusal::<Config>(&["target/app".to_owned()], sentence).to_string();
+        assert!(refusal.contains("Usage: app [OPTIONS]"), "the usage names the program: {refusal}");
+        assert!(unknown(&parsed(&["app", "--lbdebug"]).expect_err("no such flag")).is_none());
+        for flag in SPELLINGS {
+            let flag = flag.replace("+pN", "+p4");
+            assert_ne!(
+                translated(["app".into(), flag.clone()])[1..],
+                [flag],
+                "all listed flags are replaced"
+            );
+        }
     }
 
     #[test]

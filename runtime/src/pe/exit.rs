@@ -4,7 +4,8 @@ use super::PeCx;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::marker::PhantomData;
 
-/// A handle that ends the run with a result; plain data that elements can store.
+/// A handle that ends the run with a result. It is plain data and `Copy`: closures can capture it, and elements can store
+/// it.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Exit<R>(#[serde(skip)] pub(crate) PhantomData<fn(R)>);

@@ -62,6 +62,8 @@ pub(crate) struct Counts {
     pub(crate) executions: Cell<u64>,
     pub(crate) remote: Cell<u64>,
     pub(crate) migrations: Cell<u64>,
+    /// Insertions that this PE has begun, minus those that have arrived here.
+    pub(crate) inserts: Cell<i64>,
 }
 
 /// The most buffers that are kept for reuse.
@@ -217,6 +219,11 @@ impl Outbox {
     /// Counts an element that leaves.
     pub(crate) fn migrated(&self) {
         self.counts.migrations.set(self.counts.migrations.get() + 1);
+    }
+
+    /// Counts an insertion that begins here (1), or has arrived here (-1).
+    pub(crate) fn inserts(&self, change: i64) {
+        self.counts.inserts.set(self.counts.inserts.get() + change);
     }
 
     /// The encoding of a value for another PE. An encoding error ends the run.

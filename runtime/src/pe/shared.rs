@@ -1,7 +1,6 @@
 //! Large read-only values that all elements of a process share.
 
 use super::PeCx;
-use crate::misuse::misuse;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::marker::PhantomData;
@@ -40,7 +39,7 @@ impl<V: Send + Sync + 'static> Shared<V> {
         let value = pe.shared.get(self.id as usize).and_then(Option::as_deref);
         match value.and_then(<dyn Any + Send + Sync>::downcast_ref) {
             Some(value) => value,
-            None => misuse("read a shared value only in the run that created the value"),
+            None => panic!("read a shared value only in the run that created the value"),
         }
     }
 }

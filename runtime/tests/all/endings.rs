@@ -56,6 +56,11 @@ impl Runner {
     }
 
     #[entry]
+    fn answers(&mut self, cx: &Cx<Self>, reply: Reply<()>) {
+        reply.send(cx, ());
+    }
+
+    #[entry]
     fn ponders(&mut self, _cx: &Cx<Self>, seconds: f64) {
         std::thread::sleep(Duration::from_secs_f64(seconds));
     }
@@ -235,6 +240,83 @@ fn a_setup_without_main_is_named() {
             waiting,
             [format!("the setup does not call `main`, so no element received a message; {remedy}")]
         );
+    });
+}
+
+#[test]
+fn a_run_that_waits_for_nothing_lacks_an_exit() {
+    everywhere(10, 8, |config| {
+        let error = error(config, |pe, runners, _| runners.at(pe, [0]).ponders(0.0)).to_string();
+        let sentence = "the run came to rest without an exit: no message is in flight and nothing waits; call `exit` of \
+                        the program's `Exit` handle";
+        assert!(error.starts_with(sentence), "{error}");
+    });
+}
+
+#[test]
+fn messages_for_elements_that_were_never_inserted_are_named_after_an_exit() {
+    everywhere(20, 12, |config| {
+        let report = equipoise::run(config, |pe, done| {
+            let runners: Array<Runner> = pe.sparse([1000]);
+            pe.main(move |pe| {
+                for at in [0, 999, 998, 0] {
+                    runners.at(pe, [at]).ponders(0.0);
+                }
+                runners.insert(pe, [998], Runner { rounds: 0, done });
+                let exit = pe.reply(move |pe, ()| done.exit(pe, 7));
+                runners.insert(pe, [1], Runner { rounds: 0, done });
+                runners.at(pe, [1]).at_quiescence().answers(exit);
+            });
+        });
+        let [warning] = &report.warnings[..] else { panic!("{:?}", report.warnings) };
+        let begin = "the run ended while messages wait for elements that do not exist; insert the elements, or correct \
+                     the indices\n  PE ";
+        assert!(warning.starts_with(begin), "{warning}");
+        assert_eq!(warning.lines().count(), 3, "{warning}");
+        assert!(warning.contains(": 2 messages wait for Runner[0], which does not exist"), "{warning}");
+        assert!(warning.contains(": 1 message waits for Runner[999], which does not exist"), "{warning}");
+    });
+}
+
+#[test]
+fn an_element_that_migrates_or_is_inserted_at_the_exit_is_not_missing() {
+    everywhere(60, 24, |config| {
+        let report = equipoise::run(config, |pe, done| {
+            let runners: Array<Runner> = pe.sparse([1000]);
+            pe.main(move |pe| {
+                for at in 0..20 {
+                    runners.insert(pe, [50 * at], Runner { rounds: 0, done });
+                    runners.at(pe, [50 * at]).wander();
+                    runners.at(pe, [50 * at]).ponders(0.0);
+                }
+                pe.reply(move |pe, ()| done.exit(pe, 7)).send(pe, ());
+            });
+        });
+        assert!(report.warnings.is_empty(), "{:?}", report.warnings);
+    });
+}
+
+#[test]
+fn a_load_balancer_without_an_array_that_takes_part_is_named() {
+    everywhere(10, 8, |config| {
+        let balancer = vec!["DummyLB".into()];
+        for (config, is_named) in [
+            (config.clone(), false),
+            (Config { lb_off: true, balancer: balancer.clone(), ..config.clone() }, false),
+            (Config { balancer, ..config }, true),
+        ] {
+            for sync in [false, true] {
+                let report = equipoise::run(config.clone(), move |pe, done| {
+                    if sync {
+                        pe.array([2], |_| Other);
+                    }
+                    pe.main(move |pe| done.exit(pe, 7));
+                });
+                let named =
+                    report.warnings.iter().any(|line| line.starts_with("the load balancer never runs"));
+                assert_eq!(named, is_named && !sync, "sync: {sync}");
+            }
+        }
     });
 }
 

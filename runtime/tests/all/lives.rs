@@ -201,6 +201,33 @@ fn an_index_can_be_inserted_again_after_the_report_of_its_end() {
     });
 }
 
+/// Reports the PE on which it was created.
+#[derive(Serialize, Deserialize)]
+struct Newborn;
+
+#[chare(index = [i32; 2])]
+impl Newborn {
+    #[entry]
+    fn locate(&mut self, cx: &Cx<Self>, report: Reply<Pe>) {
+        report.send(cx, cx.here());
+    }
+}
+
+#[test]
+fn an_element_begins_on_the_pe_that_the_program_chose_for_its_index() {
+    everywhere(20, 12, |config| {
+        let report = equipoise::run(config, |pe, done| {
+            let pes = pe.pes() as u32;
+            let newborns = pe.sparse_placed([4, 5], move |[x, y]| Pe((x + 2 * y) as u32 % pes));
+            pe.main(move |pe| {
+                newborns.insert(pe, [3, 4], Newborn);
+                newborns.at(pe, [3, 4]).locate(pe.reply(move |pe, at: Pe| done.exit(pe, at.0)));
+            });
+        });
+        assert_eq!(report.result, 11 % report.pes as u32);
+    });
+}
+
 #[test]
 #[ignore = "slow"]
 fn all_of_it_at_full_size() {

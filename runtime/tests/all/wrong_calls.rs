@@ -2,6 +2,7 @@
 
 #![allow(missing_docs)]
 
+use crate::common::place_of;
 use equipoise::prelude::*;
 use equipoise::try_run;
 
@@ -78,19 +79,12 @@ fn send_outside(callers: Array<Caller>, pe: &PeCx) {
     callers.at(pe, [7, 7]).sum(1);
 }
 
-/// The place of the first line with `code`, as in errors, and without the column.
-fn place_of(code: &str) -> String {
-    let mut lines = (1..).zip(include_str!("wrong_calls.rs").lines()).filter(|(_, line)| line.contains(code));
-    let (line, _) = lines.next().expect("a line with the code");
-    format!("({}:{line}:", file!())
-}
-
 /// Runs the setup and checks that the error has this sentence, and the place of the line with `code`.
 #[track_caller]
 fn check(sentence: &str, code: &str, setup: impl Fn(&Setup, Exit<u32>) + Sync) {
     for config in [Config::threads(2), Config::simulated(2, 3)] {
         let error = try_run(config, &setup).map(|report| report.result).expect_err("the run fails");
-        let (error, place) = (error.to_string(), place_of(code));
+        let (error, place) = (error.to_string(), place_of(code, file!(), include_str!("wrong_calls.rs")));
         let end = error.find(sentence).map(|at| &error[at + sentence.len()..]).unwrap_or_default();
         assert!(end.contains(&place), "{error}\nis not: {sentence} .. {place}");
     }
@@ -115,10 +109,10 @@ fn an_error_names_the_line_of_the_wrong_call() {
             pe.main(move |pe| callers.at(pe, [0, 0]).call(call));
         });
     };
-    let below = "its array has the shape [3, 2]; give an index below the shape";
-    fails(Call::Peer, &format!("Caller[3, 0] does not exist, {below}"), "Call::Peer =>");
-    fails(Call::At, &format!("Caller[0, -1] does not exist, {below}"), "Call::At =>");
-    fails(Call::Insert, &format!("Caller[0, 2] does not exist, {below}"), "Call::Insert =>");
+    let outside = "is outside the array, whose shape is [3, 2]; indices are [0, 0] to [2, 1]";
+    fails(Call::Peer, &format!("Caller[3, 0] {outside}"), "Call::Peer =>");
+    fails(Call::At, &format!("Caller[0, -1] {outside}"), "Call::At =>");
+    fails(Call::Insert, &format!("Caller[0, 2] {outside}"), "Call::Insert =>");
     fails(Call::Migrate, "there is no PE 2; PEs are 0 to 1", "Call::Migrate =>");
     fails(Call::MigratePinned, "Pinned cannot migrate", "cx.migrate(Pe(0))");
     fails(Call::Destroy, "cannot be destroyed", "cx.destroy()");
@@ -146,5 +140,63 @@ fn an_error_outside_the_elements_names_the_line_of_the_wrong_call() {
         });
     };
     fails(contribute, "only elements contribute to a reduction", "callers.all(pe)");
-    fails(send_outside, "Caller[7, 7] does not exist", "callers.at(pe, [7, 7])");
+    fails(send_outside, "Caller[7, 7] is outside the array", "callers.at(pe, [7, 7])");
+}
+
+/// A setup with a wrong call.
+fn set_up(pe: &Setup, wrong: &str, stranger: Array<Pinned>, shared: Shared<i32>) {
+    let make = move |_: [i32; 2]| Caller { stranger, pinned: stranger };
+    match wrong {
+        "shape" => drop(pe.array([-1, 2], make)),
+        "per PE" => drop(pe.array(Pe(9), |_| Pinned)),
+        "placed" => drop(pe.array_placed([2, 2], |_| Pe(7), make)),
+        "sparse" => drop(pe.sparse::<Pe, Pinned>(Pe(2))),
+        "sparse placed" => drop(pe.sparse_placed::<_, Caller>([2, 2], |_| Pe(8))),
+        "read" => drop(pe.read(shared)),
+        "different" => drop(pe.array([3, 2 + pe.here().0 as i32], make)),
+        _ => {
+            pe.main(|_| ());
+            pe.main(|_| ()); // again
+        }
+    }
+}
+
+#[test]
+fn an_error_in_the_setup_names_the_line_of_the_wrong_call() {
+    let stranger = stranger();
+    let run = try_run(Config::threads(1), |pe, done| {
+        let shared = pe.shared(|| 7);
+        pe.main(move |pe| done.exit(pe, shared));
+    });
+    let shared: Shared<i32> = run.expect("the program exits").result;
+    for (wrong, sentence, code) in [
+        ("shape", "the shape [-1, 2] of Caller is negative", "pe.array([-1, 2]"),
+        ("per PE", "has one element per PE; give it the shape Pe(2)", "pe.array(Pe(9)"),
+        ("placed", "is placed on PE 7, but PEs are 0 to 1", "pe.array_placed([2, 2]"),
+        ("sparse", "Pinned has one element on every PE; use `array`", "pe.sparse::<Pe"),
+        ("sparse placed", "is placed on PE 8, but PEs are 0 to 1", "pe.sparse_placed::<_"),
+        ("read", "only in the run that created the value", "pe.read(shared)"),
+        ("different", "array 1 of the setup is Caller of shape [3, ", "pe.array([3, 2 + pe.here()"),
+        ("main", "call `Setup::main` once", "pe.main(|_| ()); // again"),
+    ] {
+        check(sentence, code, |pe, _| set_up(pe, wrong, stranger, shared));
+    }
+}
+
+#[test]
+fn an_error_about_different_setups_names_both_pes_and_arrays() {
+    let stranger = stranger();
+    let make = move |_: [i32; 2]| Caller { stranger, pinned: stranger };
+    for config in [Config::threads(2), Config::simulated(2, 3)] {
+        let run = try_run(config, |pe, _: Exit<u32>| {
+            pe.array([3, 2], make);
+            if pe.here() == Pe(1) {
+                pe.array([4, 2], make);
+            }
+        });
+        let error = run.map(|report| report.result).expect_err("PE 0 made less").to_string();
+        let sentence =
+            "PE 0 made 1 array, but PE 1 also made Caller of shape [4, 2]; a setup makes the same arrays";
+        assert!(error.starts_with(sentence), "{error}");
+    }
 }

@@ -11,7 +11,8 @@ fn a_panic_in_an_entry_method_ends_with_1_and_names_element_entry_and_pe() {
         let output = Sandbox::new().failing(&format!("panic --pes 2 {transport}"));
         assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{output:?}");
         let last = output.stderr.lines().last().unwrap_or_default();
-        let sentence = "error: Runner[3] in entry `run` on PE 1 panicked: dropped the baton after 3 laps";
+        let sentence = "error: Runner[3] in entry `run` on PE 1 panicked: dropped the baton after 3 laps \
+                        (tests/examples/failing.rs:58:27)";
         let again = if transport.contains("seed") { " (simulated: seed 5 repeats it)" } else { "" };
         assert_eq!(last, format!("{sentence}{again}"), "{output:?}");
     }
@@ -139,7 +140,7 @@ fn invalid_flags_end_with_2_and_name_the_remedy() {
         ("--pes 0", &["--pes is 0; give a number from 1 to"][..]),
         ("--pes many", &["invalid value 'many' for '--pes <N>'"]),
         ("--balancr DummyLB", &["unexpected argument '--balancr'", "'--balancer'"]),
-        ("+unknown", &["unexpected argument '+unknown'"]),
+        ("+unknown", &["unknown flag +unknown; the flags of Charm++ are +pN, +balancer, +LBOff, "]),
         ("--pes 4 --topology torus:3", &["--topology torus:3 has 3 PEs and --pes is 4; make them equal"]),
         ("--topology tours:2x2", &["--topology: ", "did you mean `torus`?"]),
         ("--balancer GredyLB", &["--balancer GredyLB: ", "did you mean `GreedyLB`?"]),

@@ -60,6 +60,13 @@ pub fn watched<R: Send + 'static>(what: String, body: impl FnOnce() -> R + Send 
     }
 }
 
+/// The place of the first line with `code` in the text of a file, as errors name it: without the column.
+pub fn place_of(code: &str, file: &str, text: &str) -> String {
+    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| line.contains(code));
+    let (line, _) = lines.next().expect("a line with the code");
+    format!("({file}:{line}:")
+}
+
 /// Describes a configuration in failures.
 pub fn describe(config: &Config) -> String {
     let Config { pes, transport, migration, initial, seed, balancer, machine, .. } = config;
