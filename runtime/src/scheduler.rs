@@ -180,7 +180,7 @@ pub(crate) fn quiet(pe: &PeCx) {
 /// Sends everything collected for other PEs. It must not wait for further elements of this PE, which may have
 /// migrated.
 pub(crate) fn flush(pe: &PeCx) {
-    steps::flush(pe);
+    pe.report_syncs(None);
     for port in &pe.ports {
         port.flush(pe);
     }

@@ -20,9 +20,9 @@ impl Tree {
         Tree { pes, branches: if share_memory { pes } else { BRANCHES } }
     }
 
-    /// The parent of a PE other than PE 0.
+    /// The parent of a PE. PE 0 is its own parent.
     pub(crate) fn parent(self, pe: u32) -> u32 {
-        ((u64::from(pe) - 1) / self.branches) as u32
+        (u64::from(pe).saturating_sub(1) / self.branches) as u32
     }
 
     /// The children of a PE.

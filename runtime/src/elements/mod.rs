@@ -7,7 +7,6 @@ use crate::location::{AFTER_SYNC, Route};
 use crate::order::{Journey, Statistics};
 use crate::pe::{ARRAY_BITS, Contributor, PeCx, post_delivery};
 use crate::slot::{Collective, Item};
-use crate::steps;
 use crate::tracer::Kept;
 use crate::waiting::Waiting;
 use rustc_hash::FxHashMap;
@@ -279,7 +278,10 @@ impl<T: Chare> Elements<T> {
         let tally = slot.takes_part(Collective::Barrier);
         let round = slot.syncs;
         slot.syncs += 1;
-        steps::waits(pe, (self.port.id, round), tally, self.slots.len());
+        let of = (self.port.id, round);
+        if pe.collectives.steps.wait(of, tally).count as usize == self.slots.len() {
+            pe.report_syncs(Some(of));
+        }
     }
 
     /// Local messages between two checks for messages from other PEs.

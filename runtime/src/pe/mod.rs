@@ -32,6 +32,7 @@ use crate::clock::Clock;
 use crate::index::Pe;
 use crate::node::Node;
 use crate::options::Settings;
+use crate::order::PeOrder;
 use crate::tracer::Tracer;
 use reply::Parked;
 use serde::{Serialize, de::DeserializeOwned};
@@ -184,6 +185,13 @@ impl PeCx {
         self.out.node.quiescence.served(now.len());
         for (_, array) in now {
             self.ports[usize::from(array)].found_quiet(&self.out);
+        }
+    }
+
+    /// Reports elements that called `at_sync` to the parent in the tree: of one array and round, or all.
+    pub(crate) fn report_syncs(&self, only: Option<(u16, u32)>) {
+        for ((array, round), tally) in self.collectives.steps.report(only) {
+            self.out.tell(self.out.tree.parent(self.out.rank), PeOrder::AtSync { array, round, tally });
         }
     }
 

@@ -20,27 +20,6 @@ use crate::pe::PeCx;
 use crate::reduction::Tally;
 use std::collections::BTreeMap;
 
-/// An element of an array calls `at_sync` for a round. Reports the array if all its `here` elements on this PE have.
-pub(crate) fn waits(pe: &PeCx, of: (u16, u32), tally: Tally, here: usize) {
-    let steps = &pe.collectives.steps;
-    if steps.wait(of, tally).count as usize == here {
-        report(pe, Some(of));
-    }
-}
-
-/// Reports elements that called `at_sync` to the parent in the tree: of one array and round, or all.
-fn report(pe: &PeCx, only: Option<(u16, u32)>) {
-    let to = if pe.out.rank == 0 { 0 } else { pe.out.tree.parent(pe.out.rank) };
-    for ((array, round), tally) in pe.collectives.steps.report(only) {
-        pe.out.tell(to, PeOrder::AtSync { array, round, tally });
-    }
-}
-
-/// Reports what this PE has collected, from its own elements and those below in the tree.
-pub(crate) fn flush(pe: &PeCx) {
-    report(pe, None);
-}
-
 /// Receives the number of elements of an array that wait for a step.
 pub(crate) fn at_sync(pe: &PeCx, array: u16, round: u32, tally: Tally) {
     if pe.out.rank != 0 {
