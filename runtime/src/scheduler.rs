@@ -143,6 +143,10 @@ pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &mut [Box<dyn Manager
         PeOrder::Migrate { step, plans } => steps::migrate(pe, step, plans, managers),
         PeOrder::WillNotArrive { step, count } => steps::will_not_arrive(pe, step, count, managers),
         PeOrder::TryResume { step } => steps::try_resume(pe, step, managers),
+        PeOrder::Forward => {
+            pe.collectives.forwards.set(false);
+            flush(pe);
+        }
         PeOrder::Reply { parked, answer } => pe.answered(parked, answer),
         PeOrder::Quiet { round } => pe.found_quiet(round),
     }

@@ -2,7 +2,7 @@
 
 use std::iter::successors;
 
-/// The branching factor where PEs share no memory; the same as in Charm++'s spanning trees.
+/// The branching factor where PEs share no memory.
 const BRANCHES: u64 = 4;
 
 /// The tree of a run. The children of PE `p` are the PEs `b p + 1` to `b p + b`, where `b` is the branching factor.
@@ -13,8 +13,8 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The tree of `pes` PEs. Where they share memory, PE 0 is the parent of all others: a mailbox costs PE 0 less than the
-    /// second hop would cost everybody.
+    /// The tree of `pes` PEs. Where they share memory, PE 0 is the parent of all others: PE 0 fills a mailbox faster than a
+    /// message takes a second hop.
     pub(crate) fn new(pes: u32, share_memory: bool) -> Self {
         let pes = u64::from(pes);
         Tree { pes, branches: if share_memory { pes } else { BRANCHES } }
@@ -44,7 +44,7 @@ impl Tree {
         inside.map(|(first, last)| (last.min(self.pes - 1) - first + 1) as usize).sum()
     }
 
-    /// The child of `pe` whose subtree contains `below`, a PE below `pe`.
+    /// The child of `pe` on the path to its descendant `below`.
     pub(crate) fn toward(self, pe: u32, below: u32) -> u32 {
         let mut at = below;
         while self.parent(at) != pe {

@@ -1,8 +1,8 @@
 //! The path of a contribution: from the element to its PE's part of the reduction, up the tree of PEs to PE 0, and from
 //! there as a message to the target. [`reduction`](crate::reduction) combines the values.
 //!
-//! A PE does not know whether more parts come from below, because elements migrate. So it holds them only until it is idle;
-//! parts that arrive together go up together.
+//! Elements migrate, so a PE cannot know how many parts its children will send. It forwards the parts that it has soon after
+//! one has arrived; parts that arrive together go up together.
 
 use super::chare::Chare;
 use super::port::Port;
@@ -89,7 +89,7 @@ impl<T: Chare> Port<T> {
     }
 
     /// Adds a part of a reduction, from this PE or from a child in the tree.
-    pub(crate) fn add_partial(&self, pe: &PeCx, partial: Partial<T::Msg>) {
+    fn add_partial(&self, pe: &PeCx, partial: Partial<T::Msg>) {
         let (source, round, tally) = (partial.source, partial.round, partial.tally);
         {
             let mut totals = self.contributions.totals.borrow_mut();
@@ -110,6 +110,14 @@ impl<T: Chare> Port<T> {
         }
     }
 
+    /// Receives a part of a reduction from a child in the tree.
+    pub(crate) fn receive_partial(&self, pe: &PeCx, partial: Partial<T::Msg>) {
+        self.add_partial(pe, partial);
+        if pe.out.rank != 0 {
+            pe.forward_soon();
+        }
+    }
+
     /// On PE 0: completes the oldest reduction of array `source` if its target is this array; returns whether it is.
     pub(super) fn complete_reductions(&self, pe: &PeCx, source: u16) -> bool {
         let (round, participants) = {
@@ -127,9 +135,10 @@ impl<T: Chare> Port<T> {
             let mine = self.open(pe, &total);
             let others = pe.ports.iter().flat_map(|port| port.open_reductions(pe));
             let other = others.into_iter().find(|other| other.source == source && other.round == round);
-            let other = other.expect("contributions that are not part of this total have another target");
+            let other = other.expect("the missing contributions are in the total of another array");
             pe.fail(disagreement(&mine, &other));
-            return false;
+            // The run is over; another array must not look for this total.
+            return true;
         }
         if let Some(msg) = self.reduces(pe, total.entry, || total.pieces.fold(T::combine)) {
             self.send_to(&pe.out, &total.to, msg);

@@ -5,7 +5,7 @@ use crate::broadcast::Departures;
 use crate::inbox::Bag;
 use crate::location::{AFTER_SYNC, Route};
 use crate::order::{Journey, Statistics};
-use crate::pe::{ARRAY_BITS, Contributor, PeCx, post_delivery};
+use crate::pe::{ARRAY_BITS, Contributor, PeCx, SyncCalls, post_delivery};
 use crate::slot::{Collective, Item};
 use crate::tracer::Kept;
 use crate::waiting::Waiting;
@@ -279,7 +279,8 @@ impl<T: Chare> Elements<T> {
         let round = slot.syncs;
         slot.syncs += 1;
         let of = (self.port.id, round);
-        if pe.collectives.steps.wait(of, tally).count as usize == self.slots.len() {
+        let calls = SyncCalls { here: tally, ..SyncCalls::default() };
+        if pe.collectives.steps.add_calls(of, calls) as usize == self.slots.len() {
             pe.report_syncs(Some(of));
         }
     }

@@ -53,7 +53,7 @@ impl<T: Chare> Elements<T> {
                     self.deliver_to_all(pe, msg);
                 }
             }
-            Order::Partial(partial) => self.port.add_partial(pe, *partial),
+            Order::Partial(partial) => self.port.receive_partial(pe, *partial),
             Order::Arrive { journey, slot } => self.arrive(pe, journey, *slot, Vec::new()),
             Order::ArriveEncoded { journey, bytes } => {
                 if let Some(slot) = self.port.decoded::<ChareSlot<T>>(&pe.out, &bytes) {

@@ -14,6 +14,8 @@ pub(crate) struct Collectives {
     /// The arrays with sends that wait for quiescence, in the order of the sends, each with the number of
     /// quiescence rounds found before the send.
     pub(crate) quiet: RefCell<Vec<(u64, u16)>>,
+    /// Whether a [`PeOrder::Forward`](crate::order::PeOrder::Forward) of this PE to itself is queued.
+    pub(crate) forwards: Cell<bool>,
 }
 
 /// The participants in the collectives of an array, on PE 0.
@@ -38,8 +40,8 @@ pub(crate) struct Steps {
     pub(crate) resumed: Cell<u32>,
     /// The arrivals of each step in progress.
     arrivals: RefCell<BTreeMap<u32, Arrivals>>,
-    /// Elements that called `at_sync` and are not yet reported to the parent in the tree, by array and round.
-    unreported: RefCell<Vec<((u16, u32), Tally)>>,
+    /// The calls of `at_sync` that are not yet reported to the parent in the tree, by array and round.
+    unreported: RefCell<Vec<((u16, u32), SyncCalls)>>,
     /// The statistics of the PEs of this subtree received so far.
     pub(crate) collected: RefCell<Vec<Statistics>>,
     /// On PE 0: the number of the current or next step, and its begin in ticks of the wall clock.
@@ -50,6 +52,21 @@ pub(crate) struct Steps {
     pub(crate) collecting: Cell<bool>,
 }
 
+/// Calls of `at_sync` for one array and round: of elements on this PE, and from the PEs below in the tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SyncCalls {
+    pub(crate) here: Tally,
+    pub(crate) below: Tally,
+}
+
+impl SyncCalls {
+    fn all(self) -> Tally {
+        let mut all = self.here;
+        all.add(self.below);
+        all
+    }
+}
+
 /// The elements that arrived in a step, and the expected number once known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrivals {
@@ -58,25 +75,25 @@ struct Arrivals {
 }
 
 impl Steps {
-    /// Counts elements of an array that wait for the step of a round. Returns all that are not yet reported.
-    pub(crate) fn wait(&self, of: (u16, u32), tally: Tally) -> Tally {
+    /// Adds calls of `at_sync` for an array and a round, of elements on this PE or from the PEs below. Returns the number of
+    /// elements on this PE that have called it and are not yet reported.
+    pub(crate) fn add_calls(&self, of: (u16, u32), calls: SyncCalls) -> u32 {
         let mut unreported = self.unreported.borrow_mut();
-        match unreported.iter_mut().find(|(other, _)| *other == of) {
-            Some((_, all)) => {
-                all.add(tally);
-                *all
-            }
-            None => {
-                unreported.push((of, tally));
-                tally
-            }
-        }
+        let at = unreported.iter().position(|(other, _)| *other == of).unwrap_or_else(|| {
+            unreported.push((of, SyncCalls::default()));
+            unreported.len() - 1
+        });
+        let all = &mut unreported[at].1;
+        all.here.add(calls.here);
+        all.below.add(calls.below);
+        all.here.count
     }
 
-    /// Takes the elements that are not yet reported: of one array and round, or all.
-    pub(crate) fn report(&self, only: Option<(u16, u32)>) -> Vec<((u16, u32), Tally)> {
+    /// Takes the calls of `at_sync` that are not yet reported: of one array and round, or all.
+    pub(crate) fn take_unreported(&self, only: Option<(u16, u32)>) -> Vec<((u16, u32), Tally)> {
         let mut unreported = self.unreported.borrow_mut();
-        unreported.extract_if(.., |(of, _)| only.is_none_or(|only| only == *of)).collect()
+        let taken = unreported.extract_if(.., |(of, _)| only.is_none_or(|only| only == *of));
+        taken.map(|(of, calls)| (of, calls.all())).collect()
     }
 
     /// Counts elements that arrived in a step.

@@ -22,7 +22,7 @@ pub use exit::Exit;
 pub use reply::Reply;
 pub use shared::Shared;
 
-pub(crate) use collectives::{Collectives, Contributor};
+pub(crate) use collectives::{Collectives, Contributor, SyncCalls};
 pub(crate) use delivery::{Delivery, Offers, post_delivery};
 pub(crate) use outbox::{ARRAY_BITS, Carrier, Outbox, PE_ORDERS, Packet, PacketCarrier, array_bit};
 pub(crate) use port::{AnyPort, ArrayInfo};
@@ -188,10 +188,18 @@ impl PeCx {
         }
     }
 
-    /// Reports elements that called `at_sync` to the parent in the tree: of one array and round, or all.
+    /// Reports calls of `at_sync` to the parent in the tree: of one array and round, or all.
     pub(crate) fn report_syncs(&self, only: Option<(u16, u32)>) {
-        for ((array, round), tally) in self.collectives.steps.report(only) {
+        for ((array, round), tally) in self.collectives.steps.take_unreported(only) {
             self.out.tell(self.out.tree.parent(self.out.rank), PeOrder::AtSync { array, round, tally });
+        }
+    }
+
+    /// Something came from a child in the tree: sends it to the parent soon, with what arrives until then. A PE that is never
+    /// idle must do this, too.
+    pub(crate) fn forward_soon(&self) {
+        if !self.collectives.forwards.replace(true) {
+            self.out.tell(self.out.rank, PeOrder::Forward);
         }
     }
 

@@ -16,16 +16,16 @@ mod repeat;
 
 use crate::elements::Manager;
 use crate::order::{Ended, PeOrder, Plan, Statistics};
-use crate::pe::PeCx;
+use crate::pe::{PeCx, SyncCalls};
 use crate::reduction::Tally;
 use std::collections::BTreeMap;
 
-/// Receives the number of elements of an array that wait for a step.
+/// Receives the number of elements of an array that called `at_sync`. PE 0 counts them; another PE forwards the number.
 pub(crate) fn at_sync(pe: &PeCx, array: u16, round: u32, tally: Tally) {
     if pe.out.rank != 0 {
-        // An idle PE reports these with its own.
-        pe.collectives.steps.wait((array, round), tally);
-        return;
+        let calls = SyncCalls { below: tally, ..SyncCalls::default() };
+        pe.collectives.steps.add_calls((array, round), calls);
+        return pe.forward_soon();
     }
     pe.collectives.ledgers.borrow_mut()[usize::from(array)].syncs.note(round, tally);
     try_step(pe);
@@ -95,7 +95,8 @@ pub(crate) fn collect(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
     collected(pe, vec![statistics]);
 }
 
-/// Adds statistics of PEs of this subtree. When it is complete, PE 0 decides, and others send it to their parent.
+/// Adds statistics of PEs of this subtree. When those of all its PEs are there, PE 0 decides; another PE sends them to its
+/// parent.
 pub(crate) fn collected(pe: &PeCx, statistics: Vec<Statistics>) {
     let rank = pe.out.rank;
     {

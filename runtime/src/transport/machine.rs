@@ -6,6 +6,7 @@
 //! happen in the order of their causes, so the same seed gives the same run as long as work is charged.
 
 use super::simulated::{Mailbag, receive};
+use super::threads::BUSY;
 use crate::clock::VirtualClock;
 use crate::elements::Manager;
 use crate::node::{Failure, Node};
@@ -55,6 +56,8 @@ struct PeState {
     has_turn: bool,
     /// The bit of [`Outbox::queued`](crate::pe::Outbox::queued) to check first in the next turn.
     bit: u32,
+    /// The number of turns since the PE was idle.
+    busy_turns: u32,
     /// The sum of its turns, in seconds.
     busy_seconds: f64,
     /// The start of its last turn, and the overhead before that turn, in seconds.
@@ -148,8 +151,7 @@ impl Scheduler<'_> {
                 }
                 return;
             };
-            // Events on other PEs before the exit are part of the run.
-            if self.end.is_some_and(|end| first >= end) {
+            if self.is_over(first) {
                 return;
             }
             still = if first > reached { 0 } else { still };
@@ -161,7 +163,7 @@ impl Scheduler<'_> {
             // All events of one time come before the next call of the network, so that the network handles their sends
             // together.
             loop {
-                if self.end.is_some_and(|end| first >= end) {
+                if self.is_over(first) {
                     return;
                 }
                 match self.events.pop(first) {
@@ -178,6 +180,11 @@ impl Scheduler<'_> {
                 }
             }
         }
+    }
+
+    /// Whether the run has ended at `seconds`. Events on other PEs before the exit are part of the run.
+    fn is_over(&self, seconds: f64) -> bool {
+        self.end.is_some_and(|end| seconds >= end)
     }
 
     /// Sends a packet into the network.
@@ -232,7 +239,10 @@ impl Scheduler<'_> {
         let more = |pe: &PeCx, state: &PeState| {
             pe.out.queued.get() != 0 || state.inboxes.iter().any(|inbox| !inbox.is_empty())
         };
-        if !more(pe, &self.states[at]) {
+        let state = &mut self.states[at];
+        state.busy_turns = if more(pe, state) { state.busy_turns.wrapping_add(1) } else { 0 };
+        if state.busy_turns % BUSY == 0 {
+            // Other PEs may wait for collected messages even if this PE is never idle.
             flush(pe);
         }
         let more = more(pe, &self.states[at]);

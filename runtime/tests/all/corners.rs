@@ -116,7 +116,8 @@ impl Busy {
     fn leave(&mut self, cx: &Cx<Self>, last: bool) {
         cx.peers().contribute().stop(1);
         if !last {
-            cx.migrate(Pe(1 % cx.pes() as u32));
+            // To a leaf of the tree of PEs.
+            cx.migrate(Pe(cx.pes() as u32 - 1));
             cx.peer([1]).leave(true);
         }
         cx.peer(cx.index()).spin();
@@ -133,13 +134,23 @@ impl Busy {
 
 #[test]
 fn a_reduction_completes_without_an_idle_pe() {
-    for config in [Config::threads(2), Config::simulated(2, 1)] {
+    // On 6 and 22 PEs a contribution passes through PEs that are never idle. In virtual time all PEs are equally fast.
+    let simulated = [2, 6, 22].map(|pes| Config::simulated(pes, 1));
+    let machine = Config::on_machine("torus:6", "ideal");
+    for config in [Config::threads(2), machine].into_iter().chain(simulated) {
         watched(describe(&config), move || {
             let report = equipoise::run(config, |pe, done| {
-                let all = pe.array_placed([2], |_| Pe(0), |_| Busy { stop: false, spun: 0, done });
-                pe.main(move |pe| all.at(pe, [0]).leave(false));
+                let pes = pe.pes() as u32;
+                // Elements 0 and 1 are on PE 0, and one more on every PE.
+                let place = |[at]: [i32; 1]| Pe(at.saturating_sub(2).max(0) as u32);
+                let make = |_| Busy { stop: false, spun: 0, done };
+                let all = pe.array_placed([2 + pes as i32], place, make);
+                pe.main(move |pe| {
+                    all.at(pe, [0]).leave(false);
+                    (0..pes as i32).for_each(|on| all.at(pe, [2 + on]).leave(true));
+                });
             });
-            assert_eq!(report.result, 2);
+            assert_eq!(report.result as usize, 2 + report.pes);
         });
     }
 }

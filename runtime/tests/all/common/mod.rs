@@ -90,9 +90,11 @@ const NETWORKS: [Option<&str>; 9] = [
     Some("wormhole:flit=16"),
 ];
 
-/// A simulated run; all its parameters depend on the seed.
+/// A simulated run; all its parameters depend on the seed. Every fourth run has more PEs than the root of their tree has
+/// children, up to three levels of them.
 pub fn simulated(seed: u64) -> Config {
-    let mut config = Config::simulated(1 + (seed % 7) as usize, seed);
+    let pes = if seed % 4 == 3 { 6 + mixed(seed) % 25 } else { 1 + seed % 7 };
+    let mut config = Config::simulated(pes as usize, seed);
     config.machine.network = NETWORKS[(mixed(seed) >> 8) as usize % NETWORKS.len()].map(str::to_owned);
     vary(config)
 }
