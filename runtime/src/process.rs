@@ -32,12 +32,15 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Prints the last error of a process, which then ends: a blocked stderr does not delay the end for long.
 pub(crate) fn print_last_error(sentence: String) {
     let (printed, is_printed) = mpsc::channel();
-    thread::spawn(move || {
+    let print = move || {
         print_error(&sentence);
         // The receiver waits, or the process has ended.
         let _ = printed.send(());
-    });
-    let _ = is_printed.recv_timeout(PATIENCE);
+    };
+    // Where no thread can start, nothing is printed.
+    if thread::Builder::new().spawn(print).is_ok() {
+        let _ = is_printed.recv_timeout(PATIENCE);
+    }
 }
 
 /// Ends this process when it receives SIGINT or SIGTERM, after unfinished files have been removed, or have their name if

@@ -72,7 +72,7 @@ impl Built {
         drop(all);
         if let Some(SharedArray { made_by, name, .. }) = missing {
             self.pe.fail(format!(
-                "PE {rank} made {}, but PE {made_by} also made {name}; a setup makes the same arrays on every PE",
+                "PE {rank} made {}, but PE {made_by} also made {name}; make the same arrays on every PE",
                 count(mine as u64, "array")
             ));
         }

@@ -104,7 +104,8 @@ impl Setup {
     /// Creates an array like [`sparse`](Self::sparse). An element that is inserted at an index begins on the PE that
     /// `place` returns.
     ///
-    /// `place` is called once for each index below `bounds`, and a process keeps 4 bytes for each.
+    /// `place` is called for each index below `bounds`, possibly by several PEs at the same time. A process keeps 4 bytes for
+    /// each index.
     ///
     /// # Panics
     /// As `array_placed`.
@@ -310,7 +311,7 @@ impl Setup {
         match shared.downcast::<array::Shared<T>>() {
             Ok(shared) if shared.shape == shape => shared,
             _ => panic!(
-                "array {} of the setup is {} on PE {rank} and {name} on PE {made_by}; a setup makes the same arrays on \
+                "array {} of the setup is {} on PE {rank} and {name} on PE {made_by}; make the same arrays on \
                  every PE",
                 at + 1,
                 described::<T>(shape)

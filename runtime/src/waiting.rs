@@ -187,7 +187,7 @@ pub(crate) fn disagreement(one: &OpenReduction, other: &OpenReduction) -> String
         false => of.target.clone(),
     };
     format!(
-        "reduction {} of {} is inconsistent: {} contributes to {} and {} to {}; every element contributes to the same \
+        "reduction {} of {} is inconsistent: {} contributes to {} and {} to {}; all elements must contribute to the same \
          entry and receivers",
         u64::from(one.round) + 1,
         one.name,
@@ -244,7 +244,7 @@ mod tests {
         waiting.reduction(open(0, "entry `max` of B[0]", "A[0]"));
         let lines = waiting.into_lines();
         let sentence = "reduction 1 of A is inconsistent: A[0] contributes to entry `max` of B[0] and A[1] to entry \
-                        `sum` of all elements of A; every element contributes to the same entry and receivers";
+                        `sum` of all elements of A; all elements must contribute to the same entry and receivers";
         assert_eq!(lines[0], sentence);
         assert!(lines[1].ends_with("2 of 3 elements have contributed; missing A[2]"), "{}", lines[1]);
     }

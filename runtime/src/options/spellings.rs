@@ -95,7 +95,10 @@ fn unknown(error: &clap::Error) -> Option<String> {
         Some(ContextValue::String(flag))
             if error.kind() == ErrorKind::UnknownArgument && flag.starts_with('+') =>
         {
-            Some(format!("unknown flag {flag}; the flags of Charm++ are {}", SPELLINGS.join(", ")))
+            Some(format!(
+                "unknown flag {flag}; the flags of Charm++ that are translated are {}",
+                SPELLINGS.join(", ")
+            ))
         }
         _ => None,
     }
@@ -202,7 +205,10 @@ mod tests {
         let sentence = unknown(&error).expect("a flag as Charm++ has them");
         assert_eq!(
             sentence,
-            format!("unknown flag +LBdebug; the flags of Charm++ are {}", SPELLINGS.join(", "))
+            format!(
+                "unknown flag +LBdebug; the flags of Charm++ that are translated are {}",
+                SPELLINGS.join(", ")
+            )
         );
         let refusal = refusal::<Config>(&["target/app".to_owned()], sentence).to_string();
         assert!(refusal.contains("Usage: app [OPTIONS]"), "the usage names the program: {refusal}");

@@ -198,7 +198,7 @@ fn elements_that_have_not_contributed_are_named_over_all_pes() {
         let missing = "missing Runner[1], Runner[2], Runner[3] and 1 more";
         let contributed = "2 of 6 elements have contributed";
         let sentence = "reduction 1 of Runner is inconsistent: Runner[0] contributes to entry `arrived` of Runner[1] \
-                        and Runner[5] to entry `best` of all elements of Other; every element contributes to the same \
+                        and Runner[5] to entry `best` of all elements of Other; all elements must contribute to the same \
                         entry and receivers";
         assert_eq!(lines[0], sentence);
         assert!(lines[1].ends_with(&format!(": {contributed}; {missing}")), "{lines:?}");

@@ -195,8 +195,7 @@ fn an_error_about_different_setups_names_both_pes_and_arrays() {
             }
         });
         let error = run.map(|report| report.result).expect_err("PE 0 made less").to_string();
-        let sentence =
-            "PE 0 made 1 array, but PE 1 also made Caller of shape [4, 2]; a setup makes the same arrays";
+        let sentence = "PE 0 made 1 array, but PE 1 also made Caller of shape [4, 2]; make the same arrays";
         assert!(error.starts_with(sentence), "{error}");
     }
 }

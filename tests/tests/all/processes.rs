@@ -141,7 +141,10 @@ fn invalid_flags_end_with_2_and_name_the_remedy() {
         ("--pes 0", &["--pes is 0; give a number from 1 to"][..]),
         ("--pes many", &["invalid value 'many' for '--pes <N>'"]),
         ("--balancr DummyLB", &["unexpected argument '--balancr'", "'--balancer'"]),
-        ("+unknown", &["unknown flag +unknown; the flags of Charm++ are +pN, +balancer, +LBOff, "]),
+        (
+            "+unknown",
+            &["unknown flag +unknown; the flags of Charm++ that are translated are +pN, +balancer, +LBOff, "],
+        ),
         ("--pes 4 --topology torus:3", &["--topology torus:3 has 3 PEs and --pes is 4; make them equal"]),
         ("--topology tours:2x2", &["--topology: ", "did you mean `torus`?"]),
         ("--balancer GredyLB", &["--balancer GredyLB: ", "did you mean `GreedyLB`?"]),

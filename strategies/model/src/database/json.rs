@@ -252,12 +252,11 @@ fn explain(text: &[u8], error: &serde_json::Error) -> Refused {
         Ok(Probe { kind, version }) => expect(kind.as_deref(), version).err(),
         Err(_) => None,
     };
-    // Our own errors, such as for too little memory, have a remedy.
-    if error.to_string().contains("; ") {
-        return Refused(format!("cannot be read: {error}"));
-    }
-    foreign
-        .unwrap_or_else(|| Refused(format!("is not an LB database in JSON: {error}; correct the file there")))
+    foreign.unwrap_or_else(|| match error.to_string() {
+        // Our own error has a remedy.
+        memory if memory.contains(memory::SMALLER_FILE) => Refused(format!("cannot be read: {memory}")),
+        reason => Refused(format!("is not an LB database in JSON: {reason}; correct the file there")),
+    })
 }
 
 #[cfg(test)]
