@@ -19,7 +19,7 @@ pub(crate) const LEAST_PES: usize = 4096;
 /// With at most this many PEs per object, a strategy gets the whole machine; a large part has as many.
 pub(crate) const PES_PER_OBJECT: usize = 4;
 
-/// The PEs of a part with few objects. (The routes between all pairs of so many PEs fit into a table of the costs.)
+/// The PEs of a part with few objects. (On most machines, the routes between all pairs of 1024 PEs fit into a table.)
 const LEAST_PART: usize = 1024;
 
 /// The maximum number of PEs in use whose distances to all PEs are computed.
