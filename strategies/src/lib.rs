@@ -10,6 +10,7 @@
 //! - `placement`: the assignment of groups to PEs, shared by mappers;
 //! - [`balance`]: strategies for load; [`mapping`]: strategies for the topology;
 //! - [`poise`]: a strategy for hops, loads and migrations together;
+//! - [`part`]: a part of machines with far more PEs than objects, for strategies that need it;
 //! - [`registry`]: every strategy by name; [`schedule`]: the strategy of each load-balancing step;
 //! - [`replay`]: the assignments of other strategies at a recorded step;
 //! - [`workloads`]: task graphs of all generators, including those that need a partitioner.
@@ -33,6 +34,7 @@ pub mod balance;
 pub mod cost;
 pub mod descriptor;
 pub mod mapping;
+pub mod part;
 pub mod partition;
 mod placement;
 pub mod poise;

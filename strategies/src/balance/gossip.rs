@@ -18,6 +18,7 @@ use equipoise_model::random::{below, generator};
 
 use super::load::Work;
 use crate::StrategyError;
+use crate::part::{LEAST_PES, PES_PER_OBJECT};
 
 /// The parameter of [`Gossip::known`]. With the default, a simulation of 100,000 PEs fits in memory.
 pub(super) const KNOWN: Param = Param {
@@ -37,12 +38,6 @@ pub(super) const MAX_FANOUT: usize = 1000;
 
 /// The maximum number of messages of a strategy (about a minute).
 const MAX_MESSAGES: u64 = 1 << 30;
-
-/// With at most this many PEs, all take part.
-const LEAST_PES: usize = 4096;
-
-/// PEs that take part for each object with a load.
-const PES_PER_OBJECT: usize = 4;
 
 /// The work with the PEs that take part in the gossip as its available PEs.
 ///

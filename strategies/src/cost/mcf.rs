@@ -32,7 +32,9 @@ use crossing::Crossing;
 /// When `placement` is shorter than the objects, or a PE is unknown.
 pub fn link_seconds(database: &Database, machine: &dyn Topology, placement: &[u32]) -> Vec<f64> {
     let loads = link_loads(database, machine, placement).into_iter().enumerate();
-    loads.map(|(link, bytes)| bytes as f64 / machine.link(link).bandwidth).collect()
+    // Most links of a large machine are idle, and their data need not be asked for.
+    let seconds = |(link, bytes)| if bytes == 0 { 0.0 } else { bytes as f64 / machine.link(link).bandwidth };
+    loads.map(seconds).collect()
 }
 
 /// The seconds of the busiest link (equation 5).

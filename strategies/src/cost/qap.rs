@@ -116,8 +116,7 @@ impl Distances {
                 follow_all(routes, |pair, link| between[pair] = between[pair].max(seconds[link]))?;
             }
             Metric::Rtt => {
-                let seconds: Vec<f64> =
-                    (0..machine.links()).map(|link| packet_seconds(machine, link)).collect();
+                let seconds: Vec<f64> = routes.links().map(|link| packet_seconds(machine, link)).collect();
                 follow_all(routes, |pair, link| between[pair] += seconds[link])?;
                 for a in 0..pes {
                     for b in a + 1..pes {
@@ -162,7 +161,7 @@ fn congested_seconds_per_byte(routes: &Routes) -> Result<Vec<f64>, TooLarge> {
     if pes > MAX_PES {
         return Err(TooLarge::Pes { pes });
     }
-    let mut pairs = vec![0u64; routes.machine().links()];
+    let mut pairs = vec![0u64; routes.links().len()];
     follow_all(routes, |_, link| pairs[link] += 1)?;
     Ok(pairs.iter().zip(routes.seconds_per_byte()).map(|(&pairs, seconds)| pairs as f64 * seconds).collect())
 }
@@ -195,25 +194,26 @@ pub fn cost(
     let places = commodities.places(placement);
     let remote = commodities.sent().map(|(from, to, bytes)| (places[from], places[to], bytes as f64));
     let mut route = Vec::new();
-    let mut follow = |a: u32, b: u32, fold: &dyn Fn(f64, usize) -> f64, start: f64| {
-        route.clear();
-        machine.route(a as usize, b as usize, &mut route);
-        route.iter().fold(start, |sum, &link| fold(sum, link))
-    };
     Ok(match metric {
         Metric::Hops => {
             sum(remote.map(|(a, b, bytes)| bytes * f64::from(machine.distance(a as usize, b as usize))))
         }
         Metric::Bandwidth => {
-            let seconds = congested_seconds_per_byte(&Routes::of(machine))?;
-            let longest = |most: f64, link: usize| most.max(seconds[link]);
-            sum(remote.map(|(a, b, bytes)| bytes * follow(a, b, &longest, 0.0)))
+            let routes = Routes::of(machine);
+            let seconds = congested_seconds_per_byte(&routes)?;
+            let mut longest = |a, b| {
+                let mut most = 0.0f64;
+                routes.follow(a, b, &mut route, |link| most = most.max(seconds[link]));
+                most
+            };
+            sum(remote.map(|(a, b, bytes)| bytes * longest(a, b)))
         }
         Metric::Rtt => {
-            let add = |sum, link| sum + packet_seconds(machine, link);
-            let mut both_ways = |a, b| {
-                let there = follow(a, b, &add, 0.0);
-                follow(b, a, &add, there)
+            let mut both_ways = |a: u32, b: u32| {
+                route.clear();
+                machine.route(a as usize, b as usize, &mut route);
+                machine.route(b as usize, a as usize, &mut route);
+                route.iter().fold(0.0, |sum, &link| sum + packet_seconds(machine, link))
             };
             sum(remote.map(|(a, b, bytes)| bytes * both_ways(a, b)))
         }

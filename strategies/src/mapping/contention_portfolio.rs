@@ -29,6 +29,7 @@ use equipoise_network::program::{Channel, Model};
 use super::contention_lb::{Greedy, Mapped, Rules, map};
 use crate::cost::contention::Speeds;
 use crate::descriptor::Recipe;
+use crate::part::OnPart;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
@@ -116,7 +117,7 @@ pub fn make(params: &mut Params, mappers: Vec<Arc<dyn Strategy>>) -> Result<Box<
         },
         ..rules
     };
-    Ok(Box::new(ContentionLb { rules, tries_sharing: share != Some(false), mappers }))
+    Ok(Box::new(OnPart(ContentionLb { rules, tries_sharing: share != Some(false), mappers })))
 }
 
 /// The default of a key that depends on `paper`.

@@ -35,6 +35,7 @@ use crate::balance::load::Work;
 use crate::balance::relief::relieve;
 use crate::cost::LoadBound;
 use crate::descriptor::Recipe;
+use crate::part::OnPart;
 use crate::partition::exact::{self, Partitioner};
 use crate::partition::groups::By;
 use crate::partition::{capacity, weights};
@@ -88,13 +89,13 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     item: Recipe {
         needs_communication: true,
         make: |params: &mut Params| {
-            Ok(Box::new(HierTopoMap {
+            Ok(Box::new(OnPart(HierTopoMap {
                 inter: params.take("inter")?,
                 intra: params.take_switch("intra")?,
                 guard: params.take_switch("guard")?,
                 partitioner: params.take("partitioner")?,
                 imbalance: params.take_imbalance()?,
-            }))
+            })))
         },
     },
 };

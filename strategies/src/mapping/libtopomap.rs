@@ -20,6 +20,7 @@ use super::hier_topo_map::HierTopoMap;
 use super::hier_topo_map::nodes::Nodes;
 use super::{answer, hosts};
 use crate::descriptor::Recipe;
+use crate::part::OnPart;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::partition::metis;
 use crate::strategy::check;
@@ -44,7 +45,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     }],
     item: Recipe {
         needs_communication: true,
-        make: |params: &mut Params| Ok(Box::new(LibTopoMap { method: params.take("method")? })),
+        make: |params: &mut Params| Ok(Box::new(OnPart(LibTopoMap { method: params.take("method")? }))),
     },
 };
 

@@ -9,6 +9,7 @@ use equipoise_model::params::{Param, Params};
 
 use super::swap_lb::{Effort, Goal, RESTARTS, START, SwapLb, TRIES};
 use crate::descriptor::Recipe;
+use crate::part::OnPart;
 use crate::partition::groups::{self, Grouping};
 use equipoise_model::descriptor::Descriptor;
 
@@ -42,7 +43,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
                 params.bad("norm", &text, format!("expected a whole number from 1 to {MAX_NORM}"))
             })?;
             let (effort, grouping) = (Effort::take(params)?, Grouping::take(params)?);
-            Ok(Box::new(SwapLb { goal: Goal::BusiestLink { norm }, effort, grouping }))
+            Ok(Box::new(OnPart(SwapLb { goal: Goal::BusiestLink { norm }, effort, grouping })))
         },
     },
 };

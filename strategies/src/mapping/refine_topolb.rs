@@ -27,6 +27,7 @@ use equipoise_model::{Assignment, Database, Topology};
 use super::hop_bytes;
 use crate::balance::load::Work;
 use crate::descriptor::Recipe;
+use crate::part::OnPart;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::placement::volumes::Volumes;
 use crate::strategy::check;
@@ -40,7 +41,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     help: "Swaps all objects of one PE with those of another if that saves hop-bytes (Agarwal, Sharma, Kalé 2006); \
            never raises the maximum load. After another strategy, as in GreedyRefineLB+RefineTopoLB.",
     params: &[],
-    item: Recipe { needs_communication: true, make: |_: &mut Params| Ok(Box::new(RefineTopoLb)) },
+    item: Recipe { needs_communication: true, make: |_: &mut Params| Ok(Box::new(OnPart(RefineTopoLb))) },
 };
 
 /// The strategy `RefineTopoLB`.

@@ -26,6 +26,7 @@ use crate::cost::mcf_optimal::{OptimalSwaps, Router, Unsolved};
 use crate::cost::qap::{Distances, QapSwaps};
 use crate::cost::routes::Routes;
 use crate::descriptor::Recipe;
+use crate::part::OnPart;
 use crate::partition::groups::{self, Grouping};
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
@@ -63,7 +64,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
         make: |params: &mut Params| {
             let goal = Goal::Cost(params.take("cost")?);
             let (effort, grouping) = (Effort::take(params)?, Grouping::take(params)?);
-            Ok(Box::new(SwapLb { goal, effort, grouping }))
+            Ok(Box::new(OnPart(SwapLb { goal, effort, grouping })))
         },
     },
 };

@@ -33,6 +33,7 @@ use super::treematch::share::{SURPLUS, consecutive, share};
 use super::treematch::{Affinity, MAX_TRIES, RESTARTS, Surplus, order, tree};
 use crate::balance::load::Work;
 use crate::descriptor::Recipe;
+use crate::part::OnPart;
 use crate::partition::matching::minimum_weight;
 use crate::partition::weights;
 use crate::strategy::check;
@@ -58,12 +59,12 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     item: Recipe {
         needs_communication: true,
         make: |params: &mut Params| {
-            Ok(Box::new(TmlbMinWeight {
+            Ok(Box::new(OnPart(TmlbMinWeight {
                 affinity: params.take("affinity")?,
                 matching: params.take_switch("matching")?,
                 surplus: params.take("surplus")?,
                 restarts: params.take_count("restarts", MAX_TRIES)?,
-            }))
+            })))
         },
     },
 };

@@ -37,6 +37,7 @@ use super::treematch::{Affinity, MAX_TRIES, RESTARTS, Surplus, place};
 use super::treematch_const::{self, TRIALS};
 use crate::balance::load::Work;
 use crate::descriptor::Recipe;
+use crate::part::OnPart;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::partition::weights;
 use crate::strategy::check;
@@ -74,13 +75,13 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
                     )
                 })?),
             };
-            Ok(Box::new(TmlbTreeBased {
+            Ok(Box::new(OnPart(TmlbTreeBased {
                 affinity: params.take("affinity")?,
                 level,
                 surplus: params.take("surplus")?,
                 restarts: params.take_count("restarts", MAX_TRIES)?,
                 trials: params.take_count("trials", MAX_TRIES)?,
-            }))
+            })))
         },
     },
 };

@@ -17,6 +17,7 @@ use equipoise_model::random::{generator, shuffle};
 use equipoise_model::{Assignment, Database, Topology};
 
 use crate::descriptor::Recipe;
+use crate::part::OnPart;
 use crate::partition::groups::{self, Grouping, Groups};
 use crate::placement::topolb::{Distances, MAX_TABLE_BYTES, check_pes, place_with};
 use crate::placement::{answer, hop_bytes, hosts};
@@ -57,7 +58,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
                 other => return Err(params.bad("order", &other.to_string(), "expected 1, 2 or 3")),
             };
             let (ties, restarts) = (params.take("ties")?, params.take_count("restarts", MAX_RESTARTS)?);
-            Ok(Box::new(TopoLb { grouping, order, ties, restarts }))
+            Ok(Box::new(OnPart(TopoLb { grouping, order, ties, restarts })))
         },
     },
 };

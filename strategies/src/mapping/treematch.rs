@@ -43,6 +43,7 @@ use equipoise_model::{Assignment, Database, Topology};
 use super::treematch_const::{self, TRIALS};
 use super::{answer, hosts};
 use crate::descriptor::Recipe;
+use crate::part::OnPart;
 use crate::partition::groups::{self, Grouping, Groups};
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
@@ -59,12 +60,12 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     item: Recipe {
         needs_communication: true,
         make: |params: &mut Params| {
-            Ok(Box::new(TreeMatch {
+            Ok(Box::new(OnPart(TreeMatch {
                 grouping: Grouping::take(params)?,
                 affinity: params.take("affinity")?,
                 restarts: params.take_count("restarts", MAX_TRIES)?,
                 trials: params.take_count("trials", MAX_TRIES)?,
-            }))
+            })))
         },
     },
 };

@@ -31,6 +31,7 @@ use equipoise_model::{Assignment, Database, Topology};
 
 use super::treematch::{Affinity, MAX_TRIES, assign};
 use crate::descriptor::Recipe;
+use crate::part::OnPart;
 use crate::partition::constrained;
 use crate::partition::groups::{self, Grouping};
 use crate::{Strategy, StrategyError};
@@ -47,11 +48,11 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     item: Recipe {
         needs_communication: true,
         make: |params: &mut Params| {
-            Ok(Box::new(TreeMatchConst {
+            Ok(Box::new(OnPart(TreeMatchConst {
                 grouping: Grouping::take(params)?,
                 affinity: params.take("affinity")?,
                 trials: params.take_count("trials", MAX_TRIES)?,
-            }))
+            })))
         },
     },
 };

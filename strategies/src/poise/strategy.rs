@@ -9,6 +9,7 @@ use super::problem::Problem;
 use super::report::report;
 use super::settings::{Quality, Settings};
 use crate::descriptor::Recipe;
+use crate::part::OnPart;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
@@ -56,7 +57,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
             let restarts = params.take_count_or_auto("restarts", MAX_RESTARTS)?;
             let links = params.take_switch("links")?;
             let (quality, imbalance) = (params.take("quality")?, params.take_imbalance()?);
-            Ok(Box::new(PoiseLb { quality, imbalance, gamma, restarts, links }))
+            Ok(Box::new(OnPart(PoiseLb { quality, imbalance, gamma, restarts, links })))
         },
     },
 };

@@ -9,6 +9,7 @@
 //! allocation.
 
 use std::fmt::Write as _;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -37,10 +38,10 @@ const MAX_ROW_SHARE: usize = 8;
 /// No PE.
 const NONE: u32 = u32::MAX;
 
-/// Some PEs of a machine.
-pub struct Allocation {
-    machine: Arc<dyn Topology>,
-    /// The text in the brackets.
+/// Some PEs of a machine; `M` refers to the machine.
+pub struct Allocation<M = Arc<dyn Topology>> {
+    machine: M,
+    /// The text in the brackets of the spec.
     chosen: String,
     /// For each PE: its node in the machine.
     nodes: Vec<u32>,
@@ -51,30 +52,38 @@ pub struct Allocation {
 /// The key `seed` of a random allocation.
 const SEED: Param = Param { key: "seed", default: "0", help: "seed of the random number generator" };
 
-impl Allocation {
+impl<M: Deref<Target: Topology>> Allocation<M> {
     /// The PEs `nodes` of `machine`: PE `i` is PE `nodes[i]` of the machine.
     ///
     /// # Errors
     /// If there is no node, or a node does not exist or is named twice.
-    pub fn new(machine: Arc<dyn Topology>, nodes: Vec<u32>) -> Result<Self, String> {
+    pub fn new(machine: M, nodes: Vec<u32>) -> Result<Self, String> {
         let chosen = ranges(&nodes);
         Allocation::of(machine, nodes, chosen)
     }
 
-    fn of(machine: Arc<dyn Topology>, nodes: Vec<u32>, chosen: String) -> Result<Self, String> {
+    /// As [`Allocation::new`], with the text `chosen` in the brackets of the spec.
+    ///
+    /// # Errors
+    /// As [`Allocation::new`].
+    pub fn of(machine: M, nodes: Vec<u32>, chosen: String) -> Result<Self, String> {
         if nodes.is_empty() {
             return Err("the allocation has no node; name at least one".into());
         }
         let mut pe_of = vec![NONE; machine.pes()];
         for (&node, pe) in nodes.iter().zip(0..) {
-            let place = pe_of.get_mut(node as usize).ok_or_else(|| no_node(u64::from(node), &*machine))?;
+            let place = pe_of
+                .get_mut(node as usize)
+                .ok_or_else(|| no_node(u64::from(node), &machine.spec(), machine.pes()))?;
             if std::mem::replace(place, pe) != NONE {
                 return Err(format!("node {node} is named twice"));
             }
         }
         Ok(Allocation { machine, chosen, nodes, pe_of })
     }
+}
 
+impl Allocation {
     /// Parses the text in the brackets.
     pub(super) fn parse(machine: Arc<dyn Topology>, text: &str) -> Result<Self, SpecError> {
         if let Some(name) = text.strip_prefix('@') {
@@ -123,7 +132,7 @@ fn list(text: &str, machine: &dyn Topology) -> Result<Vec<u32>, String> {
             return Err(format!("the range {part} is empty; write the lower node first"));
         }
         if last >= machine.pes() as u64 {
-            return Err(no_node(last, machine));
+            return Err(no_node(last, &machine.spec(), machine.pes()));
         }
         if nodes.len() as u64 + (last - first) >= machine.pes() as u64 {
             let nodes = table::count(machine.pes() as u64, "node");
@@ -143,7 +152,9 @@ fn read(text: &str, machine: &dyn Topology) -> Result<Vec<u32>, String> {
         }
         let wrong = |reason: String| format!("line {number}: {reason}");
         match (line.parse::<u64>(), &hosts) {
-            (Ok(node), _) if node >= machine.pes() as u64 => return Err(wrong(no_node(node, machine))),
+            (Ok(node), _) if node >= machine.pes() as u64 => {
+                return Err(wrong(no_node(node, &machine.spec(), machine.pes())));
+            }
             (Ok(node), _) => nodes.push(node as u32),
             (Err(_), Some(hosts)) => nodes.extend(hosts.list(line).map_err(wrong)?),
             (Err(_), None) => return Err(wrong(format!("expected a node, found `{line}`"))),
@@ -177,8 +188,8 @@ impl<'a> Hosts<'a> {
     }
 }
 
-fn no_node(node: u64, machine: &dyn Topology) -> String {
-    format!("there is no node {node}; {} has nodes 0 to {}", machine.spec(), machine.pes() - 1)
+fn no_node(node: u64, machine: &str, nodes: usize) -> String {
+    format!("there is no node {node}; {machine} has nodes 0 to {}", nodes - 1)
 }
 
 /// A uniform sample of `count` numbers below `all`, ascending (selection sampling: D. E. Knuth, The Art of Computer
@@ -206,9 +217,9 @@ fn ranges(nodes: &[u32]) -> String {
     text
 }
 
-impl Topology for Allocation {
+impl<M: Deref<Target: Topology> + Send + Sync> Topology for Allocation<M> {
     fn spec(&self) -> String {
-        format!("{}[{}]", as_part(&*self.machine), self.chosen)
+        format!("{}[{}]", as_part(self.machine.spec()), self.chosen)
     }
 
     fn pes(&self) -> usize {

@@ -69,7 +69,7 @@ impl Product {
 impl Topology for Product {
     fn spec(&self) -> String {
         // Everything after the first `*` belongs to the node.
-        format!("{}*{}", as_part(&*self.network), self.node.spec())
+        format!("{}*{}", as_part(self.network.spec()), self.node.spec())
     }
 
     fn pes(&self) -> usize {

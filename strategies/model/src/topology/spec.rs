@@ -148,8 +148,7 @@ fn within(part: &str, reason: String) -> String {
 }
 
 /// The spec of a machine for use in another spec: in parentheses if it is a product.
-pub(super) fn as_part(machine: &dyn Topology) -> String {
-    let spec = machine.spec();
+pub(super) fn as_part(spec: String) -> String {
     match Operators::of(&spec) {
         Ok(Operators { star: None, .. }) => spec,
         _ => format!("({spec})"),

@@ -26,7 +26,7 @@ impl Crossing {
         let Crossing { messages, buffer, is_current } = self;
         *is_current = true;
         messages.iter_mut().for_each(Vec::clear);
-        messages.resize(routes.machine().links(), Vec::new());
+        messages.resize(routes.links().len(), Vec::new());
         for (from, to, _) in commodities.sent() {
             routes.follow(places[from], places[to], buffer, |link| {
                 messages[link].push([from as u32, to as u32]);

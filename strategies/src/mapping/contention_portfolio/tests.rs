@@ -29,6 +29,14 @@ fn mapped(model: &Model, machine: &str, spec: &str) -> Assignment {
 const ALONE: &str = "ContentionLB:share=off";
 const PAPER: &str = "ContentionLB:share=off,paper=on";
 
+#[test]
+fn a_program_on_a_part_of_a_large_machine_is_placed_without_detours() {
+    let model = renumbered_model("ring:n=12", 3);
+    let answer = mapped(&model, "torus:128x128", ALONE);
+    assert_eq!(answer.check(&model.database(16384)), Ok(()));
+    assert_eq!(extra_hops(&model, "torus:128x128", &answer.pe_of), 0);
+}
+
 /// The hops beyond the first of every channel, times its messages.
 fn extra_hops(model: &Model, machine: &str, places: &[u32]) -> u64 {
     let machine = topology::parse(machine).expect("a machine");

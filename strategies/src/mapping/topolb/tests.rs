@@ -102,7 +102,8 @@ fn grouping_by_metis_beats_grouping_by_load_and_both_are_balanced() {
 #[test]
 fn refuses_more_pes_than_its_table_allows() {
     let check = |spec, most: usize| {
-        let database = database(most + 1, &[(1.0, 0)]);
+        // With fewer objects, the strategy would get a part of the machine.
+        let database = database(most + 1, &vec![(1.0, 0); most / 4 + 1]);
         let machine = format!("flat:{}", most + 1);
         let error = assign_on(spec, &database, &machine).expect_err("too many pairs").to_string();
         let expected =
