@@ -130,8 +130,6 @@ pub(crate) enum PeOrder {
     WillNotArrive { step: u32, count: u32 },
     /// Resumes the elements of a PE if the load-balancing step is over (sent by the PE to itself).
     TryResume { step: u32 },
-    /// Sends the parent in the tree what came from the children (sent by the PE to itself).
-    Forward,
     /// The reply to a parked closure.
     Reply { parked: u64, answer: Answer },
     /// Quiescence was found for the `round`-th time: asks a PE to send the messages that wait for it.

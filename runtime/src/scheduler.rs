@@ -143,10 +143,6 @@ pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &mut [Box<dyn Manager
         PeOrder::Migrate { step, plans } => steps::migrate(pe, step, plans, managers),
         PeOrder::WillNotArrive { step, count } => steps::will_not_arrive(pe, step, count, managers),
         PeOrder::TryResume { step } => steps::try_resume(pe, step, managers),
-        PeOrder::Forward => {
-            pe.collectives.forwards.set(false);
-            flush(pe);
-        }
         PeOrder::Reply { parked, answer } => pe.answered(parked, answer),
         PeOrder::Quiet { round } => pe.found_quiet(round),
     }
@@ -184,6 +180,7 @@ pub(crate) fn quiet(pe: &PeCx) {
 /// Sends everything collected for other PEs. It must not wait for further elements of this PE, which may have
 /// migrated.
 pub(crate) fn flush(pe: &PeCx) {
+    pe.collectives.forwards.set(false);
     pe.report_syncs(None);
     for port in &pe.ports {
         port.flush(pe);

@@ -1,8 +1,8 @@
 //! The path of a contribution: from the element to its PE's part of the reduction, up the tree of PEs to PE 0, and from
 //! there as a message to the target. [`reduction`](crate::reduction) combines the values.
 //!
-//! Elements migrate, so a PE cannot know how many parts its children will send. It forwards the parts that it has soon after
-//! one has arrived; parts that arrive together go up together.
+//! Elements migrate, so a PE cannot know how many parts its children will send. It forwards the parts that it has when no packet
+//! waits for it; parts that arrive together go up together.
 
 use super::chare::Chare;
 use super::port::Port;
@@ -113,9 +113,7 @@ impl<T: Chare> Port<T> {
     /// Receives a part of a reduction from a child in the tree.
     pub(crate) fn receive_partial(&self, pe: &PeCx, partial: Partial<T::Msg>) {
         self.add_partial(pe, partial);
-        if pe.out.rank != 0 {
-            pe.forward_soon();
-        }
+        pe.collectives.forwards.set(pe.out.rank != 0);
     }
 
     /// On PE 0: completes the oldest reduction of array `source` if its target is this array; returns whether it is.

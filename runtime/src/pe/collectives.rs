@@ -14,7 +14,8 @@ pub(crate) struct Collectives {
     /// The arrays with sends that wait for quiescence, in the order of the sends, each with the number of
     /// quiescence rounds found before the send.
     pub(crate) quiet: RefCell<Vec<(u64, u16)>>,
-    /// Whether a [`PeOrder::Forward`](crate::order::PeOrder::Forward) of this PE to itself is queued.
+    /// Whether this PE holds something from a child in the tree. The transport flushes such a PE when no packet waits for it,
+    /// even if the PE has work of its own: parts that arrive together go up together, and none waits for an idle PE.
     pub(crate) forwards: Cell<bool>,
 }
 

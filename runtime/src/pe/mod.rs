@@ -195,14 +195,6 @@ impl PeCx {
         }
     }
 
-    /// Something came from a child in the tree: sends it to the parent soon, with what arrives until then. A PE that is never
-    /// idle must do this, too.
-    pub(crate) fn forward_soon(&self) {
-        if !self.collectives.forwards.replace(true) {
-            self.out.tell(self.out.rank, PeOrder::Forward);
-        }
-    }
-
     /// Finishes, on PE 0, the complete reductions of an array, in order.
     pub(crate) fn complete_reductions(&self, source: u16) {
         let ledgers = &self.collectives.ledgers;

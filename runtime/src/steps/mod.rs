@@ -25,7 +25,7 @@ pub(crate) fn at_sync(pe: &PeCx, array: u16, round: u32, tally: Tally) {
     if pe.out.rank != 0 {
         let calls = SyncCalls { below: tally, ..SyncCalls::default() };
         pe.collectives.steps.add_calls((array, round), calls);
-        return pe.forward_soon();
+        return pe.collectives.forwards.set(true);
     }
     pe.collectives.ledgers.borrow_mut()[usize::from(array)].syncs.note(round, tally);
     try_step(pe);

@@ -241,7 +241,8 @@ impl Scheduler<'_> {
         };
         let state = &mut self.states[at];
         state.busy_turns = if more(pe, state) { state.busy_turns.wrapping_add(1) } else { 0 };
-        if state.busy_turns % BUSY == 0 {
+        let forwards = pe.collectives.forwards.get() && state.inboxes.iter().all(VecDeque::is_empty);
+        if forwards || state.busy_turns % BUSY == 0 {
             // Other PEs may wait for collected messages even if this PE is never idle.
             flush(pe);
         }

@@ -8,7 +8,8 @@
 //! 3. schedules the PEs in turns, or gives each a thread. A PE runs its own messages and orders
 //!    ([`run_queued`](crate::scheduler::run_queued)) and those of other PEs (`Manager::mail` or `Manager::packet` for
 //!    arrays, [`execute`](crate::scheduler::execute) for the run). An idle PE sends what it has collected
-//!    ([`flush`](crate::scheduler::flush));
+//!    ([`flush`](crate::scheduler::flush)), a PE that is never idle does so from time to time, and a PE that holds
+//!    something to forward (`Collectives::forwards`) as soon as no packet waits for it;
 //! 4. asks [`Quiescence`](crate::quiescence::Quiescence) for the next round when no message is in flight. If
 //!    there is none the run fails, else every PE sends the messages that wait for quiescence (`PeCx::found_quiet`);
 //! 5. stops when `Node::stopped` is true, and calls `finish` on each PE.

@@ -106,11 +106,12 @@ fn report_packets(node: &Node, bag: &Mailbag) {
 }
 
 fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) {
-    // PEs with work in their own queues, in any order, and whether a PE is listed.
+    // PEs with work in their own queues or something to forward, in any order, and whether a PE is listed.
     let mut busy: Vec<usize> = Vec::new();
     let mut listed = vec![false; pes.len()];
     let list = |pes: &[Built], at: usize, busy: &mut Vec<usize>, listed: &mut [bool]| {
-        if pes[at].pe.out.queued.get() != 0 && !listed[at] {
+        let pe = &pes[at].pe;
+        if (pe.out.queued.get() != 0 || pe.collectives.forwards.get()) && !listed[at] {
             listed[at] = true;
             busy.push(at);
         }
