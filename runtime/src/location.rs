@@ -27,8 +27,7 @@ pub(crate) const IN_TRANSIT: u32 = u32::MAX;
 /// The slot number of an element that does not exist; the PE is the home of the element.
 pub(crate) const NO_ELEMENT: u32 = u32::MAX - 1;
 
-/// In place of the slot of a message: the receiver called `at_sync` without a load balancer, and continues with this
-/// message.
+/// In the slot field of a message: the message resumes an element that called `at_sync` without a load balancer.
 pub(crate) const AFTER_SYNC: u32 = u32::MAX - 2;
 
 /// Whether an element is in a slot.
@@ -58,7 +57,7 @@ pub(crate) enum Placement {
     RoundRobin,
     /// A hash of the rank and this seed.
     Random(u64),
-    /// A list of PEs by rank, repeated if there are more ranks.
+    /// The PE of each rank: rank r takes entry r modulo the length of the list.
     Listed(std::sync::Arc<[u32]>),
     /// The rank is the PE.
     PerPe,

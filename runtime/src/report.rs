@@ -156,7 +156,7 @@ pub enum RunError {
     /// The program broke a rule of the runtime, or a value could not be encoded.
     #[error("{sentence}{}", repeat(.seed))]
     Program {
-        /// Which rule was broken, and by which element or PE.
+        /// The rule that the program broke, and the element or PE that broke it.
         sentence: String,
         /// The seed of a simulated run.
         seed: Option<u64>,

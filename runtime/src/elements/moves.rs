@@ -171,7 +171,7 @@ impl<T: Chare> Elements<T> {
         }
     }
 
-    /// Creates an element here, at its home, or keeps it until the previous element of its index is known to have
+    /// Creates an element here, at its home, or keeps it until this PE knows that the previous element at its index has
     /// ended.
     pub(super) fn create(&mut self, pe: &PeCx, journey: Journey, slot: Box<ChareSlot<T>>) {
         let rank = slot.rank;

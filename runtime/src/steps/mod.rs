@@ -8,8 +8,7 @@
 //!    elements and the number of elements to expect ([`PeOrder::Migrate`]).
 //! 4. A PE to which all expected elements have migrated resumes its elements; it does not wait for other PEs.
 //!
-//! Messages are delivered during a step. Steps are numbered, so an order may overtake an order of an earlier
-//! step.
+//! Messages are delivered during a step. Orders carry the number of their step, so they may arrive out of order.
 
 mod balancer;
 mod repeat;

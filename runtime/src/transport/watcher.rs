@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// When the time limit is over, a delivery that runs longer than this is stuck.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A PE ends all messages that it has taken together before it stops. This long after the time limit, a PE that still runs
+/// A PE runs all messages that it took in one turn before it stops. This long after the time limit, a PE that still runs
 /// messages is stuck, even if each of them is short.
 const LONG_GRACE: Duration = Duration::from_secs(10);
 

@@ -59,7 +59,7 @@ pub fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes room for more items: as many as there are, or a quarter of them if memory is short.
+/// Doubles the capacity, or adds a quarter if memory is short.
 #[cold]
 fn grow<T>(list: &mut Vec<T>) -> Result<(), String> {
     let items = list.len().max(4);
