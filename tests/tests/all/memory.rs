@@ -154,9 +154,8 @@ fn every_reader_ends_with_a_sentence_when_memory_is_short() {
 #[ignore = "slow"]
 fn every_reader_ends_with_a_sentence_at_many_limits() {
     // With less, the process does not start: its libraries and the threads of parallel computations do not fit.
-    let limits: Vec<u32> = (36_000..60_000).step_by(2_000).chain((60_000..300_000).step_by(30_000)).collect();
+    let limits: Vec<u32> = (36_000..60_000).step_by(6_000).chain((60_000..300_000).step_by(60_000)).collect();
     give_inputs_to_all_readers(&limits, 24 << 20);
-    give_inputs_to_all_readers(&limits, 0);
 }
 
 /// Reads files of a large graph in all formats that the command writes, with these limits.
