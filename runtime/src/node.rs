@@ -1,4 +1,5 @@
-//! The state that all PEs of a process share: settings, mailboxes, outcome of the run.
+//! The state that the PEs of a process share: settings, mailboxes, outcome of the run. Nothing of it belongs to PEs of
+//! other processes.
 
 use crate::files::DumpFile;
 use crate::inbox::{Bells, Mail};
@@ -10,12 +11,17 @@ use crate::quiescence::Quiescence;
 use crate::report::{MachineReport, RunError, list};
 use crate::waiting::Waiting;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use std::any::Any;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) struct Node {
+    /// The number of PEs of the run.
     pub(crate) pes: u32,
+    /// The first PE of this process; the others follow.
+    pub(crate) first: u32,
     pub(crate) settings: Arc<Settings>,
     pub(crate) bells: Bells,
     /// Orders about the run, between threads.
@@ -46,6 +52,7 @@ pub(crate) type SharedValue = OnceLock<Arc<dyn Any + Send + Sync>>;
 /// How a run ended, and its results.
 #[derive(Default)]
 pub(crate) struct Outcome {
+    /// The result; in a job of several processes its encoding, as a `Vec<u8>`.
     pub(crate) result: Option<Box<dyn Any + Send>>,
     pub(crate) failure: Option<Failure>,
     /// The PE that ended the run by an exit or a failure.
@@ -68,7 +75,7 @@ pub(crate) struct Outcome {
 }
 
 /// Why a run failed.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Failure {
     /// An entry method, `main` or the setup panicked.
     Panic { place: String, message: String },
@@ -81,21 +88,27 @@ pub(crate) enum Failure {
 }
 
 impl Node {
-    pub(crate) fn new(settings: Arc<Settings>) -> Self {
-        let pes = settings.pes as u32;
-        let mailbox_pes = settings.mailbox_pes();
+    /// The state of a process of the run.
+    pub(crate) fn new(settings: Arc<Settings>, process: u32) -> Self {
+        let (first, mailboxes) = (process * settings.local_pes(), settings.mailboxes());
         Node {
-            pes,
-            bells: Bells::new(mailbox_pes),
-            mail: Mail::new(0, mailbox_pes),
-            quiescence: Quiescence::new(mailbox_pes),
-            pulses: Pulses::new(&settings),
+            pes: settings.pes as u32,
+            first,
+            bells: Bells::new(mailboxes),
+            mail: Mail::new(0, mailboxes),
+            quiescence: Quiescence::new(if mailboxes == 0 { 0 } else { settings.local_pes() }),
+            pulses: Pulses::new(&settings, first),
             arrays: Mutex::default(),
             shared: Mutex::default(),
             stop: AtomicBool::new(false),
             outcome: Mutex::default(),
             settings,
         }
+    }
+
+    /// The PEs of this process.
+    pub(crate) fn local_pes(&self) -> Range<u32> {
+        self.first..self.first + self.settings.local_pes()
     }
 
     /// Whether the run is over.
@@ -115,6 +128,18 @@ impl Node {
         if self.may_end(pe, false) {
             self.end(Some(pe), |outcome| outcome.result = Some(result));
         }
+    }
+
+    /// Ends the run as another process has decided, in place of how it may have ended here.
+    pub(crate) fn end_as(&self, ending: Result<Vec<u8>, Failure>) {
+        {
+            let mut outcome = self.outcome.lock();
+            (outcome.result, outcome.failure) = match ending {
+                Ok(result) => (Some(Box::new(result) as Box<dyn Any + Send>), None),
+                Err(failure) => (None, Some(failure)),
+            };
+        }
+        self.halt();
     }
 
     /// Ends the run as failed on PE `pe`. Only the first failure counts, and only before an exit.

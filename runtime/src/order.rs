@@ -134,6 +134,9 @@ pub(crate) enum PeOrder {
     Reply { parked: u64, answer: Answer },
     /// Quiescence was found for the `round`-th time: asks a PE to send the messages that wait for it.
     Quiet { round: u64 },
+    /// Orders from a PE of another process, encoded (sent by the connection to other processes).
+    #[serde(skip)]
+    Batch { from_process: u32, bytes: Vec<u8> },
 }
 
 /// The tallies of an element that ended, for PE 0.

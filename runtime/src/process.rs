@@ -20,6 +20,13 @@ pub fn print_error(sentence: &str) {
     write_stderr(&format!("error: {}\n", sentences(sentence)));
 }
 
+/// Prints lines of PEs on stdout, each whole, in their order. A closed stdout is not an error.
+pub(crate) fn print_lines(lines: &[(u32, String)]) {
+    let mut out = io::stdout().lock();
+    let written = lines.iter().try_for_each(|(_, line)| writeln!(out, "{line}"));
+    let _ = written.and_then(|()| out.flush());
+}
+
 /// Writes to stderr. Unlike `eprintln!`, which panics, it ignores errors such as a full disk: there is no other place to
 /// report them.
 pub(crate) fn write_stderr(text: &str) {

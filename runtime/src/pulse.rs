@@ -152,6 +152,8 @@ pub(crate) struct ArrayNames {
 pub(crate) struct Pulses {
     /// One for each thread.
     threads: Box<[Pulse]>,
+    /// The first PE of the process.
+    first: usize,
     /// The running PE, where all PEs share one thread.
     pub(crate) running: RunningPe,
     arrays: Mutex<Vec<ArrayNames>>,
@@ -172,11 +174,12 @@ impl RunningPe {
 }
 
 impl Pulses {
-    /// The activities of a run.
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let threads = if settings.is_simulated() { 1 } else { settings.pes };
+    /// The activities of a process whose first PE is `first`.
+    pub(crate) fn new(settings: &Settings, first: u32) -> Self {
+        let threads = if settings.is_simulated() { 1 } else { settings.local_pes() };
         Pulses {
             threads: (0..threads).map(|_| Pulse::new()).collect(),
+            first: first as usize,
             running: RunningPe::default(),
             arrays: Mutex::default(),
         }
@@ -184,13 +187,13 @@ impl Pulses {
 
     /// The activity of a PE.
     pub(crate) fn of(&self, pe: u32) -> Pulse {
-        self.threads[pe as usize % self.threads.len()].clone()
+        self.threads[(pe as usize - self.first) % self.threads.len()].clone()
     }
 
     /// The activities, each with its PE.
     pub(crate) fn all(&self) -> impl Iterator<Item = (usize, &Pulse)> {
         let shared = (self.threads.len() == 1).then(|| self.running.get());
-        self.threads.iter().enumerate().map(move |(at, pulse)| (shared.unwrap_or(at), pulse))
+        self.threads.iter().zip(self.first..).map(move |(pulse, pe)| (shared.unwrap_or(pe), pulse))
     }
 
     /// Adds the names of the next array.

@@ -48,6 +48,21 @@ impl Quiescence {
         (self.waiting.load(SeqCst) > 0).then(|| self.rounds.fetch_add(1, SeqCst) + 1)
     }
 
+    /// The number of sends that wait for quiescence.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.waiting.load(SeqCst)
+    }
+
+    /// The number of rounds so far.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.rounds.load(SeqCst)
+    }
+
+    /// Another process has started rounds up to this number.
+    pub(crate) fn reached(&self, round: u64) {
+        self.rounds.fetch_max(round, SeqCst);
+    }
+
     /// The PE rests.
     pub(crate) fn rest(&self, pe: u32) {
         self.rests[pe as usize].fetch_add(1, SeqCst);
@@ -70,12 +85,16 @@ impl Quiescence {
         Some(sum)
     }
 
+    /// If no message is in flight between the PEs of this process: a number that grows whenever a PE continues.
+    pub(crate) fn at_rest(&self, bells: &Bells) -> Option<u64> {
+        let sum = self.all_rest()?;
+        let is_quiet = (0..self.rests.len()).all(|pe| bells.quiet_seq_cst(pe as u32));
+        (is_quiet && self.all_rest() == Some(sum)).then_some(sum)
+    }
+
     /// Whether no message is in flight; true only once for each quiescence, on one PE.
     pub(crate) fn found(&self, bells: &Bells) -> bool {
-        let Some(sum) = self.all_rest() else { return false };
-        (0..self.rests.len()).all(|pe| bells.quiet_seq_cst(pe as u32))
-            && self.all_rest() == Some(sum)
-            && self.found.fetch_max(sum, SeqCst) < sum
+        self.at_rest(bells).is_some_and(|sum| self.found.fetch_max(sum, SeqCst) < sum)
     }
 }
 

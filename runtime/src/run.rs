@@ -2,8 +2,8 @@
 
 use crate::files::{self, Written};
 use crate::interleaving::Interleaving;
-use crate::node::Node;
-use crate::options::{Config, Settings};
+use crate::codec;
+use crate::options::{Config, Job, Settings};
 use crate::panics;
 use crate::pe::{Exit, PeCx};
 use crate::process;
@@ -11,6 +11,7 @@ use crate::report::{Report, RunError, show};
 use crate::setup::Setup;
 use crate::transport;
 use serde::{Serialize, de::DeserializeOwned};
+use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Instant;
@@ -65,7 +66,7 @@ where
 fn settings(config: &Config) -> Result<Settings, RunError> {
     match files::answer(config)? {
         Some(answer) => Err(RunError::Answer(answer)),
-        None => Ok(config.resolve()?),
+        None => Ok(config.resolve(&Job::default())?),
     }
 }
 
@@ -87,11 +88,9 @@ where
         Err(error) => return (Err(error), Written::default()),
     };
     let start = Instant::now();
-    let node = Arc::new(Node::new(Arc::clone(&settings)));
     let build = |pe: PeCx| Setup::run(pe, |pe| setup(pe, Exit(PhantomData)));
-    transport::run(&node, &build);
+    let mut outcome = transport::run(&settings, &build, None);
     let seconds = start.elapsed().as_secs_f64();
-    let mut outcome = std::mem::take(&mut *node.outcome.lock());
     let mut written = std::mem::take(&mut outcome.dump).finish(&settings, outcome.trace_error.take());
     if let Some(Interleaving::Record(recording)) = &settings.interleaving {
         let unrecorded = recording.finish(outcome.ended_by);
@@ -102,11 +101,7 @@ where
     let warnings = outcome.warnings();
     let result = match error {
         Some(error) => Err(error),
-        None => outcome.result.and_then(|result| result.downcast().ok()).ok_or_else(|| {
-            let sentence = "the run ended without a result".into();
-            let seed = settings.is_simulated().then_some(settings.seed);
-            RunError::Program { sentence, seed }
-        }),
+        None => result(&settings, outcome.result),
     };
     let lb_summary = outcome.lb_steps.summary;
     let report = result.map(|result: Box<R>| Report {
@@ -125,4 +120,22 @@ where
         warnings,
     });
     (report, written)
+}
+
+/// The result of a run; where there are several processes, its encoding is decoded.
+fn result<R: DeserializeOwned + 'static>(
+    settings: &Settings,
+    result: Option<Box<dyn Any + Send>>,
+) -> Result<Box<R>, RunError> {
+    let failed = |sentence: String| {
+        let seed = settings.is_simulated().then_some(settings.seed);
+        RunError::Program { sentence, seed }
+    };
+    let result: Box<dyn Any> = result.ok_or_else(|| failed("the run ended without a result".into()))?;
+    if settings.is_distributed() {
+        let bytes: Option<&Vec<u8>> = result.downcast_ref();
+        let decoded = codec::decode(bytes.map(Vec::as_slice).unwrap_or_default());
+        return decoded.map(Box::new).map_err(|error| failed(format!("cannot decode the result of the run: {error}")));
+    }
+    result.downcast().map_err(|_| failed("the result of the run has the wrong type".into()))
 }

@@ -1,6 +1,8 @@
 //! The scheduler of a PE, common to all transports. [`Built`] is a PE that is ready to run; a transport
 //! calls its managers, [`execute`], [`run_queued`] and [`flush`].
 
+use crate::batches;
+use crate::codec;
 use crate::elements::Manager;
 use crate::interleaving::ArrayHead;
 use crate::node::{Failure, Node, SharedArray};
@@ -145,6 +147,25 @@ pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &mut [Box<dyn Manager
         PeOrder::TryResume { step } => steps::try_resume(pe, step, managers),
         PeOrder::Reply { parked, answer } => pe.answered(parked, answer),
         PeOrder::Quiet { round } => pe.found_quiet(round),
+        PeOrder::Batch { from_process, bytes } => {
+            for (array, order) in batches::orders(&bytes) {
+                receive(pe, managers, array, order);
+            }
+            if let Some(post) = pe.out.batches() {
+                post.desk().executed(from_process, bytes);
+            }
+        }
+    }
+}
+
+/// Receives an encoded order from another PE, about an array or (`None`) about the run.
+pub(crate) fn receive(pe: &PeCx, managers: &mut [Box<dyn Manager>], array: Option<u16>, order: &[u8]) {
+    match array {
+        Some(array) => managers[usize::from(array)].packet(pe, order),
+        None => match codec::decode(order) {
+            Ok(order) => execute(pe, order, managers),
+            Err(error) => pe.fail(format!("cannot decode an order of the runtime: {error}")),
+        },
     }
 }
 

@@ -280,7 +280,7 @@ impl Setup {
             ];
             let each: usize = parts.iter().filter(|(exists, _)| *exists).map(|(_, bytes)| bytes).sum();
             let elements = u64::from(count) * each as u64;
-            let mailboxes = array::ChareMail::<T>::bytes(node.settings.mailbox_pes());
+            let mailboxes = array::ChareMail::<T>::bytes(node.settings.mailboxes());
             let what = format!("the array {} of {}", T::NAME, table::count(count, "element"));
             let remedy = if mailboxes > elements { "use fewer PEs" } else { "use fewer elements" };
             if let Err(refusal) = memory::check(elements + mailboxes, &what, remedy) {
@@ -302,7 +302,7 @@ impl Setup {
                 places: if direct { (0..count).map(places).collect() } else { Box::default() },
                 placement,
                 residents: OnceLock::new(),
-                mail: Mail::new(u32::from(id) + 1, node.settings.mailbox_pes()),
+                mail: Mail::new(u32::from(id) + 1, node.settings.mailboxes()),
             });
             all.push(SharedArray { made_by: rank, name: described::<T>(shape), shared });
         }

@@ -1,47 +1,66 @@
 //! The spanning tree of PEs, rooted at PE 0: orders for every PE go down, reductions and statistics go up.
+//!
+//! The tree has two levels of its own: processes form a tree that branches four ways, and the first PE of a process is the
+//! parent of the other PEs of the process. So an order reaches a process once. Threads are PEs of one process. Simulated
+//! PEs share no memory, so each counts as a process.
 
 use std::iter::successors;
 
-/// The branching factor where PEs share no memory.
+/// The branching factor of the tree of processes.
 const BRANCHES: u64 = 4;
 
-/// The tree of a run. The children of PE `p` are the PEs `b p + 1` to `b p + b`, where `b` is the branching factor.
+/// The tree of a run. The children of process `p` are the processes `4 p + 1` to `4 p + 4`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tree {
-    pes: u64,
-    branches: u64,
+    processes: u64,
+    /// The number of PEs of each process.
+    local: u64,
 }
 
 impl Tree {
-    /// The tree of `pes` PEs. Where they share memory, PE 0 is the parent of all others: PE 0 fills a mailbox faster than a
-    /// message takes a second hop.
-    pub(crate) fn new(pes: u32, share_memory: bool) -> Self {
-        let pes = u64::from(pes);
-        Tree { pes, branches: if share_memory { pes } else { BRANCHES } }
+    /// The tree of `processes` processes with `local` PEs each.
+    pub(crate) fn new(processes: u32, local: u32) -> Self {
+        Tree { processes: u64::from(processes), local: u64::from(local) }
     }
 
     /// The parent of a PE. PE 0 is its own parent.
     pub(crate) fn parent(self, pe: u32) -> u32 {
-        (u64::from(pe).saturating_sub(1) / self.branches) as u32
+        let (process, first) = self.process(pe);
+        if u64::from(pe) != first {
+            return first as u32;
+        }
+        (process.saturating_sub(1) / BRANCHES * self.local) as u32
     }
 
-    /// The children of a PE.
+    /// The process of a PE, and the first PE of this process.
+    fn process(self, pe: u32) -> (u64, u64) {
+        let process = u64::from(pe) / self.local;
+        (process, process * self.local)
+    }
+
+    /// The children of a PE: first those in other processes, whose messages take longest.
     pub(crate) fn children(self, pe: u32) -> impl Iterator<Item = u32> {
-        let first = u64::from(pe) * self.branches + 1;
-        (first..self.pes.min(first + self.branches)).map(|child| child as u32)
+        let (process, first) = self.process(pe);
+        let is_first = u64::from(pe) == first;
+        let below = process * BRANCHES + 1;
+        let others = if is_first { below..self.processes.min(below + BRANCHES) } else { 0..0 };
+        let mates = if is_first { first + 1..first + self.local } else { 0..0 };
+        others.map(move |process| process * self.local).chain(mates).map(|child| child as u32)
     }
 
     /// The number of PEs in the subtree of a PE, including itself.
     pub(crate) fn size(self, pe: u32) -> usize {
-        // The ranks of each level of the subtree are consecutive.
-        let levels = successors(Some((u64::from(pe), u64::from(pe))), |&(first, last)| {
-            Some((
-                first.saturating_mul(self.branches).saturating_add(1),
-                (last + 1).saturating_mul(self.branches),
-            ))
+        let (process, first) = self.process(pe);
+        if u64::from(pe) != first {
+            return 1;
+        }
+        // The processes of each level of the subtree are consecutive.
+        let levels = successors(Some((process, process)), |&(first, last)| {
+            Some((first.saturating_mul(BRANCHES).saturating_add(1), (last + 1).saturating_mul(BRANCHES)))
         });
-        let inside = levels.take_while(|&(first, _)| first < self.pes);
-        inside.map(|(first, last)| (last.min(self.pes - 1) - first + 1) as usize).sum()
+        let inside = levels.take_while(|&(first, _)| first < self.processes);
+        let processes: u64 = inside.map(|(first, last)| last.min(self.processes - 1) - first + 1).sum();
+        (processes * self.local) as usize
     }
 
     /// The child of `pe` on the path to its descendant `below`.
@@ -60,10 +79,9 @@ mod tests {
 
     #[test]
     fn every_pe_but_the_root_is_below_its_parent() {
-        for (pes, share_memory) in
-            [1, 2, 5, 6, 22, 100].into_iter().flat_map(|pes| [(pes, true), (pes, false)])
-        {
-            let tree = Tree::new(pes, share_memory);
+        let shapes = [1, 2, 5, 6, 22, 100].into_iter().flat_map(|processes| [(processes, 1), (processes, 3)]);
+        for (processes, local) in shapes.chain([(1, 100)]) {
+            let (tree, pes) = (Tree::new(processes, local), processes * local);
             let mut reached: Vec<u32> = (0..pes).flat_map(|pe| tree.children(pe)).collect();
             reached.sort_unstable();
             assert_eq!(reached, (1..pes).collect::<Vec<_>>());
@@ -80,9 +98,16 @@ mod tests {
     }
 
     #[test]
+    fn every_process_is_entered_once() {
+        let tree = Tree::new(30, 4);
+        let entries = (1..120).filter(|&pe| tree.parent(pe) / 4 != pe / 4);
+        assert_eq!(entries.count(), 29);
+    }
+
+    #[test]
     fn the_largest_trees_do_not_overflow() {
-        for share_memory in [true, false] {
-            let tree = Tree::new(u32::MAX, share_memory);
+        for (processes, local) in [(u32::MAX, 1), (1, u32::MAX)] {
+            let tree = Tree::new(processes, local);
             assert_eq!(tree.size(0), u32::MAX as usize);
             assert_eq!((tree.children(u32::MAX - 1).count(), tree.size(u32::MAX - 1)), (0, 1));
         }

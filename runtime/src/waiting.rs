@@ -3,14 +3,15 @@
 
 use crate::slot::Collective;
 use equipoise_model::table::count;
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The most elements that a line names.
 const NAMED: usize = 3;
 
-/// What a run waits for.
-#[derive(Default)]
+/// What a run waits for, or a part of its PEs.
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Waiting {
     /// What PEs run.
     running: Vec<String>,
@@ -23,12 +24,12 @@ pub(crate) struct Waiting {
 }
 
 /// The contributions to one reduction that are on one PE.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct OpenReduction {
     /// The contributing array.
     pub(crate) source: u16,
     /// The name of this array.
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// The number of the reduction.
     pub(crate) round: u32,
     /// The entry that receives the result, with its array if that is another one.
@@ -42,8 +43,9 @@ pub(crate) struct OpenReduction {
 }
 
 /// The progress of the elements of one array in a collective.
+#[derive(Debug, Serialize, Deserialize)]
 struct Progress {
-    array: &'static str,
+    array: String,
     /// The oldest round in which an element has not participated.
     round: u32,
     /// The number of elements that have participated in this round.
@@ -73,11 +75,11 @@ impl Waiting {
     pub(crate) fn element(
         &mut self,
         collective: Collective,
-        (id, array): (u16, &'static str),
+        (id, array): (u16, &str),
         round: u32,
         (rank, name): (u32, impl FnOnce() -> String),
     ) {
-        let begin = || Progress { array, round, done: 0, missing: 0, named: BTreeMap::new() };
+        let begin = || Progress::new(array, round);
         let progress = self.progress.entry((collective as usize, id)).or_insert_with(begin);
         match round.cmp(&progress.round) {
             Ordering::Greater => {
@@ -88,11 +90,27 @@ impl Waiting {
             Ordering::Equal => {}
         }
         progress.missing += 1;
-        let named = &mut progress.named;
-        if named.len() < NAMED || named.last_key_value().is_some_and(|(&last, _)| rank < last) {
-            named.insert(rank, name());
-            if named.len() > NAMED {
-                named.pop_last();
+        progress.name(rank, name);
+    }
+
+    /// Adds what PEs of another process wait for.
+    pub(crate) fn merge(&mut self, other: Waiting) {
+        self.running.extend(other.running);
+        self.lines.extend(other.lines);
+        self.reductions.extend(other.reductions);
+        for (of, theirs) in other.progress {
+            let mine = self.progress.entry(of).or_insert_with(|| Progress::new(&theirs.array, theirs.round));
+            // The elements of both that have not participated in the older of the two rounds.
+            match theirs.round.cmp(&mine.round) {
+                Ordering::Greater => mine.done += theirs.done + theirs.missing,
+                Ordering::Less => {
+                    let all = mine.done + mine.missing;
+                    *mine = Progress { done: theirs.done + all, ..theirs };
+                }
+                Ordering::Equal => {
+                    (mine.done, mine.missing) = (mine.done + theirs.done, mine.missing + theirs.missing);
+                    theirs.named.into_iter().for_each(|(rank, name)| mine.name(rank, || name));
+                }
             }
         }
     }
@@ -168,6 +186,22 @@ impl Waiting {
 }
 
 impl Progress {
+    /// No element yet.
+    fn new(array: &str, round: u32) -> Self {
+        Progress { array: array.to_owned(), round, done: 0, missing: 0, named: BTreeMap::new() }
+    }
+
+    /// Keeps the name of a missing element if its rank is among the lowest.
+    fn name(&mut self, rank: u32, name: impl FnOnce() -> String) {
+        let named = &mut self.named;
+        if named.len() < NAMED || named.last_key_value().is_some_and(|(&last, _)| rank < last) {
+            named.insert(rank, name());
+            if named.len() > NAMED {
+                named.pop_last();
+            }
+        }
+    }
+
     /// The elements that are missing: `A[1] and A[2]`, or `A[1], A[2], A[3] and 4 more`.
     fn names(&self) -> String {
         let mut names: Vec<String> = self.named.values().cloned().collect();
@@ -211,7 +245,7 @@ mod tests {
 
     fn open(round: u32, target: &str, by: &str) -> OpenReduction {
         let (entry, target, by) = ("`sum`".into(), target.into(), by.into());
-        OpenReduction { source: 0, name: "A", round, entry, to: 0, target, by }
+        OpenReduction { source: 0, name: "A".into(), round, entry, to: 0, target, by }
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl<T: Chare> Port<T> {
         let array = if source == self.id { String::new() } else { format!(" of {}", T::NAME) };
         OpenReduction {
             source,
-            name: pe.name(source),
+            name: pe.name(source).to_owned(),
             round,
             entry: format!("`{entry}`{array}"),
             to: self.id,

@@ -131,7 +131,7 @@ impl<T: Chare> Manager for Elements<T> {
             let line = format!("the inserted {name} waits for the end of {name}, which exists already");
             waiting.line(here, line);
         }
-        let mail = self.port.shared.mail.messages(pe.out.rank, Order::is_message);
+        let mail = self.port.shared.mail.messages(pe.out.local, Order::is_message);
         let orders = self.port.orders.borrow().iter().filter(|order| order.is_message()).count();
         let queued = self.batch.len() + self.port.local.borrow().len() + orders + mail;
         if queued > 0 {

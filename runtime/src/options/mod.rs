@@ -10,7 +10,7 @@ pub use machine::{Machine, StrategySeconds, Uncharged};
 pub use spellings::{parse, translated};
 
 pub(crate) use machine::Simulation;
-pub(crate) use settings::Settings;
+pub(crate) use settings::{Job, Settings};
 
 use clap::ValueEnum;
 use equipoise_model::fault::{Classified, Fault};
@@ -54,6 +54,11 @@ pub struct Config {
     /// How PEs run and exchange messages
     #[arg(long, value_enum, default_value_t, display_order = 4)]
     pub transport: Transport,
+
+    /// Number of PEs in each process [default with --transport mpi: 1, which also drives the network; all PEs of other
+    /// transports are in one process] [Charm++: +ppn]
+    #[arg(long, value_name = "N", display_order = 5)]
+    pub pes_per_process: Option<usize>,
 
     /// Initial placement of elements: blocks, roundrobin, random, or a file with one PE per line
     #[arg(long, value_name = "blocks|roundrobin|random|FILE", default_value = "blocks")]
@@ -180,17 +185,9 @@ pub enum Transport {
     /// All PEs run in one thread, in an order sampled with the seed, or in virtual time with
     /// --network; messages between PEs are encoded.
     Simulated,
-}
-
-impl Transport {
-    /// Whether PEs share memory. If so, they use mailboxes and one table of places, and values are sent
-    /// unencoded. Otherwise each PE has directories, and everything sent between PEs is encoded.
-    pub(crate) fn shares_memory(self) -> bool {
-        match self {
-            Transport::Threads => true,
-            Transport::Simulated => false,
-        }
-    }
+    /// PEs are in processes that MPI starts and connects, as in `mpirun -n 4 PROGRAM --transport mpi`. Needs the
+    /// feature `mpi` of the crate `equipoise`.
+    Mpi,
 }
 
 /// How an element migrates between threads.
@@ -229,6 +226,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             pes: None,
+            pes_per_process: None,
             transport: Transport::Threads,
             initial: "blocks".into(),
             migration: Migration::Encode,

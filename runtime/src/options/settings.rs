@@ -6,6 +6,7 @@ use crate::inbox::Mail;
 use crate::interleaving::{Interleaving, Replay};
 use crate::location::Placement;
 use crate::order::PeOrder;
+use crate::tree::Tree;
 use equipoise_model::assignment::{MappingError, MappingFile};
 use equipoise_model::database::Dump;
 use equipoise_model::memory;
@@ -19,14 +20,31 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The processes that were started together, and which of them this is.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) process: u32,
+    /// The name of the computer of each process.
+    pub(crate) hosts: Vec<String>,
+}
+
+impl Default for Job {
+    /// One process.
+    fn default() -> Self {
+        Job { process: 0, hosts: vec!["localhost".into()] }
+    }
+}
+
 impl Config {
-    /// Validates the flags.
-    pub(crate) fn resolve(&self) -> Result<Settings, ConfigError> {
+    /// Validates the flags, in one process of a job.
+    pub(crate) fn resolve(&self, job: &Job) -> Result<Settings, ConfigError> {
         let replay = self.replay()?;
-        let (pes, topology) = self.pes_and_topology(replay.as_deref().map(Replay::pes))?;
+        let (pes, local_pes) = self.pes_and_local_pes(job, replay.as_deref().map(Replay::pes))?;
+        let topology = self.topology(pes, local_pes, job, replay.is_some())?;
         if self.machine.network.is_some() && self.transport != Transport::Simulated {
             return Err(flag(
-                "--network without --transport simulated: threads have no network; add --transport simulated"
+                "--network without --transport simulated: only simulated messages take the time of a network; add \
+                 --transport simulated"
                     .into(),
             ));
         }
@@ -35,7 +53,8 @@ impl Config {
             // A path that cannot be written is reported before the run, not after hours.
             Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
         }
-        if let Some(path) = &self.lb_dump {
+        // Of several processes, the first writes the file.
+        if let Some(path) = self.lb_dump.as_ref().filter(|_| job.process == 0) {
             Dump::can_write(path).map_err(|error| wrong("--lb-dump", &error))?;
         }
         if self.then.is_some() && self.balancer.is_empty() {
@@ -51,6 +70,8 @@ impl Config {
         let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
         let mut settings = Settings {
             pes,
+            local_pes,
+            is_distributed: self.is_distributed(),
             transport: self.transport,
             migration: self.migration,
             initial: self.initial(pes)?,
@@ -77,25 +98,111 @@ impl Config {
         Ok(settings)
     }
 
-    /// The number of PEs, and their topology.
-    fn pes_and_topology(&self, recorded: Option<usize>) -> Result<(usize, Arc<dyn Topology>), ConfigError> {
-        let topology = self.topology.as_deref().map(topology::parse).transpose();
-        let topology = topology.map_err(|error| wrong("--topology", &error))?;
-        let pes = match (self.pes.or(recorded), &topology) {
-            (Some(pes), _) => pes,
-            (None, Some(topology)) => topology.pes(),
-            (None, None) => std::thread::available_parallelism().map_or(1, usize::from),
+    /// The number of PEs, and of those in each process.
+    fn pes_and_local_pes(&self, job: &Job, recorded: Option<usize>) -> Result<(usize, usize), ConfigError> {
+        let (pes, local_pes) = match (self.transport, self.pes_per_process) {
+            (Transport::Mpi, local) => self.pes_of_job(job, local.unwrap_or(1))?,
+            (_, local) => {
+                let pes = match (self.pes.or(recorded), self.parsed_topology()?) {
+                    (Some(pes), _) => pes,
+                    (None, Some(topology)) => topology.pes(),
+                    (None, None) => std::thread::available_parallelism().map_or(1, usize::from),
+                };
+                (pes, local.unwrap_or(pes))
+            }
         };
-        let most = if self.transport.shares_memory() { MOST_THREADS } else { MOST_PES };
-        if !(1..=most).contains(&pes) {
-            let more = if most == MOST_THREADS { ", or more with --transport simulated" } else { "" };
-            return Err(flag(format!("--pes is {pes}; give a number from 1 to {most}{more}")));
+        if self.pes_per_process.is_some() {
+            self.check_processes(pes, local_pes)?;
         }
-        let (bytes, what) = (self.transport.bytes(pes), format!("--pes: a run on {pes} PEs"));
+        let most = if self.has_mailboxes() { MOST_THREADS } else { MOST_PES };
+        if !(1..=most).contains(&local_pes) || pes > MOST_PES {
+            let name = if self.pes_per_process.is_some() { "--pes-per-process" } else { "--pes" };
+            let more = if most == MOST_THREADS { ", or more with --transport simulated" } else { "" };
+            return Err(flag(format!("{name} is {local_pes}; give a number from 1 to {most}{more}")));
+        }
+        let (bytes, what) = (self.bytes(pes, local_pes), format!("--pes: a run on {pes} PEs"));
         memory::check(bytes, &what, "use fewer PEs").map_err(flag)?;
-        let topology = match topology {
+        Ok((pes, local_pes))
+    }
+
+    /// The number of PEs of a job of MPI, with `local` PEs in each process.
+    fn pes_of_job(&self, job: &Job, local: usize) -> Result<(usize, usize), ConfigError> {
+        let processes = job.hosts.len();
+        let pes = processes.saturating_mul(local);
+        match self.pes.filter(|&given| given != pes) {
+            None => Ok((pes, local)),
+            Some(given) => Err(flag(format!(
+                "--pes is {given}, and the job has {} with {} each; leave out --pes, or start another number of \
+                 processes",
+                count(processes as u64, "process"),
+                count(local as u64, "PE"),
+            ))),
+        }
+    }
+
+    /// Checks `--pes-per-process`.
+    fn check_processes(&self, pes: usize, local: usize) -> Result<(), ConfigError> {
+        let refused = match self.transport {
+            Transport::Mpi => return Ok(()),
+            Transport::Threads => "--pes-per-process with --transport threads: all threads are PEs of one process; give \
+                                   their number with --pes, or add --transport mpi"
+                .into(),
+            Transport::Simulated if self.machine.network.is_some() => {
+                "--pes-per-process with --network: the PEs of a simulated machine share no memory; leave out \
+                 --pes-per-process"
+                    .into()
+            }
+            Transport::Simulated if local == 0 || pes % local != 0 => format!(
+                "--pes-per-process is {local}, and {} cannot be divided into processes of that size; give a divisor of \
+                 the number of PEs",
+                count(pes as u64, "PE")
+            ),
+            Transport::Simulated => return Ok(()),
+        };
+        Err(flag(refused))
+    }
+
+    /// Whether PEs are in processes that exchange batches of encoded orders.
+    fn is_distributed(&self) -> bool {
+        self.transport == Transport::Mpi || self.pes_per_process.is_some()
+    }
+
+    /// Whether the PEs of a process exchange values through mailboxes.
+    fn has_mailboxes(&self) -> bool {
+        self.transport == Transport::Threads || self.is_distributed()
+    }
+
+    /// The bytes of memory that the PEs of this process need at least, in a program with one array.
+    fn bytes(&self, pes: usize, local_pes: usize) -> u64 {
+        // The mailboxes of the run, and those of the array, which are as large or larger.
+        let mailboxes = |threads| 2 * Mail::<(), PeOrder>::bytes(threads as u32);
+        let simulated = BYTES_PER_SIMULATED_PE * pes as u64;
+        match self.transport {
+            Transport::Threads => mailboxes(pes),
+            Transport::Mpi => mailboxes(local_pes + 1),
+            Transport::Simulated if self.is_distributed() => {
+                simulated + (pes / local_pes) as u64 * mailboxes(local_pes + 1)
+            }
+            Transport::Simulated => simulated,
+        }
+    }
+
+    fn parsed_topology(&self) -> Result<Option<Arc<dyn Topology>>, ConfigError> {
+        let topology = self.topology.as_deref().map(topology::parse).transpose();
+        topology.map_err(|error| wrong("--topology", &error))
+    }
+
+    /// The machine that load balancers assume.
+    fn topology(
+        &self,
+        pes: usize,
+        _local_pes: usize,
+        _job: &Job,
+        is_replay: bool,
+    ) -> Result<Arc<dyn Topology>, ConfigError> {
+        let topology = match self.parsed_topology()? {
             Some(topology) => topology,
-            None if self.transport == Transport::Simulated || recorded.is_some() => topology::flat(pes),
+            None if self.transport != Transport::Threads || is_replay => topology::flat(pes),
             None => topology::this_machine(pes),
         };
         if topology.pes() != pes {
@@ -105,7 +212,7 @@ impl Config {
                 count(topology.pes() as u64, "PE")
             )));
         }
-        Ok((pes, topology))
+        Ok(topology)
     }
 
     fn schedule(&self) -> Result<Schedule, ConfigError> {
@@ -189,17 +296,6 @@ fn time(name: &str, seconds: Option<f64>) -> Result<Option<Duration>, ConfigErro
     }
 }
 
-impl Transport {
-    /// The bytes of memory that `pes` PEs need at least, in a program with one array.
-    fn bytes(self, pes: usize) -> u64 {
-        match self {
-            // The mailboxes of the run, and those of the array, which are as large or larger.
-            Transport::Threads => 2 * Mail::<(), PeOrder>::bytes(pes as u32),
-            Transport::Simulated => BYTES_PER_SIMULATED_PE * pes as u64,
-        }
-    }
-}
-
 /// The most PEs as threads. Every pair of threads has its own mailboxes, so their memory is quadratic.
 const MOST_THREADS: usize = 512;
 /// The most simulated PEs.
@@ -210,6 +306,9 @@ const BYTES_PER_SIMULATED_PE: u64 = 12_000;
 /// The validated flags of a run.
 pub(crate) struct Settings {
     pub(crate) pes: usize,
+    /// The number of PEs in each process.
+    local_pes: usize,
+    is_distributed: bool,
     transport: Transport,
     pub(super) migration: Migration,
     pub(crate) initial: Placement,
@@ -260,25 +359,49 @@ impl Settings {
         self.transport == Transport::Simulated
     }
 
-    /// Whether the PEs of a process share memory ([`Transport::shares_memory`]).
-    pub(crate) fn shares_memory(&self) -> bool {
-        self.transport.shares_memory()
+    /// Whether PEs are in processes that exchange batches of encoded orders.
+    pub(crate) fn is_distributed(&self) -> bool {
+        self.is_distributed
     }
 
-    /// Whether PEs share tables of places. Entries of a table are read in an order that cannot be repeated.
+    /// The number of processes.
+    pub(crate) fn processes(&self) -> u32 {
+        (self.pes / self.local_pes) as u32
+    }
+
+    /// The number of PEs in each process.
+    pub(crate) fn local_pes(&self) -> u32 {
+        self.local_pes as u32
+    }
+
+    /// The spanning tree of the PEs. Simulated PEs in one process share no memory, so each counts as a process.
+    pub(crate) fn tree(&self) -> Tree {
+        if self.is_simulated() && !self.is_distributed {
+            Tree::new(self.pes as u32, 1)
+        } else {
+            Tree::new(self.processes(), self.local_pes())
+        }
+    }
+
+    /// Whether PEs share tables of places. Otherwise they have directories. Entries of a table are read in an order that
+    /// cannot be repeated.
     pub(crate) fn has_places(&self) -> bool {
-        self.shares_memory() && self.interleaving.is_none()
+        self.transport == Transport::Threads && self.interleaving.is_none()
     }
 
-    /// The number of PEs with mailboxes.
-    pub(crate) fn mailbox_pes(&self) -> u32 {
-        if self.shares_memory() { self.pes as u32 } else { 0 }
+    /// The number of threads of a process that have mailboxes: its PEs, and in a job of several processes the connection
+    /// to the other processes, which is the last.
+    pub(crate) fn mailboxes(&self) -> u32 {
+        match self.transport {
+            _ if self.is_distributed => self.local_pes() + 1,
+            Transport::Simulated => 0,
+            _ => self.local_pes(),
+        }
     }
 
-    /// Whether an element that migrates between threads is encoded. Where PEs share no memory, the transport
-    /// encodes everything.
+    /// Whether an element that migrates between PEs of a process is encoded. Between processes everything is encoded.
     pub(crate) fn encodes_migrations(&self) -> bool {
-        self.migration == Migration::Encode && self.shares_memory()
+        self.migration == Migration::Encode
     }
 }
 
@@ -288,15 +411,15 @@ mod tests {
 
     #[track_caller]
     fn refused(config: Config, sentence: &str) {
-        let error = config.resolve().err().map(|error| error.to_string()).unwrap_or_default();
+        let error = config.resolve(&Job::default()).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(sentence), "{error:?} does not say {sentence:?}");
     }
 
     #[test]
     fn the_memory_of_pes_counts_the_mailboxes_of_every_pair() {
         // A mailbox begins a pair of cache lines.
-        assert_eq!(Transport::Threads.bytes(512), 2 * 512 * 512 * 128);
-        assert_eq!(Transport::Simulated.bytes(1 << 20), 12_000 << 20);
+        assert_eq!(Config::threads(512).bytes(512, 512), 2 * 512 * 512 * 128);
+        assert_eq!(Config::simulated(1 << 20, 0).bytes(1 << 20, 1 << 20), 12_000 << 20);
     }
 
     #[test]

@@ -28,6 +28,11 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Exit<R> {
     /// Ends the run with this result. If called several times, only one result counts. Messages in flight are
     /// dropped.
     pub fn exit(self, pe: &PeCx, result: R) {
-        pe.out.node.exit(pe.out.rank, Box::new(result));
+        let (node, rank) = (&pe.out.node, pe.out.rank);
+        if node.settings.is_distributed() {
+            node.exit(rank, Box::new(pe.out.encoded(&result, || "the result of the run".into())));
+        } else {
+            node.exit(rank, Box::new(result));
+        }
     }
 }

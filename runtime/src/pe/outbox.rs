@@ -1,7 +1,8 @@
 //! The sending part of a PE: queues to itself, mailboxes or packets to other PEs.
 
 use crate::clock::VirtualClock;
-use crate::codec;
+use crate::batches::Post;
+use crate::codec::{self, CodecError};
 use crate::inbox::{Bag, Mail};
 use crate::interleaving::Interleaved;
 use crate::node::{Failure, Node};
@@ -22,6 +23,8 @@ pub(crate) enum Carrier {
     Interleaved(Interleaved),
     /// As bytes.
     Packets(Rc<dyn PacketCarrier>),
+    /// Inside the process through mailboxes, to other processes as batches of bytes.
+    Batches(Post),
 }
 
 /// A transport of bytes.
@@ -71,6 +74,8 @@ const BUFFERS: usize = 64;
 
 pub(crate) struct Outbox {
     pub(crate) rank: u32,
+    /// The number of this PE in its process, from 0: that of its mailboxes and its bell.
+    pub(crate) local: u32,
     pub(crate) pes: u32,
     pub(crate) tree: Tree,
     pub(crate) node: Arc<Node>,
@@ -98,8 +103,9 @@ impl Outbox {
     ) -> Self {
         Outbox {
             rank,
+            local: rank - node.first,
             pes: node.pes,
-            tree: Tree::new(node.pes, node.settings.shares_memory()),
+            tree: node.settings.tree(),
             node,
             carrier,
             queued: Cell::new(0),
@@ -153,6 +159,15 @@ impl Outbox {
             Carrier::Mailboxes | Carrier::Interleaved(_) => {
                 mail.push(self.rank, to, &self.node.bells, |bag| bag.orders.push(order));
             }
+            Carrier::Batches(_) if self.shares_memory_with(to) => {
+                let to = to - self.node.first;
+                mail.push(self.local, to, &self.node.bells, |bag| bag.orders.push(order));
+            }
+            Carrier::Batches(post) => {
+                if let Err(error) = post.add(to, array, &order) {
+                    self.cannot_send(&what(), &error);
+                }
+            }
             Carrier::Packets(carrier) => {
                 debug_assert_ne!(self.rank, to, "an order of a PE to itself is not sent");
                 let bytes = self.encoded(&order, what);
@@ -165,28 +180,50 @@ impl Outbox {
         }
     }
 
-    /// Whether PEs share memory, so that values for other PEs need no encoding.
-    pub(crate) fn shares_memory(&self) -> bool {
-        self.node.settings.shares_memory()
+    /// Whether a PE and this one share memory, so that values for it need no encoding.
+    pub(crate) fn shares_memory_with(&self, to: u32) -> bool {
+        match &self.carrier {
+            Carrier::Mailboxes | Carrier::Interleaved(_) => true,
+            Carrier::Packets(_) => false,
+            Carrier::Batches(_) => self.node.local_pes().contains(&to),
+        }
+    }
+
+    /// The batches for other processes, if there are other processes.
+    #[inline]
+    pub(crate) fn batches(&self) -> Option<&Post> {
+        match &self.carrier {
+            Carrier::Batches(post) => Some(post),
+            _ => None,
+        }
+    }
+
+    /// Sends the batches for other processes, at the end of a turn.
+    #[inline]
+    pub(crate) fn dispatch(&self) {
+        if let Carrier::Batches(post) = &self.carrier {
+            post.dispatch();
+        }
     }
 
     /// Whether no other PE has sent work to this PE; the result may be outdated.
     #[inline(always)]
     pub(crate) fn quiet_outside(&self) -> bool {
-        let no_mail = || self.node.bells.quiet(self.rank) && !self.node.stopped();
+        let no_mail = || self.node.bells.quiet(self.local) && !self.node.stopped();
         match &self.carrier {
             Carrier::Mailboxes => no_mail(),
             Carrier::Packets(carrier) => carrier.quiet() && !self.node.stopped(),
             Carrier::Interleaved(order) => order.quiet(no_mail),
+            Carrier::Batches(post) => post.may_continue() && no_mail(),
         }
     }
 
-    /// Swaps the mailbox from another PE with an empty bag; false if there is nothing to take.
+    /// Swaps the mailbox from another thread of this process with an empty bag; false if there is nothing to take.
     #[inline]
     pub(crate) fn take<M, O>(&self, mail: &Mail<M, O>, from: u32, bag: &mut Bag<M, O>) -> bool {
         match &self.carrier {
             Carrier::Interleaved(order) => order.take(mail, from, self.rank, bag),
-            _ => mail.take(from, self.rank, bag),
+            _ => mail.take(from, self.local, bag),
         }
     }
 
@@ -229,9 +266,14 @@ impl Outbox {
     /// The encoding of a value for another PE. An encoding error ends the run.
     pub(crate) fn encoded<V: Serialize>(&self, value: &V, what: impl FnOnce() -> String) -> Vec<u8> {
         codec::encode(value).unwrap_or_else(|error| {
-            self.fail(format!("cannot send {} to another PE: {error}", what()));
+            self.cannot_send(&what(), &error);
             Vec::new()
         })
+    }
+
+    #[cold]
+    fn cannot_send(&self, what: &str, error: &CodecError) {
+        self.fail(format!("cannot send {what} to another PE: {error}"));
     }
 
     /// A buffer to encode in.

@@ -39,7 +39,7 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Reply<V> {
     ///
     /// A second reply to the same closure ends the run with an error.
     pub fn send(self, pe: &PeCx, value: V) {
-        let answer = if pe.out.shares_memory() {
+        let answer = if pe.out.shares_memory_with(self.pe) {
             Answer::Value(Box::new(value))
         } else {
             Answer::Bytes(pe.out.encoded(&value, || "the reply to a parked closure".into()))

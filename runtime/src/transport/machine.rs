@@ -5,8 +5,8 @@
 //! So a message arrives at a PE whose clock is not past the arrival, unless the PE was busy. Events at the same time
 //! happen in the order of their causes, so the same seed gives the same run as long as work is charged.
 
-use super::simulated::{Mailbag, receive};
-use super::threads::BUSY;
+use super::simulated::Mailbag;
+use super::worker::BUSY;
 use crate::clock::VirtualClock;
 use crate::elements::Manager;
 use crate::node::{Failure, Node};
@@ -14,7 +14,7 @@ use crate::options::Simulation;
 use crate::pe::{ARRAY_BITS, PE_ORDERS, Packet, PacketCarrier as _, PeCx};
 use crate::pulse::RunningPe;
 use crate::report::{MachineReport, PeTime};
-use crate::scheduler::{Built, flush, run_queued};
+use crate::scheduler::{Built, flush, receive, run_queued};
 use crate::tracer::Log;
 use equipoise_network::models::{Events, Message, Network};
 use equipoise_network::trace::{MessageScheduler, Trace};
@@ -294,7 +294,7 @@ impl Scheduler<'_> {
             if let Some(tracer) = pe.out.tracer() {
                 tracer.unpacks(packet.number);
             }
-            receive(pe, managers, &packet);
+            receive(pe, managers, packet.array, &packet.bytes);
         }
     }
 

@@ -18,24 +18,43 @@
 //! [`PacketCarrier`](crate::pe::PacketCarrier); its [`Transport::shares_memory`](crate::Transport) is false.
 
 mod machine;
+mod processes;
 mod replayed;
 mod simulated;
 mod threads;
 mod watcher;
+mod worker;
+
+pub(crate) use processes::Link;
 
 use crate::interleaving::Interleaving;
-use crate::node::Node;
+use crate::node::{Node, Outcome};
+use crate::options::Settings;
 use crate::pe::PeCx;
 use crate::scheduler::Built;
 use std::sync::Arc;
 use watcher::Watcher;
 
-/// Runs the PEs of a process until the run is over. The watcher is there while they run.
-pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
-    let _watcher = Watcher::start(node);
-    match &node.settings.interleaving {
-        Some(Interleaving::Replay(replay)) => replayed::run(node, setup, replay),
-        _ if node.settings.is_simulated() => simulated::run(node, setup),
-        _ => threads::run(node, setup),
+/// Runs the PEs of this process until the run is over; `link` connects the process to others, if there are others. The
+/// watcher is there while they run.
+pub(crate) fn run(
+    settings: &Arc<Settings>,
+    setup: &(dyn Fn(PeCx) -> Built + Sync),
+    link: Option<&dyn Link>,
+) -> Outcome {
+    if link.is_none() && settings.is_distributed() {
+        return processes::simulated::run(settings, setup);
     }
+    let process = link.map_or(0, |link| link.job().process);
+    let node = Arc::new(Node::new(Arc::clone(settings), process));
+    {
+        let _watcher = Watcher::start(&node);
+        match (&settings.interleaving, link) {
+            (_, Some(link)) => processes::run(&node, setup, link),
+            (Some(Interleaving::Replay(replay)), _) => replayed::run(&node, setup, replay),
+            _ if settings.is_simulated() => simulated::run(&node, setup),
+            _ => threads::run(&node, setup),
+        }
+    }
+    std::mem::take(&mut *node.outcome.lock())
 }

@@ -3,7 +3,7 @@
 //! PEs take turns. A PE whose next event needs messages that are not sent yet waits. If all PEs wait, one of them finds
 //! quiescence, as in the recorded run, or the replay has diverged from the recorded run.
 
-use super::threads::BUSY;
+use super::worker::BUSY;
 use crate::inbox::Bag;
 use crate::interleaving::{Event, Halted, Interleaved, PeReplay, Replay};
 use crate::node::{Failure, Node};

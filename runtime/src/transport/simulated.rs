@@ -6,13 +6,11 @@
 //! depend on measured time: if a load balancer migrates elements, let them charge their work.
 
 use super::machine;
-use crate::codec;
-use crate::elements::Manager;
 use crate::location::splitmix;
 use crate::node::{Failure, Node};
 use crate::pe::{Carrier, Packet, PacketCarrier, PeCx};
 use crate::pulse::RunningPe;
-use crate::scheduler::{Built, build, execute, flush, run_queued};
+use crate::scheduler::{Built, build, flush, receive, run_queued};
 use crate::tracer::Log;
 use equipoise_model::table::count;
 use std::cell::{Cell, RefCell};
@@ -142,7 +140,7 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
             let to = packet.to;
             running.set(to as usize);
             let Built { pe, managers, .. } = &mut pes[to as usize];
-            receive(pe, managers, &packet);
+            receive(pe, managers, packet.array, &packet.bytes);
             to as usize
         } else {
             let at = busy.swap_remove(sampled - packets);
@@ -162,13 +160,3 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
     }
 }
 
-/// Receives a packet from another PE.
-pub(super) fn receive(pe: &PeCx, managers: &mut [Box<dyn Manager>], packet: &Packet) {
-    match packet.array {
-        Some(array) => managers[usize::from(array)].packet(pe, &packet.bytes),
-        None => match codec::decode(&packet.bytes) {
-            Ok(order) => execute(pe, order, managers),
-            Err(error) => pe.fail(format!("cannot decode an order of the runtime: {error}")),
-        },
-    }
-}

@@ -83,7 +83,7 @@ fn a_panic_names_the_element_the_entry_and_the_pe() {
         );
         let sentence = |mistake| failure(config.clone(), mistake);
         let again = match config.transport {
-            Transport::Threads => String::new(),
+            Transport::Threads | Transport::Mpi => String::new(),
             Transport::Simulated => format!(" (simulated: seed {} repeats it)", config.seed),
         };
         let exactly = |mistake, message: &str, code: &str| {

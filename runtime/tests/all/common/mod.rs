@@ -69,10 +69,10 @@ pub fn place_of(code: &str, file: &str, text: &str) -> String {
 
 /// Describes a configuration in failures.
 pub fn describe(config: &Config) -> String {
-    let Config { pes, transport, migration, initial, seed, balancer, machine, .. } = config;
+    let Config { pes, pes_per_process, transport, migration, initial, seed, balancer, machine, .. } = config;
     let pes = pes.unwrap_or(0);
     format!(
-        "{transport:?} on {pes} PEs, seed {seed}, {migration:?}, initial {initial}, balancer {balancer:?}, network {:?}",
+        "{transport:?} on {pes} PEs, {pes_per_process:?} per process, seed {seed}, {migration:?}, initial {initial}, balancer {balancer:?}, network {:?}",
         machine.network
     )
 }
@@ -91,11 +91,15 @@ const NETWORKS: [Option<&str>; 9] = [
 ];
 
 /// A simulated run; all its parameters depend on the seed. Every fourth run has more PEs than the root of their tree has
-/// children, up to three levels of them.
+/// children, up to three levels of them. Half of the runs without a network have several processes.
 pub fn simulated(seed: u64) -> Config {
     let pes = if seed % 4 == 3 { 6 + mixed(seed) % 25 } else { 1 + seed % 7 };
     let mut config = Config::simulated(pes as usize, seed);
     config.machine.network = NETWORKS[(mixed(seed) >> 8) as usize % NETWORKS.len()].map(str::to_owned);
+    if config.machine.network.is_none() && (mixed(seed) >> 16) % 2 == 0 {
+        let divisors: Vec<u64> = (1..=pes).filter(|local| pes % local == 0).collect();
+        config.pes_per_process = Some(divisors[(mixed(seed) >> 24) as usize % divisors.len()] as usize);
+    }
     vary(config)
 }
 
@@ -147,5 +151,6 @@ pub fn everywhere(simulations: u64, on_threads: u64, check: impl Fn(Config) + Co
 
 /// The same configuration with `pes` PEs.
 pub fn with_pes(config: &Config, pes: usize) -> Config {
-    Config { pes: Some(pes), ..config.clone() }
+    let pes_per_process = config.pes_per_process.map(|local| if pes % local == 0 { local } else { 1 });
+    Config { pes: Some(pes), pes_per_process, ..config.clone() }
 }

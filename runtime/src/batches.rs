@@ -1,0 +1,373 @@
+//! Batches of encoded orders for PEs of other processes.
+//!
+//! A PE encodes an order straight behind what it has for the same receiver ([`Post`]). A batch leaves the PE at the end of
+//! a turn, or as soon as it is large, into the [`Desk`] of its process, from where the transport sends it. One batch is
+//! one message of the network: its cost is shared by all its orders.
+//!
+//! A batch begins with its receiver (4 bytes). Then every order has a header of 8 bytes, its array (2 bytes) and the
+//! length of its encoding (6 bytes). Numbers are little-endian.
+//!
+//! Buffers of batches that were executed are used again.
+
+use crate::codec::{self, CodecError};
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+
+/// A batch of this many bytes leaves at once: small enough for a core's cache, large enough for the network.
+const FULL_BYTES: usize = 1 << 15;
+
+/// The number of buffers that a process keeps for reuse, and the capacity above which a buffer is not kept.
+const BUFFERS: usize = 256;
+const LARGEST_BUFFER: usize = 1 << 24;
+
+/// While more bytes than this wait to be sent, PEs run only what arrives from others.
+const CONGESTED_BYTES: u64 = 64 << 20;
+
+/// In the place of an array: an order about the run. No array has this number.
+const RUN: u16 = u16::MAX;
+
+/// In the place of a receiver: the batch is a word between processes, and no batch of orders.
+const WORD: u32 = u32::MAX;
+
+/// The number of bytes before the first order.
+const RECEIVER_BYTES: usize = 4;
+
+/// The number of bytes before every order.
+const HEADER_BYTES: usize = 8;
+
+/// What a message of the network is.
+pub(crate) enum Kind {
+    /// Orders for this PE.
+    Orders(u32),
+    /// A word between processes.
+    Word,
+}
+
+/// What the first bytes of a message of the network say; none if there are too few.
+pub(crate) fn kind(batch: &[u8]) -> Option<Kind> {
+    let receiver = u32::from_le_bytes(*batch.first_chunk()?);
+    Some(if receiver == WORD { Kind::Word } else { Kind::Orders(receiver) })
+}
+
+/// A word between processes as a message of the network.
+pub(crate) fn word<W: Serialize>(word: &W) -> Result<Vec<u8>, CodecError> {
+    let mut bytes = WORD.to_le_bytes().to_vec();
+    codec::encode_into(word, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// The bytes of a word.
+pub(crate) fn word_bytes(batch: &[u8]) -> &[u8] {
+    batch.get(RECEIVER_BYTES..).unwrap_or_default()
+}
+
+/// The orders of a batch: the array of each (`None`: an order about the run), and its encoding. Ends early if the batch is
+/// damaged.
+pub(crate) fn orders(batch: &[u8]) -> impl Iterator<Item = (Option<u16>, &[u8])> {
+    let mut rest = batch.get(RECEIVER_BYTES..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (header, behind) = rest.split_first_chunk::<HEADER_BYTES>()?;
+        let header = u64::from_le_bytes(*header);
+        let (array, length) = (header as u16, (header >> 16) as usize);
+        let (order, next) = behind.split_at_checked(length)?;
+        rest = next;
+        Some(((array != RUN).then_some(array), order))
+    })
+}
+
+/// What the PEs of a process and its connection to other processes exchange.
+pub(crate) struct Desk {
+    /// Batches to send, with their receivers.
+    outgoing: Mutex<Vec<(u32, Vec<u8>)>>,
+    has_outgoing: AtomicBool,
+    /// The number of batches that PEs have handed over so far.
+    sent: AtomicU64,
+    /// The bytes of batches that were executed so far, by the process that sent them.
+    executed_bytes: Box<[AtomicU64]>,
+    /// The bytes of batches that wait at the desk or in the transport, and their maximum.
+    unsent_bytes: AtomicU64,
+    peak_unsent_bytes: AtomicU64,
+    /// Buffers for reuse, with their old content: a receiver overwrites it, which is faster than filling with zeros.
+    buffers: Mutex<Vec<Vec<u8>>>,
+    /// Lines that PEs print, each with its PE.
+    printed: Mutex<Vec<(u32, String)>>,
+    has_printed: AtomicBool,
+}
+
+impl Desk {
+    /// The desk of a process that is connected to `processes` processes.
+    pub(crate) fn new(processes: u32) -> Self {
+        Desk {
+            outgoing: Mutex::default(),
+            has_outgoing: AtomicBool::new(false),
+            sent: AtomicU64::new(0),
+            executed_bytes: (0..processes).map(|_| AtomicU64::new(0)).collect(),
+            unsent_bytes: AtomicU64::new(0),
+            peak_unsent_bytes: AtomicU64::new(0),
+            buffers: Mutex::default(),
+            printed: Mutex::default(),
+            has_printed: AtomicBool::new(false),
+        }
+    }
+
+    /// The number of batches that PEs have handed over so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(SeqCst)
+    }
+
+    /// Takes the batches to send, with their receivers.
+    pub(crate) fn take_outgoing(&self) -> Vec<(u32, Vec<u8>)> {
+        if !self.has_outgoing.load(Relaxed) {
+            return Vec::new();
+        }
+        let mut outgoing = self.outgoing.lock();
+        self.has_outgoing.store(false, Relaxed);
+        std::mem::take(&mut *outgoing)
+    }
+
+    /// A batch of so many bytes has left the process.
+    pub(crate) fn left(&self, bytes: usize) {
+        self.unsent_bytes.fetch_sub(bytes as u64, Relaxed);
+    }
+
+    /// The most bytes that waited to be sent at one time.
+    pub(crate) fn peak_unsent_bytes(&self) -> u64 {
+        self.peak_unsent_bytes.load(Relaxed)
+    }
+
+    /// A batch from a process was executed; its buffer is used again.
+    pub(crate) fn executed(&self, from: u32, batch: Vec<u8>) {
+        self.executed_bytes[from as usize].fetch_add(batch.len() as u64, Relaxed);
+        self.return_buffer(batch);
+    }
+
+    /// The bytes of batches from a process that were executed so far.
+    pub(crate) fn executed_bytes(&self, from: u32) -> u64 {
+        self.executed_bytes[from as usize].load(Relaxed)
+    }
+
+    /// An empty buffer.
+    fn buffer(&self) -> Vec<u8> {
+        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
+        // Bytes of an earlier batch in a new one would be false messages.
+        buffer.clear();
+        buffer
+    }
+
+    /// A buffer of this length with any content, to receive in.
+    pub(crate) fn buffer_of(&self, length: usize) -> Vec<u8> {
+        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
+        buffer.resize(length, 0);
+        buffer
+    }
+
+    /// Keeps a buffer for reuse.
+    pub(crate) fn return_buffer(&self, buffer: Vec<u8>) {
+        if (1..=LARGEST_BUFFER).contains(&buffer.capacity()) {
+            let mut buffers = self.buffers.lock();
+            if buffers.len() < BUFFERS {
+                buffers.push(buffer);
+            }
+        }
+    }
+
+    /// Prints a line of a PE.
+    pub(crate) fn print(&self, pe: u32, line: String) {
+        let mut printed = self.printed.lock();
+        printed.push((pe, line));
+        self.has_printed.store(true, Relaxed);
+    }
+
+    /// Whether there are printed lines to take.
+    pub(crate) fn has_printed(&self) -> bool {
+        self.has_printed.load(Relaxed)
+    }
+
+    /// Takes the lines that PEs have printed, in their order.
+    pub(crate) fn take_printed(&self) -> Vec<(u32, String)> {
+        let mut printed = self.printed.lock();
+        self.has_printed.store(false, Relaxed);
+        std::mem::take(&mut *printed)
+    }
+
+    fn hand_over(&self, to: u32, batch: Vec<u8>) {
+        let bytes = batch.len() as u64;
+        let unsent = self.unsent_bytes.fetch_add(bytes, Relaxed) + bytes;
+        self.peak_unsent_bytes.fetch_max(unsent, Relaxed);
+        // Counted before it can be received.
+        self.sent.fetch_add(1, SeqCst);
+        let mut outgoing = self.outgoing.lock();
+        outgoing.push((to, batch));
+        self.has_outgoing.store(true, Relaxed);
+    }
+}
+
+/// The batches that a PE is filling.
+pub(crate) struct Post {
+    desk: Arc<Desk>,
+    /// By receiver.
+    open: Vec<RefCell<Vec<u8>>>,
+    /// The receivers whose batch is not empty.
+    receivers: RefCell<Vec<u32>>,
+    /// Whether this PE itself drives the connection to other processes, and so must end its turns from time to time.
+    drives: bool,
+    /// How often the PE was asked whether it may continue since its last turn.
+    asked: Cell<u32>,
+}
+
+/// How often a PE that drives the connection may continue before it ends its turn.
+const ASKED: u32 = 8;
+
+impl Post {
+    /// The batches of a PE among `pes` PEs.
+    pub(crate) fn new(desk: Arc<Desk>, pes: u32, drives: bool) -> Self {
+        Post {
+            desk,
+            open: (0..pes).map(|_| RefCell::default()).collect(),
+            receivers: RefCell::default(),
+            drives,
+            asked: Cell::new(0),
+        }
+    }
+
+    /// The desk of the process.
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    /// Adds an order to the batch for a PE of another process.
+    ///
+    /// # Errors
+    /// If the order cannot be encoded; then the batch is as before.
+    pub(crate) fn add<O: Serialize>(
+        &self,
+        to: u32,
+        array: Option<u16>,
+        order: &O,
+    ) -> Result<(), CodecError> {
+        let mut open = self.open[to as usize].borrow_mut();
+        let is_first = open.is_empty();
+        if is_first {
+            if open.capacity() == 0 {
+                *open = self.desk.buffer();
+            }
+            open.extend_from_slice(&to.to_le_bytes());
+        }
+        let start = open.len();
+        open.extend_from_slice(&[0; HEADER_BYTES]);
+        if let Err(error) = codec::encode_into(order, &mut open) {
+            open.truncate(if is_first { 0 } else { start });
+            return Err(error);
+        }
+        let length = (open.len() - start - HEADER_BYTES) as u64;
+        let header = u64::from(array.unwrap_or(RUN)) | length << 16;
+        open[start..start + HEADER_BYTES].copy_from_slice(&header.to_le_bytes());
+        if is_first {
+            self.receivers.borrow_mut().push(to);
+        }
+        if open.len() >= FULL_BYTES {
+            self.receivers.borrow_mut().retain(|&other| other != to);
+            self.desk.hand_over(to, std::mem::take(&mut *open));
+        }
+        Ok(())
+    }
+
+    /// Hands all batches over. A PE does so at the end of every turn and before it rests.
+    #[inline]
+    pub(crate) fn dispatch(&self) {
+        self.asked.set(0);
+        if !self.receivers.borrow().is_empty() {
+            self.dispatch_all();
+        }
+    }
+
+    fn dispatch_all(&self) {
+        for to in self.receivers.borrow_mut().drain(..) {
+            self.desk.hand_over(to, self.open[to as usize].take());
+        }
+    }
+
+    /// Whether so much waits to be sent that PEs must not send more on their own account.
+    #[inline]
+    pub(crate) fn is_congested(&self) -> bool {
+        self.desk.unsent_bytes.load(Relaxed) > CONGESTED_BYTES
+    }
+
+    /// Whether the PE may continue its turn, as far as the connection to other processes is concerned.
+    #[inline]
+    pub(crate) fn may_continue(&self) -> bool {
+        if !self.drives {
+            return true;
+        }
+        let asked = self.asked.get() + 1;
+        self.asked.set(asked);
+        asked < ASKED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_come_out_as_they_went_in_and_large_batches_leave_at_once() {
+        let desk = Arc::new(Desk::new(2));
+        let post = Post::new(Arc::clone(&desk), 4, false);
+        post.add(3, Some(7), &(1u8, 2u8)).expect("encodes");
+        post.add(3, None, &"text").expect("encodes");
+        post.add(2, Some(0), &()).expect("encodes");
+        assert!(desk.take_outgoing().is_empty() && desk.sent() == 0);
+        post.dispatch();
+        assert_eq!(desk.sent(), 2);
+        let mut batches = desk.take_outgoing();
+        batches.sort();
+        let [(2, empty), (3, two)] = &batches[..] else { panic!("{batches:?}") };
+        assert!(matches!(kind(two), Some(Kind::Orders(3))));
+        let text = codec::encode(&"text").expect("encodes");
+        assert_eq!(orders(two).collect::<Vec<_>>(), [(Some(7), &[1, 2][..]), (None, &text[..])]);
+        assert_eq!(orders(empty).collect::<Vec<_>>(), [(Some(0), &[][..])]);
+        assert_eq!(orders(&two[..two.len() - 1]).count(), 1, "a damaged batch ends early");
+        post.add(1, Some(1), &vec![0u8; FULL_BYTES]).expect("encodes");
+        assert_eq!((desk.sent(), desk.take_outgoing().len()), (3, 1));
+        let bytes = batches.iter().map(|(_, batch)| batch.len()).sum::<usize>();
+        assert!(desk.peak_unsent_bytes() > FULL_BYTES as u64 + bytes as u64);
+    }
+
+    #[test]
+    fn an_order_that_cannot_be_encoded_leaves_no_bytes() {
+        struct Refuses;
+        impl Serialize for Refuses {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use serde::ser::{Error, SerializeTuple};
+                let mut tuple = serializer.serialize_tuple(2)?;
+                tuple.serialize_element(&7u64)?;
+                Err(S::Error::custom("refused"))
+            }
+        }
+        let desk = Arc::new(Desk::new(2));
+        let post = Post::new(Arc::clone(&desk), 2, false);
+        assert!(post.add(1, None, &Refuses).is_err());
+        post.dispatch();
+        assert_eq!(desk.sent(), 0);
+        post.add(1, None, &5u8).expect("encodes");
+        assert!(post.add(1, None, &Refuses).is_err());
+        post.dispatch();
+        let batches = desk.take_outgoing();
+        assert_eq!(orders(&batches[0].1).collect::<Vec<_>>(), [(None, &[5][..])]);
+    }
+
+    #[test]
+    fn buffers_are_used_again_and_are_empty() {
+        let desk = Desk::new(1);
+        desk.executed(0, vec![1, 2, 3]);
+        let received = desk.buffer_of(2);
+        assert_eq!(received.len(), 2);
+        desk.return_buffer(received);
+        assert_eq!(desk.executed_bytes(0), 3);
+        let buffer = desk.buffer();
+        assert!(buffer.is_empty() && buffer.capacity() >= 3);
+    }
+}

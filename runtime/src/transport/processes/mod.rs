@@ -1,0 +1,317 @@
+//! PEs in several processes that exchange messages of bytes, whoever carries them.
+//!
+//! A process has a [`Node`] of its own and one or more PEs. Inside the process, PEs exchange values through mailboxes, as
+//! threads do. Orders for PEs of other processes are encoded into batches ([`batches`](crate::batches)). The
+//! [`Engine`](engine::Engine) of the process sends and receives them, and takes part in what processes do together. It is
+//! one more thread with mailboxes, the last of the process.
+//!
+//! A carrier of bytes implements [`Link`] and [`Wire`], and knows nothing of the above. There are two: MPI
+//! ([`mpi`](super::mpi)), and queues in one process ([`simulated`]), which sample what arrives when. A carrier on
+//! sockets would be a third: it connects the processes when it is made (with their number and the addresses from its own
+//! flags or environment), `send` appends to the buffer of the stream to a process, `receive` reads from the streams
+//! without blocking and returns a message when all its bytes are there, `drive` calls `turn` in a loop and returns when
+//! the buffers are written, and `abort` ends the process, which closes the streams, on which the others end.
+
+pub(super) mod engine;
+pub(super) mod simulated;
+mod words;
+
+use super::worker::{Limits, Worker};
+use crate::batches::{Desk, Post};
+use crate::node::Node;
+use crate::options::Job;
+use crate::pe::{Carrier, PeCx};
+use crate::scheduler::{Built, build};
+use engine::{Engine, Phase};
+use parking_lot::{Condvar, Mutex};
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A process among those that were started together, and its connection to them.
+pub(crate) trait Link {
+    /// The processes, and which of them this is.
+    fn job(&self) -> &Job;
+
+    /// The number of processes on this computer.
+    fn neighbours(&self) -> usize {
+        let hosts = &self.job().hosts;
+        let here = &hosts[self.job().process as usize];
+        hosts.iter().filter(|host| *host == here).count()
+    }
+
+    /// Calls `turn` again and again until it breaks. All messages that were sent have left when this returns.
+    fn drive(&self, turn: &mut dyn FnMut(&mut dyn Wire) -> ControlFlow<()>);
+}
+
+/// Sends and receives messages of bytes. Messages from one process to another arrive in the order of their sends; no
+/// message is lost or changed.
+pub(crate) trait Wire {
+    /// Sends a message to another process, without waiting. Returns a buffer that is not needed any more.
+    fn send(&mut self, to: u32, message: Vec<u8>) -> Vec<u8>;
+
+    /// The next message that has arrived, with its sender, in a buffer of the desk; none if none has arrived.
+    fn receive(&mut self, desk: &Desk) -> Option<(u32, Vec<u8>)>;
+
+    /// Ends all processes at once, with this exit code.
+    fn abort(&mut self, exit_code: i32) -> !;
+}
+
+/// Runs the PEs of this process until the run is over in all processes.
+pub(super) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync), link: &dyn Link) {
+    let desk = Arc::new(Desk::new(node.settings.processes()));
+    let engine = Engine::new(Arc::clone(node), Arc::clone(&desk), link.job().process);
+    if node.settings.local_pes() == 1 {
+        run_one(node, &desk, engine, setup, link);
+    } else {
+        run_threads(node, &desk, engine, setup, link);
+    }
+}
+
+/// The context of a PE of a process.
+fn context(node: &Arc<Node>, desk: &Arc<Desk>, rank: u32, drives: bool) -> PeCx {
+    let post = Post::new(Arc::clone(desk), node.pes, drives);
+    PeCx::new(rank, Arc::clone(node), Carrier::Batches(post), None)
+}
+
+/// The description of a setup, which must be the same in all processes.
+fn description(node: &Node) -> Vec<String> {
+    let mut lines = vec![format!("{} with seed {}", crate::options::program(), node.settings.seed)];
+    let arrays = node.arrays.lock();
+    for (at, array) in arrays.iter().enumerate() {
+        let entries = node.pulses.entries(at).join(", ");
+        lines.push(format!("array {} of the setup, {} with the entries {entries}", at + 1, array.name));
+    }
+    lines
+}
+
+/// A PE whose thread also drives the connection, where processes share few cores.
+struct Single {
+    built: Option<Built>,
+    worker: Worker,
+    has_begun: bool,
+    has_finished: bool,
+}
+
+impl Single {
+    /// Sets up the PE, and tells the engine when its setup is over.
+    fn new(
+        node: &Arc<Node>,
+        desk: &Arc<Desk>,
+        rank: u32,
+        setup: &(dyn Fn(PeCx) -> Built + Sync),
+    ) -> Self {
+        let built = build(node, context(node, desk, rank, true), setup).filter(Built::agrees);
+        let worker = Worker::new(built.as_ref(), node, Limits { flush: 1, rest: 2 });
+        Single { built, worker, has_begun: false, has_finished: false }
+    }
+
+    /// Runs the PE as far as the phase of the run allows; returns whether it did anything.
+    fn turn(&mut self, node: &Node, phase: Phase) -> bool {
+        let Some(built) = &mut self.built else {
+            return !std::mem::replace(&mut self.has_finished, phase >= Phase::Stopping);
+        };
+        match phase {
+            Phase::Running if !node.stopped() => {
+                let (worker, has_begun) = (&mut self.worker, &mut self.has_begun);
+                let ran = catch_unwind(AssertUnwindSafe(|| {
+                    if !std::mem::replace(has_begun, true) {
+                        built.begin();
+                        built.pe.out.dispatch();
+                        return true;
+                    }
+                    let worked = worker.turn(built);
+                    if !worked {
+                        worker.idle(built);
+                    }
+                    worked
+                }));
+                ran.unwrap_or_else(|payload| {
+                    node.fail_on(built.pe.out.rank, built.panic_failure(&*payload));
+                    true
+                })
+            }
+            Phase::Stopping | Phase::Finishing | Phase::Over if !self.has_finished => {
+                self.has_finished = true;
+                built.finish();
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Runs a process with one PE, in this thread.
+fn run_one(
+    node: &Arc<Node>,
+    desk: &Arc<Desk>,
+    mut engine: Engine,
+    setup: &(dyn Fn(PeCx) -> Built + Sync),
+    link: &dyn Link,
+) {
+    bind(node, node.first);
+    let mut single = Single::new(node, desk, node.first, setup);
+    engine.is_set_up(description(node));
+    let mut idle = Idle::new(link, 1);
+    link.drive(&mut |wire| {
+        let mut worked = single.turn(node, engine.phase());
+        if single.has_finished {
+            engine.pes_have_stopped();
+        }
+        worked |= engine.turn(wire);
+        idle.after(worked);
+        if engine.phase() == Phase::Over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+}
+
+/// How an idle thread that looks for messages waits: it looks again at once, yields its core, sleeps for longer and
+/// longer times.
+struct Idle {
+    looks: u32,
+    /// The number of looks before the thread yields its core.
+    spins: u32,
+}
+
+/// The number of looks at which a thread yields its core before it sleeps.
+const YIELDS: u32 = 2_000;
+/// The times for which an idle thread sleeps, each as often as [`SLEEPS`].
+const SLEEP_MICROSECONDS: [u64; 3] = [50, 250, 1_000];
+const SLEEPS: u32 = 100;
+
+impl Idle {
+    /// For a process with `threads` busy threads.
+    fn new(link: &dyn Link, threads: usize) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let is_alone = link.neighbours() * threads <= cores;
+        Idle { looks: 0, spins: if is_alone { 20_000 } else { 20 } }
+    }
+
+    fn after(&mut self, worked: bool) {
+        if worked {
+            self.looks = 0;
+            return;
+        }
+        self.looks = self.looks.saturating_add(1);
+        let Some(yields) = self.looks.checked_sub(self.spins) else { return std::hint::spin_loop() };
+        let Some(sleeps) = yields.checked_sub(YIELDS) else { return std::thread::yield_now() };
+        let longer = (sleeps / SLEEPS).min(SLEEP_MICROSECONDS.len() as u32 - 1);
+        std::thread::sleep(Duration::from_micros(SLEEP_MICROSECONDS[longer as usize]));
+    }
+}
+
+/// Tells the PEs of a process the phase of the run.
+struct Stage {
+    phase: Mutex<Phase>,
+    changed: Condvar,
+}
+
+impl Stage {
+    fn reach(&self, phase: Phase) {
+        let mut current = self.phase.lock();
+        if *current < phase {
+            *current = phase;
+            self.changed.notify_all();
+        }
+    }
+
+    fn wait_for(&self, phase: Phase) {
+        let mut current = self.phase.lock();
+        self.changed.wait_while(&mut current, |current| *current < phase);
+    }
+}
+
+/// The threads of PEs that have not yet done something.
+struct Remaining(Mutex<u32>);
+
+impl Remaining {
+    fn done(&self) {
+        *self.0.lock() -= 1;
+    }
+
+    fn is_zero(&self) -> bool {
+        *self.0.lock() == 0
+    }
+}
+
+/// Runs a process with several PEs as threads. This thread drives the connection.
+fn run_threads(
+    node: &Arc<Node>,
+    desk: &Arc<Desk>,
+    mut engine: Engine,
+    setup: &(dyn Fn(PeCx) -> Built + Sync),
+    link: &dyn Link,
+) {
+    let local = node.settings.local_pes();
+    let stage = Stage { phase: Mutex::new(Phase::SettingUp), changed: Condvar::new() };
+    let (setting_up, running) = (Remaining(Mutex::new(local)), Remaining(Mutex::new(local)));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let limits = Limits::of(link.neighbours() * (local as usize + 1) <= cores);
+    std::thread::scope(|scope| {
+        for rank in node.local_pes() {
+            let (stage, setting_up, running) = (&stage, &setting_up, &running);
+            let body = move || {
+                bind(node, rank);
+                node.bells.own(rank - node.first);
+                let built = build(node, context(node, desk, rank, false), setup);
+                setting_up.done();
+                // All PEs of the process are set up.
+                stage.wait_for(Phase::Running);
+                let built = built.filter(Built::agrees);
+                let finished = built.map(|built| run_thread(node, built, limits));
+                stage.wait_for(Phase::Stopping);
+                if let Some(mut built) = finished {
+                    built.finish();
+                }
+                running.done();
+            };
+            let spawned = std::thread::Builder::new().name(format!("PE {rank}")).spawn_scoped(scope, body);
+            if let Err(error) = spawned {
+                node.fail(crate::node::Failure::Program(format!(
+                    "cannot start PE {rank}: {error}; use fewer PEs per process"
+                )));
+                setting_up.done();
+                running.done();
+            }
+        }
+        let mut idle = Idle::new(link, local as usize + 1);
+        let mut is_set_up = false;
+        link.drive(&mut |wire| {
+            if !is_set_up && setting_up.is_zero() {
+                is_set_up = true;
+                engine.is_set_up(description(node));
+            }
+            if running.is_zero() {
+                engine.pes_have_stopped();
+            }
+            let worked = engine.turn(wire);
+            stage.reach(engine.phase());
+            idle.after(worked);
+            if engine.phase() == Phase::Over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    });
+}
+
+/// Runs a PE in its thread until the run is over.
+fn run_thread(node: &Node, mut built: Built, limits: Limits) -> Built {
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        built.begin();
+        built.pe.out.dispatch();
+        let mut worker = Worker::new(Some(&built), node, limits);
+        while !node.stopped() {
+            if !worker.turn(&mut built) {
+                worker.idle(&mut built);
+                worker.wait(&built);
+            }
+        }
+    }));
+    if let Err(payload) = ran {
+        node.fail_on(built.pe.out.rank, built.panic_failure(&*payload));
+    }
+    built
+}
+
+/// Binds this thread to the core of a PE, if `--bind` asks for it.
+fn bind(node: &Node, rank: u32) {
+    super::threads::bind(node, rank);
+}

@@ -1,0 +1,149 @@
+//! Processes in one thread, in an order sampled with a seed: `--transport simulated --pes-per-process N`.
+//!
+//! Every process has its own [`Node`] and connection, exactly as with MPI; only the carrier differs. Steps of PEs and
+//! of connections, and arrivals of messages, happen in any order, except that messages between two processes keep theirs.
+//! So a program shows within a few seeds whether it relies on memory that its processes do not share.
+
+use super::engine::{Engine, Phase};
+use super::{Single, Wire, description};
+use crate::batches::Desk;
+use crate::location::splitmix;
+use crate::node::{Node, Outcome};
+use crate::options::Settings;
+use crate::pe::PeCx;
+use crate::scheduler::Built;
+use crate::transport::watcher::Watcher;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The messages under way between processes, and the random number generator.
+pub(super) struct Network {
+    processes: u32,
+    rng: Cell<u64>,
+    /// By sender and receiver.
+    queues: RefCell<Vec<VecDeque<Vec<u8>>>>,
+    /// A fault for tests: the number of the message that is lost.
+    loses: Option<u64>,
+    sent: Cell<u64>,
+}
+
+impl Network {
+    fn new(processes: u32, seed: u64, loses: Option<u64>) -> Self {
+        let pairs = processes as usize * processes as usize;
+        Network {
+            processes,
+            rng: Cell::new(splitmix(seed)),
+            queues: RefCell::new((0..pairs).map(|_| VecDeque::new()).collect()),
+            loses,
+            sent: Cell::new(0),
+        }
+    }
+
+    /// Samples a number below `below`.
+    fn sample(&self, below: usize) -> usize {
+        let rng = splitmix(self.rng.get());
+        self.rng.set(rng);
+        ((u128::from(rng) * below as u128) >> 64) as usize
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queues.borrow().iter().all(VecDeque::is_empty)
+    }
+}
+
+/// The network from the view of one process.
+struct Port<'a> {
+    network: &'a Network,
+    me: u32,
+}
+
+impl Wire for Port<'_> {
+    fn send(&mut self, to: u32, message: Vec<u8>) -> Vec<u8> {
+        let number = self.network.sent.replace(self.network.sent.get() + 1);
+        if self.network.loses != Some(number) {
+            let at = (self.me * self.network.processes + to) as usize;
+            self.network.queues.borrow_mut()[at].push_back(message);
+        }
+        Vec::new()
+    }
+
+    fn receive(&mut self, _: &Desk) -> Option<(u32, Vec<u8>)> {
+        // A message that is there may be noticed later.
+        let from = self.network.sample(self.network.processes as usize * 2) as u32;
+        if from >= self.network.processes {
+            return None;
+        }
+        let at = (from * self.network.processes + self.me) as usize;
+        self.network.queues.borrow_mut()[at].pop_front().map(|message| (from, message))
+    }
+
+    fn abort(&mut self, _: i32) -> ! {
+        unreachable!("simulated processes are never late")
+    }
+}
+
+/// A process: its PEs and its connection.
+struct Process {
+    node: Arc<Node>,
+    engine: Engine,
+    pes: Vec<Single>,
+    _watcher: Option<Watcher>,
+}
+
+impl Process {
+    fn new(settings: &Arc<Settings>, process: u32, setup: &(dyn Fn(PeCx) -> Built + Sync)) -> Self {
+        let node = Arc::new(Node::new(Arc::clone(settings), process));
+        let desk = Arc::new(Desk::new(settings.processes()));
+        let watcher = Watcher::start(&node);
+        let pes: Vec<Single> = node.local_pes().map(|pe| Single::new(&node, &desk, pe, setup)).collect();
+        let mut engine = Engine::new(Arc::clone(&node), desk, process);
+        engine.is_set_up(description(&node));
+        Process { node, engine, pes, _watcher: watcher }
+    }
+
+    /// A turn of a PE, or of the connection if `at` is no PE.
+    fn turn(&mut self, at: usize, wire: &mut dyn Wire) {
+        match self.pes.get_mut(at) {
+            Some(single) => {
+                self.node.pulses.running.set(self.node.first as usize + at);
+                single.turn(&self.node, self.engine.phase());
+                if self.pes.iter().all(|single| single.has_finished) {
+                    self.engine.pes_have_stopped();
+                }
+            }
+            None => {
+                self.engine.turn(wire);
+            }
+        }
+    }
+}
+
+/// Runs all processes until the run is over; returns the outcome of process 0.
+pub(crate) fn run(settings: &Arc<Settings>, setup: &(dyn Fn(PeCx) -> Built + Sync)) -> Outcome {
+    run_on(settings, setup, &Network::new(settings.processes(), settings.seed, None))
+}
+
+fn run_on(
+    settings: &Arc<Settings>,
+    setup: &(dyn Fn(PeCx) -> Built + Sync),
+    network: &Network,
+) -> Outcome {
+    let mut processes: Vec<Process> =
+        (0..settings.processes()).map(|process| Process::new(settings, process, setup)).collect();
+    let mut running = processes.len();
+    while running > 0 {
+        let at = network.sample(processes.len());
+        let process = &mut processes[at];
+        if process.engine.phase() == Phase::Over {
+            continue;
+        }
+        let turn = network.sample(process.pes.len() + 1);
+        process.turn(turn, &mut Port { network, me: at as u32 });
+        if process.engine.phase() == Phase::Over {
+            running -= 1;
+        }
+    }
+    assert!(network.is_empty(), "processes receive all messages before they end");
+    std::mem::take(&mut *processes[0].node.outcome.lock())
+}

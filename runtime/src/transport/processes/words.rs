@@ -1,0 +1,154 @@
+//! What the connections of processes tell each other beside batches of orders: a closed list.
+
+use crate::node::{Failure, Outcome};
+use crate::waiting::Waiting;
+use serde::{Deserialize, Serialize};
+
+/// A word between two processes. "Up" and "down" are along the tree of processes, whose root is process 0.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Word {
+    /// The setup of all processes of a subtree is over and made the same; `setup` describes it. Up.
+    Ready { setup: Vec<String> },
+    /// All setups are the same: PEs begin. Down.
+    Start,
+    /// The run is over in the sending process. To process 0.
+    Over(Ending),
+    /// The run is over. Down.
+    Stop(Ending),
+    /// Asks for the counts of a process as soon as it is at rest; quiescence has been found `round` times. Down.
+    Count { wave: u64, round: u64 },
+    /// The counts of all processes of a subtree, each of which was at rest. Up.
+    Counted { wave: u64, counts: Counts },
+    /// Quiescence was found for the `round`-th time: PEs send the messages that wait for it. Down.
+    Quiet { round: u64 },
+    /// So many bytes of batches of the receiving process have been executed since the last such word.
+    Executed { bytes: u64 },
+    /// Lines that PEs have printed, each with its PE. To process 0.
+    Print(Vec<(u32, String)>),
+    /// What is left of the processes of a subtree, whose PEs have stopped. Up.
+    Gathered(Gathered),
+    /// What is left of all processes. Down.
+    Finish(Totals),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Ending {
+    /// With this result, encoded.
+    Result(#[serde(with = "crate::codec::numbers")] Vec<u8>),
+    Failure(Failure),
+}
+
+/// The counts from which quiescence follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Counts {
+    /// Batches that PEs have handed over for other processes.
+    pub(super) sent: u64,
+    /// Batches that PEs have received from other processes.
+    pub(super) received: u64,
+    /// Sends that wait for quiescence.
+    pub(super) waiting: u64,
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, other: Counts) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.waiting += other.waiting;
+    }
+}
+
+/// What is left of some processes at the end.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Gathered {
+    /// The number of messages to each process, without words of this type and of [`Totals`].
+    pub(super) sent_to: Vec<u64>,
+    pub(super) counts: RunCounts,
+    pub(super) inserts_in_flight: i64,
+    pub(super) waiting: Waiting,
+    pub(super) warnings: Vec<String>,
+}
+
+/// The counts of a report.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct RunCounts {
+    executions: u64,
+    remote_messages: u64,
+    migrations: u64,
+}
+
+/// What all processes learn at the end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Totals {
+    /// The number of messages that each process has been sent, without words of this type and of [`Gathered`].
+    pub(super) sent_to: Vec<u64>,
+    pub(super) counts: RunCounts,
+}
+
+impl Ending {
+    /// How the run ended in this process.
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        match (&outcome.failure, &outcome.result) {
+            (Some(failure), _) => Ending::Failure(failure.clone()),
+            (None, Some(result)) => {
+                Ending::Result(result.downcast_ref::<Vec<u8>>().cloned().unwrap_or_default())
+            }
+            (None, None) => Ending::Failure(Failure::Program("the run ended without a result".into())),
+        }
+    }
+}
+
+impl From<Ending> for Result<Vec<u8>, Failure> {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Result(result) => Ok(result),
+            Ending::Failure(failure) => Err(failure),
+        }
+    }
+}
+
+impl Gathered {
+    /// Takes what is left of this process.
+    pub(super) fn take(outcome: &mut Outcome, sent_to: Vec<u64>) -> Self {
+        Gathered {
+            sent_to,
+            counts: RunCounts {
+                executions: outcome.executions,
+                remote_messages: outcome.remote_messages,
+                migrations: outcome.migrations,
+            },
+            inserts_in_flight: outcome.inserts_in_flight,
+            waiting: std::mem::take(&mut outcome.waiting),
+            warnings: std::mem::take(&mut outcome.warnings),
+        }
+    }
+
+    /// Adds what is left of other processes.
+    pub(super) fn add(&mut self, other: Gathered) {
+        for (sum, sent) in self.sent_to.iter_mut().zip(other.sent_to) {
+            *sum += sent;
+        }
+        self.counts.executions = self.counts.executions.wrapping_add(other.counts.executions);
+        self.counts.remote_messages += other.counts.remote_messages;
+        self.counts.migrations += other.counts.migrations;
+        self.inserts_in_flight += other.inserts_in_flight;
+        self.waiting.merge(other.waiting);
+        self.warnings.extend(other.warnings);
+    }
+
+    /// Gives all that is left to the outcome of process 0.
+    pub(super) fn give(self, outcome: &mut Outcome) -> Totals {
+        let Gathered { sent_to, counts, inserts_in_flight, waiting, warnings } = self;
+        (outcome.inserts_in_flight, outcome.waiting, outcome.warnings) = (inserts_in_flight, waiting, warnings);
+        Totals { sent_to, counts }
+    }
+}
+
+impl RunCounts {
+    /// Sets the counts of a report.
+    pub(super) fn give(self, outcome: &mut Outcome) {
+        outcome.executions = self.executions;
+        outcome.remote_messages = self.remote_messages;
+        outcome.migrations = self.migrations;
+    }
+}

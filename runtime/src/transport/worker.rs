@@ -1,0 +1,208 @@
+//! The scheduler of a PE that has mailboxes: what it does in a turn, when it rests, and how it waits.
+
+use crate::elements::Manager;
+use crate::inbox::Bag;
+use crate::interleaving::{Interleaved, PeRecording};
+use crate::node::Node;
+use crate::order::PeOrder;
+use crate::pe::{PeCx, post_delivery};
+use crate::scheduler::{Built, bits, execute, flush, run_queued};
+use std::rc::Rc;
+
+/// How often an idle PE checks its bell.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// Checks before it sends what it has collected.
+    pub(super) flush: u32,
+    /// Checks before it rests and yields its core.
+    pub(super) rest: u32,
+}
+
+impl Limits {
+    /// The limits, according to whether every PE has its own core.
+    pub(super) fn of(has_own_core: bool) -> Self {
+        if has_own_core { Limits { flush: 64, rest: 4_000 } } else { Limits { flush: 2, rest: 4 } }
+    }
+}
+
+/// How often a resting PE yields its core before it sleeps.
+const YIELD: u32 = 16;
+/// The number of busy turns after which a PE sends what it has collected.
+pub(super) const BUSY: u32 = 256;
+
+/// The mailboxes of a PE.
+struct Mailboxes {
+    /// Mail and sender by number of the mailbox, precomputed: divisions would cost as much as a lock.
+    all: Vec<(usize, u32)>,
+    /// Two passes if there are expedited arrays: their mail first.
+    passes: &'static [Option<bool>],
+    orders: Bag<(), PeOrder>,
+}
+
+impl Mailboxes {
+    fn new(managers: usize, senders: usize, has_expedited: bool) -> Self {
+        let all = (0..(managers + 1) * senders).map(|mailbox| (mailbox / senders, (mailbox % senders) as u32));
+        let passes: &[Option<bool>] = if has_expedited { &[Some(true), Some(false)] } else { &[None] };
+        Mailboxes { all: all.collect(), passes, orders: Bag::default() }
+    }
+
+    /// Runs the content of the mailboxes that have rung; returns whether there was any.
+    #[inline]
+    fn run(&mut self, pe: &PeCx, managers: &mut [Box<dyn Manager>], rung: u64) -> bool {
+        let expedited = |mail: usize| mail != 0 && pe.infos[mail - 1].expedited;
+        let mut took = false;
+        for &pass in self.passes {
+            for bit in bits(rung) {
+                for &(mail, from) in self.all.iter().skip(bit).step_by(64) {
+                    match mail {
+                        _ if pass.is_some_and(|pass| pass != expedited(mail)) => {}
+                        0 => {
+                            if pe.out.take(&pe.out.node.mail, from, &mut self.orders) {
+                                took = true;
+                                for order in self.orders.orders.drain(..) {
+                                    execute(pe, order, managers);
+                                }
+                            }
+                        }
+                        array => took |= managers[array - 1].mail(pe, from),
+                    }
+                }
+            }
+        }
+        took
+    }
+}
+
+/// The scheduler of one PE.
+pub(super) struct Worker {
+    mailboxes: Mailboxes,
+    limits: Limits,
+    /// The recording of the order of deliveries, if there is one.
+    recording: Option<Rc<PeRecording>>,
+    /// Whether the PE has sent what it has collected since its last work.
+    flushed: bool,
+    /// Checks since the last work.
+    idle: u32,
+    resting: bool,
+    idle_since: u64,
+    busy: u32,
+}
+
+impl Worker {
+    /// The scheduler of a PE that is set up; of none if the setup failed.
+    pub(super) fn new(built: Option<&Built>, node: &Node, limits: Limits) -> Self {
+        let (managers, expedited) = built.map_or((0, 0), |it| (it.managers.len(), it.pe.out.expedited));
+        Worker {
+            mailboxes: Mailboxes::new(managers, node.settings.mailboxes() as usize, expedited != 0),
+            limits,
+            recording: built.and_then(|built| recording(&built.pe)),
+            flushed: false,
+            idle: 0,
+            resting: false,
+            idle_since: 0,
+            busy: 0,
+        }
+    }
+
+    /// Runs what the PE has sent to itself and what has arrived; false if there is nothing.
+    #[inline]
+    pub(super) fn turn(&mut self, Built { pe, managers, .. }: &mut Built) -> bool {
+        let (node, me) = (&*pe.out.node, pe.out.local);
+        let batches = pe.out.batches();
+        let queued = match batches {
+            Some(post) if post.is_congested() => 0,
+            _ => pe.out.queued.take(),
+        };
+        if queued == 0 && node.bells.quiet(me) {
+            // A congested PE is not idle.
+            return pe.out.queued.get() != 0;
+        }
+        if self.idle != 0 {
+            self.continues(pe);
+        }
+        if let Some(recording) = &self.recording {
+            recording.begin_turn();
+        }
+        let took = self.mailboxes.run(pe, managers, node.bells.take(me));
+        if queued == 0 && !took {
+            return true;
+        }
+        self.flushed = false;
+        if let Some(recording) = self.recording.as_ref().filter(|_| !took) {
+            recording.note_default();
+        }
+        run_queued(pe, managers, queued);
+        self.busy = self.busy.wrapping_add(1);
+        // Other PEs may wait for collected messages even if this PE is never idle, or for what it has to forward.
+        let forwards = batches.is_some() && pe.collectives.forwards.get() && node.bells.quiet(me);
+        if self.busy % BUSY == 0 || forwards {
+            flush(pe);
+        }
+        pe.out.dispatch();
+        true
+    }
+
+    fn continues(&mut self, pe: &PeCx) {
+        if pe.delivery.has(post_delivery::LOAD) {
+            pe.was_idle(self.idle_since, pe.clock.now());
+        }
+        if self.resting {
+            pe.out.node.quiescence.resume(pe.out.local);
+            self.resting = false;
+        }
+        self.idle = 0;
+    }
+
+    /// There was nothing to run: after some such checks the PE sends what it has collected, then it rests. Returns whether it
+    /// begins to rest.
+    #[inline]
+    pub(super) fn idle(&mut self, Built { pe, .. }: &mut Built) -> bool {
+        self.idle = self.idle.saturating_add(1);
+        if self.idle == 1 && pe.delivery.has(post_delivery::LOAD) {
+            self.idle_since = pe.clock.now();
+        }
+        if self.idle == self.limits.flush {
+            if let Some(recording) = self.recording.as_ref().filter(|_| !self.flushed) {
+                recording.note_default();
+            }
+            self.flushed = true;
+            flush(pe);
+            pe.out.dispatch();
+        }
+        let rests = self.idle == self.limits.rest;
+        if rests {
+            pe.out.node.quiescence.rest(pe.out.local);
+            self.resting = true;
+        }
+        rests
+    }
+
+    /// Quiescence was found on this PE, which continues.
+    pub(super) fn found_quiet(&mut self, pe: &PeCx) {
+        pe.out.node.quiescence.resume(pe.out.local);
+        self.resting = false;
+    }
+
+    /// Waits for mail: for a short time without giving up the core, then it yields the core, then it sleeps.
+    #[inline]
+    pub(super) fn wait(&mut self, built: &Built) {
+        let rest = self.limits.rest;
+        match self.idle {
+            idle if idle < rest => std::hint::spin_loop(),
+            idle if idle == rest => {}
+            idle if idle < rest + YIELD => std::thread::yield_now(),
+            _ => {
+                built.pe.out.node.bells.sleep(built.pe.out.local);
+                self.idle = rest + 1;
+            }
+        }
+    }
+}
+
+/// The recording of the order of deliveries, if there is one.
+pub(super) fn recording(pe: &PeCx) -> Option<Rc<PeRecording>> {
+    match pe.out.interleaved() {
+        Some(Interleaved::Record(recording)) => Some(Rc::clone(recording)),
+        _ => None,
+    }
+}
