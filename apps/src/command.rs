@@ -84,6 +84,10 @@ impl<O: clap::Args + Serialize> Command<O> {
         let (transport, shown) = (config.transport, config.lb_report.is_some());
         let balances = shown || !config.balancer.is_empty();
         let report = solve(config, &options);
+        if report.process != 0 {
+            // Process 0 prints the result for all.
+            return Ok(ExitCode::SUCCESS);
+        }
         let seconds_per_iteration = report.seconds / f64::from(report.result.iterations().max(1));
         let transport = transport.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default();
         let text = || {

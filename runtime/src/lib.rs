@@ -109,6 +109,8 @@ pub use pe::{Exit, PeCx, Reply, Shared};
 pub use process::{end_on_signals, print_error, warn};
 pub use reduction::reduce;
 pub use report::{MachineReport, PeTime, Report, RunError};
+#[cfg(feature = "mpi")]
+pub use run::run_on;
 pub use run::{run, try_run};
 pub use setup::Setup;
 pub use {equipoise_model as model, equipoise_network as network, equipoise_strategies as strategies};

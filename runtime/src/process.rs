@@ -20,6 +20,23 @@ pub fn print_error(sentence: &str) {
     write_stderr(&format!("error: {}\n", sentences(sentence)));
 }
 
+/// The variables in which launchers tell a process its number: Open MPI, MPICH and Intel MPI, PMIx, Slurm.
+const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
+
+/// The number that a launcher of processes has given to this process; 0 without a launcher.
+pub(crate) fn launched_as() -> u32 {
+    let rank = |name: &&str| std::env::var(name).ok()?.parse().ok();
+    RANKS.iter().find_map(rank).unwrap_or(0)
+}
+
+/// Before an error that a process prints before it is connected to others: usually all processes of a job have it, and
+/// the end of the first one ends the others before they print it, too.
+pub(crate) fn let_first_speak() {
+    if launched_as() != 0 {
+        thread::sleep(Duration::from_millis(500));
+    }
+}
+
 /// Prints lines of PEs on stdout, each whole, in their order. A closed stdout is not an error.
 pub(crate) fn print_lines(lines: &[(u32, String)]) {
     let mut out = io::stdout().lock();

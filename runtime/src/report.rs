@@ -15,6 +15,9 @@ pub struct Report<R> {
     pub seconds: f64,
     /// The number of PEs.
     pub pes: usize,
+    /// The process that returns this report, from 0; 0 unless the transport has several processes. All processes return the same
+    /// result, and only process 0 the load-balancing steps and the warnings. Print results where this is 0.
+    pub process: usize,
     /// The seed of the random number generator.
     pub seed: u64,
     /// The report of the simulated machine, if there was one.

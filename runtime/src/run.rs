@@ -1,15 +1,15 @@
 //! A run from beginning to end: settings, execution, report.
 
+use crate::codec;
 use crate::files::{self, Written};
 use crate::interleaving::Interleaving;
-use crate::codec;
-use crate::options::{Config, Job, Settings};
+use crate::options::{Config, Settings};
 use crate::panics;
 use crate::pe::{Exit, PeCx};
 use crate::process;
 use crate::report::{Report, RunError, show};
 use crate::setup::Setup;
-use crate::transport;
+use crate::transport::{self, Link};
 use serde::{Serialize, de::DeserializeOwned};
 use std::any::Any;
 use std::marker::PhantomData;
@@ -31,15 +31,48 @@ where
     R: Serialize + DeserializeOwned + Send + 'static,
 {
     let program = config.program;
-    let (result, written) = attempt(config, setup);
-    written.show();
+    finished(program, attempt(config, setup, transport::connect))
+}
+
+/// Runs `setup` on PEs in the processes of a communicator of MPI, like [`run`] with `--transport mpi`. All processes of the
+/// communicator call this, in the same order relative to their other collective calls.
+///
+/// The communicator is duplicated, so the messages of the run are apart from those of the program. MPI is neither
+/// initialised nor finalised. Control returns to the program when the run is over in all processes, with the same
+/// result; so a program can alternate between phases of its own and runs of chares.
+///
+/// # Panics
+/// As `run`.
+#[cfg(feature = "mpi")]
+pub fn run_on<R>(
+    config: Config,
+    communicator: &impl mpi::traits::Communicator,
+    setup: impl Fn(&Setup, Exit<R>) + Sync,
+) -> Report<R>
+where
+    R: Serialize + DeserializeOwned + Send + 'static,
+{
+    let program = config.program;
+    let config = Config { transport: crate::Transport::Mpi, ..config };
+    let connect = |_: &Config| Ok(Some(Box::new(transport::Mpi::new(communicator)) as Box<dyn Link>));
+    finished(program, attempt(config, setup, connect))
+}
+
+/// The report of a successful run. A failed run ends the process of a program; else this panics.
+fn finished<R>(program: bool, Attempt { result, written, process }: Attempt<R>) -> Report<R> {
+    // What concerns the run, process 0 says for all.
+    let speaks = process == 0;
+    if speaks {
+        written.show();
+    }
     match result {
         Ok(report) => {
-            report.warnings.iter().for_each(|warning| process::warn(warning));
+            report.warnings.iter().filter(|_| speaks).for_each(|warning| process::warn(warning));
             Report { dump_error: written.error, dump_warning: written.warning, ..report }
         }
         Err(error) if program => {
             match &error {
+                _ if !speaks => {}
                 RunError::Answer(text) => show(text),
                 error => process::print_error(&error.to_string()),
             }
@@ -58,15 +91,40 @@ pub fn try_run<R>(config: Config, setup: impl Fn(&Setup, Exit<R>) + Sync) -> Res
 where
     R: Serialize + DeserializeOwned + Send + 'static,
 {
-    let (result, Written { error, warning }) = attempt(config, setup);
+    let Attempt { result, written: Written { error, warning }, .. } =
+        attempt(config, setup, transport::connect);
     Ok(Report { dump_error: error, dump_warning: warning, ..result? })
 }
 
-/// The settings of a run, or the text that the flags ask for instead of a run.
-fn settings(config: &Config) -> Result<Settings, RunError> {
-    match files::answer(config)? {
-        Some(answer) => Err(RunError::Answer(answer)),
-        None => Ok(config.resolve(&Job::default())?),
+/// A run that is over, in one process.
+struct Attempt<R> {
+    result: Result<Report<R>, RunError>,
+    written: Written,
+    process: u32,
+}
+
+/// The settings of a run and the connection to other processes, or the text that the flags ask for instead of a run.
+fn settings(
+    config: &Config,
+    connect: impl FnOnce(&Config) -> Result<Option<Box<dyn Link>>, String>,
+) -> Result<(Arc<Settings>, Option<Box<dyn Link>>), RunError> {
+    if let Some(answer) = files::answer(config)? {
+        return Err(RunError::Answer(answer));
+    }
+    let link = connect(config).map_err(RunError::Config)?;
+    let job = link.as_ref().map(|link| link.job().clone()).unwrap_or_default();
+    match config.resolve(&job) {
+        Ok(settings) => Ok((Arc::new(settings), link)),
+        Err(error) => {
+            let error = RunError::from(error);
+            if let Some(link) = link.filter(|_| config.program) {
+                // Other processes may have no error, and would wait for this one.
+                process::let_first_speak();
+                process::print_error(&error.to_string());
+                link.abort(error.exit_code());
+            }
+            Err(error)
+        }
     }
 }
 
@@ -74,7 +132,8 @@ fn settings(config: &Config) -> Result<Settings, RunError> {
 fn attempt<R>(
     config: Config,
     setup: impl Fn(&Setup, Exit<R>) + Sync,
-) -> (Result<Report<R>, RunError>, Written)
+    connect: impl FnOnce(&Config) -> Result<Option<Box<dyn Link>>, String>,
+) -> Attempt<R>
 where
     R: Serialize + DeserializeOwned + Send + 'static,
 {
@@ -83,15 +142,26 @@ where
     if config.program {
         process::end_on_signals();
     }
-    let settings = match settings(&config) {
-        Ok(settings) => Arc::new(settings),
-        Err(error) => return (Err(error), Written::default()),
+    let (settings, link) = match settings(&config, connect) {
+        Ok(settings) => settings,
+        Err(error) => {
+            let is_answer = matches!(error, RunError::Answer(_));
+            let process = if is_answer { process::launched_as() } else { 0 };
+            if !is_answer && config.program {
+                process::let_first_speak();
+            }
+            return Attempt { result: Err(error), written: Written::default(), process };
+        }
     };
+    let process = link.as_ref().map_or(0, |link| link.job().process);
     let start = Instant::now();
     let build = |pe: PeCx| Setup::run(pe, |pe| setup(pe, Exit(PhantomData)));
-    let mut outcome = transport::run(&settings, &build, None);
+    let mut outcome = transport::run(&settings, &build, link.as_deref());
     let seconds = start.elapsed().as_secs_f64();
-    let mut written = std::mem::take(&mut outcome.dump).finish(&settings, outcome.trace_error.take());
+    let mut written = match process {
+        0 => std::mem::take(&mut outcome.dump).finish(&settings, outcome.trace_error.take()),
+        _ => Written::default(),
+    };
     if let Some(Interleaving::Record(recording)) = &settings.interleaving {
         let unrecorded = recording.finish(outcome.ended_by);
         written.error =
@@ -118,8 +188,9 @@ where
         dump_error: None,
         dump_warning: None,
         warnings,
+        process: process as usize,
     });
-    (report, written)
+    Attempt { result: report, written, process }
 }
 
 /// The result of a run; where there are several processes, its encoding is decoded.

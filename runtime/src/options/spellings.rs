@@ -32,6 +32,7 @@ fn refusal<C: clap::Parser>(args: &[String], sentence: String) -> clap::Error {
 /// Prints an error, the help or the version, and ends the process. An error that echoes control characters or a very long
 /// argument is printed without them, and without colours.
 fn end(error: &clap::Error) -> ! {
+    process::let_first_speak();
     let plain = error.render().to_string();
     let harmless = sentences(&plain);
     if error.use_stderr() && harmless != plain {

@@ -18,6 +18,8 @@
 //! [`PacketCarrier`](crate::pe::PacketCarrier); its [`Transport::shares_memory`](crate::Transport) is false.
 
 mod machine;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod processes;
 mod replayed;
 mod simulated;
@@ -25,15 +27,33 @@ mod threads;
 mod watcher;
 mod worker;
 
+#[cfg(feature = "mpi")]
+pub(crate) use mpi::Mpi;
 pub(crate) use processes::Link;
 
 use crate::interleaving::Interleaving;
 use crate::node::{Node, Outcome};
-use crate::options::Settings;
+use crate::options::{Config, Settings, Transport};
 use crate::pe::PeCx;
 use crate::scheduler::Built;
 use std::sync::Arc;
 use watcher::Watcher;
+
+/// Connects this process to the other processes of the run, if the transport has several.
+///
+/// # Errors
+/// A sentence, if the transport is not there.
+pub(crate) fn connect(config: &Config) -> Result<Option<Box<dyn Link>>, String> {
+    match config.transport {
+        Transport::Threads | Transport::Simulated => Ok(None),
+        #[cfg(feature = "mpi")]
+        Transport::Mpi => Ok(Some(Box::new(mpi::connect()?))),
+        #[cfg(not(feature = "mpi"))]
+        Transport::Mpi => Err("--transport mpi: this program was built without MPI; enable the feature `mpi` of the crate \
+                               `equipoise` and build it again"
+            .into()),
+    }
+}
 
 /// Runs the PEs of this process until the run is over; `link` connects the process to others, if there are others. The
 /// watcher is there while they run.

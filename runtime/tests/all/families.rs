@@ -132,6 +132,7 @@ impl Clerk {
 }
 
 fn check(config: Config) {
+    let is_one_process = config.pes_per_process.is_none();
     let report = equipoise::run(config, |pe, done| {
         let runs = pe.shared(|| AtomicU64::new(0));
         let members: Array<Member> = pe.sparse([FOUNDERS * (1 + CHILDREN)]);
@@ -152,7 +153,8 @@ fn check(config: Config) {
         });
     });
     let (contributed, received, runs) = report.result;
-    assert_eq!(report.executions, runs);
+    // Each process has its own counter.
+    assert!(if is_one_process { report.executions == runs } else { report.executions >= runs });
     assert!(contributed >= u64::from(ROUNDS) * FOUNDERS as u64);
     assert_eq!(contributed, received);
 }

@@ -16,6 +16,7 @@ pub(super) mod engine;
 pub(super) mod simulated;
 mod words;
 
+use super::threads::bind;
 use super::worker::{Limits, Worker};
 use crate::batches::{Desk, Post};
 use crate::node::Node;
@@ -43,6 +44,9 @@ pub(crate) trait Link {
 
     /// Calls `turn` again and again until it breaks. All messages that were sent have left when this returns.
     fn drive(&self, turn: &mut dyn FnMut(&mut dyn Wire) -> ControlFlow<()>);
+
+    /// Ends all processes at once, with this exit code.
+    fn abort(&self, exit_code: i32) -> !;
 }
 
 /// Sends and receives messages of bytes. Messages from one process to another arrive in the order of their sends; no
@@ -311,7 +315,3 @@ fn run_thread(node: &Node, mut built: Built, limits: Limits) -> Built {
     built
 }
 
-/// Binds this thread to the core of a PE, if `--bind` asks for it.
-fn bind(node: &Node, rank: u32) {
-    super::threads::bind(node, rank);
-}

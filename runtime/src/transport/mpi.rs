@@ -1,0 +1,202 @@
+//! The connection of processes by MPI, through the crate `mpi`.
+//!
+//! One thread calls MPI. Whatever arrives is received with a matched probe, as its length is not known before.
+//!
+//! # Sends without `unsafe`
+//! A request of the crate `mpi` borrows its buffer for the lifetime of a scope. Therefore the time is divided into *epochs*:
+//! around each is a [`scope`](request::scope), and outside of it are [`SLOTS`] buffers. A message is swapped with the content of a
+//! slot, which costs no copy. When all slots are in use, further messages wait until all sends of the epoch have
+//! completed (messages are received meanwhile); then the next epoch begins.
+
+use super::processes::{Link, Wire};
+use crate::batches::Desk;
+use crate::options::Job;
+use mpi::Threading;
+use mpi::environment::{self, Universe};
+use mpi::point_to_point::Status;
+use mpi::request::{self, LocalScope, Request};
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalence, Source};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+/// The messages of an epoch.
+const SLOTS: usize = 1024;
+
+/// A longer message is sent in parts, because MPI counts bytes with a C `int`. Smaller in tests.
+const PART_BYTES: usize = if cfg!(test) { 1000 } else { 1 << 30 };
+/// The tag of a message, or of its last part.
+const LAST: i32 = 0;
+/// The tag of the other parts.
+const PART: i32 = 1;
+
+thread_local! {
+    /// MPI, if this thread has initialised it. MPI is finalised when the thread ends, so that a program can run chares
+    /// several times.
+    static UNIVERSE: RefCell<Option<Universe>> = const { RefCell::new(None) };
+}
+
+/// This process among those that MPI has started together. Initialises MPI if the program has not.
+///
+/// # Errors
+/// If MPI has ended, or was initialised by another thread.
+pub(super) fn connect() -> Result<Mpi, String> {
+    if environment::is_finalized() {
+        return Err("MPI has ended, and can be initialised only once; run all chares before".into());
+    }
+    UNIVERSE.with_borrow_mut(|universe| {
+        if universe.is_none() && !environment::is_initialized() {
+            *universe = environment::initialize_with_threading(Threading::Funneled).map(|(it, _)| it);
+        }
+    });
+    Ok(Mpi::new(&SimpleCommunicator::world()))
+}
+
+/// The connection of this process.
+pub(crate) struct Mpi {
+    world: SimpleCommunicator,
+    job: Job,
+}
+
+impl Mpi {
+    /// The processes of a communicator, which all call this. Their messages are apart from those of the program.
+    pub(crate) fn new(communicator: &impl Communicator) -> Self {
+        let world = communicator.duplicate();
+        let mut name = environment::processor_name().unwrap_or_default().into_bytes();
+        let (length, mut longest) = (name.len() as u32, 0u32);
+        world.all_reduce_into(&length, &mut longest, mpi::collective::SystemOperation::max());
+        name.resize(longest as usize, 0);
+        let mut names = vec![0; longest as usize * world.size() as usize];
+        world.all_gather_into(&name[..], &mut names[..]);
+        let host = |name: &[u8]| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
+        let hosts = match longest {
+            0 => vec![String::new(); world.size() as usize],
+            _ => names.chunks(longest as usize).map(host).collect(),
+        };
+        let job = Job { process: world.rank() as u32, hosts };
+        Mpi { world, job }
+    }
+}
+
+impl Link for Mpi {
+    fn job(&self) -> &Job {
+        &self.job
+    }
+
+    fn drive(&self, turn: &mut dyn FnMut(&mut dyn Wire) -> ControlFlow<()>) {
+        let mut slots = vec![Vec::new(); SLOTS];
+        let mut parts = vec![Vec::new(); self.job.hosts.len()];
+        let mut waiting = VecDeque::new();
+        let mut is_over = false;
+        while !is_over {
+            request::scope(|scope| {
+                let (free, sending) = (slots.iter_mut(), VecDeque::new());
+                let mut epoch =
+                    Epoch { world: &self.world, scope, free, sending, waiting: &mut waiting, parts: &mut parts };
+                epoch.send_waiting();
+                while !is_over && (epoch.waiting.is_empty() || !epoch.sending.is_empty()) {
+                    is_over = turn(&mut epoch).is_break();
+                    epoch.complete();
+                }
+                // Messages that still wait when the run is over begin another epoch.
+                is_over &= epoch.waiting.is_empty();
+                while !epoch.sending.is_empty() {
+                    epoch.complete();
+                }
+            });
+        }
+    }
+
+    fn abort(&self, exit_code: i32) -> ! {
+        self.world.abort(exit_code)
+    }
+}
+
+/// An epoch.
+struct Epoch<'a, 's, 'w> {
+    world: &'w SimpleCommunicator,
+    scope: &'s LocalScope<'a>,
+    free: std::slice::IterMut<'a, Vec<u8>>,
+    /// In the order of the sends.
+    sending: VecDeque<Request<'a, [u8], &'s LocalScope<'a>>>,
+    /// Messages without a slot, with their receivers.
+    waiting: &'w mut VecDeque<(u32, Vec<u8>)>,
+    /// The parts of unfinished messages, by sender.
+    parts: &'w mut [Vec<u8>],
+}
+
+impl Epoch<'_, '_, '_> {
+    /// Sends the messages that have waited since the last epoch.
+    fn send_waiting(&mut self) {
+        for _ in 0..self.waiting.len().min(SLOTS) {
+            if let Some((to, message)) = self.waiting.pop_front() {
+                self.start(to, message);
+            }
+        }
+    }
+
+    /// Starts a send if there is a slot, else the message waits. Returns the old content of the slot.
+    fn start(&mut self, to: u32, mut message: Vec<u8>) -> Vec<u8> {
+        let Some(slot) = self.free.next() else {
+            self.waiting.push_back((to, message));
+            return Vec::new();
+        };
+        std::mem::swap(slot, &mut message);
+        let receiver = self.world.process_at_rank(to as i32);
+        let mut parts = slot.chunks(PART_BYTES).peekable();
+        while let Some(part) = parts.next() {
+            let tag = if parts.peek().is_none() { LAST } else { PART };
+            self.sending.push_back(receiver.immediate_send_with_tag(self.scope, part, tag));
+        }
+        message
+    }
+
+    /// Forgets the oldest sends that have completed.
+    fn complete(&mut self) {
+        while let Some(request) = self.sending.pop_front() {
+            if let Err(request) = request.test() {
+                return self.sending.push_front(request);
+            }
+        }
+    }
+}
+
+impl Wire for Epoch<'_, '_, '_> {
+    fn send(&mut self, to: u32, message: Vec<u8>) -> Vec<u8> {
+        if !self.waiting.is_empty() {
+            // Behind those that wait already.
+            self.waiting.push_back((to, message));
+            return Vec::new();
+        }
+        self.start(to, message)
+    }
+
+    fn receive(&mut self, desk: &Desk) -> Option<(u32, Vec<u8>)> {
+        loop {
+            let (arriving, status) = self.world.any_process().immediate_matched_probe()?;
+            let (from, length) = (status.source_rank(), length(&status));
+            let parts = &mut self.parts[from as usize];
+            if status.tag() == LAST && parts.is_empty() {
+                let mut message = desk.buffer_of(length);
+                arriving.matched_receive_into(&mut message[..]);
+                return Some((from as u32, message));
+            }
+            let start = parts.len();
+            parts.resize(start + length, 0);
+            arriving.matched_receive_into(&mut parts[start..]);
+            if status.tag() == LAST {
+                return Some((from as u32, std::mem::take(parts)));
+            }
+        }
+    }
+
+    fn abort(&mut self, exit_code: i32) -> ! {
+        self.world.abort(exit_code)
+    }
+}
+
+/// The number of bytes of a message.
+fn length(status: &Status) -> usize {
+    status.count(u8::equivalent_datatype()) as usize
+}
