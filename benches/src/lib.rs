@@ -10,4 +10,4 @@ pub mod programs;
 pub mod ring;
 pub mod table;
 
-pub use table::{Measurement, Row, run};
+pub use table::{Measurement, Row, run, run_in_process};

@@ -168,37 +168,49 @@ pub enum Pattern {
 
 /// Runs a pattern; the result is the seconds from `main` to the exit.
 pub fn run(config: Config, options: Options) -> Report<f64> {
+    equipoise::run(config, |pe, done| setup(options, pe, done))
+}
+
+/// Runs a pattern in the processes of a communicator.
+#[cfg(feature = "mpi")]
+pub fn run_on(
+    config: Config,
+    communicator: &impl mpi::traits::Communicator,
+    options: Options,
+) -> Report<f64> {
+    equipoise::run_on(config, communicator, |pe, done| setup(options, pe, done))
+}
+
+fn setup(options: Options, pe: &Setup, done: Exit<f64>) {
     let Options { elements, bytes, pattern } = options;
-    equipoise::run(config, |pe, done| {
-        let start: Start = pe.shared(|| Mutex::new(Instant::now()));
-        let (left, rounds, migrates) = match pattern {
-            Pattern::Tokens { tokens, .. } => (tokens as u32, 0, false),
-            Pattern::Blast { .. } | Pattern::Hops(_) => (1, 0, false),
-            Pattern::Rounds(rounds) => (0, rounds, false),
-            Pattern::Moves(rounds) => (0, rounds, true),
-        };
-        let counter = pe.array((), |()| Counter {
-            left,
-            rounds,
-            migrates,
-            elements: elements as u32,
-            ring: None,
-            start,
-            done,
-        });
-        let ring = pe.array([elements], |_| Ring { count: elements, counter, data: vec![1; bytes], seen: 0 });
-        pe.main(move |pe| {
-            *start.get(pe).lock().expect("no thread panics while it holds this lock") = Instant::now();
-            match pattern {
-                Pattern::Tokens { tokens, hops, stride } => {
-                    for token in 0..tokens {
-                        ring.at(pe, [token % elements]).token(hops, stride, elements);
-                    }
+    let start: Start = pe.shared(|| Mutex::new(Instant::now()));
+    let (left, rounds, migrates) = match pattern {
+        Pattern::Tokens { tokens, .. } => (tokens as u32, 0, false),
+        Pattern::Blast { .. } | Pattern::Hops(_) => (1, 0, false),
+        Pattern::Rounds(rounds) => (0, rounds, false),
+        Pattern::Moves(rounds) => (0, rounds, true),
+    };
+    let counter = pe.array((), |()| Counter {
+        left,
+        rounds,
+        migrates,
+        elements: elements as u32,
+        ring: None,
+        start,
+        done,
+    });
+    let ring = pe.array([elements], |_| Ring { count: elements, counter, data: vec![1; bytes], seen: 0 });
+    pe.main(move |pe| {
+        *start.get(pe).lock().expect("no thread panics while it holds this lock") = Instant::now();
+        match pattern {
+            Pattern::Tokens { tokens, hops, stride } => {
+                for token in 0..tokens {
+                    ring.at(pe, [token % elements]).token(hops, stride, elements);
                 }
-                Pattern::Blast { messages } => ring.at(pe, [0]).blast(elements - 1, messages),
-                Pattern::Hops(hops) => ring.at(pe, [0]).hop(hops),
-                Pattern::Rounds(_) | Pattern::Moves(_) => counter.at(pe, ()).begin(ring),
             }
-        });
-    })
+            Pattern::Blast { messages } => ring.at(pe, [0]).blast(elements - 1, messages),
+            Pattern::Hops(hops) => ring.at(pe, [0]).hop(hops),
+            Pattern::Rounds(_) | Pattern::Moves(_) => counter.at(pe, ()).begin(ring),
+        }
+    });
 }

@@ -26,7 +26,12 @@ struct Cli {
 }
 
 /// The `main` of a benchmark: parses the command line, takes the measurements, and prints the results.
-pub fn run(mut all: Vec<Measurement>) {
+pub fn run(all: Vec<Measurement>) {
+    run_in_process(0, all);
+}
+
+/// Like [`run`], for a benchmark whose measurements are taken by several processes together; process 0 prints the results.
+pub fn run_in_process(process: usize, mut all: Vec<Measurement>) {
     let mut cli = Cli::parse();
     if cli.ignored {
         return;
@@ -38,6 +43,9 @@ pub fn run(mut all: Vec<Measurement>) {
         all.retain(|m| m.name.contains(filter.as_str()) || floors.contains(&m.name));
     }
     let rows = measure(&all, if cli.small { 1 } else { cli.rounds.max(1) }, cli.small);
+    if process != 0 {
+        return;
+    }
     if cli.json {
         println!("{}", serde_json::to_string_pretty(&rows).expect("rows are plain data"));
     } else {
