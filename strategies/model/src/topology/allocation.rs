@@ -116,6 +116,14 @@ impl Allocation {
     }
 }
 
+/// The PEs `nodes` of a machine: the machine itself if these are all its PEs in order, else an [`Allocation`].
+pub(super) fn part(machine: Arc<dyn Topology>, nodes: Vec<u32>) -> Result<Arc<dyn Topology>, String> {
+    if nodes.iter().map(|&node| node as usize).eq(0..machine.pes()) {
+        return Ok(machine);
+    }
+    Ok(Arc::new(Allocation::new(machine, nodes)?))
+}
+
 /// Parses nodes and ranges of nodes, separated by commas.
 fn list(text: &str, machine: &dyn Topology) -> Result<Vec<u32>, String> {
     let expected = || {
@@ -164,10 +172,11 @@ fn read(text: &str, machine: &dyn Topology) -> Result<Vec<u32>, String> {
 }
 
 /// The PEs of each host of a machine with host names.
-struct Hosts<'a>(FxHashMap<&'a str, Vec<u32>>);
+pub(super) struct Hosts<'a>(pub(super) FxHashMap<&'a str, Vec<u32>>);
 
 impl<'a> Hosts<'a> {
-    fn of(machine: &'a dyn Topology) -> Option<Self> {
+    /// `None` if the machine has no host names.
+    pub(super) fn of(machine: &'a dyn Topology) -> Option<Self> {
         let mut pes: FxHashMap<&str, Vec<u32>> = FxHashMap::default();
         for pe in 0..machine.pes() {
             pes.entry(machine.host(pe)?).or_default().push(pe as u32);

@@ -13,6 +13,7 @@ mod grid;
 mod hierarchy;
 mod hwloc;
 mod hypercube;
+mod job;
 mod matrix;
 mod named_tree;
 mod platform;
@@ -33,6 +34,7 @@ pub use grid::Grid;
 pub use hierarchy::Hierarchy;
 pub use hierarchy::prime_factors;
 pub use hypercube::Hypercube;
+pub use job::{Job, job};
 pub use matrix::DistanceMatrix;
 pub use named_tree::{NamedTree, Part};
 pub use platform::Platform;
@@ -63,6 +65,7 @@ pub const ALL: &[&Kind] = &[
     &topograph::KIND,
     &scotch::KIND,
     &hwloc::KIND,
+    &job::KIND,
 ];
 
 /// A kind of machine; `item` makes the machine from the text after the colon.
@@ -211,12 +214,7 @@ pub fn flat(pes: usize) -> Arc<dyn Topology> {
 /// As for `flat`.
 pub fn this_machine(pes: usize) -> Arc<dyn Topology> {
     let machine = parse("hwloc").ok().filter(|machine| machine.pes() >= pes);
-    let part = |machine: Arc<dyn Topology>| -> Option<Arc<dyn Topology>> {
-        if machine.pes() == pes {
-            return Some(machine);
-        }
-        Some(Arc::new(Allocation::new(machine, (0..pes as u32).collect()).ok()?))
-    };
+    let part = |machine| allocation::part(machine, (0..pes as u32).collect()).ok();
     machine.and_then(part).unwrap_or_else(|| flat(pes))
 }
 

@@ -1,13 +1,14 @@
 //! The syntax of specs, such as `torus:4x4x4*tree:2:4/2:1` or `torus:8x8x8[random:48,seed=1]`.
 //!
 //! A simple spec is the kind of machine, a colon, and sizes. `A*B` is a network A of nodes B. `A[..]` is an allocation
-//! of the PEs of A in the brackets. Brackets bind closer than `*`, and parentheses closer than both.
+//! of the PEs of A in the brackets. Brackets bind closer than `*`, and parentheses closer than both. In `job:4x8:A`, the
+//! network A ends before a `*` or `[`; other networks are in parentheses.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{ALL, Allocation, Product, Topology};
+use super::{ALL, Allocation, Job, Product, Topology, job};
 use crate::descriptor::{find, split};
 use crate::fault::{Classified, Fault};
 use crate::files::{self, Unread};
@@ -76,7 +77,15 @@ impl SpecError {
 /// # Errors
 /// If the kind of machine is unknown, sizes are missing, zero or too large, or a file cannot be used.
 pub fn parse(spec: &str) -> Result<Arc<dyn Topology>, TopologyError> {
-    machine(spec, 0).and_then(check_memory).map_err(|SpecError { fault, reason }| TopologyError {
+    checked(spec, machine(spec, 0))
+}
+
+/// The machine of `spec` if there is enough memory for it.
+pub(super) fn checked(
+    spec: &str,
+    machine: Result<Arc<dyn Topology>, SpecError>,
+) -> Result<Arc<dyn Topology>, TopologyError> {
+    machine.and_then(check_memory).map_err(|SpecError { fault, reason }| TopologyError {
         spec: spec.to_string(),
         reason,
         fault,
@@ -97,12 +106,12 @@ fn check_memory(machine: Arc<dyn Topology>) -> Result<Arc<dyn Topology>, SpecErr
 }
 
 /// Parses a spec at nesting depth `depth`.
-fn machine(text: &str, depth: usize) -> Result<Arc<dyn Topology>, SpecError> {
+pub(super) fn machine(text: &str, depth: usize) -> Result<Arc<dyn Topology>, SpecError> {
     if depth > MAX_DEPTH {
         return Err(format!("machines can be nested at most {MAX_DEPTH} levels deep").into());
     }
     let part = |part: &str| match part {
-        "" => Err("a machine is missing next to `*` or `[`".into()),
+        "" => Err("a machine is missing next to `*` or `[`, or after `job:..:`".into()),
         part => machine(part, depth + 1)
             .map_err(|SpecError { fault, reason }| SpecError { fault, reason: within(part, reason) }),
     };
@@ -116,7 +125,10 @@ fn machine(text: &str, depth: usize) -> Result<Arc<dyn Topology>, SpecError> {
             Ok(Arc::new(Allocation::parse(part(&text[..open])?, chosen)?))
         }
         Some((0, '(')) if text.ends_with(')') => machine(&text[1..text.len() - 1], depth + 1),
-        _ => simple_machine(text),
+        _ => match job::complete(text) {
+            Some(rest) => Ok(Arc::new(Job::parse(rest, part)?)),
+            None => simple_machine(text),
+        },
     }
 }
 

@@ -218,8 +218,8 @@ proptest! {
 
     #[test]
     fn no_spec_of_any_machine_panics(
-        kind in r"\(?(hypercube|fattree|dragonfly|graph|matrix|tree|flat|mesh)?",
-        sizes in r":?(groups=|routers=|hosts=|links=|ring:|random:n=)?[0-9,:/e.-]{0,5}\)?",
+        kind in r"\(?(hypercube|fattree|dragonfly|graph|matrix|tree|flat|mesh|job)?",
+        sizes in r":?(2x2:cyclic:|2x2:|groups=|routers=|hosts=|links=|ring:|random:n=)?[0-9,:/e.-]{0,5}\)?",
         part in r"(\[|\]|\*|\()?(flat:3|random:|@|hypercube)?[0-9,=-]{0,6}\]?",
     ) {
         let spec = format!("{kind}{sizes}{part}");
@@ -241,6 +241,8 @@ const SMALL: &[&str] = &[
     "mesh:11x19[208,0,7,100]",
     "(mesh:3*flat:2)[4,1,0]",
     "(mesh:3*flat:2)[4,1,0][2,0]",
+    "job:2x2:mesh:3",
+    "job:2x1:cyclic:(torus:4x2[5,0-2])",
     "flat:1",
 ];
 
@@ -383,6 +385,20 @@ fn errors_describe_invalid_specs() {
         ("topograph:", "expected the name of a JSON file with instances"),
         ("topograph:none.json", "cannot read the instances `none.json`"),
         ("scotch:", "expected the name of a target architecture file"),
+        (
+            "job",
+            "no job is running here; run under mpirun with --transport mpi, or write the processes per node",
+        ),
+        ("job:torus:4x4", "no job is running here"),
+        (
+            "job:4x8",
+            "expected processes per node, PEs per process and a network such as 4x8:flat:16, found `4x8`",
+        ),
+        ("job:4:8:flat:2", "found `4:8:flat:2`"),
+        ("job:4x8:cyclic:", "a machine is missing next to `*` or `[`, or after `job:..:`"),
+        ("job:4x8:tree:0", "in `tree:0`: a size is at least 1"),
+        ("job:0x8:flat:2", "a size is at least 1"),
+        ("job:4096x4096:flat:2", "sizes multiply to at most 16777216"),
         ("hwloc:none.xml", "cannot read the machine `none.xml`"),
         ("hwloc:racks:2", "expected a synthetic description such as pack:2 core:4 pu:2, or a file FILE.xml"),
     ] {
@@ -426,4 +442,5 @@ fn errors_describe_invalid_products_and_allocations() {
     }
     let nested = format!("{}flat:1{}", "(".repeat(9999), ")".repeat(9999));
     check_refused(&nested, "nested at most 16 levels deep");
+    check_refused(&"job:1x1:".repeat(9999), "nested at most 16 levels deep");
 }
