@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// A batch of this many bytes leaves at once: small enough for a core's cache, large enough for the network.
 const FULL_BYTES: usize = 1 << 15;
@@ -80,21 +80,29 @@ pub(crate) fn orders(batch: &[u8]) -> impl Iterator<Item = (Option<u16>, &[u8])>
 
 /// What the PEs of a process and its connection to other processes exchange.
 pub(crate) struct Desk {
-    /// Batches to send, with their receivers.
-    outgoing: Mutex<Vec<(u32, Vec<u8>)>>,
+    outgoing: Mutex<Outgoing>,
     has_outgoing: AtomicBool,
-    /// The number of batches that PEs have handed over so far.
-    sent: AtomicU64,
     /// The bytes of batches that were executed so far, by the process that sent them.
     executed_bytes: Box<[AtomicU64]>,
-    /// The bytes of batches that wait at the desk or in the transport, and their maximum.
-    unsent_bytes: AtomicU64,
-    peak_unsent_bytes: AtomicU64,
+    /// Whether so many bytes wait to be sent that PEs must not send more on their own account.
+    is_congested: AtomicBool,
     /// Buffers for reuse, with their old content: a receiver overwrites it, which is faster than filling with zeros.
     buffers: Mutex<Vec<Vec<u8>>>,
     /// Lines that PEs print, each with its PE.
     printed: Mutex<Vec<(u32, String)>>,
     has_printed: AtomicBool,
+}
+
+/// What leaves a process.
+#[derive(Default)]
+struct Outgoing {
+    /// Batches to send, with their receivers.
+    batches: Vec<(u32, Vec<u8>)>,
+    /// The number of batches that PEs have handed over so far.
+    sent: u64,
+    /// The bytes of batches that wait, here or in the transport, and their maximum.
+    unsent_bytes: u64,
+    peak_unsent_bytes: u64,
 }
 
 impl Desk {
@@ -103,10 +111,8 @@ impl Desk {
         Desk {
             outgoing: Mutex::default(),
             has_outgoing: AtomicBool::new(false),
-            sent: AtomicU64::new(0),
             executed_bytes: (0..processes).map(|_| AtomicU64::new(0)).collect(),
-            unsent_bytes: AtomicU64::new(0),
-            peak_unsent_bytes: AtomicU64::new(0),
+            is_congested: AtomicBool::new(false),
             buffers: Mutex::default(),
             printed: Mutex::default(),
             has_printed: AtomicBool::new(false),
@@ -115,27 +121,26 @@ impl Desk {
 
     /// The number of batches that PEs have handed over so far.
     pub(crate) fn sent(&self) -> u64 {
-        self.sent.load(SeqCst)
+        self.outgoing.lock().sent
     }
 
-    /// Takes the batches to send, with their receivers.
-    pub(crate) fn take_outgoing(&self) -> Vec<(u32, Vec<u8>)> {
-        if !self.has_outgoing.load(Relaxed) {
-            return Vec::new();
+    /// Swaps the batches to send, with their receivers, with an empty list. `left_bytes` have left the process since the last
+    /// call.
+    #[inline]
+    pub(crate) fn take_outgoing(&self, empty: &mut Vec<(u32, Vec<u8>)>, left_bytes: &mut u64) {
+        if !self.has_outgoing.load(Relaxed) && *left_bytes == 0 {
+            return;
         }
         let mut outgoing = self.outgoing.lock();
         self.has_outgoing.store(false, Relaxed);
-        std::mem::take(&mut *outgoing)
-    }
-
-    /// A batch of so many bytes has left the process.
-    pub(crate) fn left(&self, bytes: usize) {
-        self.unsent_bytes.fetch_sub(bytes as u64, Relaxed);
+        std::mem::swap(&mut outgoing.batches, empty);
+        outgoing.unsent_bytes -= std::mem::take(left_bytes);
+        self.is_congested.store(outgoing.unsent_bytes > CONGESTED_BYTES, Relaxed);
     }
 
     /// The most bytes that waited to be sent at one time.
     pub(crate) fn peak_unsent_bytes(&self) -> u64 {
-        self.peak_unsent_bytes.load(Relaxed)
+        self.outgoing.lock().peak_unsent_bytes
     }
 
     /// A batch from a process was executed; its buffer is used again.
@@ -194,13 +199,14 @@ impl Desk {
     }
 
     fn hand_over(&self, to: u32, batch: Vec<u8>) {
-        let bytes = batch.len() as u64;
-        let unsent = self.unsent_bytes.fetch_add(bytes, Relaxed) + bytes;
-        self.peak_unsent_bytes.fetch_max(unsent, Relaxed);
-        // Counted before it can be received.
-        self.sent.fetch_add(1, SeqCst);
         let mut outgoing = self.outgoing.lock();
-        outgoing.push((to, batch));
+        outgoing.sent += 1;
+        outgoing.unsent_bytes += batch.len() as u64;
+        outgoing.peak_unsent_bytes = outgoing.peak_unsent_bytes.max(outgoing.unsent_bytes);
+        if outgoing.unsent_bytes > CONGESTED_BYTES {
+            self.is_congested.store(true, Relaxed);
+        }
+        outgoing.batches.push((to, batch));
         self.has_outgoing.store(true, Relaxed);
     }
 }
@@ -242,12 +248,7 @@ impl Post {
     ///
     /// # Errors
     /// If the order cannot be encoded; then the batch is as before.
-    pub(crate) fn add<O: Serialize>(
-        &self,
-        to: u32,
-        array: Option<u16>,
-        order: &O,
-    ) -> Result<(), CodecError> {
+    pub(crate) fn add<O: Serialize>(&self, to: u32, array: Option<u16>, order: &O) -> Result<(), CodecError> {
         let mut open = self.open[to as usize].borrow_mut();
         let is_first = open.is_empty();
         if is_first {
@@ -293,7 +294,7 @@ impl Post {
     /// Whether so much waits to be sent that PEs must not send more on their own account.
     #[inline]
     pub(crate) fn is_congested(&self) -> bool {
-        self.desk.unsent_bytes.load(Relaxed) > CONGESTED_BYTES
+        self.desk.is_congested.load(Relaxed)
     }
 
     /// Whether the PE may continue its turn, as far as the connection to other processes is concerned.
@@ -312,6 +313,12 @@ impl Post {
 mod tests {
     use super::*;
 
+    fn taken(desk: &Desk) -> Vec<(u32, Vec<u8>)> {
+        let mut taken = Vec::new();
+        desk.take_outgoing(&mut taken, &mut 0);
+        taken
+    }
+
     #[test]
     fn orders_come_out_as_they_went_in_and_large_batches_leave_at_once() {
         let desk = Arc::new(Desk::new(2));
@@ -319,10 +326,10 @@ mod tests {
         post.add(3, Some(7), &(1u8, 2u8)).expect("encodes");
         post.add(3, None, &"text").expect("encodes");
         post.add(2, Some(0), &()).expect("encodes");
-        assert!(desk.take_outgoing().is_empty() && desk.sent() == 0);
+        assert!(taken(&desk).is_empty() && desk.sent() == 0);
         post.dispatch();
         assert_eq!(desk.sent(), 2);
-        let mut batches = desk.take_outgoing();
+        let mut batches = taken(&desk);
         batches.sort();
         let [(2, empty), (3, two)] = &batches[..] else { panic!("{batches:?}") };
         assert!(matches!(kind(two), Some(Kind::Orders(3))));
@@ -331,7 +338,7 @@ mod tests {
         assert_eq!(orders(empty).collect::<Vec<_>>(), [(Some(0), &[][..])]);
         assert_eq!(orders(&two[..two.len() - 1]).count(), 1, "a damaged batch ends early");
         post.add(1, Some(1), &vec![0u8; FULL_BYTES]).expect("encodes");
-        assert_eq!((desk.sent(), desk.take_outgoing().len()), (3, 1));
+        assert_eq!((desk.sent(), taken(&desk).len()), (3, 1));
         let bytes = batches.iter().map(|(_, batch)| batch.len()).sum::<usize>();
         assert!(desk.peak_unsent_bytes() > FULL_BYTES as u64 + bytes as u64);
     }
@@ -355,7 +362,7 @@ mod tests {
         post.add(1, None, &5u8).expect("encodes");
         assert!(post.add(1, None, &Refuses).is_err());
         post.dispatch();
-        let batches = desk.take_outgoing();
+        let batches = taken(&desk);
         assert_eq!(orders(&batches[0].1).collect::<Vec<_>>(), [(None, &[5][..])]);
     }
 

@@ -171,22 +171,66 @@ pub(crate) enum Route {
 #[derive(Debug)]
 pub(crate) struct Directory {
     me: u32,
-    here: FxHashMap<u32, (u32, u32)>,
+    here: Here,
     known: FxHashMap<u32, Known>,
 }
 
+/// The elements on a PE, by rank: slot and epoch.
+#[derive(Debug)]
+enum Here {
+    /// For arrays with few elements on many PEs.
+    Sparse(FxHashMap<u32, (u32, u32)>),
+    /// A table with an entry per rank, which is faster.
+    Dense(Box<[(u32, u32)]>),
+}
+
+impl Here {
+    #[inline]
+    fn get(&self, rank: u32) -> Option<(u32, u32)> {
+        match self {
+            Here::Sparse(map) => map.get(&rank).copied(),
+            Here::Dense(table) => table.get(rank as usize).copied().filter(|&(slot, _)| is_taken(slot)),
+        }
+    }
+
+    fn insert(&mut self, rank: u32, at: (u32, u32)) {
+        match self {
+            Here::Sparse(map) => {
+                map.insert(rank, at);
+            }
+            Here::Dense(table) => table[rank as usize] = at,
+        }
+    }
+
+    fn remove(&mut self, rank: u32) -> Option<(u32, u32)> {
+        let at = self.get(rank);
+        match self {
+            Here::Sparse(map) => {
+                map.remove(&rank);
+            }
+            Here::Dense(table) => table[rank as usize] = (NO_ELEMENT, 0),
+        }
+        at
+    }
+}
+
 impl Directory {
-    /// The empty directory of PE `me`.
-    pub(crate) fn new(me: u32) -> Self {
-        Directory { me, here: FxHashMap::default(), known: FxHashMap::default() }
+    /// The empty directory of PE `me` for an array with `count` ranks. With `dense`, it has 8 bytes for every rank.
+    pub(crate) fn new(me: u32, count: u32, dense: bool) -> Self {
+        let here = match dense {
+            true => Here::Dense(vec![(NO_ELEMENT, 0); count as usize].into()),
+            false => Here::Sparse(FxHashMap::default()),
+        };
+        Directory { me, here, known: FxHashMap::default() }
     }
 
     /// Where to send a new message; `home` is the element's home.
-    pub(crate) fn find(&self, rank: u32, home: u32) -> Route {
-        if let Some(&(slot, _)) = self.here.get(&rank) {
+    #[inline]
+    pub(crate) fn find(&self, rank: u32, home: impl FnOnce() -> u32) -> Route {
+        if let Some((slot, _)) = self.here.get(rank) {
             return Route::Here(slot);
         }
-        match self.known.get(&rank).copied().unwrap_or(Known { pe: home, epoch: 0, gone: false }) {
+        match self.known.get(&rank).copied().unwrap_or_else(|| Known { pe: home(), epoch: 0, gone: false }) {
             known if known.pe == self.me => Route::Hold,
             known => Route::There(known),
         }
@@ -194,7 +238,7 @@ impl Directory {
 
     /// The next hop of a message that was sent here with `epoch`.
     pub(crate) fn route_received(&self, rank: u32, epoch: u32) -> Route {
-        if let Some(&(slot, _)) = self.here.get(&rank) {
+        if let Some((slot, _)) = self.here.get(rank) {
             return Route::Here(slot);
         }
         match self.known.get(&rank) {
@@ -211,21 +255,21 @@ impl Directory {
 
     /// The element on this PE moved to another slot.
     pub(crate) fn shifted(&mut self, rank: u32, slot: u32) {
-        if let Some(here) = self.here.get_mut(&rank) {
-            here.0 = slot;
+        if let Some((_, epoch)) = self.here.get(rank) {
+            self.here.insert(rank, (slot, epoch));
         }
     }
 
     /// The element migrates to PE `to`. With `gone`, the element ends, and `to` is its home. Returns the new epoch.
     pub(crate) fn left(&mut self, rank: u32, to: u32, gone: bool) -> u32 {
-        let (_, epoch) = self.here.remove(&rank).expect("the element that leaves is on this PE");
+        let (_, epoch) = self.here.remove(rank).expect("the element that leaves is on this PE");
         self.known.insert(rank, Known { pe: to, epoch: epoch + 1, gone });
         epoch + 1
     }
 
     /// Updates the entry of an element with news from another PE; older news is ignored.
     pub(crate) fn located(&mut self, rank: u32, news: Known) {
-        if self.here.contains_key(&rank) {
+        if self.here.get(rank).is_some() {
             return;
         }
         let known = self.known.entry(rank).or_insert(news);
@@ -237,7 +281,7 @@ impl Directory {
     /// The epoch with which an element can be created here, its home; `None` until the previous element of this
     /// rank is known to have ended.
     pub(crate) fn vacant(&self, rank: u32) -> Option<u32> {
-        if self.here.contains_key(&rank) {
+        if self.here.get(rank).is_some() {
             return None;
         }
         match self.known.get(&rank) {
@@ -276,7 +320,7 @@ mod tests {
 
     impl World {
         fn send(&mut self, id: u32, from: u32) {
-            match self.pes[from as usize].find(0, self.home) {
+            match self.pes[from as usize].find(0, || self.home) {
                 Route::Here(_) => self.delivered.push(id),
                 Route::There(Known { pe, epoch, .. }) => {
                     self.flying.push(Parcel::Message { id, to: pe, epoch, origin: from })
@@ -296,7 +340,7 @@ mod tests {
             let home = &self.pes[self.home as usize];
             match home.vacant(0) {
                 // The runtime ends the run with an error.
-                None if matches!(home.find(0, self.home), Route::Here(_)) => {}
+                None if matches!(home.find(0, || self.home), Route::Here(_)) => {}
                 None => self.blocked_create = true,
                 Some(epoch) => {
                     assert!(!self.exists, "two elements have the same index");
@@ -351,7 +395,7 @@ mod tests {
             let count = 2 + sample(6);
             let home = sample(count) as u32;
             let mut world = World {
-                pes: (0..count).map(|pe| Directory::new(pe as u32)).collect(),
+                pes: (0..count).map(|pe| Directory::new(pe as u32, 1, pe % 2 == 0)).collect(),
                 held: vec![Vec::new(); count],
                 flying: Vec::new(),
                 exists: false,
@@ -420,7 +464,7 @@ mod tests {
 
     #[test]
     fn a_destroyed_element_can_be_created_again_only_after_its_home_is_notified() {
-        let mut home = Directory::new(0);
+        let mut home = Directory::new(0, 1, true);
         home.arrived(7, 0, 0);
         assert_eq!(home.vacant(7), None);
         let epoch = home.left(7, 1, false);

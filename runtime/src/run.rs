@@ -206,7 +206,9 @@ fn result<R: DeserializeOwned + 'static>(
     if settings.is_distributed() {
         let bytes: Option<&Vec<u8>> = result.downcast_ref();
         let decoded = codec::decode(bytes.map(Vec::as_slice).unwrap_or_default());
-        return decoded.map(Box::new).map_err(|error| failed(format!("cannot decode the result of the run: {error}")));
+        return decoded
+            .map(Box::new)
+            .map_err(|error| failed(format!("cannot decode the result of the run: {error}")));
     }
     result.downcast().map_err(|_| failed("the result of the run has the wrong type".into()))
 }

@@ -237,7 +237,8 @@ impl Setup {
         );
         let direct = out.node.settings.has_places() && (make.is_some() || count <= DENSE);
         let shared = self.shared_array::<I, T>(id, shape, (direct, make.is_some()), placed);
-        let mut directory = (!direct).then(|| Directory::new(out.rank));
+        let dense = u64::from(count) * out.node.settings.directories() <= DENSE_DIRECTORIES;
+        let mut directory = (!direct).then(|| Directory::new(out.rank, count, dense));
         let mut slots = Vec::new();
         if let Some(make) = make {
             slots.reserve_exact((count / out.pes) as usize + 1);
@@ -330,6 +331,9 @@ fn described<T: Chare>(shape: T::Index) -> String {
 
 /// The PE on which the element of an index begins.
 type Place<'a, I> = &'a dyn Fn(I) -> Pe;
+
+/// The most ranks, over all PEs on this computer, for which directories are tables.
+const DENSE_DIRECTORIES: u64 = 1 << 22;
 
 /// Sparse arrays with more indices than this use directories instead of a table of places.
 const DENSE: u32 = 1 << 22;

@@ -17,7 +17,7 @@ impl<T: Chare> Port<T> {
     /// The next hop of a message for an element.
     pub(crate) fn find(&self, out: &Outbox, rank: u32) -> Route {
         if let Some(directory) = &self.directory {
-            return directory.borrow().find(rank, self.home(out, rank));
+            return directory.borrow().find(rank, || self.home(out, rank));
         }
         let at = self.shared.places[rank as usize].load(Relaxed);
         match location::pe_of(at) {

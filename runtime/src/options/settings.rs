@@ -144,9 +144,11 @@ impl Config {
     fn check_processes(&self, pes: usize, local: usize) -> Result<(), ConfigError> {
         let refused = match self.transport {
             Transport::Mpi => return Ok(()),
-            Transport::Threads => "--pes-per-process with --transport threads: all threads are PEs of one process; give \
+            Transport::Threads => {
+                "--pes-per-process with --transport threads: all threads are PEs of one process; give \
                                    their number with --pes, or add --transport mpi"
-                .into(),
+                    .into()
+            }
             Transport::Simulated if self.machine.network.is_some() => {
                 "--pes-per-process with --network: the PEs of a simulated machine share no memory; leave out \
                  --pes-per-process"
@@ -196,10 +198,13 @@ impl Config {
     fn topology(
         &self,
         pes: usize,
-        _local_pes: usize,
-        _job: &Job,
+        local_pes: usize,
+        job: &Job,
         is_replay: bool,
     ) -> Result<Arc<dyn Topology>, ConfigError> {
+        if self.transport == Transport::Mpi {
+            return self.topology_of_job(pes, local_pes, job);
+        }
         let topology = match self.parsed_topology()? {
             Some(topology) => topology,
             None if self.transport != Transport::Threads || is_replay => topology::flat(pes),
@@ -210,6 +215,26 @@ impl Config {
                 "--topology {} has {} and --pes is {pes}; make them equal",
                 topology.spec(),
                 count(topology.pes() as u64, "PE")
+            )));
+        }
+        Ok(topology)
+    }
+
+    /// The machine on which MPI has started the processes.
+    fn topology_of_job(
+        &self,
+        pes: usize,
+        local_pes: usize,
+        job: &Job,
+    ) -> Result<Arc<dyn Topology>, ConfigError> {
+        let spec = self.topology.as_deref().unwrap_or("job");
+        let topology = topology::job(spec, &job.hosts, local_pes);
+        let topology = topology.map_err(|error| wrong("--topology", &error))?;
+        if topology.pes() != pes {
+            return Err(flag(format!(
+                "--topology {} has {} and the job has {pes}; write `job`, or a machine with as many PEs",
+                topology.spec(),
+                count(topology.pes() as u64, "PE"),
             )));
         }
         Ok(topology)
@@ -387,6 +412,11 @@ impl Settings {
     /// cannot be repeated.
     pub(crate) fn has_places(&self) -> bool {
         self.transport == Transport::Threads && self.interleaving.is_none()
+    }
+
+    /// The number of PEs in the memory of this process, which each have a directory.
+    pub(crate) fn directories(&self) -> u64 {
+        u64::from(if self.is_simulated() { self.pes as u32 } else { self.local_pes() })
     }
 
     /// The number of threads of a process that have mailboxes: its PEs, and in a job of several processes the connection

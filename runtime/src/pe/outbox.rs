@@ -1,7 +1,7 @@
 //! The sending part of a PE: queues to itself, mailboxes or packets to other PEs.
 
-use crate::clock::VirtualClock;
 use crate::batches::Post;
+use crate::clock::VirtualClock;
 use crate::codec::{self, CodecError};
 use crate::inbox::{Bag, Mail};
 use crate::interleaving::Interleaved;

@@ -49,9 +49,11 @@ pub(crate) fn connect(config: &Config) -> Result<Option<Box<dyn Link>>, String> 
         #[cfg(feature = "mpi")]
         Transport::Mpi => Ok(Some(Box::new(mpi::connect()?))),
         #[cfg(not(feature = "mpi"))]
-        Transport::Mpi => Err("--transport mpi: this program was built without MPI; enable the feature `mpi` of the crate \
+        Transport::Mpi => {
+            Err("--transport mpi: this program was built without MPI; enable the feature `mpi` of the crate \
                                `equipoise` and build it again"
-            .into()),
+                .into())
+        }
     }
 }
 

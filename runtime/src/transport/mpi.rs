@@ -6,7 +6,7 @@
 //! A request of the crate `mpi` borrows its buffer for the lifetime of a scope. Therefore the time is divided into *epochs*:
 //! around each is a [`scope`](request::scope), and outside of it are [`SLOTS`] buffers. A message is swapped with the content of a
 //! slot, which costs no copy. When all slots are in use, further messages wait until all sends of the epoch have
-//! completed (messages are received meanwhile); then the next epoch begins.
+//! completed (messages are received meanwhile). An epoch ends as soon as nothing is under way.
 
 use super::processes::{Link, Wire};
 use crate::batches::Desk;
@@ -92,12 +92,17 @@ impl Link for Mpi {
         while !is_over {
             request::scope(|scope| {
                 let (free, sending) = (slots.iter_mut(), VecDeque::new());
-                let mut epoch =
-                    Epoch { world: &self.world, scope, free, sending, waiting: &mut waiting, parts: &mut parts };
+                let mut epoch = Epoch {
+                    world: &self.world,
+                    scope,
+                    free,
+                    sending,
+                    waiting: &mut waiting,
+                    parts: &mut parts,
+                };
                 epoch.send_waiting();
-                while !is_over && (epoch.waiting.is_empty() || !epoch.sending.is_empty()) {
+                while !is_over && !epoch.may_end() {
                     is_over = turn(&mut epoch).is_break();
-                    epoch.complete();
                 }
                 // Messages that still wait when the run is over begin another epoch.
                 is_over &= epoch.waiting.is_empty();
@@ -152,6 +157,12 @@ impl Epoch<'_, '_, '_> {
         message
     }
 
+    /// Whether the next epoch may begin: nothing is under way, and slots are in use. As the next epoch begins with the same
+    /// slots, their memory stays in the cache.
+    fn may_end(&self) -> bool {
+        self.sending.is_empty() && (!self.waiting.is_empty() || self.free.len() < SLOTS)
+    }
+
     /// Forgets the oldest sends that have completed.
     fn complete(&mut self) {
         while let Some(request) = self.sending.pop_front() {
@@ -174,7 +185,11 @@ impl Wire for Epoch<'_, '_, '_> {
 
     fn receive(&mut self, desk: &Desk) -> Option<(u32, Vec<u8>)> {
         loop {
-            let (arriving, status) = self.world.any_process().immediate_matched_probe()?;
+            let Some((arriving, status)) = self.world.any_process().immediate_matched_probe() else {
+                // Not in the way of a message that has arrived.
+                self.complete();
+                return None;
+            };
             let (from, length) = (status.source_rank(), length(&status));
             let parts = &mut self.parts[from as usize];
             if status.tag() == LAST && parts.is_empty() {

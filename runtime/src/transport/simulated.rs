@@ -159,4 +159,3 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
         list(pes, at, &mut busy, &mut listed);
     }
 }
-

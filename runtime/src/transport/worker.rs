@@ -41,7 +41,8 @@ struct Mailboxes {
 
 impl Mailboxes {
     fn new(managers: usize, senders: usize, has_expedited: bool) -> Self {
-        let all = (0..(managers + 1) * senders).map(|mailbox| (mailbox / senders, (mailbox % senders) as u32));
+        let all =
+            (0..(managers + 1) * senders).map(|mailbox| (mailbox / senders, (mailbox % senders) as u32));
         let passes: &[Option<bool>] = if has_expedited { &[Some(true), Some(false)] } else { &[None] };
         Mailboxes { all: all.collect(), passes, orders: Bag::default() }
     }
@@ -140,6 +141,16 @@ impl Worker {
         }
         pe.out.dispatch();
         true
+    }
+
+    /// Executes an order that did not come through a mailbox.
+    pub(super) fn receive(&mut self, Built { pe, managers, .. }: &mut Built, order: PeOrder) {
+        if self.idle != 0 {
+            self.continues(pe);
+        }
+        self.flushed = false;
+        execute(pe, order, managers);
+        pe.out.dispatch();
     }
 
     fn continues(&mut self, pe: &PeCx) {

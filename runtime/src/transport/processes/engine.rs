@@ -28,8 +28,8 @@
 //! are still under way to it, and receives them: no message is left in the network. If a run has failed and a process
 //! does not stop within [`GRACE`], because it is in the middle of an entry method, all processes are aborted.
 
-use super::words::{Counts, Ending, Gathered, Totals, Word};
 use super::Wire;
+use super::words::{Counts, Ending, Gathered, Totals, Word};
 use crate::batches::{self, Desk, Kind};
 use crate::codec;
 use crate::node::{Failure, Node};
@@ -78,6 +78,10 @@ pub(super) struct Engine {
     tree: Tree,
     phase: Phase,
     peers: Vec<Peer>,
+    /// An empty list, to take from the desk.
+    outgoing: Vec<(u32, Vec<u8>)>,
+    /// The bytes that have left since the desk was told.
+    left_bytes: u64,
     /// The processes from which more than [`EXECUTED_BYTES`] arrived since they were last told.
     owed: Vec<u32>,
     /// The description of the setup, once it is over; the children that are ready, with theirs.
@@ -139,6 +143,8 @@ impl Engine {
             tree: Tree::new(processes, 1),
             phase: Phase::SettingUp,
             peers: (0..processes).map(|_| Peer::default()).collect(),
+            outgoing: Vec::new(),
+            left_bytes: 0,
             owed: Vec::new(),
             setup: None,
             ready: Vec::new(),
@@ -168,18 +174,16 @@ impl Engine {
         self.pes_have_stopped = true;
     }
 
-    /// Sends and receives what there is; returns whether there was anything.
-    pub(super) fn turn(&mut self, wire: &mut dyn Wire) -> bool {
-        let mut worked = false;
-        for (to, batch) in self.desk.take_outgoing() {
-            worked = true;
-            self.peers[(to / self.node.settings.local_pes()) as usize].waiting.push_back(batch);
-            self.send_waiting(wire, to / self.node.settings.local_pes());
-        }
+    /// Sends and receives what there is; returns whether there was anything. `give` receives the orders for PEs of this
+    /// process.
+    pub(super) fn turn(&mut self, wire: &mut dyn Wire, give: &mut dyn FnMut(u32, PeOrder)) -> bool {
+        let mut worked = self.send(wire);
         for _ in 0..RECEIVED {
             let Some((from, batch)) = wire.receive(&self.desk) else { break };
             worked = true;
-            self.receive(wire, from, batch);
+            self.receive(wire, give, from, batch);
+            // A PE that has executed the batch may have answered.
+            self.send(wire);
         }
         if !self.owed.is_empty() {
             self.report_executed(wire);
@@ -187,7 +191,21 @@ impl Engine {
         if self.desk.has_printed() && self.phase == Phase::Running {
             self.print(wire);
         }
-        worked | self.advance(wire)
+        worked | self.advance(wire, give)
+    }
+
+    /// Sends what PEs have handed over; returns whether there was anything.
+    fn send(&mut self, wire: &mut dyn Wire) -> bool {
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        self.desk.take_outgoing(&mut outgoing, &mut self.left_bytes);
+        let worked = !outgoing.is_empty();
+        for (to, batch) in outgoing.drain(..) {
+            let to = to / self.node.settings.local_pes();
+            self.peers[to as usize].waiting.push_back(batch);
+            self.send_waiting(wire, to);
+        }
+        self.outgoing = outgoing;
+        worked
     }
 
     /// Sends the batches for a process that its window lets pass.
@@ -201,7 +219,7 @@ impl Engine {
             let Some(batch) = peer.waiting.pop_front() else { return };
             peer.sent_bytes += batch.len() as u64;
             peer.sent += 1;
-            self.desk.left(batch.len());
+            self.left_bytes += batch.len() as u64;
             self.desk.return_buffer(wire.send(to, batch));
         }
     }
@@ -222,7 +240,13 @@ impl Engine {
         }
     }
 
-    fn receive(&mut self, wire: &mut dyn Wire, from: u32, batch: Vec<u8>) {
+    fn receive(
+        &mut self,
+        wire: &mut dyn Wire,
+        give: &mut dyn FnMut(u32, PeOrder),
+        from: u32,
+        batch: Vec<u8>,
+    ) {
         let peer = &mut self.peers[from as usize];
         match batches::kind(&batch) {
             Some(Kind::Orders(to)) if self.node.local_pes().contains(&to) => {
@@ -234,23 +258,18 @@ impl Engine {
                 }
                 // Counted before it is there: the PE that has received it may rest at once.
                 self.received += 1;
-                self.give(to, PeOrder::Batch { from_process: from, bytes: batch });
+                give(to, PeOrder::Batch { from_process: from, bytes: batch });
             }
             Some(Kind::Word) => {
                 match codec::decode(batches::word_bytes(&batch)) {
-                    Ok(word) => self.hear(wire, from, word),
+                    Ok(word) => self.hear(wire, give, from, word),
                     Err(error) => self.fail(format!("cannot decode a word of process {from}: {error}")),
                 }
                 self.desk.return_buffer(batch);
             }
-            _ => self.fail(format!("process {from} sent {} that are no batch", count(batch.len() as u64, "byte"))),
+            _ => self
+                .fail(format!("process {from} sent {} that are no batch", count(batch.len() as u64, "byte"))),
         }
-    }
-
-    /// Gives an order to a PE of this process.
-    fn give(&self, to: u32, order: PeOrder) {
-        let (node, local) = (&self.node, self.node.settings.local_pes());
-        node.mail.push(local, to - node.first, &node.bells, |bag| bag.orders.push(order));
     }
 
     fn say(&mut self, wire: &mut dyn Wire, to: u32, word: &Word) {
@@ -275,7 +294,7 @@ impl Engine {
         self.node.fail(Failure::Program(sentence));
     }
 
-    fn hear(&mut self, wire: &mut dyn Wire, from: u32, word: Word) {
+    fn hear(&mut self, wire: &mut dyn Wire, give: &mut dyn FnMut(u32, PeOrder), from: u32, word: Word) {
         if !matches!(word, Word::Gathered(_) | Word::Finish(_)) {
             self.peers[from as usize].received += 1;
         }
@@ -299,7 +318,7 @@ impl Engine {
             }
             Word::Quiet { round } => {
                 self.received += 1;
-                self.found_quiet(wire, round);
+                self.found_quiet(wire, give, round);
             }
             Word::Executed { bytes } => {
                 self.peers[from as usize].executed_bytes += bytes;
@@ -315,13 +334,13 @@ impl Engine {
     }
 
     /// Takes part in what all processes do together; returns whether there was anything to do.
-    fn advance(&mut self, wire: &mut dyn Wire) -> bool {
+    fn advance(&mut self, wire: &mut dyn Wire, give: &mut dyn FnMut(u32, PeOrder)) -> bool {
         if self.phase <= Phase::Running && self.node.stopped() {
             return self.over(wire);
         }
         match self.phase {
             Phase::SettingUp => self.compare_setups(wire),
-            Phase::Running => self.take_part_in_waves(wire),
+            Phase::Running => self.take_part_in_waves(wire, give),
             Phase::Stopping => self.report(wire),
             Phase::Finishing => self.finish(),
             Phase::Over => false,
@@ -354,7 +373,7 @@ impl Engine {
     }
 
     /// Starts waves, on process 0, and answers them.
-    fn take_part_in_waves(&mut self, wire: &mut dyn Wire) -> bool {
+    fn take_part_in_waves(&mut self, wire: &mut dyn Wire, give: &mut dyn FnMut(u32, PeOrder)) -> bool {
         if self.me == 0 && !self.waves.asked {
             let is_due = self.waves.last.is_none_or(|(end, pause)| end.elapsed() >= pause);
             if !is_due || self.node.quiescence.at_rest(&self.node.bells).is_none() {
@@ -372,7 +391,7 @@ impl Engine {
         self.waves.asked = false;
         self.waves.sum.add(mine);
         if self.me == 0 {
-            self.wave_is_over(wire);
+            self.wave_is_over(wire, give);
         } else {
             let (wave, counts) = (self.waves.wave, self.waves.sum);
             self.say(wire, self.tree.parent(self.me), &Word::Counted { wave, counts });
@@ -394,7 +413,7 @@ impl Engine {
     }
 
     /// All processes have answered a wave, on process 0.
-    fn wave_is_over(&mut self, wire: &mut dyn Wire) {
+    fn wave_is_over(&mut self, wire: &mut dyn Wire, give: &mut dyn FnMut(u32, PeOrder)) {
         let sum = self.waves.sum;
         let is_same = self.waves.before == Some(sum);
         self.waves.before = Some(sum);
@@ -424,17 +443,17 @@ impl Engine {
             self.waves.last = None;
         } else {
             (self.waves.found, self.waves.before, self.waves.last) = (false, None, None);
-            self.found_quiet(wire, self.node.quiescence.rounds());
+            self.found_quiet(wire, give, self.node.quiescence.rounds());
         }
     }
 
     /// Tells the children and the PEs of this process that they may send what waits for quiescence.
-    fn found_quiet(&mut self, wire: &mut dyn Wire, round: u64) {
+    fn found_quiet(&mut self, wire: &mut dyn Wire, give: &mut dyn FnMut(u32, PeOrder), round: u64) {
         // No wave may miss PEs that have not heard of it.
         self.sent += self.tree.children(self.me).count() as u64;
         self.say_to_children(wire, &Word::Quiet { round });
         for pe in self.node.local_pes() {
-            self.give(pe, PeOrder::Quiet { round });
+            give(pe, PeOrder::Quiet { round });
         }
     }
 

@@ -21,6 +21,7 @@ use super::worker::{Limits, Worker};
 use crate::batches::{Desk, Post};
 use crate::node::Node;
 use crate::options::Job;
+use crate::order::PeOrder;
 use crate::pe::{Carrier, PeCx};
 use crate::scheduler::{Built, build};
 use engine::{Engine, Phase};
@@ -104,11 +105,21 @@ impl Single {
         node: &Arc<Node>,
         desk: &Arc<Desk>,
         rank: u32,
+        limits: Limits,
         setup: &(dyn Fn(PeCx) -> Built + Sync),
     ) -> Self {
         let built = build(node, context(node, desk, rank, true), setup).filter(Built::agrees);
-        let worker = Worker::new(built.as_ref(), node, Limits { flush: 1, rest: 2 });
+        let worker = Worker::new(built.as_ref(), node, limits);
         Single { built, worker, has_begun: false, has_finished: false }
+    }
+
+    /// Executes an order from another process.
+    fn receive(&mut self, node: &Node, order: PeOrder) {
+        let Some(built) = self.built.as_mut().filter(|_| !node.stopped()) else { return };
+        let ran = catch_unwind(AssertUnwindSafe(|| self.worker.receive(built, order)));
+        if let Err(payload) = ran {
+            node.fail_on(built.pe.out.rank, built.panic_failure(&*payload));
+        }
     }
 
     /// Runs the PE as far as the phase of the run allows; returns whether it did anything.
@@ -155,7 +166,7 @@ fn run_one(
     link: &dyn Link,
 ) {
     bind(node, node.first);
-    let mut single = Single::new(node, desk, node.first, setup);
+    let mut single = Single::new(node, desk, node.first, Limits { flush: 2, rest: 20 }, setup);
     engine.is_set_up(description(node));
     let mut idle = Idle::new(link, 1);
     link.drive(&mut |wire| {
@@ -163,10 +174,16 @@ fn run_one(
         if single.has_finished {
             engine.pes_have_stopped();
         }
-        worked |= engine.turn(wire);
+        worked |= engine.turn(wire, &mut |_, order| single.receive(node, order));
         idle.after(worked);
         if engine.phase() == Phase::Over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
+}
+
+/// Gives an order from another process to a PE of this process, through its mailbox.
+fn give(node: &Node, to: u32, order: PeOrder) {
+    let connection = node.settings.local_pes();
+    node.mail.push(connection, to - node.first, &node.bells, |bag| bag.orders.push(order));
 }
 
 /// How an idle thread that looks for messages waits: it looks again at once, yields its core, sleeps for longer and
@@ -288,7 +305,7 @@ fn run_threads(
             if running.is_zero() {
                 engine.pes_have_stopped();
             }
-            let worked = engine.turn(wire);
+            let worked = engine.turn(wire, &mut |to, order| give(node, to, order));
             stage.reach(engine.phase());
             idle.after(worked);
             if engine.phase() == Phase::Over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -314,4 +331,3 @@ fn run_thread(node: &Node, mut built: Built, limits: Limits) -> Built {
     }
     built
 }
-

@@ -5,7 +5,7 @@
 //! So a program shows within a few seeds whether it relies on memory that its processes do not share.
 
 use super::engine::{Engine, Phase};
-use super::{Single, Wire, description};
+use super::{Single, Wire, description, give};
 use crate::batches::Desk;
 use crate::location::splitmix;
 use crate::node::{Node, Outcome};
@@ -13,6 +13,7 @@ use crate::options::Settings;
 use crate::pe::PeCx;
 use crate::scheduler::Built;
 use crate::transport::watcher::Watcher;
+use crate::transport::worker::Limits;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -96,7 +97,10 @@ impl Process {
         let node = Arc::new(Node::new(Arc::clone(settings), process));
         let desk = Arc::new(Desk::new(settings.processes()));
         let watcher = Watcher::start(&node);
-        let pes: Vec<Single> = node.local_pes().map(|pe| Single::new(&node, &desk, pe, setup)).collect();
+        let pes: Vec<Single> = node
+            .local_pes()
+            .map(|pe| Single::new(&node, &desk, pe, Limits { flush: 1, rest: 2 }, setup))
+            .collect();
         let mut engine = Engine::new(Arc::clone(&node), desk, process);
         engine.is_set_up(description(&node));
         Process { node, engine, pes, _watcher: watcher }
@@ -113,7 +117,8 @@ impl Process {
                 }
             }
             None => {
-                self.engine.turn(wire);
+                let node = &self.node;
+                self.engine.turn(wire, &mut |to, order| give(node, to, order));
             }
         }
     }
@@ -124,11 +129,7 @@ pub(crate) fn run(settings: &Arc<Settings>, setup: &(dyn Fn(PeCx) -> Built + Syn
     run_on(settings, setup, &Network::new(settings.processes(), settings.seed, None))
 }
 
-fn run_on(
-    settings: &Arc<Settings>,
-    setup: &(dyn Fn(PeCx) -> Built + Sync),
-    network: &Network,
-) -> Outcome {
+fn run_on(settings: &Arc<Settings>, setup: &(dyn Fn(PeCx) -> Built + Sync), network: &Network) -> Outcome {
     let mut processes: Vec<Process> =
         (0..settings.processes()).map(|process| Process::new(settings, process, setup)).collect();
     let mut running = processes.len();

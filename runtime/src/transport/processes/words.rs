@@ -139,7 +139,8 @@ impl Gathered {
     /// Gives all that is left to the outcome of process 0.
     pub(super) fn give(self, outcome: &mut Outcome) -> Totals {
         let Gathered { sent_to, counts, inserts_in_flight, waiting, warnings } = self;
-        (outcome.inserts_in_flight, outcome.waiting, outcome.warnings) = (inserts_in_flight, waiting, warnings);
+        (outcome.inserts_in_flight, outcome.waiting, outcome.warnings) =
+            (inserts_in_flight, waiting, warnings);
         Totals { sent_to, counts }
     }
 }
