@@ -1,7 +1,7 @@
 //! The command line of a sample program, and the output of its result.
 
 use clap::ValueEnum;
-use equipoise::{Config, LbStep, LbSummary, MachineReport, Report, ReportForm};
+use equipoise::{Config, JobReport, LbStep, LbSummary, MachineReport, Report, ReportForm};
 use equipoise_model::table::count;
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
@@ -56,6 +56,9 @@ struct Document<'a, O, R> {
     /// Report of the simulated machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<&'a MachineReport>,
+    /// The processes, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job: Option<&'a JobReport>,
     lb_steps: &'a [LbStep],
     /// Summary of all steps, if `lb_steps` does not hold all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,6 +102,9 @@ impl<O: clap::Args + Serialize> Command<O> {
             _ = writeln!(text, "{}", report.result);
             let (seconds, milliseconds) = (report.seconds, seconds_per_iteration * 1e3);
             _ = writeln!(text, "time          {seconds:.3} s, {milliseconds:.3} ms per iteration");
+            if let Some(job) = job(&report) {
+                _ = writeln!(text, "processes     {job}");
+            }
             if let Some(machine) = &report.machine {
                 let each = 1e3 * machine.seconds / f64::from(report.result.iterations().max(1));
                 _ = writeln!(text, "{machine}\niteration     {each:.6} ms in virtual time");
@@ -122,6 +128,7 @@ impl<O: clap::Args + Serialize> Command<O> {
             remote_messages: report.remote_messages,
             migrations: report.migrations,
             machine: report.machine.as_ref(),
+            job: job(&report),
             lb_steps: &report.lb_steps,
             lb_summary: (report.lb_summary.steps > report.lb_steps.len() as u64)
                 .then_some(&report.lb_summary),
@@ -129,6 +136,11 @@ impl<O: clap::Args + Serialize> Command<O> {
         show(format, text, &document)?;
         Ok(if report.dump_error.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+}
+
+/// The processes of a run, if there are several.
+fn job<R>(report: &Report<R>) -> Option<&JobReport> {
+    (report.job.hosts.len() > 1).then_some(&report.job)
 }
 
 /// Appends max/avg load before the first step and after the last one. Also appends the sentences of these two steps,

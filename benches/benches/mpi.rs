@@ -5,6 +5,10 @@
 //!
 //! With 2 processes, every row has its floor. With 4, only rows without a raw floor are taken.
 
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 use equipoise::prelude::*;
 use equipoise::{Transport, reduce};
 use equipoise_benches::ring::{self, Options, Pattern};

@@ -11,7 +11,7 @@
 
 use crate::codec::{self, CodecError};
 use parking_lot::Mutex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -98,8 +98,9 @@ pub(crate) struct Desk {
 struct Outgoing {
     /// Batches to send, with their receivers.
     batches: Vec<(u32, Vec<u8>)>,
-    /// The number of batches that PEs have handed over so far.
+    /// The number of batches that PEs have handed over so far, and their bytes.
     sent: u64,
+    sent_bytes: u64,
     /// The bytes of batches that wait, here or in the transport, and their maximum.
     unsent_bytes: u64,
     peak_unsent_bytes: u64,
@@ -154,6 +155,12 @@ impl Desk {
         self.executed_bytes[from as usize].load(Relaxed)
     }
 
+    /// The bytes that PEs have handed over so far, minus those from other processes that they have executed.
+    pub(crate) fn sent_minus_executed_bytes(&self) -> i64 {
+        let executed: u64 = self.executed_bytes.iter().map(|bytes| bytes.load(Relaxed)).sum();
+        self.outgoing.lock().sent_bytes as i64 - executed as i64
+    }
+
     /// An empty buffer.
     fn buffer(&self) -> Vec<u8> {
         let mut buffer = self.buffers.lock().pop().unwrap_or_default();
@@ -180,9 +187,9 @@ impl Desk {
     }
 
     /// Prints a line of a PE.
-    pub(crate) fn print(&self, pe: u32, line: String) {
+    pub(crate) fn print(&self, line: (u32, String)) {
         let mut printed = self.printed.lock();
-        printed.push((pe, line));
+        printed.push(line);
         self.has_printed.store(true, Relaxed);
     }
 
@@ -201,6 +208,7 @@ impl Desk {
     fn hand_over(&self, to: u32, batch: Vec<u8>) {
         let mut outgoing = self.outgoing.lock();
         outgoing.sent += 1;
+        outgoing.sent_bytes += batch.len() as u64;
         outgoing.unsent_bytes += batch.len() as u64;
         outgoing.peak_unsent_bytes = outgoing.peak_unsent_bytes.max(outgoing.unsent_bytes);
         if outgoing.unsent_bytes > CONGESTED_BYTES {
@@ -222,21 +230,53 @@ pub(crate) struct Post {
     drives: bool,
     /// How often the PE was asked whether it may continue since its last turn.
     asked: Cell<u32>,
+    /// By process: whether it is on another computer.
+    is_far: Box<[bool]>,
+    /// The number of PEs in each process.
+    local_pes: u32,
+    /// The messages to other processes on this computer, and to other computers, so far.
+    near: Cell<Amount>,
+    far: Cell<Amount>,
+}
+
+/// Messages, and their encoded bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// The number of messages, including those of the runtime.
+    pub messages: u64,
+    /// Their encoded bytes.
+    pub bytes: u64,
+}
+
+impl Amount {
+    pub(crate) fn add(&mut self, other: Amount) {
+        self.messages += other.messages;
+        self.bytes += other.bytes;
+    }
 }
 
 /// How often a PE that drives the connection may continue before it ends its turn.
 const ASKED: u32 = 8;
 
 impl Post {
-    /// The batches of a PE among `pes` PEs.
-    pub(crate) fn new(desk: Arc<Desk>, pes: u32, drives: bool) -> Self {
+    /// The batches of a PE. `is_far` says of every process whether it is on another computer; each has `local_pes` PEs.
+    pub(crate) fn new(desk: Arc<Desk>, is_far: Box<[bool]>, local_pes: u32, drives: bool) -> Self {
         Post {
             desk,
-            open: (0..pes).map(|_| RefCell::default()).collect(),
+            open: (0..is_far.len() * local_pes as usize).map(|_| RefCell::default()).collect(),
+            is_far,
+            local_pes,
+            near: Cell::default(),
+            far: Cell::default(),
             receivers: RefCell::default(),
             drives,
             asked: Cell::new(0),
         }
+    }
+
+    /// The messages so far to other processes on this computer, and to other computers.
+    pub(crate) fn traffic(&self) -> (Amount, Amount) {
+        (self.near.get(), self.far.get())
     }
 
     /// The desk of the process.
@@ -264,6 +304,9 @@ impl Post {
             return Err(error);
         }
         let length = (open.len() - start - HEADER_BYTES) as u64;
+        let amount = if self.is_far[(to / self.local_pes) as usize] { &self.far } else { &self.near };
+        let Amount { messages, bytes } = amount.get();
+        amount.set(Amount { messages: messages + 1, bytes: bytes + length });
         let header = u64::from(array.unwrap_or(RUN)) | length << 16;
         open[start..start + HEADER_BYTES].copy_from_slice(&header.to_le_bytes());
         if is_first {
@@ -322,11 +365,13 @@ mod tests {
     #[test]
     fn orders_come_out_as_they_went_in_and_large_batches_leave_at_once() {
         let desk = Arc::new(Desk::new(2));
-        let post = Post::new(Arc::clone(&desk), 4, false);
+        let post = Post::new(Arc::clone(&desk), [false, true].into(), 2, false);
         post.add(3, Some(7), &(1u8, 2u8)).expect("encodes");
         post.add(3, None, &"text").expect("encodes");
         post.add(2, Some(0), &()).expect("encodes");
         assert!(taken(&desk).is_empty() && desk.sent() == 0);
+        let (near, far) = post.traffic();
+        assert_eq!((near, far.messages, far.bytes), (Amount::default(), 3, 2 + 12));
         post.dispatch();
         assert_eq!(desk.sent(), 2);
         let mut batches = taken(&desk);
@@ -355,7 +400,7 @@ mod tests {
             }
         }
         let desk = Arc::new(Desk::new(2));
-        let post = Post::new(Arc::clone(&desk), 2, false);
+        let post = Post::new(Arc::clone(&desk), [false, false].into(), 1, false);
         assert!(post.add(1, None, &Refuses).is_err());
         post.dispatch();
         assert_eq!(desk.sent(), 0);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
 
 /// The index of a chare array: `[i32; 1]` to `[i32; 6]`, `()` for a singleton, [`Pe`] for one
-/// element on every PE.
+/// element on every PE, [`Process`] for one element in every process.
 ///
 /// # Ranks
 ///
@@ -64,11 +64,11 @@ use std::fmt::Debug;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an index of chare arrays",
     label = "not an index",
-    note = "an index is `[i32; N]` with N from 1 to 6, `()` for a singleton, or `Pe` for one element per PE"
+    note = "an index is `[i32; N]` with N from 1 to 6, `()` for a singleton, `Pe` for one element per PE, or `Process` for one per process"
 )]
 pub trait Index: Copy + Eq + Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
-    /// Whether the index is the element's PE: one element per PE, which never migrates.
-    const PER_PE: bool = false;
+    /// For one element on every PE or in every process, which never migrates: which of both.
+    const GROUP: Option<Group> = None;
 
     /// How many indices there are below `shape`; `None` if the shape is negative or beyond 2^32 - 1.
     fn count(shape: Self) -> Option<u32>;
@@ -89,6 +89,30 @@ pub trait Index: Copy + Eq + Debug + Send + Sync + Serialize + DeserializeOwned 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Pe(pub u32);
 
+/// The number of a process. With threads, all PEs are in process 0.
+///
+/// As the index of an array it means one element in every process, on the first PE of the process, which never migrates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Process(pub u32);
+
+/// What has one element each of an array whose elements do not migrate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Every PE.
+    Pe,
+    /// Every process.
+    Process,
+}
+
+impl std::fmt::Display for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Group::Pe => "on every PE",
+            Group::Process => "in every process",
+        })
+    }
+}
+
 impl Index for () {
     fn count((): ()) -> Option<u32> {
         Some(1)
@@ -104,24 +128,30 @@ impl Index for () {
     }
 }
 
-impl Index for Pe {
-    const PER_PE: bool = true;
+macro_rules! group_index {
+    ($($group:ident)*) => {$(
+        impl Index for $group {
+            const GROUP: Option<Group> = Some(Group::$group);
 
-    fn count(shape: Pe) -> Option<u32> {
-        Some(shape.0)
-    }
-    #[inline(always)]
-    fn rank(self, shape: Pe) -> Option<u32> {
-        (self.0 < shape.0).then_some(self.0)
-    }
-    #[inline(always)]
-    fn unrank(rank: u32, _: Pe) -> Pe {
-        Pe(rank)
-    }
-    fn coordinates(self) -> ObjectIndex {
-        ObjectIndex::new(&[self.0 as i32])
-    }
+            fn count(shape: $group) -> Option<u32> {
+                Some(shape.0)
+            }
+            #[inline(always)]
+            fn rank(self, shape: $group) -> Option<u32> {
+                (self.0 < shape.0).then_some(self.0)
+            }
+            #[inline(always)]
+            fn unrank(rank: u32, _: $group) -> $group {
+                $group(rank)
+            }
+            fn coordinates(self) -> ObjectIndex {
+                ObjectIndex::new(&[self.0 as i32])
+            }
+        }
+    )*};
 }
+
+group_index!(Pe Process);
 
 /// One impl per dimension, so that a wrong dimension gives the diagnostic of [`Index`].
 macro_rules! grid_index {

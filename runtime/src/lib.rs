@@ -99,16 +99,17 @@ mod tree;
 mod waiting;
 
 pub use array::{Array, Chare, Contribution, Cx, Synced, Target, Targets};
+pub use batches::Amount;
 pub use codec::{State, numbers};
 pub use equipoise_macros::{chare, entry};
-pub use index::{Index, Pe};
+pub use index::{Group, Index, Pe, Process};
 pub use lb_history::{LbStep, LbSummary};
 pub use options::{Comm, Config, Migration, ReportForm, Transport};
 pub use options::{Machine, StrategySeconds, Uncharged, parse, translated};
 pub use pe::{Exit, PeCx, Reply, Shared};
 pub use process::{end_on_signals, print_error, warn};
 pub use reduction::reduce;
-pub use report::{MachineReport, PeTime, Report, RunError};
+pub use report::{JobReport, MachineReport, PeTime, Report, RunError, Traffic};
 #[cfg(feature = "mpi")]
 pub use run::run_on;
 pub use run::{run, try_run};
@@ -117,6 +118,6 @@ pub use {equipoise_model as model, equipoise_network as network, equipoise_strat
 
 /// The items that chare programs use.
 pub mod prelude {
-    pub use crate::{Array, Config, Cx, Exit, Pe, PeCx, Reply, Setup, Shared, chare, entry};
+    pub use crate::{Array, Config, Cx, Exit, Pe, PeCx, Process, Reply, Setup, Shared, chare, entry};
     pub use serde::{Deserialize, Serialize};
 }

@@ -59,8 +59,8 @@ pub(crate) enum Placement {
     Random(u64),
     /// The PE of each rank: rank r takes entry r modulo the length of the list.
     Listed(std::sync::Arc<[u32]>),
-    /// The rank is the PE.
-    PerPe,
+    /// Rank r is on PE r times this number.
+    Every(u32),
 }
 
 impl Placement {
@@ -72,7 +72,7 @@ impl Placement {
             Placement::RoundRobin => rank % pes,
             Placement::Random(seed) => (splitmix(seed ^ u64::from(rank)) % u64::from(pes)) as u32,
             Placement::Listed(list) => list[rank as usize % list.len()],
-            Placement::PerPe => rank,
+            Placement::Every(pes) => rank * pes,
         }
     }
 
@@ -92,8 +92,8 @@ impl Placement {
                 (first(pe)..first(pe + 1)).for_each(make);
             }
             Placement::RoundRobin => (pe..count).step_by(pes as usize).for_each(make),
-            Placement::PerPe if pe < count => make(pe),
-            Placement::PerPe => {}
+            Placement::Every(pes) if pe % pes == 0 && pe / pes < count => make(pe / pes),
+            Placement::Every(_) => {}
             Placement::Random(_) | Placement::Listed(_) => {
                 residents
                     .get_or_init(|| Residents::of(self, count, pes))
@@ -464,7 +464,7 @@ mod tests {
 
     #[test]
     fn a_destroyed_element_can_be_created_again_only_after_its_home_is_notified() {
-        let mut home = Directory::new(0, 1, true);
+        let mut home = Directory::new(0, 8, true);
         home.arrived(7, 0, 0);
         assert_eq!(home.vacant(7), None);
         let epoch = home.left(7, 1, false);

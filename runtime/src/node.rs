@@ -8,7 +8,7 @@ use crate::options::Settings;
 use crate::order::PeOrder;
 use crate::pulse::Pulses;
 use crate::quiescence::Quiescence;
-use crate::report::{MachineReport, RunError, list};
+use crate::report::{MachineReport, RunError, Traffic, list};
 use crate::waiting::Waiting;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -69,6 +69,7 @@ pub(crate) struct Outcome {
     pub(crate) warnings: Vec<String>,
     /// The number of insertions in flight at the end.
     pub(crate) inserts_in_flight: i64,
+    pub(crate) traffic: Traffic,
     pub(crate) executions: u64,
     pub(crate) remote_messages: u64,
     pub(crate) migrations: u64,

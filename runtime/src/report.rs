@@ -1,10 +1,11 @@
 //! The report of a successful run, and the error of a failed one.
 
+use crate::batches::Amount;
 use crate::lb_history::{LbStep, LbSummary};
 use crate::options::ConfigError;
 use equipoise_model::fault::{Classified, Fault};
-use equipoise_model::table::seconds;
-use serde::Serialize;
+use equipoise_model::table::{bytes, count, seconds};
+use serde::{Deserialize, Serialize};
 
 /// The report of a successful run.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct Report<R> {
     /// The process that returns this report, from 0; 0 unless the transport has several processes. All processes return the same
     /// result, and only process 0 the load-balancing steps and the warnings. Print results where this is 0.
     pub process: usize,
+    /// The processes, and the messages between them.
+    pub job: JobReport,
     /// The seed of the random number generator.
     pub seed: u64,
     /// The report of the simulated machine, if there was one.
@@ -40,6 +43,56 @@ pub struct Report<R> {
     /// Warnings about the program: messages for elements that do not exist when the run ends, a load balancer without an
     /// array that takes part. [`run`](crate::run()) prints them.
     pub warnings: Vec<String>,
+}
+
+/// The processes of a run, and the messages between them. With threads there is one process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JobReport {
+    /// The name of the computer of each process.
+    pub hosts: Vec<String>,
+    /// The messages between processes. [`Report::remote_messages`] counts messages between PEs.
+    #[serde(flatten)]
+    pub traffic: Traffic,
+}
+
+/// The messages between processes, including those of the runtime.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Between processes on one computer.
+    pub near: Amount,
+    /// Between computers.
+    pub far: Amount,
+    /// The most bytes that waited in one process to be sent.
+    pub peak_unsent_bytes: u64,
+}
+
+impl Traffic {
+    /// Adds the traffic of other PEs.
+    pub(crate) fn add(&mut self, other: Traffic) {
+        self.near.add(other.near);
+        self.far.add(other.far);
+        self.peak_unsent_bytes = self.peak_unsent_bytes.max(other.peak_unsent_bytes);
+    }
+}
+
+impl std::fmt::Display for JobReport {
+    /// One line: processes, computers and messages.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut computers = self.hosts.clone();
+        computers.sort_unstable();
+        computers.dedup();
+        let amount =
+            |amount: Amount| format!("{} ({})", count(amount.messages, "message"), bytes(amount.bytes));
+        let names = if computers.len() > 4 { String::new() } else { format!(" ({})", computers.join(", ")) };
+        write!(
+            f,
+            "{} on {}{names}; between processes of one computer {}, between computers {}",
+            count(self.hosts.len() as u64, "process"),
+            count(computers.len() as u64, "computer"),
+            amount(self.traffic.near),
+            amount(self.traffic.far),
+        )
+    }
 }
 
 /// The report of a simulated machine.

@@ -7,7 +7,7 @@ use crate::options::{Config, Settings};
 use crate::panics;
 use crate::pe::{Exit, PeCx};
 use crate::process;
-use crate::report::{Report, RunError, show};
+use crate::report::{JobReport, Report, RunError, show};
 use crate::setup::Setup;
 use crate::transport::{self, Link};
 use serde::{Serialize, de::DeserializeOwned};
@@ -189,6 +189,7 @@ where
         dump_warning: None,
         warnings,
         process: process as usize,
+        job: JobReport { hosts: settings.hosts.clone(), traffic: outcome.traffic },
     });
     Attempt { result: report, written, process }
 }

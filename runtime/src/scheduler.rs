@@ -10,6 +10,7 @@ use crate::order::PeOrder;
 use crate::panics::message_and_place;
 use crate::pe::{ARRAY_BITS, ArrayInfo, PE_ORDERS, PeCx};
 use crate::pulse::Activity;
+use crate::report::Traffic;
 use crate::steps;
 use equipoise_model::table::count;
 use std::any::Any;
@@ -104,6 +105,10 @@ impl Built {
         outcome.executions += self.pe.out.counts.executions.get();
         outcome.remote_messages += self.pe.out.counts.remote.get();
         outcome.migrations += self.pe.out.counts.migrations.get();
+        if let Some(post) = self.pe.out.batches() {
+            let (near, far) = post.traffic();
+            outcome.traffic.add(Traffic { near, far, peak_unsent_bytes: post.desk().peak_unsent_bytes() });
+        }
         outcome.inserts_in_flight += self.pe.out.counts.inserts.get();
         let (is_unfinished, has_exited) = (outcome.is_unfinished(), outcome.result.is_some());
         let waiting = &mut outcome.waiting;

@@ -3,7 +3,7 @@
 use crate::array::{self, Array, Chare, Port};
 use crate::elements::{Elements, Manager};
 use crate::inbox::Mail;
-use crate::index::{Index, Pe, show};
+use crate::index::{Group, Index, Pe, Process, show};
 use crate::location::{Directory, NO_ELEMENT, Placement, place};
 use crate::node::{Failure, SharedArray};
 use crate::pe::{AnyPort, ArrayInfo, PeCx, Shared};
@@ -87,7 +87,7 @@ impl Setup {
         place: impl Fn(I) -> Pe,
         make: impl Fn(I) -> T,
     ) -> Array<T> {
-        assert!(!I::PER_PE, "{} has one element on every PE and cannot be placed; use `array`", T::NAME);
+        refuse_group::<T>("and cannot be placed");
         self.create(shape, Some(&make), Some(&place))
     }
 
@@ -97,7 +97,7 @@ impl Setup {
     /// As `array`.
     #[track_caller]
     pub fn sparse<I: Index, T: Chare<Index = I>>(&self, bounds: I) -> Array<T> {
-        assert!(!I::PER_PE, "{} has one element on every PE; use `array`", T::NAME);
+        refuse_group::<T>("and is not sparse");
         self.create(bounds, None::<&fn(I) -> T>, None)
     }
 
@@ -115,7 +115,7 @@ impl Setup {
         bounds: I,
         place: impl Fn(I) -> Pe,
     ) -> Array<T> {
-        assert!(!I::PER_PE, "{} has one element on every PE and cannot be placed; use `array`", T::NAME);
+        refuse_group::<T>("and cannot be placed");
         self.create(bounds, None::<&fn(I) -> T>, Some(&place))
     }
 
@@ -172,6 +172,16 @@ impl Setup {
         self.pe.pes()
     }
 
+    /// The process of this PE.
+    pub fn process(&self) -> Process {
+        self.pe.process()
+    }
+
+    /// How many processes there are.
+    pub fn processes(&self) -> usize {
+        self.pe.processes()
+    }
+
     /// The seed of the run.
     pub fn seed(&self) -> u64 {
         self.pe.seed()
@@ -191,8 +201,11 @@ impl Setup {
 
     #[track_caller]
     fn placement<T: Chare>(&self, shape: T::Index, place: Option<Place<'_, T::Index>>) -> Placement {
-        if T::Index::PER_PE {
-            return Placement::PerPe;
+        if let Some(group) = T::Index::GROUP {
+            return Placement::Every(match group {
+                Group::Pe => 1,
+                Group::Process => self.pe.settings().local_pes(),
+            });
         }
         if let Some(place) = place {
             let count = self.count::<T>(shape);
@@ -229,12 +242,17 @@ impl Setup {
         assert!(id < usize::from(u16::MAX), "there are more than {} arrays", u16::MAX - 1);
         let id = id as u16;
         let (out, count) = (&self.pe.out, self.count::<T>(shape));
-        assert!(
-            !I::PER_PE || count == out.pes,
-            "{} has one element per PE; give it the shape Pe({})",
-            T::NAME,
-            out.pes
-        );
+        if let Some(group) = I::GROUP {
+            let groups = match group {
+                Group::Pe => out.pes,
+                Group::Process => out.node.settings.processes(),
+            };
+            assert!(
+                count == groups,
+                "{} has one element {group}; give it the shape {group:?}({groups})",
+                T::NAME
+            );
+        }
         let direct = out.node.settings.has_places() && (make.is_some() || count <= DENSE);
         let shared = self.shared_array::<I, T>(id, shape, (direct, make.is_some()), placed);
         let dense = u64::from(count) * out.node.settings.directories() <= DENSE_DIRECTORIES;
@@ -318,6 +336,14 @@ impl Setup {
                 described::<T>(shape)
             ),
         }
+    }
+}
+
+/// Panics if an array has one element on every PE or in every process.
+#[track_caller]
+fn refuse_group<T: Chare>(why: &str) {
+    if let Some(group) = T::Index::GROUP {
+        panic!("{} has one element {group} {why}; use `array`", T::NAME);
     }
 }
 

@@ -121,7 +121,7 @@ impl<T: Chare> Cx<'_, T> {
         if to.0 >= pes {
             panic!("there is no PE {}; PEs are 0 to {}", to.0, pes - 1);
         }
-        if T::PINNED || T::Index::PER_PE {
+        if T::PINNED || T::Index::GROUP.is_some() {
             panic!("{} cannot migrate: it is `pinned` or has one element per PE", T::NAME);
         }
         self.pe.delivery.move_to.set(to.0);
@@ -135,7 +135,7 @@ impl<T: Chare> Cx<'_, T> {
     /// If the chare is one per PE.
     #[track_caller]
     pub fn destroy(&self) {
-        if T::Index::PER_PE {
+        if T::Index::GROUP.is_some() {
             panic!("{} has one element on every PE, which cannot be destroyed", T::NAME);
         }
         self.pe.delivery.later(post_delivery::ENDS);

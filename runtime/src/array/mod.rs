@@ -106,12 +106,12 @@ impl<T: Chare> Array<T> {
     /// its home PE, the run ends with an error; otherwise the new element waits for the end of the previous one.
     ///
     /// # Panics
-    /// If the index is outside the array's shape, the array has one element on every PE, or another run made it.
+    /// If the index is outside the array's shape, the array has one element on every PE or in every process, or another run made it.
     #[track_caller]
     pub fn insert(&self, pe: &PeCx, index: T::Index, chare: T) {
         let port = self.port(pe);
-        if T::Index::PER_PE {
-            panic!("{} has one element on every PE; elements cannot be inserted", T::NAME);
+        if let Some(group) = T::Index::GROUP {
+            panic!("{} has one element {group}; elements cannot be inserted", T::NAME);
         }
         port.insert(pe, port.rank(index), chare);
     }

@@ -64,7 +64,7 @@ impl<T: Chare> Manager for Elements<T> {
     }
 
     fn collect(&mut self, pe: &PeCx, statistics: &mut Statistics) {
-        let movable = T::SYNC && !T::PINNED && !T::Index::PER_PE;
+        let movable = T::SYNC && !T::PINNED && T::Index::GROUP.is_none();
         let speed = pe.clock.speed();
         for slot in &mut self.slots {
             let measured = pe.recorder.clock.seconds(std::mem::take(&mut slot.load));

@@ -66,7 +66,7 @@ fn digest(placement: &Placement) -> u64 {
     match placement {
         Placement::Blocks => 0,
         Placement::RoundRobin => 1,
-        Placement::PerPe => 2,
+        Placement::Every(pes) => splitmix(splitmix(2) ^ u64::from(*pes)),
         Placement::Random(seed) => splitmix(splitmix(3) ^ seed),
         Placement::Listed(list) => list.iter().fold(4, |digest, &pe| splitmix(digest ^ u64::from(pe))),
     }

@@ -72,6 +72,10 @@ impl Config {
             pes,
             local_pes,
             is_distributed: self.is_distributed(),
+            hosts: match self.transport {
+                Transport::Simulated => vec!["simulated".into(); pes / local_pes],
+                _ => job.hosts.clone(),
+            },
             transport: self.transport,
             migration: self.migration,
             initial: self.initial(pes)?,
@@ -334,6 +338,8 @@ pub(crate) struct Settings {
     /// The number of PEs in each process.
     local_pes: usize,
     is_distributed: bool,
+    /// The name of the computer of each process.
+    pub(crate) hosts: Vec<String>,
     transport: Transport,
     pub(super) migration: Migration,
     pub(crate) initial: Placement,

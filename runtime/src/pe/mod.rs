@@ -29,10 +29,11 @@ pub(crate) use port::{AnyPort, ArrayInfo};
 pub(crate) use recorder::Recorder;
 
 use crate::clock::Clock;
-use crate::index::Pe;
+use crate::index::{Pe, Process};
 use crate::node::Node;
 use crate::options::Settings;
 use crate::order::PeOrder;
+use crate::process;
 use crate::tracer::Tracer;
 use reply::Parked;
 use serde::{Serialize, de::DeserializeOwned};
@@ -86,6 +87,26 @@ impl PeCx {
     /// The number of PEs.
     pub fn pes(&self) -> usize {
         self.out.pes as usize
+    }
+
+    /// The process of this PE. With threads, all PEs are in process 0.
+    pub fn process(&self) -> Process {
+        Process(self.out.rank / self.settings().local_pes())
+    }
+
+    /// The number of processes.
+    pub fn processes(&self) -> usize {
+        self.settings().processes() as usize
+    }
+
+    /// Prints a text and a line break on stdout, as a whole. Where the run has several processes, process 0 prints it:
+    /// texts of one process in their order, texts of several processes one after the other, and all before the run returns.
+    pub fn print(&self, text: impl std::fmt::Display) {
+        let line = (self.out.rank, text.to_string());
+        match self.out.batches() {
+            Some(post) => post.desk().print(line),
+            None => process::print_lines(&[line]),
+        }
     }
 
     /// The seed of the run.

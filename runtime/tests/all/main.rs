@@ -20,6 +20,7 @@ mod measuring;
 mod messages;
 mod order;
 mod populations;
+mod processes;
 mod quiescence;
 mod reductions;
 mod replayed;

@@ -171,7 +171,7 @@ fn an_error_in_the_setup_names_the_line_of_the_wrong_call() {
     let shared: Shared<i32> = run.expect("the program exits").result;
     for (wrong, sentence, code) in [
         ("shape", "the shape [-1, 2] of Caller is negative", "pe.array([-1, 2]"),
-        ("per PE", "has one element per PE; give it the shape Pe(2)", "pe.array(Pe(9)"),
+        ("per PE", "has one element on every PE; give it the shape Pe(2)", "pe.array(Pe(9)"),
         ("placed", "is placed on PE 7, but PEs are 0 to 1", "pe.array_placed([2, 2]"),
         ("sparse", "Pinned has one element on every PE; use `array`", "pe.sparse::<Pe"),
         ("sparse placed", "is placed on PE 8, but PEs are 0 to 1", "pe.sparse_placed::<_"),

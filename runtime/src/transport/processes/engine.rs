@@ -428,11 +428,13 @@ impl Engine {
         } else if sum.sent != sum.received {
             self.waves.same += 1;
             if self.waves.same == LOST_AFTER {
-                let (lost, verb) = (sum.sent.wrapping_sub(sum.received), "were");
-                self.fail(format!(
-                    "{} between processes {verb} lost; the network or the transport is at fault",
-                    count(lost, "batch of messages")
-                ));
+                let lost = sum.sent.wrapping_sub(sum.received);
+                let what = if lost == 1 {
+                    "1 batch of messages between processes was".into()
+                } else {
+                    format!("{lost} batches of messages between processes were")
+                };
+                self.fail(format!("{what} lost; the network or the transport is at fault"));
             }
         } else if sum.waiting == 0 {
             self.node.fail(Failure::Quiet);
@@ -488,7 +490,7 @@ impl Engine {
         }
         self.print(wire);
         let sent_to = self.peers.iter().map(|peer| peer.sent).collect();
-        let mut left = Gathered::take(&mut self.node.outcome.lock(), sent_to);
+        let mut left = Gathered::take(&mut self.node.outcome.lock(), &self.desk, sent_to);
         std::mem::take(&mut self.reports).into_iter().for_each(|report| left.add(report));
         if self.me == 0 {
             self.totals = Some(left.give(&mut self.node.outcome.lock()));

@@ -76,7 +76,10 @@ pub(super) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync), link
 
 /// The context of a PE of a process.
 fn context(node: &Arc<Node>, desk: &Arc<Desk>, rank: u32, drives: bool) -> PeCx {
-    let post = Post::new(Arc::clone(desk), node.pes, drives);
+    let (settings, hosts) = (&node.settings, &node.settings.hosts);
+    let here = &hosts[(node.first / settings.local_pes()) as usize];
+    let is_far = hosts.iter().map(|host| host != here).collect();
+    let post = Post::new(Arc::clone(desk), is_far, settings.local_pes(), drives);
     PeCx::new(rank, Arc::clone(node), Carrier::Batches(post), None)
 }
 

@@ -1,7 +1,10 @@
 //! What the connections of processes tell each other beside batches of orders: a closed list.
 
+use crate::batches::Desk;
 use crate::node::{Failure, Outcome};
+use crate::report::Traffic;
 use crate::waiting::Waiting;
+use equipoise_model::table::bytes;
 use serde::{Deserialize, Serialize};
 
 /// A word between two processes. "Up" and "down" are along the tree of processes, whose root is process 0.
@@ -65,6 +68,8 @@ pub(super) struct Gathered {
     pub(super) sent_to: Vec<u64>,
     pub(super) counts: RunCounts,
     pub(super) inserts_in_flight: i64,
+    /// The bytes that were sent to other processes, minus those that were executed.
+    pub(super) bytes_in_flight: i64,
     pub(super) waiting: Waiting,
     pub(super) warnings: Vec<String>,
 }
@@ -75,6 +80,7 @@ pub(super) struct RunCounts {
     executions: u64,
     remote_messages: u64,
     migrations: u64,
+    traffic: Traffic,
 }
 
 /// What all processes learn at the end.
@@ -109,13 +115,15 @@ impl From<Ending> for Result<Vec<u8>, Failure> {
 
 impl Gathered {
     /// Takes what is left of this process.
-    pub(super) fn take(outcome: &mut Outcome, sent_to: Vec<u64>) -> Self {
+    pub(super) fn take(outcome: &mut Outcome, desk: &Desk, sent_to: Vec<u64>) -> Self {
         Gathered {
             sent_to,
+            bytes_in_flight: desk.sent_minus_executed_bytes(),
             counts: RunCounts {
                 executions: outcome.executions,
                 remote_messages: outcome.remote_messages,
                 migrations: outcome.migrations,
+                traffic: outcome.traffic,
             },
             inserts_in_flight: outcome.inserts_in_flight,
             waiting: std::mem::take(&mut outcome.waiting),
@@ -131,14 +139,20 @@ impl Gathered {
         self.counts.executions = self.counts.executions.wrapping_add(other.counts.executions);
         self.counts.remote_messages += other.counts.remote_messages;
         self.counts.migrations += other.counts.migrations;
+        self.counts.traffic.add(other.counts.traffic);
         self.inserts_in_flight += other.inserts_in_flight;
+        self.bytes_in_flight += other.bytes_in_flight;
         self.waiting.merge(other.waiting);
         self.warnings.extend(other.warnings);
     }
 
     /// Gives all that is left to the outcome of process 0.
     pub(super) fn give(self, outcome: &mut Outcome) -> Totals {
-        let Gathered { sent_to, counts, inserts_in_flight, waiting, warnings } = self;
+        let Gathered { sent_to, counts, inserts_in_flight, bytes_in_flight, mut waiting, warnings } = self;
+        if outcome.is_unfinished() && bytes_in_flight > 0 {
+            let amount = bytes(bytes_in_flight as u64);
+            waiting.line(None, format!("{amount} of messages between processes are in flight"));
+        }
         (outcome.inserts_in_flight, outcome.waiting, outcome.warnings) =
             (inserts_in_flight, waiting, warnings);
         Totals { sent_to, counts }
@@ -151,5 +165,6 @@ impl RunCounts {
         outcome.executions = self.executions;
         outcome.remote_messages = self.remote_messages;
         outcome.migrations = self.migrations;
+        outcome.traffic = self.traffic;
     }
 }
