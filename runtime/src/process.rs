@@ -29,6 +29,12 @@ pub(crate) fn launched_as() -> u32 {
     RANKS.iter().find_map(rank).unwrap_or(0)
 }
 
+/// The number of processes that a launcher has started together; 1 without a launcher.
+pub(crate) fn launched_together() -> u32 {
+    let size = |name: &&str| std::env::var(name).ok()?.parse().ok();
+    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].iter().find_map(size).unwrap_or(1)
+}
+
 /// Before an error that a process prints before it is connected to others: usually all processes of a job have it, and
 /// the end of the first one ends the others before they print it, too.
 pub(crate) fn let_first_speak() {

@@ -3,7 +3,7 @@
 use crate::codec;
 use crate::files::{self, Written};
 use crate::interleaving::Interleaving;
-use crate::options::{Config, Settings};
+use crate::options::{Config, Settings, Transport};
 use crate::panics;
 use crate::pe::{Exit, PeCx};
 use crate::process;
@@ -53,7 +53,7 @@ where
     R: Serialize + DeserializeOwned + Send + 'static,
 {
     let program = config.program;
-    let config = Config { transport: crate::Transport::Mpi, ..config };
+    let config = Config { transport: Transport::Mpi, ..config };
     let connect = |_: &Config| Ok(Some(Box::new(transport::Mpi::new(communicator)) as Box<dyn Link>));
     finished(program, attempt(config, setup, connect))
 }
@@ -141,6 +141,14 @@ where
     // Before the first file.
     if config.program {
         process::end_on_signals();
+    }
+    let together = process::launched_together();
+    if config.program && config.transport == Transport::Threads && together > 1 && process::launched_as() == 0
+    {
+        process::warn(&format!(
+            "{together} processes were started together, and each runs the whole program; add --transport mpi for one run \
+             on all of them"
+        ));
     }
     let (settings, link) = match settings(&config, connect) {
         Ok(settings) => settings,

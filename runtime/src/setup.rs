@@ -87,7 +87,7 @@ impl Setup {
         place: impl Fn(I) -> Pe,
         make: impl Fn(I) -> T,
     ) -> Array<T> {
-        refuse_group::<T>("and cannot be placed");
+        refuse_group::<T>(" and cannot be placed");
         self.create(shape, Some(&make), Some(&place))
     }
 
@@ -97,7 +97,7 @@ impl Setup {
     /// As `array`.
     #[track_caller]
     pub fn sparse<I: Index, T: Chare<Index = I>>(&self, bounds: I) -> Array<T> {
-        refuse_group::<T>("and is not sparse");
+        refuse_group::<T>("");
         self.create(bounds, None::<&fn(I) -> T>, None)
     }
 
@@ -115,7 +115,7 @@ impl Setup {
         bounds: I,
         place: impl Fn(I) -> Pe,
     ) -> Array<T> {
-        refuse_group::<T>("and cannot be placed");
+        refuse_group::<T>(" and cannot be placed");
         self.create(bounds, None::<&fn(I) -> T>, Some(&place))
     }
 
@@ -343,7 +343,7 @@ impl Setup {
 #[track_caller]
 fn refuse_group<T: Chare>(why: &str) {
     if let Some(group) = T::Index::GROUP {
-        panic!("{} has one element {group} {why}; use `array`", T::NAME);
+        panic!("{} has one element {group}{why}; use `array`", T::NAME);
     }
 }
 

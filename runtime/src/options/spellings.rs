@@ -61,7 +61,6 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("+LBObjOnly", "use --lb-no-background, which ignores the load outside of elements"),
     ("+LBTestPESpeed", "give the speeds of a simulated machine with --speed"),
     ("+LBSyncResume", "elements always continue after all migrations of a step"),
-    ("+ppn", "every PE is a thread of one process; give their number with --pes"),
     ("+pemap", "bind PEs to cores with --bind"),
     ("+commap", "there are no communication threads; bind PEs to cores with --bind"),
     ("+restart", "checkpoints are not available"),
@@ -88,6 +87,7 @@ const SPELLINGS: &[&str] = &[
     "+LBSimSteps",
     "+LBSimProcs",
     "+setcpuaffinity",
+    "+ppn",
 ];
 
 /// The error for a flag that begins with `+`, as those of Charm++, and that neither the program nor this module knows.
@@ -148,6 +148,7 @@ pub fn translated(args: impl IntoIterator<Item = String>) -> Vec<String> {
             "+LBSimSteps" => "--lb-sim-steps",
             "+LBSimProcs" => "--lb-sim-pes",
             "+setcpuaffinity" => "--bind",
+            "+ppn" => "--pes-per-process",
             "+p" => "--pes",
             other => match other.strip_prefix("+p").filter(|n| n.parse::<usize>().is_ok()) {
                 Some(n) => {

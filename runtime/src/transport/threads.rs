@@ -99,12 +99,18 @@ fn schedule(built: &mut Built, limits: Limits) {
     }
 }
 
-/// Binds this thread to the core of a PE, if `--bind` asks for it.
+/// Binds this thread to the core of a PE, if `--bind` asks for it. The PEs of all processes on a computer have cores of
+/// their own.
 pub(super) fn bind(node: &Node, rank: u32) {
-    if node.settings.bind {
-        let cpu = node.settings.topology.cpu_of(rank as usize).unwrap_or(rank as usize);
-        if !core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
-            process::warn(&format!("--bind: PE {rank} cannot be bound to core {cpu}; it runs unbound"));
-        }
+    let settings = &node.settings;
+    if !settings.bind {
+        return;
+    }
+    let process = (node.first / settings.local_pes()) as usize;
+    let before = settings.hosts[..process].iter().filter(|host| **host == settings.hosts[process]).count();
+    let nth = before * settings.local_pes() as usize + (rank - node.first) as usize;
+    let cpu = settings.topology.cpu_of(rank as usize).unwrap_or(nth);
+    if !core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
+        process::warn(&format!("--bind: PE {rank} cannot be bound to core {cpu}; it runs unbound"));
     }
 }

@@ -43,6 +43,9 @@ pub(crate) trait Link {
         hosts.iter().filter(|host| *host == here).count()
     }
 
+    /// A description of the program file, which must be the same in all processes.
+    fn program_file(&self) -> String;
+
     /// Calls `turn` again and again until it breaks. All messages that were sent have left when this returns.
     fn drive(&self, turn: &mut dyn FnMut(&mut dyn Wire) -> ControlFlow<()>);
 
@@ -83,9 +86,10 @@ fn context(node: &Arc<Node>, desk: &Arc<Desk>, rank: u32, drives: bool) -> PeCx 
     PeCx::new(rank, Arc::clone(node), Carrier::Batches(post), None)
 }
 
-/// The description of a setup, which must be the same in all processes.
-fn description(node: &Node) -> Vec<String> {
-    let mut lines = vec![format!("{} with seed {}", crate::options::program(), node.settings.seed)];
+/// The description of a program and its setup, which must be the same in all processes.
+fn description(node: &Node, program_file: String) -> Vec<String> {
+    let mut lines = vec![format!("the command `{}`", crate::options::program()), program_file];
+    lines.push(format!("the seed {}", node.settings.seed));
     let arrays = node.arrays.lock();
     for (at, array) in arrays.iter().enumerate() {
         let entries = node.pulses.entries(at).join(", ");
@@ -170,7 +174,7 @@ fn run_one(
 ) {
     bind(node, node.first);
     let mut single = Single::new(node, desk, node.first, Limits { flush: 2, rest: 20 }, setup);
-    engine.is_set_up(description(node));
+    engine.is_set_up(description(node, link.program_file()));
     let mut idle = Idle::new(link, 1);
     link.drive(&mut |wire| {
         let mut worked = single.turn(node, engine.phase());
@@ -303,7 +307,7 @@ fn run_threads(
         link.drive(&mut |wire| {
             if !is_set_up && setting_up.is_zero() {
                 is_set_up = true;
-                engine.is_set_up(description(node));
+                engine.is_set_up(description(node, link.program_file()));
             }
             if running.is_zero() {
                 engine.pes_have_stopped();

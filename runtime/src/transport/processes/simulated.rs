@@ -104,7 +104,7 @@ impl Process {
             .map(|pe| Single::new(&node, &desk, pe, Limits { flush: 1, rest: 2 }, setup))
             .collect();
         let mut engine = Engine::new(Arc::clone(&node), desk, process);
-        engine.is_set_up(description(&node));
+        engine.is_set_up(description(&node, String::new()));
         Process { node, engine, pes, _watcher: watcher }
     }
 
