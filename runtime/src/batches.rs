@@ -84,7 +84,7 @@ pub(crate) struct Desk {
     has_outgoing: AtomicBool,
     /// The bytes of batches that were executed so far, by the process that sent them.
     executed_bytes: Box<[AtomicU64]>,
-    /// Whether so many bytes wait to be sent that PEs must not send more on their own account.
+    /// Whether more than [`CONGESTED_BYTES`] wait to be sent, so that PEs must not send more on their own account.
     is_congested: AtomicBool,
     /// Buffers for reuse, with their old content: a receiver overwrites it, which is faster than filling with zeros.
     buffers: Mutex<Vec<Vec<u8>>>,
@@ -170,6 +170,7 @@ impl Desk {
     }
 
     /// A buffer of this length with any content, to receive in.
+    #[cfg(any(feature = "mpi", test))]
     pub(crate) fn buffer_of(&self, length: usize) -> Vec<u8> {
         let mut buffer = self.buffers.lock().pop().unwrap_or_default();
         buffer.resize(length, 0);
@@ -334,7 +335,7 @@ impl Post {
         }
     }
 
-    /// Whether so much waits to be sent that PEs must not send more on their own account.
+    /// Whether more than [`CONGESTED_BYTES`] wait to be sent, so that PEs must not send more on their own account.
     #[inline]
     pub(crate) fn is_congested(&self) -> bool {
         self.desk.is_congested.load(Relaxed)

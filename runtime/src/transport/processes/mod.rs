@@ -1,4 +1,4 @@
-//! PEs in several processes that exchange messages of bytes, whoever carries them.
+//! PEs in several processes that exchange messages of bytes, by any carrier.
 //!
 //! A process has a [`Node`] of its own and one or more PEs. Inside the process, PEs exchange values through mailboxes, as
 //! threads do. Orders for PEs of other processes are encoded into batches ([`batches`](crate::batches)). The

@@ -211,7 +211,7 @@ mod tests {
     /// How a run of toys ends.
     #[derive(Debug, PartialEq)]
     enum End {
-        /// Quiescence was found while so many tokens had hops left.
+        /// Quiescence was found while this number of tokens had hops left.
         Quiet(u32),
         Failed(String),
     }

@@ -24,7 +24,7 @@ pub(super) enum Word {
     Counted { wave: u64, counts: Counts },
     /// Quiescence was found for the `round`-th time: PEs send the messages that wait for it. Down.
     Quiet { round: u64 },
-    /// So many bytes of batches of the receiving process have been executed since the last such word.
+    /// The bytes of batches of the receiving process that were executed since the last such word.
     Executed { bytes: u64 },
     /// Lines that PEs have printed, each with its PE. To process 0.
     Print(Vec<(u32, String)>),

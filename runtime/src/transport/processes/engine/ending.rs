@@ -1,0 +1,98 @@
+//! The end of a run in all processes.
+//!
+//! A process whose run is over tells process 0. The first ending counts; process 0 tells it to all. When the PEs of a process
+//! have stopped, the process adds what is left of it to what its children report: counts, what elements wait for, and how
+//! many messages it has sent to each process. Process 0 sends the sums back, so that each process knows how many messages
+//! are still under way to it, and receives them: no message is left in the network. If a run has failed and a process
+//! does not stop within [`GRACE`], because it is in the middle of an entry method, all processes are aborted.
+
+use super::{Ending, Engine, Gathered, Phase, Wire, Word};
+use crate::node::Failure;
+use crate::process;
+use std::time::{Duration, Instant};
+
+/// The time that processes have to stop after a failure.
+const GRACE: Duration = Duration::from_millis(800);
+/// The time they have after the time limit: the watcher of a stuck process ends it earlier, with a better sentence.
+const LONG_GRACE: Duration = Duration::from_secs(4);
+
+impl Engine {
+    /// The run is over in this process: tells process 0, once.
+    pub(super) fn over(&mut self, wire: &mut dyn Wire) -> bool {
+        if self.ended.is_some() {
+            return self.abort_if_late(wire);
+        }
+        self.ended = Some(Instant::now());
+        let ending = Ending::of(&self.node.outcome.lock());
+        if self.me == 0 {
+            self.stop(wire, ending);
+        } else {
+            self.say(wire, 0, &Word::Over(ending));
+        }
+        true
+    }
+
+    /// The run is over in all processes.
+    pub(super) fn stop(&mut self, wire: &mut dyn Wire, ending: Ending) {
+        self.print(wire);
+        self.say_to_children(wire, &Word::Stop(ending.clone()));
+        self.node.end_as(ending.into());
+        self.ended.get_or_insert_with(Instant::now);
+        self.phase = Phase::Stopping;
+    }
+
+    /// Reports what is left of this process and its children, once all are there.
+    pub(super) fn report(&mut self, wire: &mut dyn Wire) -> bool {
+        if !self.pes_have_stopped || self.reports.len() < self.tree.children(self.me).count() {
+            return self.abort_if_late(wire);
+        }
+        self.print(wire);
+        let sent_to = self.peers.iter().map(|peer| peer.sent).collect();
+        let mut left = Gathered::take(&mut self.node.outcome.lock(), &self.desk, sent_to);
+        std::mem::take(&mut self.reports).into_iter().for_each(|report| left.add(report));
+        if self.me == 0 {
+            self.totals = Some(left.give(&mut self.node.outcome.lock()));
+        } else {
+            self.say(wire, self.tree.parent(self.me), &Word::Gathered(left));
+        }
+        self.phase = Phase::Finishing;
+        if let Some(totals) = &self.totals {
+            let word = Word::Finish(totals.clone());
+            self.say_to_children(wire, &word);
+        }
+        true
+    }
+
+    /// Ends when all messages to this process have arrived.
+    pub(super) fn finish(&mut self) -> bool {
+        let Some(totals) = &self.totals else { return false };
+        let received: u64 = self.peers.iter().map(|peer| peer.received).sum();
+        let expected = totals.sent_to.get(self.me as usize).copied().unwrap_or_default();
+        if received < expected {
+            return false;
+        }
+        totals.counts.give(&mut self.node.outcome.lock());
+        self.phase = Phase::Over;
+        true
+    }
+
+    /// Aborts all processes if the run has failed and some process does not stop.
+    fn abort_if_late(&mut self, wire: &mut dyn Wire) -> bool {
+        let Some(ended) = self.ended.filter(|_| !self.node.settings.is_simulated()) else { return false };
+        let mut outcome = self.node.outcome.lock();
+        let grace = match &outcome.failure {
+            None => return false,
+            Some(Failure::TimeLimit) => LONG_GRACE,
+            Some(_) => GRACE,
+        };
+        // Process 0 knows the failure that counts, so it comes first.
+        if ended.elapsed() < if self.me == 0 { grace } else { grace + grace / 2 } {
+            return false;
+        }
+        if let Some(error) = outcome.error(&self.node.settings) {
+            process::print_last_error(error.to_string());
+            wire.abort(error.exit_code())
+        }
+        false
+    }
+}
