@@ -23,10 +23,14 @@ pub fn print_error(sentence: &str) {
 /// The variables in which launchers tell a process its number: Open MPI, MPICH and Intel MPI, PMIx, Slurm.
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
 
+/// The number that a launcher of processes has given to this process; none without a launcher.
+fn rank() -> Option<u32> {
+    RANKS.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
+}
+
 /// The number that a launcher of processes has given to this process; 0 without a launcher.
 pub(crate) fn launched_as() -> u32 {
-    let rank = |name: &&str| std::env::var(name).ok()?.parse().ok();
-    RANKS.iter().find_map(rank).unwrap_or(0)
+    rank().unwrap_or(0)
 }
 
 /// The number of processes that a launcher has started together; 1 without a launcher.
@@ -36,10 +40,11 @@ pub(crate) fn launched_together() -> u32 {
 }
 
 /// Before an error that a process prints before it is connected to others: usually all processes of a job have it, and
-/// the end of the first one ends the others before they print it, too.
+/// the end of the first one ends the others before they print it, too. Open MPI ends them after about 1 s. MPICH does not
+/// end processes that have not called it.
 pub(crate) fn let_first_speak() {
     if launched_as() != 0 {
-        thread::sleep(Duration::from_millis(500));
+        thread::sleep(Duration::from_millis(1300));
     }
 }
 
@@ -75,7 +80,7 @@ pub(crate) fn print_last_error(sentence: String) {
 
 /// Ends this process when it receives SIGINT or SIGTERM, after unfinished files have been removed, or have their name if
 /// a part of them is of use (as the load-balancing steps so far of `--lb-dump`). The exit code is 130 or 143, and a
-/// sentence on stderr names the signal and the files. A second call does nothing.
+/// sentence on stderr names the signal and the files; a process with a launcher prints it only if there are files. A second call does nothing.
 ///
 /// [`run`](crate::run()) and [`try_run`](crate::try_run) call this if the configuration came from the command line. Only
 /// on Unix; elsewhere temporary files may remain.
@@ -123,8 +128,11 @@ mod unix {
     fn end(signal: i32) {
         let kept = files::interrupt();
         let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
-        let kept = if kept.is_empty() { String::new() } else { format!("; {}", kept.join(", ")) };
-        super::print_last_error(format!("interrupted by {name}{kept}"));
+        // A launcher ends all processes after the failure of one, which has reported it.
+        if super::rank().is_none() || !kept.is_empty() {
+            let kept = if kept.is_empty() { String::new() } else { format!("; {}", kept.join(", ")) };
+            super::print_last_error(format!("interrupted by {name}{kept}"));
+        }
         // Without the destructors of other threads, which may wait for files.
         signal_hook::low_level::exit(128 + signal);
     }

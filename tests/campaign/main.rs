@@ -31,7 +31,7 @@ struct Case {
 type Try = fn(&Case, &mut Rng) -> Option<String>;
 
 /// The kinds of faults.
-const KINDS: [(&str, Try); 9] = [
+const KINDS: &[(&str, Try)] = &[
     ("seeds", programs::seeds),
     ("storms", programs::storms),
     ("oversubscription", programs::oversubscription),
@@ -41,6 +41,8 @@ const KINDS: [(&str, Try); 9] = [
     ("damaged-files", damage::files),
     ("damaged-specs", damage::specs),
     ("memory", memory::messages),
+    #[cfg(feature = "mpi")]
+    ("mpi", programs::mpi),
 ];
 
 /// Failures that are shown of each kind.
@@ -62,7 +64,7 @@ struct Flags {
     seed: Option<u64>,
 
     /// Only this kind of faults
-    #[arg(long, value_parser = PossibleValuesParser::new(KINDS.map(|kind| kind.0)))]
+    #[arg(long, value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.0)))]
     kind: Option<String>,
 
     /// Largest number of cases of each kind
@@ -93,7 +95,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut tallies: Vec<Tally> = KINDS
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|kind| flags.kind.as_deref().is_none_or(|wanted| wanted == kind.0))
         .map(|(name, attempt)| Tally {
             name,

@@ -4,8 +4,8 @@
 use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
-use equipoise_tests::Sandbox;
 use equipoise_tests::fuzz::Rng;
+use equipoise_tests::{Sandbox, without_run};
 use serde_json::Value;
 
 use crate::Case;
@@ -15,19 +15,6 @@ const PROGRAMS: [&str; 3] = [
     "stencil2d --blocks 4 --cells 8 --iterations 12 --lb-every 1",
     "leanmd --cells 3x3x3 --particles 4 --iterations 6 --lb-every 1",
     "kneighbor --elements 24 --iterations 10 --bytes 64 --lb-every 1",
-];
-
-/// The fields of a document that depend on PEs, migrations or time.
-const OF_THE_RUN: [&str; 9] = [
-    "pes",
-    "transport",
-    "seed",
-    "seconds",
-    "seconds_per_iteration",
-    "executions",
-    "remote_messages",
-    "migrations",
-    "lb_steps",
 ];
 
 /// The results of plain runs, one of each program.
@@ -69,11 +56,23 @@ fn check(rng: &mut Rng, flags: &str, least_migrations: u64) -> Option<String> {
 
 /// The result of a run, and the number of its migrations.
 fn run(line: &str) -> (Value, u64) {
-    let mut document = Sandbox::new().run(&format!("run {line} --time-limit 60 --format json")).document();
+    let document = Sandbox::new().run(&format!("run {line} --time-limit 60 --format json")).document();
     let migrations = document["migrations"].as_u64().expect("every run counts its migrations");
-    let fields = document.as_object_mut().expect("the result of a run is an object");
-    fields.retain(|name, _| !OF_THE_RUN.contains(&name.as_str()));
-    // `program`, `options`, `iterations` and the result itself.
-    assert!(fields.len() > 3, "the result of `run {line}` has the fields {fields:?}");
-    (document, migrations)
+    (without_run(document), migrations)
+}
+
+/// Sample programs in processes of MPI: all combinations of programs, balancers, shapes, carriers, seeds and initial
+/// placements, in turn from the seed on.
+#[cfg(feature = "mpi")]
+pub fn mpi(case: &Case, _: &mut Rng) -> Option<String> {
+    use equipoise_tests::mpi::{self, Launcher};
+    let Some(launcher) = Launcher::find() else { return Some("skipped: there is no launcher of MPI".into()) };
+    let mut rest = case.seed as usize;
+    let values = mpi::Case::SIZES.map(|size| {
+        let value = rest % size;
+        rest /= size;
+        value
+    });
+    mpi::Case::of(&values).check(&launcher);
+    None
 }

@@ -21,10 +21,16 @@ struct Cli {
 enum How {
     /// An entry method panics.
     Panic,
+    /// `main` panics.
+    PanicInMain,
+    /// The setup of PE 1 panics.
+    PanicInSetup,
     /// Quiescence: no message is sent, and no element exits.
     Rest,
     /// An entry method never returns.
     Spin,
+    /// An entry method computes and never returns.
+    Compute,
     /// `main` never returns.
     SpinMain,
     /// The setup of PE 0 never returns.
@@ -60,6 +66,9 @@ impl Runner {
             How::Panic => panic!("dropped the baton after {laps} laps"),
             How::Rest => {}
             How::Spin => spin(),
+            How::Compute => loop {
+                std::hint::spin_loop();
+            },
             How::SpinAfterExit => {
                 self.done.exit(cx, laps);
                 spin();
@@ -133,9 +142,15 @@ fn main() {
         if how == How::SpinSetup && pe.here() == Pe(0) {
             spin();
         }
+        if how == How::PanicInSetup && pe.here() == Pe(1) {
+            panic!("no baton");
+        }
         pe.main(move |pe| {
-            if how == How::SpinMain {
-                spin();
+            match how {
+                How::SpinMain => spin(),
+                How::PanicInMain => panic!("no runner"),
+                How::Rest => runners.at(pe, [3]).wait(),
+                _ => {}
             }
             if how == How::PanicWhileBusy {
                 runners.at(pe, [3]).pause(1500);

@@ -8,6 +8,8 @@ pub struct Readme;
 
 pub mod fuzz;
 pub mod interrupts;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -245,6 +247,32 @@ impl ProcessOutput {
     }
 }
 
+/// The fields of the result of a run that depend on PEs, migrations or time.
+const OF_THE_RUN: [&str; 10] = [
+    "job",
+    "pes",
+    "transport",
+    "seed",
+    "seconds",
+    "seconds_per_iteration",
+    "executions",
+    "remote_messages",
+    "migrations",
+    "lb_steps",
+];
+
+/// The result of a sample program without the fields that depend on PEs, migrations or time.
+///
+/// # Panics
+/// If the document is not the result of a run.
+pub fn without_run(mut document: Value) -> Value {
+    let fields = document.as_object_mut().expect("the result of a run is an object");
+    fields.retain(|name, _| !OF_THE_RUN.contains(&name.as_str()));
+    // `program`, `options`, `iterations` and the result itself.
+    assert!(fields.len() > 3, "a run has the fields {fields:?}");
+    document
+}
+
 /// A folder of the reference data, or `None`, with a note on stderr, if it does not exist.
 pub fn reference(folder: &str) -> Option<PathBuf> {
     let path = Path::new(WORKSPACE).join("../shared/reference").join(folder);
@@ -300,12 +328,19 @@ struct Executable {
     name: &'static str,
     /// Its Cargo target.
     target: [&'static str; 2],
+    /// Whether it is built with the feature `mpi`.
+    mpi: bool,
     path: OnceLock<PathBuf>,
 }
 
 impl Executable {
     const fn new(name: &'static str, target: [&'static str; 2]) -> Executable {
-        Executable { name, target, path: OnceLock::new() }
+        Executable { name, target, mpi: false, path: OnceLock::new() }
+    }
+
+    #[cfg(feature = "mpi")]
+    const fn with_mpi(name: &'static str, target: [&'static str; 2]) -> Executable {
+        Executable { name, target, mpi: true, path: OnceLock::new() }
     }
 
     /// The path; builds the executable if it is older than the sources.
@@ -316,9 +351,16 @@ impl Executable {
             let mut folders = test.ancestors().skip(1).filter(|folder| !folder.ends_with("deps"));
             let folder = folders.next().expect("a test is in the folder of its profile");
             let path = folder.join(format!("{}{}", self.name, env::consts::EXE_SUFFIX));
+            if self.mpi {
+                // It may be there without the feature, or with another MPI. Other tests must not find it.
+                build(folder, self.target, &["--features", "mpi"]);
+                let apart = path.with_extension(format!("mpi{}", env::consts::EXE_SUFFIX));
+                fs::rename(&path, &apart).expect("it has been built");
+                return apart;
+            }
             // `cargo test --workspace` builds it together with this test.
             if !is_fresh(&path) {
-                build(folder, self.target);
+                build(folder, self.target, &[]);
             }
             path
         })
@@ -350,7 +392,7 @@ fn is_fresh(executable: &Path) -> bool {
 }
 
 /// Builds an executable in the folder of a profile.
-fn build(folder: &Path, [kind, name]: [&str; 2]) {
+fn build(folder: &Path, [kind, name]: [&str; 2], features: &[&str]) {
     let profile = match folder.file_name().and_then(OsStr::to_str).expect("a profile has a name") {
         "debug" => "test",
         other => other,
@@ -362,7 +404,7 @@ fn build(folder: &Path, [kind, name]: [&str; 2]) {
     // As in `cargo test --workspace`: with other commands, dependencies have other features and are built again.
     // It gives examples another name.
     let subcommand: &[&str] = if kind == "--example" { &["build"] } else { &["test", "--no-run"] };
-    cargo.args(subcommand).args(["--quiet", "--workspace", kind, name, "--profile", profile]);
+    cargo.args(subcommand).args(["--quiet", "--workspace", kind, name, "--profile", profile]).args(features);
     // Cargo marks the top of its target folder.
     if !target.join("CACHEDIR.TAG").exists() {
         cargo.arg("--target").arg(target.file_name().expect("a triple"));

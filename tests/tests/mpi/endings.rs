@@ -1,0 +1,163 @@
+//! How jobs end: with one error, within a short time, without a process that remains.
+
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use equipoise_tests::mpi::Launcher;
+use equipoise_tests::{ProcessOutput, Sandbox};
+
+/// The time in which a failed job ends, from its start.
+const SOON: Duration = Duration::from_secs(2);
+
+/// Runs a job that fails with this exit code and one error with these phrases, and ends in time.
+#[track_caller]
+fn fails(parts: &[(usize, &str)], within: Duration, code: i32, phrases: &[&str]) -> Option<ProcessOutput> {
+    let launcher = Launcher::find()?;
+    let (output, took) = launcher.start(&Sandbox::new(), parts).end();
+    assert_eq!(output.code, Some(code), "{output:?}");
+    assert_eq!(errors(&output), 1, "{output:?}");
+    for phrase in phrases {
+        assert!(output.stderr.contains(phrase), "no `{phrase}` in {output:?}");
+    }
+    assert!(took < within, "{took:?}: {output:?}");
+    Some(output)
+}
+
+/// The number of errors.
+fn errors(output: &ProcessOutput) -> usize {
+    output.stderr.lines().filter(|line| line.starts_with("error: ")).count()
+}
+
+#[test]
+fn a_panic_ends_all_processes() {
+    let entry = "error: Runner[3] in entry `run` on PE 2 panicked: dropped the baton after 3 laps (";
+    fails(&[(3, "failing panic --transport mpi")], SOON, 1, &[entry]);
+    fails(
+        &[(2, "failing panic --transport mpi --pes-per-process 2")],
+        SOON,
+        1,
+        &["on PE 3 panicked: dropped"],
+    );
+    fails(&[(3, "failing panic-in-main --transport mpi")], SOON, 1, &["`main`", "no runner"]);
+    fails(&[(3, "failing panic-in-setup --transport mpi")], SOON, 1, &["setup", "PE 1", "no baton"]);
+}
+
+#[test]
+fn a_run_at_rest_names_what_waits_in_all_processes() {
+    let phrases = [
+        "error: the run came to rest without an exit",
+        "\n  PE 0: Runner[1] has 1 message for `wait`, whose guard is false",
+        "\n  PE 2: Runner[3] has 1 message for `wait`, whose guard is false",
+    ];
+    fails(&[(3, "failing rest --transport mpi")], SOON, 1, &phrases);
+}
+
+#[test]
+fn wrong_flags_and_files_end_all_processes() {
+    let run = |flags: &str| format!("equipoise run kneighbor --transport mpi {flags}");
+    for (flags, phrase) in [
+        ("--balancer GredyLB", "did you mean `GreedyLB`?"),
+        ("--pes 5", "--pes is 5, and the job has 3 processes with 1 PE each; leave out --pes"),
+        ("--initial none", "--initial: cannot read the mapping `none`"),
+        ("--lb-dump no/such/place", "--lb-dump: cannot write the database `no/such/place`"),
+    ] {
+        fails(&[(3, &run(flags))], SOON, 2, &[phrase]);
+    }
+    let seeds = [1, 2].map(|seed| run(&format!("--seed {seed}")));
+    let phrases = ["error: processes do not run the same program: process 0 has", "--seed 1", "--seed 2"];
+    fails(&[(1, &seeds[0]), (1, &seeds[1])], SOON, 1, &phrases);
+}
+
+/// A process finds an unknown flag before it has called MPI. MPICH does not end the other processes then.
+#[test]
+fn an_unknown_flag_ends_all_processes() {
+    let Some(launcher) = Launcher::find() else { return };
+    let parts = [(3, "equipoise run kneighbor --transport mpi --balancr DummyLB")];
+    let (output, took) = launcher.start(&Sandbox::new(), &parts).end();
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.stderr.contains("error: unexpected argument '--balancr'"), "{output:?}");
+    assert!(if launcher.is_open_mpi() { errors(&output) == 1 } else { errors(&output) <= 3 }, "{output:?}");
+    assert!(took < SOON, "{took:?}: {output:?}");
+}
+
+/// After the time, PEs have 2 s to return.
+#[test]
+fn the_time_limit_ends_code_that_never_returns() {
+    let limit = Duration::from_secs(6);
+    for (how, phrase) in [
+        ("spin", "Runner[3] in entry `run` on PE 2 has run for "),
+        ("spin-main", "`main` on PE 0 has run for "),
+        ("spin-setup", "the setup of PE 0 has run for "),
+        ("circle", "Runner[1] has 1 message for `wait`, whose guard is false"),
+    ] {
+        let phrases = ["error: the run did not end within --time-limit 1 ", phrase];
+        fails(&[(3, &format!("failing {how} --transport mpi --time-limit 1"))], limit, 1, &phrases);
+    }
+}
+
+#[test]
+fn a_killed_process_ends_the_others() {
+    let Some(launcher) = Launcher::find() else { return };
+    let line = "equipoise run kneighbor --transport mpi --iterations 100000000 --lb-every 0";
+    for rank in [0, 2] {
+        let sandbox = Sandbox::new();
+        let job = launcher.start(&sandbox, &[(3, line)]);
+        sleep(Duration::from_secs(1));
+        let processes = job.processes();
+        assert_eq!(processes.len(), 3, "{processes:?}");
+        let killed = Instant::now();
+        job.kill(processes[&rank]);
+        let (output, _) = job.end();
+        assert_ne!(output.code, Some(0), "{output:?}");
+        assert!(killed.elapsed() < Duration::from_secs(3), "{:?}: {output:?}", killed.elapsed());
+    }
+}
+
+/// Starts and ends short runs.
+fn short_runs(number: usize) {
+    let Some(launcher) = Launcher::find() else { return };
+    let line = "equipoise run kneighbor --transport mpi --elements 8 --iterations 2 --format json";
+    for at in 0..number {
+        let processes = 1 + at % 4;
+        let output = launcher.start(&Sandbox::new(), &[(processes, line)]).end().0;
+        assert_eq!(errors(&output), 0, "{output:?}");
+        assert_eq!(output.document()["pes"], processes);
+    }
+}
+
+#[test]
+fn short_runs_end() {
+    short_runs(20);
+}
+
+#[test]
+#[ignore = "slow"]
+fn a_hundred_short_runs_end() {
+    short_runs(100);
+}
+
+/// The processor time of a process in seconds; there are 100 ticks per second.
+fn processor_time(id: u32) -> f64 {
+    let text = fs::read_to_string(format!("/proc/{id}/stat")).expect("the process runs");
+    let (_, fields) = text.rsplit_once(')').expect("the name is in parentheses");
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    ticks.map(|ticks| ticks.parse::<f64>().expect("a number")).sum::<f64>() / 100.0
+}
+
+#[test]
+#[ignore = "slow"]
+fn idle_processes_leave_the_processor_to_others() {
+    let Some(launcher) = Launcher::find() else { return };
+    let sandbox = Sandbox::new();
+    let job = launcher.start(&sandbox, &[(4, "failing compute --transport mpi --time-limit 8")]);
+    sleep(Duration::from_secs(2));
+    let used = || job.processes().into_values().map(processor_time).collect::<Vec<_>>();
+    let before = used();
+    sleep(Duration::from_secs(4));
+    let times: Vec<f64> = used().iter().zip(&before).map(|(after, before)| after - before).collect();
+    job.end();
+    // The last one is busy.
+    let idle = times[..3].iter().sum::<f64>() / 4.0;
+    assert!(times[3] > 1.0 && idle <= 0.1, "{times:?} s of 4 s");
+}

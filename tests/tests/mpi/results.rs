@@ -1,0 +1,59 @@
+//! Results of runs in several processes.
+
+use equipoise_tests::Sandbox;
+use equipoise_tests::mpi::{Case, Launcher, pairwise, start_without_launcher};
+
+#[test]
+fn all_values_of_two_dimensions_meet() {
+    let sizes = Case::SIZES;
+    let rows = pairwise(&sizes);
+    for (one, two) in (0..sizes.len()).flat_map(|two| (0..two).map(move |one| (one, two))) {
+        for (a, b) in (0..sizes[one]).flat_map(|a| (0..sizes[two]).map(move |b| (a, b))) {
+            assert!(rows.iter().any(|row| row[one] == a && row[two] == b), "{one}: {a}, {two}: {b}");
+        }
+    }
+    assert!(rows.iter().all(|row| row.len() == sizes.len() && row.iter().zip(&sizes).all(|(a, b)| a < b)));
+    // At least 20, the product of the two largest sizes; all combinations are 480.
+    assert!(rows.len() <= 24, "{} rows", rows.len());
+}
+
+#[test]
+fn sample_programs_have_the_results_of_threads() {
+    let Some(launcher) = Launcher::find() else { return };
+    for values in pairwise(&Case::SIZES) {
+        Case::of(&values).check(&launcher);
+    }
+}
+
+#[test]
+fn a_program_without_a_launcher_is_one_process() {
+    if Launcher::find().is_none() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let line = "equipoise run kneighbor --iterations 3 --transport mpi --format json";
+    assert_eq!(start_without_launcher(&sandbox, line).end().0.document()["pes"], 1);
+}
+
+#[test]
+fn a_program_of_mpi_alternates_between_its_phases_and_runs() {
+    let Some(launcher) = Launcher::find() else { return };
+    for processes in 1..=4 {
+        let output = launcher.start(&Sandbox::new(), &[(processes, "phases")]).end().0.result();
+        // 45 is the sum of the indices.
+        assert_eq!(output, format!("{processes} processes, {}\n", 45i64.pow(4)));
+    }
+}
+
+#[test]
+fn the_databases_of_three_processes_can_be_replayed() {
+    let Some(launcher) = Launcher::find() else { return };
+    let sandbox = Sandbox::new();
+    let line = "equipoise run kneighbor --elements 24 --iterations 9 --lb-every 3 --balancer RotateLB \
+                --transport mpi --lb-dump lb.db --lb-dump-steps 2";
+    launcher.start(&sandbox, &[(3, line)]).end().0.result();
+    let replay = "equipoise replay lb.db --step 1 --strategy GreedyLB --format json";
+    let document = start_without_launcher(&sandbox, replay).end().0.document();
+    assert_eq!(document["objects"], 24, "{document}");
+    assert_eq!(document["pes"], 3, "{document}");
+}
