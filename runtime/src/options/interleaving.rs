@@ -11,6 +11,13 @@ impl Config {
         if self.record_order.is_some() && self.replay_order.is_some() {
             return Err(flag("--record-order with --replay-order: name one of them".into()));
         }
+        if self.transport == Transport::Mpi && (self.record_order.is_some() || self.replay_order.is_some()) {
+            return Err(flag(
+                "--record-order and --replay-order with --transport mpi: only the order of threads of one process can be \
+                 recorded; leave out --transport mpi"
+                    .into(),
+            ));
+        }
         if self.record_order.is_some() && self.transport == Transport::Simulated {
             return Err(flag(
                 "--record-order with --transport simulated: a simulated run is repeated by its --seed; leave out \

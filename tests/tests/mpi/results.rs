@@ -52,7 +52,7 @@ fn the_databases_of_three_processes_can_be_replayed() {
     let line = "equipoise run kneighbor --elements 24 --iterations 9 --lb-every 3 --balancer RotateLB \
                 --transport mpi --lb-dump lb.db --lb-dump-steps 2";
     launcher.start(&sandbox, &[(3, line)]).end().0.result();
-    let replay = "equipoise replay lb.db --step 1 --strategy GreedyLB --format json";
+    let replay = "equipoise replay lb.db --step 1 --balancer GreedyLB --format json";
     let document = start_without_launcher(&sandbox, replay).end().0.document();
     assert_eq!(document["objects"], 24, "{document}");
     assert_eq!(document["pes"], 3, "{document}");
