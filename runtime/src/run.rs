@@ -3,7 +3,7 @@
 use crate::codec;
 use crate::files::{self, Written};
 use crate::interleaving::Interleaving;
-use crate::options::{Config, Settings, Transport};
+use crate::options::{Config, Job, Settings, Transport};
 use crate::panics;
 use crate::pe::{Exit, PeCx};
 use crate::process;
@@ -59,9 +59,7 @@ where
 }
 
 /// The report of a successful run. A failed run ends the process of a program; else this panics.
-fn finished<R>(program: bool, Attempt { result, written, process }: Attempt<R>) -> Report<R> {
-    // What concerns the run, process 0 says for all.
-    let speaks = process == 0;
+fn finished<R>(program: bool, Attempt { result, written, speaks }: Attempt<R>) -> Report<R> {
     if speaks {
         written.show();
     }
@@ -100,31 +98,47 @@ where
 struct Attempt<R> {
     result: Result<Report<R>, RunError>,
     written: Written,
-    process: u32,
+    /// Whether this process prints errors and warnings, for all.
+    speaks: bool,
+}
+
+/// Why a run does not begin, and whether this process prints it.
+struct Refusal {
+    error: RunError,
+    speaks: bool,
+}
+
+impl<E: Into<RunError>> From<E> for Refusal {
+    /// A refusal before processes are connected.
+    fn from(error: E) -> Self {
+        Refusal { error: error.into(), speaks: true }
+    }
 }
 
 /// The settings of a run and the connection to other processes, or the text that the flags ask for instead of a run.
 fn settings(
     config: &Config,
     connect: impl FnOnce(&Config) -> Result<Option<Box<dyn Link>>, String>,
-) -> Result<(Arc<Settings>, Option<Box<dyn Link>>), RunError> {
+) -> Result<(Arc<Settings>, Option<Box<dyn Link>>), Refusal> {
     if let Some(answer) = files::answer(config)? {
-        return Err(RunError::Answer(answer));
+        return Err(Refusal { error: RunError::Answer(answer), speaks: process::launched_as() == 0 });
     }
-    let link = connect(config).map_err(RunError::Config)?;
-    let job = link.as_ref().map(|link| link.job().clone()).unwrap_or_default();
-    match config.resolve(&job) {
-        Ok(settings) => Ok((Arc::new(settings), link)),
-        Err(error) => {
-            let error = RunError::from(error);
-            if let Some(link) = link.filter(|_| config.program) {
-                // Other processes may have no error, and would wait for this one.
-                process::let_first_speak();
-                process::print_error(&error.to_string());
-                link.abort(error.exit_code());
-            }
-            Err(error)
-        }
+    let link = connect(config).map_err(|sentence| {
+        process::let_first_speak();
+        RunError::Config(sentence)
+    })?;
+    let Some(link) = link else { return Ok((Arc::new(config.resolve(&Job::default())?), None)) };
+    let settings = config.resolve(link.job()).map_err(RunError::from);
+    // If one process refuses its flags or files, no process begins, and the first one with an error prints it.
+    let refuses = link.first_with(settings.is_err());
+    let speaks = refuses == Some(link.job().process);
+    match (settings, refuses) {
+        (Ok(settings), None) => Ok((Arc::new(settings), Some(link))),
+        (Ok(_), Some(process)) => Err(Refusal {
+            error: RunError::Config(format!("process {process} refuses its flags or files")),
+            speaks,
+        }),
+        (Err(error), _) => Err(Refusal { error, speaks }),
     }
 }
 
@@ -152,13 +166,8 @@ where
     }
     let (settings, link) = match settings(&config, connect) {
         Ok(settings) => settings,
-        Err(error) => {
-            let is_answer = matches!(error, RunError::Answer(_));
-            let process = if is_answer { process::launched_as() } else { 0 };
-            if !is_answer && config.program {
-                process::let_first_speak();
-            }
-            return Attempt { result: Err(error), written: Written::default(), process };
+        Err(Refusal { error, speaks }) => {
+            return Attempt { result: Err(error), written: Written::default(), speaks };
         }
     };
     let process = link.as_ref().map_or(0, |link| link.job().process);
@@ -199,7 +208,7 @@ where
         process: process as usize,
         job: JobReport { hosts: settings.hosts.clone(), traffic: outcome.traffic },
     });
-    Attempt { result: report, written, process }
+    Attempt { result: report, written, speaks: process == 0 }
 }
 
 /// The result of a run; where there are several processes, its encoding is decoded.

@@ -12,6 +12,7 @@ use super::processes::{Link, Wire};
 use crate::batches::Desk;
 use crate::options::Job;
 use mpi::Threading;
+use mpi::collective::SystemOperation;
 use mpi::environment::{self, Universe};
 use mpi::point_to_point::Status;
 use mpi::request::{self, LocalScope, Request};
@@ -65,7 +66,7 @@ impl Mpi {
         let world = communicator.duplicate();
         let mut name = environment::processor_name().unwrap_or_default().into_bytes();
         let (length, mut longest) = (name.len() as u32, 0u32);
-        world.all_reduce_into(&length, &mut longest, mpi::collective::SystemOperation::max());
+        world.all_reduce_into(&length, &mut longest, SystemOperation::max());
         name.resize(longest as usize, 0);
         let mut names = vec![0; longest as usize * world.size() as usize];
         world.all_gather_into(&name[..], &mut names[..]);
@@ -127,9 +128,19 @@ impl Link for Mpi {
         }
     }
 
-    fn abort(&self, exit_code: i32) -> ! {
-        self.world.abort(exit_code)
+    fn first_with(&self, is_true: bool) -> Option<u32> {
+        let (none, mut first) = (self.world.size(), self.world.size());
+        let mine = if is_true { self.world.rank() } else { none };
+        self.world.all_reduce_into(&mine, &mut first, SystemOperation::min());
+        (first < none).then_some(first as u32)
     }
+}
+
+/// Ends all processes at once.
+fn abort(world: &SimpleCommunicator, exit_code: i32) -> ! {
+    // MPICH ends this process with `exit`, which would drop the universe and so finalise MPI while it aborts.
+    UNIVERSE.with(|universe| std::mem::forget(universe.take()));
+    world.abort(exit_code)
 }
 
 /// An epoch.
@@ -221,7 +232,7 @@ impl Wire for Epoch<'_, '_, '_> {
     }
 
     fn abort(&mut self, exit_code: i32) -> ! {
-        self.world.abort(exit_code)
+        abort(self.world, exit_code)
     }
 }
 

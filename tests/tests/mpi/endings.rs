@@ -10,12 +10,17 @@ use equipoise_tests::{ProcessOutput, Sandbox};
 /// The time in which a failed job ends, from its start.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Runs a job that fails with this exit code and one error with these phrases, and ends in time.
+/// Runs a job that fails with one of these exit codes and one error with these phrases, and ends in time.
 #[track_caller]
-fn fails(parts: &[(usize, &str)], within: Duration, code: i32, phrases: &[&str]) -> Option<ProcessOutput> {
+fn fails(
+    parts: &[(usize, &str)],
+    within: Duration,
+    codes: &[i32],
+    phrases: &[&str],
+) -> Option<ProcessOutput> {
     let launcher = Launcher::find()?;
     let (output, took) = launcher.start(&Sandbox::new(), parts).end();
-    assert_eq!(output.code, Some(code), "{output:?}");
+    assert!(output.code.is_some_and(|code| codes.contains(&code)), "{output:?}");
     assert_eq!(errors(&output), 1, "{output:?}");
     for phrase in phrases {
         assert!(output.stderr.contains(phrase), "no `{phrase}` in {output:?}");
@@ -32,15 +37,15 @@ fn errors(output: &ProcessOutput) -> usize {
 #[test]
 fn a_panic_ends_all_processes() {
     let entry = "error: Runner[3] in entry `run` on PE 2 panicked: dropped the baton after 3 laps (";
-    fails(&[(3, "failing panic --transport mpi")], SOON, 1, &[entry]);
+    fails(&[(3, "failing panic --transport mpi")], SOON, &[1], &[entry]);
     fails(
         &[(2, "failing panic --transport mpi --pes-per-process 2")],
         SOON,
-        1,
+        &[1],
         &["on PE 3 panicked: dropped"],
     );
-    fails(&[(3, "failing panic-in-main --transport mpi")], SOON, 1, &["`main`", "no runner"]);
-    fails(&[(3, "failing panic-in-setup --transport mpi")], SOON, 1, &["setup", "PE 1", "no baton"]);
+    fails(&[(3, "failing panic-in-main --transport mpi")], SOON, &[1], &["`main`", "no runner"]);
+    fails(&[(3, "failing panic-in-setup --transport mpi")], SOON, &[1], &["setup", "PE 1", "no baton"]);
 }
 
 #[test]
@@ -50,7 +55,7 @@ fn a_run_at_rest_names_what_waits_in_all_processes() {
         "\n  PE 0: Runner[1] has 1 message for `wait`, whose guard is false",
         "\n  PE 2: Runner[3] has 1 message for `wait`, whose guard is false",
     ];
-    fails(&[(3, "failing rest --transport mpi")], SOON, 1, &phrases);
+    fails(&[(3, "failing rest --transport mpi")], SOON, &[1], &phrases);
 }
 
 #[test]
@@ -63,11 +68,11 @@ fn wrong_flags_and_files_end_all_processes() {
         ("--record-order order", "leave out --transport mpi"),
         ("--lb-dump no/such/place", "--lb-dump: cannot write the database `no/such/place`"),
     ] {
-        fails(&[(3, &run(flags))], SOON, 2, &[phrase]);
+        fails(&[(3, &run(flags))], SOON, &[2], &[phrase]);
     }
     let seeds = [1, 2].map(|seed| run(&format!("--seed {seed}")));
     let phrases = ["error: processes do not run the same program: process 0 has", "--seed 1", "--seed 2"];
-    fails(&[(1, &seeds[0]), (1, &seeds[1])], SOON, 1, &phrases);
+    fails(&[(1, &seeds[0]), (1, &seeds[1])], SOON, &[1], &phrases);
 }
 
 /// A process finds an unknown flag before it has called MPI. MPICH does not end the other processes then.
@@ -82,7 +87,8 @@ fn an_unknown_flag_ends_all_processes() {
     assert!(took < SOON, "{took:?}: {output:?}");
 }
 
-/// After the time, PEs have 2 s to return.
+/// After the time, PEs have 2 s to return. Then their process ends itself with exit code 1; the launcher of MPICH kills the
+/// others, and reports that as 9.
 #[test]
 fn the_time_limit_ends_code_that_never_returns() {
     let limit = Duration::from_secs(6);
@@ -93,7 +99,7 @@ fn the_time_limit_ends_code_that_never_returns() {
         ("circle", "Runner[1] has 1 message for `wait`, whose guard is false"),
     ] {
         let phrases = ["error: the run did not end within --time-limit 1 ", phrase];
-        fails(&[(3, &format!("failing {how} --transport mpi --time-limit 1"))], limit, 1, &phrases);
+        fails(&[(3, &format!("failing {how} --transport mpi --time-limit 1"))], limit, &[1, 9], &phrases);
     }
 }
 

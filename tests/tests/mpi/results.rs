@@ -54,6 +54,6 @@ fn the_databases_of_three_processes_can_be_replayed() {
     launcher.start(&sandbox, &[(3, line)]).end().0.result();
     let replay = "equipoise replay lb.db --step 1 --balancer GreedyLB --format json";
     let document = start_without_launcher(&sandbox, replay).end().0.document();
-    assert_eq!(document["objects"], 24, "{document}");
-    assert_eq!(document["pes"], 3, "{document}");
+    assert_eq!(document["database"]["objects"], 24, "{document}");
+    assert_eq!(document["database"]["pes"], 3, "{document}");
 }

@@ -49,8 +49,8 @@ pub(crate) trait Link {
     /// Calls `turn` again and again until it breaks. All messages that were sent have left when this returns.
     fn drive(&self, turn: &mut dyn FnMut(&mut dyn Wire) -> ControlFlow<()>);
 
-    /// Ends all processes at once, with this exit code.
-    fn abort(&self, exit_code: i32) -> !;
+    /// The first process that calls this with true, if any does. All processes call this, before the run.
+    fn first_with(&self, is_true: bool) -> Option<u32>;
 }
 
 /// Sends and receives messages of bytes. Messages from one process to another arrive in the order of their sends; no
