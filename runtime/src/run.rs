@@ -59,7 +59,7 @@ where
 }
 
 /// The report of a successful run. A failed run ends the process of a program; else this panics.
-fn finished<R>(program: bool, Attempt { result, written, speaks }: Attempt<R>) -> Report<R> {
+fn finished<R>(program: bool, Attempt { result, written, speaks, link }: Attempt<R>) -> Report<R> {
     if speaks {
         written.show();
     }
@@ -73,6 +73,9 @@ fn finished<R>(program: bool, Attempt { result, written, speaks }: Attempt<R>) -
                 _ if !speaks => {}
                 RunError::Answer(text) => show(text),
                 error => process::print_error(&error.to_string()),
+            }
+            if let Some(link) = link {
+                link.end(error.exit_code());
             }
             std::process::exit(error.exit_code())
         }
@@ -100,6 +103,7 @@ struct Attempt<R> {
     written: Written,
     /// Whether this process prints errors and warnings, for all.
     speaks: bool,
+    link: Option<Box<dyn Link>>,
 }
 
 /// Why a run does not begin, and whether this process prints it.
@@ -167,7 +171,7 @@ where
     let (settings, link) = match settings(&config, connect) {
         Ok(settings) => settings,
         Err(Refusal { error, speaks }) => {
-            return Attempt { result: Err(error), written: Written::default(), speaks };
+            return Attempt { result: Err(error), written: Written::default(), speaks, link: None };
         }
     };
     let process = link.as_ref().map_or(0, |link| link.job().process);
@@ -208,7 +212,7 @@ where
         process: process as usize,
         job: JobReport { hosts: settings.hosts.clone(), traffic: outcome.traffic },
     });
-    Attempt { result: report, written, speaks: process == 0 }
+    Attempt { result: report, written, speaks: process == 0, link }
 }
 
 /// The result of a run; where there are several processes, its encoding is decoded.

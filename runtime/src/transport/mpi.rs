@@ -21,12 +21,16 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalenc
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 /// The messages of an epoch.
 const SLOTS: usize = 1024;
 
 /// A longer message is sent in parts, because MPI counts bytes with a C `int`. Smaller in tests.
 const PART_BYTES: usize = if cfg!(test) { 1000 } else { 1 << 30 };
+/// How long the other processes of a failed job wait for their end.
+const END: Duration = Duration::from_secs(2);
+
 /// The tag of a message, or of its last part.
 const LAST: i32 = 0;
 /// The tag of the other parts.
@@ -126,6 +130,14 @@ impl Link for Mpi {
                 }
             });
         }
+    }
+
+    fn end(&self, exit_code: i32) {
+        if self.job.process == 0 {
+            abort(&self.world, exit_code);
+        }
+        // The launcher ends this process.
+        std::thread::sleep(END);
     }
 
     fn first_with(&self, is_true: bool) -> Option<u32> {
