@@ -21,7 +21,7 @@ const FULL_BYTES: usize = 1 << 15;
 
 /// The number of buffers that a process keeps for reuse, and the capacity above which a buffer is not kept.
 const BUFFERS: usize = 256;
-const LARGEST_BUFFER: usize = 1 << 24;
+pub(crate) const LARGEST_BUFFER: usize = 1 << 20;
 
 /// While more bytes than this wait to be sent, PEs run only what arrives from others.
 const CONGESTED_BYTES: u64 = 64 << 20;

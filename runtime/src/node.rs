@@ -135,6 +135,10 @@ impl Node {
     pub(crate) fn end_as(&self, ending: Result<Vec<u8>, Failure>) {
         {
             let mut outcome = self.outcome.lock();
+            if ending.is_ok() {
+                // What PEs ran when the time was over here.
+                outcome.waiting = Waiting::default();
+            }
             (outcome.result, outcome.failure) = match ending {
                 Ok(result) => (Some(Box::new(result) as Box<dyn Any + Send>), None),
                 Err(failure) => (None, Some(failure)),

@@ -3,6 +3,7 @@
 //! Signals and aborts concern the whole process. Therefore only programs and the command handle them, and not a run inside
 //! a process of another program.
 
+use equipoise_model::files;
 use equipoise_model::quote::sentences;
 use std::io::{self, Write as _};
 use std::sync::mpsc;
@@ -23,14 +24,9 @@ pub fn print_error(sentence: &str) {
 /// The variables in which launchers tell a process its number: Open MPI, MPICH and Intel MPI, PMIx, Slurm.
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
 
-/// The number that a launcher of processes has given to this process; none without a launcher.
-fn rank() -> Option<u32> {
-    RANKS.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
-}
-
 /// The number that a launcher of processes has given to this process; 0 without a launcher.
 pub(crate) fn launched_as() -> u32 {
-    rank().unwrap_or(0)
+    RANKS.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()).unwrap_or(0)
 }
 
 /// The number of processes that a launcher has started together; 1 without a launcher.
@@ -78,9 +74,17 @@ pub(crate) fn print_last_error(sentence: String) {
     }
 }
 
+/// Prints the error of a run whose process ends at once, and removes its unfinished files, or gives them their name if a part
+/// of them is of use.
+pub(crate) fn print_end(error: &impl std::fmt::Display) {
+    let notes: String = files::interrupt().iter().map(|kept| format!("\nnote: {kept}")).collect();
+    print_last_error(format!("{error}{notes}"));
+}
+
 /// Ends this process when it receives SIGINT or SIGTERM, after unfinished files have been removed, or have their name if
 /// a part of them is of use (as the load-balancing steps so far of `--lb-dump`). The exit code is 130 or 143, and a
-/// sentence on stderr names the signal and the files; a process with a launcher prints it only if there are files. A second call does nothing.
+/// sentence on stderr names the signal and the files; one of several processes that were started together prints it only if
+/// there are files. A second call does nothing.
 ///
 /// [`run`](crate::run()) and [`try_run`](crate::try_run) call this if the configuration came from the command line. Only
 /// on Unix; elsewhere temporary files may remain.
@@ -129,7 +133,7 @@ mod unix {
         let kept = files::interrupt();
         let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
         // A launcher ends all processes after the failure of one, which has reported it.
-        if super::rank().is_none() || !kept.is_empty() {
+        if super::launched_together() == 1 || !kept.is_empty() {
             let kept = if kept.is_empty() { String::new() } else { format!("; {}", kept.join(", ")) };
             super::print_last_error(format!("interrupted by {name}{kept}"));
         }

@@ -1,6 +1,6 @@
 //! The spanning tree of PEs, rooted at PE 0: orders for every PE go down, reductions and statistics go up.
 //!
-//! The tree has two levels of its own: processes form a tree that branches four ways, and the first PE of a process is the
+//! The tree has two levels: processes form a tree that branches four ways, and the first PE of a process is the
 //! parent of the other PEs of the process. So an order reaches a process once. Threads are PEs of one process. Simulated
 //! PEs share no memory, so each counts as a process.
 

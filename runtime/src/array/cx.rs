@@ -114,15 +114,18 @@ impl<T: Chare> Cx<'_, T> {
     /// Moves this element to another PE when the entry method returns.
     ///
     /// # Panics
-    /// If there is no such PE, or the chare is `pinned` or one per PE.
+    /// If there is no such PE, or the chare is `pinned` or has one element on every PE or in every process.
     #[track_caller]
     pub fn migrate(&self, to: Pe) {
         let pes = self.pe.out.pes;
         if to.0 >= pes {
             panic!("there is no PE {}; PEs are 0 to {}", to.0, pes - 1);
         }
-        if T::PINNED || T::Index::GROUP.is_some() {
-            panic!("{} cannot migrate: it is `pinned` or has one element per PE", T::NAME);
+        if let Some(group) = T::Index::GROUP {
+            panic!("{} cannot migrate: it has one element {group}", T::NAME);
+        }
+        if T::PINNED {
+            panic!("{} cannot migrate: it is `pinned`", T::NAME);
         }
         self.pe.delivery.move_to.set(to.0);
         self.pe.delivery.later(post_delivery::MIGRATES);
@@ -132,11 +135,11 @@ impl<T: Chare> Cx<'_, T> {
     /// until another element is inserted there.
     ///
     /// # Panics
-    /// If the chare is one per PE.
+    /// If the chare has one element on every PE or in every process.
     #[track_caller]
     pub fn destroy(&self) {
-        if T::Index::GROUP.is_some() {
-            panic!("{} has one element on every PE, which cannot be destroyed", T::NAME);
+        if let Some(group) = T::Index::GROUP {
+            panic!("{} has one element {group}, which cannot be destroyed", T::NAME);
         }
         self.pe.delivery.later(post_delivery::ENDS);
     }

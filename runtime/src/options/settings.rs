@@ -118,10 +118,17 @@ impl Config {
         if self.pes_per_process.is_some() {
             self.check_processes(pes, local_pes)?;
         }
+        if !(1..=MOST_PES).contains(&pes) && self.pes_per_process.is_some() {
+            return Err(flag(format!("--pes is {pes}; give a number from 1 to {MOST_PES}")));
+        }
         let most = if self.has_mailboxes() { MOST_THREADS } else { MOST_PES };
         if !(1..=most).contains(&local_pes) || pes > MOST_PES {
             let name = if self.pes_per_process.is_some() { "--pes-per-process" } else { "--pes" };
-            let more = if most == MOST_THREADS { ", or more with --transport simulated" } else { "" };
+            let more = if self.transport == Transport::Threads {
+                ", or more with --transport simulated"
+            } else {
+                ""
+            };
             return Err(flag(format!("{name} is {local_pes}; give a number from 1 to {most}{more}")));
         }
         let (bytes, what) = (self.bytes(pes, local_pes), format!("--pes: a run on {pes} PEs"));
@@ -158,7 +165,7 @@ impl Config {
                  --pes-per-process"
                     .into()
             }
-            Transport::Simulated if local == 0 || pes % local != 0 => format!(
+            Transport::Simulated if pes > 0 && (local == 0 || pes % local != 0) => format!(
                 "--pes-per-process is {local}, and {} cannot be divided into processes of that size; give a divisor of \
                  the number of PEs",
                 count(pes as u64, "PE")

@@ -15,7 +15,8 @@
 //! 5. stops when `Node::stopped` is true, and calls `finish` on each PE.
 //!
 //! A transport whose PEs share no memory carries [`Packet`](crate::pe::Packet)s, and implements
-//! [`PacketCarrier`](crate::pe::PacketCarrier); its [`Transport::shares_memory`](crate::Transport) is false.
+//! [`PacketCarrier`](crate::pe::PacketCarrier). A carrier between processes implements [`Link`] and [`processes::Wire`];
+//! [`processes`] does all of the above for it.
 
 mod machine;
 #[cfg(feature = "mpi")]

@@ -9,7 +9,7 @@
 //! completed (messages are received meanwhile). An epoch ends as soon as nothing is under way.
 
 use super::processes::{Link, Wire};
-use crate::batches::Desk;
+use crate::batches::{Desk, LARGEST_BUFFER};
 use crate::options::Job;
 use mpi::Threading;
 use mpi::collective::SystemOperation;
@@ -45,7 +45,7 @@ thread_local! {
 /// This process among those that MPI has started together. Initialises MPI if the program has not.
 ///
 /// # Errors
-/// If MPI has ended, or was initialised by another thread.
+/// If MPI has ended.
 pub(super) fn connect() -> Result<Mpi, String> {
     if environment::is_finalized() {
         return Err("MPI has ended, and can be initialised only once; run all chares before".into());
@@ -127,8 +127,15 @@ impl Link for Mpi {
                 is_over &= epoch.waiting.is_empty();
                 while !epoch.sending.is_empty() {
                     epoch.complete();
+                    // The receiver may need this core.
+                    std::thread::yield_now();
                 }
             });
+            // The slots hold what was sent, which may have been large.
+            slots
+                .iter_mut()
+                .filter(|slot| slot.capacity() > LARGEST_BUFFER)
+                .for_each(|slot| *slot = Vec::new());
         }
     }
 
@@ -221,6 +228,10 @@ impl Wire for Epoch<'_, '_, '_> {
     }
 
     fn receive(&mut self, desk: &Desk) -> Option<(u32, Vec<u8>)> {
+        if self.free.len() == 0 {
+            // Messages that arrive without a pause must not keep the next epoch waiting.
+            self.complete();
+        }
         loop {
             let Some((arriving, status)) = self.world.any_process().immediate_matched_probe() else {
                 // Not in the way of a message that has arrived.

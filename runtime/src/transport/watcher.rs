@@ -7,7 +7,6 @@
 use crate::node::{Failure, Node};
 use crate::process;
 use crate::pulse::Activity;
-use equipoise_model::files;
 use equipoise_model::table::{count, seconds};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -177,10 +176,7 @@ impl<'a> Watch<'a> {
         outcome.failure.get_or_insert(Failure::TimeLimit);
         outcome.waiting.runs(stuck);
         if let Some(error) = outcome.error(&self.node.settings) {
-            // Removes unfinished files, or gives them their name if a part of them is of use.
-            let kept = files::interrupt();
-            let notes: String = kept.iter().map(|kept| format!("\nnote: {kept}")).collect();
-            process::print_last_error(format!("{error}{notes}"));
+            process::print_end(&error);
             std::process::exit(error.exit_code());
         }
     }

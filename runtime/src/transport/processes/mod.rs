@@ -25,6 +25,7 @@ use crate::order::PeOrder;
 use crate::pe::{Carrier, PeCx};
 use crate::scheduler::{Built, build};
 use engine::{Engine, Phase};
+use equipoise_model::table::count;
 use parking_lot::{Condvar, Mutex};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -94,6 +95,7 @@ fn context(node: &Arc<Node>, desk: &Arc<Desk>, rank: u32, drives: bool) -> PeCx 
 fn description(node: &Node, program_file: String) -> Vec<String> {
     let mut lines = vec![format!("the command `{}`", crate::options::program()), program_file];
     lines.push(format!("the seed {}", node.settings.seed));
+    lines.push(format!("{} per process", count(node.settings.local_pes(), "PE")));
     let arrays = node.arrays.lock();
     for (at, array) in arrays.iter().enumerate() {
         let entries = node.pulses.entries(at).join(", ");
@@ -136,7 +138,8 @@ impl Single {
     /// Runs the PE as far as the phase of the run allows; returns whether it did anything.
     fn turn(&mut self, node: &Node, phase: Phase) -> bool {
         let Some(built) = &mut self.built else {
-            return !std::mem::replace(&mut self.has_finished, phase >= Phase::Stopping);
+            self.has_finished = phase >= Phase::Stopping;
+            return false;
         };
         match phase {
             Phase::Running if !node.stopped() => {
@@ -176,10 +179,11 @@ fn run_one(
     setup: &(dyn Fn(PeCx) -> Built + Sync),
     link: &dyn Link,
 ) {
+    // Before this thread is bound to a core: afterwards only that core would count.
+    let mut idle = Idle::new(link, 1);
     bind(node, node.first);
     let mut single = Single::new(node, desk, node.first, Limits { flush: 2, rest: 20 }, setup);
     engine.is_set_up(description(node, link.program_file()));
-    let mut idle = Idle::new(link, 1);
     link.drive(&mut |wire| {
         let mut worked = single.turn(node, engine.phase());
         if single.has_finished {

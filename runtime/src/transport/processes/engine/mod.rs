@@ -218,19 +218,25 @@ impl Engine {
                 if !owed && peer.received_bytes - peer.reported_bytes >= EXECUTED_BYTES {
                     self.owed.push(from);
                 }
-                // Counted before it is there: the PE that has received it may rest at once.
+                // Counted before the PE can execute it and rest.
                 self.received += 1;
                 give(to, PeOrder::Batch { from_process: from, bytes: batch });
             }
             Some(Kind::Word) => {
                 match codec::decode(batches::word_bytes(&batch)) {
                     Ok(word) => self.hear(wire, give, from, word),
-                    Err(error) => self.fail(format!("cannot decode a word of process {from}: {error}")),
+                    Err(error) => {
+                        self.peers[from as usize].received += 1;
+                        self.fail(format!("cannot decode a word of process {from}: {error}"));
+                    }
                 }
                 self.desk.return_buffer(batch);
             }
-            _ => self
-                .fail(format!("process {from} sent {} that are no batch", count(batch.len() as u64, "byte"))),
+            _ => {
+                peer.received += 1;
+                let length = count(batch.len() as u64, "byte");
+                self.fail(format!("process {from} sent {length} that are no batch"));
+            }
         }
     }
 
@@ -304,7 +310,7 @@ impl Engine {
             Phase::SettingUp => self.compare_setups(wire),
             Phase::Running => self.take_part_in_waves(wire, give),
             Phase::Stopping => self.report(wire),
-            Phase::Finishing => self.finish(),
+            Phase::Finishing => self.finish(wire),
             Phase::Over => false,
         }
     }

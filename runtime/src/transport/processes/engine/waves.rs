@@ -3,9 +3,8 @@
 //! Process 0 sends waves down the tree. A process answers when its PEs rest and its children have answered, with the
 //! number of batches that its PEs have sent and received. If two waves in a row have the same sums, and as many batches
 //! received as sent, then no message is in flight (F. Mattern, Algorithms for distributed termination detection, 1987,
-//! four counters). Then a third wave tells every process the number of the round before any PE sends what has waited:
-//! a message must not reach a process that has not heard of the round, else what is asked for later there would be
-//! counted to this round. If waves repeat the same sums, but fewer batches were received than sent, messages are lost, and
+//! four counters). Then a third wave carries the number of the round to every process, before any PE sends what has waited: a
+//! send that waits for quiescence and is made after such a message must belong to the next round. If waves repeat the same sums, but fewer batches were received than sent, messages are lost, and
 //! the run fails.
 
 use super::{Counts, Engine, Wire, Word};
@@ -18,6 +17,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// After this number of waves with the same sums and fewer batches received than sent, these batches are lost.
 const LOST_AFTER: u32 = 400;
+
 /// Waves, in the view of one process.
 #[derive(Default)]
 pub(super) struct Waves {
@@ -125,7 +125,7 @@ impl Engine {
         give: &mut dyn FnMut(u32, PeOrder),
         round: u64,
     ) {
-        // No wave may miss PEs that have not heard of it.
+        // Counted as messages: no wave may succeed before every process has received them.
         self.sent += self.tree.children(self.me).count() as u64;
         self.say_to_children(wire, &Word::Quiet { round });
         for pe in self.node.local_pes() {
