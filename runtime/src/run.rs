@@ -97,13 +97,16 @@ where
     Ok(Report { dump_error: error, dump_warning: warning, ..result? })
 }
 
+/// The connection to the other processes of a run, if it has several.
+type Connection = Option<Box<dyn Link>>;
+
 /// A run that is over, in one process.
 struct Attempt<R> {
     result: Result<Report<R>, RunError>,
     written: Written,
     /// Whether this process prints errors and warnings, for all.
     speaks: bool,
-    link: Option<Box<dyn Link>>,
+    link: Connection,
 }
 
 /// Why a run does not begin, and whether this process prints it.
@@ -122,8 +125,8 @@ impl<E: Into<RunError>> From<E> for Refusal {
 /// The settings of a run and the connection to other processes, or the text that the flags ask for instead of a run.
 fn settings(
     config: &Config,
-    connect: impl FnOnce(&Config) -> Result<Option<Box<dyn Link>>, String>,
-) -> Result<(Arc<Settings>, Option<Box<dyn Link>>), Refusal> {
+    connect: impl FnOnce(&Config) -> Result<Connection, String>,
+) -> Result<(Arc<Settings>, Connection), Refusal> {
     let first = |error: RunError| {
         if config.program {
             process::let_first_speak();
@@ -161,7 +164,7 @@ fn settings(
 fn attempt<R>(
     config: Config,
     setup: impl Fn(&Setup, Exit<R>) + Sync,
-    connect: impl FnOnce(&Config) -> Result<Option<Box<dyn Link>>, String>,
+    connect: impl FnOnce(&Config) -> Result<Connection, String>,
 ) -> Attempt<R>
 where
     R: Serialize + DeserializeOwned + Send + 'static,
