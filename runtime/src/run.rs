@@ -75,7 +75,7 @@ fn finished<R>(program: bool, Attempt { result, written, speaks, link }: Attempt
                 error => process::print_error(&error.to_string()),
             }
             if let Some(link) = link {
-                link.end(error.exit_code());
+                link.end(error.exit_code(), speaks);
             }
             std::process::exit(error.exit_code())
         }
@@ -113,12 +113,13 @@ struct Attempt<R> {
 struct Refusal {
     error: RunError,
     speaks: bool,
+    link: Connection,
 }
 
 impl<E: Into<RunError>> From<E> for Refusal {
     /// A refusal before processes are connected.
     fn from(error: E) -> Self {
-        Refusal { error: error.into(), speaks: true }
+        Refusal { error: error.into(), speaks: true, link: None }
     }
 }
 
@@ -134,7 +135,11 @@ fn settings(
         error
     };
     if let Some(answer) = files::answer(config).map_err(first)? {
-        return Err(Refusal { error: RunError::Answer(answer), speaks: process::launched_as() == 0 });
+        return Err(Refusal {
+            error: RunError::Answer(answer),
+            speaks: process::launched_as() == 0,
+            link: None,
+        });
     }
     let link = connect(config).map_err(|sentence| first(RunError::Config(sentence)))?;
     let Some(link) = link else { return Ok((Arc::new(config.resolve(&Job::default())?), None)) };
@@ -152,11 +157,11 @@ fn settings(
     let speaks = refuses == Some(link.job().process);
     match (settings, refuses) {
         (Ok(settings), None) => Ok((Arc::new(settings), Some(link))),
-        (Ok(_), Some(process)) => Err(Refusal {
-            error: RunError::Config(format!("process {process} refuses its flags or files")),
-            speaks,
-        }),
-        (Err(error), _) => Err(Refusal { error, speaks }),
+        (Ok(_), Some(process)) => {
+            let error = RunError::Config(format!("process {process} refuses its flags or files"));
+            Err(Refusal { error, speaks, link: Some(link) })
+        }
+        (Err(error), _) => Err(Refusal { error, speaks, link: Some(link) }),
     }
 }
 
@@ -184,8 +189,8 @@ where
     }
     let (settings, link) = match settings(&config, connect) {
         Ok(settings) => settings,
-        Err(Refusal { error, speaks }) => {
-            return Attempt { result: Err(error), written: Written::default(), speaks, link: None };
+        Err(Refusal { error, speaks, link }) => {
+            return Attempt { result: Err(error), written: Written::default(), speaks, link };
         }
     };
     let process = link.as_ref().map_or(0, |link| link.job().process);

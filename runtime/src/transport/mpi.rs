@@ -139,8 +139,8 @@ impl Link for Mpi {
         }
     }
 
-    fn end(&self, exit_code: i32) {
-        if self.job.process == 0 {
+    fn end(&self, exit_code: i32, aborts: bool) {
+        if aborts {
             abort(&self.world, exit_code);
         }
         // The launcher ends this process.

@@ -84,7 +84,8 @@ fn an_unknown_flag_ends_all_processes() {
     assert_eq!(output.code, Some(2), "{output:?}");
     assert!(output.stderr.contains("error: unexpected argument '--balancr'"), "{output:?}");
     assert!(if launcher.is_open_mpi() { errors(&output) == 1 } else { errors(&output) <= 3 }, "{output:?}");
-    assert!(took < SOON, "{took:?}: {output:?}");
+    // The processes end at once; the launcher of Open MPI waits for a second or two.
+    assert!(took < 2 * SOON, "{took:?}: {output:?}");
 }
 
 /// After the time, PEs have 2 s to return. Then their process ends itself with exit code 1; the launcher of MPICH kills the

@@ -51,8 +51,8 @@ pub(crate) trait Link {
     fn drive(&self, turn: &mut dyn FnMut(&mut dyn Wire) -> ControlFlow<()>);
 
     /// Ends all processes of a failed job, which all call this, with this exit code. Faster than if each ended itself: the
-    /// launcher of Open MPI then waits for a second or two.
-    fn end(&self, exit_code: i32);
+    /// launcher of Open MPI then waits for a second or two. The process that has printed the error `aborts`; the others wait.
+    fn end(&self, exit_code: i32, aborts: bool);
 
     /// The first process that calls this with true, if any does. All processes call this, before the run.
     fn first_with(&self, is_true: bool) -> Option<u32>;
