@@ -36,7 +36,7 @@ pub struct Launcher {
 pub enum Carrier {
     /// Shared memory.
     SharedMemory,
-    /// TCP on the loopback device.
+    /// TCP on the loopback device, or with MPICH the network that its build has.
     Tcp,
 }
 
@@ -104,14 +104,18 @@ pub fn start_without_launcher<'a>(sandbox: &'a Sandbox, line: &str) -> Job<'a> {
     Job::start(command, sandbox, line)
 }
 
-/// Lets root start processes.
-const OPEN_MPI: [(&str, &str); 2] =
-    [("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
+/// Lets root start processes. After the failure of one process, the launcher signals the others, and by default it then
+/// waits for 1 s if one of them still runs, twice at most.
+const OPEN_MPI: [(&str, &str); 3] = [
+    ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+    ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+    ("OMPI_MCA_odls_base_sigkill_timeout", "0"),
+];
 const OPEN_MPI_TCP: [(&str, &str); 3] =
     [("OMPI_MCA_pml", "ob1"), ("OMPI_MCA_btl", "tcp,self"), ("OMPI_MCA_btl_tcp_if_include", "lo")];
-/// Builds of MPICH use UCX or libfabric.
-const MPICH_TCP: [(&str, &str); 4] =
-    [("MPIR_CVAR_NOLOCAL", "1"), ("UCX_TLS", "tcp,self"), ("UCX_NET_DEVICES", "lo"), ("FI_PROVIDER", "tcp")];
+/// Builds of MPICH use libfabric or UCX. With UCX on TCP, `MPI_Finalize` of MPICH 4.0 hangs, in programs of C too. Therefore UCX
+/// uses what it finds, and only the shared memory of MPICH itself is off.
+const MPICH_TCP: [(&str, &str); 2] = [("MPIR_CVAR_NOLOCAL", "1"), ("FI_PROVIDER", "tcp")];
 
 fn executable(program: &str) -> &'static Executable {
     match program {
