@@ -113,8 +113,8 @@ const OPEN_MPI: [(&str, &str); 3] = [
 ];
 const OPEN_MPI_TCP: [(&str, &str); 3] =
     [("OMPI_MCA_pml", "ob1"), ("OMPI_MCA_btl", "tcp,self"), ("OMPI_MCA_btl_tcp_if_include", "lo")];
-/// Builds of MPICH use libfabric or UCX. With UCX on TCP, `MPI_Finalize` of MPICH 4.0 hangs, in programs of C too. Therefore UCX
-/// uses what it finds, and only the shared memory of MPICH itself is off.
+/// Builds of MPICH use libfabric or UCX. With UCX on TCP, `MPI_Finalize` of MPICH 4.0 hangs, in programs of C too.
+/// Therefore UCX uses what it finds, and only the shared memory of MPICH itself is off.
 const MPICH_TCP: [(&str, &str); 2] = [("MPIR_CVAR_NOLOCAL", "1"), ("FI_PROVIDER", "tcp")];
 
 fn executable(program: &str) -> &'static Executable {

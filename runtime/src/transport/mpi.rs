@@ -31,6 +31,9 @@ const PART_BYTES: usize = if cfg!(test) { 1000 } else { 1 << 30 };
 /// How long the other processes of a failed job wait for their end.
 const END: Duration = Duration::from_secs(2);
 
+/// How long a launcher has to read the last sentence before an abort.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
 /// The tag of a message, or of its last part.
 const LAST: i32 = 0;
 /// The tag of the other parts.
@@ -141,7 +144,7 @@ impl Link for Mpi {
 
     fn end(&self, exit_code: i32, aborts: bool) {
         if aborts {
-            abort(&self.world, exit_code);
+            abort(exit_code);
         }
         // The launcher ends this process.
         std::thread::sleep(END);
@@ -155,11 +158,14 @@ impl Link for Mpi {
     }
 }
 
-/// Ends all processes at once.
-fn abort(world: &SimpleCommunicator, exit_code: i32) -> ! {
+/// Ends all processes that were started together, at once. With a duplicate of their communicator, MPICH ends only the
+/// process that calls.
+fn abort(exit_code: i32) -> ! {
+    // The launcher of MPICH loses what it has not read by then.
+    std::thread::sleep(LAST_WORDS);
     // MPICH ends this process with `exit`, which would drop the universe and so finalise MPI while it aborts.
     UNIVERSE.with(|universe| std::mem::forget(universe.take()));
-    world.abort(exit_code)
+    SimpleCommunicator::world().abort(exit_code)
 }
 
 /// An epoch.
@@ -255,7 +261,7 @@ impl Wire for Epoch<'_, '_, '_> {
     }
 
     fn abort(&mut self, exit_code: i32) -> ! {
-        abort(self.world, exit_code)
+        abort(exit_code)
     }
 }
 
