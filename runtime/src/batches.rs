@@ -15,13 +15,14 @@ use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::Thread;
+use std::time::Duration;
 
 /// A batch of this many bytes leaves at once: small enough for a core's cache, large enough for the network.
 const FULL_BYTES: usize = 1 << 15;
 
-/// The number of buffers that a process keeps for reuse, and the capacity above which a buffer is not kept.
-const BUFFERS: usize = 256;
-pub(crate) const LARGEST_BUFFER: usize = 1 << 20;
+/// The capacity of all buffers together that a process keeps for reuse.
+pub(crate) const KEPT_BYTES: usize = 32 << 20;
 
 /// While more bytes than this wait to be sent, PEs run only what arrives from others.
 const CONGESTED_BYTES: u64 = 64 << 20;
@@ -52,13 +53,6 @@ pub(crate) fn kind(batch: &[u8]) -> Option<Kind> {
     Some(if receiver == WORD { Kind::Word } else { Kind::Orders(receiver) })
 }
 
-/// A word between processes as a message of the network.
-pub(crate) fn word<W: Serialize>(word: &W) -> Result<Vec<u8>, CodecError> {
-    let mut bytes = WORD.to_le_bytes().to_vec();
-    codec::encode_into(word, &mut bytes)?;
-    Ok(bytes)
-}
-
 /// The bytes of a word.
 pub(crate) fn word_bytes(batch: &[u8]) -> &[u8] {
     batch.get(RECEIVER_BYTES..).unwrap_or_default()
@@ -87,10 +81,37 @@ pub(crate) struct Desk {
     /// Whether more than [`CONGESTED_BYTES`] wait to be sent, so that PEs must not send more on their own account.
     is_congested: AtomicBool,
     /// Buffers for reuse, with their old content: a receiver overwrites it, which is faster than filling with zeros.
-    buffers: Mutex<Vec<Vec<u8>>>,
-    /// Lines that PEs print, each with its PE.
-    printed: Mutex<Vec<(u32, String)>>,
+    buffers: Mutex<Buffers>,
+    /// Lines that PEs print.
+    printed: Mutex<Vec<String>>,
     has_printed: AtomicBool,
+    /// The thread that sends, while it sleeps because there is nothing to do.
+    sleeper: Mutex<Option<Thread>>,
+    has_sleeper: AtomicBool,
+}
+
+/// Buffers for reuse, and the sum of their capacities.
+#[derive(Default)]
+struct Buffers {
+    free: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Buffers {
+    /// The buffer that was kept last, if its capacity is large enough; else another one that is, else none.
+    fn take(&mut self, capacity: usize) -> Vec<u8> {
+        let place = self.free.iter().rposition(|buffer| buffer.capacity() >= capacity);
+        let buffer = place.map(|place| self.free.remove(place)).unwrap_or_default();
+        self.bytes -= buffer.capacity();
+        buffer
+    }
+
+    fn keep(&mut self, buffer: Vec<u8>) {
+        if buffer.capacity() != 0 && self.bytes + buffer.capacity() <= KEPT_BYTES {
+            self.bytes += buffer.capacity();
+            self.free.push(buffer);
+        }
+    }
 }
 
 /// What leaves a process.
@@ -101,7 +122,7 @@ struct Outgoing {
     /// The number of batches that PEs have handed over so far, and their bytes.
     sent: u64,
     sent_bytes: u64,
-    /// The bytes of batches that wait, here or in the transport, and their maximum.
+    /// The bytes of batches that have not left the process, also of those that wait at the connection, and their maximum.
     unsent_bytes: u64,
     peak_unsent_bytes: u64,
 }
@@ -117,6 +138,8 @@ impl Desk {
             buffers: Mutex::default(),
             printed: Mutex::default(),
             has_printed: AtomicBool::new(false),
+            sleeper: Mutex::default(),
+            has_sleeper: AtomicBool::new(false),
         }
     }
 
@@ -163,32 +186,35 @@ impl Desk {
 
     /// An empty buffer.
     fn buffer(&self) -> Vec<u8> {
-        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
+        let mut buffer = self.buffers.lock().take(0);
         // Bytes of an earlier batch in a new one would be false messages.
         buffer.clear();
         buffer
     }
 
+    /// A word between processes as a message of the network.
+    pub(crate) fn word<W: Serialize>(&self, word: &W) -> Result<Vec<u8>, CodecError> {
+        let mut bytes = self.buffer();
+        bytes.extend_from_slice(&WORD.to_le_bytes());
+        codec::encode_into(word, &mut bytes)?;
+        Ok(bytes)
+    }
+
     /// A buffer of this length with any content, to receive in.
     #[cfg(any(feature = "mpi", test))]
     pub(crate) fn buffer_of(&self, length: usize) -> Vec<u8> {
-        let mut buffer = self.buffers.lock().pop().unwrap_or_default();
+        let mut buffer = self.buffers.lock().take(length);
         buffer.resize(length, 0);
         buffer
     }
 
     /// Keeps a buffer for reuse.
     pub(crate) fn return_buffer(&self, buffer: Vec<u8>) {
-        if (1..=LARGEST_BUFFER).contains(&buffer.capacity()) {
-            let mut buffers = self.buffers.lock();
-            if buffers.len() < BUFFERS {
-                buffers.push(buffer);
-            }
-        }
+        self.buffers.lock().keep(buffer);
     }
 
     /// Prints a line of a PE.
-    pub(crate) fn print(&self, line: (u32, String)) {
+    pub(crate) fn print(&self, line: String) {
         let mut printed = self.printed.lock();
         printed.push(line);
         self.has_printed.store(true, Relaxed);
@@ -200,7 +226,7 @@ impl Desk {
     }
 
     /// Takes the lines that PEs have printed, in their order.
-    pub(crate) fn take_printed(&self) -> Vec<(u32, String)> {
+    pub(crate) fn take_printed(&self) -> Vec<String> {
         let mut printed = self.printed.lock();
         self.has_printed.store(false, Relaxed);
         std::mem::take(&mut *printed)
@@ -217,6 +243,21 @@ impl Desk {
         }
         outgoing.batches.push((to, batch));
         self.has_outgoing.store(true, Relaxed);
+        drop(outgoing);
+        if self.has_sleeper.load(Relaxed) {
+            self.sleeper.lock().iter().for_each(Thread::unpark);
+        }
+    }
+
+    /// The calling thread, which sends, sleeps until a PE hands a batch over, or for this time. In rare cases the batch comes
+    /// too early to wake it, and it sleeps for the whole time.
+    pub(crate) fn sleep(&self, time: Duration) {
+        *self.sleeper.lock() = Some(std::thread::current());
+        self.has_sleeper.store(true, Relaxed);
+        if !self.has_outgoing.load(Relaxed) {
+            std::thread::park_timeout(time);
+        }
+        self.has_sleeper.store(false, Relaxed);
     }
 }
 
@@ -422,5 +463,32 @@ mod tests {
         assert_eq!(desk.executed_bytes(0), 3);
         let buffer = desk.buffer();
         assert!(buffer.is_empty() && buffer.capacity() >= 3);
+    }
+
+    #[test]
+    fn a_large_buffer_is_used_for_a_large_message_and_memory_is_bounded() {
+        let desk = Desk::new(1);
+        desk.return_buffer(Vec::with_capacity(1 << 20));
+        desk.return_buffer(Vec::with_capacity(10));
+        assert!(desk.buffer_of(100).capacity() >= 1 << 20);
+        assert_eq!(desk.buffer_of(100).capacity(), 100, "a new one");
+        (0..100).for_each(|_| desk.return_buffer(Vec::with_capacity(1 << 20)));
+        let buffers = desk.buffers.lock();
+        assert!(buffers.bytes <= KEPT_BYTES && buffers.free.len() < 40, "{} B", buffers.bytes);
+    }
+
+    #[test]
+    fn a_batch_wakes_the_thread_that_sends() {
+        let desk = Desk::new(2);
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| desk.sleep(Duration::from_secs(60)));
+            while !desk.has_sleeper.load(Relaxed) {
+                std::thread::yield_now();
+            }
+            let begin = std::time::Instant::now();
+            desk.hand_over(1, vec![0; 4]);
+            sleeper.join().expect("no panic");
+            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
+        });
     }
 }

@@ -191,8 +191,8 @@ impl Outcome {
     }
 
     /// Takes the warnings of a run that exited.
-    pub(crate) fn warnings(&mut self) -> Vec<String> {
-        let unreceived = std::mem::take(&mut self.waiting).into_lines();
+    pub(crate) fn warnings(&mut self, settings: &Settings) -> Vec<String> {
+        let unreceived = std::mem::take(&mut self.waiting).into_lines(|pe| settings.host_of(pe));
         // The elements of insertions in flight would receive their messages.
         if !unreceived.is_empty() && self.inserts_in_flight == 0 {
             self.warnings.push(format!(
@@ -208,14 +208,14 @@ impl Outcome {
     pub(crate) fn error(&mut self, settings: &Settings) -> Option<RunError> {
         let failure = self.failure.take()?;
         let seed = settings.is_simulated().then_some(settings.seed);
-        let waiting = std::mem::take(&mut self.waiting);
+        let mut waiting = || std::mem::take(&mut self.waiting).into_lines(|pe| settings.host_of(pe));
         Some(match failure {
             Failure::Panic { place, message } => RunError::Panic { place, message, seed },
             Failure::Program(sentence) => RunError::Program { sentence, seed },
-            Failure::Quiet => RunError::Quiet { waiting: waiting.into_lines(), seed },
+            Failure::Quiet => RunError::Quiet { waiting: waiting(), seed },
             Failure::TimeLimit => {
                 let seconds = settings.time_limit.unwrap_or_default().as_secs_f64();
-                RunError::TimeLimit { seconds, waiting: waiting.into_lines(), seed }
+                RunError::TimeLimit { seconds, waiting: waiting(), seed }
             }
         })
     }

@@ -45,9 +45,9 @@ pub(crate) fn let_first_speak() {
 }
 
 /// Prints lines of PEs on stdout, each whole, in their order. A closed stdout is not an error.
-pub(crate) fn print_lines(lines: &[(u32, String)]) {
+pub(crate) fn print_lines(lines: &[String]) {
     let mut out = io::stdout().lock();
-    let written = lines.iter().try_for_each(|(_, line)| writeln!(out, "{line}"));
+    let written = lines.iter().try_for_each(|line| writeln!(out, "{line}"));
     let _ = written.and_then(|()| out.flush());
 }
 

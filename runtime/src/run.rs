@@ -208,7 +208,7 @@ where
             written.error.into_iter().chain(unrecorded).reduce(|all, error| format!("{all}; {error}"));
     }
     let error = outcome.error(&settings);
-    let warnings = outcome.warnings();
+    let warnings = outcome.warnings(&settings);
     let result = match error {
         Some(error) => Err(error),
         None => result(&settings, outcome.result),

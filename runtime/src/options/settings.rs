@@ -28,6 +28,14 @@ pub(crate) struct Job {
     pub(crate) hosts: Vec<String>,
 }
 
+impl Job {
+    /// The number of processes on the computer of this process.
+    pub(crate) fn neighbours(&self) -> usize {
+        let here = &self.hosts[self.process as usize];
+        self.hosts.iter().filter(|host| *host == here).count()
+    }
+}
+
 impl Default for Job {
     /// One process.
     fn default() -> Self {
@@ -405,6 +413,12 @@ impl Settings {
     /// The number of processes.
     pub(crate) fn processes(&self) -> u32 {
         (self.pes / self.local_pes) as u32
+    }
+
+    /// The name of the computer of a PE; none if all PEs are on one computer.
+    pub(crate) fn host_of(&self, pe: u32) -> Option<&str> {
+        let host = self.hosts.get((pe / self.local_pes()) as usize)?;
+        self.hosts.iter().any(|other| other != host).then_some(host)
     }
 
     /// The number of PEs in each process.

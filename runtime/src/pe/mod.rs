@@ -102,7 +102,7 @@ impl PeCx {
     /// Prints a text and a line break on stdout, as a whole. Where the run has several processes, process 0 prints it:
     /// texts of one process in their order, texts of several processes one after the other, and all before the run returns.
     pub fn print(&self, text: impl std::fmt::Display) {
-        let line = (self.out.rank, text.to_string());
+        let line = text.to_string();
         match self.out.batches() {
             Some(post) => post.desk().print(line),
             None => process::print_lines(&[line]),

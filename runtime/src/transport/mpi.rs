@@ -9,7 +9,7 @@
 //! completed (messages are received meanwhile). An epoch ends as soon as nothing is under way.
 
 use super::processes::{Link, Wire};
-use crate::batches::{Desk, LARGEST_BUFFER};
+use crate::batches::{Desk, KEPT_BYTES};
 use crate::options::Job;
 use mpi::Threading;
 use mpi::collective::SystemOperation;
@@ -112,7 +112,7 @@ impl Link for Mpi {
         let mut waiting = VecDeque::new();
         let mut is_over = false;
         while !is_over {
-            request::scope(|scope| {
+            let used = request::scope(|scope| {
                 let (free, sending) = (slots.iter_mut(), VecDeque::new());
                 let mut epoch = Epoch {
                     world: &self.world,
@@ -133,12 +133,16 @@ impl Link for Mpi {
                     // The receiver may need this core.
                     std::thread::yield_now();
                 }
+                SLOTS - epoch.free.len()
             });
             // The slots hold what was sent, which may have been large.
-            slots
-                .iter_mut()
-                .filter(|slot| slot.capacity() > LARGEST_BUFFER)
-                .for_each(|slot| *slot = Vec::new());
+            let mut kept_bytes = 0;
+            for slot in &mut slots[..used] {
+                kept_bytes += slot.capacity();
+                if kept_bytes > KEPT_BYTES {
+                    *slot = Vec::new();
+                }
+            }
         }
     }
 
@@ -268,4 +272,38 @@ impl Wire for Epoch<'_, '_, '_> {
 /// The number of bytes of a message.
 fn length(status: &Status) -> usize {
     status.count(u8::equivalent_datatype()) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages from a process to itself: of all lengths around that of a part, and more than there are slots.
+    #[test]
+    fn messages_of_any_length_and_number_arrive_whole_and_in_order() {
+        let link = connect().expect("MPI is there");
+        if link.job().hosts.len() != 1 {
+            // Each process would need its own launcher.
+            panic!("run this test without mpirun");
+        }
+        let lengths = [1, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 2 * PART_BYTES, 2 * PART_BYTES + 7];
+        let messages: Vec<Vec<u8>> =
+            (0..3 * SLOTS).map(|at| vec![at as u8; lengths[at % lengths.len()]]).collect();
+        let desk = Desk::new(1);
+        let (mut unsent, mut received) = (messages.iter(), Vec::new());
+        link.drive(&mut |wire| {
+            // More than one epoch holds, at the beginning; then some per turn.
+            let burst = if received.is_empty() { 2 * SLOTS } else { 3 };
+            for message in unsent.by_ref().take(burst) {
+                let buffer = wire.send(0, message.clone());
+                desk.return_buffer(buffer);
+            }
+            while let Some((from, message)) = wire.receive(&desk) {
+                assert_eq!(from, 0);
+                received.push(message);
+            }
+            if received.len() == messages.len() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert!(received == messages, "the messages are other ones, or in another order");
+    }
 }

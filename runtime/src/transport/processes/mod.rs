@@ -6,11 +6,8 @@
 //! one more thread with mailboxes, the last of the process.
 //!
 //! A carrier of bytes implements [`Link`] and [`Wire`], and knows nothing of the above. There are two: MPI
-//! ([`mpi`](super::mpi)), and queues in one process ([`simulated`]), which sample what arrives when. A carrier on
-//! sockets would be a third: it connects the processes when it is made (with their number and the addresses from its own
-//! flags or environment), `send` appends to the buffer of the stream to a process, `receive` reads from the streams
-//! without blocking and returns a message when all its bytes are there, `drive` calls `turn` in a loop and returns when
-//! the buffers are written, and `abort` ends the process, which closes the streams, on which the others end.
+//! ([`mpi`](super::mpi)), and queues in one process ([`simulated`]), which sample what arrives when. ARCHITECTURE.md
+//! says what a third one, on sockets, would contain.
 
 pub(super) mod engine;
 pub(super) mod simulated;
@@ -30,19 +27,13 @@ use parking_lot::{Condvar, Mutex};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire};
 use std::time::Duration;
 
 /// A process among those that were started together, and its connection to them.
 pub(crate) trait Link {
     /// The processes, and which of them this is.
     fn job(&self) -> &Job;
-
-    /// The number of processes on this computer.
-    fn neighbours(&self) -> usize {
-        let hosts = &self.job().hosts;
-        let here = &hosts[self.job().process as usize];
-        hosts.iter().filter(|host| *host == here).count()
-    }
 
     /// A description of the program file, which must be the same in all processes.
     fn program_file(&self) -> String;
@@ -180,7 +171,7 @@ fn run_one(
     link: &dyn Link,
 ) {
     // Before this thread is bound to a core: afterwards only that core would count.
-    let mut idle = Idle::new(link, 1);
+    let mut idle = Idle::new(link.job(), 1);
     bind(node, node.first);
     let mut single = Single::new(node, desk, node.first, Limits { flush: 2, rest: 20 }, setup);
     engine.is_set_up(description(node, link.program_file()));
@@ -190,7 +181,7 @@ fn run_one(
             engine.pes_have_stopped();
         }
         worked |= engine.turn(wire, &mut |_, order| single.receive(node, order));
-        idle.after(worked);
+        idle.after(worked, desk);
         if engine.phase() == Phase::Over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
 }
@@ -217,13 +208,11 @@ const SLEEPS: u32 = 100;
 
 impl Idle {
     /// For a process with `threads` busy threads.
-    fn new(link: &dyn Link, threads: usize) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let is_alone = link.neighbours() * threads <= cores;
-        Idle { looks: 0, spins: if is_alone { 20_000 } else { 20 } }
+    fn new(job: &Job, threads: usize) -> Self {
+        Idle { looks: 0, spins: if have_own_cores(job, threads) { 20_000 } else { 20 } }
     }
 
-    fn after(&mut self, worked: bool) {
+    fn after(&mut self, worked: bool, desk: &Desk) {
         if worked {
             self.looks = 0;
             return;
@@ -232,8 +221,13 @@ impl Idle {
         let Some(yields) = self.looks.checked_sub(self.spins) else { return std::hint::spin_loop() };
         let Some(sleeps) = yields.checked_sub(YIELDS) else { return std::thread::yield_now() };
         let longer = (sleeps / SLEEPS).min(SLEEP_MICROSECONDS.len() as u32 - 1);
-        std::thread::sleep(Duration::from_micros(SLEEP_MICROSECONDS[longer as usize]));
+        desk.sleep(Duration::from_micros(SLEEP_MICROSECONDS[longer as usize]));
     }
+}
+
+/// Whether every busy thread of the processes on this computer has its own core; a process has `threads`.
+fn have_own_cores(job: &Job, threads: usize) -> bool {
+    job.neighbours() * threads <= std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Tells the PEs of a process the phase of the run.
@@ -258,15 +252,15 @@ impl Stage {
 }
 
 /// The threads of PEs that have not yet done something.
-struct Remaining(Mutex<u32>);
+struct Remaining(AtomicU32);
 
 impl Remaining {
     fn done(&self) {
-        *self.0.lock() -= 1;
+        self.0.fetch_sub(1, AcqRel);
     }
 
     fn is_zero(&self) -> bool {
-        *self.0.lock() == 0
+        self.0.load(Acquire) == 0
     }
 }
 
@@ -280,9 +274,8 @@ fn run_threads(
 ) {
     let local = node.settings.local_pes();
     let stage = Stage { phase: Mutex::new(Phase::SettingUp), changed: Condvar::new() };
-    let (setting_up, running) = (Remaining(Mutex::new(local)), Remaining(Mutex::new(local)));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let limits = Limits::of(link.neighbours() * (local as usize + 1) <= cores);
+    let (setting_up, running) = (Remaining(AtomicU32::new(local)), Remaining(AtomicU32::new(local)));
+    let limits = Limits::of(have_own_cores(link.job(), local as usize + 1));
     std::thread::scope(|scope| {
         for rank in node.local_pes() {
             let (stage, setting_up, running) = (&stage, &setting_up, &running);
@@ -310,7 +303,7 @@ fn run_threads(
                 running.done();
             }
         }
-        let mut idle = Idle::new(link, local as usize + 1);
+        let mut idle = Idle::new(link.job(), local as usize + 1);
         let mut is_set_up = false;
         link.drive(&mut |wire| {
             if !is_set_up && setting_up.is_zero() {
@@ -322,7 +315,7 @@ fn run_threads(
             }
             let worked = engine.turn(wire, &mut |to, order| give(node, to, order));
             stage.reach(engine.phase());
-            idle.after(worked);
+            idle.after(worked, desk);
             if engine.phase() == Phase::Over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
     });

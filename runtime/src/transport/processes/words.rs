@@ -26,8 +26,8 @@ pub(super) enum Word {
     Quiet { round: u64 },
     /// The bytes of batches of the receiving process that were executed since the last such word.
     Executed { bytes: u64 },
-    /// Lines that PEs have printed, each with its PE. To process 0.
-    Print(Vec<(u32, String)>),
+    /// Lines that PEs have printed. To process 0.
+    Print(Vec<String>),
     /// What is left of the processes of a subtree, whose PEs have stopped. Up.
     Gathered(Gathered),
     /// What is left of all processes. Down.

@@ -241,7 +241,7 @@ impl Engine {
     }
 
     fn say(&mut self, wire: &mut dyn Wire, to: u32, word: &Word) {
-        match batches::word(word) {
+        match self.desk.word(word) {
             Ok(bytes) => {
                 if !matches!(word, Word::Gathered(_) | Word::Finish(_)) {
                     self.peers[to as usize].sent += 1;

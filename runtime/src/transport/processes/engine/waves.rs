@@ -4,8 +4,8 @@
 //! number of batches that its PEs have sent and received. If two waves in a row have the same sums, and as many batches
 //! received as sent, then no message is in flight (F. Mattern, Algorithms for distributed termination detection, 1987,
 //! four counters). Then a third wave carries the number of the round to every process, before any PE sends what has waited: a
-//! send that waits for quiescence and is made after such a message must belong to the next round. If waves repeat the same sums, but fewer batches were received than sent, messages are lost, and
-//! the run fails.
+//! send that waits for quiescence and is made after such a message must belong to the next round. If waves repeat the
+//! same sums, but fewer batches were received than sent, messages are lost, and the run fails.
 
 use super::{Counts, Engine, Wire, Word};
 use crate::node::Failure;
@@ -27,7 +27,8 @@ pub(super) struct Waves {
     pub(super) asked: bool,
     pub(super) answers: usize,
     pub(super) sum: Counts,
-    /// On process 0: the sums of the previous wave, and how often they were the same.
+    /// On process 0: the sums of the previous wave, and how many waves in a row had the same sums and fewer batches received
+    /// than sent.
     pub(super) before: Option<Counts>,
     pub(super) same: u32,
     /// On process 0: whether quiescence was found, and the wave tells the number of the round.
