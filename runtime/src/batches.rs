@@ -98,9 +98,11 @@ struct Buffers {
 }
 
 impl Buffers {
-    /// The buffer that was kept last, if its capacity is large enough; else another one that is, else none.
-    fn take(&mut self, capacity: usize) -> Vec<u8> {
-        let place = self.free.iter().rposition(|buffer| buffer.capacity() >= capacity);
+    /// The last buffer that was kept with this length, because to lengthen one fills it with zeros; else the last one with this
+    /// capacity, else a new one.
+    fn take(&mut self, length: usize) -> Vec<u8> {
+        let last = |size: fn(&Vec<u8>) -> usize| self.free.iter().rposition(|buffer| size(buffer) >= length);
+        let place = last(Vec::len).or_else(|| last(Vec::capacity));
         let buffer = place.map(|place| self.free.remove(place)).unwrap_or_default();
         self.bytes -= buffer.capacity();
         buffer
