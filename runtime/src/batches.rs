@@ -30,8 +30,8 @@ const CONGESTED_BYTES: u64 = 64 << 20;
 /// In the place of an array: an order about the run. No array has this number.
 const RUN: u16 = u16::MAX;
 
-/// In the place of a receiver: the batch is a word between processes, and no batch of orders.
-const WORD: u32 = u32::MAX;
+/// In the place of a receiver: the message is a control message between processes, and no batch of orders.
+const CONTROL: u32 = u32::MAX;
 
 /// The number of bytes before the first order.
 const RECEIVER_BYTES: usize = 4;
@@ -43,18 +43,18 @@ const HEADER_BYTES: usize = 8;
 pub(crate) enum Kind {
     /// Orders for this PE.
     Orders(u32),
-    /// A word between processes.
-    Word,
+    /// A control message between processes.
+    Control,
 }
 
 /// What the first bytes of a message of the network say; none if there are too few.
 pub(crate) fn kind(batch: &[u8]) -> Option<Kind> {
     let receiver = u32::from_le_bytes(*batch.first_chunk()?);
-    Some(if receiver == WORD { Kind::Word } else { Kind::Orders(receiver) })
+    Some(if receiver == CONTROL { Kind::Control } else { Kind::Orders(receiver) })
 }
 
-/// The bytes of a word.
-pub(crate) fn word_bytes(batch: &[u8]) -> &[u8] {
+/// The encoding of a control message.
+pub(crate) fn control_bytes(batch: &[u8]) -> &[u8] {
     batch.get(RECEIVER_BYTES..).unwrap_or_default()
 }
 
@@ -194,11 +194,11 @@ impl Desk {
         buffer
     }
 
-    /// A word between processes as a message of the network.
-    pub(crate) fn word<W: Serialize>(&self, word: &W) -> Result<Vec<u8>, CodecError> {
+    /// A control message between processes as a message of the network.
+    pub(crate) fn control<C: Serialize>(&self, message: &C) -> Result<Vec<u8>, CodecError> {
         let mut bytes = self.buffer();
-        bytes.extend_from_slice(&WORD.to_le_bytes());
-        codec::encode_into(word, &mut bytes)?;
+        bytes.extend_from_slice(&CONTROL.to_le_bytes());
+        codec::encode_into(message, &mut bytes)?;
         Ok(bytes)
     }
 

@@ -9,9 +9,9 @@
 //! ([`mpi`](super::mpi)), and queues in one process ([`simulated`]), which sample what arrives when. ARCHITECTURE.md
 //! says what a third one, on sockets, would contain.
 
+mod control;
 pub(super) mod engine;
 pub(super) mod simulated;
-mod words;
 
 use super::threads::bind;
 use super::worker::{Limits, Worker};

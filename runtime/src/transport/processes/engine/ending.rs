@@ -6,7 +6,7 @@
 //! are still under way to it, and receives them: no message is left in the network. If a run has failed and a process
 //! does not stop within [`GRACE`], because it is in the middle of an entry method, all processes are aborted.
 
-use super::{Ending, Engine, Gathered, Phase, Wire, Word};
+use super::{Control, Ending, Engine, Gathered, Phase, Wire};
 use crate::node::Failure;
 use crate::process;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ impl Engine {
         if self.me == 0 {
             self.stop(wire, ending);
         } else {
-            self.say(wire, 0, &Word::Over(ending));
+            self.send_control(wire, 0, &Control::Over(ending));
         }
         true
     }
@@ -35,7 +35,7 @@ impl Engine {
     /// The run is over in all processes.
     pub(super) fn stop(&mut self, wire: &mut dyn Wire, ending: Ending) {
         self.print(wire);
-        self.say_to_children(wire, &Word::Stop(ending.clone()));
+        self.send_control_to_children(wire, &Control::Stop(ending.clone()));
         self.node.end_as(ending.into());
         self.ended.get_or_insert_with(Instant::now);
         self.phase = Phase::Stopping;
@@ -53,12 +53,12 @@ impl Engine {
         if self.me == 0 {
             self.totals = Some(left.give(&mut self.node.outcome.lock()));
         } else {
-            self.say(wire, self.tree.parent(self.me), &Word::Gathered(left));
+            self.send_control(wire, self.tree.parent(self.me), &Control::Gathered(left));
         }
         self.phase = Phase::Finishing;
         if let Some(totals) = &self.totals {
-            let word = Word::Finish(totals.clone());
-            self.say_to_children(wire, &word);
+            let finish = Control::Finish(totals.clone());
+            self.send_control_to_children(wire, &finish);
         }
         true
     }

@@ -17,7 +17,7 @@ mod ending;
 mod waves;
 
 use super::Wire;
-use super::words::{Counts, Ending, Gathered, Totals, Word};
+use super::control::{Control, Counts, Ending, Gathered, Totals};
 use crate::batches::{self, Desk, Kind};
 use crate::codec;
 use crate::node::{Failure, Node};
@@ -63,13 +63,13 @@ pub(super) struct Engine {
     /// The bytes that have left, and that the desk does not know of.
     left_bytes: u64,
     /// The processes from which more than [`EXECUTED_BYTES`] arrived since the last report to them.
-    owed: Vec<u32>,
+    unreported: Vec<u32>,
     /// The description of the setup, once it is over; the children that are ready, with theirs.
     setup: Option<Vec<String>>,
     ready: Vec<(u32, Vec<String>)>,
-    /// Batches that PEs have received, and words that count as such.
+    /// Batches that PEs have received, and control messages that count as such.
     received: u64,
-    /// Words that count as sent batches.
+    /// Control messages that count as sent batches.
     sent: u64,
     waves: Waves,
     /// When the end of the run was noticed here.
@@ -107,7 +107,7 @@ impl Engine {
             peers: (0..processes).map(|_| Peer::default()).collect(),
             outgoing: Vec::new(),
             left_bytes: 0,
-            owed: Vec::new(),
+            unreported: Vec::new(),
             setup: None,
             ready: Vec::new(),
             received: 0,
@@ -147,7 +147,7 @@ impl Engine {
             // A PE that has executed the batch may have answered.
             self.send(wire);
         }
-        if !self.owed.is_empty() {
+        if !self.unreported.is_empty() {
             self.report_executed(wire);
         }
         if self.desk.has_printed() && self.phase == Phase::Running {
@@ -188,16 +188,16 @@ impl Engine {
 
     /// Tells processes how much of what they sent has been executed.
     fn report_executed(&mut self, wire: &mut dyn Wire) {
-        for from in std::mem::take(&mut self.owed) {
+        for from in std::mem::take(&mut self.unreported) {
             let (executed, peer) = (self.desk.executed_bytes(from), &mut self.peers[from as usize]);
             let bytes = executed - peer.reported_bytes;
             if bytes >= EXECUTED_BYTES && self.phase <= Phase::Running {
                 peer.reported_bytes = executed;
-                self.say(wire, from, &Word::Executed { bytes });
+                self.send_control(wire, from, &Control::Executed { bytes });
             }
             let peer = &self.peers[from as usize];
             if peer.received_bytes - peer.reported_bytes >= EXECUTED_BYTES {
-                self.owed.push(from);
+                self.unreported.push(from);
             }
         }
     }
@@ -213,21 +213,21 @@ impl Engine {
         match batches::kind(&batch) {
             Some(Kind::Orders(to)) if self.node.local_pes().contains(&to) => {
                 peer.received += 1;
-                let owed = peer.received_bytes - peer.reported_bytes >= EXECUTED_BYTES;
+                let is_listed = peer.received_bytes - peer.reported_bytes >= EXECUTED_BYTES;
                 peer.received_bytes += batch.len() as u64;
-                if !owed && peer.received_bytes - peer.reported_bytes >= EXECUTED_BYTES {
-                    self.owed.push(from);
+                if !is_listed && peer.received_bytes - peer.reported_bytes >= EXECUTED_BYTES {
+                    self.unreported.push(from);
                 }
                 // Counted before the PE can execute it and rest.
                 self.received += 1;
                 give(to, PeOrder::Batch { from_process: from, bytes: batch });
             }
-            Some(Kind::Word) => {
-                match codec::decode(batches::word_bytes(&batch)) {
-                    Ok(word) => self.hear(wire, give, from, word),
+            Some(Kind::Control) => {
+                match codec::decode(batches::control_bytes(&batch)) {
+                    Ok(message) => self.receive_control(wire, give, from, message),
                     Err(error) => {
                         self.peers[from as usize].received += 1;
-                        self.fail(format!("cannot decode a word of process {from}: {error}"));
+                        self.fail(format!("cannot decode a control message of process {from}: {error}"));
                     }
                 }
                 self.desk.return_buffer(batch);
@@ -240,21 +240,21 @@ impl Engine {
         }
     }
 
-    fn say(&mut self, wire: &mut dyn Wire, to: u32, word: &Word) {
-        match self.desk.word(word) {
+    fn send_control(&mut self, wire: &mut dyn Wire, to: u32, message: &Control) {
+        match self.desk.control(message) {
             Ok(bytes) => {
-                if !matches!(word, Word::Gathered(_) | Word::Finish(_)) {
+                if !matches!(message, Control::Gathered(_) | Control::Finish(_)) {
                     self.peers[to as usize].sent += 1;
                 }
                 self.desk.return_buffer(wire.send(to, bytes));
             }
-            Err(error) => self.fail(format!("cannot encode a word to process {to}: {error}")),
+            Err(error) => self.fail(format!("cannot encode a control message to process {to}: {error}")),
         }
     }
 
-    fn say_to_children(&mut self, wire: &mut dyn Wire, word: &Word) {
+    fn send_control_to_children(&mut self, wire: &mut dyn Wire, message: &Control) {
         for child in self.tree.children(self.me) {
-            self.say(wire, child, word);
+            self.send_control(wire, child, message);
         }
     }
 
@@ -262,40 +262,46 @@ impl Engine {
         self.node.fail(Failure::Program(sentence));
     }
 
-    fn hear(&mut self, wire: &mut dyn Wire, give: &mut dyn FnMut(u32, PeOrder), from: u32, word: Word) {
-        if !matches!(word, Word::Gathered(_) | Word::Finish(_)) {
+    fn receive_control(
+        &mut self,
+        wire: &mut dyn Wire,
+        give: &mut dyn FnMut(u32, PeOrder),
+        from: u32,
+        message: Control,
+    ) {
+        if !matches!(message, Control::Gathered(_) | Control::Finish(_)) {
             self.peers[from as usize].received += 1;
         }
         let is_running = self.phase <= Phase::Running;
-        match word {
+        match message {
             // Process 0 has decided how the run ends; no process waits for an answer.
-            Word::Over(_) | Word::Count { .. } | Word::Quiet { .. } if !is_running => {}
-            Word::Ready { setup } => self.ready.push((from, setup)),
-            Word::Start => self.start(wire),
-            Word::Over(ending) | Word::Stop(ending) => self.stop(wire, ending),
-            Word::Count { wave, round } => {
+            Control::Over(_) | Control::Count { .. } | Control::Quiet { .. } if !is_running => {}
+            Control::Ready { setup } => self.ready.push((from, setup)),
+            Control::Start => self.start(wire),
+            Control::Over(ending) | Control::Stop(ending) => self.stop(wire, ending),
+            Control::Count { wave, round } => {
                 self.node.quiescence.reached(round);
                 self.waves = Waves { wave, asked: true, ..Waves::default() };
-                self.say_to_children(wire, &Word::Count { wave, round });
+                self.send_control_to_children(wire, &Control::Count { wave, round });
             }
-            Word::Counted { wave, counts } => {
+            Control::Counted { wave, counts } => {
                 if wave == self.waves.wave {
                     self.waves.answers += 1;
                     self.waves.sum.add(counts);
                 }
             }
-            Word::Quiet { round } => {
+            Control::Quiet { round } => {
                 self.received += 1;
                 self.found_quiet(wire, give, round);
             }
-            Word::Executed { bytes } => {
+            Control::Executed { bytes } => {
                 self.peers[from as usize].executed_bytes += bytes;
                 self.send_waiting(wire, from);
             }
-            Word::Print(lines) => process::print_lines(&lines),
-            Word::Gathered(left) => self.reports.push(left),
-            Word::Finish(totals) => {
-                self.say_to_children(wire, &Word::Finish(totals.clone()));
+            Control::Print(lines) => process::print_lines(&lines),
+            Control::Gathered(left) => self.reports.push(left),
+            Control::Finish(totals) => {
+                self.send_control_to_children(wire, &Control::Finish(totals.clone()));
                 self.totals = Some(totals);
             }
         }
@@ -330,13 +336,13 @@ impl Engine {
         if self.me == 0 {
             self.start(wire);
         } else {
-            self.say(wire, self.tree.parent(self.me), &Word::Ready { setup: mine });
+            self.send_control(wire, self.tree.parent(self.me), &Control::Ready { setup: mine });
         }
         true
     }
 
     fn start(&mut self, wire: &mut dyn Wire) {
-        self.say_to_children(wire, &Word::Start);
+        self.send_control_to_children(wire, &Control::Start);
         self.phase = Phase::Running;
     }
 
@@ -347,7 +353,7 @@ impl Engine {
         } else if self.me == 0 {
             process::print_lines(&lines);
         } else {
-            self.say(wire, 0, &Word::Print(lines));
+            self.send_control(wire, 0, &Control::Print(lines));
         }
     }
 }

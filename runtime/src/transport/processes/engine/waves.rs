@@ -7,7 +7,7 @@
 //! send that waits for quiescence and is made after such a message must belong to the next round. If waves repeat the
 //! same sums, but fewer batches were received than sent, messages are lost, and the run fails.
 
-use super::{Counts, Engine, Wire, Word};
+use super::{Control, Counts, Engine, Wire};
 use crate::node::Failure;
 use crate::order::PeOrder;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub(super) struct Waves {
     /// On process 0: the sums of the previous wave, and how many waves in a row had the same sums and fewer batches received
     /// than sent.
     pub(super) before: Option<Counts>,
-    pub(super) same: u32,
+    pub(super) repeated: u32,
     /// On process 0: whether quiescence was found, and the wave tells the number of the round.
     pub(super) found: bool,
     /// On process 0: the end of the last wave, and the pause after it.
@@ -52,7 +52,7 @@ impl Engine {
             self.waves.wave += 1;
             (self.waves.asked, self.waves.answers, self.waves.sum) = (true, 0, Counts::default());
             let (wave, round) = (self.waves.wave, self.node.quiescence.rounds());
-            self.say_to_children(wire, &Word::Count { wave, round });
+            self.send_control_to_children(wire, &Control::Count { wave, round });
         }
         if !self.waves.asked || self.waves.answers < self.tree.children(self.me).count() {
             return false;
@@ -64,7 +64,7 @@ impl Engine {
             self.wave_is_over(wire, give);
         } else {
             let (wave, counts) = (self.waves.wave, self.waves.sum);
-            self.say(wire, self.tree.parent(self.me), &Word::Counted { wave, counts });
+            self.send_control(wire, self.tree.parent(self.me), &Control::Counted { wave, counts });
         }
         true
     }
@@ -94,10 +94,10 @@ impl Engine {
         let pause = if self.node.settings.is_simulated() { Duration::ZERO } else { pause };
         self.waves.last = Some((Instant::now(), pause));
         if !is_same {
-            (self.waves.same, self.waves.found) = (0, false);
+            (self.waves.repeated, self.waves.found) = (0, false);
         } else if sum.sent != sum.received {
-            self.waves.same += 1;
-            if self.waves.same == LOST_AFTER {
+            self.waves.repeated += 1;
+            if self.waves.repeated == LOST_AFTER {
                 let lost = sum.sent.wrapping_sub(sum.received);
                 let what = if lost == 1 {
                     "1 batch of messages between processes was".into()
@@ -128,7 +128,7 @@ impl Engine {
     ) {
         // Counted as messages: no wave may succeed before every process has received them.
         self.sent += self.tree.children(self.me).count() as u64;
-        self.say_to_children(wire, &Word::Quiet { round });
+        self.send_control_to_children(wire, &Control::Quiet { round });
         for pe in self.node.local_pes() {
             give(pe, PeOrder::Quiet { round });
         }

@@ -1,4 +1,4 @@
-//! What the connections of processes tell each other beside batches of orders: a closed list.
+//! The control messages between the connections of processes, beside batches of orders: a closed list.
 
 use crate::batches::Desk;
 use crate::node::{Failure, Outcome};
@@ -7,9 +7,9 @@ use crate::waiting::Waiting;
 use equipoise_model::table::bytes;
 use serde::{Deserialize, Serialize};
 
-/// A word between two processes. "Up" and "down" are along the tree of processes, whose root is process 0.
+/// A control message between two processes. "Up" and "down" are along the tree of processes, whose root is process 0.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Word {
+pub(super) enum Control {
     /// The setup of all processes of a subtree is over and made the same; `setup` describes it. Up.
     Ready { setup: Vec<String> },
     /// All setups are the same: PEs begin. Down.
@@ -24,7 +24,7 @@ pub(super) enum Word {
     Counted { wave: u64, counts: Counts },
     /// Quiescence was found for the `round`-th time: PEs send the messages that wait for it. Down.
     Quiet { round: u64 },
-    /// The bytes of batches of the receiving process that were executed since the last such word.
+    /// The bytes of batches of the receiving process that were executed since the last such message.
     Executed { bytes: u64 },
     /// Lines that PEs have printed. To process 0.
     Print(Vec<String>),
@@ -64,7 +64,7 @@ impl Counts {
 /// What is left of some processes at the end.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Gathered {
-    /// The number of messages to each process, without words of this type and of [`Totals`].
+    /// The number of messages to each process, without control messages of this type and of [`Totals`].
     pub(super) sent_to: Vec<u64>,
     pub(super) counts: RunCounts,
     pub(super) inserts_in_flight: i64,
@@ -86,7 +86,7 @@ pub(super) struct RunCounts {
 /// What all processes learn at the end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Totals {
-    /// The number of messages that each process has been sent, without words of this type and of [`Gathered`].
+    /// The number of messages that each process has been sent, without control messages of this type and of [`Gathered`].
     pub(super) sent_to: Vec<u64>,
     pub(super) counts: RunCounts,
 }
