@@ -21,7 +21,8 @@ use std::time::Duration;
 /// A batch of this many bytes leaves at once: small enough for a core's cache, large enough for the network.
 const FULL_BYTES: usize = 1 << 15;
 
-/// The capacity of all buffers together that a process keeps for reuse.
+/// The number of buffers that a process keeps for reuse, and their capacity together.
+const BUFFERS: usize = 256;
 pub(crate) const KEPT_BYTES: usize = 32 << 20;
 
 /// While more bytes than this wait to be sent, PEs run only what arrives from others.
@@ -98,18 +99,16 @@ struct Buffers {
 }
 
 impl Buffers {
-    /// The last buffer that was kept with this length, because to lengthen one fills it with zeros; else the last one with this
-    /// capacity, else a new one.
-    fn take(&mut self, length: usize) -> Vec<u8> {
-        let last = |size: fn(&Vec<u8>) -> usize| self.free.iter().rposition(|buffer| size(buffer) >= length);
-        let place = last(Vec::len).or_else(|| last(Vec::capacity));
-        let buffer = place.map(|place| self.free.remove(place)).unwrap_or_default();
+    /// The buffer that was kept last, whose memory is most likely in the cache; a new one if there is none.
+    fn take(&mut self) -> Vec<u8> {
+        let buffer = self.free.pop().unwrap_or_default();
         self.bytes -= buffer.capacity();
         buffer
     }
 
     fn keep(&mut self, buffer: Vec<u8>) {
-        if buffer.capacity() != 0 && self.bytes + buffer.capacity() <= KEPT_BYTES {
+        let fits = self.free.len() < BUFFERS && self.bytes + buffer.capacity() <= KEPT_BYTES;
+        if fits && buffer.capacity() != 0 {
             self.bytes += buffer.capacity();
             self.free.push(buffer);
         }
@@ -188,7 +187,7 @@ impl Desk {
 
     /// An empty buffer.
     fn buffer(&self) -> Vec<u8> {
-        let mut buffer = self.buffers.lock().take(0);
+        let mut buffer = self.buffers.lock().take();
         // Bytes of an earlier batch in a new one would be false messages.
         buffer.clear();
         buffer
@@ -205,7 +204,7 @@ impl Desk {
     /// A buffer of this length with any content, to receive in.
     #[cfg(any(feature = "mpi", test))]
     pub(crate) fn buffer_of(&self, length: usize) -> Vec<u8> {
-        let mut buffer = self.buffers.lock().take(length);
+        let mut buffer = self.buffers.lock().take();
         buffer.resize(length, 0);
         buffer
     }
@@ -468,15 +467,18 @@ mod tests {
     }
 
     #[test]
-    fn a_large_buffer_is_used_for_a_large_message_and_memory_is_bounded() {
+    fn large_buffers_are_kept_up_to_a_sum_and_small_ones_up_to_a_number() {
         let desk = Desk::new(1);
-        desk.return_buffer(Vec::with_capacity(1 << 20));
-        desk.return_buffer(Vec::with_capacity(10));
-        assert!(desk.buffer_of(100).capacity() >= 1 << 20);
-        assert_eq!(desk.buffer_of(100).capacity(), 100, "a new one");
-        (0..100).for_each(|_| desk.return_buffer(Vec::with_capacity(1 << 20)));
-        let buffers = desk.buffers.lock();
-        assert!(buffers.bytes <= KEPT_BYTES && buffers.free.len() < 40, "{} B", buffers.bytes);
+        let kept = |capacity| {
+            (0..1000).for_each(|_| desk.return_buffer(Vec::with_capacity(capacity)));
+            let buffers = desk.buffers.lock();
+            assert_eq!(buffers.bytes, buffers.free.iter().map(Vec::capacity).sum::<usize>());
+            buffers.free.len()
+        };
+        assert_eq!(kept(4 << 20), 8);
+        while desk.buffers.lock().take().capacity() != 0 {}
+        assert_eq!(desk.buffers.lock().bytes, 0);
+        assert_eq!(kept(16), BUFFERS);
     }
 
     #[test]

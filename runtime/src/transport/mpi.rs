@@ -282,10 +282,7 @@ mod tests {
     #[test]
     fn messages_of_any_length_and_number_arrive_whole_and_in_order() {
         let link = connect().expect("MPI is there");
-        if link.job().hosts.len() != 1 {
-            // Each process would need its own launcher.
-            panic!("run this test without mpirun");
-        }
+        assert_eq!(link.job().hosts.len(), 1, "run this test without mpirun");
         let lengths = [1, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 2 * PART_BYTES, 2 * PART_BYTES + 7];
         let messages: Vec<Vec<u8>> =
             (0..3 * SLOTS).map(|at| vec![at as u8; lengths[at % lengths.len()]]).collect();
