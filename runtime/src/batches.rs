@@ -21,7 +21,7 @@ use std::time::Duration;
 /// A batch of this many bytes leaves at once: small enough for a core's cache, large enough for the network.
 const FULL_BYTES: usize = 1 << 15;
 
-/// The number of buffers that a process keeps for reuse, and their capacity together.
+/// The number of free buffers that a process keeps for reuse, and their capacity together.
 const BUFFERS: usize = 256;
 pub(crate) const KEPT_BYTES: usize = 32 << 20;
 
@@ -198,7 +198,17 @@ impl Desk {
         let mut bytes = self.buffer();
         bytes.extend_from_slice(&CONTROL.to_le_bytes());
         codec::encode_into(message, &mut bytes)?;
-        Ok(bytes)
+        Ok(self.in_fitting_buffer(bytes))
+    }
+
+    /// A message in a buffer that is not much larger, as flow control counts the bytes of messages that wait.
+    fn in_fitting_buffer(&self, message: Vec<u8>) -> Vec<u8> {
+        if message.capacity() <= 2 * message.len().max(FULL_BYTES) {
+            return message;
+        }
+        let copy = message.clone();
+        self.return_buffer(message);
+        copy
     }
 
     /// A buffer of this length with any content, to receive in.
@@ -234,6 +244,7 @@ impl Desk {
     }
 
     fn hand_over(&self, to: u32, batch: Vec<u8>) {
+        let batch = self.in_fitting_buffer(batch);
         let mut outgoing = self.outgoing.lock();
         outgoing.sent += 1;
         outgoing.sent_bytes += batch.len() as u64;
@@ -250,8 +261,8 @@ impl Desk {
         }
     }
 
-    /// The calling thread, which sends, sleeps until a PE hands a batch over, or for this time. In rare cases the batch comes
-    /// too early to wake it, and it sleeps for the whole time.
+    /// The calling thread, which sends, sleeps until a PE hands a batch over, or for this time. Rarely neither thread sees the
+    /// flag of the other, and it sleeps for the whole time. All else that it looks for waits until then.
     pub(crate) fn sleep(&self, time: Duration) {
         *self.sleeper.lock() = Some(std::thread::current());
         self.has_sleeper.store(true, Relaxed);
@@ -479,6 +490,15 @@ mod tests {
         while desk.buffers.lock().take().capacity() != 0 {}
         assert_eq!(desk.buffers.lock().bytes, 0);
         assert_eq!(kept(16), BUFFERS);
+    }
+
+    #[test]
+    fn a_small_message_does_not_hold_a_large_buffer() {
+        let desk = Desk::new(2);
+        desk.return_buffer(Vec::with_capacity(4 << 20));
+        let message = desk.control(&7u8).expect("encodes");
+        assert!(message.len() < 10 && message.capacity() < 100, "{} B", message.capacity());
+        assert_eq!(desk.buffer().capacity(), 4 << 20, "it is free again");
     }
 
     #[test]

@@ -110,9 +110,9 @@ impl Link for Mpi {
         let mut slots = vec![Vec::new(); SLOTS];
         let mut parts = vec![Vec::new(); self.job.hosts.len()];
         let mut waiting = VecDeque::new();
-        let mut is_over = false;
+        let (mut is_over, mut used) = (false, 0);
         while !is_over {
-            let used = request::scope(|scope| {
+            let used_now = request::scope(|scope| {
                 let (free, sending) = (slots.iter_mut(), VecDeque::new());
                 let mut epoch = Epoch {
                     world: &self.world,
@@ -136,12 +136,13 @@ impl Link for Mpi {
                 SLOTS - epoch.free.len()
             });
             // The slots hold what was sent, which may have been large.
+            used = used_now.max(used);
             let mut kept_bytes = 0;
             for slot in &mut slots[..used] {
-                kept_bytes += slot.capacity();
-                if kept_bytes > KEPT_BYTES {
+                if kept_bytes + slot.capacity() > KEPT_BYTES {
                     *slot = Vec::new();
                 }
+                kept_bytes += slot.capacity();
             }
         }
     }
@@ -162,10 +163,10 @@ impl Link for Mpi {
     }
 }
 
-/// Ends all processes that were started together, at once. With a duplicate of their communicator, MPICH ends only the
-/// process that calls.
+/// Ends all processes that were started together. With a duplicate of the world communicator, MPICH ends only the process
+/// that calls.
 fn abort(exit_code: i32) -> ! {
-    // The launcher of MPICH loses what it has not read by then.
+    // At an abort, the launcher of MPICH loses output that it has not yet read.
     std::thread::sleep(LAST_WORDS);
     // MPICH ends this process with `exit`, which would drop the universe and so finalise MPI while it aborts.
     UNIVERSE.with(|universe| std::mem::forget(universe.take()));

@@ -90,7 +90,7 @@ impl Engine {
             Some(_) => GRACE,
         };
         // Process 0 knows the failure that counts, so it comes first.
-        if ended.elapsed() < if self.me == 0 { grace } else { grace + grace / 2 } {
+        if ended.elapsed() < if self.me == 0 { grace } else { grace * 7 / 4 } {
             return false;
         }
         if let Some(error) = outcome.error(&self.node.settings) {
