@@ -6,27 +6,12 @@
 //!
 //! A batch begins with its receiver (4 bytes). Then every order has a header of 8 bytes, its array (2 bytes) and the
 //! length of its encoding (6 bytes). Numbers are little-endian.
-//!
-//! Buffers of batches that were executed are used again.
 
 use crate::codec::{self, CodecError};
-use parking_lot::Mutex;
+use crate::desk::{Desk, FULL_BYTES};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread::Thread;
-use std::time::Duration;
-
-/// A batch of this many bytes leaves at once: small enough for a core's cache, large enough for the network.
-const FULL_BYTES: usize = 1 << 15;
-
-/// The number of free buffers that a process keeps for reuse, and their capacity together.
-const BUFFERS: usize = 256;
-pub(crate) const KEPT_BYTES: usize = 32 << 20;
-
-/// While more bytes than this wait to be sent, PEs run only what arrives from others.
-const CONGESTED_BYTES: u64 = 64 << 20;
 
 /// In the place of an array: an order about the run. No array has this number.
 const RUN: u16 = u16::MAX;
@@ -54,6 +39,14 @@ pub(crate) fn kind(batch: &[u8]) -> Option<Kind> {
     Some(if receiver == CONTROL { Kind::Control } else { Kind::Orders(receiver) })
 }
 
+/// A control message between processes as a message of the network.
+pub(crate) fn control<C: Serialize>(desk: &Desk, message: &C) -> Result<Vec<u8>, CodecError> {
+    let mut bytes = desk.buffer();
+    bytes.extend_from_slice(&CONTROL.to_le_bytes());
+    codec::encode_into(message, &mut bytes)?;
+    Ok(desk.in_fitting_buffer(bytes))
+}
+
 /// The encoding of a control message.
 pub(crate) fn control_bytes(batch: &[u8]) -> &[u8] {
     batch.get(RECEIVER_BYTES..).unwrap_or_default()
@@ -71,206 +64,6 @@ pub(crate) fn orders(batch: &[u8]) -> impl Iterator<Item = (Option<u16>, &[u8])>
         rest = next;
         Some(((array != RUN).then_some(array), order))
     })
-}
-
-/// What the PEs of a process and its connection to other processes exchange.
-pub(crate) struct Desk {
-    outgoing: Mutex<Outgoing>,
-    has_outgoing: AtomicBool,
-    /// The bytes of batches that were executed so far, by the process that sent them.
-    executed_bytes: Box<[AtomicU64]>,
-    /// Whether more than [`CONGESTED_BYTES`] wait to be sent, so that PEs must not send more on their own account.
-    is_congested: AtomicBool,
-    /// Buffers for reuse, with their old content: a receiver overwrites it, which is faster than filling with zeros.
-    buffers: Mutex<Buffers>,
-    /// Lines that PEs print.
-    printed: Mutex<Vec<String>>,
-    has_printed: AtomicBool,
-    /// The thread that sends, while it sleeps because there is nothing to do.
-    sleeper: Mutex<Option<Thread>>,
-    has_sleeper: AtomicBool,
-}
-
-/// Buffers for reuse, and the sum of their capacities.
-#[derive(Default)]
-struct Buffers {
-    free: Vec<Vec<u8>>,
-    bytes: usize,
-}
-
-impl Buffers {
-    /// The buffer that was kept last, whose memory is most likely in the cache; a new one if there is none.
-    fn take(&mut self) -> Vec<u8> {
-        let buffer = self.free.pop().unwrap_or_default();
-        self.bytes -= buffer.capacity();
-        buffer
-    }
-
-    fn keep(&mut self, buffer: Vec<u8>) {
-        let fits = self.free.len() < BUFFERS && self.bytes + buffer.capacity() <= KEPT_BYTES;
-        if fits && buffer.capacity() != 0 {
-            self.bytes += buffer.capacity();
-            self.free.push(buffer);
-        }
-    }
-}
-
-/// What leaves a process.
-#[derive(Default)]
-struct Outgoing {
-    /// Batches to send, with their receivers.
-    batches: Vec<(u32, Vec<u8>)>,
-    /// The number of batches that PEs have handed over so far, and their bytes.
-    sent: u64,
-    sent_bytes: u64,
-    /// The bytes of batches that have not left the process, also of those that wait at the connection, and their maximum.
-    unsent_bytes: u64,
-    peak_unsent_bytes: u64,
-}
-
-impl Desk {
-    /// The desk of a process that is connected to `processes` processes.
-    pub(crate) fn new(processes: u32) -> Self {
-        Desk {
-            outgoing: Mutex::default(),
-            has_outgoing: AtomicBool::new(false),
-            executed_bytes: (0..processes).map(|_| AtomicU64::new(0)).collect(),
-            is_congested: AtomicBool::new(false),
-            buffers: Mutex::default(),
-            printed: Mutex::default(),
-            has_printed: AtomicBool::new(false),
-            sleeper: Mutex::default(),
-            has_sleeper: AtomicBool::new(false),
-        }
-    }
-
-    /// The number of batches that PEs have handed over so far.
-    pub(crate) fn sent(&self) -> u64 {
-        self.outgoing.lock().sent
-    }
-
-    /// Swaps the batches to send, with their receivers, with an empty list. `left_bytes` have left the process since the last
-    /// call.
-    #[inline]
-    pub(crate) fn take_outgoing(&self, empty: &mut Vec<(u32, Vec<u8>)>, left_bytes: &mut u64) {
-        if !self.has_outgoing.load(Relaxed) && *left_bytes == 0 {
-            return;
-        }
-        let mut outgoing = self.outgoing.lock();
-        self.has_outgoing.store(false, Relaxed);
-        std::mem::swap(&mut outgoing.batches, empty);
-        outgoing.unsent_bytes -= std::mem::take(left_bytes);
-        self.is_congested.store(outgoing.unsent_bytes > CONGESTED_BYTES, Relaxed);
-    }
-
-    /// The most bytes that waited to be sent at one time.
-    pub(crate) fn peak_unsent_bytes(&self) -> u64 {
-        self.outgoing.lock().peak_unsent_bytes
-    }
-
-    /// A batch from a process was executed; its buffer is used again.
-    pub(crate) fn executed(&self, from: u32, batch: Vec<u8>) {
-        self.executed_bytes[from as usize].fetch_add(batch.len() as u64, Relaxed);
-        self.return_buffer(batch);
-    }
-
-    /// The bytes of batches from a process that were executed so far.
-    pub(crate) fn executed_bytes(&self, from: u32) -> u64 {
-        self.executed_bytes[from as usize].load(Relaxed)
-    }
-
-    /// The bytes that PEs have handed over so far, minus those from other processes that they have executed.
-    pub(crate) fn sent_minus_executed_bytes(&self) -> i64 {
-        let executed: u64 = self.executed_bytes.iter().map(|bytes| bytes.load(Relaxed)).sum();
-        self.outgoing.lock().sent_bytes as i64 - executed as i64
-    }
-
-    /// An empty buffer.
-    fn buffer(&self) -> Vec<u8> {
-        let mut buffer = self.buffers.lock().take();
-        // Bytes of an earlier batch in a new one would be false messages.
-        buffer.clear();
-        buffer
-    }
-
-    /// A control message between processes as a message of the network.
-    pub(crate) fn control<C: Serialize>(&self, message: &C) -> Result<Vec<u8>, CodecError> {
-        let mut bytes = self.buffer();
-        bytes.extend_from_slice(&CONTROL.to_le_bytes());
-        codec::encode_into(message, &mut bytes)?;
-        Ok(self.in_fitting_buffer(bytes))
-    }
-
-    /// A message in a buffer that is not much larger, as flow control counts the bytes of messages that wait.
-    fn in_fitting_buffer(&self, message: Vec<u8>) -> Vec<u8> {
-        if message.capacity() <= 2 * message.len().max(FULL_BYTES) {
-            return message;
-        }
-        let copy = message.clone();
-        self.return_buffer(message);
-        copy
-    }
-
-    /// A buffer of this length with any content, to receive in.
-    #[cfg(any(feature = "mpi", test))]
-    pub(crate) fn buffer_of(&self, length: usize) -> Vec<u8> {
-        let mut buffer = self.buffers.lock().take();
-        buffer.resize(length, 0);
-        buffer
-    }
-
-    /// Keeps a buffer for reuse.
-    pub(crate) fn return_buffer(&self, buffer: Vec<u8>) {
-        self.buffers.lock().keep(buffer);
-    }
-
-    /// Prints a line of a PE.
-    pub(crate) fn print(&self, line: String) {
-        let mut printed = self.printed.lock();
-        printed.push(line);
-        self.has_printed.store(true, Relaxed);
-    }
-
-    /// Whether there are printed lines to take.
-    pub(crate) fn has_printed(&self) -> bool {
-        self.has_printed.load(Relaxed)
-    }
-
-    /// Takes the lines that PEs have printed, in their order.
-    pub(crate) fn take_printed(&self) -> Vec<String> {
-        let mut printed = self.printed.lock();
-        self.has_printed.store(false, Relaxed);
-        std::mem::take(&mut *printed)
-    }
-
-    fn hand_over(&self, to: u32, batch: Vec<u8>) {
-        let batch = self.in_fitting_buffer(batch);
-        let mut outgoing = self.outgoing.lock();
-        outgoing.sent += 1;
-        outgoing.sent_bytes += batch.len() as u64;
-        outgoing.unsent_bytes += batch.len() as u64;
-        outgoing.peak_unsent_bytes = outgoing.peak_unsent_bytes.max(outgoing.unsent_bytes);
-        if outgoing.unsent_bytes > CONGESTED_BYTES {
-            self.is_congested.store(true, Relaxed);
-        }
-        outgoing.batches.push((to, batch));
-        self.has_outgoing.store(true, Relaxed);
-        drop(outgoing);
-        if self.has_sleeper.load(Relaxed) {
-            self.sleeper.lock().iter().for_each(Thread::unpark);
-        }
-    }
-
-    /// The calling thread, which sends, sleeps until a PE hands a batch over, or for this time. Rarely neither thread sees the
-    /// flag of the other, and it sleeps for the whole time. All else that it looks for waits until then.
-    pub(crate) fn sleep(&self, time: Duration) {
-        *self.sleeper.lock() = Some(std::thread::current());
-        self.has_sleeper.store(true, Relaxed);
-        if !self.has_outgoing.load(Relaxed) {
-            std::thread::park_timeout(time);
-        }
-        self.has_sleeper.store(false, Relaxed);
-    }
 }
 
 /// The batches that a PE is filling.
@@ -388,10 +181,10 @@ impl Post {
         }
     }
 
-    /// Whether more than [`CONGESTED_BYTES`] wait to be sent, so that PEs must not send more on their own account.
+    /// Whether PEs must not send more on their own account ([`Desk::is_congested`]).
     #[inline]
     pub(crate) fn is_congested(&self) -> bool {
-        self.desk.is_congested.load(Relaxed)
+        self.desk.is_congested()
     }
 
     /// Whether the PE may continue its turn, as far as the connection to other processes is concerned.
@@ -463,56 +256,5 @@ mod tests {
         post.dispatch();
         let batches = taken(&desk);
         assert_eq!(orders(&batches[0].1).collect::<Vec<_>>(), [(None, &[5][..])]);
-    }
-
-    #[test]
-    fn buffers_are_used_again_and_are_empty() {
-        let desk = Desk::new(1);
-        desk.executed(0, vec![1, 2, 3]);
-        let received = desk.buffer_of(2);
-        assert_eq!(received.len(), 2);
-        desk.return_buffer(received);
-        assert_eq!(desk.executed_bytes(0), 3);
-        let buffer = desk.buffer();
-        assert!(buffer.is_empty() && buffer.capacity() >= 3);
-    }
-
-    #[test]
-    fn large_buffers_are_kept_up_to_a_sum_and_small_ones_up_to_a_number() {
-        let desk = Desk::new(1);
-        let kept = |capacity| {
-            (0..1000).for_each(|_| desk.return_buffer(Vec::with_capacity(capacity)));
-            let buffers = desk.buffers.lock();
-            assert_eq!(buffers.bytes, buffers.free.iter().map(Vec::capacity).sum::<usize>());
-            buffers.free.len()
-        };
-        assert_eq!(kept(4 << 20), 8);
-        while desk.buffers.lock().take().capacity() != 0 {}
-        assert_eq!(desk.buffers.lock().bytes, 0);
-        assert_eq!(kept(16), BUFFERS);
-    }
-
-    #[test]
-    fn a_small_message_does_not_hold_a_large_buffer() {
-        let desk = Desk::new(2);
-        desk.return_buffer(Vec::with_capacity(4 << 20));
-        let message = desk.control(&7u8).expect("encodes");
-        assert!(message.len() < 10 && message.capacity() < 100, "{} B", message.capacity());
-        assert_eq!(desk.buffer().capacity(), 4 << 20, "it is free again");
-    }
-
-    #[test]
-    fn a_batch_wakes_the_thread_that_sends() {
-        let desk = Desk::new(2);
-        std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| desk.sleep(Duration::from_secs(60)));
-            while !desk.has_sleeper.load(Relaxed) {
-                std::thread::yield_now();
-            }
-            let begin = std::time::Instant::now();
-            desk.hand_over(1, vec![0; 4]);
-            sleeper.join().expect("no panic");
-            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
-        });
     }
 }

@@ -70,6 +70,7 @@ mod batches;
 mod broadcast;
 mod clock;
 mod codec;
+mod desk;
 mod elements;
 mod files;
 mod inbox;

@@ -9,7 +9,7 @@
 //! completed (messages are received meanwhile). An epoch ends as soon as nothing is under way.
 
 use super::processes::{Link, Wire};
-use crate::batches::{Desk, KEPT_BYTES};
+use crate::desk::{Desk, KEPT_BYTES};
 use crate::options::Job;
 use mpi::Threading;
 use mpi::collective::SystemOperation;

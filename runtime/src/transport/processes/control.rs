@@ -1,6 +1,6 @@
 //! The control messages between the connections of processes, beside batches of orders: a closed list.
 
-use crate::batches::Desk;
+use crate::desk::Desk;
 use crate::node::{Failure, Outcome};
 use crate::report::Traffic;
 use crate::waiting::Waiting;

@@ -15,7 +15,8 @@ pub(super) mod simulated;
 
 use super::threads::bind;
 use super::worker::{Limits, Worker};
-use crate::batches::{Desk, Post};
+use crate::batches::Post;
+use crate::desk::Desk;
 use crate::node::Node;
 use crate::options::Job;
 use crate::order::PeOrder;

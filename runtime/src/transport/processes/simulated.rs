@@ -6,7 +6,8 @@
 
 use super::engine::{Engine, Phase};
 use super::{Single, Wire, description, give};
-use crate::batches::{self, Desk};
+use crate::batches;
+use crate::desk::Desk;
 use crate::location::splitmix;
 use crate::node::{Node, Outcome};
 use crate::options::Settings;

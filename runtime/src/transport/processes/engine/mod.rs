@@ -18,8 +18,9 @@ mod waves;
 
 use super::Wire;
 use super::control::{Control, Counts, Ending, Gathered, Totals};
-use crate::batches::{self, Desk, Kind};
+use crate::batches::{self, Kind};
 use crate::codec;
+use crate::desk::Desk;
 use crate::node::{Failure, Node};
 use crate::order::PeOrder;
 use crate::process;
@@ -241,7 +242,7 @@ impl Engine {
     }
 
     fn send_control(&mut self, wire: &mut dyn Wire, to: u32, message: &Control) {
-        match self.desk.control(message) {
+        match batches::control(&self.desk, message) {
             Ok(bytes) => {
                 if !matches!(message, Control::Gathered(_) | Control::Finish(_)) {
                     self.peers[to as usize].sent += 1;
