@@ -4,36 +4,40 @@
 //! p mod 8 of process p / 8. The processes of a node have consecutive numbers; in `job:4x8:cyclic:torus:4x4`, process q
 //! is on node q mod 16. Other jobs are allocations: `job:4x8:flat:3[0-79]` has 2 processes on its last node.
 //!
-//! Two PEs of a process have distance 1, of two processes of a node 2, and of two nodes 2 plus the distance of the nodes
-//! in the network (3 if the network is flat). A message goes from the PE to its process and to its node, takes the route
-//! of the network, and goes down to the other PE. The links down have length 1, the links up have length 0. If the
-//! network is a product, its path from a PE to the first link between nodes is not modelled.
+//! A node may have more levels: in `job:2.2x2.4:flat:16` it has 2 parts (such as sockets) with 2 processes each, and the
+//! process has 2 parts (such as caches) with 4 PEs each.
+//!
+//! The distance of two PEs of a node is the number of levels up to the part that has both: 1 in a process and 2 between
+//! processes if there are no more levels. The distance of PEs of two nodes is the number of levels plus the distance of
+//! the nodes in the network (1 if it is flat). A message goes up level by level, takes the route of the network, and goes
+//! down to the other PE. The links down have length 1, the links up have length 0. If the network is a product, its path
+//! from a PE to the first link between nodes is not modelled.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
-use super::allocation::{Hosts, part};
-use super::spec::{self, TopologyError, as_part, parse};
+use super::spec::as_part;
 use super::{
-    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Flat, Hierarchy, Kind, Link, Shape, SpecError, Topology,
-    count_links, count_pes, rename,
+    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Shape, SpecError, Topology, count_links,
+    count_pes, rename,
 };
-use crate::table::count;
 
+mod running;
 #[cfg(test)]
 mod tests;
+
+pub use running::job;
 
 /// The entry of `job:..` in the list of machines. Complete specs are parsed by [`Job::parse`]; `item` gets only others.
 pub const KIND: Kind = Kind {
     name: "job",
-    form: "job:4x8:flat:16, job:4x8:cyclic:torus:4x4",
+    form: "job:4x8:flat:16, job:4x8:cyclic:torus:4x4, job:2.2x8:flat:16",
     help: "Processes per node, PEs per process, and a network whose PEs are the nodes. Processes fill node after node, \
            or with cyclic take the nodes in turn. Distance in a process 1, in a node 2, between nodes 2 plus that of the \
-           network (flat: 3). Under mpirun with --transport mpi, `job` is the running job on a flat network, and \
+           network (flat: 3). More levels have dots: 2.2x8 are 2 sockets of 2 processes of 8 PEs (distances 1, 2, 3). \
+           Under mpirun with --transport mpi, `job` is the running job on a flat network, and \
            job:SPEC the running job on the network SPEC: its nodes are found by host name if the machine has names, \
-           else node i (in order of first appearance) is PE i.",
+           else node i (in order of first appearance) is PE i. A program that was built with hwloc divides all nodes like \
+           that of process 0, whose hardware threads the PEs of the node share evenly.",
     params: &[],
     item: |_| {
         Err("no job is running here; run under mpirun with --transport mpi, or write the processes per node, the PEs \
@@ -50,135 +54,53 @@ pub struct Job {
     processes: usize,
     /// PEs per process.
     pes: usize,
+    /// The levels of a node from the top: the number of parts in each part of the level above. Processes and PEs are parts.
+    levels: Vec<usize>,
+    /// For each level: the number of PEs of a part.
+    part_pes: Vec<usize>,
+    /// The number of levels down to the processes.
+    process_levels: usize,
     /// Whether process q is on node q mod `nodes`, and not on node q / `processes`.
     is_cyclic: bool,
+    /// The hardware threads of the PEs of a node, as the operating system numbers them; empty if unknown.
+    cpus: Vec<usize>,
 }
 
-/// The machine that `spec` describes for a running job: process `p` runs on the host `hosts[p]` and has
-/// `pes_per_process` PEs. `job` is this job on a flat network, and `job:SPEC` is this job on the network `SPEC`. Any other
-/// spec is parsed as by [`parse`]; the caller compares the numbers of PEs. The spec of the result is complete: `parse`
-/// makes the same machine of it without the job.
-///
-/// # Errors
-/// As for `parse`; also if the network lacks a host, or has fewer PEs than the job has nodes.
-pub fn job(spec: &str, hosts: &[String], pes_per_process: usize) -> Result<Arc<dyn Topology>, TopologyError> {
-    let network = match spec.strip_prefix("job") {
-        Some("") => None,
-        Some(rest) if rest.starts_with(':') && complete(spec).is_none() => Some(&rest[1..]),
-        _ => return parse(spec),
-    };
-    spec::checked(spec, running(network, hosts, pes_per_process))
-}
+/// The most levels of a node.
+const MAX_LEVELS: usize = 16;
 
 /// The text after `job:` in the spec of a [`Job`], which begins with a number.
 pub(super) fn complete(spec: &str) -> Option<&str> {
     spec.strip_prefix("job:").filter(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
-/// The machine of a running job on a network (`None`: flat).
-fn running(network: Option<&str>, hosts: &[String], pes: usize) -> Result<Arc<dyn Topology>, SpecError> {
-    let (mut number, mut names) = (FxHashMap::default(), Vec::new());
-    let mut node = |host| {
-        *number.entry(host).or_insert_with(|| {
-            names.push(host);
-            names.len() - 1
-        })
-    };
-    let node_of: Vec<usize> = hosts.iter().map(|host| node(host.as_str())).collect();
-    let nodes = names.len();
-    let network = match network {
-        None => Arc::new(Flat::new(nodes)?),
-        Some(network) => {
-            let network = spec::machine(network, 0)?;
-            let places = places(&*network, &names)?;
-            part(network, places)?
-        }
-    };
-    // The number of each process in its node.
-    let mut used = vec![0; nodes];
-    let mut next = |node: usize| {
-        used[node] += 1;
-        used[node] - 1
-    };
-    let index: Vec<usize> = node_of.iter().map(|&node| next(node)).collect();
-    let most = used.into_iter().max().unwrap_or(0);
-    let is_cyclic = most > 1 && nodes > 1 && node_of.iter().enumerate().all(|(q, &node)| node == q % nodes);
-    let job = Job::new(network, most, pes, is_cyclic).map_err(|reason| {
-        let (nodes, most) = (count(nodes as u64, "node"), count(most as u64, "process"));
-        format!("{nodes} with up to {most} and {} each: {reason}", count(pes as u64, "PE"))
-    })?;
-    let first = node_of.iter().zip(index).map(|(&node, index)| job.process_at(node, index) * pes);
-    let pes = first.flat_map(|first| first as u32..(first + pes) as u32).collect();
-    Ok(part(Arc::new(job), pes)?)
-}
-
-/// The PE of the network for each node of a job; `names` has the host of each node.
-fn places(network: &dyn Topology, names: &[&str]) -> Result<Vec<u32>, String> {
-    let (spec, pes) = (network.spec(), network.pes());
-    let Some(Hosts(pes_of)) = Hosts::of(network) else {
-        if pes < names.len() {
-            let (pes, nodes) = (count(pes as u64, "PE"), count(names.len() as u64, "node"));
-            return Err(format!(
-                "`{spec}` has {pes}, but the job has {nodes}; write a network with a PE for each node"
-            ));
-        }
-        return Ok((0..names.len() as u32).collect());
-    };
-    let mut by_short_name: FxHashMap<&str, Vec<u32>> = FxHashMap::default();
-    for (name, pes) in &pes_of {
-        by_short_name.entry(without_domain(name)).or_default().extend(pes);
-    }
-    let mut user: FxHashMap<u32, &str> = FxHashMap::default();
-    let mut place = |name| {
-        let pes = pes_of.get(name).or_else(|| by_short_name.get(without_domain(name))).ok_or_else(|| {
-            format!(
-                "`{spec}` has no host `{name}`, which runs a process of the job; add the host, or use `job`"
-            )
-        })?;
-        let &[pe] = &pes[..] else {
-            let pes = count(pes.len() as u64, "PE");
-            return Err(format!(
-                "host `{name}` has {pes} in `{spec}`; write a network with one PE for each host"
-            ));
-        };
-        match user.insert(pe, name) {
-            None => Ok(pe),
-            Some(first) => Err(format!(
-                "hosts `{first}` and `{name}` of the job are one host in `{spec}`; write their domains there"
-            )),
-        }
-    };
-    names.iter().map(|&name| place(name)).collect()
-}
-
-/// The name of a host without its domain; an IP address has none.
-fn without_domain(name: &str) -> &str {
-    match name.split_once('.') {
-        Some((short, _)) if name.parse::<IpAddr>().is_err() => short,
-        _ => name,
-    }
-}
-
 impl Job {
-    /// The machine whose nodes are the PEs of `network`, each with `processes` processes of `pes` PEs. Process `q` is on
-    /// node `q / processes`, or if `is_cyclic` on node `q` modulo the number of nodes.
+    /// The machine whose nodes are the PEs of `network`. `above` has the levels of a node down to the processes, and
+    /// `inside` those of a process down to the PEs: the number of parts in each part of the level above. Process `q` is on
+    /// node `q` divided by the number of processes of a node, or if `is_cyclic` on node `q` modulo the number of nodes.
     ///
     /// # Errors
-    /// If a number is 0, there are too many PEs or links, or distances exceed 32 bits.
+    /// If a number is 0, there are too many levels, PEs or links, or distances exceed 32 bits.
     pub fn new(
         network: Arc<dyn Topology>,
-        processes: usize,
-        pes: usize,
+        above: &[usize],
+        inside: &[usize],
         is_cyclic: bool,
     ) -> Result<Self, String> {
-        let nodes = network.pes();
-        let all = count_pes([nodes, processes, pes])?;
-        count_links([network.links(), 2 * nodes * processes, 2 * all].map(Some))?;
-        let across = network.diameter();
-        if across.checked_add(2).is_none() {
-            return Err(format!("a distance of 2 + {across} exceeds 32 bits; use smaller distances"));
+        let (nodes, process_levels, levels) = (network.pes(), above.len(), [above, inside].concat());
+        if levels.len() > MAX_LEVELS {
+            return Err(format!("a node has {} levels; write at most {MAX_LEVELS}", levels.len()));
         }
-        Ok(Job { network, nodes, processes, pes, is_cyclic })
+        let pes = count_pes([&[nodes], &levels[..]].concat())?;
+        let part_pes: Vec<usize> = (1..=levels.len()).map(|level| levels[level..].iter().product()).collect();
+        let links = part_pes.iter().map(|size| 2 * pes / size);
+        count_links(links.chain([network.links()]).map(Some))?;
+        let (across, height) = (network.diameter(), levels.len() as u32);
+        if across.checked_add(height).is_none() {
+            return Err(format!("a distance of {height} + {across} exceeds 32 bits; use smaller distances"));
+        }
+        let (processes, pes) = (above.iter().product(), inside.iter().product());
+        Ok(Job { network, nodes, processes, pes, levels, part_pes, process_levels, is_cyclic, cpus: Vec::new() })
     }
 
     /// Parses the text after `job:`; `network` parses the spec of the network.
@@ -186,16 +108,17 @@ impl Job {
         text: &str,
         network: impl FnOnce(&str) -> Result<Arc<dyn Topology>, SpecError>,
     ) -> Result<Self, SpecError> {
+        let levels = |text: &str| text.split('.').map(|parts| parts.parse().ok()).collect::<Option<Vec<_>>>();
         let numbers = |sizes: &str| {
-            let (processes, pes) = sizes.split_once('x')?;
-            Some((processes.parse().ok()?, pes.parse().ok()?))
+            let (above, inside) = sizes.split_once('x')?;
+            Some((levels(above)?, levels(inside)?))
         };
         let found = text.split_once(':').and_then(|(sizes, rest)| Some((numbers(sizes)?, rest)));
-        let ((processes, pes), rest) = found.ok_or_else(|| {
+        let ((above, inside), rest) = found.ok_or_else(|| {
             format!("expected processes per node, PEs per process and a network such as 4x8:flat:16, found `{text}`")
         })?;
         let (rest, is_cyclic) = rest.strip_prefix("cyclic:").map_or((rest, false), |rest| (rest, true));
-        Ok(Job::new(network(rest)?, processes, pes, is_cyclic)?)
+        Ok(Job::new(network(rest)?, &above, &inside, is_cyclic)?)
     }
 
     /// The node of a process, and the number of the process in its node.
@@ -223,7 +146,7 @@ impl Job {
 
     /// The tree of the processes and PEs of a node.
     fn node_tree(&self) -> Hierarchy {
-        Hierarchy::balanced(&[self.processes, self.pes])
+        Hierarchy::balanced(&self.levels)
     }
 
     /// The tree of PEs for a tree of the nodes.
@@ -231,11 +154,50 @@ impl Job {
         network.over(&self.node_tree()).keep(&self.places())
     }
 
-    /// The links up from a PE and from its process. The next number is the link down.
-    fn up(&self, pe: usize) -> [usize; 2] {
-        let first = self.network.links();
-        let processes = self.nodes * self.processes;
-        [first + 2 * (processes + pe), first + 2 * self.process_of(pe)]
+    /// The number of levels from a PE up to the part of the node that has another PE of this node, too.
+    fn height(&self, a: usize, b: usize) -> usize {
+        let (a, b) = (self.core_of(a), self.core_of(b));
+        let level = self.part_pes.iter().position(|size| a / size != b / size);
+        level.map_or(0, |level| self.levels.len() - level)
+    }
+
+    /// Whether parts of a level are numbered like PEs, process by process; else they are numbered node by node.
+    fn is_by_process(&self, level: usize) -> bool {
+        level + 1 >= self.process_levels
+    }
+
+    /// The links up from a PE and the parts that it is in, from the lowest. The next number is the link down.
+    fn up(&self, pe: usize) -> Vec<usize> {
+        let by_node = self.node_of(pe) * self.processes * self.pes + self.core_of(pe);
+        let levels = self.first_links().zip(&self.part_pes).enumerate();
+        let up = levels.map(|(level, (first, size))| {
+            first + 2 * (if self.is_by_process(level) { pe } else { by_node } / size)
+        });
+        let mut up: Vec<usize> = up.collect();
+        up.reverse();
+        up
+    }
+
+    /// For each level from the top, and finally for what follows: the number of its first link.
+    fn first_links(&self) -> impl Iterator<Item = usize> {
+        let (pes, mut next) = (Topology::pes(self), self.network.links());
+        let firsts = self.part_pes.iter().map(move |size| {
+            next += 2 * pes / size;
+            next
+        });
+        std::iter::once(self.network.links()).chain(firsts)
+    }
+
+    /// The name of the part of a level that has a PE.
+    fn part_name(&self, level: usize, pe: usize) -> String {
+        let (node, index) = self.place(self.process_of(pe));
+        if level + 1 == self.levels.len() {
+            pe.to_string()
+        } else if level + 1 == self.process_levels {
+            format!("process {index} of node {node}")
+        } else {
+            format!("part {} of level {} of node {node}", self.core_of(pe) / self.part_pes[level], level + 1)
+        }
     }
 }
 
@@ -247,7 +209,9 @@ impl Topology for Job {
             network => as_part(network),
         };
         let cyclic = if self.is_cyclic { "cyclic:" } else { "" };
-        format!("job:{}x{}:{cyclic}{network}", self.processes, self.pes)
+        let (above, inside) = self.levels.split_at(self.process_levels);
+        let sizes = |levels: &[usize]| levels.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
+        format!("job:{}x{}:{cyclic}{network}", sizes(above), sizes(inside))
     }
 
     fn pes(&self) -> usize {
@@ -255,38 +219,41 @@ impl Topology for Job {
     }
 
     fn distance(&self, a: usize, b: usize) -> u32 {
-        if self.process_of(a) == self.process_of(b) {
-            return u32::from(a != b);
+        if self.node_of(a) == self.node_of(b) {
+            return self.height(a, b) as u32;
         }
-        2 + self.network.distance(self.node_of(a), self.node_of(b))
+        self.levels.len() as u32 + self.network.distance(self.node_of(a), self.node_of(b))
     }
 
     /// The distances of the nodes are written to the front of the row and expanded from its end. No node is numbered
     /// higher than its processes.
     fn distances_from(&self, a: usize, row: &mut [u32]) {
-        self.network.distances_from(self.node_of(a), &mut row[..self.nodes]);
+        let (node, height) = (self.node_of(a), self.levels.len() as u32);
+        self.network.distances_from(node, &mut row[..self.nodes]);
         for process in (0..self.nodes * self.processes).rev() {
-            let distance = 2 + row[self.place(process).0];
+            let distance = height + row[self.place(process).0];
             row[process * self.pes..][..self.pes].fill(distance);
         }
-        row[self.process_of(a) * self.pes..][..self.pes].fill(1);
-        row[a] = 0;
+        for index in 0..self.processes {
+            let first = self.process_at(node, index) * self.pes;
+            (first..first + self.pes).for_each(|pe| row[pe] = self.height(a, pe) as u32);
+        }
     }
 
     fn diameter(&self) -> u32 {
-        match (self.nodes, self.processes) {
-            (1, 1) => u32::from(self.pes > 1),
-            _ => 2 + self.network.diameter(),
+        match self.nodes {
+            1 => self.height(0, Topology::pes(self) - 1) as u32,
+            _ => self.levels.len() as u32 + self.network.diameter(),
         }
     }
 
     fn links(&self) -> usize {
-        self.network.links() + 2 * self.nodes * self.processes + 2 * Topology::pes(self)
+        self.first_links().last().unwrap_or(0)
     }
 
-    /// The links of the network come first, then those of each process, then those of each PE.
+    /// The links of the network come first, then those of each level from the top.
     fn link(&self, id: usize) -> Link {
-        let Some(below) = id.checked_sub(self.network.links()) else {
+        let Some((level, first)) = self.first_links().enumerate().filter(|(_, first)| *first <= id).last() else {
             let link = self.network.link(id);
             let name = rename(&link.name, |place, node| match node {
                 Some(node) => format!("node {node}"),
@@ -294,14 +261,16 @@ impl Topology for Job {
             });
             return Link { name, ..link };
         };
-        let (below, is_up) = (below / 2, below.is_multiple_of(2));
-        let process_name = |process| {
-            let (node, index) = self.place(process);
-            format!("process {index} of node {node}")
-        };
-        let (lower, upper) = match below.checked_sub(self.nodes * self.processes) {
-            None => (process_name(below), format!("node {}", self.place(below).0)),
-            Some(pe) => (pe.to_string(), process_name(self.process_of(pe))),
+        let (part, is_up) = ((id - first) / 2, (id - first).is_multiple_of(2));
+        let mut pe = part * self.part_pes[level];
+        if !self.is_by_process(level) {
+            let (node, core) = (pe / (self.processes * self.pes), pe % (self.processes * self.pes));
+            pe = self.process_at(node, core / self.pes) * self.pes + core % self.pes;
+        }
+        let lower = self.part_name(level, pe);
+        let upper = match level {
+            0 => format!("node {}", self.node_of(pe)),
+            _ => self.part_name(level - 1, pe),
         };
         let (name, length) =
             if is_up { (format!("{lower} -> {upper}"), 0) } else { (format!("{upper} -> {lower}"), 1) };
@@ -309,22 +278,22 @@ impl Topology for Job {
     }
 
     fn route(&self, a: usize, b: usize, links: &mut Vec<usize>) {
-        let (up, down) = (self.up(a), self.up(b));
-        if self.process_of(a) != self.process_of(b) {
-            links.extend(up);
+        let (up, down, same) = (self.up(a), self.up(b), self.node_of(a) == self.node_of(b));
+        let height = if same { self.height(a, b) } else { self.levels.len() };
+        links.extend(&up[..height]);
+        if !same {
             self.network.route(self.node_of(a), self.node_of(b), links);
-            links.extend([down[1] + 1, down[0] + 1]);
-        } else if a != b {
-            links.extend([up[0], down[0] + 1]);
         }
+        links.extend(down[..height].iter().rev().map(|link| link + 1));
     }
 
     fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
-        let height = if self.process_of(a) == self.process_of(b) { 1 } else { 2 };
+        let same = self.node_of(a) == self.node_of(b);
+        let height = if same { self.height(a, b) } else { self.levels.len() };
         let (up, down) = (&self.up(a)[..height], &self.up(b)[..height]);
-        let Some(crossed) = crossed else { return links.extend((a != b).then_some(up[0])) };
-        if crossed == up[0] && height == 2 {
-            return links.push(up[1]);
+        let Some(crossed) = crossed else { return links.extend(up.first()) };
+        if let Some(level) = up.iter().position(|&link| link == crossed).filter(|level| level + 1 < height) {
+            return links.push(up[level + 1]);
         }
         if let Some(level) = down.iter().position(|&link| link + 1 == crossed) {
             return links.extend(down[..level].last().map(|link| link + 1));
@@ -357,6 +326,10 @@ impl Topology for Job {
 
     fn host(&self, pe: usize) -> Option<&str> {
         self.network.host(self.node_of(pe))
+    }
+
+    fn cpu_of(&self, pe: usize) -> Option<usize> {
+        self.cpus.get(self.core_of(pe)).copied()
     }
 
     fn node_of(&self, pe: usize) -> usize {

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::super::parse;
 use super::super::tests::{check, check_between, route};
+use super::running::{divide, job_on};
 use super::*;
 use crate::fault::Fault;
 
@@ -20,13 +22,13 @@ fn names(hosts: &str) -> Vec<String> {
 
 /// The spec of the machine of a job.
 fn spec_of(spec: &str, hosts: &str, pes: usize) -> String {
-    job(spec, &names(hosts), pes).expect(spec).spec()
+    job_on(spec, &names(hosts), pes, None).expect(spec).spec()
 }
 
 /// Checks all distances of the machine of a job, and those of the machine that its spec describes. `between` gives the
 /// distance of two nodes by their order of first appearance.
 fn check_job(spec: &str, hosts: &[String], pes: usize, between: impl Fn(usize, usize) -> u32) {
-    let machine = job(spec, hosts, pes).expect(spec);
+    let machine = job_on(spec, hosts, pes, None).expect(spec);
     let text = machine.spec();
     let again = parse(&text).expect("the spec of a job is valid");
     assert_eq!((machine.pes(), again.pes()), (hosts.len() * pes, hosts.len() * pes), "{text}");
@@ -73,22 +75,142 @@ proptest! {
 
     #[test]
     fn jobs_have_the_properties_of_machines(
-        processes in 1..4usize, pes in 1..4usize, network in 0..NETWORKS.len(), cyclic in any::<bool>(),
+        above in prop::collection::vec(1..3usize, 1..4), inside in prop::collection::vec(1..3usize, 1..4),
+        network in 0..NETWORKS.len(), cyclic in any::<bool>(),
     ) {
+        let [processes, pes] = [&above, &inside].map(|levels| levels.iter().product::<usize>());
         let network = parse(NETWORKS[network]).expect("a machine");
         let nodes = network.pes();
-        let machine = Job::new(network, processes, pes, cyclic).expect("small sizes");
+        let machine = Job::new(network, &above, &inside, cyclic).expect("small sizes");
         check_links(&machine);
-        // Every place of a node has one PE, and all PEs of a node have one parent in the tree.
+        let again = parse(&machine.spec()).expect("the spec of a job is valid");
+        let levels = [&above[..], &inside].concat();
+        let mut row = vec![0; machine.pes()];
+        for a in 0..machine.pes() {
+            machine.distances_from(a, &mut row);
+            for (b, &distance) in row.iter().enumerate() {
+                prop_assert_eq!(distance, distance_by_division(&machine, &levels, a, b));
+                prop_assert_eq!((machine.distance(a, b), again.distance(a, b)), (distance, distance));
+            }
+        }
+        // Every place of a node has one PE, and all PEs of a node are below one part of the tree.
         let mut places = machine.places();
         let tree = machine.hierarchy().expect("a tree");
-        for node in tree.nodes(tree.depth() - 2) {
+        for node in tree.nodes(tree.depth() - levels.len()) {
             let of: Vec<usize> = tree.leaves()[node].iter().map(|&pe| machine.node_of(pe as usize)).collect();
             prop_assert_eq!((of.len(), of.iter().all(|&node| node == of[0])), (processes * pes, true));
         }
         places.sort_unstable();
         prop_assert!(places.into_iter().eq(0..(nodes * processes * pes) as u32));
     }
+}
+
+/// The distance of two PEs: both go up level by level until they are in the same part.
+fn distance_by_division(machine: &Job, levels: &[usize], a: usize, b: usize) -> u32 {
+    let (nodes, mut places) = ([a, b].map(|pe| machine.node_of(pe)), [a, b].map(|pe| machine.core_of(pe)));
+    if nodes[0] != nodes[1] {
+        return levels.len() as u32 + machine.network.distance(nodes[0], nodes[1]);
+    }
+    let mut height = 0;
+    for arity in levels.iter().rev() {
+        if places[0] == places[1] {
+            break;
+        }
+        places = places.map(|place| place / arity);
+        height += 1;
+    }
+    height
+}
+
+#[test]
+fn hardware_threads_divide_the_processes_and_pes_of_a_node() {
+    let divided = |arities: &[usize], processes, pes| {
+        let (above, inside) = divide(arities, processes, pes);
+        assert_eq!((above.iter().product::<usize>(), inside.iter().product::<usize>()), (processes, pes));
+        let text = |levels: Vec<usize>| levels.iter().map(usize::to_string).collect::<Vec<_>>().join(".");
+        format!("{}x{}", text(above), text(inside))
+    };
+    // Two sockets of two caches of four cores of two threads.
+    let node = [2, 2, 4, 2];
+    for (processes, pes, expected) in [
+        // PEs on all threads.
+        (1, 32, "1x2.2.4.2"),
+        (2, 16, "2x2.4.2"),
+        (4, 8, "2.2x4.2"),
+        (8, 4, "2.2.2x2.2"),
+        (16, 2, "2.2.4x2"),
+        (32, 1, "2.2.4.2x1"),
+        // A PE for each core, and fewer.
+        (1, 16, "1x2.2.4"),
+        (4, 4, "2.2x4"),
+        (16, 1, "2.2.4x1"),
+        (2, 1, "2x1"),
+        (1, 2, "1x2"),
+        (2, 4, "2x2.2"),
+        // More than threads, and numbers that do not divide them.
+        (4, 16, "4x16"),
+        (3, 4, "3x4"),
+        (1, 1, "1x1"),
+    ] {
+        assert_eq!(divided(&node, processes, pes), expected, "{processes}, {pes}");
+    }
+    // A process with parts of two sockets: the level of the sockets does not count.
+    assert_eq!(divided(&[3, 4], 2, 6), "2x6");
+    assert_eq!(divided(&[3, 2, 2], 2, 6), "2x3.2");
+    assert_eq!(divided(&[], 2, 2), "2x2");
+}
+
+#[test]
+fn a_running_job_has_the_levels_of_its_nodes() {
+    let node = parse("hwloc:pack:2 l3:2 core:2 pu:1").expect("a machine");
+    let spec_of = |spec: &str, hosts: &str, pes: usize| {
+        job_on(spec, &names(hosts), pes, Some(&*node)).expect(spec).spec()
+    };
+    assert_eq!(spec_of("job", "a a a a b b b b", 2), "job:2.2x2:flat:2");
+    assert_eq!(spec_of("job", "a b a b", 4), "job:2x2.2:cyclic:flat:2");
+    assert_eq!(spec_of("job:torus:3x3", "a b c", 8), "job:1x2.2.2:(torus:3x3[0-2])");
+    assert_eq!(spec_of("job", "a a b", 4), "job:2x2.2:flat:2[0-11]");
+    assert_eq!(spec_of("job", "a a a", 1), "job:3x1:flat:1", "8 threads cannot be divided by 3");
+    assert_eq!(spec_of("flat:3", "a a a", 1), "flat:3");
+    let machine = job_on("job", &names("a a a a b b b b"), 2, Some(&*node)).expect("a job");
+    let distances: Vec<u32> = [1, 2, 4, 8].map(|pe| machine.distance(0, pe)).into();
+    assert_eq!(distances, [1, 2, 3, 4], "in the process, cache, socket and beyond the node");
+    assert_eq!(machine.cpu_of(0), None, "a description has no numbers of the operating system");
+}
+
+#[test]
+fn a_pe_of_a_job_has_a_hardware_thread_of_its_own() {
+    /// A host whose operating system numbers threads backwards.
+    struct Backwards;
+    impl Topology for Backwards {
+        fn spec(&self) -> String {
+            "flat:8".into()
+        }
+        fn pes(&self) -> usize {
+            8
+        }
+        fn distance(&self, a: usize, b: usize) -> u32 {
+            u32::from(a != b)
+        }
+        fn links(&self) -> usize {
+            0
+        }
+        fn link(&self, id: usize) -> Link {
+            unreachable!("there is no link {id}")
+        }
+        fn route(&self, _: usize, _: usize, _: &mut Vec<usize>) {}
+        fn cpu_of(&self, pe: usize) -> Option<usize> {
+            Some(7 - pe)
+        }
+    }
+    let cpus = |hosts: &str, pes: usize| {
+        let machine = job_on("job", &names(hosts), pes, Some(&Backwards)).expect("a job");
+        (0..machine.pes()).map(|pe| machine.cpu_of(pe)).collect::<Vec<_>>()
+    };
+    assert_eq!(cpus("a a", 2), [7, 5, 3, 1].map(Some));
+    assert_eq!(cpus("a b a b", 1), [7, 7, 3, 3].map(Some));
+    assert_eq!(cpus("a a a", 1), [7, 5, 3].map(Some));
+    assert_eq!(cpus("a a a", 3), [None; 9]);
 }
 
 #[test]
@@ -107,7 +229,7 @@ fn specs_of_regular_jobs_are_short() {
     assert_eq!(spec_of("job:mesh:2*flat:2", "a b c d", 8), "job:1x8:(mesh:2*flat:2)");
     let spec = |spec: &str, node: fn(usize) -> usize| {
         let hosts: Vec<String> = (0..4096).map(|process| format!("n{}", node(process))).collect();
-        job(spec, &hosts, 8).expect(spec).spec()
+        job_on(spec, &hosts, 8, None).expect(spec).spec()
     };
     assert_eq!(spec("job", |process| process / 64), "job:64x8:flat:64");
     assert_eq!(spec("job:torus:4x4x4", |process| process % 64), "job:64x8:cyclic:torus:4x4x4");
@@ -124,6 +246,13 @@ fn a_complete_spec_needs_no_job() {
          network switch -> node 1, node 1 -> process 1 of node 1, process 1 of node 1 -> 6"
     );
     assert_eq!(route("job:2x2:cyclic:flat:2", 1, 0), "1 -> process 0 of node 0, process 0 of node 0 -> 0");
+    assert_eq!(
+        route("job:2.2x2.2:cyclic:flat:2", 0, 24),
+        "0 -> part 0 of level 3 of node 0, part 0 of level 3 of node 0 -> process 0 of node 0, \
+         process 0 of node 0 -> part 0 of level 1 of node 0, part 0 of level 1 of node 0 -> node 0, \
+         node 0 -> part 1 of level 1 of node 0, part 1 of level 1 of node 0 -> process 3 of node 0, \
+         process 3 of node 0 -> part 6 of level 3 of node 0, part 6 of level 3 of node 0 -> 24"
+    );
 }
 
 #[test]
@@ -179,6 +308,13 @@ fn errors_of_jobs_name_the_remedy() {
         1 << 24,
         "2 nodes with up to 1 process and 16777216 PEs each: sizes multiply to at",
     );
+    for (spec, expected) in [
+        ("job:2.x4:flat:2", "expected processes per node, PEs per process and a network"),
+        ("job:2.0x4:flat:2", "a size is at least 1"),
+        ("job:1.1.1.1.1.1.1.1x1.1.1.1.1.1.1.1.1:flat:2", "a node has 17 levels; write at most 16"),
+    ] {
+        refused(spec, "a b", 1, expected);
+    }
     refused("jobs", "a b", 1, "there is no machine `jobs` (did you mean `job`?)");
     let huge = "job:tree:2:2/4294967295:1";
     refused(huge, "a b c", 1, "a distance of 2 + 4294967295 exceeds 32 bits; use smaller distances");
