@@ -192,7 +192,7 @@ impl Outcome {
 
     /// Takes the warnings of a run that exited.
     pub(crate) fn warnings(&mut self, settings: &Settings) -> Vec<String> {
-        let unreceived = std::mem::take(&mut self.waiting).into_lines(|pe| settings.host_of(pe));
+        let unreceived = std::mem::take(&mut self.waiting).into_lines(|pe| settings.pe_name(pe));
         // The elements of insertions in flight would receive their messages.
         if !unreceived.is_empty() && self.inserts_in_flight == 0 {
             self.warnings.push(format!(
@@ -208,7 +208,7 @@ impl Outcome {
     pub(crate) fn error(&mut self, settings: &Settings) -> Option<RunError> {
         let failure = self.failure.take()?;
         let seed = settings.is_simulated().then_some(settings.seed);
-        let mut waiting = || std::mem::take(&mut self.waiting).into_lines(|pe| settings.host_of(pe));
+        let mut waiting = || std::mem::take(&mut self.waiting).into_lines(|pe| settings.pe_name(pe));
         Some(match failure {
             Failure::Panic { place, message } => RunError::Panic { place, message, seed },
             Failure::Program(sentence) => RunError::Program { sentence, seed },

@@ -212,7 +212,7 @@ impl Pulses {
     }
 
     /// An activity of a PE in words; none if the PE runs no user code.
-    pub(crate) fn describe(&self, pe: usize, activity: Activity, settings: &Settings) -> Option<String> {
+    pub(crate) fn describe(&self, pe: u32, activity: Activity, settings: &Settings) -> Option<String> {
         let entry = |array: u16, entry: u16| {
             let arrays = self.arrays.lock();
             let names = arrays.get(usize::from(array));
@@ -224,7 +224,7 @@ impl Pulses {
             Activity::Element(Running { array, entry: at, rank }) => {
                 format!("{} in entry `{}`", self.element(array, rank), entry(array, at).1)
             }
-            Activity::Setup => return Some(format!("the setup of PE {pe}")),
+            Activity::Setup => return Some(format!("the setup of {}", settings.pe_name(pe))),
             Activity::Main => "`main`".into(),
             Activity::ParkedClosure => "a parked closure".into(),
             Activity::Reducer { array, entry: at } => {
@@ -237,7 +237,7 @@ impl Pulses {
                 format!("the load balancer {name} at step {step}")
             }
         };
-        Some(format!("{what} on PE {pe}"))
+        Some(format!("{what} on {}", settings.pe_name(pe)))
     }
 }
 

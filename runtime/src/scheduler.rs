@@ -41,7 +41,7 @@ pub(crate) fn build(node: &Arc<Node>, pe: PeCx, setup: &(dyn Fn(PeCx) -> Built +
         Ok(built) => Some(built),
         Err(payload) => {
             running.clear();
-            let place = format!("the setup of PE {rank}");
+            let place = format!("the setup of {}", node.settings.pe_name(rank));
             node.fail(Failure::Panic { place, message: message_and_place(&*payload) });
             None
         }
@@ -93,9 +93,10 @@ impl Built {
     /// The failure for a panic, with its place. The PE runs nothing afterwards.
     pub(crate) fn panic_failure(&self, payload: &(dyn Any + Send)) -> Failure {
         let (rank, running) = (self.pe.out.rank, &self.pe.delivery.running);
-        let place = self.pe.out.node.pulses.describe(rank as usize, running.activity(), self.pe.settings());
+        let place = self.pe.out.node.pulses.describe(rank, running.activity(), self.pe.settings());
         running.clear();
-        let place = place.unwrap_or_else(|| format!("code outside the elements of PE {rank}"));
+        let place = place
+            .unwrap_or_else(|| format!("code outside the elements of {}", self.pe.settings().pe_name(rank)));
         Failure::Panic { place, message: message_and_place(payload) }
     }
 

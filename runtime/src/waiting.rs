@@ -115,18 +115,17 @@ impl Waiting {
         }
     }
 
-    /// One line per item: what runs, then reductions and load balancing, then PEs in order, each with its computer if
-    /// `host_of` names it.
-    pub(crate) fn into_lines<'a>(mut self, host_of: impl Fn(u32) -> Option<&'a str>) -> Vec<String> {
+    /// One line per item: what runs, then reductions and load balancing, then PEs in order, with their names.
+    pub(crate) fn into_lines(mut self, pe_name: impl Fn(u32) -> String) -> Vec<String> {
         let mut lines = std::mem::take(&mut self.running);
         lines.extend(self.reduction_lines());
         lines.extend(self.barrier_lines());
         self.lines.sort_by_key(|(pe, _)| *pe);
-        lines.extend(self.lines.into_iter().map(|(pe, line)| match pe.map(|pe| (pe, host_of(pe))) {
-            Some((pe, Some(host))) => format!("PE {pe} on {host}: {line}"),
-            Some((pe, None)) => format!("PE {pe}: {line}"),
+        let with_pe = |(pe, line): (Option<u32>, String)| match pe {
+            Some(pe) => format!("{}: {line}", pe_name(pe)),
             None => line,
-        }));
+        };
+        lines.extend(self.lines.into_iter().map(with_pe));
         lines
     }
 
@@ -257,7 +256,7 @@ mod tests {
             add(&mut waiting, Collective::Reduction, 0, rounds);
             waiting.reduction(open(4, "entry `sum` of A[0]", "A[0]"));
             waiting.reduction(open(5, "entry `sum` of A[0]", "A[0]"));
-            waiting.into_lines(|_| None)
+            waiting.into_lines(|pe| format!("PE {pe}"))
         };
         let begin = "reduction of A to entry `sum`: ";
         assert_eq!(lines(&[5, 5, 4, 6]), [format!("{begin}3 of 4 elements have contributed; missing A[2]")]);
@@ -278,7 +277,7 @@ mod tests {
         add(&mut waiting, Collective::Reduction, 0, &[1, 1, 0]);
         waiting.reduction(open(0, "entry `sum` of all elements of A", "A[1]"));
         waiting.reduction(open(0, "entry `max` of B[0]", "A[0]"));
-        let lines = waiting.into_lines(|_| None);
+        let lines = waiting.into_lines(|pe| format!("PE {pe}"));
         let sentence = "reduction 1 of A is inconsistent: A[0] contributes to entry `max` of B[0] and A[1] to entry \
                         `sum` of all elements of A; all elements must contribute to the same entry and receivers";
         assert_eq!(lines[0], sentence);
@@ -293,17 +292,17 @@ mod tests {
         waiting.line(Some(1), "one".into());
         waiting.line(Some(0), "zero".into());
         assert_eq!(
-            waiting.into_lines(|pe| (pe == 1).then_some("node7")),
+            waiting.into_lines(|pe| format!("PE {pe} (node7)")),
             [
                 "load balancing waits for A[1], which has not called at_sync (2 of 3 elements of A called at_sync)",
                 "load balancing waits for B[0] and B[1], which have not called at_sync \
                  (0 of 2 elements of B called at_sync)",
-                "PE 0: zero",
-                "PE 1 on node7: one",
+                "PE 0 (node7): zero",
+                "PE 1 (node7): one",
             ]
         );
         let mut idle = Waiting::default();
         add(&mut idle, Collective::Barrier, 0, &[1, 1, 1]);
-        assert!(idle.into_lines(|_| None).is_empty(), "no element waits for a step");
+        assert!(idle.into_lines(|pe| format!("PE {pe}")).is_empty(), "no element waits for a step");
     }
 }

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use equipoise_apps::{Failure, FormatArg, output};
-use equipoise_model::Database;
 use equipoise_model::database::{Edge, End, Summary, Volumes};
 use equipoise_model::graph::Graph;
 use equipoise_model::quote::quoted;
 use equipoise_model::table::{aligned, bytes, count, pairs, percent, seconds};
-use equipoise_model::topology::Flat;
+use equipoise_model::topology::{self, Flat};
+use equipoise_model::{Database, Topology};
 use equipoise_strategies::cost::Metrics;
 use serde::Serialize;
 
@@ -16,7 +16,9 @@ use crate::arguments::ProgramArg;
 use crate::metrics::LoadUnit;
 use crate::program::ModelArgs;
 use crate::{input, progress};
+use distances::{AtDistance, by_distance};
 
+mod distances;
 mod model;
 
 /// The arguments of `equipoise inspect`.
@@ -91,6 +93,9 @@ struct Communication {
     /// Communication partners per object.
     partners: Spread,
     heaviest_edges: Vec<HeavyEdge>,
+    /// None if the machine is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by_distance: Option<Vec<AtDistance>>,
 }
 
 /// The objects of an array.
@@ -152,10 +157,12 @@ impl Args {
         let dump = input::steps(what, self.step)?;
         // A task graph has one step.
         let unit = LoadUnit::of(what, &dump.steps[0]);
+        // A machine that names a file may not be readable here.
+        let machine = topology::parse(&dump.topology).ok();
         let steps = progress::with_spinner("summing up the steps", || {
             dump.steps
                 .iter()
-                .map(|database| Step::of(database, self.heaviest))
+                .map(|database| Step::of(database, machine.as_deref(), self.heaviest))
                 .collect::<Result<_, Failure>>()
         })?;
         let inspection = Inspection { program: dump.program, topology: dump.topology, steps };
@@ -164,7 +171,7 @@ impl Args {
 }
 
 impl Step {
-    fn of(database: &Database, heaviest: usize) -> Result<Step, Failure> {
+    fn of(database: &Database, machine: Option<&dyn Topology>, heaviest: usize) -> Result<Step, Failure> {
         let placement = database.placement();
         let flat = Flat::new(database.pes.len()).map_err(Failure::input)?;
         let metrics = Metrics::of(database, &flat, &placement);
@@ -180,6 +187,7 @@ impl Step {
                 remote_bytes: cost.remote_bytes,
                 partners: Spread::of((0..graph.vertices()).map(|v| graph.degree(v) as f64)),
                 heaviest_edges: heaviest_edges(database, heaviest),
+                by_distance: machine.and_then(|machine| by_distance(database, machine)),
             }
         });
         let sizes = database.objects.iter().filter_map(|o| o.bytes);
@@ -400,6 +408,8 @@ impl Communication {
         if pes > 1 {
             let (messages, bytes) = (part(self.remote_messages, messages), part(self.remote_bytes, volume));
             lines.push(("between PEs", format!("{messages} of the messages, {bytes} of the bytes")));
+            let distances = self.by_distance.as_deref().filter(|all| all.iter().any(|at| at.distance > 1));
+            lines.extend(distances.and_then(distances::line).map(|line| ("by distance", line)));
         }
         lines
     }
@@ -430,7 +440,7 @@ mod tests {
         let check = |loads: [f64; 2], expected: &str| {
             let mut database = workloads::load("mesh:2").expect("a generator").remap(2);
             database.objects.iter_mut().zip(loads).for_each(|(o, load)| o.load_seconds = load);
-            let text = Step::of(&database, 1).expect("two PEs").text(LoadUnit::Seconds);
+            let text = Step::of(&database, None, 1).expect("two PEs").text(LoadUnit::Seconds);
             assert!(text.contains(&format!("may save up to {expected} % of the time")), "{text}");
         };
         check([0.0, 0.0], "0.0");

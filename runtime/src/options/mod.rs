@@ -2,6 +2,7 @@
 //! flags.
 
 mod interleaving;
+mod job;
 mod machine;
 mod settings;
 mod spellings;
@@ -9,8 +10,9 @@ mod spellings;
 pub use machine::{Machine, StrategySeconds, Uncharged};
 pub use spellings::{parse, translated};
 
+pub(crate) use job::Job;
 pub(crate) use machine::Simulation;
-pub(crate) use settings::{Job, Settings};
+pub(crate) use settings::Settings;
 
 use clap::ValueEnum;
 use equipoise_model::fault::{Classified, Fault};
@@ -68,8 +70,8 @@ pub struct Config {
     #[arg(long, value_enum, default_value_t, hide_short_help = true)]
     pub migration: Migration,
 
-    /// The machine that load balancers assume, as in torus:4x4x4; `help` lists all kinds [default: the tree of this
-    /// computer if built with hwloc, else flat]
+    /// The machine that load balancers assume, as in torus:4x4x4; `help` lists all kinds [default: with
+    /// MPI job; otherwise the tree of this computer if built with hwloc, else flat]
     #[arg(long, value_name = "SPEC", display_order = 3)]
     pub topology: Option<String>,
 

@@ -1,5 +1,6 @@
 //! Validates a [`Config`] and turns it into [`Settings`].
 
+use super::job::Job;
 use super::machine::Simulation;
 use super::{Comm, Config, ConfigError, Migration, ReportForm, Transport, flag, wrong};
 use crate::inbox::Mail;
@@ -19,29 +20,6 @@ use equipoise_strategies::schedule::Schedule;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The processes that were started together, and which of them this is.
-#[derive(Clone, Debug)]
-pub(crate) struct Job {
-    pub(crate) process: u32,
-    /// The name of the computer of each process.
-    pub(crate) hosts: Vec<String>,
-}
-
-impl Job {
-    /// The number of processes on the computer of this process.
-    pub(crate) fn neighbours(&self) -> usize {
-        let here = &self.hosts[self.process as usize];
-        self.hosts.iter().filter(|host| *host == here).count()
-    }
-}
-
-impl Default for Job {
-    /// One process.
-    fn default() -> Self {
-        Job { process: 0, hosts: vec!["localhost".into()] }
-    }
-}
 
 impl Config {
     /// Validates the flags, in one process of a job.
@@ -415,10 +393,12 @@ impl Settings {
         (self.pes / self.local_pes) as u32
     }
 
-    /// The name of the computer of a PE; none if all PEs are on one computer.
-    pub(crate) fn host_of(&self, pe: u32) -> Option<&str> {
-        let host = self.hosts.get((pe / self.local_pes()) as usize)?;
-        self.hosts.iter().any(|other| other != host).then_some(host)
+    /// A PE in messages to users, as in `PE 3`; if there are several computers `PE 3 (node7)`.
+    pub(crate) fn pe_name(&self, pe: u32) -> String {
+        match self.hosts.get((pe / self.local_pes()) as usize) {
+            Some(host) if self.hosts.iter().any(|other| other != host) => format!("PE {pe} ({host})"),
+            _ => format!("PE {pe}"),
+        }
     }
 
     /// The number of PEs in each process.
@@ -477,6 +457,14 @@ mod tests {
         // A mailbox begins a pair of cache lines.
         assert_eq!(Config::threads(512).bytes(512, 512), 2 * 512 * 512 * 128);
         assert_eq!(Config::simulated(1 << 20, 0).bytes(1 << 20, 1 << 20), 12_000 << 20);
+    }
+
+    #[test]
+    fn pes_are_named_with_their_computers_if_there_are_several() {
+        let mut settings = Config::threads(2).resolve(&Job::default()).ok().expect("valid flags");
+        assert_eq!(settings.pe_name(1), "PE 1");
+        (settings.hosts, settings.local_pes) = (vec!["a".into(), "b".into()], 1);
+        assert_eq!(settings.pe_name(1), "PE 1 (b)");
     }
 
     #[test]

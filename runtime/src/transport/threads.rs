@@ -111,6 +111,9 @@ pub(super) fn bind(node: &Node, rank: u32) {
     let nth = before * settings.local_pes() as usize + (rank - node.first) as usize;
     let cpu = settings.topology.cpu_of(rank as usize).unwrap_or(nth);
     if !core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
-        process::warn(&format!("--bind: PE {rank} cannot be bound to core {cpu}; it runs unbound"));
+        process::warn(&format!(
+            "--bind: {} cannot be bound to core {cpu}; it runs unbound",
+            settings.pe_name(rank)
+        ));
     }
 }

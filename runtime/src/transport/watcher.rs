@@ -133,7 +133,7 @@ impl<'a> Watch<'a> {
             let (activity, same) = pulse.look();
             let earlier = since.filter(|_| same);
             *since = (activity != Activity::Nothing).then(|| earlier.unwrap_or(now));
-            if let Some(what) = self.node.pulses.describe(pe, activity, &self.node.settings) {
+            if let Some(what) = self.node.pulses.describe(pe as u32, activity, &self.node.settings) {
                 all.push(Observed { what, age: earlier.map(|since| now - since) });
             }
         }

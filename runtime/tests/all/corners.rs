@@ -93,9 +93,11 @@ fn a_wait_during_one_quiescence_is_for_the_next() {
     }
 }
 
-/// Keeps its PE busy until a reduction is complete to which it contributed before it migrated.
+/// Keeps a PE busy until a reduction is complete to which it contributed before it migrated: its own by messages to
+/// itself, or that of the next element by many messages.
 #[derive(Serialize, Deserialize)]
 struct Busy {
+    floods: bool,
     stop: bool,
     spun: u64,
     done: Exit<u32>,
@@ -108,7 +110,8 @@ impl Busy {
         self.spun += 1;
         assert!(self.spun < 20_000_000, "no `stop` has arrived");
         if !self.stop {
-            cx.peer(cx.index()).spin();
+            let [at] = cx.index();
+            cx.peer(if self.floods { [(at + 1) % cx.shape()[0]] } else { [at] }).spin();
         }
     }
 
@@ -120,7 +123,7 @@ impl Busy {
             cx.migrate(Pe(cx.pes() as u32 - 1));
             cx.peer([1]).leave(true);
         }
-        cx.peer(cx.index()).spin();
+        (0..if self.floods { 20 } else { 1 }).for_each(|_| cx.peer(cx.index()).spin());
     }
 
     #[entry(reduce = equipoise::reduce::sum)]
@@ -136,14 +139,17 @@ impl Busy {
 fn a_reduction_completes_without_an_idle_pe() {
     // On 6 and 22 PEs a contribution passes through PEs that are never idle. In virtual time all PEs are equally fast.
     let simulated = [2, 6, 22].map(|pes| Config::simulated(pes, 1));
+    let in_processes =
+        [1, 2].map(|local| Config { pes_per_process: Some(local), ..Config::simulated(22, 1) });
     let machine = Config::on_machine("torus:6", "ideal");
-    for config in [Config::threads(2), machine].into_iter().chain(simulated) {
-        watched(describe(&config), move || {
+    let configs = [Config::threads(2), machine].into_iter().chain(simulated).chain(in_processes);
+    for (config, floods) in configs.flat_map(|config| [(config.clone(), false), (config, true)]) {
+        watched(format!("{}, floods: {floods}", describe(&config)), move || {
             let report = equipoise::run(config, |pe, done| {
                 let pes = pe.pes() as u32;
                 // Elements 0 and 1 are on PE 0, and one more on every PE.
                 let place = |[at]: [i32; 1]| Pe(at.saturating_sub(2).max(0) as u32);
-                let make = |_| Busy { stop: false, spun: 0, done };
+                let make = move |_| Busy { floods, stop: false, spun: 0, done };
                 let all = pe.array_placed([2 + pes as i32], place, make);
                 pe.main(move |pe| {
                     all.at(pe, [0]).leave(false);

@@ -59,7 +59,7 @@ pub(crate) trait Wire {
     /// The next message that has arrived, with its sender, in a buffer of the desk; none if none has arrived.
     fn receive(&mut self, desk: &Desk) -> Option<(u32, Vec<u8>)>;
 
-    /// Ends all processes at once, with this exit code.
+    /// Ends all processes with this exit code, without waiting for what they do.
     fn abort(&mut self, exit_code: i32) -> !;
 }
 

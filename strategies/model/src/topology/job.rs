@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use super::spec::as_part;
 use super::{
-    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Shape, SpecError, Topology, count_links,
-    count_pes, rename,
+    DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Shape, SpecError, Topology,
+    count_links, count_pes, rename,
 };
 
 mod running;
@@ -100,7 +100,17 @@ impl Job {
             return Err(format!("a distance of {height} + {across} exceeds 32 bits; use smaller distances"));
         }
         let (processes, pes) = (above.iter().product(), inside.iter().product());
-        Ok(Job { network, nodes, processes, pes, levels, part_pes, process_levels, is_cyclic, cpus: Vec::new() })
+        Ok(Job {
+            network,
+            nodes,
+            processes,
+            pes,
+            levels,
+            part_pes,
+            process_levels,
+            is_cyclic,
+            cpus: Vec::new(),
+        })
     }
 
     /// Parses the text after `job:`; `network` parses the spec of the network.
@@ -253,7 +263,8 @@ impl Topology for Job {
 
     /// The links of the network come first, then those of each level from the top.
     fn link(&self, id: usize) -> Link {
-        let Some((level, first)) = self.first_links().enumerate().filter(|(_, first)| *first <= id).last() else {
+        let Some((level, first)) = self.first_links().enumerate().filter(|(_, first)| *first <= id).last()
+        else {
             let link = self.network.link(id);
             let name = rename(&link.name, |place, node| match node {
                 Some(node) => format!("node {node}"),
