@@ -112,10 +112,11 @@ fn local_over_mpi(hops: i32) -> f64 {
     ring::run_on(config, &SimpleCommunicator::self_comm(), options).result * 1e6 / f64::from(hops)
 }
 
-/// Microseconds of a message of raw MPI one way, received with a matched probe, between the first two processes.
-fn raw_one_way(bytes: usize, times: u32) -> f64 {
+/// Microseconds of a message of raw MPI one way, received with a matched probe, between the first two processes. If
+/// `is_written`, the sender writes the message before every send; otherwise the receiver soon has it in its cache.
+fn raw_one_way(bytes: usize, times: u32, is_written: bool) -> f64 {
     let world = SimpleCommunicator::world();
-    let (data, mut buffer) = (vec![1u8; bytes], vec![0u8; bytes]);
+    let (mut data, mut buffer) = (vec![1u8; bytes], vec![0u8; bytes]);
     let receive = |buffer: &mut [u8]| loop {
         if let Some((message, _)) = world.any_process().immediate_matched_probe() {
             message.matched_receive_into(buffer);
@@ -127,13 +128,16 @@ fn raw_one_way(bytes: usize, times: u32) -> f64 {
     if world.rank() < 2 {
         let other = world.process_at_rank(1 - world.rank());
         let start = Instant::now();
-        for _ in 0..times {
+        for time in 0..times {
+            if world.rank() == 1 {
+                receive(&mut buffer);
+            }
+            if is_written {
+                data.fill(time as u8);
+            }
+            other.send(&data[..]);
             if world.rank() == 0 {
-                other.send(&data[..]);
                 receive(&mut buffer);
-            } else {
-                receive(&mut buffer);
-                other.send(&data[..]);
             }
         }
         seconds = start.elapsed().as_secs_f64();
@@ -204,13 +208,16 @@ fn main() {
         }),
     ];
     if world.size() == 2 {
-        for (name, bytes, count) in [
-            ("raw 8 B", 8, 20_000),
-            ("raw 1 KiB", 1 << 10, 20_000),
-            ("raw 64 KiB", 1 << 16, 2_000),
-            ("raw 1 MiB", 1 << 20, 100),
+        for (name, bytes, count, is_written) in [
+            ("raw 8 B", 8, 20_000, false),
+            ("raw 1 KiB", 1 << 10, 20_000, false),
+            ("raw 64 KiB", 1 << 16, 2_000, false),
+            ("raw 64 KiB, written before", 1 << 16, 2_000, true),
+            ("raw 1 MiB", 1 << 20, 100, false),
+            ("raw 1 MiB, written before", 1 << 20, 100, true),
         ] {
-            all.push(measurement(name, "us", None, None, move |s| raw_one_way(bytes, times(s, count))));
+            let take = move |s| raw_one_way(bytes, times(s, count), is_written);
+            all.push(measurement(name, "us", None, None, take));
         }
         all.push(measurement("raw stream of 32 B", "ns", None, None, move |s| {
             raw_stream(times(s, 500_000) as usize)

@@ -11,9 +11,16 @@ use std::time::Duration;
 /// A batch of this many bytes leaves at once: small enough for a core's cache, large enough for the network.
 pub(crate) const FULL_BYTES: usize = 1 << 15;
 
-/// The number of free buffers that a process keeps for reuse, and their capacity together.
+/// The number of free buffers of a kind that a process keeps for reuse, and their capacity together.
 const BUFFERS: usize = 256;
-pub(crate) const KEPT_BYTES: usize = 32 << 20;
+pub(crate) const KEPT_BYTES: usize = 16 << 20;
+
+/// Shorter messages have buffers of their own. A long buffer that received a short message would have to be filled with zeros
+/// again before the next long one.
+const SHORT_BYTES: usize = 1 << 10;
+
+/// How many buffers are looked at to find one for a message to receive.
+const LOOKED_AT: usize = 8;
 
 /// While more bytes than this wait to be sent, PEs run only what arrives from others.
 const CONGESTED_BYTES: u64 = 64 << 20;
@@ -26,8 +33,10 @@ pub(crate) struct Desk {
     executed_bytes: Box<[AtomicU64]>,
     /// Whether more than [`CONGESTED_BYTES`] wait to be sent, so that PEs must not send more on their own account.
     is_congested: AtomicBool,
-    /// Buffers for reuse, with their old content: a receiver overwrites it, which is faster than filling with zeros.
-    buffers: Mutex<Buffers>,
+    /// Buffers for reuse of messages to send, and of received messages. The memory of a sent message is in the caches of
+    /// two cores, so a receiver would overwrite it more slowly.
+    to_send: Mutex<Buffers>,
+    received: Mutex<Buffers>,
     /// Lines that PEs print.
     printed: Mutex<Vec<String>>,
     has_printed: AtomicBool,
@@ -36,7 +45,8 @@ pub(crate) struct Desk {
     has_sleeper: AtomicBool,
 }
 
-/// Buffers for reuse, and the sum of their capacities.
+/// Buffers for reuse, and the sum of their capacities. They have their old content: a receiver overwrites it, which is faster
+/// than filling with zeros.
 #[derive(Default)]
 struct Buffers {
     free: Vec<Vec<u8>>,
@@ -44,11 +54,12 @@ struct Buffers {
 }
 
 impl Buffers {
-    /// The buffer that was kept last, whose memory is most likely in the cache; a new one if there is none.
-    fn take(&mut self) -> Vec<u8> {
-        let buffer = self.free.pop().unwrap_or_default();
+    /// Of the buffers that `fit`, the one that was kept last, whose memory is most likely in the cache.
+    fn take(&mut self, fits: impl Fn(&Vec<u8>) -> bool) -> Option<Vec<u8>> {
+        let from_top = self.free.iter().rev().take(LOOKED_AT).position(fits)?;
+        let buffer = self.free.remove(self.free.len() - 1 - from_top);
         self.bytes -= buffer.capacity();
-        buffer
+        Some(buffer)
     }
 
     fn keep(&mut self, buffer: Vec<u8>) {
@@ -81,7 +92,8 @@ impl Desk {
             has_outgoing: AtomicBool::new(false),
             executed_bytes: (0..processes).map(|_| AtomicU64::new(0)).collect(),
             is_congested: AtomicBool::new(false),
-            buffers: Mutex::default(),
+            to_send: Mutex::default(),
+            received: Mutex::default(),
             printed: Mutex::default(),
             has_printed: AtomicBool::new(false),
             sleeper: Mutex::default(),
@@ -122,7 +134,7 @@ impl Desk {
     /// A batch from a process was executed; its buffer is used again.
     pub(crate) fn executed(&self, from: u32, batch: Vec<u8>) {
         self.executed_bytes[from as usize].fetch_add(batch.len() as u64, Relaxed);
-        self.return_buffer(batch);
+        self.return_received(batch);
     }
 
     /// The bytes of batches from a process that were executed so far.
@@ -136,9 +148,10 @@ impl Desk {
         self.outgoing.lock().sent_bytes as i64 - executed as i64
     }
 
-    /// An empty buffer.
+    /// An empty buffer for a message to send.
     pub(crate) fn buffer(&self) -> Vec<u8> {
-        let mut buffer = self.buffers.lock().take();
+        let mut buffer =
+            self.to_send.lock().take(|_| true).unwrap_or_else(|| Vec::with_capacity(SHORT_BYTES));
         // Bytes of an earlier batch in a new one would be false messages.
         buffer.clear();
         buffer
@@ -157,14 +170,24 @@ impl Desk {
     /// A buffer of this length with any content, to receive in.
     #[cfg(any(feature = "mpi", test))]
     pub(crate) fn buffer_of(&self, length: usize) -> Vec<u8> {
-        let mut buffer = self.buffers.lock().take();
+        let is_short = |length: usize| length < SHORT_BYTES;
+        let kept = self.received.lock().take(|buffer| is_short(buffer.len()) == is_short(length));
+        let mut buffer = kept.unwrap_or_default();
         buffer.resize(length, 0);
         buffer
     }
 
-    /// Keeps a buffer for reuse.
+    /// Keeps the buffer of a sent message for reuse.
     pub(crate) fn return_buffer(&self, buffer: Vec<u8>) {
-        self.buffers.lock().keep(buffer);
+        // A buffer of a short message would have to grow for the next long one.
+        if buffer.capacity() >= SHORT_BYTES {
+            self.to_send.lock().keep(buffer);
+        }
+    }
+
+    /// Keeps the buffer of a received message for reuse.
+    pub(crate) fn return_received(&self, buffer: Vec<u8>) {
+        self.received.lock().keep(buffer);
     }
 
     /// Prints a line of a PE.
@@ -224,13 +247,16 @@ mod tests {
     #[test]
     fn buffers_are_used_again_and_are_empty() {
         let desk = Desk::new(1);
-        desk.executed(0, vec![1, 2, 3]);
-        let received = desk.buffer_of(2);
-        assert_eq!(received.len(), 2);
-        desk.return_buffer(received);
-        assert_eq!(desk.executed_bytes(0), 3);
+        let [sent, executed] = [1, 2].map(|byte| vec![byte; 2 * SHORT_BYTES]);
+        let [sent_at, executed_at] = [&sent, &executed].map(|buffer| buffer.as_ptr());
+        desk.return_buffer(sent);
+        desk.executed(0, executed);
+        assert_eq!(desk.executed_bytes(0), 2 * SHORT_BYTES as u64);
+        assert_eq!(desk.buffer_of(3).len(), 3, "this is a new one");
+        let received = desk.buffer_of(2 * SHORT_BYTES - 1);
+        assert_eq!((received.len(), received.as_ptr()), (2 * SHORT_BYTES - 1, executed_at));
         let buffer = desk.buffer();
-        assert!(buffer.is_empty() && buffer.capacity() >= 3);
+        assert_eq!((buffer.len(), buffer.as_ptr()), (0, sent_at));
     }
 
     #[test]
@@ -238,14 +264,15 @@ mod tests {
         let desk = Desk::new(1);
         let kept = |capacity| {
             (0..1000).for_each(|_| desk.return_buffer(Vec::with_capacity(capacity)));
-            let buffers = desk.buffers.lock();
+            let buffers = desk.to_send.lock();
             assert_eq!(buffers.bytes, buffers.free.iter().map(Vec::capacity).sum::<usize>());
             buffers.free.len()
         };
-        assert_eq!(kept(4 << 20), 8);
-        while desk.buffers.lock().take().capacity() != 0 {}
-        assert_eq!(desk.buffers.lock().bytes, 0);
-        assert_eq!(kept(16), BUFFERS);
+        assert_eq!(kept(4 << 20), 4);
+        while desk.to_send.lock().take(|_| true).is_some() {}
+        assert_eq!(desk.to_send.lock().bytes, 0);
+        assert_eq!(kept(SHORT_BYTES - 1), 0);
+        assert_eq!(kept(SHORT_BYTES), BUFFERS);
     }
 
     #[test]

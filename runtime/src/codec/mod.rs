@@ -5,6 +5,8 @@
 //! borrows from the input. Length prefixes are not trusted: the allocation for a prefix is limited until its bytes have
 //! been checked. Bytes left over after a value are an error.
 
+use bincode::enc::write::Writer;
+use bincode::error::EncodeError;
 use equipoise_model::table::count;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +29,7 @@ const HUGE_BYTES: usize = 1 << 36;
 pub(crate) enum CodecError {
     /// The value's `Serialize` failed, or uses a feature that bincode lacks.
     #[error("a value cannot be encoded: {0}")]
-    Encode(#[from] bincode::error::EncodeError),
+    Encode(#[from] EncodeError),
     /// The bytes are not a value of the expected type.
     #[error("{} cannot be decoded: {source}", count(*.length as u64, "byte"))]
     Decode {
@@ -49,10 +51,31 @@ pub(crate) enum CodecError {
     },
 }
 
+/// Long blocks of bytes are copied in parts of this length. glibc copies longer parts with `rep movsb`, which is 16 times
+/// slower on some processors (measured: AMD Zen, glibc 2.36) if the target lies up to 16 bytes behind the source, modulo
+/// 4096.
+const BLOCK_BYTES: usize = 2 << 10;
+
 /// Appends the encoding of `value` to `bytes`.
 pub(crate) fn encode_into<T: Serialize>(value: &T, bytes: &mut Vec<u8>) -> Result<(), CodecError> {
-    bincode::serde::encode_into_std_write(value, bytes, bincode::config::legacy())?;
+    bincode::serde::encode_into_writer(value, Appender(bytes), bincode::config::legacy())?;
     Ok(())
+}
+
+/// Appends what is written.
+struct Appender<'a>(&'a mut Vec<u8>);
+
+impl Writer for Appender<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        if bytes.len() <= BLOCK_BYTES {
+            self.0.extend_from_slice(bytes);
+        } else {
+            self.0.reserve(bytes.len());
+            bytes.chunks(BLOCK_BYTES).for_each(|block| self.0.extend_from_slice(block));
+        }
+        Ok(())
+    }
 }
 
 /// The encoding of `value`.

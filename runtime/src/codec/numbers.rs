@@ -86,6 +86,7 @@
 //! The bytes are the machine's own; every process of a run is the same little-endian binary. A length that is not a
 //! multiple of the size of an element is an error.
 
+use super::BLOCK_BYTES;
 use bytemuck::{AnyBitPattern, NoUninit};
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserializer, Serializer};
@@ -127,8 +128,15 @@ impl<'de, N: AnyBitPattern + NoUninit> Visitor<'de> for Block<N> {
         if width == 0 || !bytes.len().is_multiple_of(width) {
             return Err(E::invalid_length(bytes.len(), &self));
         }
-        // Copies once, into memory aligned for `N`, whatever the alignment of the input.
-        Ok(bytemuck::allocation::pod_collect_to_vec(bytes))
+        // Into memory that is aligned for `N`, unlike the input. The zeros of a block are still in the cache.
+        let (mut numbers, block) =
+            (Vec::with_capacity(bytes.len() / width), (BLOCK_BYTES / width).max(1) * width);
+        for bytes in bytes.chunks(block) {
+            let start = numbers.len();
+            numbers.resize(start + bytes.len() / width, N::zeroed());
+            bytemuck::cast_slice_mut(&mut numbers[start..]).copy_from_slice(bytes);
+        }
+        Ok(numbers)
     }
 
     /// Text formats show bytes as a sequence.

@@ -11,6 +11,8 @@ pub use machine::{Machine, StrategySeconds, Uncharged};
 pub use spellings::{parse, translated};
 
 pub(crate) use job::Job;
+#[cfg(feature = "mpi")]
+pub(crate) use job::cores;
 pub(crate) use machine::Simulation;
 pub(crate) use settings::Settings;
 

@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn pes_are_named_with_their_computers_if_there_are_several() {
-        let mut settings = Config::threads(2).resolve(&Job::default()).ok().expect("valid flags");
+        let mut settings = Config::threads(2).resolve(&Job::default()).expect("valid flags");
         assert_eq!(settings.pe_name(1), "PE 1");
         (settings.hosts, settings.local_pes) = (vec!["a".into(), "b".into()], 1);
         assert_eq!(settings.pe_name(1), "PE 1 (b)");

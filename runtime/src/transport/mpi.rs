@@ -5,12 +5,12 @@
 //! # Sends without `unsafe`
 //! A request of the crate `mpi` borrows its buffer for the lifetime of a scope. Therefore the time is divided into *epochs*:
 //! around each is a [`scope`](request::scope), and outside of it are [`SLOTS`] buffers. A message is swapped with the content of a
-//! slot, which costs no copy. When all slots are in use, further messages wait until all sends of the epoch have
-//! completed (messages are received meanwhile). An epoch ends as soon as nothing is under way.
+//! slot, which costs no copy. When all slots are in use, or many bytes were sent, further messages wait until all sends of the
+//! epoch have completed (messages are received meanwhile). An epoch ends as soon as nothing is under way.
 
 use super::processes::{Link, Wire};
 use crate::desk::{Desk, KEPT_BYTES};
-use crate::options::Job;
+use crate::options::{Job, cores};
 use mpi::Threading;
 use mpi::collective::SystemOperation;
 use mpi::environment::{self, Universe};
@@ -21,10 +21,15 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalenc
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The messages of an epoch.
+/// The most messages of an epoch.
 const SLOTS: usize = 1024;
+
+/// An epoch that has sent more bytes takes no further message. So the next one begins with buffers that are still in the cache.
+/// Where processes answer each other without a pause, a send is always under way, and epochs end only when they are full.
+const EPOCH_BYTES: usize = if cfg!(test) { 20 * PART_BYTES } else { 4 << 20 };
 
 /// A longer message is sent in parts, because MPI counts bytes with a C `int`. Smaller in tests.
 const PART_BYTES: usize = if cfg!(test) { 1000 } else { 1 << 30 };
@@ -71,20 +76,44 @@ impl Mpi {
     /// The processes of a communicator, which all call this. Their messages are apart from those of the program.
     pub(crate) fn new(communicator: &impl Communicator) -> Self {
         let world = communicator.duplicate();
-        let mut name = environment::processor_name().unwrap_or_default().into_bytes();
-        let (length, mut longest) = (name.len() as u32, 0u32);
-        world.all_reduce_into(&length, &mut longest, SystemOperation::max());
-        name.resize(longest as usize, 0);
-        let mut names = vec![0; longest as usize * world.size() as usize];
-        world.all_gather_into(&name[..], &mut names[..]);
-        let host = |name: &[u8]| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
-        let hosts = match longest {
-            0 => vec![String::new(); world.size() as usize],
-            _ => names.chunks(longest as usize).map(host).collect(),
-        };
-        let job = Job { process: world.rank() as u32, hosts };
+        let name = environment::processor_name().unwrap_or_default().into_bytes();
+        let host = |name: &Vec<u8>| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
+        let hosts: Vec<String> = gathered(&world, name).iter().map(host).collect();
+        let cores = cores_of_computer(&world, &hosts);
+        let job = Job { process: world.rank() as u32, hosts, cores };
         Mpi { world, job }
     }
+}
+
+/// The bytes of every process, all of the same length: zeros follow those of the shorter ones.
+fn gathered(world: &SimpleCommunicator, mut mine: Vec<u8>) -> Vec<Vec<u8>> {
+    let (length, mut longest) = (mine.len() as u32, 0u32);
+    world.all_reduce_into(&length, &mut longest, SystemOperation::max());
+    // A chunk has at least one byte.
+    let longest = longest.max(1) as usize;
+    mine.resize(longest, 0);
+    let mut all = vec![0; longest * world.size() as usize];
+    world.all_gather_into(&mine[..], &mut all[..]);
+    all.chunks(longest).map(<[u8]>::to_vec).collect()
+}
+
+/// The number of cores on which the processes of this computer may run, together. Launchers often bind each process to cores
+/// of its own.
+fn cores_of_computer(world: &SimpleCommunicator, hosts: &[String]) -> usize {
+    let mut mine = Vec::new();
+    for core in core_affinity::get_core_ids().unwrap_or_default() {
+        mine.resize(mine.len().max(core.id + 1), 0u8);
+        mine[core.id] = 1;
+    }
+    let (bound, all) = (mine.iter().filter(|&&may_run| may_run == 1).count(), gathered(world, mine));
+    if cores() < bound {
+        // The processor time of all processes is limited.
+        return cores();
+    }
+    let here: Vec<_> =
+        all.iter().zip(hosts).filter(|(_, host)| **host == hosts[world.rank() as usize]).collect();
+    let may_run = |&core: &usize| here.iter().any(|(cores, _)| cores[core] == 1);
+    (0..all[0].len()).filter(may_run).count().max(1)
 }
 
 impl Link for Mpi {
@@ -93,23 +122,20 @@ impl Link for Mpi {
     }
 
     fn program_file(&self) -> String {
-        let file = std::env::current_exe().and_then(std::fs::read);
-        file.map_or_else(
-            |_| "a program file that cannot be read".into(),
-            |bytes| {
-                format!(
-                    "a program file of {} bytes with the checksum {:08x}",
-                    bytes.len(),
-                    crc32fast::hash(&bytes)
-                )
-            },
-        )
+        /// Read once, as a program can run chares many times.
+        static FILE: OnceLock<String> = OnceLock::new();
+        let of = |bytes: Vec<u8>| {
+            let (length, checksum) = (bytes.len(), crc32fast::hash(&bytes));
+            format!("a program file of {length} bytes with the checksum {checksum:08x}")
+        };
+        let read = || std::env::current_exe().and_then(std::fs::read);
+        FILE.get_or_init(|| read().map_or_else(|_| "a program file that cannot be read".into(), of)).clone()
     }
 
     fn drive(&self, turn: &mut dyn FnMut(&mut dyn Wire) -> ControlFlow<()>) {
         let mut slots = vec![Vec::new(); SLOTS];
         let mut parts = vec![Vec::new(); self.job.hosts.len()];
-        let mut waiting = VecDeque::new();
+        let (mut waiting, mut unneeded) = (VecDeque::new(), Vec::new());
         let (mut is_over, mut used) = (false, 0);
         while !is_over {
             let used_now = request::scope(|scope| {
@@ -118,8 +144,10 @@ impl Link for Mpi {
                     world: &self.world,
                     scope,
                     free,
+                    sent_bytes: 0,
                     sending,
                     waiting: &mut waiting,
+                    unneeded: &mut unneeded,
                     parts: &mut parts,
                 };
                 epoch.send_waiting();
@@ -178,10 +206,13 @@ struct Epoch<'a, 's, 'w> {
     world: &'w SimpleCommunicator,
     scope: &'s LocalScope<'a>,
     free: std::slice::IterMut<'a, Vec<u8>>,
+    sent_bytes: usize,
     /// In the order of the sends.
     sending: VecDeque<Request<'a, [u8], &'s LocalScope<'a>>>,
     /// Messages without a slot, with their receivers.
     waiting: &'w mut VecDeque<(u32, Vec<u8>)>,
+    /// The old content of slots, to return.
+    unneeded: &'w mut Vec<Vec<u8>>,
     /// The parts of unfinished messages, by sender.
     parts: &'w mut [Vec<u8>],
 }
@@ -189,19 +220,23 @@ struct Epoch<'a, 's, 'w> {
 impl Epoch<'_, '_, '_> {
     /// Sends the messages that have waited since the last epoch.
     fn send_waiting(&mut self) {
-        for _ in 0..self.waiting.len().min(SLOTS) {
-            if let Some((to, message)) = self.waiting.pop_front() {
-                self.start(to, message);
+        while let Some((to, message)) = self.waiting.pop_front() {
+            match self.start(to, message) {
+                Ok(old) => self.unneeded.push(old),
+                Err(message) => return self.waiting.push_front((to, message)),
             }
         }
     }
 
-    /// Starts a send if there is a slot, else the message waits. Returns the old content of the slot.
-    fn start(&mut self, to: u32, mut message: Vec<u8>) -> Vec<u8> {
-        let Some(slot) = self.free.next() else {
-            self.waiting.push_back((to, message));
-            return Vec::new();
-        };
+    /// Whether the epoch takes no further message.
+    fn is_full(&self) -> bool {
+        self.free.len() == 0 || self.sent_bytes > EPOCH_BYTES
+    }
+
+    /// Starts a send, and returns the old content of the slot; or returns the message, if the epoch is full.
+    fn start(&mut self, to: u32, mut message: Vec<u8>) -> Result<Vec<u8>, Vec<u8>> {
+        let Some(slot) = (if self.is_full() { None } else { self.free.next() }) else { return Err(message) };
+        self.sent_bytes += message.len();
         std::mem::swap(slot, &mut message);
         let receiver = self.world.process_at_rank(to as i32);
         let mut parts = slot.chunks(PART_BYTES).peekable();
@@ -209,7 +244,7 @@ impl Epoch<'_, '_, '_> {
             let tag = if parts.peek().is_none() { LAST } else { PART };
             self.sending.push_back(receiver.immediate_send_with_tag(self.scope, part, tag));
         }
-        message
+        Ok(message)
     }
 
     /// Whether the next epoch may begin: nothing is under way, and slots are in use. As the next epoch begins with the same
@@ -230,16 +265,16 @@ impl Epoch<'_, '_, '_> {
 
 impl Wire for Epoch<'_, '_, '_> {
     fn send(&mut self, to: u32, message: Vec<u8>) -> Vec<u8> {
-        if !self.waiting.is_empty() {
-            // Behind those that wait already.
+        // Not before those that wait already.
+        let started = if self.waiting.is_empty() { self.start(to, message) } else { Err(message) };
+        started.unwrap_or_else(|message| {
             self.waiting.push_back((to, message));
-            return Vec::new();
-        }
-        self.start(to, message)
+            self.unneeded.pop().unwrap_or_default()
+        })
     }
 
     fn receive(&mut self, desk: &Desk) -> Option<(u32, Vec<u8>)> {
-        if self.free.len() == 0 {
+        if self.is_full() {
             // Messages that arrive without a pause must not keep the next epoch waiting.
             self.complete();
         }

@@ -171,7 +171,6 @@ fn run_one(
     setup: &(dyn Fn(PeCx) -> Built + Sync),
     link: &dyn Link,
 ) {
-    // Before this thread is bound to a core: afterwards only that core would count.
     let mut idle = Idle::new(link.job(), 1);
     bind(node, node.first);
     let mut single = Single::new(node, desk, node.first, Limits { flush: 2, rest: 20 }, setup);
@@ -210,7 +209,7 @@ const SLEEPS: u32 = 100;
 impl Idle {
     /// For a process with `threads` busy threads.
     fn new(job: &Job, threads: usize) -> Self {
-        Idle { looks: 0, spins: if have_own_cores(job, threads) { 20_000 } else { 20 } }
+        Idle { looks: 0, spins: if job.has_own_cores(threads) { 20_000 } else { 20 } }
     }
 
     fn after(&mut self, worked: bool, desk: &Desk) {
@@ -224,11 +223,6 @@ impl Idle {
         let longer = (sleeps / SLEEPS).min(SLEEP_MICROSECONDS.len() as u32 - 1);
         desk.sleep(Duration::from_micros(SLEEP_MICROSECONDS[longer as usize]));
     }
-}
-
-/// Whether every busy thread of the processes on this computer has its own core; a process has `threads`.
-fn have_own_cores(job: &Job, threads: usize) -> bool {
-    job.neighbours() * threads <= std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Tells the PEs of a process the phase of the run.
@@ -276,7 +270,7 @@ fn run_threads(
     let local = node.settings.local_pes();
     let stage = Stage { phase: Mutex::new(Phase::SettingUp), changed: Condvar::new() };
     let (setting_up, running) = (Remaining(AtomicU32::new(local)), Remaining(AtomicU32::new(local)));
-    let limits = Limits::of(have_own_cores(link.job(), local as usize + 1));
+    let limits = Limits::of(link.job().has_own_cores(local as usize + 1));
     std::thread::scope(|scope| {
         for rank in node.local_pes() {
             let (stage, setting_up, running) = (&stage, &setting_up, &running);

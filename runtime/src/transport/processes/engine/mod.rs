@@ -231,7 +231,7 @@ impl Engine {
                         self.fail(format!("cannot decode a control message of process {from}: {error}"));
                     }
                 }
-                self.desk.return_buffer(batch);
+                self.desk.return_received(batch);
             }
             _ => {
                 peer.received += 1;
