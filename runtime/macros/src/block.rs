@@ -7,7 +7,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
     Attribute, FnArg, GenericArgument, GenericParam, ImplItem, ImplItemFn, ItemImpl, Pat, PathArguments,
-    ReturnType, Signature, Type, Visibility, parse_quote,
+    ReceiverKind, ReturnType, Safety, Signature, Type, Visibility, parse_quote,
 };
 
 /// Names of methods that every proxy has.
@@ -143,7 +143,8 @@ impl Block {
 
 /// The name of the chare, if its type is concrete and the block is an inherent `impl`.
 fn chare_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
-    if let Some((not, of, _)) = &item.trait_ {
+    if let Some((of, _)) = &item.trait_ {
+        let not = &item.modifiers.polarity;
         let name = of.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
         let sentence =
             format!("`#[chare]` goes on an inherent `impl` block, not on an `impl` of the trait `{name}`");
@@ -245,7 +246,7 @@ fn check_qualifiers(sig: &Signature, errors: &mut Errors) {
             `await` into an entry with `when`";
         errors.report(token, sentence);
     }
-    if let Some(token) = &sig.unsafety {
+    if let Safety::Unsafe(token) = &sig.safety {
         errors.report(
             token,
             "an entry method cannot be `unsafe`: the runtime calls it and cannot ensure its safety conditions",
@@ -268,9 +269,13 @@ fn check_receiver(sig: &Signature, errors: &mut Errors) {
         errors.report(&sig.ident, "an entry method runs on an element: take `&mut self` first");
         return;
     };
-    let is_exclusive = matches!(&*receiver.ty, Type::Reference(reference)
-        if reference.mutability.is_some()
-            && matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("Self")));
+    let is_exclusive = match &receiver.kind {
+        ReceiverKind::Reference(_, _, mutability) => mutability.is_some(),
+        ReceiverKind::Typed(_, ty) => matches!(&**ty, Type::Reference(reference)
+            if reference.mutability.is_some()
+                && matches!(&*reference.elem, Type::Path(path) if path.path.is_ident("Self"))),
+        _ => false,
+    };
     if !is_exclusive {
         errors.report(receiver, "an entry method takes `&mut self`, because the runtime owns the element");
     }

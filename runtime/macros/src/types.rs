@@ -4,7 +4,7 @@ use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::visit::{self, Visit};
 use syn::{Error, Expr, ExprPath, GenericArgument, Lifetime, Macro, PathArguments, Type};
-use syn::{TypeBareFn, TypeImplTrait, TypeReference};
+use syn::{TypeFnPtr, TypeImplTrait, TypeReference};
 
 /// The error for an entry method with type parameters, explicit or as `impl Trait`.
 pub const NOT_GENERIC: &str = "an entry method cannot be generic: its arguments are the fields of a message, \
@@ -44,7 +44,7 @@ pub fn not_owned(ty: &Type) -> Option<Error> {
             self.found(hidden, NOT_GENERIC);
         }
         // The arguments and the result of a function are not part of the message.
-        fn visit_type_bare_fn(&mut self, _: &'a TypeBareFn) {}
+        fn visit_type_fn_ptr(&mut self, _: &'a TypeFnPtr) {}
     }
     let mut search = Search(None);
     search.visit_type(ty);
