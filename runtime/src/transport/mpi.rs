@@ -133,7 +133,7 @@ impl Link for Mpi {
     fn drive(&self, turn: &mut dyn FnMut(&mut dyn Wire) -> ControlFlow<()>) {
         let mut slots = vec![Vec::new(); SLOTS];
         let mut parts = vec![Vec::new(); self.job.hosts.len()];
-        let (mut waiting, mut unneeded) = (VecDeque::new(), Vec::new());
+        let mut waiting = VecDeque::new();
         let (mut is_over, mut used) = (false, 0);
         while !is_over {
             let used_now = request::scope(|scope| {
@@ -145,7 +145,7 @@ impl Link for Mpi {
                     sent_bytes: 0,
                     sending,
                     waiting: &mut waiting,
-                    unneeded: &mut unneeded,
+                    unneeded: Vec::new(),
                     parts: &mut parts,
                 };
                 epoch.send_waiting();
@@ -224,8 +224,8 @@ struct Epoch<'a, 's, 'w> {
     sending: VecDeque<Request<'a, [u8], &'s LocalScope<'a>>>,
     /// Messages without a slot, with their receivers.
     waiting: &'w mut VecDeque<(u32, Vec<u8>)>,
-    /// The old content of slots, to return.
-    unneeded: &'w mut Vec<Vec<u8>>,
+    /// The old content of slots that messages took which had waited.
+    unneeded: Vec<Vec<u8>>,
     /// The parts of unfinished messages, by sender.
     parts: &'w mut [Vec<u8>],
 }
@@ -282,11 +282,12 @@ impl Wire for Epoch<'_, '_, '_> {
         let started = if self.waiting.is_empty() { self.start(to, message) } else { Err(message) };
         started.unwrap_or_else(|message| {
             self.waiting.push_back((to, message));
-            self.unneeded.pop().unwrap_or_default()
+            Vec::new()
         })
     }
 
     fn receive(&mut self, desk: &Desk) -> Option<(u32, Vec<u8>)> {
+        self.unneeded.drain(..).for_each(|buffer| desk.return_buffer(buffer));
         if self.is_full() {
             // Messages that arrive without a pause must not keep the next epoch waiting.
             self.complete();
