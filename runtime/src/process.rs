@@ -109,17 +109,27 @@ mod unix {
     use signal_hook::flag;
     use signal_hook::iterator::Signals;
     use std::sync::atomic::AtomicBool;
-    use std::sync::{Arc, Once};
+    use std::sync::{Arc, Once, mpsc};
     use std::thread;
 
     static ONCE: Once = Once::new();
 
     pub(super) fn end_on_signals() {
         ONCE.call_once(|| {
+            let (starts, has_started) = mpsc::channel();
             let waits = Signals::new([SIGINT, SIGTERM]).and_then(|mut signals| {
-                let wait = move || signals.forever().next().map_or((), end);
+                let wait = move || {
+                    // The receiver waits for it.
+                    let _ = starts.send(());
+                    if let Some(signal) = signals.forever().next() {
+                        end(signal);
+                    }
+                };
                 thread::Builder::new().name("signals".into()).spawn(wait)
             });
+            // The standard library panics in a thread that finds no memory to start in: it gets its memory before this
+            // thread allocates more. Nothing is received if the thread could not be created.
+            let _ = has_started.recv();
             if let Err(error) = waits {
                 let sentence =
                     format!("signals cannot be handled ({error}); after one, temporary files may remain");

@@ -7,6 +7,10 @@ use equipoise_tests::fuzz::readers;
 /// The memory that the processes of these tests may use, in kB.
 const LIMIT: u32 = 400_000;
 
+/// The smallest limit of these tests, in kB. With less, the process does not start: its libraries and the threads of parallel
+/// computations do not fit.
+const LEAST: u32 = 36_000;
+
 /// Runs `equipoise` with each line in a shell with limited memory. `phrase` is on stderr.
 #[track_caller]
 fn check(sandbox: &Sandbox, lines: &[&str], codes: &[i32], phrase: &str) {
@@ -147,14 +151,13 @@ fn give_inputs_to_all_readers(limits: &[u32], blank_lines: usize) {
 
 #[test]
 fn every_reader_ends_with_a_sentence_when_memory_is_short() {
-    give_inputs_to_all_readers(&[36_000, 200_000], 8 << 20);
+    give_inputs_to_all_readers(&[LEAST, 200_000], 8 << 20);
 }
 
 #[test]
 #[ignore = "slow"]
 fn every_reader_ends_with_a_sentence_at_many_limits() {
-    // With less, the process does not start: its libraries and the threads of parallel computations do not fit.
-    let limits: Vec<u32> = (36_000..60_000).step_by(6_000).chain((60_000..300_000).step_by(60_000)).collect();
+    let limits: Vec<u32> = (LEAST..60_000).step_by(6_000).chain((60_000..300_000).step_by(60_000)).collect();
     give_inputs_to_all_readers(&limits, 24 << 20);
 }
 
@@ -179,13 +182,13 @@ fn read_large_files(side: u32, limits: &[u32]) {
 
 #[test]
 fn large_files_end_with_a_sentence_when_memory_is_short() {
-    read_large_files(150, &[32_000, 48_000, 400_000]);
+    read_large_files(150, &[LEAST, 48_000, 400_000]);
 }
 
 #[test]
 #[ignore = "slow"]
 fn larger_files_end_with_a_sentence_at_many_limits() {
-    let limits: Vec<u32> = (30_000..600_000).step_by(15_000).chain([1_500_000]).collect();
+    let limits: Vec<u32> = (LEAST..600_000).step_by(15_000).chain([1_500_000]).collect();
     read_large_files(400, &limits);
 }
 
