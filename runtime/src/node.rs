@@ -1,13 +1,14 @@
 //! The state that the PEs of a process share: settings, mailboxes, outcome of the run. Nothing of it belongs to PEs of
 //! other processes.
 
+use crate::checkpoint::{Generation, Saver};
 use crate::files::DumpFile;
 use crate::inbox::{Bells, Mail};
 use crate::lb_history::LbHistory;
 use crate::options::Settings;
 use crate::order::PeOrder;
 use crate::pulse::Pulses;
-use crate::quiescence::Quiescence;
+use crate::quiescence::{Quiescence, Quiet};
 use crate::report::{MachineReport, RunError, Traffic, list};
 use crate::waiting::Waiting;
 use parking_lot::Mutex;
@@ -27,6 +28,8 @@ pub(crate) struct Node {
     /// Orders about the run, between threads.
     pub(crate) mail: Mail<(), PeOrder>,
     pub(crate) quiescence: Quiescence,
+    /// Saves the checkpoints of this process, if flags ask for them.
+    pub(crate) saver: Option<Saver>,
     pub(crate) pulses: Pulses,
     /// The shared part of each array, by id.
     pub(crate) arrays: Mutex<Vec<SharedArray>>,
@@ -62,6 +65,9 @@ pub(crate) struct Outcome {
     pub(crate) trace_error: Option<String>,
     pub(crate) lb_steps: LbHistory,
     pub(crate) dump: DumpFile,
+    /// The number of checkpoints that were written, and why the last one was not.
+    pub(crate) checkpoints: u64,
+    pub(crate) checkpoint_error: Option<String>,
     /// What the PEs wait for at the end of a run that came to rest, or whose time was over. After an exit: the messages
     /// for elements that do not exist.
     pub(crate) waiting: Waiting,
@@ -86,6 +92,8 @@ pub(crate) enum Failure {
     TimeLimit,
     /// The program broke a rule, or a value could not be encoded.
     Program(String),
+    /// A signal asked for the end, and the run has saved itself as the checkpoint of this number.
+    Saved { number: u64 },
 }
 
 impl Node {
@@ -98,6 +106,7 @@ impl Node {
             bells: Bells::new(mailboxes),
             mail: Mail::new(0, mailboxes),
             quiescence: Quiescence::new(if mailboxes == 0 { 0 } else { settings.local_pes() }),
+            saver: settings.checkpoint.clone().map(|plan| Saver::new(plan, process)),
             pulses: Pulses::new(&settings, first),
             arrays: Mutex::default(),
             shared: Mutex::default(),
@@ -167,6 +176,42 @@ impl Node {
         });
     }
 
+    /// What all PEs do now that nothing is in flight. None if the run cannot continue; it then ends, on PE `pe` if that is
+    /// known.
+    pub(crate) fn quiet(&self, pe: Option<u32>) -> Option<Quiet> {
+        let end = |failure| match pe {
+            Some(pe) => self.fail_on(pe, failure),
+            None => self.fail(failure),
+        };
+        if self.quiescence.waiting() == 0 {
+            end(Failure::Quiet);
+            return None;
+        }
+        let saver = self.saver.as_ref();
+        if let Some(saver) = saver.filter(|saver| saver.is_wanted()) {
+            return self.begin_checkpoint(saver, false).map(Quiet::Save);
+        }
+        if let Some(saver) = saver.filter(|saver| saver.is_end()) {
+            end(Failure::Saved { number: saver.last() });
+            return None;
+        }
+        Some(Quiet::Send { round: self.quiescence.begin_round() })
+    }
+
+    /// Begins a checkpoint; `asked` if a signal has asked any process for it. A failure ends the run.
+    pub(crate) fn begin_checkpoint(&self, saver: &Saver, asked: bool) -> Option<Generation> {
+        saver.begin(asked).map_err(|sentence| self.fail(Failure::Program(sentence))).ok()
+    }
+
+    /// Waits until the checkpoints of this process are written, and notes the result. The run is over.
+    pub(crate) fn finish_checkpoints(&self) {
+        let Some(saver) = &self.saver else { return };
+        let failed = self.outcome.lock().result.is_none();
+        let (saved, error) = saver.finish(failed);
+        let mut outcome = self.outcome.lock();
+        (outcome.checkpoints, outcome.checkpoint_error) = (saved, error);
+    }
+
     /// Whether the run may end because PE `pe` exits, or fails if `fails`.
     fn may_end(&self, pe: u32, fails: bool) -> bool {
         self.settings.interleaving.as_ref().is_none_or(|order| order.may_end(pe, fails))
@@ -213,6 +258,10 @@ impl Outcome {
             Failure::Panic { place, message } => RunError::Panic { place, message, seed },
             Failure::Program(sentence) => RunError::Program { sentence, seed },
             Failure::Quiet => RunError::Quiet { waiting: waiting(), seed },
+            Failure::Saved { number } => match (self.checkpoint_error.take(), &settings.checkpoint) {
+                (None, Some(plan)) => RunError::Saved { dir: plan.dir.clone(), number },
+                (error, _) => RunError::Program { sentence: error.unwrap_or_default(), seed },
+            },
             Failure::TimeLimit => {
                 let seconds = settings.time_limit.unwrap_or_default().as_secs_f64();
                 RunError::TimeLimit { seconds, waiting: waiting(), seed }

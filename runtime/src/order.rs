@@ -4,6 +4,7 @@
 
 use crate::load::Sent;
 use crate::location::Known;
+use crate::quiescence::Quiet;
 use crate::reduction::{Pieces, Tally};
 use equipoise_model::database::ObjectIndex;
 use serde::{Deserialize, Serialize};
@@ -117,7 +118,8 @@ impl<M> Partial<M> {
 #[derive(Serialize, Deserialize)]
 pub(crate) enum PeOrder {
     /// Elements of `array` wait for load-balancing step `round` (sent to the parent in the tree).
-    AtSync { array: u16, round: u32, tally: Tally },
+    /// A signal has asked a process of them for a checkpoint if `asked`.
+    AtSync { array: u16, round: u32, tally: Tally, asked: bool },
     /// An element ended (sent to PE 0).
     Ended(Box<Ended>),
     /// Asks every PE for its statistics.
@@ -132,8 +134,8 @@ pub(crate) enum PeOrder {
     TryResume { step: u32 },
     /// The reply to a parked closure.
     Reply { parked: u64, answer: Answer },
-    /// Quiescence was found for the `round`-th time: asks a PE to send the messages that wait for it.
-    Quiet { round: u64 },
+    /// Nothing is in flight.
+    Quiet(Quiet),
     /// Orders from a PE of another process, encoded (sent by the connection to other processes).
     #[serde(skip)]
     Batch { from_process: u32, bytes: Vec<u8> },

@@ -3,16 +3,24 @@
 //! Signals and aborts concern the whole process. Therefore only programs and the command handle them, and not a run inside
 //! a process of another program.
 
+use clap::ValueEnum;
 use equipoise_model::files;
 use equipoise_model::quote::sentences;
-use std::io::{self, Write as _};
-use std::sync::mpsc;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
 /// Prints a warning on stderr, without control characters. A stderr that cannot be written to is ignored.
 pub fn warn(sentence: &str) {
     write_stderr(&format!("warning: {}\n", sentences(sentence)));
+}
+
+/// Prints a note on stderr, without control characters. A stderr that cannot be written to is ignored.
+pub(crate) fn note(sentence: &str) {
+    write_stderr(&format!("note: {}\n", sentences(sentence)));
 }
 
 /// Prints an error on stderr, without control characters. A stderr that cannot be written to is ignored, so the exit code
@@ -55,6 +63,54 @@ pub(crate) fn print_lines(lines: &[String]) {
 /// report them.
 pub(crate) fn write_stderr(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// A description of the file of this program, which is another one after a build: its length and checksum, in words.
+pub(crate) fn program_file() -> String {
+    /// Read once, as a program can run chares many times.
+    static FILE: OnceLock<String> = OnceLock::new();
+    let unreadable = |_| "a program file that cannot be read".into();
+    FILE.get_or_init(|| length_and_checksum().unwrap_or_else(unreadable)).clone()
+}
+
+fn length_and_checksum() -> io::Result<String> {
+    let mut file = File::open(std::env::current_exe()?)?;
+    let (mut length, mut checksum, mut block) = (0, crc32fast::Hasher::new(), vec![0; 1 << 16]);
+    loop {
+        let read = file.read(&mut block)?;
+        if read == 0 {
+            let checksum = checksum.finalize();
+            return Ok(format!("a program file of {length} bytes with the checksum {checksum:08x}"));
+        }
+        length += read;
+        checksum.update(&block[..read]);
+    }
+}
+
+/// A signal that asks for a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CheckpointSignal {
+    /// SIGUSR1.
+    Usr1,
+    /// SIGUSR2.
+    Usr2,
+    /// SIGTERM, which then does not end the process.
+    Term,
+}
+
+/// Notes in the returned flag that a signal asks for a checkpoint. SIGTERM then does not end the process.
+///
+/// # Errors
+/// A sentence, if the system cannot do it.
+pub(crate) fn asks_for_checkpoint(signal: CheckpointSignal) -> Result<Arc<AtomicBool>, String> {
+    #[cfg(unix)]
+    {
+        unix::asks_for_checkpoint(signal).map_err(|error| error.to_string())
+    }
+    #[cfg(not(unix))]
+    {
+        Err(format!("there is no signal {signal:?} on this system"))
+    }
 }
 
 /// How long the end of the process waits for a reader of stderr that does not read.
@@ -104,12 +160,15 @@ pub(crate) fn exit_on_abort() {
 
 #[cfg(unix)]
 mod unix {
+    use super::CheckpointSignal;
     use equipoise_model::files;
-    use signal_hook::consts::{SIGABRT, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGABRT, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
     use signal_hook::flag;
     use signal_hook::iterator::Signals;
+    use std::collections::BTreeMap;
+    use std::io;
     use std::sync::atomic::AtomicBool;
-    use std::sync::{Arc, Once, mpsc};
+    use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, mpsc};
     use std::thread;
 
     static ONCE: Once = Once::new();
@@ -121,7 +180,9 @@ mod unix {
                 let wait = move || {
                     // The receiver waits for it.
                     let _ = starts.send(());
-                    if let Some(signal) = signals.forever().next() {
+                    // SIGTERM may ask for a checkpoint instead.
+                    let ends = |signal: &i32| *signal != SIGTERM || !asking().contains_key(&SIGTERM);
+                    if let Some(signal) = signals.forever().find(ends) {
                         end(signal);
                     }
                 };
@@ -136,6 +197,29 @@ mod unix {
                 super::warn(&sentence);
             }
         });
+    }
+
+    /// The signals that ask for a checkpoint.
+    static ASKING: Mutex<BTreeMap<i32, Arc<AtomicBool>>> = Mutex::new(BTreeMap::new());
+
+    fn asking() -> MutexGuard<'static, BTreeMap<i32, Arc<AtomicBool>>> {
+        ASKING.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn asks_for_checkpoint(signal: CheckpointSignal) -> io::Result<Arc<AtomicBool>> {
+        let number = match signal {
+            CheckpointSignal::Usr1 => SIGUSR1,
+            CheckpointSignal::Usr2 => SIGUSR2,
+            CheckpointSignal::Term => SIGTERM,
+        };
+        let mut asking = asking();
+        if let Some(asks) = asking.get(&number) {
+            return Ok(Arc::clone(asks));
+        }
+        let asks = Arc::new(AtomicBool::new(false));
+        flag::register(number, Arc::clone(&asks))?;
+        asking.insert(number, Arc::clone(&asks));
+        Ok(asks)
     }
 
     /// Ends the process after a signal.

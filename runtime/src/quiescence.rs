@@ -10,7 +10,18 @@
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
+use crate::checkpoint::Generation;
 use crate::inbox::Bells;
+use serde::{Deserialize, Serialize};
+
+/// What PEs do when nothing is in flight.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum Quiet {
+    /// Each saves itself. Quiescence is found again when all have.
+    Save(Generation),
+    /// Each sends the messages that have waited for quiescence, which was found for the `round`-th time.
+    Send { round: u64 },
+}
 
 pub(crate) struct Quiescence {
     rests: Box<[CachePadded<AtomicU64>]>,
@@ -43,9 +54,9 @@ impl Quiescence {
         self.waiting.fetch_sub(sends as u64, SeqCst);
     }
 
-    /// Starts a round and returns its number, if any send waits for quiescence.
-    pub(crate) fn round(&self) -> Option<u64> {
-        (self.waiting.load(SeqCst) > 0).then(|| self.rounds.fetch_add(1, SeqCst) + 1)
+    /// Starts a round and returns its number.
+    pub(crate) fn begin_round(&self) -> u64 {
+        self.rounds.fetch_add(1, SeqCst) + 1
     }
 
     /// The number of sends that wait for quiescence.

@@ -204,7 +204,7 @@ impl Tally {
 /// Elements are created and destroyed while rounds are in progress. An element reports the elements it created when it
 /// next participates (`created`), so no round is complete before its creations are known. A new element reports its
 /// first participation (`appeared`), and the round waits until the two sums are equal.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ledger {
     next: u32,
     population: i64,

@@ -6,6 +6,7 @@ use crate::options::ConfigError;
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::table::{bytes, count, seconds};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// The report of a successful run.
 #[derive(Debug)]
@@ -35,7 +36,9 @@ pub struct Report<R> {
     pub remote_messages: u64,
     /// Migrations of elements, by load-balancing steps and by [`Cx::migrate`](crate::Cx::migrate).
     pub migrations: u64,
-    /// The error of writing the file of `--lb-dump` or `--record`, if there was one.
+    /// The number of checkpoints that were written.
+    pub checkpoints: u64,
+    /// The error of writing the file of `--lb-dump` or `--record`, or a checkpoint, if there was one.
     /// [`run`](crate::run()) prints it.
     pub dump_error: Option<String>,
     /// A warning if fewer databases exist than `--lb-dump` asked for. [`run`](crate::run()) prints it.
@@ -217,6 +220,14 @@ pub enum RunError {
         /// The seed of a simulated run.
         seed: Option<u64>,
     },
+    /// Not an error: a signal of `--checkpoint-on` came with `--checkpoint-exit`, and the run has saved itself.
+    #[error("saved as checkpoint {number} in `{}`; continue with --restart", dir.display())]
+    Saved {
+        /// The folder of the checkpoints.
+        dir: PathBuf,
+        /// The number of the checkpoint.
+        number: u64,
+    },
     /// Not an error: the configuration asked for this text instead of a run.
     #[error("{0}")]
     Answer(String),
@@ -257,7 +268,7 @@ pub(crate) fn list(waiting: &[String]) -> String {
 impl Classified for RunError {
     fn fault(&self) -> Fault {
         match self {
-            RunError::Config(_) | RunError::Answer(_) => Fault::Usage,
+            RunError::Config(_) | RunError::Answer(_) | RunError::Saved { .. } => Fault::Usage,
             RunError::File(_) => Fault::Input,
             RunError::Panic { .. }
             | RunError::Quiet { .. }
@@ -268,10 +279,10 @@ impl Classified for RunError {
 }
 
 impl RunError {
-    /// The exit code of a process: 2 for an invalid configuration, 0 for an answer, else 1.
+    /// The exit code of a process: 2 for an invalid configuration, 0 for an answer or a saved run, else 1.
     pub fn exit_code(&self) -> i32 {
         match self {
-            RunError::Answer(_) => 0,
+            RunError::Answer(_) | RunError::Saved { .. } => 0,
             error => error.fault().exit_code().into(),
         }
     }

@@ -72,6 +72,7 @@ fn finished<R>(program: bool, Attempt { result, written, speaks, link }: Attempt
             match &error {
                 _ if !speaks => {}
                 RunError::Answer(text) => show(text),
+                RunError::Saved { .. } => process::note(&error.to_string()),
                 error => process::print_error(&error.to_string()),
             }
             if let Some(link) = link {
@@ -207,6 +208,11 @@ where
         written.error =
             written.error.into_iter().chain(unrecorded).reduce(|all, error| format!("{all}; {error}"));
     }
+    if outcome.failure.is_none() || outcome.result.is_some() {
+        let unsaved = outcome.checkpoint_error.take();
+        written.error =
+            written.error.into_iter().chain(unsaved).reduce(|all, error| format!("{all}; {error}"));
+    }
     let error = outcome.error(&settings);
     let warnings = outcome.warnings(&settings);
     let result = match error {
@@ -225,6 +231,7 @@ where
         executions: outcome.executions,
         remote_messages: outcome.remote_messages,
         migrations: outcome.migrations,
+        checkpoints: outcome.checkpoints,
         dump_error: None,
         dump_warning: None,
         warnings,

@@ -10,7 +10,9 @@ use crate::order::PeOrder;
 use crate::panics::message_and_place;
 use crate::pe::{ARRAY_BITS, ArrayInfo, PE_ORDERS, PeCx};
 use crate::pulse::Activity;
+use crate::quiescence::Quiet;
 use crate::report::Traffic;
+use crate::saving;
 use crate::steps;
 use equipoise_model::table::count;
 use std::any::Any;
@@ -82,9 +84,12 @@ impl Built {
         !self.pe.out.node.stopped()
     }
 
-    /// Starts the clocks, and `main`.
+    /// Starts the clocks, and `main`, or continues a run that was saved.
     pub(crate) fn begin(&mut self) {
         self.pe.recorder.begin(self.pe.clock.now());
+        if self.pe.settings().restart.is_some() {
+            return saving::resume(&self.pe, &mut self.managers);
+        }
         if let Some(main) = self.main.take() {
             self.pe.delivery.running.during(Activity::Main, || main(&self.pe));
         }
@@ -144,7 +149,7 @@ impl Built {
 /// Executes an order about the run.
 pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &mut [Box<dyn Manager>]) {
     match order {
-        PeOrder::AtSync { array, round, tally } => steps::at_sync(pe, array, round, tally),
+        PeOrder::AtSync { array, round, tally, asked } => steps::at_sync(pe, (array, round), tally, asked),
         PeOrder::Ended(ended) => steps::ended(pe, *ended),
         PeOrder::Collect => steps::collect(pe, managers),
         PeOrder::Statistics(statistics) => steps::collected(pe, statistics),
@@ -152,7 +157,7 @@ pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &mut [Box<dyn Manager
         PeOrder::WillNotArrive { step, count } => steps::will_not_arrive(pe, step, count, managers),
         PeOrder::TryResume { step } => steps::try_resume(pe, step, managers),
         PeOrder::Reply { parked, answer } => pe.answered(parked, answer),
-        PeOrder::Quiet { round } => pe.found_quiet(round),
+        PeOrder::Quiet(quiet) => found_quiet(pe, quiet, managers),
         PeOrder::Batch { from_process, bytes } => {
             for (array, order) in batches::orders(&bytes) {
                 receive(pe, managers, array, order);
@@ -195,12 +200,22 @@ pub(crate) fn run_queued(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u
     }
 }
 
-/// No message is in flight: starts a quiescence round. If no send waits for quiescence, the run fails.
+/// No message is in flight: tells all PEs what they do. If no send waits for quiescence, the run fails.
 pub(crate) fn quiet(pe: &PeCx) {
-    let node = &pe.out.node;
-    let Some(round) = node.quiescence.round() else { return node.fail_on(pe.out.rank, Failure::Quiet) };
+    let Some(quiet) = pe.out.node.quiet(Some(pe.out.rank)) else { return };
     for to in 0..pe.out.pes {
-        pe.out.tell(to, PeOrder::Quiet { round });
+        pe.out.tell(to, PeOrder::Quiet(quiet));
+    }
+}
+
+/// What a PE does when nothing is in flight.
+pub(crate) fn found_quiet(pe: &PeCx, quiet: Quiet, managers: &mut [Box<dyn Manager>]) {
+    match quiet {
+        Quiet::Save(generation) => saving::save(pe, generation, managers),
+        Quiet::Send { round } => {
+            pe.found_quiet(round);
+            steps::found_quiet(pe, round);
+        }
     }
 }
 

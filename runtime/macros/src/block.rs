@@ -11,7 +11,7 @@ use syn::{
 };
 
 /// Names of methods that every proxy has.
-const RESERVED: [&str; 2] = ["contribute", "at_quiescence"];
+const RESERVED: [&str; 3] = ["contribute", "at_quiescence", "at_checkpoint"];
 
 /// A `#[chare]` block.
 pub struct Block {

@@ -33,6 +33,12 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
         #[inline(always)]
         #[track_caller]
         pub fn at_quiescence(self) -> Self { Self(self.0.at_quiescence()) }
+
+        /// Postpones the message until no message is in flight and, with `--checkpoint`, the state of the run is saved. A
+        /// run that is restarted with this state begins with this message.
+        #[inline(always)]
+        #[track_caller]
+        pub fn at_checkpoint(self) -> Self { Self(self.0.at_checkpoint()) }
     };
     // Entries may be undocumented or never called.
     let allowed = quote! {

@@ -182,6 +182,16 @@ impl<T: Chare> Port<T> {
         }
     }
 
+    /// Calls `f` with the unfinished reductions on PE 0; there are none on other PEs, if nothing is in flight.
+    pub(crate) fn with_totals<R>(&self, f: impl FnOnce(&[Partial<T::Msg>]) -> R) -> R {
+        f(&self.contributions.totals.borrow())
+    }
+
+    /// Takes over unfinished reductions of a saved run, on PE 0.
+    pub(crate) fn restore_totals(&self, totals: Vec<Partial<T::Msg>>) {
+        self.contributions.totals.borrow_mut().extend(totals);
+    }
+
     /// The incomplete reductions on this PE with this array as target.
     pub(super) fn incomplete_reductions(&self, pe: &PeCx) -> Vec<OpenReduction> {
         let (partials, totals) = (self.contributions.partials.borrow(), self.contributions.totals.borrow());

@@ -168,6 +168,14 @@ impl<T: Chare> Port<T> {
         }
     }
 
+    /// Keeps a message until nothing is in flight, and until the run has saved itself if it `saves`.
+    pub(super) fn postpone(&self, pe: &PeCx, to: Receivers, msg: T::Msg, saves: bool) {
+        self.when_quiet(pe, to, msg);
+        if let Some(saver) = pe.out.node.saver.as_ref().filter(|_| saves) {
+            saver.want(false);
+        }
+    }
+
     /// Keeps a message until nothing is in flight.
     pub(crate) fn when_quiet(&self, pe: &PeCx, to: Receivers, msg: T::Msg) {
         let round = pe.out.node.quiescence.wait();
@@ -253,6 +261,14 @@ impl<T: Chare> AnyPort for Port<T> {
         if let Some((to, msg)) = next {
             self.send_to(out, &to, msg);
         }
+    }
+
+    fn next_broadcast(&self) -> u32 {
+        self.broadcasts.get()
+    }
+
+    fn shape(&self) -> String {
+        show(self.shared.shape)
     }
 
     fn open_reductions(&self, pe: &PeCx) -> Vec<OpenReduction> {

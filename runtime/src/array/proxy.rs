@@ -10,14 +10,18 @@ use crate::order::Receivers;
 use crate::pe::{PeCx, post_delivery};
 
 /// The remedy for a postponed contribution.
-const NOT_LATER: &str = "call `contribute` without `at_sync` and `at_quiescence`";
+const NOT_LATER: &str = "call `contribute` without `at_sync`, `at_quiescence` and `at_checkpoint`";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     Now,
     AfterSync,
     AtQuiescence,
+    AtCheckpoint,
 }
+
+/// The remedy for a message that is postponed twice.
+const ONCE: &str = "call `at_sync`, `at_quiescence` or `at_checkpoint`, once";
 
 /// One element as the receiver of a message.
 pub struct Target<'a, T: Chare> {
@@ -68,7 +72,7 @@ impl<'a, T: Chare> Target<'a, T> {
             port.resume.set(Some(msg));
             pe.delivery.later(post_delivery::SYNC);
         } else {
-            port.when_quiet(pe, Receivers::One(rank), msg);
+            port.postpone(pe, Receivers::One(rank), msg, when == When::AtCheckpoint);
         }
     }
 
@@ -90,14 +94,25 @@ impl<'a, T: Chare> Target<'a, T> {
     /// If the message is postponed already.
     #[track_caller]
     pub fn at_quiescence(self) -> Self {
+        self.at(When::AtQuiescence)
+    }
+
+    /// Postpones the message until no message is in flight and, with `--checkpoint`, the state of the run is saved. A run that
+    /// is restarted with this state begins with this message.
+    ///
+    /// # Panics
+    /// If the message is postponed already.
+    #[track_caller]
+    pub fn at_checkpoint(self) -> Self {
+        self.at(When::AtCheckpoint)
+    }
+
+    #[track_caller]
+    fn at(self, when: When) -> Self {
         if self.when != When::Now {
-            panic!(
-                "a message to {} can wait for load balancing or for quiescence, not for both; call `at_sync` or \
-                 `at_quiescence`, once",
-                T::NAME
-            );
+            panic!("a message to {} cannot wait for two things; {ONCE}", T::NAME);
         }
-        Target { when: When::AtQuiescence, ..self }
+        Target { when, ..self }
     }
 }
 
@@ -106,23 +121,23 @@ pub struct Targets<'a, T: Chare> {
     pe: &'a PeCx,
     port: &'a Port<T>,
     to: Receivers,
-    at_quiescence: bool,
+    when: When,
 }
 
 impl<'a, T: Chare> Targets<'a, T> {
     pub(crate) fn all(pe: &'a PeCx, port: &'a Port<T>) -> Self {
-        Targets { pe, port, to: Receivers::All, at_quiescence: false }
+        Targets { pe, port, to: Receivers::All, when: When::Now }
     }
 
     pub(crate) fn section(pe: &'a PeCx, port: &'a Port<T>, ranks: Box<[u32]>) -> Self {
-        Targets { pe, port, to: Receivers::Some(ranks), at_quiescence: false }
+        Targets { pe, port, to: Receivers::Some(ranks), when: When::Now }
     }
 
     /// Sends `msg` to each of these elements.
     pub fn send(self, msg: T::Msg) {
-        let Targets { pe, port, to, at_quiescence } = self;
-        if at_quiescence {
-            return port.when_quiet(pe, to, msg);
+        let Targets { pe, port, to, when } = self;
+        if when != When::Now {
+            return port.postpone(pe, to, msg, when == When::AtCheckpoint);
         }
         if let Receivers::Some(ranks) = &to
             && pe.delivery.has(post_delivery::COMM | post_delivery::TRACED)
@@ -141,15 +156,37 @@ impl<'a, T: Chare> Targets<'a, T> {
     /// If the message is postponed.
     #[track_caller]
     pub fn contribute(self) -> Contribution<'a, T> {
-        if self.at_quiescence {
+        if self.when != When::Now {
             panic!("a contribution to {} cannot be postponed; {NOT_LATER}", T::NAME);
         }
         Contribution { pe: self.pe, port: self.port, to: self.to }
     }
 
     /// Postpones the message until no message is in flight.
+    ///
+    /// # Panics
+    /// If the message is postponed already.
+    #[track_caller]
     pub fn at_quiescence(self) -> Self {
-        Targets { at_quiescence: true, ..self }
+        self.at(When::AtQuiescence)
+    }
+
+    /// Postpones the message until no message is in flight and, with `--checkpoint`, the state of the run is saved. A run that
+    /// is restarted with this state begins with this message.
+    ///
+    /// # Panics
+    /// If the message is postponed already.
+    #[track_caller]
+    pub fn at_checkpoint(self) -> Self {
+        self.at(When::AtCheckpoint)
+    }
+
+    #[track_caller]
+    fn at(self, when: When) -> Self {
+        if self.when != When::Now {
+            panic!("a message to {} cannot wait for two things; {ONCE}", T::NAME);
+        }
+        Targets { when, ..self }
     }
 }
 

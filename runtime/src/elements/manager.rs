@@ -2,6 +2,7 @@
 
 use super::{Elements, Manager};
 use crate::array::Chare;
+use crate::checkpoint::{ArrayIndex, Part};
 use crate::codec;
 use crate::index::Index;
 use crate::location::Route;
@@ -112,7 +113,7 @@ impl<T: Chare> Manager for Elements<T> {
         for slot in &self.slots {
             let element = || (slot.rank, || self.port.name(slot.rank));
             waiting.element(Collective::Reduction, array, slot.contributions, element());
-            if T::SYNC && pe.settings().balances() {
+            if T::SYNC && pe.settings().has_barriers() {
                 waiting.element(Collective::Barrier, array, slot.syncs, element());
             }
             let Some(extra) = &slot.extra else { continue };
@@ -139,6 +140,18 @@ impl<T: Chare> Manager for Elements<T> {
             let messages = count(queued as u64, "message");
             waiting.line(here, format!("{messages} for elements of {} {verb} queued", T::NAME));
         }
+    }
+
+    fn save(&mut self, pe: &PeCx, part: &mut Part) -> Result<ArrayIndex, String> {
+        self.save_all(pe, part)
+    }
+
+    fn restore(&mut self, rests: &[Vec<u8>], broadcasts: u32) -> Result<(), String> {
+        self.restore_rests(rests, broadcasts)
+    }
+
+    fn resend(&mut self, pe: &PeCx) {
+        self.resend_all(pe);
     }
 
     fn unreceived(&self, pe: &PeCx, waiting: &mut Waiting) {

@@ -2,6 +2,7 @@
 
 use crate::array::{Chare, ChareOrder, ChareSlot, Cx, Port};
 use crate::broadcast::Departures;
+use crate::checkpoint::{ArrayIndex, Part};
 use crate::inbox::Bag;
 use crate::location::{AFTER_SYNC, Route};
 use crate::order::{Journey, Statistics};
@@ -16,6 +17,11 @@ use std::rc::Rc;
 mod manager;
 mod moves;
 mod orders;
+mod saving;
+
+pub(crate) use saving::restored;
+
+use saving::Rest;
 
 /// The interface of an array to the scheduler of a PE.
 pub(crate) trait Manager {
@@ -37,6 +43,18 @@ pub(crate) trait Manager {
     fn waiting(&self, pe: &PeCx, waiting: &mut Waiting);
     /// Adds the messages for elements that do not exist.
     fn unreceived(&self, pe: &PeCx, waiting: &mut Waiting);
+    /// Saves the elements on this PE, and what belongs to none of them. Nothing is in flight.
+    ///
+    /// # Errors
+    /// A sentence, if something cannot be saved.
+    fn save(&mut self, pe: &PeCx, part: &mut Part) -> Result<ArrayIndex, String>;
+    /// Takes over what saved PEs had beside elements, and the number of the next broadcast.
+    ///
+    /// # Errors
+    /// If the bytes are of another program.
+    fn restore(&mut self, rests: &[Vec<u8>], broadcasts: u32) -> Result<(), String>;
+    /// Sends again what waited for elements that do not exist, and for quiescence.
+    fn resend(&mut self, pe: &PeCx);
 }
 
 pub(crate) struct Elements<T: Chare> {
@@ -64,6 +82,8 @@ pub(crate) struct Elements<T: Chare> {
     clock: u64,
     /// Whether [`Manager::one`] ran orders the last time.
     ordered_last: bool,
+    /// After a restart: what saved PEs had beside elements.
+    restored: Vec<Rest<T::Msg>>,
 }
 
 impl<T: Chare> Elements<T> {
@@ -83,6 +103,7 @@ impl<T: Chare> Elements<T> {
             blocked_inserts: Vec::new(),
             clock: 0,
             ordered_last: false,
+            restored: Vec::new(),
         }
     }
 
@@ -268,7 +289,7 @@ impl<T: Chare> Elements<T> {
              receives this message, or later",
             self.port.name(rank)
         );
-        if !pe.settings().balances() {
+        if !pe.settings().has_barriers() {
             let Some(msg) = resume else { return };
             // The slot is found again, which is where the end of `syncing` is noticed.
             extra.syncing = true;

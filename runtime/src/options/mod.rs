@@ -1,12 +1,14 @@
 //! The flags every program has, and Charm++'s spellings of them. [`Settings`] is the validated form of the
 //! flags.
 
+mod checkpoint;
 mod interleaving;
 mod job;
 mod machine;
 mod settings;
 mod spellings;
 
+pub use checkpoint::Checkpoints;
 pub use machine::{Machine, StrategySeconds, Uncharged};
 pub use spellings::{parse, translated};
 
@@ -166,6 +168,10 @@ pub struct Config {
     #[arg(long, value_name = "FILE")]
     pub replay_order: Option<PathBuf>,
 
+    /// Checkpoints: when they are saved, and with which the run begins.
+    #[command(flatten)]
+    pub checkpoints: Checkpoints,
+
     /// The simulated machine, if there is one.
     #[command(flatten)]
     pub machine: Machine,
@@ -256,6 +262,7 @@ impl Default for Config {
             watchdog: None,
             record_order: None,
             replay_order: None,
+            checkpoints: Checkpoints::default(),
             machine: Machine::default(),
             own: Vec::new(),
             program: false,

@@ -3,6 +3,7 @@
 use super::job::Job;
 use super::machine::Simulation;
 use super::{Comm, Config, ConfigError, Migration, ReportForm, Transport, flag, wrong};
+use crate::checkpoint::{Checkpoint, Plan};
 use crate::inbox::Mail;
 use crate::interleaving::{Interleaving, Replay};
 use crate::location::Placement;
@@ -81,8 +82,11 @@ impl Config {
             watchdog: time("--watchdog", self.watchdog)?,
             program: self.program,
             simulation,
+            checkpoint: None,
+            restart: None,
             interleaving: None,
         };
+        self.checkpoints(&mut settings)?;
         // Last, because it creates a file.
         settings.interleaving = self.interleaving(&settings, replay)?;
         Ok(settings)
@@ -309,7 +313,7 @@ impl Config {
 const TIMES: std::ops::RangeInclusive<f64> = 1e-3..=1e9;
 
 /// The time of a flag.
-fn time(name: &str, seconds: Option<f64>) -> Result<Option<Duration>, ConfigError> {
+pub(super) fn time(name: &str, seconds: Option<f64>) -> Result<Option<Duration>, ConfigError> {
     match seconds {
         Some(seconds) if !TIMES.contains(&seconds) => {
             Err(flag(format!("{name} {seconds}: give seconds from {} to {}", TIMES.start(), TIMES.end())))
@@ -354,6 +358,10 @@ pub(crate) struct Settings {
     pub(crate) program: bool,
     /// The machine that is simulated in virtual time, if there is one.
     pub(crate) simulation: Option<Simulation>,
+    /// The checkpoints to save, if there are any.
+    pub(crate) checkpoint: Option<Plan>,
+    /// The checkpoint with which the run begins, if it is a restart.
+    pub(crate) restart: Option<Arc<Checkpoint>>,
     /// The order of deliveries, if it is recorded or repeated.
     pub(crate) interleaving: Option<Interleaving>,
 }
@@ -362,6 +370,12 @@ impl Settings {
     /// Whether there are load-balancing steps.
     pub(crate) fn balances(&self) -> bool {
         !self.lb_off && (!self.schedule.is_empty() || self.dump.is_some())
+    }
+
+    /// Whether elements that call `at_sync` wait for each other: for load balancing, for checkpoints, or because the run that was
+    /// saved did so.
+    pub(crate) fn has_barriers(&self) -> bool {
+        self.balances() || self.checkpoint.is_some() || self.restart.is_some()
     }
 
     /// Whether communication is recorded if load is recorded.

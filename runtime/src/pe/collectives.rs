@@ -2,6 +2,7 @@
 
 use crate::order::Statistics;
 use crate::reduction::{Ledger, Tally};
+use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ pub(crate) struct Collectives {
 }
 
 /// The participants in the collectives of an array, on PE 0.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ledgers {
     pub(crate) reductions: Ledger,
     pub(crate) syncs: Ledger,
@@ -51,6 +52,12 @@ pub(crate) struct Steps {
     /// On PE 0: whether statistics are being collected. During this time the next step may become ready to start, if
     /// elements that called `at_sync` for this step end.
     pub(crate) collecting: Cell<bool>,
+    /// On PE 0: whether a signal has asked for a checkpoint before the next step.
+    pub(crate) asked: Cell<bool>,
+    /// On PE 0: the next step waits until the run has saved itself, since this quiescence round.
+    pub(crate) saves: Cell<Option<u64>>,
+    /// On PE 0: the run has saved itself before the next step.
+    pub(crate) has_saved: Cell<bool>,
 }
 
 /// Calls of `at_sync` for one array and round: of elements on this PE, and from the PEs below in the tree.
@@ -58,6 +65,8 @@ pub(crate) struct Steps {
 pub(crate) struct SyncCalls {
     pub(crate) here: Tally,
     pub(crate) below: Tally,
+    /// Whether a signal has asked a process below for a checkpoint.
+    pub(crate) asked: bool,
 }
 
 impl SyncCalls {
@@ -87,14 +96,16 @@ impl Steps {
         let all = &mut unreported[at].1;
         all.here.add(calls.here);
         all.below.add(calls.below);
+        all.asked |= calls.asked;
         all.here.count
     }
 
-    /// Takes the calls of `at_sync` that are not yet reported: of one array and round, or all.
-    pub(crate) fn take_unreported(&self, only: Option<(u16, u32)>) -> Vec<((u16, u32), Tally)> {
+    /// Takes the calls of `at_sync` that are not yet reported: of one array and round, or all; each with whether a signal has
+    /// asked a process below for a checkpoint.
+    pub(crate) fn take_unreported(&self, only: Option<(u16, u32)>) -> Vec<((u16, u32), Tally, bool)> {
         let mut unreported = self.unreported.borrow_mut();
         let taken = unreported.extract_if(.., |(of, _)| only.is_none_or(|only| only == *of));
-        taken.map(|(of, calls)| (of, calls.all())).collect()
+        taken.map(|(of, calls)| (of, calls.all(), calls.asked)).collect()
     }
 
     /// Counts elements that arrived in a step.

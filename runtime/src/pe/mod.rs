@@ -22,12 +22,13 @@ pub use exit::Exit;
 pub use reply::Reply;
 pub use shared::Shared;
 
-pub(crate) use collectives::{Collectives, Contributor, SyncCalls};
+pub(crate) use collectives::{Collectives, Contributor, Ledgers, SyncCalls};
 pub(crate) use delivery::{Delivery, Offers, post_delivery};
 pub(crate) use outbox::{ARRAY_BITS, Carrier, Outbox, PE_ORDERS, Packet, PacketCarrier, array_bit};
 pub(crate) use port::{AnyPort, ArrayInfo};
 pub(crate) use recorder::Recorder;
 
+use crate::checkpoint::Saver;
 use crate::clock::Clock;
 use crate::index::{Pe, Process};
 use crate::node::Node;
@@ -109,9 +110,9 @@ impl PeCx {
         }
     }
 
-    /// The seed of the run.
+    /// The seed of the run; after a restart, that of the run that was saved.
     pub fn seed(&self) -> u64 {
-        self.settings().seed
+        self.settings().restart.as_ref().map_or(self.settings().seed, |checkpoint| checkpoint.seed())
     }
 
     /// Parks a closure on this PE until a value is sent to the returned [`Reply`]. A `Reply` is plain data and accepts
@@ -122,7 +123,7 @@ impl PeCx {
     where
         V: Serialize + DeserializeOwned + Send + 'static,
     {
-        let parked = self.parked.borrow_mut().park(answer);
+        let parked = self.parked.borrow_mut().park(self.delivery.running.activity(), answer);
         Reply { pe: self.out.rank, parked, of: PhantomData }
     }
 
@@ -211,8 +212,10 @@ impl PeCx {
 
     /// Reports calls of `at_sync` to the parent in the tree: of one array and round, or all.
     pub(crate) fn report_syncs(&self, only: Option<(u16, u32)>) {
-        for ((array, round), tally) in self.collectives.steps.take_unreported(only) {
-            self.out.tell(self.out.tree.parent(self.out.rank), PeOrder::AtSync { array, round, tally });
+        let asked = self.out.node.saver.as_ref().is_some_and(Saver::is_asked);
+        for ((array, round), tally, below) in self.collectives.steps.take_unreported(only) {
+            let order = PeOrder::AtSync { array, round, tally, asked: asked || below };
+            self.out.tell(self.out.tree.parent(self.out.rank), order);
         }
     }
 
@@ -237,6 +240,13 @@ impl PeCx {
     /// The number of parked closures.
     pub(crate) fn parked(&self) -> usize {
         self.parked.borrow().count()
+    }
+
+    /// What parked the oldest closure that is parked, for messages to users.
+    pub(crate) fn oldest_parker(&self) -> Option<String> {
+        let activity = self.parked.borrow().oldest()?;
+        let unnamed = || "code outside the elements".to_owned();
+        Some(self.out.node.pulses.describe(self.out.rank, activity, self.settings()).unwrap_or_else(unnamed))
     }
 
     /// Ends the run as failed.

@@ -23,6 +23,10 @@ pub(crate) trait AnyPort: Any {
     fn flush(&self, pe: &PeCx);
     /// Sends the oldest message that waits for quiescence.
     fn found_quiet(&self, out: &Outbox);
+    /// On PE 0: the number of the next broadcast.
+    fn next_broadcast(&self) -> u32;
+    /// The shape of the array, as in `[4, 4]`.
+    fn shape(&self) -> String;
     /// The incomplete reductions on this PE with this array as target.
     fn open_reductions(&self, pe: &PeCx) -> Vec<OpenReduction>;
 }

@@ -54,11 +54,12 @@ type Closure = Box<dyn FnOnce(&PeCx, Answer)>;
 #[derive(Default)]
 pub(crate) struct Parked {
     next: u64,
-    closures: FxHashMap<u64, Closure>,
+    /// Each with what parked it.
+    closures: FxHashMap<u64, (Activity, Closure)>,
 }
 
 impl Parked {
-    pub(crate) fn park<V>(&mut self, answer: impl FnOnce(&PeCx, V) + 'static) -> u64
+    pub(crate) fn park<V>(&mut self, by: Activity, answer: impl FnOnce(&PeCx, V) + 'static) -> u64
     where
         V: DeserializeOwned + Send + 'static,
     {
@@ -73,13 +74,18 @@ impl Parked {
                 Err(_) => pe.fail("the reply to a parked closure has the wrong type".into()),
             },
         });
-        self.closures.insert(self.next, closure);
+        self.closures.insert(self.next, (by, closure));
         self.next
     }
 
     /// The number of parked closures.
     pub(crate) fn count(&self) -> usize {
         self.closures.len()
+    }
+
+    /// What parked the oldest closure.
+    pub(crate) fn oldest(&self) -> Option<Activity> {
+        self.closures.iter().min_by_key(|(number, _)| **number).map(|(_, (by, _))| *by)
     }
 }
 
@@ -88,7 +94,7 @@ impl PeCx {
     pub(crate) fn answered(&self, parked: u64, answer: Answer) {
         let closure = self.parked.borrow_mut().closures.remove(&parked);
         match closure {
-            Some(closure) => {
+            Some((_, closure)) => {
                 self.delivery.running.during(Activity::ParkedClosure, || closure(self, answer));
             }
             None => self.fail(format!(

@@ -19,13 +19,15 @@ use crate::pe::{PeCx, SyncCalls};
 use crate::reduction::Tally;
 use std::collections::BTreeMap;
 
-/// Receives the number of elements of an array that called `at_sync`. PE 0 counts them; another PE forwards the number.
-pub(crate) fn at_sync(pe: &PeCx, array: u16, round: u32, tally: Tally) {
+/// Receives the number of elements of an array that called `at_sync` for a round, and whether a signal has asked for a
+/// checkpoint. PE 0 counts them; another PE forwards the number.
+pub(crate) fn at_sync(pe: &PeCx, (array, round): (u16, u32), tally: Tally, asked: bool) {
+    let steps = &pe.collectives.steps;
     if pe.out.rank != 0 {
-        let calls = SyncCalls { below: tally, ..SyncCalls::default() };
-        pe.collectives.steps.add_calls((array, round), calls);
+        steps.add_calls((array, round), SyncCalls { below: tally, asked, ..SyncCalls::default() });
         return pe.collectives.forwards.set(true);
     }
+    steps.asked.set(steps.asked.get() || asked);
     pe.collectives.ledgers.borrow_mut()[usize::from(array)].syncs.note(round, tally);
     try_step(pe);
 }
@@ -42,31 +44,71 @@ pub(crate) fn ended(pe: &PeCx, ended: Ended) {
     try_step(pe);
 }
 
-/// Starts a step, on PE 0, if every element has called `at_sync`.
-fn try_step(pe: &PeCx) {
+/// Starts a step, on PE 0, if every element has called `at_sync`. The run saves itself before, if flags ask for it.
+pub(crate) fn try_step(pe: &PeCx) {
     let steps = &pe.collectives.steps;
-    if !pe.settings().balances() || steps.collecting.get() {
+    if !pe.settings().has_barriers() || steps.collecting.get() || steps.saves.get().is_some() {
+        return;
+    }
+    if !is_complete(pe) || saves_first(pe) {
         return;
     }
     {
         let mut ledgers = pe.collectives.ledgers.borrow_mut();
-        let mut waiting = 0;
-        for (array_ledgers, _) in ledgers.iter().zip(&pe.infos).filter(|(_, info)| info.sync) {
-            if !array_ledgers.syncs.complete() {
-                return;
-            }
-            waiting += array_ledgers.syncs.arrived();
-        }
-        if waiting == 0 {
-            return;
-        }
         for (array_ledgers, _) in ledgers.iter_mut().zip(&pe.infos).filter(|(_, info)| info.sync) {
             array_ledgers.syncs.advance();
         }
     }
+    if !pe.settings().balances() {
+        // All resume where they are.
+        let step = steps.number.replace(steps.number.get() + 1);
+        send_plans(pe, step, &mut Vec::new());
+        return pe.out.tell(0, PeOrder::Migrate { step, plans: Vec::new() });
+    }
     steps.collecting.set(true);
     steps.began.set(pe.clock.now());
     pe.out.tell_all(|| PeOrder::Collect);
+}
+
+/// Whether every element of every `sync` array has called `at_sync`, and there is one.
+fn is_complete(pe: &PeCx) -> bool {
+    let ledgers = pe.collectives.ledgers.borrow();
+    let mut syncs = ledgers.iter().zip(&pe.infos).filter(|(_, info)| info.sync).map(|(all, _)| &all.syncs);
+    let mut arrived = 0;
+    syncs.all(|ledger| {
+        arrived += ledger.arrived();
+        ledger.complete()
+    }) && arrived > 0
+}
+
+/// Whether the run saves itself before the next step, when nothing is in flight.
+fn saves_first(pe: &PeCx) -> bool {
+    let steps = &pe.collectives.steps;
+    let Some(saver) = &pe.out.node.saver else { return false };
+    let asked = steps.asked.take();
+    if steps.has_saved.take() || !saver.is_due_at_sync(steps.number.get() + 1, asked) {
+        return false;
+    }
+    saver.want(asked);
+    steps.saves.set(Some(pe.out.node.quiescence.wait()));
+    true
+}
+
+/// Quiescence was found for the `round`-th time: if the next step waits for the checkpoint, the run has saved itself.
+pub(crate) fn found_quiet(pe: &PeCx, round: u64) {
+    let steps = &pe.collectives.steps;
+    if steps.saves.get().is_some_and(|since| since < round) {
+        steps.saves.set(None);
+        pe.out.node.quiescence.served(1);
+        steps.has_saved.set(true);
+        try_step(pe);
+    }
+}
+
+/// Continues, on PE 0, with the step before which a restarted run was saved, if it was saved at a sync point.
+pub(crate) fn resume_after_restart(pe: &PeCx) {
+    pe.collectives.steps.has_saved.set(is_complete(pe));
+    try_step(pe);
 }
 
 /// Adds the statistics of this PE since the last step.

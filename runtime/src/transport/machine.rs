@@ -13,8 +13,9 @@ use crate::node::{Failure, Node};
 use crate::options::Simulation;
 use crate::pe::{ARRAY_BITS, PE_ORDERS, Packet, PacketCarrier as _, PeCx};
 use crate::pulse::RunningPe;
+use crate::quiescence::Quiet;
 use crate::report::{MachineReport, PeTime};
-use crate::scheduler::{Built, flush, receive, run_queued};
+use crate::scheduler::{Built, flush, found_quiet, receive, run_queued};
 use crate::tracer::Log;
 use equipoise_network::models::{Events, Message, Network};
 use equipoise_network::trace::{MessageScheduler, Trace};
@@ -38,7 +39,7 @@ enum Turn {
     /// Takes one message.
     Take,
     /// Sends the messages that wait for the quiescence round of this number.
-    FoundQuiet(u64),
+    FoundQuiet(Quiet),
 }
 
 /// The number of events at one time after which the run fails, because virtual time does not advance. Smaller in
@@ -124,7 +125,9 @@ pub(super) fn schedule(
         quiet: Vec::new(),
     };
     let ran = catch_unwind(AssertUnwindSafe(|| {
-        scheduler.turn(0, 0.0, Turn::Begin);
+        // Only a restarted run begins on other PEs, too.
+        let begin = if node.settings.restart.is_some() { scheduler.pes.len() } else { 1 };
+        (0..begin).for_each(|at| scheduler.turn(at, 0.0, Turn::Begin));
         scheduler.run();
     }));
     // A failed run has a report, too.
@@ -233,7 +236,10 @@ impl Scheduler<'_> {
         match turn {
             Turn::Begin => self.pes[at].begin(),
             Turn::Take => self.take(at),
-            Turn::FoundQuiet(round) => self.pes[at].pe.found_quiet(round),
+            Turn::FoundQuiet(quiet) => {
+                let Built { pe, managers, .. } = &mut self.pes[at];
+                found_quiet(pe, quiet, managers);
+            }
         }
         let Built { pe, .. } = &mut self.pes[at];
         let more = |pe: &PeCx, state: &PeState| {
@@ -304,10 +310,7 @@ impl Scheduler<'_> {
         if self.end.is_some() {
             return false;
         }
-        let Some(round) = self.node.quiescence.round() else {
-            self.node.fail(Failure::Quiet);
-            return false;
-        };
+        let Some(next) = self.node.quiet(None) else { return false };
         let now = self.latest();
         let unawaited = |built: &Built| built.pe.out.tracer().map(|tracer| tracer.unawaited());
         let all: Vec<u32> = self.pes.iter().filter_map(unawaited).flatten().collect();
@@ -315,7 +318,7 @@ impl Scheduler<'_> {
             self.pes[0].pe.out.tracer().and_then(|it| it.finds_quiet(now, &all)).into_iter().collect();
         for at in 0..self.pes.len() {
             self.quiet.clone_from(&quiet);
-            self.turn(at, now, Turn::FoundQuiet(round));
+            self.turn(at, now, Turn::FoundQuiet(next));
         }
         true
     }

@@ -79,5 +79,6 @@ pub(crate) fn run(
             _ => threads::run(&node, setup),
         }
     }
+    node.finish_checkpoints();
     std::mem::take(&mut *node.outcome.lock())
 }

@@ -123,13 +123,6 @@ impl Link for Mpi {
         &self.job
     }
 
-    fn program_file(&self) -> String {
-        /// Read once, as a program can run chares many times.
-        static FILE: OnceLock<String> = OnceLock::new();
-        let unreadable = |_| "a program file that cannot be read".into();
-        FILE.get_or_init(|| length_and_checksum().unwrap_or_else(unreadable)).clone()
-    }
-
     fn drive(&self, turn: &mut dyn FnMut(&mut dyn Wire) -> ControlFlow<()>) {
         let mut slots = vec![Vec::new(); SLOTS];
         let mut parts = vec![Vec::new(); self.job.hosts.len()];
@@ -186,21 +179,6 @@ impl Link for Mpi {
         let mine = if is_true { self.world.rank() } else { none };
         self.world.all_reduce_into(&mine, &mut first, SystemOperation::min());
         (first < none).then_some(first as u32)
-    }
-}
-
-/// The length and the checksum of the program file, in words.
-fn length_and_checksum() -> io::Result<String> {
-    let mut file = File::open(std::env::current_exe()?)?;
-    let (mut length, mut checksum, mut block) = (0, crc32fast::Hasher::new(), vec![0; 1 << 16]);
-    loop {
-        let read = file.read(&mut block)?;
-        if read == 0 {
-            let checksum = checksum.finalize();
-            return Ok(format!("a program file of {length} bytes with the checksum {checksum:08x}"));
-        }
-        length += read;
-        checksum.update(&block[..read]);
     }
 }
 

@@ -7,10 +7,10 @@
 
 use super::machine;
 use crate::location::splitmix;
-use crate::node::{Failure, Node};
+use crate::node::Node;
 use crate::pe::{Carrier, Packet, PacketCarrier, PeCx};
 use crate::pulse::RunningPe;
-use crate::scheduler::{Built, build, flush, receive, run_queued};
+use crate::scheduler::{Built, build, flush, found_quiet, receive, run_queued};
 use crate::tracer::Log;
 use equipoise_model::table::count;
 use std::cell::{Cell, RefCell};
@@ -76,7 +76,10 @@ pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
     let ran = catch_unwind(AssertUnwindSafe(|| match simulation {
         Some(simulation) => machine::schedule(node, simulation, &bag, log, &mut pes, running),
         None => {
-            pes[0].begin();
+            for (at, built) in pes.iter_mut().enumerate() {
+                running.set(at);
+                built.begin();
+            }
             schedule(node, &bag, &mut pes, running);
         }
     }));
@@ -114,7 +117,9 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
             busy.push(at);
         }
     };
-    list(pes, 0, &mut busy, &mut listed);
+    for at in 0..pes.len() {
+        list(pes, at, &mut busy, &mut listed);
+    }
     while !node.stopped() {
         let packets = bag.packets.borrow().len();
         if packets + busy.len() == 0 {
@@ -125,10 +130,11 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
                 list(pes, at, &mut busy, &mut listed);
             }
             if busy.is_empty() && bag.packets.borrow().is_empty() {
-                let Some(round) = node.quiescence.round() else { return node.fail(Failure::Quiet) };
+                let Some(quiet) = node.quiet(None) else { return };
                 for at in 0..pes.len() {
                     running.set(at);
-                    pes[at].pe.found_quiet(round);
+                    let Built { pe, managers, .. } = &mut pes[at];
+                    found_quiet(pe, quiet, managers);
                     list(pes, at, &mut busy, &mut listed);
                 }
             }

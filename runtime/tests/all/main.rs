@@ -2,6 +2,7 @@
 //! (`cargo test -p equipoise -- --ignored`).
 
 mod broadcasts;
+mod checkpoints;
 mod common;
 mod corners;
 mod endings;

@@ -2,6 +2,7 @@
 
 use crate::desk::Desk;
 use crate::node::{Failure, Outcome};
+use crate::quiescence::Quiet;
 use crate::report::Traffic;
 use crate::waiting::Waiting;
 use equipoise_model::table::bytes;
@@ -22,8 +23,8 @@ pub(super) enum Control {
     Count { wave: u64, round: u64 },
     /// The counts of all processes of a subtree, each of which was at rest. Up.
     Counted { wave: u64, counts: Counts },
-    /// Quiescence was found for the `round`-th time: PEs send the messages that wait for it. Down.
-    Quiet { round: u64 },
+    /// Nothing is in flight. Down.
+    Quiet(Quiet),
     /// The bytes of batches of the receiving process that were executed since the last such message.
     Executed { bytes: u64 },
     /// Lines that PEs have printed. To process 0.
@@ -51,6 +52,9 @@ pub(super) struct Counts {
     pub(super) received: u64,
     /// Sends that wait for quiescence.
     pub(super) waiting: u64,
+    /// Processes that want a checkpoint, and those that a signal has asked for it.
+    pub(super) want_checkpoint: u64,
+    pub(super) were_asked: u64,
 }
 
 impl Counts {
@@ -58,6 +62,8 @@ impl Counts {
         self.sent += other.sent;
         self.received += other.received;
         self.waiting += other.waiting;
+        self.want_checkpoint += other.want_checkpoint;
+        self.were_asked += other.were_asked;
     }
 }
 

@@ -21,6 +21,7 @@ use crate::node::Node;
 use crate::options::Job;
 use crate::order::PeOrder;
 use crate::pe::{Carrier, PeCx};
+use crate::process;
 use crate::scheduler::{Built, build};
 use engine::{Engine, Phase};
 use equipoise_model::table::count;
@@ -35,9 +36,6 @@ use std::time::Duration;
 pub(crate) trait Link {
     /// The processes, and which of them this is.
     fn job(&self) -> &Job;
-
-    /// A description of the program file, which must be the same in all processes.
-    fn program_file(&self) -> String;
 
     /// Calls `turn` again and again until it breaks. All messages that were sent have left when this returns.
     fn drive(&self, turn: &mut dyn FnMut(&mut dyn Wire) -> ControlFlow<()>);
@@ -84,8 +82,8 @@ fn context(node: &Arc<Node>, desk: &Arc<Desk>, rank: u32, drives: bool) -> PeCx 
 }
 
 /// The description of a program and its setup, which must be the same in all processes.
-fn description(node: &Node, program_file: String) -> Vec<String> {
-    let mut lines = vec![format!("the command `{}`", crate::options::program()), program_file];
+fn description(node: &Node) -> Vec<String> {
+    let mut lines = vec![format!("the command `{}`", crate::options::program()), process::program_file()];
     lines.push(format!("the seed {}", node.settings.seed));
     lines.push(format!("{} per process", count(node.settings.local_pes(), "PE")));
     let arrays = node.arrays.lock();
@@ -174,7 +172,7 @@ fn run_one(
     let mut idle = Idle::new(link.job(), 1);
     bind(node, node.first);
     let mut single = Single::new(node, desk, node.first, Limits { flush: 2, rest: 20 }, setup);
-    engine.is_set_up(description(node, link.program_file()));
+    engine.is_set_up(description(node));
     link.drive(&mut |wire| {
         let mut worked = single.turn(node, engine.phase());
         if single.has_finished {
@@ -303,7 +301,7 @@ fn run_threads(
         link.drive(&mut |wire| {
             if !is_set_up && setting_up.is_zero() {
                 is_set_up = true;
-                engine.is_set_up(description(node, link.program_file()));
+                engine.is_set_up(description(node));
             }
             if running.is_zero() {
                 engine.pes_have_stopped();

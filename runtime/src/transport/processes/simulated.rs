@@ -105,7 +105,7 @@ impl Process {
             .map(|pe| Single::new(&node, &desk, pe, Limits { flush: 1, rest: 2 }, setup))
             .collect();
         let mut engine = Engine::new(Arc::clone(&node), desk, process);
-        engine.is_set_up(description(&node, String::new()));
+        engine.is_set_up(description(&node));
         Process { node, engine, pes, _watcher: watcher }
     }
 
@@ -149,6 +149,8 @@ fn run_on(settings: &Arc<Settings>, setup: &(dyn Fn(PeCx) -> Built + Sync), netw
         }
     }
     assert!(network.is_empty(), "processes receive all messages before they end");
+    // Process 0 last, because it waits for the files of the others.
+    processes.iter().rev().for_each(|process| process.node.finish_checkpoints());
     std::mem::take(&mut *processes[0].node.outcome.lock())
 }
 

@@ -276,7 +276,7 @@ impl Engine {
         let is_running = self.phase <= Phase::Running;
         match message {
             // Process 0 has decided how the run ends; no process waits for an answer.
-            Control::Over(_) | Control::Count { .. } | Control::Quiet { .. } if !is_running => {}
+            Control::Over(_) | Control::Count { .. } | Control::Quiet(_) if !is_running => {}
             Control::Ready { setup } => self.ready.push((from, setup)),
             Control::Start => self.start(wire),
             Control::Over(ending) | Control::Stop(ending) => self.stop(wire, ending),
@@ -291,9 +291,9 @@ impl Engine {
                     self.waves.sum.add(counts);
                 }
             }
-            Control::Quiet { round } => {
+            Control::Quiet(quiet) => {
                 self.received += 1;
-                self.found_quiet(wire, give, round);
+                self.found_quiet(wire, give, quiet);
             }
             Control::Executed { bytes } => {
                 self.peers[from as usize].executed_bytes += bytes;

@@ -8,8 +8,10 @@
 //! same sums, but fewer batches were received than sent, messages are lost, and the run fails.
 
 use super::{Control, Counts, Engine, Wire};
+use crate::checkpoint::Saver;
 use crate::node::Failure;
 use crate::order::PeOrder;
+use crate::quiescence::Quiet;
 use std::time::{Duration, Instant};
 
 /// The time between waves: at first, and at most. It doubles from wave to wave while nothing changes.
@@ -73,7 +75,10 @@ impl Engine {
     fn counts(&self) -> Option<Counts> {
         let (quiescence, bells) = (&self.node.quiescence, &self.node.bells);
         let before = quiescence.at_rest(bells)?;
+        let saver = self.node.saver.as_ref();
         let counts = Counts {
+            want_checkpoint: u64::from(saver.is_some_and(Saver::is_wanted)),
+            were_asked: u64::from(saver.is_some_and(Saver::is_asked)),
             sent: self.desk.sent() + self.sent,
             received: self.received,
             waiting: quiescence.waiting(),
@@ -108,6 +113,13 @@ impl Engine {
             }
         } else if sum.waiting == 0 {
             self.node.fail(Failure::Quiet);
+        } else if let Some(saver) = self.node.saver.as_ref().filter(|_| sum.want_checkpoint > 0) {
+            if let Some(generation) = self.node.begin_checkpoint(saver, sum.were_asked > 0) {
+                (self.waves.found, self.waves.before, self.waves.last) = (false, None, None);
+                self.found_quiet(wire, give, Quiet::Save(generation));
+            }
+        } else if let Some(saver) = self.node.saver.as_ref().filter(|saver| saver.is_end()) {
+            self.node.fail(Failure::Saved { number: saver.last() });
         } else if !self.waves.found {
             // The next wave tells every process the number of the round.
             self.node.quiescence.reached(self.node.quiescence.rounds() + 1);
@@ -115,22 +127,23 @@ impl Engine {
             self.waves.last = None;
         } else {
             (self.waves.found, self.waves.before, self.waves.last) = (false, None, None);
-            self.found_quiet(wire, give, self.node.quiescence.rounds());
+            let round = self.node.quiescence.rounds();
+            self.found_quiet(wire, give, Quiet::Send { round });
         }
     }
 
-    /// Tells the children and the PEs of this process that they may send what waits for quiescence.
+    /// Tells the children and the PEs of this process what they do now that nothing is in flight.
     pub(super) fn found_quiet(
         &mut self,
         wire: &mut dyn Wire,
         give: &mut dyn FnMut(u32, PeOrder),
-        round: u64,
+        quiet: Quiet,
     ) {
         // Counted as messages: no wave may succeed before every process has received them.
         self.sent += self.tree.children(self.me).count() as u64;
-        self.send_control_to_children(wire, &Control::Quiet { round });
+        self.send_control_to_children(wire, &Control::Quiet(quiet));
         for pe in self.node.local_pes() {
-            give(pe, PeOrder::Quiet { round });
+            give(pe, PeOrder::Quiet(quiet));
         }
     }
 }

@@ -1,0 +1,429 @@
+//! The files of a checkpoint, as bytes.
+//!
+//! ```text
+//! DIR/checkpoint-N/manifest.eqcp     magic, u16 version, a frame with the Manifest
+//! DIR/checkpoint-N/process-K.eqcp    magic, u16 version, u64 id, u32 K, the records, a frame with the Index, u64 its offset
+//! record                             bytes of the codec; the index has its length and its CRC-32
+//! ```
+//! All integers are little endian; a frame has a checksum of its own ([`frames`]). Every file appears under its name when it
+//! is complete and on the disk, the manifest after all others. So a folder with a manifest is a whole checkpoint, and all
+//! else is left over from a run that was interrupted. The manifest has the length of every file and the checksum of its
+//! index: files of two checkpoints cannot be taken for one.
+
+use equipoise_model::decompress::Expansion;
+use equipoise_model::files::{NewFile, Refused};
+use equipoise_model::frames::{damaged, push_frame, take_frame, truncated};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The first bytes of a manifest and of the file of a process.
+const MANIFEST_MAGIC: [u8; 6] = *b"\x89EQCM\n";
+const PROCESS_MAGIC: [u8; 6] = *b"\x89EQCP\n";
+
+/// The version of both formats.
+const VERSION: u16 = 1;
+
+/// The bytes before the records: magic, version, id and number of the process.
+const HEADER_BYTES: usize = 6 + 2 + 8 + 4;
+
+/// Bytes that are read or written at once.
+const BLOCK_BYTES: usize = 8 << 20;
+
+/// What names a checkpoint: its number in its folder, and a random id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Generation {
+    pub(crate) number: u64,
+    pub(crate) id: u64,
+}
+
+/// What a checkpoint consists of, and of which run it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    pub(crate) generation: Generation,
+    /// The command line. Text is stored as bytes, as in all frames.
+    pub(crate) program: Vec<u8>,
+    /// A description of the program file, which is another one after a build.
+    pub(crate) build: Vec<u8>,
+    pub(crate) seed: u64,
+    pub(crate) pes: u32,
+    pub(crate) local_pes: u32,
+    /// The number of load-balancing steps so far.
+    pub(crate) steps: u32,
+    pub(crate) arrays: Vec<ArrayHead>,
+    /// By process.
+    pub(crate) files: Vec<FileHead>,
+}
+
+impl Manifest {
+    pub(crate) fn program(&self) -> String {
+        String::from_utf8_lossy(&self.program).into_owned()
+    }
+
+    pub(crate) fn build(&self) -> String {
+        String::from_utf8_lossy(&self.build).into_owned()
+    }
+}
+
+/// An array, by which a restarted program is compared with the saved one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ArrayHead {
+    name: Vec<u8>,
+    /// The shape, as `[4, 4]`.
+    shape: Vec<u8>,
+    entries: Vec<Vec<u8>>,
+    /// The number of indices.
+    pub(crate) count: u32,
+}
+
+impl ArrayHead {
+    pub(crate) fn new(name: &str, shape: &str, entries: &[&str], count: u32) -> Self {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        let entries = entries.iter().map(|entry| bytes(entry)).collect();
+        ArrayHead { name: bytes(name), shape: bytes(shape), entries, count }
+    }
+
+    pub(crate) fn name(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
+
+    pub(crate) fn shape(&self) -> String {
+        String::from_utf8_lossy(&self.shape).into_owned()
+    }
+
+    pub(crate) fn entries(&self) -> Vec<String> {
+        self.entries.iter().map(|entry| String::from_utf8_lossy(entry).into_owned()).collect()
+    }
+}
+
+/// The file of a process, by which it is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileHead {
+    pub(crate) bytes: u64,
+    index_offset: u64,
+    index_crc: u32,
+}
+
+/// The records of a process, in the order of the file: by PE its state, then by array the rest, then the elements.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Index {
+    pub(crate) pes: Vec<PeIndex>,
+}
+
+/// The records of a PE.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PeIndex {
+    pub(crate) pe: u32,
+    pub(crate) state: Record,
+    pub(crate) arrays: Vec<ArrayIndex>,
+}
+
+/// The records of an array on a PE.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ArrayIndex {
+    /// What belongs to no element that exists.
+    pub(crate) rest: Record,
+    pub(crate) elements: Vec<ElementIndex>,
+}
+
+/// The record of an element.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ElementIndex {
+    pub(crate) rank: u32,
+    /// The load since the last load-balancing step, as measured.
+    pub(crate) load_seconds: f64,
+    pub(crate) record: Record,
+}
+
+/// Length and checksum of a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) bytes: u64,
+    crc: u32,
+}
+
+impl Index {
+    /// The records, in the order of the file.
+    fn records(&mut self) -> impl Iterator<Item = &mut Record> {
+        self.pes.iter_mut().flat_map(|pe| {
+            let arrays = pe.arrays.iter_mut().flat_map(|array| {
+                let elements = array.elements.iter_mut().map(|element| &mut element.record);
+                std::iter::once(&mut array.rest).chain(elements)
+            });
+            std::iter::once(&mut pe.state).chain(arrays)
+        })
+    }
+}
+
+/// What a PE saves: its records after one another, and their lengths.
+#[derive(Default)]
+pub(crate) struct Part {
+    pub(crate) index: PeIndex,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Part {
+    /// The record of the bytes that `write` appends.
+    pub(crate) fn record<E>(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Record, E> {
+        let before = self.bytes.len();
+        write(&mut self.bytes)?;
+        Ok(Record { bytes: (self.bytes.len() - before) as u64, crc: 0 })
+    }
+}
+
+/// The folder of a checkpoint.
+pub(crate) fn folder(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("checkpoint-{number}"))
+}
+
+/// The file of a process.
+pub(crate) fn process_path(folder: &Path, process: u32) -> PathBuf {
+    folder.join(format!("process-{process}.eqcp"))
+}
+
+/// The manifest of a checkpoint.
+pub(crate) fn manifest_path(folder: &Path) -> PathBuf {
+    folder.join("manifest.eqcp")
+}
+
+/// The numbers of the checkpoints in a folder, in order; only those with a manifest if `complete`.
+///
+/// # Errors
+/// If the folder exists and cannot be read.
+pub(crate) fn numbers(dir: &Path, complete: bool) -> io::Result<Vec<u64>> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut numbers = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        let digits = name.to_str().and_then(|name| name.strip_prefix("checkpoint-")).unwrap_or_default();
+        let number: Option<u64> = digits.parse().ok();
+        // Other spellings of a number are not ours.
+        let number = number.filter(|number| number.to_string() == digits);
+        numbers.extend(number.filter(|&number| !complete || manifest_path(&folder(dir, number)).exists()));
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Moves the names in a folder to the disk.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+fn refused_write(error: &dyn std::fmt::Display) -> io::Error {
+    io::Error::other(error.to_string())
+}
+
+/// Writes the file of a process; it has its name when it is on the disk.
+pub(crate) fn write_process(
+    folder: &Path,
+    generation: Generation,
+    process: u32,
+    parts: &[Part],
+) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut file = NewFile::create(&process_path(folder, process))?;
+    file.append(&header(generation.id, process))?;
+    let mut index = Index { pes: parts.iter().map(|part| part.index.clone()).collect() };
+    let mut records = index.records();
+    let mut offset = HEADER_BYTES as u64;
+    for part in parts {
+        let mut rest = part.bytes.as_slice();
+        while !rest.is_empty() {
+            let record = records.next().ok_or_else(|| refused_write(&"a record has no index"))?;
+            let (bytes, after) = rest.split_at(record.bytes as usize);
+            record.crc = crc32fast::hash(bytes);
+            rest = after;
+        }
+        for block in part.bytes.chunks(BLOCK_BYTES) {
+            file.append(block)?;
+        }
+        offset += part.bytes.len() as u64;
+    }
+    drop(records);
+    let mut end = Vec::new();
+    push_frame(&mut end, &index, &mut Expansion::NEW.clone()).map_err(|error| refused_write(&error))?;
+    end.extend_from_slice(&offset.to_le_bytes());
+    file.append(&end)?;
+    file.finish()?;
+    sync_folder(folder)
+}
+
+fn header(id: u64, process: u32) -> Vec<u8> {
+    let mut header = PROCESS_MAGIC.to_vec();
+    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(&id.to_le_bytes());
+    header.extend_from_slice(&process.to_le_bytes());
+    header
+}
+
+/// Writes the manifest, with which the checkpoint is complete.
+pub(crate) fn write_manifest(folder: &Path, manifest: &Manifest) -> io::Result<()> {
+    let mut bytes = MANIFEST_MAGIC.to_vec();
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    push_frame(&mut bytes, manifest, &mut Expansion::NEW.clone()).map_err(|error| refused_write(&error))?;
+    let mut file = NewFile::create(&manifest_path(folder))?;
+    file.append(&bytes)?;
+    file.finish()?;
+    sync_folder(folder)?;
+    folder.parent().map_or(Ok(()), sync_folder)
+}
+
+/// Removes a checkpoint. Without its manifest, which goes first, it is none.
+pub(crate) fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_file(manifest_path(folder)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::remove_dir_all(folder)
+}
+
+/// Checks magic and version, and returns what follows.
+fn after_version<'a>(bytes: &'a [u8], magic: [u8; 6], what: &str) -> Result<&'a [u8], Refused> {
+    let refused = |sentence: String| Refused(sentence);
+    let Some((start, rest)) = bytes.split_first_chunk::<8>() else {
+        return Err(truncated(bytes.len(), 8));
+    };
+    if start[..6] != magic {
+        return Err(refused(format!(
+            "is not {what}; name the folder of --checkpoint, or one checkpoint in it"
+        )));
+    }
+    let version = u16::from_le_bytes([start[6], start[7]]);
+    if version != VERSION {
+        return Err(refused(format!(
+            "has version {version} of the format, and this program reads version {VERSION}; read it with the program \
+             that wrote it"
+        )));
+    }
+    Ok(rest)
+}
+
+/// Reads the manifest in a folder.
+pub(crate) fn read_manifest(folder: &Path) -> Result<Manifest, Refused> {
+    let bytes = read_small(&manifest_path(folder))?;
+    let mut rest = after_version(&bytes, MANIFEST_MAGIC, "the manifest of a checkpoint")?;
+    let manifest = whole_frame(&mut rest, bytes.len())?;
+    Ok(manifest)
+}
+
+/// Reads a file that is small unless it is hostile.
+fn read_small(path: &Path) -> Result<Vec<u8>, Refused> {
+    equipoise_model::files::bytes(path).map_err(|error| Refused(format!("cannot be read: {error}")))
+}
+
+/// The value of a frame that is all of `rest`.
+fn whole_frame<T: DeserializeOwned>(rest: &mut &[u8], file_bytes: usize) -> Result<T, Refused> {
+    let value = take_frame(rest, file_bytes, &mut Expansion::NEW.clone())?;
+    if rest.is_empty() { Ok(value) } else { Err(damaged("bytes follow its last part")) }
+}
+
+/// The file of a process, open for reading.
+#[derive(Debug)]
+pub(crate) struct ProcessFile {
+    file: File,
+    pub(crate) index: Index,
+    pub(crate) head: FileHead,
+}
+
+/// The id in the header of the file of a process; `None` if there is no such file, or none with a whole header.
+pub(crate) fn id_of(folder: &Path, process: u32) -> Option<u64> {
+    let mut header = [0; HEADER_BYTES];
+    File::open(process_path(folder, process)).ok()?.read_exact(&mut header).ok()?;
+    let id = header[8..16].try_into().ok()?;
+    Some(u64::from_le_bytes(id))
+}
+
+impl ProcessFile {
+    /// Opens the file of a process of this checkpoint, and reads its index.
+    pub(crate) fn open(folder: &Path, generation: Generation, process: u32) -> Result<Self, Refused> {
+        let unreadable = |error: io::Error| Refused(format!("cannot be read: {error}; copy it again"));
+        let mut file = File::open(process_path(folder, process)).map_err(unreadable)?;
+        let file_bytes = file.metadata().map_err(unreadable)?.len();
+        let least = (HEADER_BYTES + 8) as u64;
+        if file_bytes < least {
+            return Err(truncated(file_bytes as usize, least as usize));
+        }
+        let mut start = [0; HEADER_BYTES];
+        file.read_exact(&mut start).map_err(unreadable)?;
+        let rest = after_version(&start, PROCESS_MAGIC, "the file of a process in a checkpoint")?;
+        if *rest != header(generation.id, process)[8..] {
+            return Err(Refused(
+                "belongs to another checkpoint; restore the files that were written together".into(),
+            ));
+        }
+        file.seek(SeekFrom::Start(file_bytes - 8)).map_err(unreadable)?;
+        let mut offset = [0; 8];
+        file.read_exact(&mut offset).map_err(unreadable)?;
+        let index_offset = u64::from_le_bytes(offset);
+        if !(HEADER_BYTES as u64..file_bytes - 8).contains(&index_offset) {
+            return Err(damaged("its end does not say where its index is"));
+        }
+        file.seek(SeekFrom::Start(index_offset)).map_err(unreadable)?;
+        let mut bytes = vec![0; (file_bytes - 8 - index_offset) as usize];
+        file.read_exact(&mut bytes).map_err(unreadable)?;
+        let mut index: Index = whole_frame(&mut bytes.as_slice(), bytes.len())?;
+        let lengths = index.records().try_fold(0u64, |sum, record| sum.checked_add(record.bytes));
+        if lengths != Some(index_offset - HEADER_BYTES as u64) {
+            return Err(damaged("its records have other lengths than its index says"));
+        }
+        let head = FileHead { bytes: file_bytes, index_offset, index_crc: crc32fast::hash(&bytes) };
+        Ok(ProcessFile { file, index, head })
+    }
+
+    /// The offsets of the records, in the order of the file.
+    pub(crate) fn offsets() -> Offsets {
+        Offsets(HEADER_BYTES as u64)
+    }
+
+    /// The bytes of a record.
+    pub(crate) fn read(&self, offset: u64, record: Record) -> Result<Vec<u8>, Refused> {
+        let unreadable = |error: io::Error| Refused(format!("cannot be read: {error}; copy it again"));
+        // At most as long as the file, which `open` has checked.
+        let mut bytes = vec![0; record.bytes as usize];
+        read_at(&self.file, &mut bytes, offset).map_err(unreadable)?;
+        if crc32fast::hash(&bytes) != record.crc {
+            let end = offset + record.bytes;
+            return Err(damaged(&format!("the checksum of bytes {offset} to {end} is wrong")));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Reads at an offset, from several threads.
+fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
+    }
+    #[cfg(windows)]
+    {
+        let mut read = 0;
+        while read < bytes.len() {
+            match std::os::windows::fs::FileExt::seek_read(file, &mut bytes[read..], offset + read as u64)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                more => read += more,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The offset of the next record of a file.
+pub(crate) struct Offsets(u64);
+
+impl Offsets {
+    /// The offset of this record; the next call is for the next record.
+    pub(crate) fn next(&mut self, record: Record) -> u64 {
+        let offset = self.0;
+        self.0 += record.bytes;
+        offset
+    }
+}

@@ -1,0 +1,119 @@
+//! What a PE saves of itself in a checkpoint, and how it continues after a restart.
+//!
+//! While nothing is in flight, the state of a run is: the elements with their counters, waiting messages and the message of
+//! `at_sync` ([`Slot`](crate::slot::Slot)); messages for elements that do not exist, and messages that wait for quiescence; on
+//! PE 0 unfinished reductions, the counts of participants, and the numbers of the next broadcast and load-balancing step.
+//! Where elements are is not saved: in a restarted run they begin where new elements would. So the number of PEs may differ.
+
+use crate::checkpoint::{ArrayHead, Checkpoint, Generation, Part};
+use crate::codec;
+use crate::elements::Manager;
+use crate::pe::{Ledgers, PeCx};
+use crate::steps;
+use equipoise_model::table::count;
+use serde::{Deserialize, Serialize};
+
+/// The state of PE 0; of other PEs, nothing in it counts.
+#[derive(Default, Serialize, Deserialize)]
+struct PeState {
+    /// By array.
+    ledgers: Vec<Ledgers>,
+    /// By array: the number of the next broadcast.
+    broadcasts: Vec<u32>,
+    /// The number of load-balancing steps so far.
+    steps: u32,
+}
+
+/// Saves this PE, while nothing is in flight.
+pub(crate) fn save(pe: &PeCx, generation: Generation, managers: &mut [Box<dyn Manager>]) {
+    let Some(saver) = &pe.out.node.saver else { return };
+    let mut part = Part::default();
+    part.index.pe = pe.out.rank;
+    let saved = add_all(pe, &mut part, managers);
+    let names = pe.infos.iter().zip(&pe.ports).enumerate();
+    let heads = names.map(|(at, (info, port))| head(pe, at, info.name, &port.shape(), info.count)).collect();
+    let part = saved.map(|()| part);
+    saver.add(generation, part, pe.out.node.local_pes().len(), heads, pe.collectives.steps.number.get());
+}
+
+fn head(pe: &PeCx, array: usize, name: &str, shape: &str, count: u32) -> ArrayHead {
+    ArrayHead::new(name, shape, pe.out.node.pulses.entries(array), count)
+}
+
+fn add_all(pe: &PeCx, part: &mut Part, managers: &mut [Box<dyn Manager>]) -> Result<(), String> {
+    let parked = pe.parked();
+    if let Some(by) = pe.oldest_parker() {
+        let verb = if parked == 1 { "waits" } else { "wait" };
+        return Err(format!(
+            "{} {verb} for a reply, and a closure cannot be saved (parked by {by}); save when all replies have arrived, or \
+             let an entry receive the answer",
+            count(parked as u64, "parked closure")
+        ));
+    }
+    let mut state = PeState::default();
+    if pe.out.rank == 0 {
+        state.ledgers = pe.collectives.ledgers.borrow().clone();
+        state.broadcasts = pe.ports.iter().map(|port| port.next_broadcast()).collect();
+        state.steps = pe.collectives.steps.number.get();
+    }
+    let encoded = part.record(|bytes| codec::encode_into(&state, bytes));
+    part.index.state = encoded.map_err(|error| format!("the state of a PE cannot be saved: {error}"))?;
+    for manager in managers {
+        let saved = manager.save(pe, part)?;
+        part.index.arrays.push(saved);
+    }
+    Ok(())
+}
+
+/// Takes over the state of the saved run, after the setup of a PE. The setup has taken its elements.
+///
+/// # Errors
+/// A sentence, if the checkpoint is of another program or damaged.
+pub(crate) fn restore(
+    pe: &PeCx,
+    checkpoint: &Checkpoint,
+    managers: &mut [Box<dyn Manager>],
+) -> Result<(), String> {
+    let heads = checkpoint.heads();
+    if heads.len() != managers.len() {
+        let sentence = format!(
+            "has {}, and the program makes {}; restart the program that was saved",
+            count(heads.len() as u64, "array"),
+            managers.len()
+        );
+        return Err(checkpoint.unfit(&sentence).to_string());
+    }
+    let bytes = checkpoint.state_of(0).map_err(|error| error.to_string())?;
+    let state: PeState = codec::decode(&bytes)
+        .map_err(|error| checkpoint.unfit(&format!("does not fit: {error}")).to_string())?;
+    if state.ledgers.len() != managers.len() || state.broadcasts.len() != managers.len() {
+        return Err(checkpoint
+            .unfit("has the state of other arrays; restart the program that was saved")
+            .to_string());
+    }
+    pe.collectives.steps.number.set(state.steps);
+    pe.collectives.steps.resumed.set(state.steps);
+    if pe.out.rank == 0 {
+        *pe.collectives.ledgers.borrow_mut() = state.ledgers;
+    }
+    // What the saved PE n had goes to PE n, modulo the number of PEs now.
+    let mut rests = vec![Vec::new(); managers.len()];
+    for saved in (pe.out.rank..checkpoint.pes()).step_by(pe.out.pes as usize) {
+        let of_saved = checkpoint.rests_of(saved).map_err(|error| error.to_string())?;
+        rests.iter_mut().zip(of_saved).for_each(|(rests, rest)| rests.push(rest));
+    }
+    for ((manager, rests), broadcasts) in managers.iter_mut().zip(rests).zip(state.broadcasts) {
+        manager
+            .restore(&rests, broadcasts)
+            .map_err(|reason| checkpoint.unfit(&format!("does not fit: {reason}")).to_string())?;
+    }
+    Ok(())
+}
+
+/// Continues the saved run on a PE, when all PEs are set up.
+pub(crate) fn resume(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
+    managers.iter_mut().for_each(|manager| manager.resend(pe));
+    if pe.out.rank == 0 {
+        steps::resume_after_restart(pe);
+    }
+}
