@@ -38,7 +38,9 @@ pub struct Report<R> {
     pub migrations: u64,
     /// The number of checkpoints that were written.
     pub checkpoints: u64,
-    /// The error of writing the file of `--lb-dump` or `--record`, or a checkpoint, if there was one.
+    /// Why the last checkpoint that failed could not be saved. The warning has been printed when it failed.
+    pub checkpoint_error: Option<String>,
+    /// The error of writing the file of `--lb-dump` or `--record`, if there was one.
     /// [`run`](crate::run()) prints it.
     pub dump_error: Option<String>,
     /// A warning if fewer databases exist than `--lb-dump` asked for. [`run`](crate::run()) prints it.

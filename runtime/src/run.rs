@@ -208,11 +208,6 @@ where
         written.error =
             written.error.into_iter().chain(unrecorded).reduce(|all, error| format!("{all}; {error}"));
     }
-    if outcome.failure.is_none() || outcome.result.is_some() {
-        let unsaved = outcome.checkpoint_error.take();
-        written.error =
-            written.error.into_iter().chain(unsaved).reduce(|all, error| format!("{all}; {error}"));
-    }
     let error = outcome.error(&settings);
     let warnings = outcome.warnings(&settings);
     let result = match error {
@@ -232,6 +227,7 @@ where
         remote_messages: outcome.remote_messages,
         migrations: outcome.migrations,
         checkpoints: outcome.checkpoints,
+        checkpoint_error: outcome.checkpoint_error,
         dump_error: None,
         dump_warning: None,
         warnings,

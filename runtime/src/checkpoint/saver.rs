@@ -69,7 +69,7 @@ pub(crate) struct Saver {
 struct State {
     /// What the PEs of this process have saved of the checkpoint in progress, or why it cannot be saved.
     parts: Vec<Result<Part, String>>,
-    writer: Option<JoinHandle<io::Result<()>>>,
+    writer: Option<JoinHandle<Result<(), String>>>,
     /// On process 0: the number of the last checkpoint, and when it was saved.
     number: Option<u64>,
     last: Option<Instant>,
@@ -132,7 +132,7 @@ impl Saver {
             // Numbers of checkpoints that were not completed are not used again.
             None => match numbers(&self.plan.dir, false) {
                 Ok(numbers) => numbers.last().map_or(1, |last| last + 1),
-                Err(error) => return Err(self.sentence(&error)),
+                Err(error) => return Err(self.plan.sentence(&error)),
             },
         };
         (state.number, state.last) = (Some(number), Some(Instant::now()));
@@ -175,10 +175,17 @@ impl Saver {
         // The memory of one checkpoint at a time: the run waits until the previous one is written.
         self.join(&mut state);
         let (plan, process, give_up) = (self.plan.clone(), self.process, Arc::clone(&self.give_up));
-        let write = move || plan.write(generation, process, parts, (arrays, steps), &give_up);
+        let write = move || {
+            let written = plan.write(generation, process, parts, (arrays, steps), &give_up);
+            written.map_err(|error| {
+                let sentence = plan.sentence(&error);
+                crate::process::warn(&sentence);
+                sentence
+            })
+        };
         match std::thread::Builder::new().name("checkpoint".into()).spawn(write) {
             Ok(writer) => state.writer = Some(writer),
-            Err(error) => state.error = Some(self.sentence(&error)),
+            Err(error) => state.error = Some(self.plan.sentence(&error)),
         }
     }
 
@@ -186,20 +193,9 @@ impl Saver {
         let Some(writer) = state.writer.take() else { return };
         match writer.join() {
             Ok(Ok(())) => state.saved += 1,
-            Ok(Err(error)) => {
-                let sentence = self.sentence(&error);
-                crate::process::warn(&sentence);
-                state.error = Some(sentence);
-            }
-            Err(_) => state.error = Some(self.sentence(&"the thread that writes panicked")),
+            Ok(Err(sentence)) => state.error = Some(sentence),
+            Err(_) => state.error = Some(self.plan.sentence(&"the thread that writes panicked")),
         }
-    }
-
-    fn sentence(&self, error: &dyn std::fmt::Display) -> String {
-        format!(
-            "--checkpoint {}: a checkpoint cannot be saved: {error}; free some space or name another folder",
-            self.plan.dir.display()
-        )
     }
 
     /// Waits until all files are written, at the end of a run that `failed` or not. Returns the number of checkpoints that
@@ -214,6 +210,13 @@ impl Saver {
 }
 
 impl Plan {
+    fn sentence(&self, error: &dyn std::fmt::Display) -> String {
+        format!(
+            "--checkpoint {}: a checkpoint cannot be saved: {error}; free some space or name another folder",
+            self.dir.display()
+        )
+    }
+
     /// Writes the file of this process; on process 0 also the manifest, when all files are there.
     fn write(
         &self,

@@ -10,6 +10,7 @@ mod golden;
 mod hbcheck;
 mod hostile;
 mod interrupts;
+mod killed;
 mod memory;
 mod packages;
 mod processes;
