@@ -20,10 +20,7 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalence, Source};
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The most messages of an epoch.
