@@ -1,6 +1,7 @@
 //! The flags every program has, and Charm++'s spellings of them. [`Settings`] is the validated form of the
 //! flags.
 
+mod available;
 mod checkpoint;
 mod interleaving;
 mod job;
@@ -96,6 +97,11 @@ pub struct Config {
     /// Skip all load-balancing steps [Charm++: +LBOff]
     #[arg(long, help_heading = BALANCING)]
     pub lb_off: bool,
+
+    /// Use only the PEs that this file lists, one per line; the file is read again at every load-balancing step, so that PEs can be
+    /// given up and come back
+    #[arg(long, value_name = "FILE", help_heading = BALANCING)]
+    pub pes_available: Option<PathBuf>,
 
     /// Ignore the time that PEs spend outside elements [Charm++: +LBNoBackground]
     #[arg(long, help_heading = BALANCING, hide_short_help = true)]
@@ -245,6 +251,7 @@ impl Default for Config {
             then: None,
             lb_schedule: None,
             lb_off: false,
+            pes_available: None,
             lb_no_background: false,
             lb_report: None,
             lb_strict: false,

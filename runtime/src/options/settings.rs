@@ -69,6 +69,7 @@ impl Config {
             schedule,
             topology,
             lb_off: self.lb_off,
+            pes_available: self.pes_available.clone(),
             background: !self.lb_no_background,
             lb_report: self.lb_report,
             lb_strict: self.lb_strict,
@@ -86,6 +87,7 @@ impl Config {
             restart: None,
             interleaving: None,
         };
+        self.check_available(&settings)?;
         self.checkpoints(&mut settings)?;
         // Last, because it creates a file.
         settings.interleaving = self.interleaving(&settings, replay)?;
@@ -343,6 +345,8 @@ pub(crate) struct Settings {
     pub(crate) schedule: Schedule,
     pub(crate) topology: Arc<dyn Topology>,
     lb_off: bool,
+    /// The file that lists the available PEs.
+    pub(super) pes_available: Option<PathBuf>,
     pub(crate) background: bool,
     pub(crate) lb_report: Option<ReportForm>,
     pub(crate) lb_strict: bool,

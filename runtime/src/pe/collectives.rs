@@ -52,6 +52,8 @@ pub(crate) struct Steps {
     /// On PE 0: whether statistics are being collected. During this time the next step may become ready to start, if
     /// elements that called `at_sync` for this step end.
     pub(crate) collecting: Cell<bool>,
+    /// On PE 0: the PEs that `--pes-available` listed at the last step.
+    pub(crate) available: RefCell<Option<Vec<u32>>>,
     /// On PE 0: whether a signal has asked for a checkpoint before the next step.
     pub(crate) asked: Cell<bool>,
     /// On PE 0: the next step waits until the run has saved itself, since this quiescence round.

@@ -3,7 +3,7 @@
 //!
 //! The runtime never looks at the name of a strategy; the schedule selects the strategy of the step.
 
-use super::repeat;
+use super::{available, repeat};
 use crate::lb_history::LbStep;
 use crate::load::{Sent, element_key};
 use crate::options::ReportForm;
@@ -24,7 +24,9 @@ use std::time::Instant;
 /// Decides a step; returns the plan of every PE that has migrations.
 pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics>) -> Vec<Plan> {
     let settings = pe.settings();
-    let (database, keys) = database(pe, step, collected);
+    let (mut database, keys) = database(pe, step, collected);
+    let available = &pe.collectives.steps.available;
+    available::mark(settings, step, &mut database.pes, &mut available.borrow_mut());
     let period_seconds = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
     let placement = database.placement();
     let choice = settings.schedule.at(u64::from(step));

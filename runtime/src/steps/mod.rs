@@ -10,6 +10,7 @@
 //!
 //! Messages are delivered during a step. Orders carry the number of their step, so they may arrive out of order.
 
+mod available;
 mod balancer;
 mod repeat;
 

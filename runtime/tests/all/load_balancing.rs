@@ -365,3 +365,78 @@ fn all_of_it_at_full_size() {
         a_step_that_fails_ends_the_run_if_the_user_asks,
     ]);
 }
+
+/// Notes where it is after each step; PE lists are written meanwhile.
+#[derive(Serialize, Deserialize)]
+struct Guest {
+    round: u32,
+    places: Vec<u32>,
+    done: Exit<Vec<Vec<u32>>>,
+    list: std::path::PathBuf,
+}
+
+/// The lists of available PEs by step; the last one is wrong, so that the one before counts.
+const LISTS: [&str; 5] = ["0\n1\n2\n3\n", "1\n3\n", "2\n", "0\n1\n2\n3\n", "7\n"];
+
+#[chare(index = [i32; 1], sync)]
+impl Guest {
+    #[entry]
+    fn come(&mut self, cx: &Cx<Self>) {
+        self.places.push(cx.here().0);
+        self.round += 1;
+        if self.round as usize > LISTS.len() {
+            return cx.peer([0]).contribute().all(vec![std::mem::take(&mut self.places)]);
+        }
+        cx.charge(1e-3);
+        cx.peer([0]).contribute().next(());
+    }
+
+    #[entry(reduce = equipoise::reduce::nothing)]
+    fn next(&mut self, cx: &Cx<Self>, _none: ()) {
+        std::fs::write(&self.list, LISTS[self.round as usize - 1]).unwrap();
+        cx.peers().sync();
+    }
+
+    #[entry]
+    fn sync(&mut self, cx: &Cx<Self>) {
+        cx.at_sync().come();
+    }
+
+    #[entry(reduce = equipoise::reduce::concat)]
+    fn all(&mut self, cx: &Cx<Self>, places: Vec<Vec<u32>>) {
+        self.done.exit(cx, places);
+    }
+}
+
+#[test]
+fn elements_leave_pes_that_are_not_available_and_return() {
+    for balancer in ["GreedyLB", "GreedyRefineLB", "RefineLB", "RotateLB", "RandomLB", "PoiseLB", "TopoLB"] {
+        for transport in [equipoise::Transport::Threads, equipoise::Transport::Simulated] {
+            let folder = tempfile::tempdir().unwrap();
+            let list = folder.path().join("pes");
+            std::fs::write(&list, LISTS[0]).unwrap();
+            let config = Config {
+                balancer: vec![balancer.into()],
+                pes_available: Some(list.clone()),
+                transport,
+                ..Config::threads(4)
+            };
+            let report = equipoise::run(config, |pe, done| {
+                let list = list.clone();
+                let guests =
+                    pe.array([12], move |_| Guest { round: 0, places: Vec::new(), done, list: list.clone() });
+                pe.main(move |pe| guests.all(pe).come());
+            });
+            let on = |round: usize| {
+                let mut pes: Vec<u32> = report.result.iter().map(|places| places[round]).collect();
+                pes.sort_unstable();
+                pes.dedup();
+                pes
+            };
+            assert!(on(2).iter().all(|pe| [1, 3].contains(pe)), "{balancer}: {:?}", on(2));
+            assert_eq!(on(3), [2], "{balancer}");
+            assert!(on(4).iter().any(|pe| *pe != 2), "{balancer}: PEs come back");
+            assert!(on(5).iter().all(|pe| *pe < 4), "{balancer}");
+        }
+    }
+}

@@ -85,7 +85,10 @@ fn a_signal_saves_a_run_that_ends_or_goes_on() {
         let exits = format!("--checkpoint-on {name} --checkpoint-exit");
         let (code, stderr) = signalled(&sandbox, &exits, signal, 250);
         assert_eq!(code, Some(0), "{stderr}");
-        assert!(stderr.contains("note: saved as checkpoint 1 in `saved`; continue with --restart"), "{stderr}");
+        assert!(
+            stderr.contains("note: saved as checkpoint 1 in `saved`; continue with --restart"),
+            "{stderr}"
+        );
         let saved = Checkpoint::open(&sandbox.path().join("saved"));
         saved.and_then(|checkpoint| checkpoint.check()).expect("it is whole");
         if name == "USR1" {

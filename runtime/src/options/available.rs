@@ -1,0 +1,38 @@
+//! `--pes-available`.
+
+use super::{Config, ConfigError, Settings, flag, wrong};
+use equipoise_model::assignment::MappingFile;
+use std::path::Path;
+
+impl Config {
+    /// Checks the file of available PEs before the run.
+    pub(super) fn check_available(&self, settings: &Settings) -> Result<(), ConfigError> {
+        let Some(path) = &self.pes_available else { return Ok(()) };
+        if settings.schedule.is_empty() {
+            return Err(flag(
+                "--pes-available without --balancer: a load balancer moves elements away from PEs; add --balancer".into(),
+            ));
+        }
+        listed(path, settings.pes).map(drop)
+    }
+}
+
+impl Settings {
+    /// The PEs that the file of `--pes-available` lists now; none without the flag.
+    pub(crate) fn available(&self) -> Option<Result<Vec<u32>, ConfigError>> {
+        self.pes_available.as_ref().map(|path| listed(path, self.pes))
+    }
+}
+
+fn listed(path: &Path, pes: usize) -> Result<Vec<u32>, ConfigError> {
+    let failed = |error| wrong("--pes-available", &error);
+    let file = MappingFile::read(path).map_err(failed)?;
+    let list = file.below(pes).map_err(failed)?;
+    if list.is_empty() {
+        let name = path.display();
+        return Err(ConfigError::File(format!(
+            "--pes-available: `{name}` lists no PE; give the available ones, one per line"
+        )));
+    }
+    Ok(list.to_vec())
+}
