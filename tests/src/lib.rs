@@ -23,6 +23,14 @@ use tempfile::TempDir;
 /// The top of the workspace.
 pub const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
+/// The path of the command `equipoise`.
+///
+/// # Panics
+/// If it cannot be built.
+pub fn command() -> String {
+    EQUIPOISE.path().display().to_string()
+}
+
 /// A temporary folder in which programs run; it is deleted with this value.
 pub struct Sandbox(TempDir);
 

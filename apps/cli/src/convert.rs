@@ -1,19 +1,20 @@
-//! `equipoise convert`: writes a database, a task graph or a program in another format.
+//! `equipoise convert`: writes a database, a task graph or a program in another format; verifies checkpoints.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use equipoise::checkpoint::Checkpoint;
 use equipoise_apps::{Failure, output, seconds};
 use equipoise_model::database::{Dump, End, binary, json, vt};
 use equipoise_model::fault::Classified as _;
 use equipoise_model::files::{is_read_back, write_whole};
 use equipoise_model::graph::{self, Graph};
-use equipoise_model::table::count;
+use equipoise_model::table::{bytes, count};
 use equipoise_network::program;
 use equipoise_network::program::convert::{ConvertError, Converted};
 use equipoise_network::trace::Trace;
 
-use crate::input;
+use crate::{input, progress};
 
 /// The arguments of `equipoise convert`.
 #[derive(clap::Args)]
@@ -26,8 +27,8 @@ pub struct Args {
     /// The file to write; its extension chooses the format. Databases: .json JSON, data.%p.json or data.%p.json.br
     /// LB data of vt (one file per rank), .db or no extension binary. Task graphs: .graph METIS, .mtx Matrix Market,
     /// .csv edge list, .grf Scotch, .mat square matrix, .prof Open MPI monitoring. Programs: .tcg
-    #[arg(value_name = "OUT")]
-    output: PathBuf,
+    #[arg(value_name = "OUT", required_unless_present = "check")]
+    output: Option<PathBuf>,
 
     /// Convert only this step of the database [default: all; a task graph needs one]
     #[arg(long, value_name = "S")]
@@ -44,14 +45,18 @@ pub struct Args {
     ))]
     to_version: Option<u32>,
 
-    /// Read the written file back, and fail if its content differs from what was written
+    /// Read the written file back, and fail if its content differs from what was written. Without OUT: verify all files of the
+    /// checkpoint IN, the folder of --checkpoint or one checkpoint in it
     #[arg(long)]
     check: bool,
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let (is_program, is_graph) = (input::is_program(&self.output), graph::is_graph_file(&self.output));
+        if self.output.is_none() {
+            return self.check_checkpoint();
+        }
+        let (is_program, is_graph) = (input::is_program(self.output()), graph::is_graph_file(self.output()));
         if let Some(version) = self.to_version.filter(|_| is_program || is_graph) {
             return Err(Failure::usage(format!(
                 "--to-version {version} applies only when OUT is a database; leave out --to-version"
@@ -68,7 +73,7 @@ impl Args {
         if !is_graph {
             // Before the input is read, which may take long.
             self.check_extension()?;
-            self.to_version.map_or(Ok(()), |version| Dump::can_write_version(&self.output, version))?;
+            self.to_version.map_or(Ok(()), |version| Dump::can_write_version(self.output(), version))?;
         }
         let dump = input::steps(&self.input, self.step)?;
         if !input::is_task_graph(&self.input) {
@@ -79,42 +84,66 @@ impl Args {
             }
         }
         let written = if is_graph {
-            write_graph(&self.input, &dump, &self.output, self.check)?
+            write_graph(&self.input, &dump, self.output(), self.check)?
         } else {
             match self.to_version {
-                None => dump.write(&self.output)?,
-                Some(version) => dump.write_version(&self.output, version)?,
+                None => dump.write(self.output())?,
+                Some(version) => dump.write_version(self.output(), version)?,
             }
-            if vt::is_pattern(&self.output) && !input::is_generated(&self.input) {
+            if vt::is_pattern(self.output()) && !input::is_generated(&self.input) {
                 equipoise::warn(&format!("LB data of vt cannot represent {}", vt::LACKS));
             }
-            if self.is_checked() && !dump.reads_back(&self.output)? {
-                return Err(output::verification_failed(&self.output));
+            if self.is_checked() && !dump.reads_back(self.output())? {
+                return Err(output::verification_failed(self.output()));
             }
             count(dump.steps.len() as u64, "step")
         };
         let checked = if self.is_checked() { ", which reads back the same" } else { "" };
-        output::print(&format!("{written} in {}{checked}\n", self.output.display()))
+        output::print(&format!("{written} in {}{checked}\n", self.output().display()))
+    }
+
+    /// The file to write. `run` has returned before if there is none.
+    fn output(&self) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Verifies the files of a checkpoint.
+    fn check_checkpoint(&self) -> Result<(), Failure> {
+        let path = Path::new(&self.input);
+        if !path.is_dir() {
+            return Err(Failure::usage(format!(
+                "--check without OUT verifies checkpoints, and `{}` is not a folder; name the file to write, or the folder of \
+                 a checkpoint",
+                self.input
+            )));
+        }
+        let checkpoint = Checkpoint::open(path).map_err(Failure::input)?;
+        progress::with_spinner("reading the checkpoint", || checkpoint.check()).map_err(Failure::input)?;
+        let (folder, all) = (checkpoint.folder().display(), bytes(checkpoint.bytes()));
+        output::print(&format!(
+            "{folder} is whole: {all} in {}\n",
+            count(u64::from(checkpoint.processes()), "file")
+        ))
     }
 
     /// Refuses an extension that names no format: a mistyped one would give a binary database.
     fn check_extension(&self) -> Result<(), Failure> {
-        let extension = self.output.extension().and_then(OsStr::to_str).unwrap_or_default();
+        let extension = self.output().extension().and_then(OsStr::to_str).unwrap_or_default();
         let is_step = extension.bytes().all(|byte| byte.is_ascii_digit());
-        if vt::is_pattern(&self.output) || is_step || ["db", "json", "bin", "dat"].contains(&extension) {
+        if vt::is_pattern(self.output()) || is_step || ["db", "json", "bin", "dat"].contains(&extension) {
             return Ok(());
         }
         Err(Failure::usage(format!(
             "`{}`: no format has the extension .{extension}; use .db for a binary database, and for other formats an \
              extension listed by `equipoise convert --help`",
-            self.output.display()
+            self.output().display()
         )))
     }
 
     /// Whether the output is read back. Pipes are not. LB data of vt are read back although their path is a pattern,
     /// with one file per rank.
     fn is_checked(&self) -> bool {
-        self.check && (vt::is_pattern(&self.output) || is_read_back(&self.output))
+        self.check && (vt::is_pattern(self.output()) || is_read_back(self.output()))
     }
 
     /// Writes the program in the input, or the program that a trace recorded.
@@ -131,14 +160,14 @@ impl Args {
                 "left out: {messages} without a recorded send or receive, or from a process to itself"
             ));
         }
-        let name = self.output.display();
+        let name = self.output().display();
         let text = program.text();
-        write_whole(&self.output, text.as_bytes()).map_err(|error| {
+        write_whole(self.output(), text.as_bytes()).map_err(|error| {
             Failure::Of(error.fault(), format!("cannot write `{name}`: {error}; choose a writable path"))
         })?;
         // The texts are compared: a program also holds its line numbers, which may differ.
-        if self.is_checked() && program::load(&self.output.to_string_lossy())?.text() != text {
-            return Err(output::verification_failed(&self.output));
+        if self.is_checked() && program::load(&self.output().to_string_lossy())?.text() != text {
+            return Err(output::verification_failed(self.output()));
         }
         let checked = if self.is_checked() { ", which reads back the same" } else { "" };
         let steps = count(program.steps(), "instruction");

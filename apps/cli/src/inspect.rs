@@ -1,4 +1,4 @@
-//! `equipoise inspect`: shows the content of a database, a task graph or a program.
+//! `equipoise inspect`: shows the content of a database, a task graph, a program or a checkpoint.
 
 use std::path::Path;
 
@@ -18,6 +18,7 @@ use crate::program::ModelArgs;
 use crate::{input, progress};
 use distances::{AtDistance, by_distance};
 
+mod checkpoint;
 mod distances;
 mod model;
 
@@ -27,7 +28,8 @@ mod model;
 // The options for databases. `ModelArgs` conflicts with the name `graph`: here with this group, elsewhere with --graph.
 #[command(group = clap::ArgGroup::new("graph").args(["step"]))]
 pub struct Args {
-    /// A database, a task graph (a file or a generator), or the file of a program (.tcg); `help` lists all kinds
+    /// A database, a task graph (a file or a generator), the file of a program (.tcg), or the folder of a checkpoint; `help`
+    /// lists all kinds
     #[arg(value_name = "DATABASE|GRAPH", value_parser = input::graph(), group = "what")]
     data: Option<String>,
 
@@ -153,6 +155,13 @@ impl Args {
                 "--send-cycles, --receive-cycles and --overlap apply to programs, but `{what}` is not a program; \
                  leave them out"
             )));
+        }
+        if checkpoint::is_one(what) {
+            if self.step.is_some() {
+                let sentence = format!("--step: the checkpoint `{what}` has no steps; leave out --step");
+                return Err(Failure::usage(sentence));
+            }
+            return checkpoint::show(what, self.output.format);
         }
         let dump = input::steps(what, self.step)?;
         // A task graph has one step.

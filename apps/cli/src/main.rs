@@ -15,6 +15,7 @@ mod evaluate;
 mod explain;
 mod input;
 mod inspect;
+mod launch;
 mod launcher;
 mod launcher_files;
 mod man;
@@ -46,6 +47,8 @@ enum Command {
     /// Runs a sample program
     #[command(subcommand)]
     Run(Box<Program>),
+    /// Starts a program again from its newest checkpoint when it dies
+    Launch(launch::Args),
     /// Compares balancers on recorded load-balancing steps
     Replay(replay::Args),
     /// Maps the tasks of a graph, or the processes of a program, to the PEs of a machine
@@ -61,13 +64,13 @@ enum Command {
     /// Edges of a .csv file are directed; in other task graphs each end of an edge sends half of the bytes. In a program a
     /// flit is 1 byte, and a cycle is that of the network, or 1 ns if the network has none.
     Simulate(simulate::Args),
-    /// Shows the content of a database, a task graph or a program
+    /// Shows the content of a database, a task graph, a program or a checkpoint
     ///
     /// Of a program it shows the processes, channels and communication phases, as in the model of the greedy mapper.
     Inspect(inspect::Args),
     /// Shows the distances and links of a machine
     Topology(topology::Args),
-    /// Writes a database, a task graph or a program in another format
+    /// Writes a database, a task graph or a program in another format; verifies checkpoints
     Convert(convert::Args),
     /// Prints the script that completes the command line in a shell
     Completions(completions::Args),
@@ -85,6 +88,7 @@ impl Command {
     fn run(self) -> Result<ExitCode, Failure> {
         match self {
             Command::Run(program) => return program.run(),
+            Command::Launch(args) => return args.run(),
             Command::Map(args) => args.run(),
             Command::Evaluate(args) => args.run(),
             Command::Explain(args) => args.run(),

@@ -9,7 +9,8 @@ use std::sync::Arc;
 /// The heading of the flags of checkpoints.
 const CHECKPOINTS: &str = "Checkpoints";
 
-/// The flags of checkpoints. All have values that mean "no checkpoint" by default.
+// Through `concat!`, because clap shows `///` as the description of every program that flattens `Config`.
+#[doc = concat!("When a run saves itself, and the checkpoint with which it begins; by default none.")]
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = CHECKPOINTS)]
 pub struct Checkpoints {

@@ -63,7 +63,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("+LBSyncResume", "elements always continue after all migrations of a step"),
     ("+pemap", "bind PEs to cores with --bind"),
     ("+commap", "there are no communication threads; bind PEs to cores with --bind"),
-    ("+restart", "checkpoints are not available"),
+    ("+restart", "begin with a checkpoint with --restart"),
 ];
 
 /// The error for the first flag of Charm++ that has no equivalent.

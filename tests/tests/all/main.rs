@@ -1,5 +1,6 @@
 //! Tests across crates: the command and the figures as processes, replays, and the rules for the sources.
 
+mod checkpoint_files;
 mod conservation;
 mod docs;
 mod documents;

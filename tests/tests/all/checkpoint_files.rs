@@ -1,0 +1,144 @@
+//! The files of checkpoints: what `inspect`, `convert --check` and `launch` say of them, and that no damage goes unnoticed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use equipoise::checkpoint::Checkpoint;
+use equipoise_tests::Sandbox;
+
+const RUN: &str = "run stencil2d --blocks 2 --cells 2 --lb-every 2 --iterations 8 --pes 2 --format json";
+
+/// A small checkpoint of two processes.
+fn saved(sandbox: &Sandbox) -> PathBuf {
+    let flags = "--transport simulated --pes-per-process 1 --checkpoint saved --checkpoint-every 1";
+    sandbox.run(&format!("{RUN} {flags}")).result();
+    Checkpoint::newest(&sandbox.path().join("saved")).expect("there is one")
+}
+
+fn verified(folder: &Path) -> Result<(), String> {
+    Checkpoint::open(folder).and_then(|checkpoint| checkpoint.check()).map_err(|error| error.to_string())
+}
+
+/// Checks that the content of a file of a checkpoint is refused, by the name of a file of the checkpoint.
+#[track_caller]
+fn refused(folder: &Path, file: &Path, content: &[u8], what: &str) {
+    fs::write(file, content).expect("it can be written");
+    let error = verified(folder).expect_err(what);
+    assert!(error.contains(".eqcp`"), "{what}: {error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert_eq!(fs::read(file).expect("it is there"), content, "it is not touched");
+}
+
+#[test]
+fn every_flipped_and_every_missing_byte_is_noticed() {
+    let sandbox = Sandbox::new();
+    let folder = saved(&sandbox);
+    verified(&folder).expect("it is whole");
+    let files: Vec<PathBuf> =
+        folder.read_dir().expect("a folder").map(|entry| entry.expect("a file").path()).collect();
+    assert_eq!(files.len(), 3, "{files:?}");
+    for file in &files {
+        let whole = fs::read(file).expect("it is there");
+        for at in 0..whole.len() {
+            for bits in [0x01, 0x80, 0xff] {
+                let mut flipped = whole.clone();
+                flipped[at] ^= bits;
+                refused(&folder, file, &flipped, &format!("byte {at} of {} xor {bits}", file.display()));
+            }
+            refused(&folder, file, &whole[..at], &format!("{} cut to {at} bytes", file.display()));
+        }
+        refused(&folder, file, &[&whole[..], b"x"].concat(), "a longer file");
+        fs::write(file, whole).expect("it can be written");
+    }
+    verified(&folder).expect("it is whole again");
+}
+
+#[test]
+fn files_of_other_checkpoints_and_versions_are_refused_by_name() {
+    let sandbox = Sandbox::new();
+    let folder = saved(&sandbox);
+    let other = Sandbox::new();
+    let others = saved(&other);
+    for name in ["process-0.eqcp", "process-1.eqcp", "manifest.eqcp"] {
+        let file = folder.join(name);
+        let whole = fs::read(&file).expect("it is there");
+        refused(&folder, &file, &fs::read(others.join(name)).expect("it is there"), "of another checkpoint");
+        let mut newer = whole.clone();
+        newer[6] += 1;
+        refused(&folder, &file, &newer, "a newer version");
+        let error = verified(&folder).expect_err("a newer version");
+        assert!(error.contains("has version 2 of the format, and this program reads version 1"), "{error}");
+        fs::write(&file, whole).expect("it can be written");
+    }
+    verified(&folder).expect("it is whole again");
+    fs::remove_file(folder.join("manifest.eqcp")).expect("it is there");
+    let older = Checkpoint::open(&sandbox.path().join("saved")).expect("the one before is complete");
+    assert_ne!(older.folder(), folder);
+}
+
+#[test]
+fn the_command_shows_and_verifies_checkpoints() {
+    let sandbox = Sandbox::new();
+    let folder = saved(&sandbox);
+    let text = sandbox.run("inspect saved").result();
+    for part in ["program", "--checkpoint-every 1", "2 PEs in 2 processes", "Block  [2, 2]         4"] {
+        assert!(text.contains(part), "no `{part}` in {text}");
+    }
+    let document = sandbox.run("inspect saved --format json").document();
+    assert_eq!(document["arrays"][0]["elements"], 4, "{document}");
+    assert_eq!(document["processes"], 2, "{document}");
+    assert!(sandbox.run("convert --check saved").result().contains("is whole: "));
+    let file = folder.join("process-1.eqcp");
+    let mut content = fs::read(&file).expect("it is there");
+    content[40] ^= 1;
+    fs::write(&file, content).expect("it can be written");
+    let output = sandbox.run("convert --check saved");
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("process-1.eqcp` is damaged: the checksum of bytes"), "{output:?}");
+    // A restart reads only what it needs, and that is verified.
+    let output = sandbox.run(&format!("{RUN} --restart saved"));
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("is damaged"), "{output:?}");
+    for (line, phrase) in [
+        ("inspect saved --step 1", "has no steps"),
+        ("convert --check nothing", "is not a folder"),
+        ("convert saved", "<OUT>"),
+    ] {
+        let output = sandbox.run(line);
+        assert!(output.code == Some(2) && output.stderr.contains(phrase), "{output:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_program_that_dies_is_started_again_from_its_newest_checkpoint() {
+    let sandbox = Sandbox::new();
+    let line = "run stencil2d --blocks 4 --cells 8 --lb-every 3 --iterations 6000 --pes 2 --format json";
+    let expected = sandbox.run(line).document()["heat"].clone();
+    // Kills the first two starts.
+    let script = "n=$(cat starts 2>/dev/null || echo 0); echo $((n + 1)) > starts\n\
+                  if [ $n -lt 2 ]; then \"$@\" & sleep 0.25; kill -9 $!; wait $!; exit 1; fi\nexec \"$@\"\n";
+    sandbox.put("dies.sh", script);
+    let command = equipoise_tests::command();
+    let saves = "--checkpoint saved --checkpoint-every 2";
+    let output = sandbox.run(&format!("launch -- sh dies.sh {command} {line} {saves}"));
+    assert_eq!(output.stderr.matches("it starts again from `saved/checkpoint-").count(), 2, "{output:?}");
+    assert_eq!(sandbox.text("starts"), "3\n");
+    let result: serde_json::Value = serde_json::from_str(&output.stdout).expect("a document");
+    assert_eq!(result["heat"], expected);
+    // Always dies, on fewer and fewer processes.
+    let output = sandbox.run("launch --retries 2 --processes 2 -- false --checkpoint none {processes}");
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("it starts again on 1 process from the beginning"), "{output:?}");
+    assert!(output.stderr.contains("died again after 2 restarts without a new checkpoint"), "{output:?}");
+    for (line, phrase) in [
+        ("launch", "<COMMAND>"),
+        ("launch -- true", "has no --checkpoint DIR"),
+        ("launch --processes 2 -- true --checkpoint none", "write {processes}"),
+        ("launch -- true --checkpoint none {processes}", "--processes"),
+        ("launch -- ./no-such-program --checkpoint none", "cannot be started"),
+    ] {
+        let output = sandbox.run(line);
+        assert!(output.code == Some(2) && output.stderr.contains(phrase), "{output:?}");
+    }
+}
