@@ -43,6 +43,7 @@
 //! | `cx.peers().contribute().f(x)`, `other.at(cx, ix).contribute().f(x)` | when all elements of the sender's array have contributed, combined by the `reduce` function of `f` |
 //! | `cx.at_sync().f(..)` | to the sender, after load balancing, on its new PE |
 //! | `other.all(cx).at_quiescence().f(..)` | when nothing is in flight |
+//! | `other.all(cx).at_checkpoint().f(..)` | when nothing is in flight and, with `--checkpoint`, the run has saved itself |
 //!
 //! Messages from one element to another arrive in the order they were sent while both stay on one PE;
 //! otherwise in any order. `#[entry(when = ..)]` says which messages an element accepts now; others wait.
