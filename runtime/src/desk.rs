@@ -228,8 +228,9 @@ impl Desk {
         }
     }
 
-    /// The calling thread, which sends, sleeps until a PE hands a batch over, or for this time. Rarely neither thread sees the
-    /// flag of the other, and it sleeps for the whole time. All else that it looks for waits until then.
+    /// The calling thread, which sends, sleeps until a PE hands a batch over, or for this time. Rarely, a PE does
+    /// not see `has_sleeper` and the calling thread does not see `has_outgoing`. Then it sleeps for the whole time. All else that it
+    /// looks for waits until then.
     pub(crate) fn sleep(&self, time: Duration) {
         *self.sleeper.lock() = Some(std::thread::current());
         self.has_sleeper.store(true, Relaxed);

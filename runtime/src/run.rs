@@ -144,14 +144,6 @@ fn settings(
     }
     let link = connect(config).map_err(|sentence| first(RunError::Config(sentence)))?;
     let Some(link) = link else { return Ok((Arc::new(config.resolve(&Job::default())?), None)) };
-    let together = process::launched_together();
-    if link.job().hosts.len() == 1 && together > 1 && config.program {
-        return Err(first(RunError::Config(format!(
-            "--transport mpi: the launcher has started {together} processes, and MPI connects none of them; start the \
-             program with the mpirun of the MPI library that it was built with"
-        )))
-        .into());
-    }
     let settings = config.resolve(link.job()).map_err(RunError::from);
     // If one process refuses its flags or files, no process begins, and the first one with an error prints it.
     let refuses = link.first_with(settings.is_err());

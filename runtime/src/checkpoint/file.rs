@@ -28,8 +28,8 @@ const VERSION: u16 = 1;
 /// The bytes before the records: magic, version, id and number of the process.
 const HEADER_BYTES: usize = 6 + 2 + 8 + 4;
 
-/// Bytes that are read or written at once.
-const BLOCK_BYTES: usize = 8 << 20;
+/// At least as many bytes are written at once.
+const BLOCK_BYTES: usize = 1 << 20;
 
 /// What names a checkpoint: its number in its folder, and a random id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -235,16 +235,20 @@ pub(crate) fn write_process(
     let mut records = index.records();
     let mut offset = HEADER_BYTES as u64;
     for part in parts {
-        let mut rest = part.bytes.as_slice();
-        while !rest.is_empty() {
+        // The end of the last record, and of what is written.
+        let (mut end, mut written) = (0, 0);
+        while end < part.bytes.len() {
             let record = records.next().ok_or_else(|| refused_write(&"a record has no index"))?;
-            let (bytes, after) = rest.split_at(record.bytes as usize);
-            record.crc = crc32fast::hash(bytes);
-            rest = after;
+            let begin = end;
+            end += record.bytes as usize;
+            record.crc = crc32fast::hash(&part.bytes[begin..end]);
+            // While the bytes are still in the cache.
+            if end - written >= BLOCK_BYTES {
+                file.append(&part.bytes[written..end])?;
+                written = end;
+            }
         }
-        for block in part.bytes.chunks(BLOCK_BYTES) {
-            file.append(block)?;
-        }
+        file.append(&part.bytes[written..])?;
         offset += part.bytes.len() as u64;
     }
     drop(records);

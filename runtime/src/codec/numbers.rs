@@ -128,7 +128,7 @@ impl<'de, N: AnyBitPattern + NoUninit> Visitor<'de> for Block<N> {
         if width == 0 || !bytes.len().is_multiple_of(width) {
             return Err(E::invalid_length(bytes.len(), &self));
         }
-        // Into memory that is aligned for `N`, unlike the input. The zeros of a block are still in the cache.
+        // The input may be unaligned, so it is copied. Each block is zeroed and then overwritten while it is in the cache.
         let (mut numbers, block) =
             (Vec::with_capacity(bytes.len() / width), (BLOCK_BYTES / width).max(1) * width);
         for bytes in bytes.chunks(block) {

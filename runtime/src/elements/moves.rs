@@ -183,9 +183,9 @@ impl<T: Chare> Elements<T> {
         // An element on another PE may have ended already; an element on this PE has not.
         if self.port.holds(&pe.out, rank) || self.late.contains_key(&rank) {
             return pe.fail(format!(
-                "cannot insert {}: it exists already, on PE {}; destroy it first, or insert at another index",
+                "cannot insert {}: it exists already, on {}; destroy it first, or insert at another index",
                 self.port.name(rank),
-                pe.out.rank
+                pe.settings().pe_name(pe.out.rank)
             ));
         }
         match self.port.vacant(rank) {

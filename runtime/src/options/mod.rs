@@ -75,8 +75,8 @@ pub struct Config {
     #[arg(long, value_enum, default_value_t, hide_short_help = true)]
     pub migration: Migration,
 
-    /// The machine that load balancers assume, as in torus:4x4x4; `help` lists all kinds [default: with
-    /// MPI job; otherwise the tree of this computer if built with hwloc, else flat]
+    /// The machine that load balancers assume, as in torus:4x4x4; `help` lists all kinds [default: job with
+    /// --transport mpi; otherwise the tree of this computer if built with hwloc, else flat]
     #[arg(long, value_name = "SPEC", display_order = 3)]
     pub topology: Option<String>,
 

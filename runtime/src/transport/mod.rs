@@ -36,6 +36,8 @@ use crate::interleaving::Interleaving;
 use crate::node::{Node, Outcome};
 use crate::options::{Config, Settings, Transport};
 use crate::pe::PeCx;
+#[cfg(feature = "mpi")]
+use crate::process;
 use crate::scheduler::Built;
 use std::sync::Arc;
 use watcher::Watcher;
@@ -48,7 +50,17 @@ pub(crate) fn connect(config: &Config) -> Result<Option<Box<dyn Link>>, String> 
     match config.transport {
         Transport::Threads | Transport::Simulated => Ok(None),
         #[cfg(feature = "mpi")]
-        Transport::Mpi => Ok(Some(Box::new(mpi::connect()?))),
+        Transport::Mpi => {
+            let link = mpi::connect()?;
+            let together = process::launched_together();
+            if config.program && link.job().hosts.len() == 1 && together > 1 {
+                return Err(format!(
+                    "--transport mpi: the launcher has started {together} processes, and MPI connects none of them; start \
+                     the program with the mpirun of the MPI library that it was built with"
+                ));
+            }
+            Ok(Some(Box::new(link)))
+        }
         #[cfg(not(feature = "mpi"))]
         Transport::Mpi => {
             Err("--transport mpi: this program was built without MPI; enable the feature `mpi` of the crate \

@@ -26,9 +26,13 @@ use std::time::Duration;
 /// The most messages of an epoch.
 const SLOTS: usize = 1024;
 
-/// An epoch that has sent more bytes takes no further message. So the next one begins with buffers that are still in the cache.
+/// An epoch that has sent more bytes takes no further message, unless no send completes: a receiver may be in a long entry
+/// method, and messages to others must not wait for it. So the next one begins with buffers that are still in the cache.
 /// Where processes answer each other without a pause, a send is always under way, and epochs end only when they are full.
 const EPOCH_BYTES: usize = if cfg!(test) { 20 * PART_BYTES } else { 4 << 20 };
+
+/// After this number of looks without a completed send, only the number of slots limits an epoch.
+const STALLED: u32 = 64;
 
 /// A longer message is sent in parts, because MPI counts bytes with a C `int`. Smaller in tests.
 const PART_BYTES: usize = if cfg!(test) { 1000 } else { 1 << 30 };
@@ -133,6 +137,7 @@ impl Link for Mpi {
                     scope,
                     free,
                     sent_bytes: 0,
+                    stalled: 0,
                     sending,
                     waiting: &mut waiting,
                     unneeded: Vec::new(),
@@ -195,6 +200,8 @@ struct Epoch<'a, 's, 'w> {
     scope: &'s LocalScope<'a>,
     free: std::slice::IterMut<'a, Vec<u8>>,
     sent_bytes: usize,
+    /// How often in a row no send had completed.
+    stalled: u32,
     /// In the order of the sends.
     sending: VecDeque<Request<'a, [u8], &'s LocalScope<'a>>>,
     /// Messages without a slot, with their receivers.
@@ -218,7 +225,7 @@ impl Epoch<'_, '_, '_> {
 
     /// Whether the epoch takes no further message.
     fn is_full(&self) -> bool {
-        self.free.len() == 0 || self.sent_bytes > EPOCH_BYTES
+        self.free.len() == 0 || self.sent_bytes > EPOCH_BYTES && self.stalled < STALLED
     }
 
     /// Starts a send, and returns the old content of the slot; or returns the message, if the epoch is full.
@@ -245,8 +252,10 @@ impl Epoch<'_, '_, '_> {
     fn complete(&mut self) {
         while let Some(request) = self.sending.pop_front() {
             if let Err(request) = request.test() {
+                self.stalled = self.stalled.saturating_add(1);
                 return self.sending.push_front(request);
             }
+            self.stalled = 0;
         }
     }
 }
@@ -266,6 +275,9 @@ impl Wire for Epoch<'_, '_, '_> {
         if self.is_full() {
             // Messages that arrive without a pause must not keep the next epoch waiting.
             self.complete();
+        }
+        if self.stalled >= STALLED {
+            self.send_waiting();
         }
         loop {
             let Some((arriving, status)) = self.world.any_process().immediate_matched_probe() else {

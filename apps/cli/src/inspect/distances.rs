@@ -1,5 +1,6 @@
-//! The communication of a step by the distance that it travels. On the machine of a job, distances are levels: 0 is a PE,
-//! 1 a process, 2 a node.
+//! The communication of a step by the distance that it travels. On the machine of a job, distances
+//! are numbers of levels: in `job:2x4`, 0 is inside a PE, 1 inside a process, 2 between processes of a node, and more is between
+//! nodes.
 
 use std::collections::BTreeMap;
 
