@@ -19,9 +19,10 @@ const KEPT: usize = 2;
 /// How often process 0 looks for the files of other processes.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How long the end of a run waits for files of other processes: after an exit, all processes have begun to write; after a
-/// failure, some may not.
+/// How long process 0 waits for the files of other processes, or ten times as long as its own took. If the folder is not on a
+/// file system that all computers share, they never come.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the end of a failed run waits for them: some processes may not have begun to write.
 const IMPATIENCE: Duration = Duration::from_secs(1);
 
 /// The flags about when to save.
@@ -61,7 +62,7 @@ pub(crate) struct Saver {
     is_for_signal: AtomicBool,
     was_for_signal: AtomicBool,
     state: Mutex<State>,
-    /// The run is over: after this time the thread of process 0 waits no longer for files of others.
+    /// The run has failed: after this time the thread of process 0 waits no longer for files of others.
     give_up: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -201,8 +202,9 @@ impl Saver {
     /// Waits until all files are written, at the end of a run that `failed` or not. Returns the number of checkpoints that
     /// were written, and why the last one that failed did.
     pub(crate) fn finish(&self, failed: bool) -> (u64, Option<String>) {
-        let patience = if failed { IMPATIENCE } else { PATIENCE };
-        *self.give_up.lock() = Some(Instant::now() + patience);
+        if failed {
+            *self.give_up.lock() = Some(Instant::now() + IMPATIENCE);
+        }
         let mut state = self.state.lock();
         self.join(&mut state);
         (state.saved, state.error.take())
@@ -227,6 +229,7 @@ impl Plan {
         give_up: &Mutex<Option<Instant>>,
     ) -> io::Result<()> {
         let folder = folder(&self.dir, generation.number);
+        let begin = Instant::now();
         let written = parts.map_err(io::Error::other).and_then(|mut parts| {
             parts.sort_unstable_by_key(|part| part.index.pe);
             write_process(&folder, generation, process, &parts)
@@ -240,15 +243,17 @@ impl Plan {
             return Ok(());
         }
         let processes = self.pes / self.local_pes;
+        let latest = Instant::now() + PATIENCE.max(begin.elapsed() * 10);
         let mut files = Vec::new();
         for other in 0..processes {
             while id_of(&folder, other) != Some(generation.id) {
                 if let Ok(reason) = fs::read_to_string(failure_path(&folder, other)) {
                     return Err(io::Error::other(format!("process {other}: {reason}")));
                 }
-                if give_up.lock().is_some_and(|end| Instant::now() >= end) {
+                let end = give_up.lock().map_or(latest, |end| end.min(latest));
+                if Instant::now() >= end {
                     return Err(io::Error::other(format!(
-                        "process {other} had not written its file when the run was over"
+                        "process {other} has not written its file; use a folder that all computers share"
                     )));
                 }
                 std::thread::sleep(LOOK);

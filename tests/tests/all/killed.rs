@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use equipoise::checkpoint::Checkpoint;
 use equipoise_tests::fuzz::Rng;
-use equipoise_tests::{ProcessOutput, Sandbox};
+use equipoise_tests::{ProcessOutput, Sandbox, without_run};
 use serde_json::Value;
 
 /// A run with a load-balancing step every third iteration.
@@ -152,4 +152,40 @@ fn a_full_disk_costs_checkpoints_and_not_the_run() {
     assert_eq!(output.code, Some(0));
     assert_eq!(serde_json::from_str::<Value>(&output.stdout).expect("a result")["heat"], expected[1]);
     assert!(Checkpoint::newest(&sandbox.path().join("saved")).is_err());
+}
+
+const PROGRAMS: [&str; 4] = [
+    "stencil2d --blocks 4 --cells 16 --iterations 20",
+    "stencil3d --blocks 3 --cells 6 --iterations 12",
+    "kneighbor --elements 24 --iterations 15 --bytes 64",
+    "leanmd --cells 3x3x3 --particles 4 --iterations 6",
+];
+
+#[test]
+fn sample_programs_restart_at_any_step() {
+    for (at, program) in PROGRAMS.iter().enumerate() {
+        let line = format!("run {program} --lb-every 1 --seed 3 --format json");
+        let expected = without_run(Sandbox::new().run(&format!("{line} --pes 2")).document());
+        for every in 1..4 {
+            let sandbox = Sandbox::new();
+            let saves =
+                format!("--transport simulated --pes 3 --checkpoint saved --checkpoint-every {every}");
+            let whole = sandbox.run(&format!("{line} {saves} --balancer RandomLB")).document();
+            assert_eq!(without_run(whole), expected, "{program}");
+            let mut folders: Vec<_> = sandbox
+                .path()
+                .join("saved")
+                .read_dir()
+                .expect("there")
+                .map(|it| it.expect("there").path())
+                .collect();
+            folders.sort();
+            for folder in folders {
+                let how = ["--pes 3", "--pes 5 --transport simulated --balancer RotateLB", "--pes 1"]
+                    [(at + every) % 3];
+                let restart = format!("{line} --restart {} {how}", folder.display());
+                assert_eq!(without_run(sandbox.run(&restart).document()), expected, "{restart}");
+            }
+        }
+    }
 }
