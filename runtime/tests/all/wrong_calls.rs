@@ -123,7 +123,11 @@ fn an_error_names_the_line_of_the_wrong_call() {
         "called `at_sync` twice in one entry method; call it once",
         "at_sync().call(Call::TwoSyncs)",
     );
-    fails(Call::SyncAndQuiescence, "not for both", "Call::SyncAndQuiescence =>");
+    fails(
+        Call::SyncAndQuiescence,
+        "cannot wait for two things; call `at_sync`, `at_quiescence` or `at_checkpoint`, once",
+        "Call::SyncAndQuiescence =>",
+    );
     fails(Call::ContributeLater, "cannot be postponed", "Call::ContributeLater =>");
     fails(Call::ContributeAllLater, "cannot be postponed", "Call::ContributeAllLater =>");
     fails(Call::OtherRun, "only in the run that created the array", "Call::OtherRun =>");
