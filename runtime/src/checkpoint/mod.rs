@@ -1,17 +1,19 @@
-//! Checkpoints: when a run saves its state, the files, and how they are read.
+//! Checkpoints of runs, as files: [`Checkpoint`] opens one.
 //!
-//! A run saves itself while it is quiet: no message is in flight, so its state is what its PEs hold. The order of events:
-//!
-//! 1. A checkpoint is wanted: a program sends `at_checkpoint`, or a sync point or a signal comes at which the flags ask for
-//!    one ([`Saver::want`], [`Saver::is_due_at_sync`]).
-//! 2. When nothing is in flight, every PE saves itself instead of sending what waits for quiescence
-//!    ([`Quiet::Save`](crate::quiescence::Quiet)). It encodes its elements into memory ([`Part`]).
-//! 3. The PE that is the last of its process starts a thread that writes the file of the process ([`Saver`]). In process 0,
-//!    this thread also waits for the files of the other processes, and then writes the manifest.
-//! 4. When nothing is in flight again, all PEs have saved themselves. The messages that wait for quiescence are sent, while
-//!    the files are being written.
-//!
-//! `runtime/src/saving.rs` says what a PE saves and how it continues after a restart.
+//! A run saves itself with the flags of [`Checkpoints`](crate::Checkpoints), and restarts with one of them.
+
+// A run saves itself while it is quiet: no message is in flight, so its state is what its PEs hold. The order of events:
+//
+// 1. A checkpoint is wanted: a program sends `at_checkpoint`, or a sync point or a signal comes at which the flags ask for
+//    one (`Saver::want`, `Saver::is_due_at_sync`).
+// 2. When nothing is in flight, every PE saves itself instead of sending what waits for quiescence (`Quiet::Save`). It
+//    encodes its elements into memory (`Part`).
+// 3. The PE that is the last of its process starts a thread that writes the file of the process (`Saver`). In process 0,
+//    this thread also waits for the files of the other processes, and then writes the manifest.
+// 4. When nothing is in flight again, all PEs have saved themselves. The messages that wait for quiescence are sent, while
+//    the files are being written.
+//
+// `saving.rs` says what a PE saves and how it continues after a restart.
 
 mod file;
 mod opened;
