@@ -64,11 +64,49 @@ pub struct Machine {
     )]
     pub strategy_seconds: Option<StrategySeconds>,
 
+    /// Let a PE fail at a virtual time, as in `3@1.5`; the run then ends with exit code 1, and --restart continues it from its
+    /// last checkpoint
+    #[arg(long, value_name = "PE@SECONDS", requires = "network")]
+    pub fail: Option<PeFailure>,
+
     /// Write a trace of the run to this file, for `equipoise simulate --events` (.json: as JSON)
     ///
     /// The trace has executions, messages and their dependencies.
     #[arg(long, value_name = "FILE", requires = "network")]
     pub record: Option<PathBuf>,
+}
+
+/// A PE that fails, and when.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PeFailure {
+    /// The PE.
+    pub pe: u32,
+    /// The virtual time, in seconds.
+    pub seconds: f64,
+}
+
+impl std::fmt::Display for PeFailure {
+    /// The error of a run that ends so.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let PeFailure { pe, seconds } = self;
+        write!(
+            f,
+            "PE {pe} failed at {seconds} s of virtual time, as --fail says; --restart continues a run that saved itself"
+        )
+    }
+}
+
+impl FromStr for PeFailure {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = text.strip_suffix('s').unwrap_or(text).split_once('@');
+        let failure = parts.and_then(|(pe, seconds)| {
+            Some(PeFailure { pe: pe.parse().ok()?, seconds: seconds.parse().ok()? })
+        });
+        let is_time = |failure: &PeFailure| failure.seconds.is_finite() && failure.seconds >= 0.0;
+        failure.filter(is_time).ok_or("write PE@SECONDS, as in 3@1.5 for PE 3 at 1.5 s of virtual time")
+    }
 }
 
 /// The virtual time of work that is not charged.
@@ -114,6 +152,7 @@ impl Default for Machine {
             delivery: 1e-8,
             overhead: 0.0,
             strategy_seconds: None,
+            fail: None,
             record: None,
         }
     }
@@ -131,6 +170,7 @@ pub(crate) struct Simulation {
     pub(crate) delivery: f64,
     pub(crate) overhead: f64,
     pub(crate) strategy_seconds: StrategySeconds,
+    pub(crate) fail: Option<PeFailure>,
     pub(crate) record: Option<PathBuf>,
 }
 
@@ -139,10 +179,10 @@ impl Machine {
     pub(crate) fn resolve(&self, topology: &Arc<dyn Topology>) -> Result<Option<Simulation>, ConfigError> {
         let Some(spec) = &self.network else {
             // On the command line clap reports this.
-            let Machine { speed, strategy_seconds, record, .. } = self;
-            if !speed.is_empty() || strategy_seconds.is_some() || record.is_some() {
+            let Machine { speed, strategy_seconds, fail, record, .. } = self;
+            if !speed.is_empty() || strategy_seconds.is_some() || fail.is_some() || record.is_some() {
                 return Err(ConfigError::Flag(
-                    "--speed, --strategy-seconds and --record need a simulated machine; add --network SPEC"
+                    "--speed, --strategy-seconds, --fail and --record need a simulated machine; add --network SPEC"
                         .into(),
                 ));
             }
@@ -167,6 +207,10 @@ impl Machine {
                 return Err(ConfigError::Flag(sentence));
             }
         }
+        if let Some(fail) = self.fail.filter(|fail| fail.pe as usize >= topology.pes()) {
+            let (pe, last) = (fail.pe, topology.pes() - 1);
+            return Err(ConfigError::Flag(format!("--fail: there is no PE {pe}; PEs are 0 to {last}")));
+        }
         Ok(Some(Simulation {
             spec: spec.clone(),
             network: Mutex::new(Some(network)),
@@ -175,6 +219,7 @@ impl Machine {
             delivery: self.delivery,
             overhead: self.overhead,
             strategy_seconds: strategy,
+            fail: self.fail,
             record: self.record.clone(),
         }))
     }

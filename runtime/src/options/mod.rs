@@ -10,7 +10,7 @@ mod settings;
 mod spellings;
 
 pub use checkpoint::Checkpoints;
-pub use machine::{Machine, StrategySeconds, Uncharged};
+pub use machine::{Machine, PeFailure, StrategySeconds, Uncharged};
 pub use spellings::{parse, translated};
 
 pub(crate) use job::Job;

@@ -187,6 +187,11 @@ impl Scheduler<'_> {
 
     /// Whether the run has ended at `seconds`. Events on other PEs before the exit are part of the run.
     fn is_over(&self, seconds: f64) -> bool {
+        if let Some(fail) = self.simulation.fail.filter(|fail| seconds >= fail.seconds && self.end.is_none())
+        {
+            self.node.fail(Failure::Program(fail.to_string()));
+            return true;
+        }
         self.end.is_some_and(|end| seconds >= end)
     }
 

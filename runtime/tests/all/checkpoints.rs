@@ -5,7 +5,7 @@
 use crate::common::*;
 use equipoise::checkpoint::Checkpoint;
 use equipoise::prelude::*;
-use equipoise::{Checkpoints, Report, RunError, try_run};
+use equipoise::{Checkpoints, Machine, PeFailure, Report, RunError, try_run};
 use std::path::Path;
 
 /// The result: sums that depend on every message.
@@ -192,7 +192,7 @@ fn saves(config: Config, dir: &Path, every: Option<u32>) -> Config {
     }
 }
 
-fn restarts(config: Config, dir: &Path) -> Config {
+fn restarts_on(config: Config, dir: &Path) -> Config {
     let restart = Some(dir.to_owned());
     Config { checkpoints: Checkpoints { restart, ..config.checkpoints }, ..config }
 }
@@ -233,7 +233,7 @@ fn a_restarted_run_has_the_result_of_the_whole_run_wherever_it_is_restarted() {
         assert_eq!(folders.len(), 2, "{folders:?}");
         for folder in &folders {
             Checkpoint::open(folder).and_then(|checkpoint| checkpoint.check()).expect("it is whole");
-            let other = restarts(other(&config, seed), folder);
+            let other = restarts_on(other(&config, seed), folder);
             let report =
                 run(other.clone(), u32::MAX).unwrap_or_else(|error| panic!("{}: {error}", describe(&other)));
             assert_eq!(report.result, *expected, "{}", describe(&other));
@@ -242,7 +242,7 @@ fn a_restarted_run_has_the_result_of_the_whole_run_wherever_it_is_restarted() {
         std::fs::remove_dir_all(dir.path()).expect("removed");
         let step = 3 + (mixed(seed) >> 20) as u32 % (LAST - 4);
         run(config.clone(), step).expect_err("the program panics");
-        let again = |at: u64| saves(restarts(other(&config, seed + at), dir.path()), dir.path(), Some(1));
+        let again = |at: u64| saves(restarts_on(other(&config, seed + at), dir.path()), dir.path(), Some(1));
         let again = |at| Config {
             checkpoints: Checkpoints { restart: Some(dir.path().to_owned()), ..again(at).checkpoints },
             ..again(at)
@@ -263,4 +263,28 @@ fn a_restarted_run_has_the_result_of_the_whole_run_wherever_it_is_restarted() {
 #[ignore = "slow"]
 fn restarts_at_full_size() {
     at_full_size(&[a_restarted_run_has_the_result_of_the_whole_run_wherever_it_is_restarted]);
+}
+
+#[test]
+fn a_machine_whose_pe_fails_recovers_from_any_moment() {
+    let config = |fail: Option<PeFailure>| {
+        let config = Config::on_machine("torus:2x2", "packet");
+        let machine = Machine { fail, delivery: 1e-6, ..config.machine.clone() };
+        Config { machine, balancer: vec!["RotateLB".into()], ..config }
+    };
+    let whole = run(config(None), u32::MAX).expect("the run exits");
+    let seconds = whole.machine.expect("a simulated machine").seconds;
+    let mut restarts = 0;
+    for at in 1..10u32 {
+        let dir = tempfile::tempdir().expect("a folder");
+        let fails = PeFailure { pe: at % 4, seconds: seconds * f64::from(at) / 10.0 };
+        let failed = run(saves(config(Some(fails)), dir.path(), Some(1)), u32::MAX).expect_err("a PE fails");
+        assert!(failed.to_string().starts_with(&format!("PE {} failed at ", at % 4)), "{failed}");
+        if Checkpoint::newest(dir.path()).is_ok() {
+            let report = run(restarts_on(config(None), dir.path()), u32::MAX).expect("the run exits");
+            assert_eq!(report.result, whole.result, "{fails:?}");
+            restarts += 1;
+        }
+    }
+    assert!(restarts >= 7, "only {restarts} had a checkpoint");
 }
