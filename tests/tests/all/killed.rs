@@ -71,6 +71,10 @@ const LONG: &str = "run stencil2d --blocks 4 --cells 8 --lb-every 3 --iterations
 /// Sends a signal to a run with these flags.
 fn signalled(sandbox: &Sandbox, flags: &str, signal: &str, after: u64) -> (Option<i32>, String) {
     let run = sandbox.start(&format!("{LONG} --pes 2 --checkpoint saved {flags}"));
+    // The run makes the folder when it begins, and then looks out for the signal.
+    while !sandbox.path().join("saved").exists() {
+        sleep(Duration::from_millis(5));
+    }
     sleep(Duration::from_millis(after));
     let kill = std::process::Command::new("kill").args([signal, &run.id().to_string()]).status();
     assert!(kill.expect("there is a `kill`").success());
@@ -94,6 +98,7 @@ fn a_signal_saves_a_run_that_ends_or_goes_on() {
         if name == "USR1" {
             let expected = heat(sandbox.run(&format!("{LONG} --pes 2")));
             assert_eq!(heat(sandbox.run(&format!("{LONG} --pes 3 --restart saved"))), expected);
+            std::fs::remove_dir_all(sandbox.path().join("saved")).expect("it is there");
             let (code, stderr) = signalled(&sandbox, "--checkpoint-on USR1", signal, 250);
             assert_eq!((code, stderr.as_str()), (Some(0), ""));
             assert_eq!(heat(sandbox.run(&format!("{LONG} --pes 1 --restart saved"))), expected);
