@@ -86,7 +86,6 @@
 //! The bytes are the machine's own; every process of a run is the same little-endian binary. A length that is not a
 //! multiple of the size of an element is an error.
 
-use super::BLOCK_BYTES;
 use bytemuck::{AnyBitPattern, NoUninit};
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserializer, Serializer};
@@ -128,15 +127,8 @@ impl<'de, N: AnyBitPattern + NoUninit> Visitor<'de> for Block<N> {
         if width == 0 || !bytes.len().is_multiple_of(width) {
             return Err(E::invalid_length(bytes.len(), &self));
         }
-        // The input may be unaligned, so it is copied. Each block is zeroed and then overwritten while it is in the cache.
-        let (mut numbers, block) =
-            (Vec::with_capacity(bytes.len() / width), (BLOCK_BYTES / width).max(1) * width);
-        for bytes in bytes.chunks(block) {
-            let start = numbers.len();
-            numbers.resize(start + bytes.len() / width, N::zeroed());
-            bytemuck::cast_slice_mut(&mut numbers[start..]).copy_from_slice(bytes);
-        }
-        Ok(numbers)
+        // The input may be unaligned. The new vector is not zeroed first, which would write it twice.
+        Ok(bytes.chunks_exact(width).map(bytemuck::pod_read_unaligned).collect())
     }
 
     /// Text formats show bytes as a sequence.

@@ -67,6 +67,9 @@ impl<T: Chare> Manager for Elements<T> {
     fn collect(&mut self, pe: &PeCx, statistics: &mut Statistics) {
         let movable = T::SYNC && !T::PINNED && T::Index::GROUP.is_none();
         let speed = pe.clock.speed();
+        // A vector that grows may stay in the memory of another thread, where a first small block came from; PEs that collect
+        // at the same time would wait for each other.
+        statistics.objects.reserve_exact(self.slots.len());
         for slot in &mut self.slots {
             let measured = pe.recorder.clock.seconds(std::mem::take(&mut slot.load));
             let mut object = ObjectStatistics {
