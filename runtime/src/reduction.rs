@@ -217,6 +217,14 @@ impl Ledger {
         Ledger { next: 0, population: i64::from(population), rounds: BTreeMap::new() }
     }
 
+    /// All participants become `population` others. Either all or none of them have participated in the oldest incomplete
+    /// round.
+    pub(crate) fn regroup(&mut self, population: u32) {
+        let tally = Tally { count: population, ..Tally::default() };
+        let rounds = if self.arrived() > 0 { BTreeMap::from([(self.next, tally)]) } else { BTreeMap::new() };
+        *self = Ledger { next: self.next, population: i64::from(population), rounds };
+    }
+
     /// The oldest round that is not complete.
     pub(crate) fn next(&self) -> u32 {
         self.next

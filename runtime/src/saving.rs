@@ -84,7 +84,7 @@ pub(crate) fn restore(
         return Err(checkpoint.unfit(&sentence).to_string());
     }
     let bytes = checkpoint.state_of(0).map_err(|error| error.to_string())?;
-    let state: PeState = codec::decode(&bytes)
+    let mut state: PeState = codec::decode(&bytes)
         .map_err(|error| checkpoint.unfit(&format!("does not fit: {error}")).to_string())?;
     if state.ledgers.len() != managers.len() || state.broadcasts.len() != managers.len() {
         return Err(checkpoint
@@ -93,6 +93,12 @@ pub(crate) fn restore(
     }
     pe.collectives.steps.number.set(state.steps);
     pe.collectives.steps.resumed.set(state.steps);
+    for ((ledgers, info), head) in state.ledgers.iter_mut().zip(&pe.infos).zip(heads) {
+        if head.count != info.count {
+            ledgers.reductions.regroup(info.count);
+            ledgers.syncs.regroup(info.count);
+        }
+    }
     if pe.out.rank == 0 {
         *pe.collectives.ledgers.borrow_mut() = state.ledgers;
     }

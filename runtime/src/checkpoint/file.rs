@@ -84,6 +84,11 @@ impl ArrayHead {
         ArrayHead { name: bytes(name), shape: bytes(shape), entries, count }
     }
 
+    /// Whether both are the same array, with any number of indices.
+    pub(crate) fn is_same_but_count(&self, other: &Self) -> bool {
+        self.name == other.name && self.entries == other.entries
+    }
+
     pub(crate) fn name(&self) -> String {
         String::from_utf8_lossy(&self.name).into_owned()
     }

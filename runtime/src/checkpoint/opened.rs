@@ -220,7 +220,7 @@ impl Checkpoint {
         (pe, pes): (u32, u32),
         place: impl Fn(u32) -> u32,
     ) -> impl Iterator<Item = SavedElement> {
-        let elements = self.elements.get(array).map_or(&[][..], Vec::as_slice);
+        let elements = self.elements_of(array);
         let of_pes = self.of_pes.get(array).map(|of_pes| {
             of_pes.get_or_init(|| {
                 let mut of_pes = vec![Vec::new(); pes as usize];
@@ -232,6 +232,11 @@ impl Checkpoint {
         });
         let mine = of_pes.map_or(&[][..], |of_pes| of_pes[pe as usize].as_slice());
         mine.iter().map(|&at| elements[at as usize])
+    }
+
+    /// All elements of an array, in rank order.
+    pub(crate) fn elements_of(&self, array: usize) -> &[SavedElement] {
+        self.elements.get(array).map_or(&[], Vec::as_slice)
     }
 
     /// The bytes of an element.

@@ -6,6 +6,7 @@ use crate::checkpoint::{ArrayIndex, ElementIndex, Part};
 use crate::codec;
 use crate::order::{Partial, Receivers};
 use crate::pe::PeCx;
+use equipoise_model::table;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -64,10 +65,27 @@ impl<T: Chare> Elements<T> {
         for bytes in rests {
             let rest: Owned<T::Msg> =
                 codec::decode(bytes).map_err(|error| format!("a message to {}: {error}", T::NAME))?;
+            self.check_receivers(&rest)?;
             self.port.restore_totals(rest.totals);
             self.restored.push((rest.early, rest.quiet));
         }
         Ok(())
+    }
+
+    /// Checks that the receivers of waiting messages and of reductions have an index in the array.
+    fn check_receivers(&self, rest: &Owned<T::Msg>) -> Result<(), String> {
+        let early = rest.early.iter().map(|(rank, _)| std::slice::from_ref(rank));
+        let receivers = rest.quiet.iter().map(|(to, _)| to).chain(rest.totals.iter().map(|total| &total.to));
+        let ranks = early.chain(receivers.map(Receivers::ranks)).flatten();
+        let count = self.port.shared.count;
+        match ranks.copied().find(|rank| *rank >= count) {
+            Some(rank) => Err(format!(
+                "a message waits for element {rank} of {}, which has {} in this run; restart with as many as there were",
+                T::NAME,
+                table::count(count, "element"),
+            )),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn resend_all(&mut self, pe: &PeCx) {

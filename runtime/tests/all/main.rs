@@ -24,6 +24,7 @@ mod populations;
 mod processes;
 mod quiescence;
 mod reductions;
+mod regroup;
 mod replayed;
 mod replies;
 mod stress;
