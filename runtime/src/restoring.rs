@@ -66,8 +66,7 @@ fn read<T: Chare>(
     let bytes = checkpoint.element(element).map_err(|error| error.to_string())?;
     let name = || format!("{}{}", T::NAME, show(T::Index::unrank(element.rank, shape)));
     let unfit = |reason: &str| checkpoint.unfit(reason).to_string();
-    let slot = restored::<T>(&bytes, element.load_seconds);
-    let slot = slot.map_err(|error| unfit(&format!("does not fit {}: {error}", name())))?;
+    let slot = restored::<T>(&bytes, element.load_seconds, name).map_err(|reason| unfit(&reason))?;
     if slot.rank == element.rank {
         Ok(slot)
     } else {

@@ -94,9 +94,13 @@ pub(crate) fn restore(
     pe.collectives.steps.number.set(state.steps);
     pe.collectives.steps.resumed.set(state.steps);
     for ((ledgers, info), head) in state.ledgers.iter_mut().zip(&pe.infos).zip(heads) {
-        if head.count != info.count {
-            ledgers.reductions.regroup(info.count);
-            ledgers.syncs.regroup(info.count);
+        for ledger in [&mut ledgers.reductions, &mut ledgers.syncs] {
+            if !ledger.is_plausible() {
+                return Err(checkpoint.unfit("has a negative number of elements; copy it again").to_string());
+            }
+            if head.count != info.count {
+                ledger.regroup(info.count);
+            }
         }
     }
     if pe.out.rank == 0 {
@@ -109,9 +113,8 @@ pub(crate) fn restore(
         rests.iter_mut().zip(of_saved).for_each(|(rests, rest)| rests.push(rest));
     }
     for ((manager, rests), broadcasts) in managers.iter_mut().zip(rests).zip(state.broadcasts) {
-        manager
-            .restore(&rests, broadcasts)
-            .map_err(|reason| checkpoint.unfit(&format!("does not fit: {reason}")).to_string())?;
+        let restored = manager.restore(&rests, broadcasts, heads.len());
+        restored.map_err(|reason| checkpoint.unfit(&reason).to_string())?;
     }
     Ok(())
 }

@@ -149,6 +149,12 @@ pub(crate) struct Record {
 }
 
 impl Index {
+    /// Whether all loads are seconds.
+    fn has_loads(&self) -> bool {
+        let elements = self.pes.iter().flat_map(|pe| &pe.arrays).flat_map(|array| &array.elements);
+        elements.map(|element| element.load_seconds).all(|load| load.is_finite() && load >= 0.0)
+    }
+
     /// The records, in the order of the file.
     fn records(&mut self) -> impl Iterator<Item = &mut Record> {
         self.pes.iter_mut().flat_map(|pe| {
@@ -258,7 +264,7 @@ pub(crate) fn write_process(
     }
     drop(records);
     let mut end = Vec::new();
-    push_frame(&mut end, &index, &mut Expansion::NEW.clone()).map_err(|error| refused_write(&error))?;
+    push_frame(&mut end, &index, &mut Expansion::BY_SIZE.clone()).map_err(|error| refused_write(&error))?;
     end.extend_from_slice(&offset.to_le_bytes());
     file.append(&end)?;
     file.finish()?;
@@ -277,7 +283,8 @@ fn header(id: u64, process: u32) -> Vec<u8> {
 pub(crate) fn write_manifest(folder: &Path, manifest: &Manifest) -> io::Result<()> {
     let mut bytes = MANIFEST_MAGIC.to_vec();
     bytes.extend_from_slice(&VERSION.to_le_bytes());
-    push_frame(&mut bytes, manifest, &mut Expansion::NEW.clone()).map_err(|error| refused_write(&error))?;
+    push_frame(&mut bytes, manifest, &mut Expansion::BY_SIZE.clone())
+        .map_err(|error| refused_write(&error))?;
     let mut file = NewFile::create(&manifest_path(folder))?;
     file.append(&bytes)?;
     file.finish()?;
@@ -330,7 +337,7 @@ fn read_small(path: &Path) -> Result<Vec<u8>, Refused> {
 
 /// The value of a frame that is all of `rest`.
 fn whole_frame<T: DeserializeOwned>(rest: &mut &[u8], file_bytes: usize) -> Result<T, Refused> {
-    let value = take_frame(rest, file_bytes, &mut Expansion::NEW.clone())?;
+    let value = take_frame(rest, file_bytes, &mut Expansion::BY_SIZE.clone())?;
     if rest.is_empty() { Ok(value) } else { Err(damaged("bytes follow its last part")) }
 }
 
@@ -380,8 +387,10 @@ impl ProcessFile {
         file.read_exact(&mut bytes).map_err(unreadable)?;
         let mut index: Index = whole_frame(&mut bytes.as_slice(), bytes.len())?;
         let lengths = index.records().try_fold(0u64, |sum, record| sum.checked_add(record.bytes));
-        if lengths != Some(index_offset - HEADER_BYTES as u64) {
-            return Err(damaged("its records have other lengths than its index says"));
+        if lengths != Some(index_offset - HEADER_BYTES as u64) || !index.has_loads() {
+            return Err(damaged(
+                "its records have other lengths than its index says, or loads that are no seconds",
+            ));
         }
         let head = FileHead { bytes: file_bytes, index_offset, index_crc: crc32fast::hash(&bytes) };
         Ok(ProcessFile { file, index, head })

@@ -20,6 +20,7 @@ mod machine;
 mod measuring;
 mod messages;
 mod order;
+mod other_build;
 mod populations;
 mod processes;
 mod quiescence;

@@ -290,7 +290,7 @@ fn a_restart_on_another_number_is_refused_with_a_sentence_that_says_why() {
             parts,
             Waits::Postponed,
             2,
-            "a message waits for element 3 of Part, which has 2 elements in this run; restart with",
+            "has a message that waits for element 3 of Part, which has 2 elements in this run; restart with",
         ),
     ];
     for (run, waits, pes, sentence) in cases {

@@ -109,6 +109,35 @@ fn the_command_shows_and_verifies_checkpoints() {
     }
 }
 
+/// Another build of the command: the same with a byte more at its end, where the loader does not look.
+#[cfg(unix)]
+#[test]
+fn another_build_needs_the_flag_that_allows_it() {
+    let sandbox = Sandbox::new();
+    let expected = sandbox.run(RUN).document()["heat"].clone();
+    saved(&sandbox);
+    let mut program = fs::read(equipoise_tests::command()).expect("the command");
+    program.push(b'x');
+    sandbox.put("other", program);
+    let path = sandbox.path().join("other");
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
+    let restarts = |flags: &str| {
+        let words = format!("{RUN} --restart saved {flags}");
+        let mut command = std::process::Command::new(&path);
+        command.args(words.split_whitespace()).current_dir(sandbox.path()).output().expect("it starts")
+    };
+    let refused = restarts("");
+    let error = String::from_utf8(refused.stderr).expect("text");
+    assert_eq!(refused.status.code(), Some(2), "{error}");
+    for part in ["was saved by `equipoise run stencil2d", "add --restart-other-build"] {
+        assert!(error.contains(part), "no `{part}` in {error}");
+    }
+    let output = restarts("--restart-other-build");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a document");
+    assert_eq!(document["heat"], expected);
+}
+
 #[cfg(unix)]
 #[test]
 fn a_program_that_dies_is_started_again_from_its_newest_checkpoint() {
