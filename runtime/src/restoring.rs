@@ -46,7 +46,8 @@ pub(crate) fn add_elements<T: Chare>(
 /// The error that an array of the program is not that of the checkpoint.
 fn is_another_array(checkpoint: &Checkpoint, array: usize, here: &ArrayHead) -> String {
     let described = |head: &ArrayHead| {
-        format!("{} of shape {} with the entries {}", head.name(), head.shape(), head.entries().join(", "))
+        let entries: Vec<String> = head.entries.iter().map(|entry| entry.to_string()).collect();
+        format!("{} of shape {} with the entries {}", head.name, head.shape, entries.join(", "))
     };
     let saved = checkpoint.heads().get(array).map_or("nothing".into(), described);
     let sentence = format!(

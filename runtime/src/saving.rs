@@ -13,8 +13,8 @@ use crate::steps;
 use equipoise_model::table::count;
 use serde::{Deserialize, Serialize};
 
-/// The state of PE 0; of other PEs, nothing in it counts.
-#[derive(Default, Serialize, Deserialize)]
+/// The state of PE 0; other PEs save none.
+#[derive(Serialize, Deserialize)]
 struct PeState {
     /// By array.
     ledgers: Vec<Ledgers>,
@@ -50,14 +50,15 @@ fn add_all(pe: &PeCx, part: &mut Part, managers: &mut [Box<dyn Manager>]) -> Res
             count(parked as u64, "parked closure")
         ));
     }
-    let mut state = PeState::default();
     if pe.out.rank == 0 {
-        state.ledgers = pe.collectives.ledgers.borrow().clone();
-        state.broadcasts = pe.ports.iter().map(|port| port.next_broadcast()).collect();
-        state.steps = pe.collectives.steps.number.get();
+        let state = PeState {
+            ledgers: pe.collectives.ledgers.borrow().clone(),
+            broadcasts: pe.ports.iter().map(|port| port.next_broadcast()).collect(),
+            steps: pe.collectives.steps.number.get(),
+        };
+        let encoded = part.record(|bytes| codec::encode_into(&state, bytes));
+        part.index.state = encoded.map_err(|error| format!("the state of a PE cannot be saved: {error}"))?;
     }
-    let encoded = part.record(|bytes| codec::encode_into(&state, bytes));
-    part.index.state = encoded.map_err(|error| format!("the state of a PE cannot be saved: {error}"))?;
     for manager in managers {
         let saved = manager.save(pe, part)?;
         part.index.arrays.push(saved);

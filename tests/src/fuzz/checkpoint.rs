@@ -2,7 +2,7 @@
 //! that is accepted is restarted, so that the readers of its records are fuzzed, too.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use equipoise::checkpoint::Checkpoint;
 use equipoise::model::decompress::Expansion;
@@ -46,9 +46,10 @@ impl Cell {
     }
 }
 
-/// Saves itself, and exits.
-fn run(checkpoints: Checkpoints) -> Result<Report<()>, RunError> {
-    let config = Config { checkpoints, time_limit: Some(10.0), ..Config::simulated(2, 1) };
+/// Saves itself, and exits; in processes with this number of PEs.
+fn run(checkpoints: Checkpoints, local_pes: usize) -> Result<Report<()>, RunError> {
+    let pes_per_process = Some(local_pes);
+    let config = Config { checkpoints, pes_per_process, time_limit: Some(10.0), ..Config::simulated(2, 1) };
     try_run(config, |pe, done| {
         let make = |[at]: [i32; 1]| Cell {
             name: format!("cell {at}"),
@@ -68,11 +69,26 @@ fn run(checkpoints: Checkpoints) -> Result<Report<()>, RunError> {
     })
 }
 
-/// Opens, verifies and restarts the checkpoint in a folder.
-fn restart(folder: &Path) -> Result<(), String> {
-    Checkpoint::open(folder).and_then(|checkpoint| checkpoint.check()).map_err(|error| error.to_string())?;
+/// Saves a small checkpoint of a program with two PEs in a folder, and returns the folder of the checkpoint.
+///
+/// # Panics
+/// If the program fails.
+pub fn save(folder: &Path, local_pes: usize) -> PathBuf {
+    let checkpoint = Some(folder.to_owned());
+    run(Checkpoints { checkpoint, ..Checkpoints::default() }, local_pes).expect("the program exits");
+    Checkpoint::newest(folder).expect("it has saved itself")
+}
+
+/// Restarts the program from the checkpoint in a folder.
+///
+/// # Errors
+/// Why the checkpoint is refused.
+///
+/// # Panics
+/// If the program panics.
+pub fn restart(folder: &Path) -> Result<(), String> {
     let restart = Some(folder.to_owned());
-    match run(Checkpoints { restart, restart_other_build: true, ..Checkpoints::default() }) {
+    match run(Checkpoints { restart, restart_other_build: true, ..Checkpoints::default() }, 1) {
         Err(RunError::Panic { place, message, .. }) => panic!("{place}: {message}"),
         Err(RunError::Config(sentence) | RunError::File(sentence) | RunError::Program { sentence, .. }) => {
             Err(sentence)
@@ -163,9 +179,7 @@ fn manifest_for(manifest: &[u8], process: &[u8]) -> Vec<u8> {
 /// The readers of the files of a checkpoint.
 pub(super) fn readers() -> Vec<Reader> {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let checkpoint = Some(folder.path().to_owned());
-    run(Checkpoints { checkpoint, ..Checkpoints::default() }).expect("the program exits");
-    let saved = Checkpoint::newest(folder.path()).expect("it has saved itself");
+    let saved = save(folder.path(), 2);
     let file = |name: &str| fs::read(saved.join(name)).expect("a file of the checkpoint");
     let (manifest, process) = (file("manifest.eqcp"), file("process-0.eqcp"));
     let read = |other: &'static str, content: Box<dyn Fn(&Path) -> Vec<u8>>| -> Read {
@@ -173,7 +187,8 @@ pub(super) fn readers() -> Vec<Reader> {
             let path = Path::new(path);
             let folder = path.parent().expect("a file is in a folder");
             fs::write(folder.join(other), content(path)).expect("a temporary file can be written");
-            restart(folder).map_err(|error| {
+            let checked = Checkpoint::open(folder).and_then(|checkpoint| checkpoint.check());
+            checked.map_err(|error| error.to_string()).and_then(|()| restart(folder)).map_err(|error| {
                 // The file that is not as the damaged one says.
                 assert!(error.contains(".eqcp`"), "the error names no file: {error}");
                 format!("{}: {error}", path.display())
