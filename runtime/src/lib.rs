@@ -91,6 +91,7 @@ mod pulse;
 mod quiescence;
 mod reduction;
 mod report;
+mod restoring;
 mod run;
 mod saving;
 mod scheduler;

@@ -91,6 +91,17 @@ pub(crate) enum Receivers {
     Some(Box<[u32]>),
 }
 
+impl Receivers {
+    /// The ranks that are listed; none for all elements.
+    pub(crate) fn ranks(&self) -> &[u32] {
+        match self {
+            Receivers::One(rank) => std::slice::from_ref(rank),
+            Receivers::All => &[],
+            Receivers::Some(ranks) => ranks,
+        }
+    }
+}
+
 /// A part of a reduction: contributions of some elements of one array to one entry of another.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Partial<M> {

@@ -116,6 +116,11 @@ impl<M> Pieces<M> {
         self.push(Piece { start: rank, level: 0, msg }, combine);
     }
 
+    /// The contributions.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &M> {
+        self.0.iter().map(|piece| &piece.msg)
+    }
+
     /// Adds a run, and joins it with the previous run as long as the two are the halves of a run.
     #[inline]
     fn push(&mut self, mut piece: Piece<M>, combine: impl Fn(M, M) -> M) {
@@ -215,6 +220,19 @@ impl Ledger {
     /// A ledger of `population` elements before the first round.
     pub(crate) fn new(population: u32) -> Self {
         Ledger { next: 0, population: i64::from(population), rounds: BTreeMap::new() }
+    }
+
+    /// Whether the number of participants is one.
+    pub(crate) fn is_plausible(&self) -> bool {
+        u32::try_from(self.population).is_ok()
+    }
+
+    /// All participants become `population` others. Either all or none of them have participated in the oldest incomplete
+    /// round.
+    pub(crate) fn regroup(&mut self, population: u32) {
+        let tally = Tally { count: population, ..Tally::default() };
+        let rounds = if self.arrived() > 0 { BTreeMap::from([(self.next, tally)]) } else { BTreeMap::new() };
+        *self = Ledger { next: self.next, population: i64::from(population), rounds };
     }
 
     /// The oldest round that is not complete.

@@ -13,8 +13,8 @@ use crate::steps;
 use equipoise_model::table::count;
 use serde::{Deserialize, Serialize};
 
-/// The state of PE 0; of other PEs, nothing in it counts.
-#[derive(Default, Serialize, Deserialize)]
+/// The state of PE 0; other PEs save none.
+#[derive(Serialize, Deserialize)]
 struct PeState {
     /// By array.
     ledgers: Vec<Ledgers>,
@@ -50,14 +50,15 @@ fn add_all(pe: &PeCx, part: &mut Part, managers: &mut [Box<dyn Manager>]) -> Res
             count(parked as u64, "parked closure")
         ));
     }
-    let mut state = PeState::default();
     if pe.out.rank == 0 {
-        state.ledgers = pe.collectives.ledgers.borrow().clone();
-        state.broadcasts = pe.ports.iter().map(|port| port.next_broadcast()).collect();
-        state.steps = pe.collectives.steps.number.get();
+        let state = PeState {
+            ledgers: pe.collectives.ledgers.borrow().clone(),
+            broadcasts: pe.ports.iter().map(|port| port.next_broadcast()).collect(),
+            steps: pe.collectives.steps.number.get(),
+        };
+        let encoded = part.record(|bytes| codec::encode_into(&state, bytes));
+        part.index.state = encoded.map_err(|error| format!("the state of a PE cannot be saved: {error}"))?;
     }
-    let encoded = part.record(|bytes| codec::encode_into(&state, bytes));
-    part.index.state = encoded.map_err(|error| format!("the state of a PE cannot be saved: {error}"))?;
     for manager in managers {
         let saved = manager.save(pe, part)?;
         part.index.arrays.push(saved);
@@ -84,7 +85,7 @@ pub(crate) fn restore(
         return Err(checkpoint.unfit(&sentence).to_string());
     }
     let bytes = checkpoint.state_of(0).map_err(|error| error.to_string())?;
-    let state: PeState = codec::decode(&bytes)
+    let mut state: PeState = codec::decode(&bytes)
         .map_err(|error| checkpoint.unfit(&format!("does not fit: {error}")).to_string())?;
     if state.ledgers.len() != managers.len() || state.broadcasts.len() != managers.len() {
         return Err(checkpoint
@@ -93,6 +94,16 @@ pub(crate) fn restore(
     }
     pe.collectives.steps.number.set(state.steps);
     pe.collectives.steps.resumed.set(state.steps);
+    for ((ledgers, info), head) in state.ledgers.iter_mut().zip(&pe.infos).zip(heads) {
+        for ledger in [&mut ledgers.reductions, &mut ledgers.syncs] {
+            if !ledger.is_plausible() {
+                return Err(checkpoint.unfit("has a negative number of elements; copy it again").to_string());
+            }
+            if head.count != info.count {
+                ledger.regroup(info.count);
+            }
+        }
+    }
     if pe.out.rank == 0 {
         *pe.collectives.ledgers.borrow_mut() = state.ledgers;
     }
@@ -103,9 +114,8 @@ pub(crate) fn restore(
         rests.iter_mut().zip(of_saved).for_each(|(rests, rest)| rests.push(rest));
     }
     for ((manager, rests), broadcasts) in managers.iter_mut().zip(rests).zip(state.broadcasts) {
-        manager
-            .restore(&rests, broadcasts)
-            .map_err(|reason| checkpoint.unfit(&format!("does not fit: {reason}")).to_string())?;
+        let restored = manager.restore(&rests, broadcasts, heads.len());
+        restored.map_err(|reason| checkpoint.unfit(&reason).to_string())?;
     }
     Ok(())
 }

@@ -1,19 +1,20 @@
 //! The setup of a PE creates the arrays, shared values and `main` of a program, before any message.
 
 use crate::array::{self, Array, Chare, ChareSlot, Port};
-use crate::checkpoint::{ArrayHead, Checkpoint};
-use crate::elements::{Elements, Manager, restored};
+use crate::elements::{Elements, Manager};
 use crate::inbox::Mail;
 use crate::index::{Group, Index, Pe, Process, show};
 use crate::location::{Directory, NO_ELEMENT, Placement, place};
 use crate::node::{Failure, SharedArray};
 use crate::pe::{AnyPort, ArrayInfo, PeCx, Shared};
 use crate::pulse::ArrayNames;
+use crate::restoring;
 use crate::saving;
 use crate::scheduler::{Built, Task};
 use crate::slot::Slot;
 use equipoise_model::memory;
 use equipoise_model::table::{self, count};
+use parking_lot::Mutex;
 use std::any::Any;
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -275,7 +276,13 @@ impl Setup {
             slots.push(slot);
         };
         if let Some(checkpoint) = &out.node.settings.restart {
-            self.restore(checkpoint, id, &shared, &mut add);
+            let on = (out.rank, out.pes);
+            if let Err(sentence) = restoring::add_elements(checkpoint, usize::from(id), &shared, on, &mut add)
+            {
+                out.node.fail(Failure::Program(sentence));
+                // Ends the setup without the message of a panic.
+                resume_unwind(Box::new(()));
+            }
         } else if let Some(make) = make {
             let make = |rank| add(Slot::new(rank, make(I::unrank(rank, shape))));
             shared.placement.each(out.rank, count, out.pes, &shared.residents, make);
@@ -287,47 +294,6 @@ impl Setup {
         self.managers.borrow_mut().push(Box::new(Elements::new(Rc::clone(&port), slots)));
         self.ports.borrow_mut().push(port);
         Array { id, of: PhantomData }
-    }
-
-    /// Adds the elements of a checkpoint that begin on this PE.
-    #[track_caller]
-    fn restore<T: Chare>(
-        &self,
-        checkpoint: &Checkpoint,
-        id: u16,
-        shared: &array::Shared<T>,
-        add: &mut impl FnMut(ChareSlot<T>),
-    ) {
-        let (out, array) = (&self.pe.out, usize::from(id));
-        let sentence = restored_array::<T>(checkpoint, array, shared).or_else(|| {
-            let place = |rank| shared.placement.pe(rank, shared.count, out.pes);
-            checkpoint.elements_on(array, (out.rank, out.pes), place).find_map(|element| {
-                let bytes = match checkpoint.element(&element) {
-                    Ok(bytes) => bytes,
-                    Err(error) => return Some(error.to_string()),
-                };
-                let name = || format!("{}{}", T::NAME, show(T::Index::unrank(element.rank, shared.shape)));
-                match restored::<T>(&bytes, element.load_seconds) {
-                    Ok(slot) if slot.rank == element.rank => add(slot),
-                    Ok(_) => {
-                        return Some(
-                            checkpoint.unfit(&format!("has another element as {}", name())).to_string(),
-                        );
-                    }
-                    Err(error) => {
-                        return Some(
-                            checkpoint.unfit(&format!("does not fit {}: {error}", name())).to_string(),
-                        );
-                    }
-                }
-                None
-            })
-        });
-        if let Some(sentence) = sentence {
-            out.node.fail(Failure::Program(sentence));
-            // Ends the setup without the message of a panic.
-            resume_unwind(Box::new(()));
-        }
     }
 
     /// The part of an array that the PEs of a process share; the first PE to call this creates it.
@@ -374,6 +340,7 @@ impl Setup {
                 placement,
                 residents: OnceLock::new(),
                 mail: Mail::new(u32::from(id) + 1, node.settings.mailboxes()),
+                regrouped: Mutex::default(),
             });
             all.push(SharedArray { made_by: rank, name: described::<T>(shape), shared });
         }
@@ -389,31 +356,6 @@ impl Setup {
             ),
         }
     }
-}
-
-/// The error if an array of the program is not that of the checkpoint.
-fn restored_array<T: Chare>(
-    checkpoint: &Checkpoint,
-    array: usize,
-    shared: &array::Shared<T>,
-) -> Option<String> {
-    let here = ArrayHead::new(T::NAME, &show(shared.shape), T::ENTRIES, shared.count);
-    let saved = checkpoint.heads().get(array);
-    if saved == Some(&here) {
-        return None;
-    }
-    let number = array + 1;
-    let described = |head: &ArrayHead| {
-        format!("{} of shape {} with the entries {}", head.name(), head.shape(), head.entries().join(", "))
-    };
-    let saved = saved.map_or("nothing".into(), described);
-    let remedy = match T::Index::GROUP {
-        Some(group) => format!("it has one element {group}, so restart with as many as there were"),
-        None => "restart the program that was saved, with the same flags of its own".into(),
-    };
-    let sentence =
-        format!("has {saved} as array {number}, and the setup makes {}; {remedy}", described(&here));
-    Some(checkpoint.unfit(&sentence).to_string())
 }
 
 /// Panics if an array has one element on every PE or in every process.

@@ -12,12 +12,21 @@ use syn::spanned::Spanned;
 pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStream {
     let Block { ty, entries, .. } = block;
     let Names { message, proxy, proxies, .. } = names;
-    let ChareOptions { index, sync, pinned, expedited } = options;
+    let ChareOptions { index, sync, pinned, expedited, regroup } = options;
     let name = block.name.unraw().to_string();
     let entry_names = entries.iter().map(|entry| entry.name.unraw().to_string());
     let guarded = entries.iter().any(|entry| entry.when.is_some());
     let [entry, ready, deliver, combine, copy] =
         [entry, ready, deliver, combine, copy].map(|write| write(entries, message));
+    let regroup = match regroup {
+        Some(Value { key, value }) => {
+            // The error for a wrong function gets the span of `regroup`.
+            let expected =
+                quote_spanned!(key.span()=> fn(::std::vec::Vec<Self>, usize) -> ::std::vec::Vec<Self>);
+            quote!({ let regroup: #expected = #value; ::core::option::Option::Some(regroup) })
+        }
+        None => quote!(::core::option::Option::None),
+    };
     // Errors about the arguments of all entries get this span.
     let mut msg = message.clone();
     msg.set_span(ty.span());
@@ -36,6 +45,7 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStrea
             const SYNC: bool = #sync;
             const PINNED: bool = #pinned;
             const EXPEDITED: bool = #expedited;
+            const REGROUP: ::core::option::Option<fn(::std::vec::Vec<Self>, usize) -> ::std::vec::Vec<Self>> = #regroup;
             #entry
             #ready
             #deliver

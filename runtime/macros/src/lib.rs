@@ -52,6 +52,10 @@ use proc_macro::TokenStream;
 /// - `expedited`: on each PE, messages for its elements are delivered before messages for other arrays. Use it for
 ///   arrays with little work on which many elements wait. On the simulated machine such messages precede all others,
 ///   on threads they precede the next batch. The key has no effect where the order of messages is sampled with a seed.
+/// - `regroup = FUNCTION`: for `index = Pe` and `index = Process`, how a run restarts with another number of PEs or processes
+///   than the saved one had. The function, `fn(Vec<Self>, usize) -> Vec<Self>`, takes all saved elements in rank order and the
+///   number of elements now, and returns as many elements: merged, split, or new. It runs once in each process, and returns
+///   the same elements everywhere. Without the key, such a restart is refused.
 ///
 /// # Generated items
 ///

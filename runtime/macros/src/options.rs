@@ -17,6 +17,8 @@ pub struct ChareOptions {
     pub pinned: bool,
     /// Whether messages for its elements are delivered before messages for other arrays.
     pub expedited: bool,
+    /// The function that makes the elements of a restarted run with another number of PEs or processes.
+    pub regroup: Option<Value>,
 }
 
 /// The keys of `#[entry(..)]`.
@@ -40,8 +42,9 @@ impl ChareOptions {
     /// Reads the tokens in the parentheses of `#[chare(..)]`.
     pub fn read(tokens: TokenStream, errors: &mut Errors) -> Self {
         let mut index = None;
-        let (mut sync, mut pinned, mut expedited) = (false, false, false);
-        keys(tokens.clone(), "`index = TYPE`, `sync`, `pinned` and `expedited`", errors, |key, input| {
+        let (mut sync, mut pinned, mut expedited, mut regroup) = (false, false, false, None);
+        let known = "`index = TYPE`, `sync`, `pinned`, `expedited` and `regroup = FUNCTION`";
+        keys(tokens.clone(), known, errors, |key, input| {
             if key == "index" {
                 let example = "`index = [i32; 2]`";
                 let found = equals(key, input, example);
@@ -60,6 +63,9 @@ impl ChareOptions {
             } else if key == "expedited" {
                 no_value(key, input)?;
                 expedited = true;
+            } else if key == "regroup" {
+                equals(key, input, "`regroup = Counter::regroup`")?;
+                regroup = Some(Value { key: key.clone(), value: input.parse()? });
             } else {
                 return Ok(false);
             }
@@ -76,7 +82,12 @@ impl ChareOptions {
             })
         };
         let index = index.unwrap_or_else(missing).unwrap_or_else(|e| Type::Verbatim(e.into_compile_error()));
-        Self { index, sync, pinned, expedited }
+        if let (Some(Value { key, .. }), Type::Array(_) | Type::Tuple(_)) = (&regroup, &index) {
+            let sentence = "`regroup` is for arrays with one element on every PE or in every process, whose number may change in \
+                a restart: leave it out, or write `index = Pe` or `index = Process`";
+            errors.report(key, sentence);
+        }
+        Self { index, sync, pinned, expedited, regroup }
     }
 }
 

@@ -35,6 +35,9 @@ pub trait Chare: State + Send + 'static {
     const PINNED: bool;
     /// Whether messages for its elements are delivered before messages for other arrays.
     const EXPEDITED: bool;
+    /// With one element on every PE or in every process: makes elements, as many as the number, of all saved elements in rank
+    /// order.
+    const REGROUP: Option<fn(Vec<Self>, usize) -> Vec<Self>>;
 
     /// The entry of a message.
     fn entry(msg: &Self::Msg) -> usize;

@@ -10,6 +10,7 @@ use crate::order::{Order, Receivers};
 use crate::pe::{AnyPort, Contributor, Outbox, PeCx, array_bit, post_delivery};
 use crate::slot::{Item, Slot};
 use crate::waiting::OpenReduction;
+use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -34,6 +35,8 @@ pub(crate) struct Shared<T: Chare> {
     /// The place of every rank; empty where PEs have directories instead.
     pub(crate) places: Box<[AtomicU64]>,
     pub(crate) mail: ChareMail<T>,
+    /// In a restarted run with another number of PEs or processes: the elements of `regroup` by rank, until their PE takes them.
+    pub(crate) regrouped: Mutex<Option<Vec<Option<ChareSlot<T>>>>>,
 }
 
 /// The part of an array on one PE.

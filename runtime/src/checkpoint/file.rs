@@ -42,10 +42,10 @@ pub(crate) struct Generation {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) generation: Generation,
-    /// The command line. Text is stored as bytes, as in all frames.
-    pub(crate) program: Vec<u8>,
+    /// The command line.
+    pub(crate) program: Text,
     /// A description of the program file, which is another one after a build.
-    pub(crate) build: Vec<u8>,
+    pub(crate) build: Text,
     pub(crate) seed: u64,
     pub(crate) pes: u32,
     pub(crate) local_pes: u32,
@@ -56,44 +56,42 @@ pub(crate) struct Manifest {
     pub(crate) files: Vec<FileHead>,
 }
 
-impl Manifest {
-    pub(crate) fn program(&self) -> String {
-        String::from_utf8_lossy(&self.program).into_owned()
-    }
+/// Text, stored as bytes as in all frames.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Text(Vec<u8>);
 
-    pub(crate) fn build(&self) -> String {
-        String::from_utf8_lossy(&self.build).into_owned()
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Text(text.as_bytes().to_vec())
+    }
+}
+
+impl std::fmt::Display for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
     }
 }
 
 /// An array, by which a restarted program is compared with the saved one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArrayHead {
-    name: Vec<u8>,
+    pub(crate) name: Text,
     /// The shape, as `[4, 4]`.
-    shape: Vec<u8>,
-    entries: Vec<Vec<u8>>,
+    pub(crate) shape: Text,
+    pub(crate) entries: Vec<Text>,
     /// The number of indices.
     pub(crate) count: u32,
 }
 
 impl ArrayHead {
     pub(crate) fn new(name: &str, shape: &str, entries: &[&str], count: u32) -> Self {
-        let bytes = |text: &str| text.as_bytes().to_vec();
-        let entries = entries.iter().map(|entry| bytes(entry)).collect();
-        ArrayHead { name: bytes(name), shape: bytes(shape), entries, count }
+        let entries = entries.iter().map(|entry| Text::from(*entry)).collect();
+        ArrayHead { name: name.into(), shape: shape.into(), entries, count }
     }
 
-    pub(crate) fn name(&self) -> String {
-        String::from_utf8_lossy(&self.name).into_owned()
-    }
-
-    pub(crate) fn shape(&self) -> String {
-        String::from_utf8_lossy(&self.shape).into_owned()
-    }
-
-    pub(crate) fn entries(&self) -> Vec<String> {
-        self.entries.iter().map(|entry| String::from_utf8_lossy(entry).into_owned()).collect()
+    /// Whether both are the same array, with any number of indices.
+    pub(crate) fn is_same_but_count(&self, other: &Self) -> bool {
+        self.name == other.name && self.entries == other.entries
     }
 }
 
@@ -144,6 +142,12 @@ pub(crate) struct Record {
 }
 
 impl Index {
+    /// Whether all loads are seconds.
+    fn has_loads(&self) -> bool {
+        let elements = self.pes.iter().flat_map(|pe| &pe.arrays).flat_map(|array| &array.elements);
+        elements.map(|element| element.load_seconds).all(|load| load.is_finite() && load >= 0.0)
+    }
+
     /// The records, in the order of the file.
     fn records(&mut self) -> impl Iterator<Item = &mut Record> {
         self.pes.iter_mut().flat_map(|pe| {
@@ -253,7 +257,7 @@ pub(crate) fn write_process(
     }
     drop(records);
     let mut end = Vec::new();
-    push_frame(&mut end, &index, &mut Expansion::NEW.clone()).map_err(|error| refused_write(&error))?;
+    push_frame(&mut end, &index, &mut Expansion::BY_SIZE.clone()).map_err(|error| refused_write(&error))?;
     end.extend_from_slice(&offset.to_le_bytes());
     file.append(&end)?;
     file.finish()?;
@@ -272,7 +276,8 @@ fn header(id: u64, process: u32) -> Vec<u8> {
 pub(crate) fn write_manifest(folder: &Path, manifest: &Manifest) -> io::Result<()> {
     let mut bytes = MANIFEST_MAGIC.to_vec();
     bytes.extend_from_slice(&VERSION.to_le_bytes());
-    push_frame(&mut bytes, manifest, &mut Expansion::NEW.clone()).map_err(|error| refused_write(&error))?;
+    push_frame(&mut bytes, manifest, &mut Expansion::BY_SIZE.clone())
+        .map_err(|error| refused_write(&error))?;
     let mut file = NewFile::create(&manifest_path(folder))?;
     file.append(&bytes)?;
     file.finish()?;
@@ -325,7 +330,7 @@ fn read_small(path: &Path) -> Result<Vec<u8>, Refused> {
 
 /// The value of a frame that is all of `rest`.
 fn whole_frame<T: DeserializeOwned>(rest: &mut &[u8], file_bytes: usize) -> Result<T, Refused> {
-    let value = take_frame(rest, file_bytes, &mut Expansion::NEW.clone())?;
+    let value = take_frame(rest, file_bytes, &mut Expansion::BY_SIZE.clone())?;
     if rest.is_empty() { Ok(value) } else { Err(damaged("bytes follow its last part")) }
 }
 
@@ -335,6 +340,9 @@ pub(crate) struct ProcessFile {
     file: File,
     pub(crate) index: Index,
     pub(crate) head: FileHead,
+    /// The bytes that were read of it.
+    #[cfg(test)]
+    pub(crate) bytes_read: std::sync::atomic::AtomicU64,
 }
 
 /// The id in the header of the file of a process; `None` if there is no such file, or none with a whole header.
@@ -375,11 +383,21 @@ impl ProcessFile {
         file.read_exact(&mut bytes).map_err(unreadable)?;
         let mut index: Index = whole_frame(&mut bytes.as_slice(), bytes.len())?;
         let lengths = index.records().try_fold(0u64, |sum, record| sum.checked_add(record.bytes));
-        if lengths != Some(index_offset - HEADER_BYTES as u64) {
-            return Err(damaged("its records have other lengths than its index says"));
+        if lengths != Some(index_offset - HEADER_BYTES as u64) || !index.has_loads() {
+            return Err(damaged(
+                "its records have other lengths than its index says, or loads that are no seconds",
+            ));
         }
         let head = FileHead { bytes: file_bytes, index_offset, index_crc: crc32fast::hash(&bytes) };
-        Ok(ProcessFile { file, index, head })
+        #[cfg(test)]
+        let bytes_read = ((HEADER_BYTES + 8 + bytes.len()) as u64).into();
+        Ok(ProcessFile {
+            file,
+            index,
+            head,
+            #[cfg(test)]
+            bytes_read,
+        })
     }
 
     /// The offsets of the records, in the order of the file.
@@ -393,6 +411,8 @@ impl ProcessFile {
         // At most as long as the file, which `open` has checked.
         let mut bytes = vec![0; record.bytes as usize];
         read_at(&self.file, &mut bytes, offset).map_err(unreadable)?;
+        #[cfg(test)]
+        self.bytes_read.fetch_add(record.bytes, std::sync::atomic::Ordering::Relaxed);
         if crc32fast::hash(&bytes) != record.crc {
             let end = offset + record.bytes;
             return Err(damaged(&format!("the checksum of bytes {offset} to {end} is wrong")));

@@ -22,4 +22,5 @@ mod saver;
 pub use opened::{Checkpoint, CheckpointArray, CheckpointError};
 
 pub(crate) use file::{ArrayHead, ArrayIndex, ElementIndex, Generation, Part};
+pub(crate) use opened::SavedElement;
 pub(crate) use saver::{Plan, Saver, When};

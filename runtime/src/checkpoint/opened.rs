@@ -159,12 +159,12 @@ impl Checkpoint {
 
     /// The command line of the program that was saved.
     pub fn program(&self) -> String {
-        self.manifest.program()
+        self.manifest.program.to_string()
     }
 
     /// A description of the file of the program that was saved: length and checksum.
     pub fn build(&self) -> String {
-        self.manifest.build()
+        self.manifest.build.to_string()
     }
 
     /// The seed of the run that was saved.
@@ -197,8 +197,8 @@ impl Checkpoint {
         let sum = |(head, elements): (&ArrayHead, &Vec<SavedElement>)| {
             let bytes = || elements.iter().map(|element| element.place.record.bytes);
             CheckpointArray {
-                name: head.name(),
-                shape: head.shape(),
+                name: head.name.to_string(),
+                shape: head.shape.to_string(),
                 elements: elements.len() as u64,
                 bytes: bytes().sum(),
                 largest_bytes: bytes().max().unwrap_or(0),
@@ -220,7 +220,7 @@ impl Checkpoint {
         (pe, pes): (u32, u32),
         place: impl Fn(u32) -> u32,
     ) -> impl Iterator<Item = SavedElement> {
-        let elements = self.elements.get(array).map_or(&[][..], Vec::as_slice);
+        let elements = self.elements_of(array);
         let of_pes = self.of_pes.get(array).map(|of_pes| {
             of_pes.get_or_init(|| {
                 let mut of_pes = vec![Vec::new(); pes as usize];
@@ -232,6 +232,11 @@ impl Checkpoint {
         });
         let mine = of_pes.map_or(&[][..], |of_pes| of_pes[pe as usize].as_slice());
         mine.iter().map(|&at| elements[at as usize])
+    }
+
+    /// All elements of an array, in rank order.
+    pub(crate) fn elements_of(&self, array: usize) -> &[SavedElement] {
+        self.elements.get(array).map_or(&[], Vec::as_slice)
     }
 
     /// The bytes of an element.
@@ -304,4 +309,79 @@ fn places(manifest: &Manifest, files: &[ProcessFile]) -> Result<(Vec<SavedPe>, V
         }
     }
     if pes.is_empty() || pes.len() != manifest.pes as usize { Err(0) } else { Ok((pes, elements)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::file::{
+        ArrayIndex, ElementIndex, Generation, Part, write_manifest, write_process,
+    };
+    use std::sync::atomic::Ordering::Relaxed;
+
+    const PROCESSES: u32 = 4;
+    const ELEMENTS: u32 = 400;
+    const BYTES: usize = 1000;
+
+    /// A checkpoint of 4 processes with one PE each, on which the elements are round-robin.
+    fn saved(dir: &Path) {
+        let generation = Generation { number: 1, id: 7 };
+        let folder = folder(dir, 1);
+        let files = (0..PROCESSES).map(|pe| {
+            let mut part = Part::default();
+            let mut record = |byte: u8| {
+                let write = |bytes: &mut Vec<u8>| Ok::<_, String>(bytes.extend([byte; BYTES]));
+                part.record(write).expect("it cannot fail")
+            };
+            let (state, rest) = (record(1), record(2));
+            let ranks = (pe..ELEMENTS).step_by(PROCESSES as usize);
+            let element = |rank| ElementIndex { rank, load_seconds: 0.5, record: record(rank as u8) };
+            let array = ArrayIndex { rest, elements: ranks.map(element).collect() };
+            part.index.pe = pe;
+            (part.index.state, part.index.arrays) = (state, vec![array]);
+            write_process(&folder, generation, pe, &[part]).expect("it can be written");
+            ProcessFile::open(&folder, generation, pe).expect("it is whole").head
+        });
+        let manifest = Manifest {
+            generation,
+            program: "program".into(),
+            build: "build".into(),
+            seed: 0,
+            pes: PROCESSES,
+            local_pes: 1,
+            steps: 0,
+            files: files.collect(),
+            arrays: vec![ArrayHead::new("Cell", "[400]", &["work"], ELEMENTS)],
+        };
+        write_manifest(&folder, &manifest).expect("it can be written");
+    }
+
+    #[test]
+    fn a_process_reads_the_indices_and_the_records_of_its_elements_only() {
+        let dir = tempfile::tempdir().expect("a folder");
+        saved(dir.path());
+        for processes in [4, 3] {
+            let mut all_elements = 0;
+            for pe in 0..processes {
+                let checkpoint = Checkpoint::open(dir.path()).expect("it is whole");
+                let read =
+                    || -> u64 { checkpoint.files.iter().map(|file| file.bytes_read.load(Relaxed)).sum() };
+                let indices = read();
+                assert!(indices < checkpoint.bytes() / 20, "{indices} of {} bytes", checkpoint.bytes());
+                let blocks = |rank| (u64::from(rank) * u64::from(processes) / u64::from(ELEMENTS)) as u32;
+                let elements: Vec<_> = checkpoint.elements_on(0, (pe, processes), blocks).collect();
+                for element in &elements {
+                    assert_eq!(
+                        checkpoint.element(element).expect("it is whole"),
+                        [element.rank as u8; BYTES]
+                    );
+                }
+                assert_eq!(read() - indices, (elements.len() * BYTES) as u64);
+                all_elements += elements.len();
+                let share = checkpoint.bytes() / u64::from(processes);
+                assert!(read() < share + indices, "{} bytes, a share is {share}", read());
+            }
+            assert_eq!(all_elements, ELEMENTS as usize);
+        }
+    }
 }

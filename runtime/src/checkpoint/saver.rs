@@ -263,8 +263,8 @@ impl Plan {
         }
         let manifest = Manifest {
             generation,
-            program: self.program.clone().into_bytes(),
-            build: self.build.clone().into_bytes(),
+            program: self.program.as_str().into(),
+            build: self.build.as_str().into(),
             seed: self.seed,
             pes: self.pes,
             local_pes: self.local_pes,

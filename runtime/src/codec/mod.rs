@@ -2,14 +2,15 @@
 //!
 //! The layout is bincode's legacy one (fixed-width little-endian integers, `u64` lengths, `u32` variant
 //! numbers). bincode 1, wincode and bincode-next share this layout, so this module can switch to any of them. Decoding
-//! borrows from the input. Length prefixes are not trusted: the allocation for a prefix is limited until its bytes have
-//! been checked. Bytes left over after a value are an error.
+//! borrows from the input. Length prefixes are not trusted: the allocation for a prefix is limited by the length of the input,
+//! or 1 MiB. Bytes left over after a value are an error.
 
 use bincode::enc::write::Writer;
 use bincode::error::EncodeError;
 use equipoise_model::table::count;
 use serde::{Deserialize, Serialize};
 
+mod located;
 pub mod numbers;
 mod size;
 mod state;
@@ -17,26 +18,24 @@ mod state;
 pub(crate) use size::size;
 pub use state::State;
 
-/// The limit of allocations by a length prefix, for short inputs.
+/// The longest input that bincode reads without [`located`], and its limit of allocations by a length prefix.
 const SHORT_BYTES: usize = 1 << 20;
-/// The limit for longer inputs.
-const LONG_BYTES: usize = 1 << 26;
-/// The limit for all other inputs.
-const HUGE_BYTES: usize = 1 << 36;
 
 /// The error of encoding or decoding a value.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodecError {
     /// The value's `Serialize` failed, or uses a feature that bincode lacks.
-    #[error("a value cannot be encoded: {0}")]
+    #[error("{}", not_encoded(.0))]
     Encode(#[from] EncodeError),
     /// The bytes are not a value of the expected type.
-    #[error("{} cannot be decoded: {source}", count(*.length as u64, "byte"))]
+    #[error("{} cannot be decoded: {}{reason}", count(*.length as u64, "byte"), at(.place))]
     Decode {
         /// The number of bytes.
         length: usize,
-        /// The error of bincode.
-        source: bincode::error::DecodeError,
+        /// Where in the value the error is: empty, or fields, positions and arguments as in `cells[3].mass`.
+        place: String,
+        /// What is wrong there.
+        reason: String,
     },
     /// Bytes remain after the value: `Serialize` wrote more than `Deserialize` reads.
     #[error(
@@ -102,21 +101,44 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, CodecError> {
 /// The value that all of `bytes` encode.
 pub(crate) fn decode<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, CodecError> {
     let length = bytes.len();
-    let layout = bincode::config::legacy();
     // bincode allocates a string before it checks that the bytes exist. Its limit prevents that, and must be a
-    // constant.
-    let decoded = if length <= SHORT_BYTES {
-        bincode::serde::borrow_decode_from_slice(bytes, layout.with_limit::<SHORT_BYTES>())
-    } else if length <= LONG_BYTES {
-        bincode::serde::borrow_decode_from_slice(bytes, layout.with_limit::<LONG_BYTES>())
-    } else {
-        bincode::serde::borrow_decode_from_slice(bytes, layout.with_limit::<HUGE_BYTES>())
-    };
-    let (value, used) = decoded.map_err(|source| CodecError::Decode { length, source })?;
+    // constant. An error is found again with its place.
+    if length <= SHORT_BYTES {
+        let layout = bincode::config::legacy().with_limit::<SHORT_BYTES>();
+        if let Ok((value, used)) = bincode::serde::borrow_decode_from_slice(bytes, layout)
+            && used == length
+        {
+            return Ok(value);
+        }
+    }
+    let (value, used) = located::decode(bytes).map_err(|(place, error)| CodecError::Decode {
+        length,
+        place,
+        reason: located::reason(&error),
+    })?;
     if used != length {
         return Err(CodecError::LeftOver { left: length - used, length });
     }
     Ok(value)
+}
+
+/// The place of an error, in front of the error.
+fn at(place: &str) -> String {
+    if place.is_empty() { String::new() } else { format!("`{place}`: ") }
+}
+
+/// Why a value cannot be encoded, without the names of bincode.
+fn not_encoded(error: &EncodeError) -> String {
+    match error {
+        EncodeError::Other(text) => (*text).into(),
+        EncodeError::OtherString(text) => text.clone(),
+        EncodeError::RefCellAlreadyBorrowed { type_name, .. } => format!("a `{type_name}` is borrowed"),
+        EncodeError::LockFailed { type_name } => format!("a `{type_name}` is poisoned"),
+        EncodeError::InvalidPathCharacters => "a path is not UTF-8".into(),
+        EncodeError::InvalidSystemTime { .. } => "a time is before 1970".into(),
+        EncodeError::Serde(_) => "a sequence must know its length when its encoding begins".into(),
+        _ => "its type cannot be encoded".into(),
+    }
 }
 
 #[cfg(test)]
@@ -177,6 +199,61 @@ mod tests {
         assert!(decode::<String>(&hostile).is_err());
         let bulk = [&(1u64 << 39).to_le_bytes()[..], &[0; 64]].concat();
         assert!(decode::<Bulk>(&bulk).is_err());
+    }
+
+    #[track_caller]
+    fn fails<T: DeserializeOwned + Debug>(bytes: &[u8], sentence: &str) {
+        assert_eq!(decode::<T>(bytes).expect_err("not such a value").to_string(), sentence);
+    }
+
+    #[test]
+    fn an_error_names_the_place_and_what_is_wrong() {
+        #[derive(Debug, Serialize, Deserialize)]
+        struct Outer {
+            first: u8,
+            shapes: Vec<(u8, Shape)>,
+        }
+        let named = Shape::Named { text: "a".into(), map: [(1, true), (2, false)].into(), letter: 'x' };
+        let shapes = vec![(1, Shape::Two(1, Some(2.0))), (2, named)];
+        let bytes = encode(&Outer { first: 1, shapes }).expect("encodes");
+        let length = bytes.len();
+        fails::<Outer>(
+            &bytes[..length - 1],
+            &format!(
+                "{} bytes cannot be decoded: `shapes[1][1].Named.letter`: the bytes end too early",
+                length - 1
+            ),
+        );
+        let with = |at: usize, byte: u8| {
+            let mut bytes = bytes.clone();
+            bytes[at] = byte;
+            bytes
+        };
+        let last_bool = length - 2;
+        fails::<Outer>(
+            &with(last_bool, 7),
+            &format!("{length} bytes cannot be decoded: `shapes[1][1].Named.map[1]`: 7 is not a `bool`"),
+        );
+        fails::<Outer>(
+            &with(10, 9),
+            &format!(
+                "{length} bytes cannot be decoded: `shapes[0][1]`: invalid value: integer `9`, expected variant index 0 <= i < 4"
+            ),
+        );
+        fails::<Outer>(
+            &with(15, 2),
+            &format!(
+                "{length} bytes cannot be decoded: `shapes[0][1].Two(2)`: the bytes are not a value of this type"
+            ),
+        );
+        fails::<String>(&u64::MAX.to_le_bytes(), "8 bytes cannot be decoded: the bytes end too early");
+    }
+
+    #[test]
+    fn long_inputs_do_not_allocate_hostile_lengths() {
+        let mut bytes = vec![0; SHORT_BYTES + 8];
+        bytes[..8].copy_from_slice(&(1u64 << 35).to_le_bytes());
+        fails::<String>(&bytes, "1048584 bytes cannot be decoded: the bytes end too early");
     }
 
     proptest! {

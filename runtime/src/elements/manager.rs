@@ -149,8 +149,8 @@ impl<T: Chare> Manager for Elements<T> {
         self.save_all(pe, part)
     }
 
-    fn restore(&mut self, rests: &[Vec<u8>], broadcasts: u32) -> Result<(), String> {
-        self.restore_rests(rests, broadcasts)
+    fn restore(&mut self, rests: &[Vec<u8>], broadcasts: u32, arrays: usize) -> Result<(), String> {
+        self.restore_rests(rests, broadcasts, arrays)
     }
 
     fn resend(&mut self, pe: &PeCx) {

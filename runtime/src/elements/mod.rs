@@ -48,11 +48,11 @@ pub(crate) trait Manager {
     /// # Errors
     /// A sentence, if something cannot be saved.
     fn save(&mut self, pe: &PeCx, part: &mut Part) -> Result<ArrayIndex, String>;
-    /// Takes over what saved PEs had beside elements, and the number of the next broadcast.
+    /// Takes over what saved PEs had beside elements, and the number of the next broadcast. There are `arrays` arrays.
     ///
     /// # Errors
     /// If the bytes are of another program.
-    fn restore(&mut self, rests: &[Vec<u8>], broadcasts: u32) -> Result<(), String>;
+    fn restore(&mut self, rests: &[Vec<u8>], broadcasts: u32, arrays: usize) -> Result<(), String>;
     /// Sends again what waited for elements that do not exist, and for quiescence.
     fn resend(&mut self, pe: &PeCx);
 }

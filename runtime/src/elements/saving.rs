@@ -3,9 +3,10 @@
 use super::Elements;
 use crate::array::{Chare, ChareSlot};
 use crate::checkpoint::{ArrayIndex, ElementIndex, Part};
-use crate::codec;
+use crate::codec::{self, CodecError};
 use crate::order::{Partial, Receivers};
 use crate::pe::PeCx;
+use equipoise_model::table;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -43,7 +44,7 @@ impl<T: Chare> Elements<T> {
             let rest = RestOf { early: &early, quiet: &*self.port.quiet.borrow(), totals };
             part.record(|bytes| codec::encode_into(&rest, bytes))
         });
-        let failed = |what: String, error: codec::CodecError| format!("{what} cannot be saved: {error}");
+        let failed = |what: String, error: CodecError| format!("{what} cannot be saved: {error}");
         let rest = rest.map_err(|error| failed(format!("a message to {}", T::NAME), error))?;
         let mut elements = Vec::with_capacity(self.slots.len());
         for slot in &mut self.slots {
@@ -58,16 +59,49 @@ impl<T: Chare> Elements<T> {
         Ok(ArrayIndex { rest, elements })
     }
 
-    pub(super) fn restore_rests(&mut self, rests: &[Vec<u8>], broadcasts: u32) -> Result<(), String> {
+    pub(super) fn restore_rests(
+        &mut self,
+        rests: &[Vec<u8>],
+        broadcasts: u32,
+        arrays: usize,
+    ) -> Result<(), String> {
         self.broadcasts = broadcasts;
         self.port.broadcasts.set(broadcasts);
         for bytes in rests {
-            let rest: Owned<T::Msg> =
-                codec::decode(bytes).map_err(|error| format!("a message to {}: {error}", T::NAME))?;
+            let rest: Owned<T::Msg> = codec::decode(bytes).map_err(|error| misfit::<T>(&error, T::NAME))?;
+            self.check_receivers(&rest)?;
+            let is_reduction = |total: &Partial<T::Msg>| {
+                let mut entries = total.pieces.messages().map(T::entry);
+                usize::from(total.source) < arrays
+                    && usize::from(total.entry) < T::ENTRIES.len()
+                    && entries.all(|entry| entry == usize::from(total.entry))
+            };
+            if !rest.totals.iter().all(is_reduction) {
+                return Err(format!(
+                    "has an impossible reduction to {}; restart the program that was saved",
+                    T::NAME
+                ));
+            }
             self.port.restore_totals(rest.totals);
             self.restored.push((rest.early, rest.quiet));
         }
         Ok(())
+    }
+
+    /// Checks that the receivers of waiting messages and of reductions have an index in the array.
+    fn check_receivers(&self, rest: &Owned<T::Msg>) -> Result<(), String> {
+        let early = rest.early.iter().map(|(rank, _)| std::slice::from_ref(rank));
+        let receivers = rest.quiet.iter().map(|(to, _)| to).chain(rest.totals.iter().map(|total| &total.to));
+        let ranks = early.chain(receivers.map(Receivers::ranks)).flatten();
+        let count = self.port.shared.count;
+        match ranks.copied().find(|rank| *rank >= count) {
+            Some(rank) => Err(format!(
+                "has a message that waits for element {rank} of {}, which has {} in this run; restart with as many as there were",
+                T::NAME,
+                table::count(count, "element"),
+            )),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn resend_all(&mut self, pe: &PeCx) {
@@ -83,10 +117,51 @@ impl<T: Chare> Elements<T> {
 }
 
 /// An element of a checkpoint, with the load that it had.
-pub(crate) fn restored<T: Chare>(bytes: &[u8], load_seconds: f64) -> Result<ChareSlot<T>, codec::CodecError> {
-    let mut slot: ChareSlot<T> = codec::decode(bytes)?;
+///
+/// # Errors
+/// A sentence about the element `name`.
+pub(crate) fn restored<T: Chare>(
+    bytes: &[u8],
+    load_seconds: f64,
+    name: impl FnOnce() -> String,
+) -> Result<ChareSlot<T>, String> {
+    let mut slot: ChareSlot<T> = codec::decode(bytes).map_err(|error| misfit::<T>(&error, &name()))?;
     if load_seconds > 0.0 {
         slot.extra().charged += load_seconds;
     }
     Ok(slot)
+}
+
+/// The sentence that saved bytes do not fit the types of a chare: probably they have other fields than in the saved run.
+fn misfit<T: Chare>(error: &CodecError, name: &str) -> String {
+    let what = match error {
+        CodecError::Decode { place, reason, .. } => format!("{}{reason}", part(place)),
+        CodecError::LeftOver { left, .. } => {
+            format!("{} left over after its last field", table::count(*left as u64, "byte"))
+        }
+        CodecError::Encode(_) => error.to_string(),
+    };
+    format!(
+        "does not fit {name}: {what}; give {} and its entries the fields and arguments that they had, or restart with the \
+         build that saved it",
+        T::NAME
+    )
+}
+
+/// A place in a [`Slot`](crate::slot::Slot) or [`RestOf`], in front of an error: a field of the element, or the argument of a
+/// message.
+fn part(place: &str) -> String {
+    if let Some(field) = place.strip_prefix("chare.") {
+        return format!("field `{field}`: ");
+    }
+    let message =
+        place.split_once(".msg.").or_else(|| place.strip_prefix("extra.").unwrap_or(place).split_once('.'));
+    let argument = message.and_then(|(_, message)| {
+        let (entry, rest) = message.split_once('(')?;
+        let (number, rest) = rest.split_once(')')?;
+        let inside =
+            if rest.is_empty() { String::new() } else { format!(" at `{}`", rest.trim_start_matches('.')) };
+        Some(format!("argument {number} of a message to `{entry}`{inside}: "))
+    });
+    argument.unwrap_or_default()
 }

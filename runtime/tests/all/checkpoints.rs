@@ -184,7 +184,7 @@ fn run(config: Config, panics_at: u32) -> Result<Report<Sums>, RunError> {
     })
 }
 
-fn saves(config: Config, dir: &Path, every: Option<u32>) -> Config {
+pub fn saves(config: Config, dir: &Path, every: Option<u32>) -> Config {
     let checkpoint = Some(dir.to_owned());
     Config {
         checkpoints: Checkpoints { checkpoint, checkpoint_every: every, ..Checkpoints::default() },
@@ -192,7 +192,7 @@ fn saves(config: Config, dir: &Path, every: Option<u32>) -> Config {
     }
 }
 
-fn restarts_on(config: Config, dir: &Path) -> Config {
+pub fn restarts_on(config: Config, dir: &Path) -> Config {
     let restart = Some(dir.to_owned());
     Config { checkpoints: Checkpoints { restart, ..config.checkpoints }, ..config }
 }

@@ -20,6 +20,9 @@ impl Expansion {
     /// store data with a better ratio uncompressed.
     pub const NEW: Expansion = Expansion { ratio: 64, floor_bytes: 16 << 20, most_bytes: 4 << 30 };
 
+    /// At the beginning of a file of a checkpoint: 64 times its size. Its writer stores data with a better ratio uncompressed.
+    pub const BY_SIZE: Expansion = Expansion { floor_bytes: 0, ..Expansion::NEW };
+
     /// At the beginning of a binary file in an older version, whose writers allowed themselves more: databases before
     /// version 3, traces before version 4.
     pub const OLDER: Expansion = Expansion { ratio: 1024, floor_bytes: 16 << 20, most_bytes: u64::MAX };

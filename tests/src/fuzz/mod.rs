@@ -3,6 +3,7 @@
 //! [`readers`] lists them, each with golden inputs; the list follows the registries. [`mutate`] damages golden inputs. A
 //! test of this package drives both with a budget; the targets of `cargo fuzz` in `tests/fuzz` call [`target`].
 
+pub mod checkpoint;
 pub mod golden;
 mod mutate;
 mod readers;

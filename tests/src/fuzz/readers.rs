@@ -30,6 +30,7 @@ pub fn readers() -> Vec<Reader> {
     all.extend(machines());
     all.extend(launchers());
     all.extend(runs());
+    all.extend(super::checkpoint::readers());
     all.extend(specs());
     all
 }
@@ -123,7 +124,7 @@ fn databases() -> Vec<Reader> {
 }
 
 /// Corrects the checksums after `begin` bytes: those of sections, or of the frames of older versions.
-fn repair(input: &mut [u8], begin: usize, has_sections: bool) {
+pub(super) fn repair(input: &mut [u8], begin: usize, has_sections: bool) {
     let (mut at, head_bytes) = (begin, if has_sections { 24 } else { 20 });
     while let Some(head) = input.get(at..at + head_bytes) {
         let number = |from: usize| u64::from_le_bytes(head[from..from + 8].try_into().expect("8 bytes"));

@@ -1,0 +1,172 @@
+//! The elements of a checkpoint, as the setup of a restarted run takes them.
+//!
+//! Arrays are those of the saved run. Only arrays with one element on every PE or in every process may have another number of
+//! elements, if their chare says with `regroup` how: then each process reads all their elements.
+
+use crate::array::{Chare, ChareSlot, Shared};
+use crate::checkpoint::{ArrayHead, Checkpoint, SavedElement};
+use crate::codec;
+use crate::elements::restored;
+use crate::index::{Group, Index, show};
+use crate::slot::Slot;
+use equipoise_model::table::count;
+
+/// Calls `add` with the elements of an array that begin on a PE of `pes`.
+///
+/// # Errors
+/// A sentence, if the array of the checkpoint is another one, or an element does not fit.
+pub(crate) fn add_elements<T: Chare>(
+    checkpoint: &Checkpoint,
+    array: usize,
+    shared: &Shared<T>,
+    (pe, pes): (u32, u32),
+    add: &mut impl FnMut(ChareSlot<T>),
+) -> Result<(), String> {
+    let here = ArrayHead::new(T::NAME, &show(shared.shape), T::ENTRIES, shared.count);
+    let saved = checkpoint.heads().get(array);
+    if saved != Some(&here) {
+        let saved = saved.filter(|saved| T::Index::GROUP.is_some() && saved.is_same_but_count(&here));
+        let Some(saved) = saved else { return Err(is_another_array(checkpoint, array, &here)) };
+        let mut regrouped = shared.regrouped.lock();
+        if regrouped.is_none() {
+            *regrouped = Some(regroup(checkpoint, array, shared, saved.count)?);
+        }
+        let all = regrouped.iter_mut().flatten().zip(0..);
+        let mine = all.filter(|(_, rank)| shared.placement.pe(*rank, shared.count, pes) == pe);
+        mine.filter_map(|(slot, _)| slot.take()).for_each(add);
+        return Ok(());
+    }
+    let place = |rank| shared.placement.pe(rank, shared.count, pes);
+    for element in checkpoint.elements_on(array, (pe, pes), place) {
+        add(read(checkpoint, &element, shared.shape)?);
+    }
+    Ok(())
+}
+
+/// The error that an array of the program is not that of the checkpoint.
+fn is_another_array(checkpoint: &Checkpoint, array: usize, here: &ArrayHead) -> String {
+    let described = |head: &ArrayHead| {
+        let entries: Vec<String> = head.entries.iter().map(|entry| entry.to_string()).collect();
+        format!("{} of shape {} with the entries {}", head.name, head.shape, entries.join(", "))
+    };
+    let saved = checkpoint.heads().get(array).map_or("nothing".into(), described);
+    let sentence = format!(
+        "has {saved} as array {}, and the setup makes {}; restart the program that was saved, with the same flags of its own",
+        array + 1,
+        described(here)
+    );
+    checkpoint.unfit(&sentence).to_string()
+}
+
+/// Reads an element.
+fn read<T: Chare>(
+    checkpoint: &Checkpoint,
+    element: &SavedElement,
+    shape: T::Index,
+) -> Result<ChareSlot<T>, String> {
+    let bytes = checkpoint.element(element).map_err(|error| error.to_string())?;
+    let name = || format!("{}{}", T::NAME, show(T::Index::unrank(element.rank, shape)));
+    let unfit = |reason: &str| checkpoint.unfit(reason).to_string();
+    let slot = restored::<T>(&bytes, element.load_seconds, name).map_err(|reason| unfit(&reason))?;
+    if slot.rank == element.rank {
+        Ok(slot)
+    } else {
+        Err(unfit(&format!("has another element as {}", name())))
+    }
+}
+
+/// What the runtime knows of an element that is regrouped: the numbers of its next reduction, load-balancing barrier and
+/// broadcast, and its encoded message of `at_sync`.
+type Progress = ([u32; 3], Option<Vec<u8>>);
+
+/// Makes the elements of an array of which there were `saved`. What the runtime knows of them must not depend on their number:
+/// it is the same for all, and no message waits for one of them.
+fn regroup<T: Chare>(
+    checkpoint: &Checkpoint,
+    array: usize,
+    shared: &Shared<T>,
+    saved: u32,
+) -> Result<Vec<Option<ChareSlot<T>>>, String> {
+    let (group, things) = match T::Index::GROUP {
+        Some(Group::Process) => (Group::Process, "processes"),
+        _ => (Group::Pe, "PEs"),
+    };
+    let refused = |reason: String| {
+        let sentence = format!(
+            "has {} of {}, which has one element {group}, and this run has {}{reason}; restart with as many {things} as there \
+             were",
+            count(saved, "element"),
+            T::NAME,
+            shared.count
+        );
+        checkpoint.unfit(&sentence).to_string()
+    };
+    let Some(regroup) = T::REGROUP else {
+        return Err(refused(format!(
+            " (its chare does not say with the key `regroup` how {saved} become {})",
+            shared.count
+        )));
+    };
+    let name = |rank: u32| format!("{}{}", T::NAME, show(T::Index::unrank(rank, shared.shape)));
+    let elements = checkpoint.elements_of(array);
+    if let Some((rank, _)) = (0..saved).zip(elements).find(|(rank, element)| *rank != element.rank) {
+        return Err(refused(format!(", but {} has ended", name(rank))));
+    }
+    if elements.len() < saved as usize {
+        return Err(refused(format!(", but {} has ended", name(elements.len() as u32))));
+    }
+    let (mut chares, mut common) = (Vec::new(), None::<Progress>);
+    for element in elements {
+        let slot = read(checkpoint, element, shared.shape)?;
+        let found = progress(&slot).map_err(|waits| refused(format!(", but {} {waits}", name(slot.rank))))?;
+        let first = common.get_or_insert_with(|| found.clone());
+        if *first != found {
+            return Err(refused(format!(", but {}", difference(first, &found, &name(0), &name(slot.rank)))));
+        }
+        chares.push(slot.chare);
+    }
+    let ([contributions, syncs, broadcasts], resume) = common.unwrap_or_default();
+    let made = regroup(chares, shared.count as usize);
+    if made.len() != shared.count as usize {
+        let made = count(made.len() as u64, "element");
+        return Err(refused(format!(", but the function of the key `regroup` returned {made}")));
+    }
+    let slots = (0..).zip(made).map(|(rank, chare)| {
+        let mut slot: ChareSlot<T> = Slot { contributions, syncs, broadcasts, ..Slot::new(rank, chare) };
+        if let Some(bytes) = &resume {
+            slot.extra().resume = codec::decode(bytes).ok();
+        }
+        Some(slot)
+    });
+    Ok(slots.collect())
+}
+
+/// What the runtime knows of an element.
+///
+/// # Errors
+/// What waits for the element, as a part of a sentence.
+fn progress<T: Chare>(slot: &ChareSlot<T>) -> Result<Progress, String> {
+    let numbers = [slot.contributions, slot.syncs, slot.broadcasts];
+    let Some(extra) = &slot.extra else { return Ok((numbers, None)) };
+    if let Some(msg) = extra.pending.front() {
+        let messages = count(extra.pending.len() as u64, "message");
+        return Err(format!(
+            "has {messages} whose guard is false, the first for `{}`",
+            T::ENTRIES[T::entry(msg)]
+        ));
+    }
+    let resume = extra.resume.as_ref().map(codec::encode).transpose();
+    Ok((numbers, resume.map_err(|error| format!("has a message of `at_sync`: {error}"))?))
+}
+
+/// How the progress of two elements differs.
+fn difference(first: &Progress, second: &Progress, name: &str, other: &str) -> String {
+    let kinds = ["reductions", "load-balancing steps", "broadcasts"];
+    let mut numbers = first.0.iter().zip(&second.0).zip(kinds);
+    match numbers.find(|((first, second), _)| first != second) {
+        Some(((first, second), kind)) => {
+            format!("{name} has taken part in {first} {kind} and {other} in {second}")
+        }
+        None => format!("{name} and {other} have called `at_sync` with different messages"),
+    }
+}
