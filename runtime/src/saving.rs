@@ -29,11 +29,12 @@ pub(crate) fn save(pe: &PeCx, generation: Generation, managers: &mut [Box<dyn Ma
     let Some(saver) = &pe.out.node.saver else { return };
     let mut part = Part::default();
     part.index.pe = pe.out.rank;
+    part.steps = pe.collectives.steps.number.get();
     let saved = add_all(pe, &mut part, managers);
     let names = pe.infos.iter().zip(&pe.ports).enumerate();
     let heads = names.map(|(at, (info, port))| head(pe, at, info.name, &port.shape(), info.count)).collect();
     let part = saved.map(|()| part);
-    saver.add(generation, part, pe.out.node.local_pes().len(), heads, pe.collectives.steps.number.get());
+    saver.add(generation, part, pe.out.node.local_pes().len(), heads);
 }
 
 fn head(pe: &PeCx, array: usize, name: &str, shape: &str, count: u32) -> ArrayHead {

@@ -26,6 +26,7 @@ mod quiescence;
 mod reductions;
 mod replayed;
 mod replies;
+mod saving;
 mod stress;
 mod traces;
 mod ui;
