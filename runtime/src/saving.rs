@@ -58,7 +58,8 @@ fn add_all(pe: &PeCx, part: &mut Part, managers: &mut [Box<dyn Manager>]) -> Res
         state.steps = pe.collectives.steps.number.get();
     }
     let encoded = part.record(|bytes| codec::encode_into(&state, bytes));
-    part.index.state = encoded.map_err(|error| format!("the state of a PE cannot be saved: {error}"))?;
+    part.index.state = encoded
+        .map_err(|error| format!("the state of a PE cannot be saved: {error} (please report this bug)"))?;
     for manager in managers {
         let saved = manager.save(pe, part)?;
         part.index.arrays.push(saved);

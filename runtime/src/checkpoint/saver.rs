@@ -230,11 +230,10 @@ impl Saver {
         match std::thread::Builder::new().name("checkpoint".into()).spawn(write) {
             Ok(writer) => state.writer = Some(writer),
             Err(error) => {
-                let sentence = self
-                    .plan
-                    .unwritten(&format!("cannot start the thread that writes: {error}; use fewer PEs"));
-                crate::process::warn(&sentence);
-                state.error = Some(sentence);
+                let reason = format!("the thread that writes cannot start: {error}; use fewer PEs");
+                // Tells process 0.
+                let refused = self.plan.write(generation, process, Err(reason), Vec::new(), &self.give_up);
+                state.error = refused.err();
             }
         }
     }
@@ -397,14 +396,16 @@ impl Plan {
         write_manifest(folder, &manifest).map_err(|error| with_remedy(&error))
     }
 
-    /// Removes all but the last complete checkpoints, and what is left of older ones that were not completed.
+    /// Removes what is older than the newest complete checkpoint, but for the complete ones that are kept.
     fn prune(&self) -> io::Result<()> {
         let complete = numbers(&self.dir, true)?;
-        let Some(&oldest) = complete.iter().rev().take(KEPT).next_back() else { return Ok(()) };
-        for number in numbers(&self.dir, false)?.into_iter().filter(|&number| number < oldest) {
-            remove(&folder(&self.dir, number))?;
-        }
-        Ok(())
+        let Some(&newest) = complete.last() else { return Ok(()) };
+        let kept = &complete[complete.len().saturating_sub(KEPT)..];
+        let is_old = |number: &u64| *number < newest && !kept.contains(number);
+        numbers(&self.dir, false)?
+            .iter()
+            .filter(|number| is_old(number))
+            .try_for_each(|&number| remove(&folder(&self.dir, number)))
     }
 }
 
