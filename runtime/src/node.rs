@@ -1,7 +1,7 @@
 //! The state that the PEs of a process share: settings, mailboxes, outcome of the run. Nothing of it belongs to PEs of
 //! other processes.
 
-use crate::checkpoint::{Generation, Saver};
+use crate::checkpoint::{Generation, Next, Saver};
 use crate::files::DumpFile;
 use crate::inbox::{Bells, Mail};
 use crate::lb_history::LbHistory;
@@ -187,20 +187,28 @@ impl Node {
             end(Failure::Quiet);
             return None;
         }
-        let saver = self.saver.as_ref();
-        if let Some(saver) = saver.filter(|saver| saver.is_wanted()) {
-            return self.begin_checkpoint(saver, false).map(Quiet::Save);
+        match self.next_checkpoint() {
+            Ok(Some(generation)) => Some(Quiet::Save(generation)),
+            Ok(None) => Some(Quiet::Send { round: self.quiescence.begin_round() }),
+            Err(failure) => {
+                end(failure);
+                None
+            }
         }
-        if let Some(saver) = saver.filter(|saver| saver.is_end()) {
-            end(Failure::Saved { number: saver.last() });
-            return None;
-        }
-        Some(Quiet::Send { round: self.quiescence.begin_round() })
     }
 
-    /// Begins a checkpoint; `asked` if a signal has asked any process for it. A failure ends the run.
-    pub(crate) fn begin_checkpoint(&self, saver: &Saver, asked: bool) -> Option<Generation> {
-        saver.begin(asked).map_err(|sentence| self.fail(Failure::Program(sentence))).ok()
+    /// The checkpoint that process 0 begins now that nothing is in flight, if one is wanted.
+    ///
+    /// # Errors
+    /// How the run ends, if it cannot save itself or has done so because of a signal.
+    pub(crate) fn next_checkpoint(&self) -> Result<Option<Generation>, Failure> {
+        let Some(saver) = &self.saver else { return Ok(None) };
+        match saver.at_quiescence() {
+            Ok(Next::Save(generation)) => Ok(Some(generation)),
+            Ok(Next::Continue) => Ok(None),
+            Ok(Next::End(number)) => Err(Failure::Saved { number }),
+            Err(sentence) => Err(Failure::Program(sentence)),
+        }
     }
 
     /// Waits until the checkpoints of this process are written, and notes the result. The run is over.
@@ -258,10 +266,10 @@ impl Outcome {
             Failure::Panic { place, message } => RunError::Panic { place, message, seed },
             Failure::Program(sentence) => RunError::Program { sentence, seed },
             Failure::Quiet => RunError::Quiet { waiting: waiting(), seed },
-            Failure::Saved { number } => match (self.checkpoint_error.take(), &settings.checkpoint) {
-                (None, Some(plan)) => RunError::Saved { dir: plan.dir.clone(), number },
-                (error, _) => RunError::Program { sentence: error.unwrap_or_default(), seed },
-            },
+            Failure::Saved { number } => {
+                let dir = settings.checkpoint.as_ref().map(|plan| plan.dir.clone());
+                RunError::Saved { dir: dir.unwrap_or_default(), number }
+            }
             Failure::TimeLimit => {
                 let seconds = settings.time_limit.unwrap_or_default().as_secs_f64();
                 RunError::TimeLimit { seconds, waiting: waiting(), seed }

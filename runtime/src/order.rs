@@ -129,8 +129,7 @@ impl<M> Partial<M> {
 #[derive(Serialize, Deserialize)]
 pub(crate) enum PeOrder {
     /// Elements of `array` wait for load-balancing step `round` (sent to the parent in the tree).
-    /// A signal has asked a process of them for a checkpoint if `asked`.
-    AtSync { array: u16, round: u32, tally: Tally, asked: bool },
+    AtSync { array: u16, round: u32, tally: Tally },
     /// An element ended (sent to PE 0).
     Ended(Box<Ended>),
     /// Asks every PE for its statistics.

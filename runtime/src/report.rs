@@ -38,7 +38,7 @@ pub struct Report<R> {
     pub migrations: u64,
     /// The number of checkpoints that were written.
     pub checkpoints: u64,
-    /// Why the last checkpoint that failed could not be saved. The warning has been printed when it failed.
+    /// Why the last checkpoint could not be saved, if it could not. The warning has been printed when it failed.
     pub checkpoint_error: Option<String>,
     /// The error of writing the file of `--lb-dump` or `--record`, if there was one.
     /// [`run`](crate::run()) prints it.

@@ -29,11 +29,12 @@ pub(crate) fn save(pe: &PeCx, generation: Generation, managers: &mut [Box<dyn Ma
     let Some(saver) = &pe.out.node.saver else { return };
     let mut part = Part::default();
     part.index.pe = pe.out.rank;
+    part.steps = pe.collectives.steps.number.get();
     let saved = add_all(pe, &mut part, managers);
     let names = pe.infos.iter().zip(&pe.ports).enumerate();
     let heads = names.map(|(at, (info, port))| head(pe, at, info.name, &port.shape(), info.count)).collect();
     let part = saved.map(|()| part);
-    saver.add(generation, part, pe.out.node.local_pes().len(), heads, pe.collectives.steps.number.get());
+    saver.add(generation, part, pe.out.node.local_pes().len(), heads);
 }
 
 fn head(pe: &PeCx, array: usize, name: &str, shape: &str, count: u32) -> ArrayHead {
@@ -57,7 +58,9 @@ fn add_all(pe: &PeCx, part: &mut Part, managers: &mut [Box<dyn Manager>]) -> Res
             steps: pe.collectives.steps.number.get(),
         };
         let encoded = part.record(|bytes| codec::encode_into(&state, bytes));
-        part.index.state = encoded.map_err(|error| format!("the state of a PE cannot be saved: {error}"))?;
+        part.index.state = encoded.map_err(|error| {
+            format!("the state of a PE cannot be saved: {error} (please report this bug)")
+        })?;
     }
     for manager in managers {
         let saved = manager.save(pe, part)?;

@@ -149,7 +149,7 @@ impl Built {
 /// Executes an order about the run.
 pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &mut [Box<dyn Manager>]) {
     match order {
-        PeOrder::AtSync { array, round, tally, asked } => steps::at_sync(pe, (array, round), tally, asked),
+        PeOrder::AtSync { array, round, tally } => steps::at_sync(pe, (array, round), tally),
         PeOrder::Ended(ended) => steps::ended(pe, *ended),
         PeOrder::Collect => steps::collect(pe, managers),
         PeOrder::Statistics(statistics) => steps::collected(pe, statistics),
@@ -213,6 +213,9 @@ pub(crate) fn found_quiet(pe: &PeCx, quiet: Quiet, managers: &mut [Box<dyn Manag
     match quiet {
         Quiet::Save(generation) => saving::save(pe, generation, managers),
         Quiet::Send { round } => {
+            if let Some(saver) = &pe.out.node.saver {
+                saver.continues();
+            }
             pe.found_quiet(round);
             steps::found_quiet(pe, round);
         }

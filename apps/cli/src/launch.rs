@@ -17,8 +17,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 3)]
     retries: u32,
 
-    /// The number that replaces {processes} in the command. After a start without a new checkpoint there is one process fewer,
-    /// as a computer may be lost
+    /// Number of processes, which replaces {processes} in the command. Each start that ends without a new checkpoint decreases
+    /// it by 1, because a computer may be lost; the least is 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     processes: Option<u32>,
 
@@ -32,7 +32,8 @@ const PROCESSES: &str = "{processes}";
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let dir = value_of(&self.command, "--checkpoint").ok_or_else(|| {
+        let (_, dir) = without(&self.command, "--checkpoint");
+        let dir = dir.ok_or_else(|| {
             Failure::usage("the command has no --checkpoint DIR; without checkpoints it can only begin anew")
         })?;
         let has_place = self.command.iter().any(|word| word.contains(PROCESSES));
@@ -45,18 +46,22 @@ impl Args {
             (None, true) => return Err(Failure::usage("give the number for {processes} with --processes")),
             _ => {}
         }
+        // The folder may have checkpoints of other runs. If the command restarts from one of them, it does so until there is
+        // a new one, even if --restart names the folder, where a newer one may be damaged.
+        let earlier = Checkpoint::all(&dir).unwrap_or_default();
+        let given = without(&self.command, "--restart").1.and_then(|path| Checkpoint::open(&path).ok());
+        let given = given.map(|checkpoint| checkpoint.folder().to_owned());
         let mut processes = self.processes;
         let mut left = self.retries;
+        let mut saved: Option<(u64, PathBuf)> = None;
         let mut restart = None;
         loop {
-            let before = newest(&dir).map(|(number, _)| number);
             let status = start(&self.command, processes, restart.as_deref())?;
-            let saved = newest(&dir);
             if !may_retry(&status) {
                 return Ok(exit_code(&status));
             }
-            let has_progress = saved.as_ref().map(|(number, _)| *number) > before;
-            if has_progress {
+            let before = std::mem::replace(&mut saved, newest_whole(&dir, &earlier));
+            if saved.as_ref().map(|(number, _)| *number) > before.map(|(number, _)| number) {
                 left = self.retries;
             } else {
                 processes = processes.map(|number| (number - 1).max(1));
@@ -69,52 +74,54 @@ impl Args {
                 return Ok(exit_code(&status));
             };
             left = fewer;
+            restart = saved.as_ref().map(|(_, folder)| folder.clone()).or_else(|| given.clone());
             let number = processes
                 .map_or(String::new(), |number| format!(" on {}", count(u64::from(number), "process")));
-            let from = match &saved {
-                Some((_, folder)) => format!("from `{}`", folder.display()),
+            let from = match &restart {
+                Some(folder) => format!("from `{}`", folder.display()),
                 None => "from the beginning, as there is no checkpoint yet".into(),
             };
             equipoise::warn(&format!("the program {}; it starts again{number} {from}", ended(&status)));
-            restart = saved.map(|(_, folder)| folder);
         }
     }
 }
 
-/// The value of a flag in a command: of `--flag VALUE` or `--flag=VALUE`.
-fn value_of(command: &[String], flag: &str) -> Option<PathBuf> {
-    command.iter().enumerate().find_map(|(at, word)| {
-        let rest = word.strip_prefix(flag)?;
-        match rest.strip_prefix('=') {
-            Some(value) => Some(value.into()),
-            None if rest.is_empty() => command.get(at + 1).map(PathBuf::from),
-            None => None,
+/// The command without a flag that has a value, `--flag VALUE` or `--flag=VALUE`; and its last value. The flags of the
+/// program are not known here, so clap cannot parse the command.
+fn without(command: &[String], flag: &str) -> (Vec<String>, Option<PathBuf>) {
+    let (mut rest, mut value) = (Vec::new(), None);
+    let mut words = command.iter();
+    while let Some(word) = words.next() {
+        match word.strip_prefix(flag) {
+            Some("") => value = words.next().map(PathBuf::from),
+            Some(end) if end.starts_with('=') => value = Some(end[1..].into()),
+            _ => rest.push(word.clone()),
+        }
+    }
+    (rest, value)
+}
+
+/// Number and folder of the newest checkpoint that is not one of the `earlier` ones and is whole: all its checksums are right.
+fn newest_whole(dir: &Path, earlier: &[PathBuf]) -> Option<(u64, PathBuf)> {
+    let whole = |folder: PathBuf| match Checkpoint::open(&folder) {
+        Ok(saved) => saved.check().map(|()| (saved.number(), folder)),
+        Err(error) => Err(error),
+    };
+    let folders = Checkpoint::all(dir).unwrap_or_default().into_iter().rev();
+    folders.filter(|folder| !earlier.contains(folder)).find_map(|folder| match whole(folder) {
+        Ok(saved) => Some(saved),
+        Err(error) => {
+            equipoise::warn(&format!("{error}; an older checkpoint is used"));
+            None
         }
     })
 }
 
-/// The command without a flag that has a value.
-fn without(command: &[String], flag: &str) -> Vec<String> {
-    let mut skips = false;
-    let is_kept = |word: &&String| {
-        let is_value = std::mem::replace(&mut skips, *word == flag);
-        !is_value && *word != flag && !word.starts_with(&format!("{flag}="))
-    };
-    command.iter().filter(is_kept).cloned().collect()
-}
-
-/// Number and folder of the newest checkpoint that can be read. The one before counts if the newest is damaged.
-fn newest(dir: &Path) -> Option<(u64, PathBuf)> {
-    let of =
-        |path: &Path| Checkpoint::open(path).ok().map(|saved| (saved.number(), saved.folder().to_owned()));
-    let folders = std::fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path());
-    folders.filter(|path| path.is_dir()).filter_map(|path| of(&path)).max()
-}
-
 /// Runs the command to its end.
 fn start(command: &[String], processes: Option<u32>, restart: Option<&Path>) -> Result<ExitStatus, Failure> {
-    let mut words = if restart.is_some() { without(command, "--restart") } else { command.to_vec() };
+    let mut words = command.to_vec();
     if let Some(folder) = restart {
+        words = without(command, "--restart").0;
         words.extend(["--restart".into(), folder.display().to_string()]);
     }
     if let Some(processes) = processes {
@@ -131,7 +138,20 @@ fn start(command: &[String], processes: Option<u32>, restart: Option<&Path>) -> 
 fn may_retry(status: &ExitStatus) -> bool {
     /// Of a shell, a launcher or a program of ours, after SIGINT and SIGTERM.
     const INTERRUPTED: [i32; 2] = [130, 143];
-    status.code().is_none_or(|code| !matches!(code, 0 | 2) && !INTERRUPTED.contains(&code))
+    let is_final = |code: i32| matches!(code, 0 | 2) || INTERRUPTED.contains(&code);
+    status.code().or_else(|| signal(status).map(|signal| 128 + signal)).is_none_or(|code| !is_final(code))
+}
+
+/// The signal that has ended a program.
+#[cfg(unix)]
+fn signal(status: &ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(status)
+}
+
+/// The signal that has ended a program: there are none.
+#[cfg(not(unix))]
+fn signal(_: &ExitStatus) -> Option<i32> {
+    None
 }
 
 /// How the program ended, for messages.
@@ -156,10 +176,10 @@ mod tests {
     fn flags_are_found_and_replaced() {
         let line =
             words("mpirun -n 4 app --checkpoint-every 2 --checkpoint a/b --restart old --restart=x --seed 1");
-        assert_eq!(value_of(&line, "--checkpoint"), Some("a/b".into()));
-        assert_eq!(value_of(&words("app --checkpoint=c"), "--checkpoint"), Some("c".into()));
-        assert_eq!(value_of(&words("app --checkpoint-every 3"), "--checkpoint"), None);
+        assert_eq!(without(&line, "--checkpoint").1, Some("a/b".into()));
+        assert_eq!(without(&words("app --checkpoint=c"), "--checkpoint").1, Some("c".into()));
+        assert_eq!(without(&words("app --checkpoint-every 3"), "--checkpoint").1, None);
         let rest = words("mpirun -n 4 app --checkpoint-every 2 --checkpoint a/b --seed 1");
-        assert_eq!(without(&line, "--restart"), rest);
+        assert_eq!(without(&line, "--restart"), (rest, Some("x".into())));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::chare::Chare;
 use super::contribute::Contributions;
+use crate::checkpoint::Reason;
 use crate::codec;
 use crate::inbox::Mail;
 use crate::index::{Index, show};
@@ -175,7 +176,7 @@ impl<T: Chare> Port<T> {
     pub(super) fn postpone(&self, pe: &PeCx, to: Receivers, msg: T::Msg, saves: bool) {
         self.when_quiet(pe, to, msg);
         if let Some(saver) = pe.out.node.saver.as_ref().filter(|_| saves) {
-            saver.want(false);
+            saver.want(Reason::Program);
         }
     }
 

@@ -165,6 +165,8 @@ impl Index {
 pub(crate) struct Part {
     pub(crate) index: PeIndex,
     pub(crate) bytes: Vec<u8>,
+    /// On PE 0: the number of load-balancing steps so far.
+    pub(crate) steps: u32,
 }
 
 impl Part {

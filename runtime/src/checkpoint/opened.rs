@@ -10,10 +10,15 @@ use std::sync::OnceLock;
 
 /// Why a checkpoint cannot be read: the file, and a sentence with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the checkpoint file `{}` {reason}", path.display())]
+#[error("the {} `{}` {reason}", kind(path), path.display())]
 pub struct CheckpointError {
     path: PathBuf,
     reason: String,
+}
+
+/// What a path of a checkpoint is, for messages.
+fn kind(path: &Path) -> &'static str {
+    if path.extension().is_some_and(|it| it == "eqcp") { "checkpoint file" } else { "checkpoint folder" }
 }
 
 impl Classified for CheckpointError {
@@ -109,16 +114,23 @@ impl Checkpoint {
     /// # Errors
     /// If there is none.
     pub fn newest(dir: &Path) -> Result<PathBuf, CheckpointError> {
+        let none = "has no complete checkpoint; name the folder of --checkpoint";
+        Self::all(dir)?.pop().ok_or_else(|| CheckpointError::new(dir.to_owned(), none))
+    }
+
+    /// The folders of the complete checkpoints in the folder of `--checkpoint`, the newest last.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn all(dir: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
         let failed = |reason: &str| CheckpointError::new(dir.to_owned(), reason);
         if !dir.is_dir() {
-            return Err(failed("is not a folder; name the folder of --checkpoint"));
+            let what = if dir.exists() { "is a file" } else { "does not exist" };
+            return Err(failed(&format!("{what}; name the folder of --checkpoint")));
         }
         let numbers = numbers(dir, true)
             .map_err(|error| failed(&format!("cannot be read: {error}; check its permissions")))?;
-        let last = numbers
-            .last()
-            .ok_or_else(|| failed("has no complete checkpoint; name the folder of --checkpoint"))?;
-        Ok(folder(dir, *last))
+        Ok(numbers.into_iter().map(|number| folder(dir, number)).collect())
     }
 
     /// Reads everything, and compares all checksums.

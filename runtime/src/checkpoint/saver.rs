@@ -4,7 +4,10 @@ use super::file::{
     ArrayHead, Generation, Manifest, Part, ProcessFile, folder, id_of, numbers, process_path, remove,
     write_manifest, write_process,
 };
+use equipoise_model::files::NewFile;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,106 +55,155 @@ pub(crate) struct Plan {
     pub(crate) local_pes: u32,
 }
 
+/// Why a checkpoint is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Reason {
+    /// The program or a flag asks for it.
+    Program,
+    /// A signal asks for it, after which the run may end.
+    Signal,
+}
+
+/// What process 0 does about checkpoints when nothing is in flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Next {
+    /// All PEs save themselves.
+    Save(Generation),
+    /// The run goes on.
+    Continue,
+    /// The run ends, because a signal has asked for the checkpoint of this number, which is complete.
+    End(u64),
+}
+
 /// Saves the checkpoints of one process.
 pub(crate) struct Saver {
     plan: Plan,
     process: u32,
-    /// Whether a checkpoint is to be saved when nothing is in flight.
+    /// Whether the program or a flag wants a checkpoint when nothing is in flight.
     wanted: AtomicBool,
-    /// Whether a signal is a reason of the checkpoint that is wanted, and of the last one.
-    is_for_signal: AtomicBool,
-    was_for_signal: AtomicBool,
+    /// On process 0: whether another process has reported a signal. Simulated processes share the flag of the signal itself.
+    reported: AtomicBool,
     state: Mutex<State>,
     /// The run has failed: after this time the thread of process 0 waits no longer for files of others.
     give_up: Arc<Mutex<Option<Instant>>>,
 }
 
-#[derive(Default)]
 struct State {
     /// What the PEs of this process have saved of the checkpoint in progress, or why it cannot be saved.
     parts: Vec<Result<Part, String>>,
-    writer: Option<JoinHandle<Result<(), String>>>,
-    /// On process 0: the number of the last checkpoint, and when it was saved.
-    number: Option<u64>,
-    last: Option<Instant>,
-    /// Why checkpoints could not be written, and the number of those that were.
-    error: Option<String>,
+    writer: Option<JoinHandle<Written>>,
+    /// When the last checkpoint was written; before that, when the run began.
+    last: Instant,
+    /// The number of checkpoints that were written, and why the last one was not.
     saved: u64,
+    error: Option<String>,
+    /// On process 0: the number of the last checkpoint that began.
+    number: Option<u64>,
+    /// On process 0: the reason of the checkpoint since which the run has not continued.
+    unsent: Option<Reason>,
+}
+
+/// Whether a checkpoint was written, and the time at which that ended.
+struct Written {
+    result: Result<(), String>,
+    at: Instant,
 }
 
 impl Saver {
     pub(crate) fn new(plan: Plan, process: u32) -> Self {
-        let state = State { last: Some(Instant::now()), ..State::default() };
+        let state = State {
+            parts: Vec::new(),
+            writer: None,
+            last: Instant::now(),
+            saved: 0,
+            error: None,
+            number: None,
+            unsent: None,
+        };
         Saver {
             plan,
             process,
             wanted: AtomicBool::new(false),
-            is_for_signal: AtomicBool::new(false),
-            was_for_signal: AtomicBool::new(false),
+            reported: AtomicBool::new(false),
             state: Mutex::new(state),
             give_up: Arc::default(),
         }
     }
 
-    /// Asks for a checkpoint when nothing is in flight; `asked` if a signal has asked any process.
-    pub(crate) fn want(&self, asked: bool) {
-        self.wanted.store(true, Relaxed);
-        if asked {
-            self.is_for_signal.store(true, Relaxed);
+    /// Asks for a checkpoint when nothing is in flight.
+    pub(crate) fn want(&self, reason: Reason) {
+        let flag = match reason {
+            Reason::Program => &self.wanted,
+            Reason::Signal => &self.reported,
+        };
+        flag.store(true, Relaxed);
+    }
+
+    /// Takes the reason why this process wants a checkpoint, if it does. Other processes report it to process 0.
+    pub(crate) fn take_reason(&self) -> Option<Reason> {
+        let take = |flag: &AtomicBool| flag.load(Relaxed) && flag.swap(false, Relaxed);
+        let is_wanted = take(&self.wanted);
+        let is_asked = self.plan.when.asked.as_deref().is_some_and(take);
+        if take(&self.reported) || is_asked {
+            Some(Reason::Signal)
+        } else {
+            is_wanted.then_some(Reason::Program)
         }
     }
 
-    /// Whether a signal has asked this process for a checkpoint.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.plan.when.asked.as_ref().is_some_and(|asked| asked.load(Relaxed))
-    }
-
-    /// Whether a checkpoint is to be saved now that nothing is in flight.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.wanted.load(Relaxed) || self.is_asked() || self.is_overdue()
-    }
-
-    fn is_overdue(&self) -> bool {
-        let Some(period) = self.plan.when.period else { return false };
-        self.process == 0 && self.state.lock().last.is_none_or(|last| last.elapsed() >= period)
-    }
-
-    /// Whether a checkpoint is to be saved at a sync point, from 1; `asked` if a signal has asked any process.
-    pub(crate) fn is_due_at_sync(&self, number: u32, asked: bool) -> bool {
+    /// On process 0: whether a checkpoint is to be saved at a sync point, from 1.
+    pub(crate) fn is_due_at_sync(&self, number: u32) -> bool {
         let is_turn = self.plan.when.every.is_some_and(|every| number % every == 0);
-        is_turn || asked || self.is_asked() || self.is_overdue()
+        let is_asked = self.plan.when.asked.as_ref().is_some_and(|asked| asked.load(Relaxed));
+        is_turn || is_asked || self.reported.load(Relaxed) || self.is_overdue(&mut self.state.lock())
     }
 
-    /// On process 0: begins the next checkpoint. `asked` if a signal has asked any process.
+    /// Whether the time between checkpoints is over. It begins when the last one is written: a run that writes longer
+    /// than this time would do nothing else.
+    fn is_overdue(&self, state: &mut State) -> bool {
+        let Some(period) = self.plan.when.period else { return false };
+        if state.writer.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.join(state);
+        }
+        state.writer.is_none() && state.last.elapsed() >= period
+    }
+
+    /// On process 0: what the run does now that nothing is in flight. It saves itself only once before it goes on. A
+    /// signal in between asks for what has just been saved.
     ///
     /// # Errors
     /// A sentence, if the folder cannot be read.
-    pub(crate) fn begin(&self, asked: bool) -> Result<Generation, String> {
+    pub(crate) fn at_quiescence(&self) -> Result<Next, String> {
         let mut state = self.state.lock();
+        let reason = self.take_reason();
+        if let Some(unsent) = state.unsent {
+            let is_end = self.plan.when.exits && [Some(unsent), reason].contains(&Some(Reason::Signal));
+            // The run does not end before its state is on the disk.
+            if is_end && self.join(&mut state) {
+                return Ok(Next::End(state.number.unwrap_or_default()));
+            }
+            return Ok(Next::Continue);
+        }
+        if reason.is_none() && !self.is_overdue(&mut state) {
+            return Ok(Next::Continue);
+        }
         let number = match state.number {
             Some(number) => number + 1,
             // Numbers of checkpoints that were not completed are not used again.
             None => match numbers(&self.plan.dir, false) {
                 Ok(numbers) => numbers.last().map_or(1, |last| last + 1),
-                Err(error) => return Err(self.plan.sentence(&error)),
+                Err(error) => return Err(self.plan.unwritten(&with_remedy(&error))),
             },
         };
-        (state.number, state.last) = (Some(number), Some(Instant::now()));
-        let asked = self.is_for_signal.swap(false, Relaxed) || asked || self.is_asked();
-        self.was_for_signal.store(asked, Relaxed);
+        (state.number, state.unsent) = (Some(number), reason.or(Some(Reason::Program)));
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let id = crate::location::splitmix(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40);
-        Ok(Generation { number, id })
+        Ok(Next::Save(Generation { number, id }))
     }
 
-    /// Whether the run ends, now that all PEs have saved themselves.
-    pub(crate) fn is_end(&self) -> bool {
-        self.plan.when.exits && self.was_for_signal.load(Relaxed)
-    }
-
-    /// The number of the last checkpoint that began.
-    pub(crate) fn last(&self) -> u64 {
-        self.state.lock().number.unwrap_or_default()
+    /// The run goes on after quiescence.
+    pub(crate) fn continues(&self) {
+        self.state.lock().unsent = None;
     }
 
     /// Adds what a PE of this process has saved, or why it cannot. The last PE, of `pes`, starts the thread that writes.
@@ -161,12 +213,7 @@ impl Saver {
         part: Result<Part, String>,
         pes: usize,
         arrays: Vec<ArrayHead>,
-        steps: u32,
     ) {
-        self.wanted.store(false, Relaxed);
-        if let Some(asked) = &self.plan.when.asked {
-            asked.store(false, Relaxed);
-        }
         let mut state = self.state.lock();
         state.parts.push(part);
         if state.parts.len() < pes {
@@ -177,30 +224,36 @@ impl Saver {
         self.join(&mut state);
         let (plan, process, give_up) = (self.plan.clone(), self.process, Arc::clone(&self.give_up));
         let write = move || {
-            let written = plan.write(generation, process, parts, (arrays, steps), &give_up);
-            written.map_err(|error| {
-                let sentence = plan.sentence(&error);
-                crate::process::warn(&sentence);
-                sentence
-            })
+            let result = plan.write(generation, process, parts, arrays, &give_up);
+            Written { result, at: Instant::now() }
         };
         match std::thread::Builder::new().name("checkpoint".into()).spawn(write) {
             Ok(writer) => state.writer = Some(writer),
-            Err(error) => state.error = Some(self.plan.sentence(&error)),
+            Err(error) => {
+                let reason = format!("the thread that writes cannot start: {error}; use fewer PEs");
+                // Tells process 0.
+                let refused = self.plan.write(generation, process, Err(reason), Vec::new(), &self.give_up);
+                state.error = refused.err();
+            }
         }
     }
 
-    fn join(&self, state: &mut State) {
-        let Some(writer) = state.writer.take() else { return };
-        match writer.join() {
-            Ok(Ok(())) => state.saved += 1,
-            Ok(Err(sentence)) => state.error = Some(sentence),
-            Err(_) => state.error = Some(self.plan.sentence(&"the thread that writes panicked")),
+    /// Waits until the last checkpoint is written; returns whether it was.
+    fn join(&self, state: &mut State) -> bool {
+        if let Some(writer) = state.writer.take() {
+            let written = writer.join().unwrap_or_else(|_| Written {
+                result: Err(self.plan.unwritten(&"the thread that writes panicked (please report this bug)")),
+                at: Instant::now(),
+            });
+            state.last = written.at;
+            state.saved += u64::from(written.result.is_ok());
+            state.error = written.result.err();
         }
+        state.error.is_none()
     }
 
     /// Waits until all files are written, at the end of a run that `failed` or not. Returns the number of checkpoints that
-    /// were written, and why the last one that failed did.
+    /// were written, and why the last one was not.
     pub(crate) fn finish(&self, failed: bool) -> (u64, Option<String>) {
         if failed {
             *self.give_up.lock() = Some(Instant::now() + IMPATIENCE);
@@ -211,56 +264,124 @@ impl Saver {
     }
 }
 
+/// An error of the file system with its remedy.
+fn with_remedy(error: &io::Error) -> String {
+    let remedy = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "free some space or name another folder"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "name a folder that can be written, or change its permissions"
+        }
+        _ => "name another folder",
+    };
+    format!("{error}; {remedy}")
+}
+
 impl Plan {
-    fn sentence(&self, error: &dyn std::fmt::Display) -> String {
-        format!(
-            "--checkpoint {}: a checkpoint cannot be saved: {error}; free some space or name another folder",
-            self.dir.display()
-        )
+    /// The sentence that a checkpoint cannot be saved; the reason has the remedy.
+    fn unwritten(&self, reason: &dyn Display) -> String {
+        format!("--checkpoint {}: a checkpoint cannot be saved: {reason}", self.dir.display())
     }
 
-    /// Writes the file of this process; on process 0 also the manifest, when all files are there.
+    /// Writes the file of this process, and on process 0 the manifest, when all files are there.
+    ///
+    /// # Errors
+    /// A sentence, which has been printed: by process 0 if this process can tell it to process 0.
     fn write(
         &self,
         generation: Generation,
         process: u32,
         parts: Result<Vec<Part>, String>,
-        (arrays, steps): (Vec<ArrayHead>, u32),
+        arrays: Vec<ArrayHead>,
         give_up: &Mutex<Option<Instant>>,
-    ) -> io::Result<()> {
+    ) -> Result<(), String> {
         let folder = folder(&self.dir, generation.number);
         let begin = Instant::now();
-        let written = parts.map_err(io::Error::other).and_then(|mut parts| {
+        let written = fs::create_dir_all(&folder).map_err(|error| with_remedy(&error)).and_then(|()| {
+            let mut parts = parts?;
             parts.sort_unstable_by_key(|part| part.index.pe);
-            write_process(&folder, generation, process, &parts)
+            write_process(&folder, generation, process, &parts).map_err(|error| with_remedy(&error))?;
+            Ok(parts.first().map_or(0, |part| part.steps))
         });
-        if let Err(error) = written {
-            // Tells process 0, if this can be written.
-            let _ = fs::write(failure_path(&folder, process), error.to_string());
-            return Err(error);
-        }
         if process != 0 {
-            return Ok(());
+            let Err(reason) = written else { return Ok(()) };
+            let sentence = self.unwritten(&reason);
+            if write_whole(&failure_path(&folder, process), &reason).is_err() {
+                crate::process::warn(&sentence);
+            }
+            return Err(sentence);
         }
-        let processes = self.pes / self.local_pes;
         let latest = Instant::now() + PATIENCE.max(begin.elapsed() * 10);
-        let mut files = Vec::new();
-        for other in 0..processes {
-            while id_of(&folder, other) != Some(generation.id) {
-                if let Ok(reason) = fs::read_to_string(failure_path(&folder, other)) {
-                    return Err(io::Error::other(format!("process {other}: {reason}")));
+        // Also after an error: a folder that is removed must not come back with the file of another process.
+        let others = self.wait_for_others(&folder, generation, latest, give_up);
+        let complete = written.and_then(|steps| {
+            others?;
+            self.complete(&folder, generation, steps, arrays)
+        });
+        if let Err(reason) = complete {
+            let sentence = self.unwritten(&reason);
+            crate::process::warn(&sentence);
+            // What is left takes space. If it cannot be removed, the next complete checkpoint tries it again.
+            let _ = remove(&folder);
+            return Err(sentence);
+        }
+        if let Err(error) = self.prune() {
+            crate::process::warn(&format!(
+                "--checkpoint {}: checkpoint {} is saved, but what is older cannot be removed: {error}; remove it yourself",
+                self.dir.display(),
+                generation.number
+            ));
+        }
+        Ok(())
+    }
+
+    /// Waits, on process 0, until all other processes have written their files, or cannot.
+    ///
+    /// # Errors
+    /// The first reason why a process has not written its file.
+    fn wait_for_others(
+        &self,
+        folder: &Path,
+        generation: Generation,
+        latest: Instant,
+        give_up: &Mutex<Option<Instant>>,
+    ) -> Result<(), String> {
+        let mut result = Ok(());
+        for other in 1..self.pes / self.local_pes {
+            while id_of(folder, other) != Some(generation.id) {
+                if let Ok(reason) = fs::read_to_string(failure_path(folder, other)) {
+                    result = result.and(Err(format!("process {other}: {reason}")));
+                    break;
                 }
                 let end = give_up.lock().map_or(latest, |end| end.min(latest));
                 if Instant::now() >= end {
-                    return Err(io::Error::other(format!(
+                    result = result.and(Err(format!(
                         "process {other} has not written its file; use a folder that all computers share"
                     )));
+                    break;
                 }
                 std::thread::sleep(LOOK);
             }
-            let file = ProcessFile::open(&folder, generation, other);
-            files.push(file.map_err(|error| io::Error::other(error.to_string()))?.head);
         }
+        result
+    }
+
+    /// Writes the manifest, on process 0. The files of all processes are there.
+    ///
+    /// # Errors
+    /// A reason with its remedy.
+    fn complete(
+        &self,
+        folder: &Path,
+        generation: Generation,
+        steps: u32,
+        arrays: Vec<ArrayHead>,
+    ) -> Result<(), String> {
+        let head = |process| match ProcessFile::open(folder, generation, process) {
+            Ok(file) => Ok(file.head),
+            Err(error) => Err(format!("the file of process {process} {error}")),
+        };
         let manifest = Manifest {
             generation,
             program: self.program.as_str().into(),
@@ -270,24 +391,32 @@ impl Plan {
             local_pes: self.local_pes,
             steps,
             arrays,
-            files,
+            files: (0..self.pes / self.local_pes).map(head).collect::<Result<_, String>>()?,
         };
-        write_manifest(&folder, &manifest)?;
-        self.prune()
+        write_manifest(folder, &manifest).map_err(|error| with_remedy(&error))
     }
 
-    /// Removes all but the last complete checkpoints, and what is left of older ones that were not completed.
+    /// Removes what is older than the newest complete checkpoint, but for the complete ones that are kept.
     fn prune(&self) -> io::Result<()> {
         let complete = numbers(&self.dir, true)?;
-        let Some(&oldest) = complete.iter().rev().take(KEPT).next_back() else { return Ok(()) };
-        for number in numbers(&self.dir, false)?.into_iter().filter(|&number| number < oldest) {
-            remove(&folder(&self.dir, number))?;
-        }
-        Ok(())
+        let Some(&newest) = complete.last() else { return Ok(()) };
+        let kept = &complete[complete.len().saturating_sub(KEPT)..];
+        let is_old = |number: &u64| *number < newest && !kept.contains(number);
+        numbers(&self.dir, false)?
+            .iter()
+            .filter(|number| is_old(number))
+            .try_for_each(|&number| remove(&folder(&self.dir, number)))
     }
 }
 
 /// Where a process says why it cannot write its file.
 fn failure_path(folder: &Path, process: u32) -> PathBuf {
     process_path(folder, process).with_extension("failed")
+}
+
+/// Writes a file that appears when it is whole.
+fn write_whole(path: &Path, content: &str) -> io::Result<()> {
+    let mut file = NewFile::create(path)?;
+    file.append(content.as_bytes())?;
+    file.finish()
 }

@@ -35,7 +35,8 @@ impl<T: Chare> Elements<T> {
         if let Some((_, slot)) = self.blocked_inserts.first() {
             let name = self.port.name(slot.rank);
             return Err(format!(
-                "the inserted {name} waits for the end of {name}, which exists already, and cannot be saved"
+                "{name} was inserted while it exists, and the new one waits for the end of the old one and cannot be saved; \
+                 end {name} before it is inserted again"
             ));
         }
         let mut early: Vec<(u32, &Vec<T::Msg>)> = self.early.iter().map(|(&rank, all)| (rank, all)).collect();
@@ -44,7 +45,9 @@ impl<T: Chare> Elements<T> {
             let rest = RestOf { early: &early, quiet: &*self.port.quiet.borrow(), totals };
             part.record(|bytes| codec::encode_into(&rest, bytes))
         });
-        let failed = |what: String, error: CodecError| format!("{what} cannot be saved: {error}");
+        let failed = |what: String, error: CodecError| {
+            format!("{what} cannot be saved: {error}; correct its `Serialize`")
+        };
         let rest = rest.map_err(|error| failed(format!("a message to {}", T::NAME), error))?;
         let mut elements = Vec::with_capacity(self.slots.len());
         for slot in &mut self.slots {

@@ -23,7 +23,7 @@ pub struct Checkpoints {
     #[arg(long, value_name = "N", requires = "checkpoint")]
     pub checkpoint_every: Option<u32>,
 
-    /// Save at the first sync point or quiescence after this wall-clock time, again and again
+    /// Save at the first sync point or quiescence when this wall-clock time has passed since the last checkpoint was written
     #[arg(long, value_name = "SECONDS", requires = "checkpoint", allow_negative_numbers = true)]
     pub checkpoint_seconds: Option<f64>,
 

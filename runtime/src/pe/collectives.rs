@@ -54,8 +54,6 @@ pub(crate) struct Steps {
     pub(crate) collecting: Cell<bool>,
     /// On PE 0: the PEs that `--pes-available` listed at the last step.
     pub(crate) available: RefCell<Option<Vec<u32>>>,
-    /// On PE 0: whether a signal has asked for a checkpoint before the next step.
-    pub(crate) asked: Cell<bool>,
     /// On PE 0: the next step waits until the run has saved itself, since this quiescence round.
     pub(crate) saves: Cell<Option<u64>>,
     /// On PE 0: the run has saved itself before the next step.
@@ -67,8 +65,6 @@ pub(crate) struct Steps {
 pub(crate) struct SyncCalls {
     pub(crate) here: Tally,
     pub(crate) below: Tally,
-    /// Whether a signal has asked a process below for a checkpoint.
-    pub(crate) asked: bool,
 }
 
 impl SyncCalls {
@@ -98,16 +94,14 @@ impl Steps {
         let all = &mut unreported[at].1;
         all.here.add(calls.here);
         all.below.add(calls.below);
-        all.asked |= calls.asked;
         all.here.count
     }
 
-    /// Takes the calls of `at_sync` that are not yet reported: of one array and round, or all; each with whether a signal has
-    /// asked a process below for a checkpoint.
-    pub(crate) fn take_unreported(&self, only: Option<(u16, u32)>) -> Vec<((u16, u32), Tally, bool)> {
+    /// Takes the calls of `at_sync` that are not yet reported: of one array and round, or all.
+    pub(crate) fn take_unreported(&self, only: Option<(u16, u32)>) -> Vec<((u16, u32), Tally)> {
         let mut unreported = self.unreported.borrow_mut();
         let taken = unreported.extract_if(.., |(of, _)| only.is_none_or(|only| only == *of));
-        taken.map(|(of, calls)| (of, calls.all(), calls.asked)).collect()
+        taken.map(|(of, calls)| (of, calls.all())).collect()
     }
 
     /// Counts elements that arrived in a step.

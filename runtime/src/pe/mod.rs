@@ -28,7 +28,6 @@ pub(crate) use outbox::{ARRAY_BITS, Carrier, Outbox, PE_ORDERS, Packet, PacketCa
 pub(crate) use port::{AnyPort, ArrayInfo};
 pub(crate) use recorder::Recorder;
 
-use crate::checkpoint::Saver;
 use crate::clock::Clock;
 use crate::index::{Pe, Process};
 use crate::node::Node;
@@ -212,10 +211,8 @@ impl PeCx {
 
     /// Reports calls of `at_sync` to the parent in the tree: of one array and round, or all.
     pub(crate) fn report_syncs(&self, only: Option<(u16, u32)>) {
-        let asked = self.out.node.saver.as_ref().is_some_and(Saver::is_asked);
-        for ((array, round), tally, below) in self.collectives.steps.take_unreported(only) {
-            let order = PeOrder::AtSync { array, round, tally, asked: asked || below };
-            self.out.tell(self.out.tree.parent(self.out.rank), order);
+        for ((array, round), tally) in self.collectives.steps.take_unreported(only) {
+            self.out.tell(self.out.tree.parent(self.out.rank), PeOrder::AtSync { array, round, tally });
         }
     }
 

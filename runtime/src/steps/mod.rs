@@ -14,21 +14,21 @@ mod available;
 mod balancer;
 mod repeat;
 
+use crate::checkpoint::Reason;
 use crate::elements::Manager;
 use crate::order::{Ended, PeOrder, Plan, Statistics};
 use crate::pe::{PeCx, SyncCalls};
 use crate::reduction::Tally;
 use std::collections::BTreeMap;
 
-/// Receives the number of elements of an array that called `at_sync` for a round, and whether a signal has asked for a
-/// checkpoint. PE 0 counts them; another PE forwards the number.
-pub(crate) fn at_sync(pe: &PeCx, (array, round): (u16, u32), tally: Tally, asked: bool) {
+/// Receives the number of elements of an array that called `at_sync` for a round. PE 0 counts them; another PE forwards the
+/// number.
+pub(crate) fn at_sync(pe: &PeCx, (array, round): (u16, u32), tally: Tally) {
     let steps = &pe.collectives.steps;
     if pe.out.rank != 0 {
-        steps.add_calls((array, round), SyncCalls { below: tally, asked, ..SyncCalls::default() });
+        steps.add_calls((array, round), SyncCalls { below: tally, ..SyncCalls::default() });
         return pe.collectives.forwards.set(true);
     }
-    steps.asked.set(steps.asked.get() || asked);
     pe.collectives.ledgers.borrow_mut()[usize::from(array)].syncs.note(round, tally);
     try_step(pe);
 }
@@ -86,11 +86,10 @@ fn is_complete(pe: &PeCx) -> bool {
 fn saves_first(pe: &PeCx) -> bool {
     let steps = &pe.collectives.steps;
     let Some(saver) = &pe.out.node.saver else { return false };
-    let asked = steps.asked.take();
-    if steps.has_saved.take() || !saver.is_due_at_sync(steps.number.get() + 1, asked) {
+    if steps.has_saved.take() || !saver.is_due_at_sync(steps.number.get() + 1) {
         return false;
     }
-    saver.want(asked);
+    saver.want(Reason::Program);
     steps.saves.set(Some(pe.out.node.quiescence.wait()));
     true
 }

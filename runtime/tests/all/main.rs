@@ -28,6 +28,7 @@ mod reductions;
 mod regroup;
 mod replayed;
 mod replies;
+mod saving;
 mod stress;
 mod traces;
 mod ui;

@@ -1,4 +1,4 @@
-//! The files of checkpoints: what `inspect`, `convert --check` and `launch` say of them, and that no damage goes unnoticed.
+//! The files of checkpoints: what `inspect` and `convert --check` say of them, and that no damage goes unnoticed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -148,36 +148,58 @@ fn another_build_needs_the_flag_that_allows_it() {
     assert_eq!(document["heat"], expected);
 }
 
-#[cfg(unix)]
 #[test]
-fn a_program_that_dies_is_started_again_from_its_newest_checkpoint() {
-    let sandbox = Sandbox::new();
-    let line = "run stencil2d --blocks 4 --cells 8 --lb-every 3 --iterations 6000 --pes 2 --format json";
-    let expected = sandbox.run(line).document()["heat"].clone();
-    // Kills the first two starts.
-    let script = "n=$(cat starts 2>/dev/null || echo 0); echo $((n + 1)) > starts\n\
-                  if [ $n -lt 2 ]; then \"$@\" & sleep 0.25; kill -9 $!; wait $!; exit 1; fi\nexec \"$@\"\n";
-    sandbox.put("dies.sh", script);
-    let command = equipoise_tests::command();
-    let saves = "--checkpoint saved --checkpoint-every 2";
-    let output = sandbox.run(&format!("launch -- sh dies.sh {command} {line} {saves}"));
-    assert_eq!(output.stderr.matches("it starts again from `saved/checkpoint-").count(), 2, "{output:?}");
-    assert_eq!(sandbox.text("starts"), "3\n");
-    let result: serde_json::Value = serde_json::from_str(&output.stdout).expect("a document");
-    assert_eq!(result["heat"], expected);
-    // Always dies, on fewer and fewer processes.
-    let output = sandbox.run("launch --retries 2 --processes 2 -- false --checkpoint none {processes}");
-    assert_eq!(output.code, Some(1), "{output:?}");
-    assert!(output.stderr.contains("it starts again on 1 process from the beginning"), "{output:?}");
-    assert!(output.stderr.contains("died again after 2 restarts without a new checkpoint"), "{output:?}");
-    for (line, phrase) in [
-        ("launch", "<COMMAND>"),
-        ("launch -- true", "has no --checkpoint DIR"),
-        ("launch --processes 2 -- true --checkpoint none", "write {processes}"),
-        ("launch -- true --checkpoint none {processes}", "--processes"),
-        ("launch -- ./no-such-program --checkpoint none", "cannot be started"),
-    ] {
-        let output = sandbox.run(line);
-        assert!(output.code == Some(2) && output.stderr.contains(phrase), "{output:?}");
+fn the_number_of_load_balancing_steps_is_that_of_the_run() {
+    for flags in ["--pes 4", "--pes 6", "--pes 6 --transport simulated --pes-per-process 3", "--pes 1"] {
+        let sandbox = Sandbox::new();
+        let line = "run stencil2d --blocks 4 --cells 2 --lb-every 1 --iterations 12 --format json";
+        sandbox.run(&format!("{line} {flags} --checkpoint saved --checkpoint-every 1")).result();
+        for folder in Checkpoint::all(&sandbox.path().join("saved")).expect("a folder") {
+            let saved = Checkpoint::open(&folder).expect("it is whole");
+            // Checkpoint N is saved before step N.
+            assert_eq!(u64::from(saved.steps()), saved.number() - 1, "{flags}");
+        }
+    }
+}
+
+/// Names of files that a process which dies leaves behind between its first file and the manifest.
+const LEFT_OVERS: [&[&str]; 3] = [
+    &["process-0.eqcp.77.partial"],
+    &["process-0.eqcp", "process-1.eqcp.77.partial"],
+    &["process-0.eqcp", "process-1.eqcp", "manifest.eqcp.77.partial"],
+];
+
+#[test]
+fn a_checkpoint_without_its_manifest_is_never_taken_for_a_whole_one() {
+    for names in LEFT_OVERS {
+        let sandbox = Sandbox::new();
+        let newest = saved(&sandbox);
+        let saved = sandbox.path().join("saved");
+        let expected = sandbox.run(RUN).document()["heat"].clone();
+        let before = Checkpoint::all(&saved).expect("a folder");
+        assert_eq!(before.len(), 2);
+        for name in ["process-0.eqcp", "process-1.eqcp", "manifest.eqcp"] {
+            let whole = fs::read(newest.join(name)).expect("it is there");
+            fs::remove_file(newest.join(name)).expect("it is there");
+            if let Some(name) = names.iter().find(|it| it.starts_with(name)) {
+                fs::write(newest.join(name), whole).expect("it can be written");
+            }
+        }
+        assert_eq!(Checkpoint::all(&saved).expect("a folder"), before[..1], "{names:?}");
+        let named = newest.strip_prefix(sandbox.path()).expect("a folder of the sandbox").display();
+        for line in [
+            format!("{RUN} --restart {named}"),
+            format!("inspect {named}"),
+            format!("convert --check {named}"),
+        ] {
+            let output = sandbox.run(&line);
+            assert_ne!(output.code, Some(0), "{output:?}");
+            assert!(output.stderr.contains("has no complete checkpoint"), "{output:?}");
+        }
+        // A restart takes the one before; the next complete checkpoint has another number, and what was left is removed.
+        let again = format!("{RUN} --restart saved --checkpoint saved --checkpoint-every 1");
+        assert_eq!(sandbox.run(&again).document()["heat"], expected, "{names:?}");
+        let newer = Checkpoint::newest(&saved).expect("a folder");
+        assert!(newer > newest && !newest.exists(), "{newer:?} after {newest:?}");
     }
 }

@@ -12,6 +12,7 @@ mod hbcheck;
 mod hostile;
 mod interrupts;
 mod killed;
+mod launch;
 mod memory;
 mod packages;
 mod processes;

@@ -1,5 +1,6 @@
 //! The control messages between the connections of processes, beside batches of orders: a closed list.
 
+use crate::checkpoint::Reason;
 use crate::desk::Desk;
 use crate::node::{Failure, Outcome};
 use crate::quiescence::Quiet;
@@ -25,6 +26,8 @@ pub(super) enum Control {
     Counted { wave: u64, counts: Counts },
     /// Nothing is in flight. Down.
     Quiet(Quiet),
+    /// A process wants a checkpoint, which process 0 begins when nothing is in flight. To process 0.
+    Checkpoint(Reason),
     /// The bytes of batches of the receiving process that were executed since the last such message.
     Executed { bytes: u64 },
     /// Lines that PEs have printed. To process 0.
@@ -52,9 +55,6 @@ pub(super) struct Counts {
     pub(super) received: u64,
     /// Sends that wait for quiescence.
     pub(super) waiting: u64,
-    /// Processes that want a checkpoint, and those that a signal has asked for it.
-    pub(super) want_checkpoint: u64,
-    pub(super) were_asked: u64,
 }
 
 impl Counts {
@@ -62,8 +62,6 @@ impl Counts {
         self.sent += other.sent;
         self.received += other.received;
         self.waiting += other.waiting;
-        self.want_checkpoint += other.want_checkpoint;
-        self.were_asked += other.were_asked;
     }
 }
 

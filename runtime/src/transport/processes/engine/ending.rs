@@ -85,7 +85,8 @@ impl Engine {
         let Some(ended) = self.ended.filter(|_| may_abort) else { return false };
         let mut outcome = self.node.outcome.lock();
         let grace = match &outcome.failure {
-            None => return false,
+            // A run that has saved itself has not failed.
+            None | Some(Failure::Saved { .. }) => return false,
             Some(Failure::TimeLimit) => LONG_GRACE,
             Some(_) => GRACE,
         };

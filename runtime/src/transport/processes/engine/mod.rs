@@ -19,6 +19,7 @@ mod waves;
 use super::Wire;
 use super::control::{Control, Counts, Ending, Gathered, Totals};
 use crate::batches::{self, Kind};
+use crate::checkpoint::Saver;
 use crate::codec;
 use crate::desk::Desk;
 use crate::node::{Failure, Node};
@@ -140,6 +141,7 @@ impl Engine {
     /// Sends and receives what there is; returns whether there was anything. `give` receives the orders for PEs of this
     /// process.
     pub(super) fn turn(&mut self, wire: &mut dyn Wire, give: &mut dyn FnMut(u32, PeOrder)) -> bool {
+        self.report_checkpoint(wire);
         let mut worked = self.send(wire);
         for _ in 0..RECEIVED {
             let Some((from, batch)) = wire.receive(&self.desk) else { break };
@@ -155,6 +157,18 @@ impl Engine {
             self.print(wire);
         }
         worked | self.advance(wire, give)
+    }
+
+    /// Reports to process 0 that this process wants a checkpoint. The report counts as a message, so that no quiescence is
+    /// found before it arrives, and leaves before the messages of an entry during which a signal came.
+    fn report_checkpoint(&mut self, wire: &mut dyn Wire) {
+        if self.me == 0 || self.phase != Phase::Running {
+            return;
+        }
+        if let Some(reason) = self.node.saver.as_ref().and_then(Saver::take_reason) {
+            self.sent += 1;
+            self.send_control(wire, 0, &Control::Checkpoint(reason));
+        }
     }
 
     /// Sends what PEs have handed over; returns whether there was anything.
@@ -276,7 +290,8 @@ impl Engine {
         let is_running = self.phase <= Phase::Running;
         match message {
             // Process 0 has decided how the run ends; no process waits for an answer.
-            Control::Over(_) | Control::Count { .. } | Control::Quiet(_) if !is_running => {}
+            Control::Over(_) | Control::Count { .. } | Control::Quiet(_) | Control::Checkpoint(_)
+                if !is_running => {}
             Control::Ready { setup } => self.ready.push((from, setup)),
             Control::Start => self.start(wire),
             Control::Over(ending) | Control::Stop(ending) => self.stop(wire, ending),
@@ -294,6 +309,12 @@ impl Engine {
             Control::Quiet(quiet) => {
                 self.received += 1;
                 self.found_quiet(wire, give, quiet);
+            }
+            Control::Checkpoint(reason) => {
+                self.received += 1;
+                if let Some(saver) = &self.node.saver {
+                    saver.want(reason);
+                }
             }
             Control::Executed { bytes } => {
                 self.peers[from as usize].executed_bytes += bytes;

@@ -8,7 +8,6 @@
 //! same sums, but fewer batches were received than sent, messages are lost, and the run fails.
 
 use super::{Control, Counts, Engine, Wire};
-use crate::checkpoint::Saver;
 use crate::node::Failure;
 use crate::order::PeOrder;
 use crate::quiescence::Quiet;
@@ -75,10 +74,7 @@ impl Engine {
     fn counts(&self) -> Option<Counts> {
         let (quiescence, bells) = (&self.node.quiescence, &self.node.bells);
         let before = quiescence.at_rest(bells)?;
-        let saver = self.node.saver.as_ref();
         let counts = Counts {
-            want_checkpoint: u64::from(saver.is_some_and(Saver::is_wanted)),
-            were_asked: u64::from(saver.is_some_and(Saver::is_asked)),
             sent: self.desk.sent() + self.sent,
             received: self.received,
             waiting: quiescence.waiting(),
@@ -113,18 +109,20 @@ impl Engine {
             }
         } else if sum.waiting == 0 {
             self.node.fail(Failure::Quiet);
-        } else if let Some(saver) = self.node.saver.as_ref().filter(|_| sum.want_checkpoint > 0) {
-            if let Some(generation) = self.node.begin_checkpoint(saver, sum.were_asked > 0) {
-                (self.waves.found, self.waves.before, self.waves.last) = (false, None, None);
-                self.found_quiet(wire, give, Quiet::Save(generation));
-            }
-        } else if let Some(saver) = self.node.saver.as_ref().filter(|saver| saver.is_end()) {
-            self.node.fail(Failure::Saved { number: saver.last() });
         } else if !self.waves.found {
-            // The next wave tells every process the number of the round.
-            self.node.quiescence.reached(self.node.quiescence.rounds() + 1);
-            self.waves.found = true;
-            self.waves.last = None;
+            match self.node.next_checkpoint() {
+                Ok(Some(generation)) => {
+                    (self.waves.before, self.waves.last) = (None, None);
+                    self.found_quiet(wire, give, Quiet::Save(generation));
+                }
+                Ok(None) => {
+                    // The next wave tells every process the number of the round.
+                    self.node.quiescence.reached(self.node.quiescence.rounds() + 1);
+                    self.waves.found = true;
+                    self.waves.last = None;
+                }
+                Err(failure) => self.node.fail(failure),
+            }
         } else {
             (self.waves.found, self.waves.before, self.waves.last) = (false, None, None);
             let round = self.node.quiescence.rounds();
