@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{env, iter};
 
-use crate::{Executable, ProcessOutput, Sandbox};
+use crate::{Executable, ProcessOutput, Sandbox, skip};
 
 /// The command `equipoise` with the feature `mpi`.
 static EQUIPOISE: Executable = Executable::with_mpi("equipoise", ["--test", "command"]);
@@ -51,7 +51,7 @@ impl Launcher {
                 Some(Launcher { program, is_open_mpi })
             }
             Err(error) => {
-                eprintln!("skipped: there is no launcher {program} ({error}); set MPIRUN");
+                skip(&format!("there is no launcher {program} ({error}); set MPIRUN"));
                 None
             }
         }

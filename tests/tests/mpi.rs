@@ -14,5 +14,5 @@ mod results;
 #[cfg(not(feature = "mpi"))]
 #[test]
 fn the_tests_of_mpi_need_the_feature() {
-    eprintln!("skipped: built without MPI; use cargo test --workspace --features mpi --test mpi");
+    equipoise_tests::skip("built without MPI; use cargo test --workspace --features mpi --test mpi");
 }
