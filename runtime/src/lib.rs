@@ -66,6 +66,7 @@ extern crate self as equipoise;
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+
 mod array;
 mod batches;
 mod broadcast;

@@ -176,31 +176,40 @@ impl Node {
         });
     }
 
-    /// What all PEs do now that nothing is in flight. None if the run cannot continue; it then ends, on PE `pe` if that is
-    /// known.
+    /// What all PEs do now that nothing is in flight between the PEs of this process, its only one. None if the run cannot
+    /// continue; it then ends, on PE `pe` if that is known.
     pub(crate) fn quiet(&self, pe: Option<u32>) -> Option<Quiet> {
-        let end = |failure| match pe {
-            Some(pe) => self.fail_on(pe, failure),
-            None => self.fail(failure),
-        };
-        if self.quiescence.waiting() == 0 {
-            end(Failure::Quiet);
-            return None;
+        let is_wanted = self.saver.as_ref().is_some_and(Saver::is_wanted);
+        match self.continuation(self.quiescence.waiting(), is_wanted, false) {
+            Ok(Some(generation)) => Some(Quiet::Save(generation)),
+            Ok(None) => Some(Quiet::Send { round: self.quiescence.begin_round() }),
+            Err(failure) => {
+                match pe {
+                    Some(pe) => self.fail_on(pe, failure),
+                    None => self.fail(failure),
+                }
+                None
+            }
         }
-        let saver = self.saver.as_ref();
-        if let Some(saver) = saver.filter(|saver| saver.is_wanted()) {
-            return self.begin_checkpoint(saver, false).map(Quiet::Save);
-        }
-        if let Some(saver) = saver.filter(|saver| saver.is_end()) {
-            end(Failure::Saved { number: saver.last() });
-            return None;
-        }
-        Some(Quiet::Send { round: self.quiescence.begin_round() })
     }
 
-    /// Begins a checkpoint; `asked` if a signal has asked any process for it. A failure ends the run.
-    pub(crate) fn begin_checkpoint(&self, saver: &Saver, asked: bool) -> Option<Generation> {
-        saver.begin(asked).map_err(|sentence| self.fail(Failure::Program(sentence))).ok()
+    /// How the run continues when nothing is in flight and this number of sends waits for that: with a checkpoint, which then
+    /// has begun, or with these sends. A checkpoint may be wanted, and a signal may have asked for it.
+    ///
+    /// # Errors
+    /// Why the run ends.
+    pub(crate) fn continuation(
+        &self,
+        waiting: u64,
+        is_wanted: bool,
+        is_asked: bool,
+    ) -> Result<Option<Generation>, Failure> {
+        match &self.saver {
+            _ if waiting == 0 => Err(Failure::Quiet),
+            Some(saver) if is_wanted => saver.begin(is_asked).map(Some).map_err(Failure::Program),
+            Some(saver) if saver.is_end() => Err(Failure::Saved { number: saver.last() }),
+            _ => Ok(None),
+        }
     }
 
     /// Waits until the checkpoints of this process are written, and notes the result. The run is over.

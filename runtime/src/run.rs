@@ -239,7 +239,7 @@ fn result<R: DeserializeOwned + 'static>(
         RunError::Program { sentence, seed }
     };
     let result: Box<dyn Any> = result.ok_or_else(|| failed("the run ended without a result".into()))?;
-    if settings.is_distributed() {
+    if settings.is_distributed {
         let bytes: Option<&Vec<u8>> = result.downcast_ref();
         let decoded = codec::decode(bytes.map(Vec::as_slice).unwrap_or_default());
         return decoded
