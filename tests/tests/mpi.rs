@@ -8,6 +8,9 @@ mod checkpoints;
 #[path = "mpi/endings.rs"]
 mod endings;
 #[cfg(feature = "mpi")]
+#[path = "mpi/programs.rs"]
+mod programs;
+#[cfg(feature = "mpi")]
 #[path = "mpi/results.rs"]
 mod results;
 

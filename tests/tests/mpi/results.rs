@@ -26,6 +26,16 @@ fn sample_programs_have_the_results_of_threads() {
 }
 
 #[test]
+#[ignore = "slow"]
+fn sample_programs_have_the_results_of_threads_with_more_seeds() {
+    let Some(launcher) = Launcher::find() else { return };
+    for (seed, values) in (3..7).flat_map(|seed| pairwise(&Case::SIZES).into_iter().map(move |it| (seed, it)))
+    {
+        Case::of(&values).with_seed(seed).check(&launcher);
+    }
+}
+
+#[test]
 fn a_program_without_a_launcher_is_one_process() {
     if Launcher::find().is_none() {
         return;
