@@ -23,7 +23,8 @@ static PHASES: Executable = Executable::with_mpi("examples/phases", ["--example"
 /// The program `examples/traffic.rs` with the feature `mpi`.
 static TRAFFIC: Executable = Executable::with_mpi("examples/traffic", ["--example", "traffic"]);
 
-/// Programs of the book that take the flags of a run.
+/// Programs of the book: a program of MPI, and those that take the flags of a run.
+static BOOK_PHASES: Executable = Executable::with_mpi("examples/mpi_phases", ["--example", "mpi_phases"]);
 static QUEENS: Executable = Executable::with_mpi("examples/queens", ["--example", "queens"]);
 static FLAGS: Executable = Executable::with_mpi("examples/ghost_4_flags", ["--example", "ghost_4_flags"]);
 static BALANCE: Executable =
@@ -145,6 +146,7 @@ fn executable(program: &str) -> &'static Executable {
     match program {
         "failing" => &FAILING,
         "phases" => &PHASES,
+        "mpi_phases" => &BOOK_PHASES,
         "traffic" => &TRAFFIC,
         "queens" => &QUEENS,
         "ghost_4_flags" => &FLAGS,
@@ -205,6 +207,14 @@ impl<'a> Job<'a> {
         assert!(kill.is_ok_and(|status| status.success()), "`{}` has no process {id}", self.line);
     }
 
+    /// Kills all processes and their launcher.
+    pub fn kill_all(&self) {
+        for id in self.all() {
+            // It may have ended meanwhile.
+            _ = Command::new("kill").args(["-KILL", &id.to_string()]).stderr(Stdio::null()).status();
+        }
+    }
+
     /// The output of the job, and the time from its start until all its processes were gone.
     ///
     /// # Panics
@@ -215,7 +225,7 @@ impl<'a> Job<'a> {
                 break status;
             }
             if self.begin.elapsed() > HUNG {
-                self.all().into_iter().for_each(|id| self.kill(id));
+                self.kill_all();
                 // Its id is free for others only then.
                 _ = self.child.wait();
                 panic!(

@@ -56,6 +56,20 @@ fn a_program_of_mpi_alternates_between_its_phases_and_runs() {
 }
 
 #[test]
+fn runs_in_parts_of_a_communicator_and_after_failures_and_again() {
+    let Some(launcher) = Launcher::find() else { return };
+    for processes in 2..=4 {
+        let run = |how| launcher.start(&Sandbox::new(), &[(processes, how)]).end().0.result();
+        let (even, odd) = (processes.div_ceil(2), processes / 2);
+        assert_eq!(run("phases split"), format!("{processes} processes, {}\n", 45 * 45 * (even + 2 * odd)));
+        assert_eq!(run("phases fail"), format!("{processes} processes, 45\n"));
+        assert_eq!(run("phases repeat"), format!("{processes} processes, {}\n", 45 * (1 + 2 + 3)));
+        // The page "Run on a cluster": every process has the largest value, and the next one is their sum.
+        assert_eq!(run("mpi_phases"), format!("{}\n", processes.pow(3) * (processes - 1)));
+    }
+}
+
+#[test]
 fn the_databases_of_three_processes_can_be_replayed() {
     let Some(launcher) = Launcher::find() else { return };
     let sandbox = Sandbox::new();
