@@ -17,6 +17,7 @@ const COLLECTIVES: &[(Collective, [&str; 2], &str)] = &[
         ["reduction and broadcast, 1024 PEs", "reduction and broadcast, 16384 PEs"],
         "reduction and broadcast, exponent in PEs",
     ),
+    (Collective::SyncPoint, ["sync point, 1024 PEs", "sync point, 16384 PEs"], "sync point, exponent in PEs"),
     (
         Collective::Step,
         ["load-balancing step, 1024 PEs", "load-balancing step, 16384 PEs"],

@@ -4,6 +4,9 @@
 //! `mpirun -n 2 target/release/deps/mpi-* --bench [--rounds N --json FILTER]`.
 //!
 //! With 2 processes, every row has its floor. With 4, only rows without a raw floor are taken.
+//!
+//! The targets in the table are for an idle computer with 2 cores. Further targets are ratios to the floor: 2.5 for a lone message,
+//! 1 KiB and 64 KiB over shared memory, 1.3 for a lone message over TCP; a local message takes 5 ns more than on threads.
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -187,8 +190,11 @@ fn main() {
     wire(Traffic::Rounds, 1);
     let world = SimpleCommunicator::world();
     let times = |small: bool, full: u32| if small { 10 } else { full };
+    let on_two_processes = world.size() == 2;
+    // On two cores; the limit of one way depends on whether processes share cores.
+    let lone_limit = if on_two_processes { 0.6 } else { 5.0 };
     let mut all = vec![
-        measurement("lone message, one way", "us", None, Some("raw 8 B"), move |s| {
+        measurement("lone message, one way", "us", Some(lone_limit), Some("raw 8 B"), move |s| {
             one_way(0, times(s, 20_000))
         }),
         measurement("message of 1 KiB, one way", "us", None, Some("raw 1 KiB"), move |s| {
@@ -203,11 +209,11 @@ fn main() {
         measurement("batched empty message", "ns", Some(125.0), Some("raw stream of 32 B"), move |s| {
             batched(times(s, 1_000_000) as i32)
         }),
-        measurement("broadcast and reduction", "us", None, None, move |s| {
+        measurement("broadcast and reduction", "us", Some(15.0), None, move |s| {
             wire(Traffic::Rounds, times(s, 5_000)) * 1e6 / f64::from(times(s, 5_000))
         }),
     ];
-    if world.size() == 2 {
+    if on_two_processes {
         for (name, bytes, count, is_written) in [
             ("raw 8 B", 8, 20_000, false),
             ("raw 1 KiB", 1 << 10, 20_000, false),

@@ -1,7 +1,7 @@
 //! Benchmarks of element creation, of whole load-balancing steps, and of a program that only communicates.
 
-use equipoise::Report;
 use equipoise::prelude::*;
+use equipoise::{Checkpoints, Report};
 use std::time::Instant;
 
 /// An element with little state.
@@ -140,6 +140,8 @@ pub enum Collective {
     Broadcast,
     /// A reduction whose result is broadcast.
     Reduction,
+    /// A sync point without load balancing, from arrival to resumption.
+    SyncPoint,
     /// A load-balancing step, from arrival to resumption, that migrates every element.
     Step,
 }
@@ -170,7 +172,7 @@ impl Member {
             Collective::Broadcast if me == 0 => cx.peers().at_quiescence().next(),
             Collective::Message | Collective::Broadcast => {}
             Collective::Reduction => cx.peers().contribute().combined(1),
-            Collective::Step => cx.at_sync().next(),
+            Collective::SyncPoint | Collective::Step => cx.at_sync().next(),
         }
     }
 
@@ -188,7 +190,11 @@ impl Member {
 /// The virtual seconds of a run with `times` collectives of one element per PE of a torus with these sides.
 pub fn collectives(config: Config, [x, y, z]: [i32; 3], collective: Collective, times: u32) -> f64 {
     let balancer = if collective == Collective::Step { vec!["RotateLB".to_owned()] } else { Vec::new() };
-    let report = equipoise::run(Config { balancer, ..config }, |pe, done| {
+    // Elements wait at sync points for checkpoints, too; none is saved.
+    let folder = (collective == Collective::SyncPoint).then(|| tempfile::tempdir().expect("a folder"));
+    let checkpoint = folder.as_ref().map(|folder| folder.path().into());
+    let checkpoints = Checkpoints { checkpoint, ..Checkpoints::default() };
+    let report = equipoise::run(Config { balancer, checkpoints, ..config }, |pe, done| {
         // The first dimension varies fastest.
         let farthest = x / 2 + x * (y / 2 + y * (z / 2));
         let left = if collective == Collective::Message { times / 2 } else { times };

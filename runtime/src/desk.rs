@@ -22,8 +22,8 @@ const SHORT_BYTES: usize = 1 << 10;
 /// How many buffers are looked at to find one for a message to receive.
 const LOOKED_AT: usize = 8;
 
-/// While more bytes than this wait to be sent, PEs run only what arrives from others.
-const CONGESTED_BYTES: u64 = 64 << 20;
+/// While more bytes than this wait to be sent, PEs run only what arrives from other processes. Smaller in tests.
+pub(crate) const CONGESTED_BYTES: u64 = if cfg!(test) { 64 << 10 } else { 64 << 20 };
 
 /// What the PEs of a process and its connection to other processes exchange.
 pub(crate) struct Desk {
@@ -124,6 +124,11 @@ impl Desk {
         std::mem::swap(&mut outgoing.batches, empty);
         outgoing.unsent_bytes -= std::mem::take(left_bytes);
         self.is_congested.store(outgoing.unsent_bytes > CONGESTED_BYTES, Relaxed);
+    }
+
+    /// The bytes that have not left the process, as far as calls of [`take_outgoing`](Self::take_outgoing) have said.
+    pub(crate) fn unsent_bytes(&self) -> u64 {
+        self.outgoing.lock().unsent_bytes
     }
 
     /// The most bytes that waited to be sent at one time.

@@ -66,6 +66,7 @@ extern crate self as equipoise;
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+
 mod array;
 mod batches;
 mod broadcast;
@@ -115,9 +116,9 @@ pub use pe::{Exit, PeCx, Reply, Shared};
 pub use process::{CheckpointSignal, end_on_signals, print_error, warn};
 pub use reduction::reduce;
 pub use report::{JobReport, MachineReport, PeTime, Report, RunError, Traffic};
-#[cfg(feature = "mpi")]
-pub use run::run_on;
 pub use run::{run, try_run};
+#[cfg(feature = "mpi")]
+pub use run::{run_on, try_run_on};
 pub use setup::Setup;
 pub use {equipoise_model as model, equipoise_network as network, equipoise_strategies as strategies};
 

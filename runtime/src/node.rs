@@ -176,32 +176,31 @@ impl Node {
         });
     }
 
-    /// What all PEs do now that nothing is in flight. None if the run cannot continue; it then ends, on PE `pe` if that is
-    /// known.
+    /// What all PEs do now that nothing is in flight between the PEs of this process, its only one. None if the run cannot
+    /// continue; it then ends, on PE `pe` if that is known.
     pub(crate) fn quiet(&self, pe: Option<u32>) -> Option<Quiet> {
-        let end = |failure| match pe {
-            Some(pe) => self.fail_on(pe, failure),
-            None => self.fail(failure),
-        };
-        if self.quiescence.waiting() == 0 {
-            end(Failure::Quiet);
-            return None;
-        }
-        match self.next_checkpoint() {
+        match self.continuation(self.quiescence.waiting()) {
             Ok(Some(generation)) => Some(Quiet::Save(generation)),
             Ok(None) => Some(Quiet::Send { round: self.quiescence.begin_round() }),
             Err(failure) => {
-                end(failure);
+                match pe {
+                    Some(pe) => self.fail_on(pe, failure),
+                    None => self.fail(failure),
+                }
                 None
             }
         }
     }
 
-    /// The checkpoint that process 0 begins now that nothing is in flight, if one is wanted.
+    /// How the run continues when nothing is in flight and this number of sends waits for that: with a checkpoint, which then
+    /// has begun, or with these sends.
     ///
     /// # Errors
-    /// How the run ends, if it cannot save itself or has done so because of a signal.
-    pub(crate) fn next_checkpoint(&self) -> Result<Option<Generation>, Failure> {
+    /// How the run ends: nothing waits, or the run cannot save itself, or it has done so because of a signal.
+    pub(crate) fn continuation(&self, waiting: u64) -> Result<Option<Generation>, Failure> {
+        if waiting == 0 {
+            return Err(Failure::Quiet);
+        }
         let Some(saver) = &self.saver else { return Ok(None) };
         match saver.at_quiescence() {
             Ok(Next::Save(generation)) => Ok(Some(generation)),

@@ -37,10 +37,13 @@ pub(crate) fn launched_as() -> u32 {
     RANKS.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()).unwrap_or(0)
 }
 
+/// The variables in which launchers tell a process the number of processes: Open MPI, MPICH and Intel MPI, Slurm, also with
+/// PMIx.
+const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
+
 /// The number of processes that a launcher has started together; 1 without a launcher.
 pub(crate) fn launched_together() -> u32 {
-    let size = |name: &&str| std::env::var(name).ok()?.parse().ok();
-    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].iter().find_map(size).unwrap_or(1)
+    SIZES.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()).unwrap_or(1)
 }
 
 /// Before an error that a process prints before it is connected to others: usually all processes of a job have it, and

@@ -91,11 +91,12 @@ impl std::fmt::Display for JobReport {
         let names = if computers.len() > 4 { String::new() } else { format!(" ({})", computers.join(", ")) };
         write!(
             f,
-            "{} on {}{names}; between processes of one computer {}, between computers {}",
+            "{} on {}{names}; between processes of one computer {}, between computers {}; at most {} waited in one process",
             count(self.hosts.len() as u64, "process"),
             count(computers.len() as u64, "computer"),
             amount(self.traffic.near),
             amount(self.traffic.far),
+            bytes(self.traffic.peak_unsent_bytes),
         )
     }
 }

@@ -53,9 +53,38 @@ where
     R: Serialize + DeserializeOwned + Send + 'static,
 {
     let program = config.program;
+    finished(program, attempt_on(config, communicator, setup))
+}
+
+/// Runs `setup` on PEs in the processes of a communicator of MPI, like [`run_on`]. A failed run is an error in all processes,
+/// which can continue.
+///
+/// # Errors
+/// As [`try_run`].
+#[cfg(feature = "mpi")]
+pub fn try_run_on<R>(
+    config: Config,
+    communicator: &impl mpi::traits::Communicator,
+    setup: impl Fn(&Setup, Exit<R>) + Sync,
+) -> Result<Report<R>, RunError>
+where
+    R: Serialize + DeserializeOwned + Send + 'static,
+{
+    tried(attempt_on(config, communicator, setup))
+}
+
+#[cfg(feature = "mpi")]
+fn attempt_on<R>(
+    config: Config,
+    communicator: &impl mpi::traits::Communicator,
+    setup: impl Fn(&Setup, Exit<R>) + Sync,
+) -> Attempt<R>
+where
+    R: Serialize + DeserializeOwned + Send + 'static,
+{
     let config = Config { transport: Transport::Mpi, ..config };
     let connect = |_: &Config| Ok(Some(Box::new(transport::Mpi::new(communicator)) as Box<dyn Link>));
-    finished(program, attempt(config, setup, connect))
+    attempt(config, setup, connect)
 }
 
 /// The report of a successful run. A failed run ends the process of a program; else this panics.
@@ -93,8 +122,11 @@ pub fn try_run<R>(config: Config, setup: impl Fn(&Setup, Exit<R>) + Sync) -> Res
 where
     R: Serialize + DeserializeOwned + Send + 'static,
 {
-    let Attempt { result, written: Written { error, warning }, .. } =
-        attempt(config, setup, transport::connect);
+    tried(attempt(config, setup, transport::connect))
+}
+
+fn tried<R>(attempt: Attempt<R>) -> Result<Report<R>, RunError> {
+    let Attempt { result, written: Written { error, warning }, .. } = attempt;
     Ok(Report { dump_error: error, dump_warning: warning, ..result? })
 }
 
@@ -239,7 +271,7 @@ fn result<R: DeserializeOwned + 'static>(
         RunError::Program { sentence, seed }
     };
     let result: Box<dyn Any> = result.ok_or_else(|| failed("the run ended without a result".into()))?;
-    if settings.is_distributed() {
+    if settings.is_distributed {
         let bytes: Option<&Vec<u8>> = result.downcast_ref();
         let decoded = codec::decode(bytes.map(Vec::as_slice).unwrap_or_default());
         return decoded

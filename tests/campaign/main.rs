@@ -43,6 +43,8 @@ const KINDS: &[(&str, Try)] = &[
     ("memory", memory::messages),
     #[cfg(feature = "mpi")]
     ("mpi", programs::mpi),
+    #[cfg(feature = "mpi")]
+    ("mpi-kills", kills::ranks),
 ];
 
 /// Failures that are shown of each kind.

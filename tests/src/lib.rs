@@ -12,6 +12,7 @@ pub mod interrupts;
 pub mod mpi;
 
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -281,13 +282,18 @@ pub fn without_run(mut document: Value) -> Value {
     document
 }
 
+/// Says on stderr what a test skips, and why; a test that passes would not show what `eprintln!` writes.
+pub fn skip(sentence: &str) {
+    _ = writeln!(std::io::stderr(), "skipped: {sentence}");
+}
+
 /// A folder of the reference data, or `None`, with a note on stderr, if it does not exist.
 pub fn reference(folder: &str) -> Option<PathBuf> {
     let path = Path::new(WORKSPACE).join("../shared/reference").join(folder);
     if path.is_dir() {
         return Some(path);
     }
-    eprintln!("skipped: there is no reference data {folder}");
+    skip(&format!("there is no reference data {folder}"));
     None
 }
 

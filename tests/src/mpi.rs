@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{env, iter};
 
-use crate::{Executable, ProcessOutput, Sandbox};
+use crate::{Executable, ProcessOutput, Sandbox, skip};
 
 /// The command `equipoise` with the feature `mpi`.
 static EQUIPOISE: Executable = Executable::with_mpi("equipoise", ["--test", "command"]);
@@ -18,6 +19,16 @@ static FAILING: Executable = Executable::with_mpi("examples/failing", ["--exampl
 
 /// The program `examples/phases.rs`.
 static PHASES: Executable = Executable::with_mpi("examples/phases", ["--example", "phases"]);
+
+/// The program `examples/traffic.rs` with the feature `mpi`.
+static TRAFFIC: Executable = Executable::with_mpi("examples/traffic", ["--example", "traffic"]);
+
+/// Programs of the book: a program of MPI, and those that take the flags of a run.
+static BOOK_PHASES: Executable = Executable::with_mpi("examples/mpi_phases", ["--example", "mpi_phases"]);
+static QUEENS: Executable = Executable::with_mpi("examples/queens", ["--example", "queens"]);
+static FLAGS: Executable = Executable::with_mpi("examples/ghost_4_flags", ["--example", "ghost_4_flags"]);
+static BALANCE: Executable =
+    Executable::with_mpi("examples/ghost_5_balance", ["--example", "ghost_5_balance"]);
 
 /// Jobs share few processors, so that one runs at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -29,6 +40,8 @@ const HUNG: Duration = Duration::from_secs(100);
 pub struct Launcher {
     program: String,
     is_open_mpi: bool,
+    /// Whether the launcher ends jobs as fast as it can, in place of its own settings.
+    is_fast: bool,
 }
 
 /// What carries messages between processes.
@@ -48,10 +61,10 @@ impl Launcher {
         match Command::new(&program).arg("--version").output() {
             Ok(output) => {
                 let is_open_mpi = String::from_utf8_lossy(&output.stdout).contains("Open");
-                Some(Launcher { program, is_open_mpi })
+                Some(Launcher { program, is_open_mpi, is_fast: true })
             }
             Err(error) => {
-                eprintln!("skipped: there is no launcher {program} ({error}); set MPIRUN");
+                skip(&format!("there is no launcher {program} ({error}); set MPIRUN"));
                 None
             }
         }
@@ -60,6 +73,11 @@ impl Launcher {
     /// Whether the launcher is that of Open MPI; else it is that of MPICH.
     pub fn is_open_mpi(&self) -> bool {
         self.is_open_mpi
+    }
+
+    /// The launcher with its own settings, as users have it.
+    pub fn as_installed(self) -> Launcher {
+        Launcher { is_fast: false, ..self }
     }
 
     /// Starts a job with shared memory. Each part is a number of processes and their program with its words.
@@ -77,7 +95,7 @@ impl Launcher {
     pub fn start_on<'a>(&self, carrier: Carrier, sandbox: &'a Sandbox, parts: &[(usize, &str)]) -> Job<'a> {
         let mut command = Command::new(&self.program);
         if self.is_open_mpi {
-            command.arg("--oversubscribe").envs(OPEN_MPI);
+            command.arg("--oversubscribe").envs(OPEN_MPI).envs(OPEN_MPI_FAST.filter(|_| self.is_fast));
         }
         match carrier {
             Carrier::SharedMemory => &mut command,
@@ -87,7 +105,7 @@ impl Launcher {
         for (at, (processes, line)) in parts.iter().enumerate() {
             command.args(iter::repeat_n(":", at.min(1))).args(["-n", &processes.to_string()]);
             let (program, words) = line.split_once(' ').unwrap_or((line, ""));
-            command.arg(executable(program).path()).args(words.split_whitespace());
+            command.arg(self::program(program)).args(words.split_whitespace());
         }
         Job::start(command, sandbox, &format!("{} {parts:?} {carrier:?}", self.program))
     }
@@ -99,29 +117,42 @@ impl Launcher {
 /// If it does not start.
 pub fn start_without_launcher<'a>(sandbox: &'a Sandbox, line: &str) -> Job<'a> {
     let (program, words) = line.split_once(' ').unwrap_or((line, ""));
-    let mut command = Command::new(executable(program).path());
+    let mut command = Command::new(self::program(program));
     command.args(words.split_whitespace()).envs(OPEN_MPI);
     Job::start(command, sandbox, line)
 }
 
-/// Lets root start processes. After the failure of one process, the launcher signals the others, and by default it then
-/// waits for 1 s if one of them still runs, twice at most.
-const OPEN_MPI: [(&str, &str); 3] = [
-    ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
-    ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
-    ("OMPI_MCA_odls_base_sigkill_timeout", "0"),
-];
+/// Lets root start processes.
+const OPEN_MPI: [(&str, &str); 2] =
+    [("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
+/// After the failure of one process, the launcher signals the others, and by default it then waits for 1 s if one of them still
+/// runs, twice at most.
+const OPEN_MPI_FAST: Option<(&str, &str)> = Some(("OMPI_MCA_odls_base_sigkill_timeout", "0"));
 const OPEN_MPI_TCP: [(&str, &str); 3] =
     [("OMPI_MCA_pml", "ob1"), ("OMPI_MCA_btl", "tcp,self"), ("OMPI_MCA_btl_tcp_if_include", "lo")];
 /// Builds of MPICH use libfabric or UCX. With UCX on TCP, `MPI_Finalize` of MPICH 4.0 hangs, in programs of C too.
 /// Therefore UCX uses what it finds, and only the shared memory of MPICH itself is off.
 const MPICH_TCP: [(&str, &str); 2] = [("MPIR_CVAR_NOLOCAL", "1"), ("FI_PROVIDER", "tcp")];
 
+/// The path of a program of the tests, with the feature `mpi`; or this path.
+///
+/// # Panics
+/// If there is no such program.
+pub fn program(name: &str) -> &Path {
+    if name.contains('/') { Path::new(name) } else { executable(name).path() }
+}
+
 fn executable(program: &str) -> &'static Executable {
     match program {
         "failing" => &FAILING,
         "phases" => &PHASES,
-        _ => &EQUIPOISE,
+        "mpi_phases" => &BOOK_PHASES,
+        "traffic" => &TRAFFIC,
+        "queens" => &QUEENS,
+        "ghost_4_flags" => &FLAGS,
+        "ghost_5_balance" => &BALANCE,
+        "equipoise" => &EQUIPOISE,
+        other => panic!("there is no program {other}"),
     }
 }
 
@@ -176,6 +207,14 @@ impl<'a> Job<'a> {
         assert!(kill.is_ok_and(|status| status.success()), "`{}` has no process {id}", self.line);
     }
 
+    /// Kills all processes and their launcher.
+    pub fn kill_all(&self) {
+        for id in self.all() {
+            // It may have ended meanwhile.
+            _ = Command::new("kill").args(["-KILL", &id.to_string()]).stderr(Stdio::null()).status();
+        }
+    }
+
     /// The output of the job, and the time from its start until all its processes were gone.
     ///
     /// # Panics
@@ -186,7 +225,7 @@ impl<'a> Job<'a> {
                 break status;
             }
             if self.begin.elapsed() > HUNG {
-                self.all().into_iter().for_each(|id| self.kill(id));
+                self.kill_all();
                 // Its id is free for others only then.
                 _ = self.child.wait();
                 panic!(
@@ -227,8 +266,10 @@ const PROGRAMS: [&str; 4] = [
     "leanmd --cells 3x3x3 --particles 4 --iterations 6",
 ];
 const BALANCERS: [&str; 2] = ["RotateLB", "RandomLB"];
-const SHAPES: [(usize, usize); 5] = [(1, 1), (2, 1), (3, 1), (4, 1), (2, 2)];
-const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
+/// Numbers of processes, and of PEs in each.
+pub const SHAPES: [(usize, usize); 5] = [(1, 1), (2, 1), (3, 1), (4, 1), (2, 2)];
+/// All carriers.
+pub const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 const SEEDS: [u64; 2] = [1, 2];
 const INITIALS: [&str; 3] = ["blocks", "roundrobin", "random"];
 
@@ -236,6 +277,11 @@ impl Case {
     /// The number of values in each dimension.
     pub const SIZES: [usize; 6] =
         [PROGRAMS.len(), BALANCERS.len(), SHAPES.len(), CARRIERS.len(), SEEDS.len(), INITIALS.len()];
+
+    /// The same case with another seed.
+    pub fn with_seed(self, seed: u64) -> Case {
+        Case { seed, ..self }
+    }
 
     /// The case with these values, one of each dimension.
     pub fn of(values: &[usize]) -> Case {

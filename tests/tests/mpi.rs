@@ -8,11 +8,14 @@ mod checkpoints;
 #[path = "mpi/endings.rs"]
 mod endings;
 #[cfg(feature = "mpi")]
+#[path = "mpi/programs.rs"]
+mod programs;
+#[cfg(feature = "mpi")]
 #[path = "mpi/results.rs"]
 mod results;
 
 #[cfg(not(feature = "mpi"))]
 #[test]
 fn the_tests_of_mpi_need_the_feature() {
-    eprintln!("skipped: built without MPI; use cargo test --workspace --features mpi --test mpi");
+    equipoise_tests::skip("built without MPI; use cargo test --workspace --features mpi --test mpi");
 }

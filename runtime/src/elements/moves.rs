@@ -70,7 +70,7 @@ impl<T: Chare> Elements<T> {
         }
         let flight = self.departures.leave(slot.rank, slot.missing(), self.broadcasts);
         let journey = Journey { from: pe.out.rank, flight, epoch, step };
-        if pe.settings().is_distributed() && !pe.out.shares_memory_with(to) && slot.load > 0 {
+        if pe.settings().is_distributed && !pe.out.shares_memory_with(to) && slot.load > 0 {
             // Ticks of another computer's clock may have another length.
             let seconds = pe.recorder.clock.seconds(std::mem::take(&mut slot.load)) * pe.clock.speed();
             slot.extra().charged += seconds;

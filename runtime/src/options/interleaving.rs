@@ -11,10 +11,10 @@ impl Config {
         if self.record_order.is_some() && self.replay_order.is_some() {
             return Err(flag("--record-order with --replay-order: name one of them".into()));
         }
-        if self.transport == Transport::Mpi && (self.record_order.is_some() || self.replay_order.is_some()) {
+        if self.transport.has_launcher() && (self.record_order.is_some() || self.replay_order.is_some()) {
             return Err(flag(
-                "--record-order and --replay-order with --transport mpi: only the order of threads of one process can be \
-                 recorded; leave out --transport mpi"
+                "--record-order and --replay-order with several processes: only the order of threads of one process can be \
+                 recorded; leave out --transport"
                     .into(),
             ));
         }

@@ -6,6 +6,7 @@ mod checkpoint;
 mod interleaving;
 mod job;
 mod machine;
+mod pes;
 mod settings;
 mod spellings;
 
@@ -14,8 +15,6 @@ pub use machine::{Machine, PeFailure, StrategySeconds, Uncharged};
 pub use spellings::{parse, translated};
 
 pub(crate) use job::Job;
-#[cfg(feature = "mpi")]
-pub(crate) use job::cores;
 pub(crate) use machine::Simulation;
 pub(crate) use settings::Settings;
 
@@ -204,6 +203,13 @@ pub enum Transport {
     /// PEs are in processes that MPI starts and connects, as in `mpirun -n 4 PROGRAM --transport mpi`. Needs the
     /// feature `mpi` of the crate `equipoise`.
     Mpi,
+}
+
+impl Transport {
+    /// Whether a launcher starts the processes of the run, and says how many there are.
+    pub(crate) fn has_launcher(self) -> bool {
+        self == Transport::Mpi
+    }
 }
 
 /// How an element migrates between threads.

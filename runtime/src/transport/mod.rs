@@ -77,7 +77,7 @@ pub(crate) fn run(
     setup: &(dyn Fn(PeCx) -> Built + Sync),
     link: Option<&dyn Link>,
 ) -> Outcome {
-    if link.is_none() && settings.is_distributed() {
+    if link.is_none() && settings.is_distributed {
         return processes::simulated::run(settings, setup);
     }
     let process = link.map_or(0, |link| link.job().process);

@@ -10,7 +10,7 @@
 
 use super::processes::{Link, Wire};
 use crate::desk::{Desk, KEPT_BYTES};
-use crate::options::{Job, cores};
+use crate::options::Job;
 use mpi::Threading;
 use mpi::collective::SystemOperation;
 use mpi::environment::{self, Universe};
@@ -26,9 +26,10 @@ use std::time::Duration;
 /// The most messages of an epoch.
 const SLOTS: usize = 1024;
 
-/// An epoch that has sent more bytes takes no further message, unless no send completes: a receiver may be in a long entry
-/// method, and messages to others must not wait for it. So the next one begins with buffers that are still in the cache.
-/// Where processes answer each other without a pause, a send is always under way, and epochs end only when they are full.
+/// An epoch that has sent more bytes takes no further message, so that the next epoch begins soon, with buffers that are still
+/// in the cache. Exception: if no send completes, a receiver may be in a long entry method, and messages to other processes
+/// must not wait for it. Epochs need a limit because, where processes answer each other without a pause, a send is always under
+/// way, and an epoch does not end before it is full.
 const EPOCH_BYTES: usize = if cfg!(test) { 20 * PART_BYTES } else { 4 << 20 };
 
 /// After this number of looks without a completed send, only the number of slots limits an epoch.
@@ -82,8 +83,7 @@ impl Mpi {
         let name = environment::processor_name().unwrap_or_default().into_bytes();
         let host = |name: &Vec<u8>| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned();
         let hosts: Vec<String> = gathered(&world, name).iter().map(host).collect();
-        let cores = cores_of_computer(&world, &hosts);
-        let job = Job { process: world.rank() as u32, hosts, cores };
+        let job = with_cores(&world, hosts);
         Mpi { world, job }
     }
 }
@@ -100,23 +100,27 @@ fn gathered(world: &SimpleCommunicator, mut mine: Vec<u8>) -> Vec<Vec<u8>> {
     all.chunks(longest).map(<[u8]>::to_vec).collect()
 }
 
-/// The number of cores on which the processes of this computer may run, together. Launchers often bind each process to cores
-/// of its own.
-fn cores_of_computer(world: &SimpleCommunicator, hosts: &[String]) -> usize {
+/// The processes of a communicator, which run on these computers, with the cores that they may use. Launchers often bind each
+/// process to cores of its own.
+fn with_cores(world: &SimpleCommunicator, hosts: Vec<String>) -> Job {
+    let one = Job::default();
     let mut mine = Vec::new();
-    for core in core_affinity::get_core_ids().unwrap_or_default() {
-        mine.resize(mine.len().max(core.id + 1), 0u8);
-        mine[core.id] = 1;
+    for &core in &one.own_cores {
+        mine.resize(mine.len().max(core + 1), 0u8);
+        mine[core] = 1;
     }
-    let (bound, all) = (mine.iter().filter(|&&may_run| may_run == 1).count(), gathered(world, mine));
-    if cores() < bound {
+    let me = world.rank() as usize;
+    let all = gathered(world, mine);
+    let is_here = |&process: &usize| hosts[process] == hosts[me];
+    let may_run = |&core: &usize| (0..all.len()).filter(is_here).any(|process| all[process][core] == 1);
+    let cores = if one.cores < one.own_cores.len() {
         // The processor time of all processes is limited.
-        return cores();
-    }
-    let here: Vec<_> =
-        all.iter().zip(hosts).filter(|(_, host)| **host == hosts[world.rank() as usize]).collect();
-    let may_run = |&core: &usize| here.iter().any(|(cores, _)| cores[core] == 1);
-    (0..all[0].len()).filter(may_run).count().max(1)
+        one.cores
+    } else {
+        (0..all[0].len()).filter(may_run).count().max(1)
+    };
+    let before = (0..me).filter(is_here).filter(|&process| all[process] == all[me]).count();
+    Job { process: me as u32, hosts, cores, before, ..one }
 }
 
 impl Link for Mpi {
@@ -168,12 +172,15 @@ impl Link for Mpi {
         }
     }
 
-    fn end(&self, exit_code: i32, aborts: bool) {
+    fn end(self: Box<Self>, exit_code: i32, aborts: bool) {
         if aborts {
             abort(exit_code);
         }
-        // The launcher ends this process.
+        // The launcher ends this process. If that takes longer, the process ends without MPI: to free the communicator or to
+        // finalise MPI would wait for the process that has aborted.
         std::thread::sleep(END);
+        std::mem::forget(self);
+        forget_universe();
     }
 
     fn first_with(&self, is_true: bool) -> Option<u32> {
@@ -189,9 +196,14 @@ impl Link for Mpi {
 fn abort(exit_code: i32) -> ! {
     // At an abort, the launcher of MPICH loses output that it has not yet read.
     std::thread::sleep(LAST_WORDS);
-    // MPICH ends this process with `exit`, which would drop the universe and so finalise MPI while it aborts.
-    UNIVERSE.with(|universe| std::mem::forget(universe.take()));
+    // MPICH ends this process with `exit`, which would finalise MPI while it aborts.
+    forget_universe();
     SimpleCommunicator::world().abort(exit_code)
+}
+
+/// Keeps the end of this thread from finalising MPI.
+fn forget_universe() {
+    UNIVERSE.with(|universe| std::mem::forget(universe.take()));
 }
 
 /// An epoch.

@@ -3,45 +3,58 @@
 use super::worker::{Limits, Worker, recording};
 use crate::interleaving::{Event, Interleaved, Interleaving, PeRecording};
 use crate::node::{Failure, Node};
+use crate::options::Job;
 use crate::pe::{Carrier, PeCx};
 use crate::process;
 use crate::scheduler::{Built, build, quiet};
+use core_affinity::CoreId;
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::{Arc, Barrier};
+use std::thread::{self, Scope};
 
 /// Runs the PEs of a process until the run is over.
 pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
     let barrier = Barrier::new(node.pes as usize);
     // Called before any thread is bound to a core; afterwards it would count only that core.
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let limits = Limits::of(node.pes as usize <= cores);
+    let limits = Limits::of(Job::default().has_own_cores(node.pes as usize));
     // No PE begins before all threads have started: the barrier would wait forever for a thread that cannot start.
     let gate = Mutex::new(false);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let mut complete = gate.lock();
         *complete = true;
         for rank in 0..node.pes {
-            let (node, barrier, gate) = (Arc::clone(node), &barrier, &gate);
-            let body = {
-                let node = Arc::clone(&node);
-                move || {
-                    let complete = *gate.lock();
-                    if complete {
-                        pe(&node, rank, limits, barrier, setup);
-                    }
+            let (barrier, gate) = (&barrier, &gate);
+            let body = move || {
+                let complete = *gate.lock();
+                if complete {
+                    pe(node, rank, limits, barrier, setup);
                 }
             };
-            let spawned = std::thread::Builder::new().name(format!("PE {rank}")).spawn_scoped(scope, body);
-            if let Err(error) = spawned {
-                node.fail(Failure::Program(format!("cannot start PE {rank}: {error}; use fewer PEs")));
+            if !start_thread(scope, node, rank, body) {
                 *complete = false;
                 break;
             }
         }
         drop(complete);
     });
+}
+
+/// Starts the thread of a PE of a process. If it cannot start, the run fails, and this returns false.
+pub(super) fn start_thread<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    node: &Node,
+    rank: u32,
+    body: impl FnOnce() + Send + 'scope,
+) -> bool {
+    let spawned = thread::Builder::new().name(format!("PE {rank}")).spawn_scoped(scope, body);
+    if let Err(error) = &spawned {
+        let per_process = if node.settings.is_distributed { " per process" } else { "" };
+        let sentence = format!("cannot start PE {rank}: {error}; use fewer PEs{per_process}");
+        node.fail(Failure::Program(sentence));
+    }
+    spawned.is_ok()
 }
 
 fn pe(
@@ -103,17 +116,11 @@ fn schedule(built: &mut Built, limits: Limits) {
 /// their own.
 pub(super) fn bind(node: &Node, rank: u32) {
     let settings = &node.settings;
-    if !settings.bind {
-        return;
-    }
-    let process = (node.first / settings.local_pes()) as usize;
-    let before = settings.hosts[..process].iter().filter(|host| **host == settings.hosts[process]).count();
-    let nth = before * settings.local_pes() as usize + (rank - node.first) as usize;
-    let cpu = settings.topology.cpu_of(rank as usize).unwrap_or(nth);
-    if !core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
-        process::warn(&format!(
-            "--bind: {} cannot be bound to core {cpu}; it runs unbound",
-            settings.pe_name(rank)
-        ));
+    let Some(cores) = &settings.bind else { return };
+    let core = settings.topology.cpu_of(rank as usize).or(cores.get((rank - node.first) as usize).copied());
+    if core.is_none_or(|id| !core_affinity::set_for_current(CoreId { id })) {
+        let core = core.map_or("a core of its own".into(), |core| format!("core {core}"));
+        let pe = settings.pe_name(rank);
+        process::warn(&format!("--bind: {pe} cannot be bound to {core}; it runs unbound"));
     }
 }

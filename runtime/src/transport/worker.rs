@@ -1,5 +1,6 @@
 //! The scheduler of a PE that has mailboxes: what it does in a turn, when it rests, and how it waits.
 
+use crate::batches::Post;
 use crate::elements::Manager;
 use crate::inbox::Bag;
 use crate::interleaving::{Interleaved, PeRecording};
@@ -37,6 +38,8 @@ struct Mailboxes {
     /// Two passes if there are expedited arrays: their mail first.
     passes: &'static [Option<bool>],
     orders: Bag<(), PeOrder>,
+    /// The bits of mailboxes that have rung while their mail had to wait.
+    postponed: u64,
 }
 
 impl Mailboxes {
@@ -44,7 +47,26 @@ impl Mailboxes {
         let all =
             (0..(managers + 1) * senders).map(|mailbox| (mailbox / senders, (mailbox % senders) as u32));
         let passes: &[Option<bool>] = if has_expedited { &[Some(true), Some(false)] } else { &[None] };
-        Mailboxes { all: all.collect(), passes, orders: Bag::default() }
+        Mailboxes { all: all.collect(), passes, orders: Bag::default(), postponed: 0 }
+    }
+
+    /// Runs the batches from other processes, and postpones all other mail; returns whether there were any.
+    #[cold]
+    fn run_batches(&mut self, pe: &PeCx, managers: &mut [Box<dyn Manager>], rung: u64) -> bool {
+        self.postponed |= rung;
+        // The mailbox of the connection.
+        self.run_orders(pe, managers, pe.out.node.settings.local_pes())
+    }
+
+    /// Runs the orders about the run from a thread; returns whether there were any.
+    fn run_orders(&mut self, pe: &PeCx, managers: &mut [Box<dyn Manager>], from: u32) -> bool {
+        let took = pe.out.take(&pe.out.node.mail, from, &mut self.orders);
+        if took {
+            for order in self.orders.orders.drain(..) {
+                execute(pe, order, managers);
+            }
+        }
+        took
     }
 
     /// Runs the content of the mailboxes that have rung; returns whether there was any.
@@ -54,17 +76,11 @@ impl Mailboxes {
         let mut took = false;
         for &pass in self.passes {
             for bit in bits(rung) {
-                for &(mail, from) in self.all.iter().skip(bit).step_by(64) {
+                for at in (bit..self.all.len()).step_by(64) {
+                    let (mail, from) = self.all[at];
                     match mail {
                         _ if pass.is_some_and(|pass| pass != expedited(mail)) => {}
-                        0 => {
-                            if pe.out.take(&pe.out.node.mail, from, &mut self.orders) {
-                                took = true;
-                                for order in self.orders.orders.drain(..) {
-                                    execute(pe, order, managers);
-                                }
-                            }
-                        }
+                        0 => took |= self.run_orders(pe, managers, from),
                         array => took |= managers[array - 1].mail(pe, from),
                     }
                 }
@@ -110,13 +126,12 @@ impl Worker {
     pub(super) fn turn(&mut self, Built { pe, managers, .. }: &mut Built) -> bool {
         let (node, me) = (&*pe.out.node, pe.out.local);
         let batches = pe.out.batches();
-        let queued = match batches {
-            Some(post) if post.is_congested() => 0,
-            _ => pe.out.queued.take(),
-        };
-        if queued == 0 && node.bells.quiet(me) {
-            // A congested PE is not idle.
-            return pe.out.queued.get() != 0;
+        let is_congested = batches.is_some_and(Post::is_congested);
+        let queued = if is_congested { 0 } else { pe.out.queued.take() };
+        let postponed = self.mailboxes.postponed;
+        if queued == 0 && node.bells.quiet(me) && (is_congested || postponed == 0) {
+            // A congested PE with mail is not idle.
+            return pe.out.queued.get() != 0 || postponed != 0;
         }
         if self.idle != 0 {
             self.continues(pe);
@@ -124,7 +139,13 @@ impl Worker {
         if let Some(recording) = &self.recording {
             recording.begin_turn();
         }
-        let took = self.mailboxes.run(pe, managers, node.bells.take(me));
+        let rung = node.bells.take(me);
+        let took = if is_congested {
+            self.mailboxes.run_batches(pe, managers, rung)
+        } else {
+            self.mailboxes.postponed = 0;
+            self.mailboxes.run(pe, managers, rung | postponed)
+        };
         if queued == 0 && !took {
             return true;
         }

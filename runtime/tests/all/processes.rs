@@ -102,3 +102,53 @@ fn a_transport_that_is_not_built_in_names_the_feature() {
     assert!(error.to_string().contains("feature `mpi`"), "{error}");
     assert_eq!(error.exit_code(), 2);
 }
+
+/// Three elements: the first sends blocks to the second as long as it may, the second sends four copies of each to the third.
+#[derive(Serialize, Deserialize)]
+struct Relay {
+    left: u32,
+    received: u64,
+    done: Exit<u64>,
+}
+
+#[chare(index = [i32; 1])]
+impl Relay {
+    #[entry]
+    fn send(&mut self, cx: &Cx<Self>) {
+        if self.left > 0 {
+            self.left -= 1;
+            cx.peer([1]).pass(vec![1.0; 1 << 15]);
+            cx.peer([0]).send();
+        }
+    }
+
+    #[entry]
+    fn pass(&mut self, cx: &Cx<Self>, block: Vec<f64>) {
+        (0..4).for_each(|_| cx.peer([2]).receive(block.clone()));
+    }
+
+    #[entry]
+    fn receive(&mut self, cx: &Cx<Self>, block: Vec<f64>) {
+        self.received += block.len() as u64;
+        if self.received == (4 * u64::from(self.left)) << 15 {
+            self.done.exit(cx, self.received);
+        }
+    }
+}
+
+#[test]
+fn messages_that_wait_for_a_slow_process_are_bounded() {
+    for seed in 0..2 {
+        // 256 KiB each: 100 MiB to the second process, and 400 MiB from it.
+        let blocks = 400;
+        let config = Config { pes_per_process: Some(1), ..Config::simulated(3, seed) };
+        let report = equipoise::run(config, |pe, done| {
+            let relays = pe.array([3], |_| Relay { left: blocks, received: 0, done });
+            pe.main(move |pe| relays.at(pe, [0]).send());
+        });
+        let peak = report.job.traffic.peak_unsent_bytes;
+        // The limit, and what four copies of a full window take.
+        assert!(peak < (64 + 4 * 10) << 20, "seed {seed}: {peak} bytes");
+        assert!(report.job.to_string().ends_with(" waited in one process"), "{}", report.job);
+    }
+}

@@ -1,6 +1,7 @@
 //! Helpers shared by the tests of this crate and its dependents: small databases, and the reference data of the
 //! project.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::database::{Database, Object, ObjectIndex, PeRecord};
@@ -32,13 +33,18 @@ pub fn uneven(pes: usize) -> Database {
     database(pes, &objects)
 }
 
+/// Says on stderr what a test skips, and why; a test that passes would not show what `eprintln!` writes.
+pub fn skip(sentence: &str) {
+    _ = writeln!(std::io::stderr(), "skipped: {sentence}");
+}
+
 /// The text of a reference file; prints a note and returns `None` if the reference data is not available.
 pub fn reference(path: &str) -> Option<String> {
     let full = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/reference")).join(path);
     match std::fs::read_to_string(&full) {
         Ok(text) => Some(text),
         Err(error) => {
-            eprintln!("skipped: the reference data {path} is not available ({error})");
+            skip(&format!("the reference data {path} is not available ({error})"));
             None
         }
     }
@@ -56,7 +62,7 @@ pub fn charm_dumps() -> Vec<PathBuf> {
     let mut dumps = vec![own.clone()];
     match std::fs::read_dir(folder) {
         Ok(entries) => dumps.extend(entries.flatten().map(|entry| entry.path()).filter(is_another)),
-        Err(_) => eprintln!("skipped: no other Charm++ dumps are available in {folder}"),
+        Err(_) => skip(&format!("no other Charm++ dumps are available in {folder}")),
     }
     dumps
 }

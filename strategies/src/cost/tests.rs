@@ -226,7 +226,7 @@ fn the_independent_checker_agrees() {
     let checker = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/reference/checker/hbcheck.py");
     let python = Command::new("python3").arg("--version").output();
     if !fs::exists(checker).unwrap_or(false) || python.is_err() {
-        eprintln!("skipped: there is no {checker}, or no python3");
+        equipoise_model::testing::skip(&format!("there is no {checker}, or no python3"));
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -297,7 +297,7 @@ fn a_real_dump_has_the_metrics_that_were_measured_with_charm() {
     let path =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/reference/charm_dumps/leanmd_664_5616_p64.v6.0");
     if !fs::exists(path).unwrap_or(false) {
-        eprintln!("skipped: there is no {path}");
+        equipoise_model::testing::skip(&format!("there is no {path}"));
         return;
     }
     let database = Dump::read(path).unwrap().steps.remove(0);

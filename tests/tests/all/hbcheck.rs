@@ -13,7 +13,7 @@ fn checked(sandbox: &Sandbox, graph: &str, topology: &str) -> Option<Value> {
     let output = match python.current_dir(sandbox.path()).output() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("skipped: python3 cannot be started ({error})");
+            equipoise_tests::skip(&format!("python3 cannot be started ({error})"));
             return None;
         }
     };

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use equipoise_tests::mpi::Launcher;
+use equipoise_tests::mpi::{CARRIERS, Launcher};
 use equipoise_tests::{ProcessOutput, Sandbox};
 
 /// The time in which a failed job ends, from its start.
@@ -32,6 +32,57 @@ fn fails(
 /// The number of errors.
 fn errors(output: &ProcessOutput) -> usize {
     output.stderr.lines().filter(|line| line.starts_with("error: ")).count()
+}
+
+/// All causes of failures that processes report, on every carrier, with one PE per process and with two.
+#[test]
+fn failures_end_all_processes_on_all_carriers_and_shapes() {
+    let Some(launcher) = Launcher::find() else { return };
+    let causes = [
+        ("failing panic", 1, "Runner[3] in entry `run` on PE "),
+        ("failing panic-in-main", 1, "`main` on PE 0 panicked: no runner"),
+        ("failing panic-in-setup", 1, "the setup of PE 1 panicked: no baton"),
+        ("failing rest", 1, "the run came to rest without an exit"),
+        ("equipoise run kneighbor --balancer GredyLB", 2, "did you mean `GreedyLB`?"),
+    ];
+    for (carrier, (processes, pes)) in
+        CARRIERS.into_iter().flat_map(|on| [(2, 2), (3, 1)].map(|shape| (on, shape)))
+    {
+        for (line, code, phrase) in causes {
+            let line = format!("{line} --transport mpi --pes-per-process {pes}");
+            let (output, took) = launcher.start_on(carrier, &Sandbox::new(), &[(processes, &line)]).end();
+            assert_eq!((output.code, errors(&output)), (Some(code), 1), "{carrier:?}: {output:?}");
+            assert!(output.stderr.contains(phrase), "{carrier:?}: {output:?}");
+            assert!(took < SOON, "{took:?} on {carrier:?}: {output:?}");
+        }
+    }
+}
+
+/// The launcher of Open MPI then waits for a second or two before it kills processes that have not ended.
+#[test]
+fn failures_end_all_processes_with_the_settings_of_the_launcher() {
+    let Some(launcher) = Launcher::find().map(Launcher::as_installed) else { return };
+    for (line, code) in [("failing panic", 1), ("failing rest", 1), ("failing not --balancer GredyLB", 2)] {
+        let line = format!("{line} --transport mpi");
+        let (output, took) = launcher.start(&Sandbox::new(), &[(3, &line)]).end();
+        assert_eq!((output.code, errors(&output)), (Some(code), 1), "{output:?}");
+        assert!(took < 2 * SOON, "{took:?}: {output:?}");
+        println!("`{line}` took {took:?}");
+    }
+}
+
+#[test]
+fn the_watchdog_names_the_pe_of_an_entry_that_does_not_return() {
+    let Some(launcher) = Launcher::find() else { return };
+    for (processes, pes, pe) in [(3, 1, 2), (2, 2, 3)] {
+        let line =
+            format!("failing spin --transport mpi --pes-per-process {pes} --watchdog 0.5 --time-limit 2");
+        let output = launcher.start(&Sandbox::new(), &[(processes, &line)]).end().0;
+        let warns = |line: &str| {
+            line.starts_with("warning: ") && line.contains(&format!("Runner[3] in entry `run` on PE {pe} "))
+        };
+        assert!(output.stderr.lines().any(warns), "{output:?}");
+    }
 }
 
 #[test]

@@ -26,6 +26,16 @@ fn sample_programs_have_the_results_of_threads() {
 }
 
 #[test]
+#[ignore = "slow"]
+fn sample_programs_have_the_results_of_threads_with_more_seeds() {
+    let Some(launcher) = Launcher::find() else { return };
+    for (seed, values) in (3..7).flat_map(|seed| pairwise(&Case::SIZES).into_iter().map(move |it| (seed, it)))
+    {
+        Case::of(&values).with_seed(seed).check(&launcher);
+    }
+}
+
+#[test]
 fn a_program_without_a_launcher_is_one_process() {
     if Launcher::find().is_none() {
         return;
@@ -42,6 +52,20 @@ fn a_program_of_mpi_alternates_between_its_phases_and_runs() {
         let output = launcher.start(&Sandbox::new(), &[(processes, "phases")]).end().0.result();
         // 45 is the sum of the indices.
         assert_eq!(output, format!("{processes} processes, {}\n", 45i64.pow(4)));
+    }
+}
+
+#[test]
+fn runs_in_parts_of_a_communicator_and_after_failures_and_again() {
+    let Some(launcher) = Launcher::find() else { return };
+    for processes in 2..=4 {
+        let run = |how| launcher.start(&Sandbox::new(), &[(processes, how)]).end().0.result();
+        let (even, odd) = (processes.div_ceil(2), processes / 2);
+        assert_eq!(run("phases split"), format!("{processes} processes, {}\n", 45 * 45 * (even + 2 * odd)));
+        assert_eq!(run("phases fail"), format!("{processes} processes, 45\n"));
+        assert_eq!(run("phases repeat"), format!("{processes} processes, {}\n", 45 * (1 + 2 + 3)));
+        // The page "Run on a cluster": every process has the largest value, and the next one is their sum.
+        assert_eq!(run("mpi_phases"), format!("{}\n", processes.pow(3) * (processes - 1)));
     }
 }
 

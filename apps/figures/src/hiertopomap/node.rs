@@ -189,7 +189,7 @@ mod tests {
             "/../../../shared/reference/simgrid/paper001_table4_pingping.csv"
         );
         let Ok(text) = fs::read_to_string(path) else {
-            eprintln!("skipped: there is no {path}");
+            equipoise_model::testing::skip(&format!("there is no {path}"));
             return;
         };
         let numbers = |line: &str| {

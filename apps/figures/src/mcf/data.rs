@@ -170,7 +170,7 @@ mod tests {
         let file =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/reference/simgrid/spmz_D16_tree.csv");
         let Ok(text) = std::fs::read_to_string(file) else {
-            eprintln!("skipped: there is no {file}");
+            equipoise_model::testing::skip(&format!("there is no {file}"));
             return;
         };
         let study = Study::of("platform:litvinov-tree", "flow").expect("a study");

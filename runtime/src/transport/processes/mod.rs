@@ -13,7 +13,7 @@ mod control;
 pub(super) mod engine;
 pub(super) mod simulated;
 
-use super::threads::bind;
+use super::threads::{bind, start_thread};
 use super::worker::{Limits, Worker};
 use crate::batches::Post;
 use crate::desk::Desk;
@@ -40,9 +40,10 @@ pub(crate) trait Link {
     /// Calls `turn` again and again until it breaks. All messages that were sent have left when this returns.
     fn drive(&self, turn: &mut dyn FnMut(&mut dyn Wire) -> ControlFlow<()>);
 
-    /// Ends all processes of a failed job, which all call this, with this exit code. Faster than if each ended itself: the
-    /// launcher of Open MPI then waits for a second or two. The process that has printed the error `aborts`; the others wait.
-    fn end(&self, exit_code: i32, aborts: bool);
+    /// Ends all processes of a failed job with this exit code. All processes call this. The process that has printed the error
+    /// `aborts`, which ends all; the others wait for that, and return if it takes too long. (Where every process ends on its
+    /// own, the launcher of Open MPI waits for a second or two.)
+    fn end(self: Box<Self>, exit_code: i32, aborts: bool);
 
     /// The first process that calls this with true, if any does. All processes call this, before the run.
     fn first_with(&self, is_true: bool) -> Option<u32>;
@@ -116,45 +117,51 @@ impl Single {
         Single { built, worker, has_begun: false, has_finished: false }
     }
 
-    /// Executes an order from another process.
-    fn receive(&mut self, node: &Node, order: PeOrder) {
-        let Some(built) = self.built.as_mut().filter(|_| !node.stopped()) else { return };
-        let ran = catch_unwind(AssertUnwindSafe(|| self.worker.receive(built, order)));
-        if let Err(payload) = ran {
-            node.fail_on(built.pe.out.rank, built.panic_failure(&*payload));
+    /// Begins the run on the PE, the first time.
+    fn begin(&mut self, node: &Node) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.run(node, |_, built| {
+                built.begin();
+                built.pe.out.dispatch();
+            });
         }
+    }
+
+    /// Executes an order from another process. A process that began earlier may have sent it in the same turn of the connection
+    /// as the start.
+    fn receive(&mut self, node: &Node, order: PeOrder) {
+        self.begin(node);
+        self.run(node, |worker, built| worker.receive(built, order));
+    }
+
+    /// Runs user code, unless the run is over. A panic ends the run.
+    fn run<T>(&mut self, node: &Node, run: impl FnOnce(&mut Worker, &mut Built) -> T) -> Option<T> {
+        let built = self.built.as_mut().filter(|_| !node.stopped())?;
+        let ran = catch_unwind(AssertUnwindSafe(|| run(&mut self.worker, built)));
+        ran.map_err(|payload| node.fail_on(built.pe.out.rank, built.panic_failure(&*payload))).ok()
     }
 
     /// Runs the PE as far as the phase of the run allows; returns whether it did anything.
     fn turn(&mut self, node: &Node, phase: Phase) -> bool {
-        let Some(built) = &mut self.built else {
-            self.has_finished = phase >= Phase::Stopping;
-            return false;
-        };
         match phase {
-            Phase::Running if !node.stopped() => {
-                let (worker, has_begun) = (&mut self.worker, &mut self.has_begun);
-                let ran = catch_unwind(AssertUnwindSafe(|| {
-                    if !std::mem::replace(has_begun, true) {
-                        built.begin();
-                        built.pe.out.dispatch();
-                        return true;
-                    }
+            Phase::Running if !self.has_begun => {
+                self.begin(node);
+                true
+            }
+            Phase::Running => {
+                let turn = |worker: &mut Worker, built: &mut Built| {
                     let worked = worker.turn(built);
                     if !worked {
                         worker.idle(built);
                     }
                     worked
-                }));
-                ran.unwrap_or_else(|payload| {
-                    node.fail_on(built.pe.out.rank, built.panic_failure(&*payload));
-                    true
-                })
+                };
+                self.run(node, turn).unwrap_or_default()
             }
             Phase::Stopping | Phase::Finishing | Phase::Over if !self.has_finished => {
                 self.has_finished = true;
-                built.finish();
-                true
+                self.built.iter_mut().for_each(Built::finish);
+                self.built.is_some()
             }
             _ => false,
         }
@@ -287,11 +294,7 @@ fn run_threads(
                 }
                 running.done();
             };
-            let spawned = std::thread::Builder::new().name(format!("PE {rank}")).spawn_scoped(scope, body);
-            if let Err(error) = spawned {
-                node.fail(crate::node::Failure::Program(format!(
-                    "cannot start PE {rank}: {error}; use fewer PEs per process"
-                )));
+            if !start_thread(scope, node, rank, body) {
                 setting_up.done();
                 running.done();
             }

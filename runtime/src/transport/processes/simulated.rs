@@ -19,12 +19,17 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// How many times longer messages of slow pairs of processes are under way.
+const SLOW: usize = 16;
+
 /// The messages under way between processes, and the random number generator.
 pub(super) struct Network {
     processes: u32,
     rng: Cell<u64>,
     /// By sender and receiver.
     queues: RefCell<Vec<VecDeque<Vec<u8>>>>,
+    /// By sender and receiver: whether messages often arrive long after later ones of others, so that waves overtake them.
+    is_slow: Vec<bool>,
     /// A fault for tests: the number of the batch that is lost.
     loses: Option<u64>,
     batches: Cell<u64>,
@@ -33,13 +38,16 @@ pub(super) struct Network {
 impl Network {
     fn new(processes: u32, seed: u64, loses: Option<u64>) -> Self {
         let pairs = processes as usize * processes as usize;
-        Network {
+        let mut network = Network {
             processes,
             rng: Cell::new(splitmix(seed)),
             queues: RefCell::new((0..pairs).map(|_| VecDeque::new()).collect()),
+            is_slow: Vec::new(),
             loses,
             batches: Cell::new(0),
-        }
+        };
+        network.is_slow = (0..pairs).map(|_| network.sample(4) == 0).collect();
+        network
     }
 
     /// Samples a number below `below`.
@@ -79,6 +87,9 @@ impl Wire for Port<'_> {
             return None;
         }
         let at = (from * self.network.processes + self.me) as usize;
+        if self.network.is_slow[at] && self.network.sample(SLOW) > 0 {
+            return None;
+        }
         self.network.queues.borrow_mut()[at].pop_front().map(|message| (from, message))
     }
 
@@ -120,8 +131,12 @@ impl Process {
                 }
             }
             None => {
-                let node = &self.node;
-                self.engine.turn(wire, &mut |to, order| give(node, to, order));
+                let Process { node, engine, pes, .. } = self;
+                node.pulses.running.set(node.first as usize);
+                engine.turn(wire, &mut |to, order| match &mut pes[..] {
+                    [single] => single.receive(node, order),
+                    _ => give(node, to, order),
+                });
             }
         }
     }
@@ -158,123 +173,5 @@ fn run_on(settings: &Arc<Settings>, setup: &(dyn Fn(PeCx) -> Built + Sync), netw
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::batches::{Post, orders};
-    use crate::node::Failure;
-    use crate::options::{Config, Job};
-    use crate::order::PeOrder;
-
-    /// A process whose PE passes tokens on to others until they have no hops left.
-    struct Toy {
-        node: Arc<Node>,
-        engine: Engine,
-        post: Post,
-        /// The hops of the tokens that are here.
-        tokens: Vec<u32>,
-        rests: bool,
-    }
-
-    impl Toy {
-        fn new(settings: &Arc<Settings>, process: u32) -> Self {
-            let node = Arc::new(Node::new(Arc::clone(settings), process));
-            let desk = Arc::new(Desk::new(settings.processes()));
-            let mut engine = Engine::new(Arc::clone(&node), Arc::clone(&desk), process);
-            engine.is_set_up(vec!["a toy".into()]);
-            let post = Post::new(desk, vec![false; settings.pes].into(), 1, false);
-            Toy { node, engine, post, tokens: Vec::new(), rests: false }
-        }
-
-        /// Passes a token on, or rests if none is here. A hasty PE sometimes rests long before it sends its batch.
-        fn step(&mut self, network: &Network, alive: &Cell<u32>, is_hasty: bool) {
-            if self.rests && !self.tokens.is_empty() {
-                self.node.quiescence.resume(0);
-                self.rests = false;
-            }
-            let Some(hops) = self.tokens.pop() else {
-                if !is_hasty || network.sample(500) == 0 {
-                    self.post.dispatch();
-                }
-                if !std::mem::replace(&mut self.rests, true) {
-                    self.node.quiescence.rest(0);
-                }
-                return;
-            };
-            if hops == 0 {
-                return alive.set(alive.get() - 1);
-            }
-            let others = network.processes as usize - 1;
-            let to = (self.node.first + 1 + network.sample(others) as u32) % network.processes;
-            self.post.add(to, None, &(hops - 1)).expect("a number can be encoded");
-            if is_hasty && self.tokens.is_empty() && network.sample(4) == 0 {
-                self.rests = true;
-                return self.node.quiescence.rest(0);
-            }
-            self.post.dispatch();
-        }
-    }
-
-    /// How a run of toys ends.
-    #[derive(Debug, PartialEq)]
-    enum End {
-        /// Quiescence was found while this number of tokens had hops left.
-        Quiet(u32),
-        Failed(String),
-    }
-
-    /// Sends tokens between processes until one waits for quiescence and it is found.
-    fn run(seed: u64, loses: Option<u64>, is_hasty: bool) -> End {
-        let processes = 2 + seed as usize % 7;
-        let config = Config { pes_per_process: Some(1), ..Config::simulated(processes, seed) };
-        let settings = Arc::new(config.resolve(&Job::default()).expect("the flags are valid"));
-        let network = Network::new(settings.processes(), seed, loses);
-        let mut toys: Vec<Toy> = (0..settings.processes()).map(|at| Toy::new(&settings, at)).collect();
-        let alive = Cell::new(4);
-        toys[seed as usize % processes].tokens = (0..4).map(|_| 1 + network.sample(30) as u32).collect();
-        toys[0].node.quiescence.wait();
-        loop {
-            let at = network.sample(processes);
-            let Toy { node, engine, post, tokens, .. } = &mut toys[at];
-            if let Some(Failure::Program(sentence)) = &node.outcome.lock().failure {
-                return End::Failed(sentence.clone());
-            }
-            let mut quiet = false;
-            let mut give = |_: u32, order: PeOrder| match order {
-                PeOrder::Batch { from_process, bytes } => {
-                    let hops =
-                        orders(&bytes).map(|(_, token)| crate::codec::decode::<u32>(token).expect("a token"));
-                    tokens.extend(hops);
-                    post.desk().executed(from_process, bytes);
-                }
-                _ => quiet = true,
-            };
-            engine.turn(&mut Port { network: &network, me: at as u32 }, &mut give);
-            if quiet {
-                return End::Quiet(alive.get());
-            }
-            if engine.phase() == Phase::Running {
-                toys[at].step(&network, &alive, is_hasty);
-            }
-        }
-    }
-
-    #[test]
-    fn quiescence_is_found_when_no_message_is_in_flight() {
-        for seed in 0..300 {
-            assert_eq!(run(seed, None, false), End::Quiet(0), "seed {seed}");
-        }
-    }
-
-    #[test]
-    fn a_lost_batch_is_noticed() {
-        for seed in 0..100 {
-            let End::Failed(sentence) = run(seed, Some(seed % 4), false) else { panic!("seed {seed}") };
-            assert!(sentence.starts_with("1 batch of messages between processes was lost"), "{sentence}");
-        }
-    }
-
-    #[test]
-    fn a_pe_that_rests_with_a_message_in_hand_shows_as_false_quiescence() {
-        assert!((0..100).any(|seed| matches!(run(seed, None, true), End::Quiet(1..))));
-    }
-}
+#[path = "tests.rs"]
+mod tests;

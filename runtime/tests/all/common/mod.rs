@@ -5,6 +5,7 @@ pub mod workers;
 use equipoise::{Config, Migration};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
+use std::io::Write;
 use std::ops::Range;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -154,4 +155,9 @@ pub fn everywhere(simulations: u64, on_threads: u64, check: impl Fn(Config) + Co
 pub fn with_pes(config: &Config, pes: usize) -> Config {
     let pes_per_process = config.pes_per_process.map(|local| if pes % local == 0 { local } else { 1 });
     Config { pes: Some(pes), pes_per_process, ..config.clone() }
+}
+
+/// Says on stderr what a test skips, and why; a test that passes would not show what `eprintln!` writes.
+pub fn skip(sentence: &str) {
+    _ = writeln!(std::io::stderr(), "skipped: {sentence}");
 }

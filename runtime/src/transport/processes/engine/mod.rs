@@ -1,20 +1,14 @@
 //! The connection of a process to the other processes of its run. It sends the batches of the PEs, gives them those that
-//! arrive, and takes part in what all processes do together: they start, find quiescence ([`waves`]), stop and gather the
-//! report ([`ending`]).
+//! arrive, as far as flow control permits ([`flow`]), and takes part in what all processes do together: they start, find
+//! quiescence ([`waves`]), stop and gather the report ([`ending`]).
 //!
 //! # Start
 //! Every process describes its program and its setup; processes compare the descriptions with those of their children in
 //! the tree of processes. When all are the same, process 0 tells all to start.
-//!
-//! # Flow control
-//! A process has at most [`WINDOW_BYTES`] (and one batch) under way to another one that were not yet executed; further
-//! batches wait at the sender. While too many bytes wait, PEs do not run their messages to themselves
-//! ([`Post::is_congested`](crate::batches::Post::is_congested)), which would send more. This cannot deadlock. PEs always
-//! execute what arrives. So what was sent is executed, and the receiver reports it after every [`EXECUTED_BYTES`], which are
-//! less than the window. A window that is not full lets a batch pass.
 
 mod ending;
-mod waves;
+pub(super) mod flow;
+pub(super) mod waves;
 
 use super::Wire;
 use super::control::{Control, Counts, Ending, Gathered, Totals};
@@ -27,15 +21,12 @@ use crate::order::PeOrder;
 use crate::process;
 use crate::tree::Tree;
 use equipoise_model::table::count;
+use flow::{BackPressure, EXECUTED_BYTES};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 use waves::Waves;
 
-/// The most bytes under way to one process that were not yet executed there, apart from the last batch.
-const WINDOW_BYTES: u64 = 8 << 20;
-/// After this number of executed bytes, the receiver reports them to the sender.
-const EXECUTED_BYTES: u64 = 1 << 20;
 /// The most messages that are received before PEs run again.
 const RECEIVED: u32 = 64;
 
@@ -66,6 +57,7 @@ pub(super) struct Engine {
     left_bytes: u64,
     /// The processes from which more than [`EXECUTED_BYTES`] arrived since the last report to them.
     unreported: Vec<u32>,
+    pressure: BackPressure,
     /// The description of the setup, once it is over; the children that are ready, with theirs.
     setup: Option<Vec<String>>,
     ready: Vec<(u32, Vec<String>)>,
@@ -110,6 +102,7 @@ impl Engine {
             outgoing: Vec::new(),
             left_bytes: 0,
             unreported: Vec::new(),
+            pressure: BackPressure::default(),
             setup: None,
             ready: Vec::new(),
             received: 0,
@@ -183,38 +176,6 @@ impl Engine {
         }
         self.outgoing = outgoing;
         worked
-    }
-
-    /// Sends the batches for a process that its window lets pass.
-    fn send_waiting(&mut self, wire: &mut dyn Wire, to: u32) {
-        // What is not sent when the run is over is not needed.
-        while self.phase <= Phase::Running {
-            let peer = &mut self.peers[to as usize];
-            if peer.sent_bytes - peer.executed_bytes >= WINDOW_BYTES {
-                return;
-            }
-            let Some(batch) = peer.waiting.pop_front() else { return };
-            peer.sent_bytes += batch.len() as u64;
-            peer.sent += 1;
-            self.left_bytes += batch.len() as u64;
-            self.desk.return_buffer(wire.send(to, batch));
-        }
-    }
-
-    /// Tells processes how much of what they sent has been executed.
-    fn report_executed(&mut self, wire: &mut dyn Wire) {
-        for from in std::mem::take(&mut self.unreported) {
-            let (executed, peer) = (self.desk.executed_bytes(from), &mut self.peers[from as usize]);
-            let bytes = executed - peer.reported_bytes;
-            if bytes >= EXECUTED_BYTES && self.phase <= Phase::Running {
-                peer.reported_bytes = executed;
-                self.send_control(wire, from, &Control::Executed { bytes });
-            }
-            let peer = &self.peers[from as usize];
-            if peer.received_bytes - peer.reported_bytes >= EXECUTED_BYTES {
-                self.unreported.push(from);
-            }
-        }
     }
 
     fn receive(

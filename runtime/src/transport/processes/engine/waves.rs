@@ -3,21 +3,50 @@
 //! Process 0 sends waves down the tree. A process answers when its PEs rest and its children have answered, with the
 //! number of batches that its PEs have sent and received. If two waves in a row have the same sums, and as many batches
 //! received as sent, then no message is in flight (F. Mattern, Algorithms for distributed termination detection, 1987,
-//! four counters). Then a third wave carries the number of the round to every process, before any PE sends what has waited: a
-//! send that waits for quiescence and is made after such a message must belong to the next round. If waves repeat the
-//! same sums, but fewer batches were received than sent, messages are lost, and the run fails.
+//! four counters).
+//!
+//! Then a third wave tells every process the number of the round, before any PE sends what has waited. The messages of this
+//! round may arrive in a process before it knows of the round otherwise, and what they postpone belongs to the next round.
+//!
+//! If waves repeat the same sums, but fewer batches were received than sent, batches are lost, and the run fails.
 
 use super::{Control, Counts, Engine, Wire};
-use crate::node::Failure;
 use crate::order::PeOrder;
+use crate::process;
 use crate::quiescence::Quiet;
 use std::time::{Duration, Instant};
 
 /// The time between waves: at first, and at most. It doubles from wave to wave while nothing changes.
 const PAUSE: Duration = Duration::from_micros(100);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// After this number of waves with the same sums and fewer batches received than sent, these batches are lost.
-const LOST_AFTER: u32 = 400;
+/// After this number of waves with the same sums and fewer batches received than sent, which takes 20 s, these batches are
+/// late: the network is slow, or they are lost. Simulated processes wait for nothing else, so there they are lost.
+const LATE: u32 = 400;
+/// After this number of such waves, which takes 10 minutes, they are lost. Networks may stall for a minute.
+const LOST: u32 = 12_000;
+
+/// A mistake in this protocol, which tests make on purpose and must notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::transport::processes) enum Mistake {
+    OneWave,
+    CountsMayDiffer,
+}
+
+#[cfg(test)]
+thread_local! {
+    pub(in crate::transport::processes) static MISTAKE: std::cell::Cell<Option<Mistake>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether this protocol has a mistake: only in tests.
+#[cfg(test)]
+fn has(mistake: Mistake) -> bool {
+    MISTAKE.get() == Some(mistake)
+}
+
+#[cfg(not(test))]
+const fn has(_: Mistake) -> bool {
+    false
+}
 
 /// Waves, in the view of one process.
 #[derive(Default)]
@@ -86,7 +115,7 @@ impl Engine {
     /// All processes have answered a wave, on process 0.
     fn wave_is_over(&mut self, wire: &mut dyn Wire, give: &mut dyn FnMut(u32, PeOrder)) {
         let sum = self.waves.sum;
-        let is_same = self.waves.before == Some(sum);
+        let is_same = self.waves.before == Some(sum) || has(Mistake::OneWave);
         self.waves.before = Some(sum);
         let pause = match self.waves.last {
             Some((_, pause)) if is_same => (pause * 2).min(LONGEST_PAUSE),
@@ -96,37 +125,52 @@ impl Engine {
         self.waves.last = Some((Instant::now(), pause));
         if !is_same {
             (self.waves.repeated, self.waves.found) = (0, false);
-        } else if sum.sent != sum.received {
+            return;
+        }
+        if sum.sent != sum.received && !has(Mistake::CountsMayDiffer) {
             self.waves.repeated += 1;
-            if self.waves.repeated == LOST_AFTER {
-                let lost = sum.sent.wrapping_sub(sum.received);
-                let what = if lost == 1 {
-                    "1 batch of messages between processes was".into()
-                } else {
-                    format!("{lost} batches of messages between processes were")
-                };
-                self.fail(format!("{what} lost; the network or the transport is at fault"));
-            }
-        } else if sum.waiting == 0 {
-            self.node.fail(Failure::Quiet);
-        } else if !self.waves.found {
-            match self.node.next_checkpoint() {
-                Ok(Some(generation)) => {
-                    (self.waves.before, self.waves.last) = (None, None);
-                    self.found_quiet(wire, give, Quiet::Save(generation));
-                }
-                Ok(None) => {
-                    // The next wave tells every process the number of the round.
-                    self.node.quiescence.reached(self.node.quiescence.rounds() + 1);
-                    self.waves.found = true;
-                    self.waves.last = None;
-                }
-                Err(failure) => self.node.fail(failure),
-            }
-        } else {
+            return self.report_lost(sum.sent.wrapping_sub(sum.received));
+        }
+        if self.waves.found {
+            // Every process knows the number of the round.
             (self.waves.found, self.waves.before, self.waves.last) = (false, None, None);
             let round = self.node.quiescence.rounds();
-            self.found_quiet(wire, give, Quiet::Send { round });
+            return self.found_quiet(wire, give, Quiet::Send { round });
+        }
+        match self.node.continuation(sum.waiting) {
+            Err(failure) => self.node.fail(failure),
+            Ok(Some(generation)) => {
+                (self.waves.before, self.waves.last) = (None, None);
+                self.found_quiet(wire, give, Quiet::Save(generation));
+            }
+            Ok(None) => {
+                // The next wave tells every process the number of the round.
+                self.node.quiescence.reached(self.node.quiescence.rounds() + 1);
+                self.waves.found = true;
+                self.waves.last = None;
+            }
+        }
+    }
+
+    /// Warns of batches that have been sent and do not arrive, and later ends the run.
+    fn report_lost(&self, batches: u64) {
+        let are_lost = self.waves.repeated == if self.node.settings.is_simulated() { LATE } else { LOST };
+        if !are_lost && self.waves.repeated != LATE {
+            return;
+        }
+        let (what, verb) = match batches {
+            1 => ("1 batch of messages between processes".into(), "was"),
+            _ => (format!("{batches} batches of messages between processes"), "were"),
+        };
+        if are_lost {
+            self.fail(format!("{what} {verb} lost; the network or the transport is at fault"));
+        } else {
+            let verb = if batches == 1 { "has" } else { "have" };
+            let minutes = LONGEST_PAUSE * LOST / 60;
+            process::warn(&format!(
+                "{what} {verb} not arrived for 20 s, and all PEs wait; the run fails if that lasts for {} minutes",
+                minutes.as_secs()
+            ));
         }
     }
 

@@ -156,7 +156,7 @@ fn batches() -> Option<Batches> {
 #[test]
 fn batches_agree_with_booksim() {
     let Some(batches) = batches() else {
-        eprintln!("skipped: {BOOKSIM} does not exist");
+        equipoise_model::testing::skip(&format!("{BOOKSIM} does not exist"));
         return;
     };
     let of = |column: usize, is_wanted: fn(&str) -> bool| -> Vec<(f64, f64)> {

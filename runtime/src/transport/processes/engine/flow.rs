@@ -1,0 +1,115 @@
+//! Flow control: how much is under way to other processes, and how much waits.
+//!
+//! A process has at most [`WINDOW_BYTES`] (and one batch) under way to another one that were not yet executed; further
+//! batches wait at the sender. The receiver reports what its PEs have executed, after every [`EXECUTED_BYTES`].
+//!
+//! # How much waits
+//! While more than [`CONGESTED_BYTES`] wait in a process, its PEs run only messages from other processes
+//! ([`Post::is_congested`](crate::batches::Post::is_congested)). Those may send more. So the process then withholds its
+//! reports, except to a process that itself withholds messages from it: a process for which batches wait here. The others
+//! use up their windows, then their batches wait, until they are congested, too. What one entry method sends is not limited.
+//!
+//! # Why it cannot deadlock
+//! Two assumptions: an entry method returns, and PEs always execute a batch that arrives, for which they need no window. So
+//! what was sent is executed. The receiver reports it, unless it withholds the report. It does so only while more bytes
+//! wait than a limit. If nothing leaves the process during a pause, because processes wait for each other in a circle, the
+//! limit rises above what waits, and the report is sent (like buffers in T. M. Parks, Bounded scheduling of process networks,
+//! 1995). A report opens a window, and a window that is not full lets a batch pass. The pauses become longer, so that a
+//! receiver in a long entry method raises the limit only a few times.
+
+use super::{Control, Engine, Phase, Wire};
+use crate::desk::CONGESTED_BYTES;
+use std::time::{Duration, Instant};
+
+/// The most bytes under way to one process that were not yet executed there, apart from the last batch. Smaller in tests.
+pub(in crate::transport::processes) const WINDOW_BYTES: u64 = if cfg!(test) { 8 << 10 } else { 8 << 20 };
+/// After this number of executed bytes, the receiver reports them to the sender.
+pub(super) const EXECUTED_BYTES: u64 = WINDOW_BYTES / 8;
+/// The first pause.
+const PAUSE: Duration = Duration::from_millis(100);
+/// In place of time, for simulated processes: how long a turn of the connection takes.
+const TURN: Duration = Duration::from_micros(100);
+
+/// When a process withholds its reports.
+pub(super) struct BackPressure {
+    /// The number of bytes that may wait.
+    limit: u64,
+    pause: Duration,
+    /// The bytes sent so far at the last look, and when they were first seen.
+    sent_bytes: u64,
+    since: Duration,
+    start: Instant,
+    turns: u32,
+}
+
+impl Default for BackPressure {
+    fn default() -> Self {
+        BackPressure {
+            limit: CONGESTED_BYTES,
+            pause: PAUSE,
+            sent_bytes: 0,
+            since: Duration::ZERO,
+            start: Instant::now(),
+            turns: 0,
+        }
+    }
+}
+
+impl Engine {
+    /// Sends the batches for a process that its window lets pass.
+    pub(super) fn send_waiting(&mut self, wire: &mut dyn Wire, to: u32) {
+        // What is not sent when the run is over is not needed.
+        while self.phase <= Phase::Running {
+            let peer = &mut self.peers[to as usize];
+            if peer.sent_bytes - peer.executed_bytes >= WINDOW_BYTES {
+                return;
+            }
+            let Some(batch) = peer.waiting.pop_front() else { return };
+            peer.sent_bytes += batch.len() as u64;
+            peer.sent += 1;
+            self.left_bytes += batch.len() as u64;
+            self.desk.return_buffer(wire.send(to, batch));
+        }
+    }
+
+    /// Tells processes how much of what they sent has been executed.
+    pub(super) fn report_executed(&mut self, wire: &mut dyn Wire) {
+        let withholds = self.withholds_reports();
+        for from in std::mem::take(&mut self.unreported) {
+            let (executed, peer) = (self.desk.executed_bytes(from), &mut self.peers[from as usize]);
+            let bytes = executed - peer.reported_bytes;
+            let is_withheld = withholds && peer.waiting.is_empty();
+            if bytes >= EXECUTED_BYTES && !is_withheld && self.phase <= Phase::Running {
+                peer.reported_bytes = executed;
+                self.send_control(wire, from, &Control::Executed { bytes });
+            }
+            let peer = &self.peers[from as usize];
+            if peer.received_bytes - peer.reported_bytes >= EXECUTED_BYTES {
+                self.unreported.push(from);
+            }
+        }
+    }
+
+    /// Whether so much waits that other processes must send less.
+    fn withholds_reports(&mut self) -> bool {
+        let pressure = &mut self.pressure;
+        pressure.turns += 1;
+        if !self.desk.is_congested() {
+            return false;
+        }
+        let waiting = self.desk.unsent_bytes() - self.left_bytes;
+        if waiting <= pressure.limit {
+            return false;
+        }
+        let is_simulated = self.node.settings.is_simulated();
+        let now = if is_simulated { TURN * pressure.turns } else { pressure.start.elapsed() };
+        let sent_bytes = self.peers.iter().map(|peer| peer.sent_bytes).sum();
+        if pressure.sent_bytes != sent_bytes {
+            (pressure.sent_bytes, pressure.since) = (sent_bytes, now);
+        } else if now.saturating_sub(pressure.since) >= pressure.pause {
+            (pressure.limit, pressure.pause) = (waiting + waiting / 2, pressure.pause * 2);
+            return false;
+        }
+        true
+    }
+}
