@@ -2,6 +2,19 @@
 //!
 //! A program is a module: its flags (`Options`), its chares, and a function that runs it with a
 //! [`Config`](equipoise::Config) of the runtime. [`stencil2d`] is the one to read first.
+//!
+//! ```
+//! use equipoise::Config;
+//! use equipoise_apps::kneighbor::{Options, exchange};
+//!
+//! // The last element computes; a load balancer runs every 10 iterations, on 4 PEs of a simulated machine.
+//! let options = Options { elements: 16, iterations: 40, work: 1000, charge: Some(1e-9), ..Options::default() };
+//! let config = Config { balancer: vec!["GreedyRefineLB".into()], ..Config::simulated(4, 1) };
+//! let report = exchange(config, &options);
+//! assert_eq!(report.result.iterations, 40);
+//! let step = &report.lb_steps[0];
+//! assert!(step.after.imbalance < step.before.imbalance);
+//! ```
 
 pub mod cells;
 mod command;

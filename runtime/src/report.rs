@@ -238,9 +238,9 @@ pub enum RunError {
 
 impl From<ConfigError> for RunError {
     fn from(error: ConfigError) -> Self {
-        match error {
-            ConfigError::Flag(sentence) => RunError::Config(sentence),
-            ConfigError::File(sentence) => RunError::File(sentence),
+        match error.fault {
+            Fault::Usage => RunError::Config(error.sentence),
+            Fault::Input | Fault::Bug => RunError::File(error.sentence),
         }
     }
 }

@@ -18,8 +18,8 @@ use crate::balance::{
 };
 use crate::descriptor::{Choice, Recipe};
 use crate::mapping::{
-    contention_portfolio, hier_topo_map, lee_aggarwal, libtopomap, mcf_lb, refine_topolb, swap_lb,
-    tmlb_min_weight, tmlb_tree_based, topocentlb, topolb, treematch, treematch_const,
+    contention_lb, hier_topo_map, lee_aggarwal, libtopomap, mcf_lb, refine_topolb, swap_lb, tmlb_min_weight,
+    tmlb_tree_based, topocentlb, topolb, treematch, treematch_const,
 };
 use crate::poise::{self, PoiseLb, Quality};
 use crate::{Strategy, StrategyError};
@@ -63,11 +63,11 @@ const CONTENTION_LB: Descriptor<Recipe> = Descriptor {
     item: Recipe {
         make: |params| {
             let poise = PoiseLb { quality: Quality::Fast, gamma: Some(0.0), ..PoiseLb::default() };
-            contention_portfolio::make(params, vec![Arc::new(poise)])
+            contention_lb::make(params, vec![Arc::new(poise)])
         },
-        ..contention_portfolio::NAMED.item
+        ..contention_lb::NAMED.item
     },
-    ..contention_portfolio::NAMED
+    ..contention_lb::NAMED
 };
 
 /// Pairs of an alias and the name in [`ALL`].
@@ -124,8 +124,8 @@ pub fn find(name: &str) -> Option<&'static Descriptor<Recipe>> {
 /// If the spec has an unknown strategy, an unknown key or an invalid value.
 pub fn parse(spec: &str, custom: &[Choice]) -> Result<Choice, ParamError> {
     let mut stages = Vec::new();
-    for stage in spec.split('+') {
-        stages.push(parse_one(stage.trim(), custom)?);
+    for stage in stages_of(spec) {
+        stages.push(parse_one(stage, custom)?);
     }
     let needs_communication = stages.iter().any(|stage| stage.needs_communication);
     let strategy: Arc<dyn Strategy> = match stages.as_slice() {
@@ -133,6 +133,25 @@ pub fn parse(spec: &str, custom: &[Choice]) -> Result<Choice, ParamError> {
         _ => Arc::new(Pipeline { stages }),
     };
     Ok(Choice { spec: spec.trim().to_string(), strategy, needs_communication })
+}
+
+/// The specs of the strategies of a pipeline.
+fn stages_of(spec: &str) -> impl Iterator<Item = &str> {
+    spec.split('+').map(str::trim)
+}
+
+/// The spec with `key=value` in each of its strategies that has this parameter and does not set it; none if no strategy
+/// has it.
+pub fn with_default(spec: &str, key: &str, value: impl std::fmt::Display) -> Option<String> {
+    let has_key =
+        |name: &str| find(name).is_some_and(|named| named.params.iter().any(|param| param.key == key));
+    let stages = || stages_of(spec).map(descriptor::split);
+    let stage = |(name, rest): (&str, &str)| match (has_key(name), rest) {
+        (true, rest) => format!("{name}:{}", Params::with_default(rest, key, &value)),
+        (false, "") => name.to_string(),
+        (false, rest) => format!("{name}:{rest}"),
+    };
+    stages().any(|(name, _)| has_key(name)).then(|| stages().map(stage).collect::<Vec<_>>().join("+"))
 }
 
 fn parse_one(spec: &str, custom: &[Choice]) -> Result<Choice, ParamError> {

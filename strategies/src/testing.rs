@@ -1,5 +1,6 @@
 //! Helpers of the tests of this crate: compute a cost or run a strategy in one call.
 
+use equipoise_model::database::{Edge, End};
 pub(crate) use equipoise_model::testing::*;
 use equipoise_model::topology;
 
@@ -37,4 +38,23 @@ pub(crate) fn assign_on(
     let answer = strategy.assign(database, &*topology, 0)?;
     assert_eq!(answer.check(database), Ok(()), "{spec}");
     Ok(answer)
+}
+
+/// Checks the assignment of the strategy `spec` on a flat machine, for objects given as (load, PE) that exchange bytes, given as
+/// (from, to, bytes), after a change of the database.
+#[track_caller]
+pub(crate) fn check_assignment(
+    spec: &str,
+    pes: usize,
+    objects: &[(f64, u32)],
+    edges: &[(u32, u32, u64)],
+    change: impl FnOnce(&mut Database),
+    expected: &[u32],
+) {
+    let mut database = database(pes, objects);
+    let edge = |&(a, b, bytes)| Edge { from: End::Object(a), to: End::Object(b), messages: 1, bytes };
+    database.edges = edges.iter().map(edge).collect();
+    change(&mut database);
+    let answer = assign(spec, &database).map(|answer| answer.pe_of);
+    assert_eq!(answer, Ok(expected.to_vec()), "{spec}: {objects:?} {edges:?}");
 }

@@ -217,9 +217,12 @@ pub(crate) fn fix(path: &Path, database: &mut Database) -> Result<(), Failure> {
 
 /// The text of the file at `path`; errors call it `what`.
 pub(crate) fn text(what: &str, path: &Path) -> Result<String, Failure> {
-    files::text(path).map_err(|unread| match unread {
-        Unread::System(_) => Failure::usage(format!("cannot read {what}: {unread}")),
-        Unread::Content(_) => Failure::input(format!("{what}: {unread}")),
+    files::text(path).map_err(|unread| {
+        let sentence = match &unread {
+            Unread::System(_) => format!("cannot read {what}: {unread}"),
+            Unread::Content(_) => format!("{what}: {unread}"),
+        };
+        Failure::Of(unread.fault(), sentence)
     })
 }
 
@@ -260,8 +263,7 @@ fn fix_lines(text: &str, database: &mut Database) -> Result<(), Failure> {
 
 /// The balancer with `imbalance` in every strategy that has this parameter and does not set it.
 pub(crate) fn allow_imbalance(choice: &Choice, imbalance: f64) -> Result<Choice, Failure> {
-    let spec = with_imbalance(&choice.spec, imbalance);
-    let Some(spec) = spec else {
+    let Some(spec) = registry::with_default(&choice.spec, "imbalance", imbalance) else {
         let spec = &choice.spec;
         return Err(Failure::usage(format!(
             "--imbalance {imbalance}: {spec} has no parameter `imbalance`; leave out --imbalance"
@@ -269,27 +271,6 @@ pub(crate) fn allow_imbalance(choice: &Choice, imbalance: f64) -> Result<Choice,
     };
     registry::parse(&spec, &[])
         .map_err(|error| Failure::from(error).about(format_args!("--imbalance {imbalance}")))
-}
-
-/// The spec with `imbalance` in its strategies; none if none of them has this parameter.
-fn with_imbalance(spec: &str, imbalance: f64) -> Option<String> {
-    let mut is_accepted = false;
-    let stage = |stage: &str| {
-        let (name, params) = stage.split_once(':').unwrap_or((stage, ""));
-        if !registry::find(name.trim())
-            .is_some_and(|named| named.params.iter().any(|param| param.key == "imbalance"))
-        {
-            return stage.to_string();
-        }
-        is_accepted = true;
-        match params {
-            "" => format!("{name}:imbalance={imbalance}"),
-            given if given.split(',').any(|pair| pair.starts_with("imbalance=")) => stage.to_string(),
-            given => format!("{name}:{given},imbalance={imbalance}"),
-        }
-    };
-    let spec: Vec<String> = spec.split('+').map(stage).collect();
-    is_accepted.then(|| spec.join("+"))
 }
 
 #[cfg(test)]

@@ -43,3 +43,36 @@ fn manual_pages_have_one_page_per_subcommand() {
     assert!(page("equipoise-run-leanmd.1").contains("SIMULATED MACHINE"));
     assert!(!folder.join("equipoise-reproduce.1").exists(), "hidden subcommands have no page");
 }
+
+/// Whether `equipoise WORDS` succeeds; without the cargo feature it must refuse them and name the feature.
+#[track_caller]
+fn check_needs_feature(feature: &str, is_enabled: bool, words: &[&str]) {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../../strategies/model/tests/data");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_equipoise"));
+    let output = command.args(words).current_dir(data).output().expect("the command starts");
+    let error = String::from_utf8(output.stderr).expect("text");
+    if is_enabled {
+        assert!(output.status.success(), "{words:?}: {error}");
+    } else {
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
+        assert!(error.contains(&format!("feature `{feature}`")), "{words:?}: {error}");
+    }
+}
+
+#[test]
+fn files_of_others_need_the_feature_formats() {
+    for machine in ["slurm:topology.yaml", "hwloc:machine-v2.xml"] {
+        check_needs_feature("formats", cfg!(feature = "formats"), &["topology", machine]);
+    }
+}
+
+#[test]
+fn the_best_routes_need_the_feature_lp() {
+    let mapping = concat!(env!("CARGO_TARGET_TMPDIR"), "/mapping");
+    std::fs::write(mapping, "0\n1\n2\n3\n").expect("a mapping");
+    for cost in ["mcf:optimal", "mcf:shortest"] {
+        let words =
+            ["evaluate", "--graph", "ring:4", "--topology", "torus:4", "--mapping", mapping, "--cost", cost];
+        check_needs_feature("lp", cfg!(feature = "lp"), &words);
+    }
+}

@@ -25,7 +25,8 @@ use proc_macro::TokenStream;
 /// Makes a struct a chare: a migratable object that reacts to messages.
 ///
 /// Write it on one `impl` block of a struct that derives `Serialize` and `Deserialize`, and
-/// `#[entry]` on the methods that other objects may call by message. Other methods may be in this block or in others:
+/// `#[entry]` on the methods that other objects may call by message. Other methods may be in this block or in others.
+/// (`ignore`, because this crate is built before `equipoise`, whose front page has an example that runs.)
 ///
 /// ```ignore
 /// #[derive(Serialize, Deserialize)]

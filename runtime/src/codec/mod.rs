@@ -7,6 +7,7 @@
 
 use bincode::enc::write::Writer;
 use bincode::error::EncodeError;
+use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::table::count;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,13 @@ pub(crate) enum CodecError {
         /// The number of bytes.
         length: usize,
     },
+}
+
+/// The program's `Serialize` or `Deserialize` is wrong.
+impl Classified for CodecError {
+    fn fault(&self) -> Fault {
+        Fault::Bug
+    }
 }
 
 /// Appends the encoding of `value` to `bytes`.

@@ -1,6 +1,6 @@
 //! `--pes-available`.
 
-use super::{Config, ConfigError, Settings, flag, wrong};
+use super::{Config, ConfigError, Settings, content, flag, wrong};
 use equipoise_model::assignment::MappingFile;
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn listed(path: &Path, pes: usize) -> Result<Vec<u32>, ConfigError> {
     let list = file.below(pes).map_err(failed)?;
     if list.is_empty() {
         let name = path.display();
-        return Err(ConfigError::File(format!(
+        return Err(content(format!(
             "--pes-available: `{name}` lists no PE; give the available ones, one per line"
         )));
     }

@@ -1,6 +1,6 @@
 //! The flags that describe the simulated machine, and their validation.
 
-use super::ConfigError;
+use super::{ConfigError, flag};
 use clap::ValueEnum;
 use equipoise_model::topology::Topology;
 use equipoise_network::models::{self, Network};
@@ -181,15 +181,14 @@ impl Machine {
             // On the command line clap reports this.
             let Machine { speed, strategy_seconds, fail, record, .. } = self;
             if !speed.is_empty() || strategy_seconds.is_some() || fail.is_some() || record.is_some() {
-                return Err(ConfigError::Flag(
+                return Err(flag(
                     "--speed, --strategy-seconds, --fail and --record need a simulated machine; add --network SPEC"
                         .into(),
                 ));
             }
             return Ok(None);
         };
-        let in_network =
-            |error: &dyn std::fmt::Display| ConfigError::Flag(format!("--network {spec}: {error}"));
+        let in_network = |error: &dyn std::fmt::Display| flag(format!("--network {spec}: {error}"));
         let model = models::parse(spec).map_err(|error| in_network(&error))?;
         // A network that does not fit the topology is reported before any PE is built.
         let network = model.on(topology).map_err(|error| in_network(&error))?;
@@ -204,12 +203,12 @@ impl Machine {
             if !TIMES.contains(&seconds) {
                 let sentence =
                     format!("{name} {seconds}: give seconds from 0 to {}, as in 1e-6", TIMES.end());
-                return Err(ConfigError::Flag(sentence));
+                return Err(flag(sentence));
             }
         }
         if let Some(fail) = self.fail.filter(|fail| fail.pe as usize >= topology.pes()) {
             let (pe, last) = (fail.pe, topology.pes() - 1);
-            return Err(ConfigError::Flag(format!("--fail: there is no PE {pe}; PEs are 0 to {last}")));
+            return Err(flag(format!("--fail: there is no PE {pe}; PEs are 0 to {last}")));
         }
         Ok(Some(Simulation {
             spec: spec.clone(),
@@ -253,7 +252,7 @@ fn speeds(specs: &[String], pes: usize) -> Result<Vec<Speeds>, ConfigError> {
     let mut changes = vec![Vec::new(); pes];
     for spec in specs {
         let Some((first, last, from, speed)) = speed(spec, pes) else {
-            return Err(ConfigError::Flag(format!(
+            return Err(flag(format!(
                 "--speed {spec}: write PES=FACTOR or PES@SECONDS=FACTOR; PES is a number below {pes}, a range or \
                  `all`, SECONDS is from 0 to {}, FACTOR is from {} to {}, as in 3=0.5, 0-3@1.5=2 or all=0.9",
                 TIMES.end(),

@@ -312,13 +312,16 @@ impl Config {
 
 /// Why a configuration is invalid: a sentence with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ConfigError {
-    /// A flag or its value is wrong.
-    #[error("{0}")]
-    Flag(String),
-    /// The content of a file that a flag names is wrong.
-    #[error("{0}")]
-    File(String),
+#[error("{sentence}")]
+pub(crate) struct ConfigError {
+    pub(crate) fault: Fault,
+    pub(crate) sentence: String,
+}
+
+impl Classified for ConfigError {
+    fn fault(&self) -> Fault {
+        self.fault
+    }
 }
 
 /// The command line, with the program's path shortened to its name.
@@ -330,12 +333,17 @@ pub(crate) fn program() -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// A flag or its value is wrong.
 fn flag(sentence: String) -> ConfigError {
-    ConfigError::Flag(sentence)
+    ConfigError { fault: Fault::Usage, sentence }
+}
+
+/// The content of a file that a flag names is wrong.
+fn content(sentence: String) -> ConfigError {
+    ConfigError { fault: Fault::Input, sentence }
 }
 
 /// The error in the value of a flag.
 pub(crate) fn wrong(flag: &str, error: &impl Classified) -> ConfigError {
-    let sentence = format!("{flag}: {error}");
-    if error.fault() == Fault::Usage { ConfigError::Flag(sentence) } else { ConfigError::File(sentence) }
+    ConfigError { fault: error.fault(), sentence: format!("{flag}: {error}") }
 }

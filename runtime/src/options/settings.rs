@@ -2,7 +2,7 @@
 
 use super::job::Job;
 use super::machine::Simulation;
-use super::{Comm, Config, ConfigError, Migration, ReportForm, Transport, flag, wrong};
+use super::{Comm, Config, ConfigError, Migration, ReportForm, Transport, content, flag, wrong};
 use crate::checkpoint::{Checkpoint, Plan};
 use crate::interleaving::{Interleaving, Replay};
 use crate::location::Placement;
@@ -10,6 +10,7 @@ use crate::tree::Tree;
 use equipoise_model::Topology;
 use equipoise_model::assignment::{MappingError, MappingFile};
 use equipoise_model::database::Dump;
+use equipoise_model::fault::Fault;
 use equipoise_network::trace::Trace;
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::registry;
@@ -98,7 +99,7 @@ impl Config {
                     "--lb-schedule {name}: {error}; name a file with lines `[%]STEP NAME [key=value ..]`"
                 ))
             })?;
-            let refused = |reason: String| ConfigError::File(format!("--lb-schedule {name}: {reason}"));
+            let refused = |reason: String| content(format!("--lb-schedule {name}: {reason}"));
             let schedule =
                 Schedule::parse_file(&text, &self.own).map_err(|error| refused(error.to_string()))?;
             if schedule.has_no_rules() {
@@ -143,14 +144,16 @@ impl Config {
             path => Path::new(path),
         };
         let with_remedy = |error: MappingError| match wrong("--initial", &error) {
-            ConfigError::Flag(sentence) => flag(sentence + "; or write blocks, roundrobin or random"),
+            ConfigError { fault: Fault::Usage, sentence } => {
+                flag(sentence + "; or write blocks, roundrobin or random")
+            }
             of_file => of_file,
         };
         let file = MappingFile::read(path).map_err(with_remedy)?;
         let list = file.below(pes).map_err(with_remedy)?;
         if list.is_empty() {
             let name = path.display();
-            return Err(ConfigError::File(format!(
+            return Err(content(format!(
                 "--initial: the mapping `{name}` lists no PE; give one per line, in index order"
             )));
         }

@@ -34,6 +34,17 @@ impl fmt::Display for Unread {
     }
 }
 
+impl std::error::Error for Unread {}
+
+impl Classified for Unread {
+    fn fault(&self) -> Fault {
+        match self {
+            Unread::System(error) => error.fault(),
+            Unread::Content(_) => Fault::Input,
+        }
+    }
+}
+
 /// The error for a line that is not text.
 const NOT_TEXT: &str = "this is not text in UTF-8; give another file, or convert it";
 
@@ -159,7 +170,7 @@ pub type AtLine = (usize, String);
 pub(crate) fn without_formats(name: &str) -> String {
     format!(
         "`{name}` needs the cargo feature `formats` of equipoise-model (brotli, XML, YAML), and this program \
-        was built without it; add the feature, or convert the file with the command `equipoise`"
+        was built without it; add the feature, or convert the file with a command `equipoise` that has it"
     )
 }
 

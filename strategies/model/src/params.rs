@@ -193,6 +193,17 @@ impl Params {
         made
     }
 
+    /// The list of arguments `text` with `key=value` at its end, unless it gives `key`.
+    pub fn with_default(text: &str, key: &str, value: impl fmt::Display) -> String {
+        let is_given =
+            text.split(',').any(|argument| argument.split_once('=').is_some_and(|given| given.0 == key));
+        match text {
+            "" => format!("{key}={value}"),
+            given if is_given => given.to_string(),
+            given => format!("{given},{key}={value}"),
+        }
+    }
+
     /// Removes and returns the `N` positional arguments; `meanings` describes them in errors.
     ///
     /// # Errors

@@ -49,9 +49,9 @@ impl Strategy for CommAwareRefine {
 
 #[cfg(test)]
 mod tests {
-    use equipoise_model::database::{Database, Edge, End};
+    use equipoise_model::database::Database;
 
-    use crate::testing::{assign, database};
+    use crate::testing::check_assignment;
 
     #[track_caller]
     fn check(
@@ -61,12 +61,7 @@ mod tests {
         change: impl FnOnce(&mut Database),
         expected: &[u32],
     ) {
-        let mut database = database(pes, objects);
-        let edge = |&(a, b, bytes)| Edge { from: End::Object(a), to: End::Object(b), messages: 1, bytes };
-        database.edges = edges.iter().map(edge).collect();
-        change(&mut database);
-        let answer = assign("CommAwareRefineLB:imbalance=0.1", &database).map(|answer| answer.pe_of);
-        assert_eq!(answer, Ok(expected.to_vec()), "{objects:?} {edges:?}");
+        check_assignment("CommAwareRefineLB:imbalance=0.1", pes, objects, edges, change, expected);
     }
 
     const SIX: [(f64, u32); 6] = [(1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0), (1.0, 1), (1.0, 2)];

@@ -57,14 +57,12 @@ pub(super) fn fill(work: &Work, mut place: impl FnMut(u32, u32)) -> f64 {
 mod tests {
     use equipoise_model::database::Database;
 
-    use crate::testing::{assign, database};
+    use crate::testing::{assign, check_assignment, database};
 
     #[track_caller]
     fn check(pes: usize, loads: &[f64], change: impl FnOnce(&mut Database), expected: &[u32]) {
         let objects: Vec<(f64, u32)> = loads.iter().map(|&load| (load, 0)).collect();
-        let mut database = database(pes, &objects);
-        change(&mut database);
-        assert_eq!(assign("GreedyLB", &database).map(|answer| answer.pe_of), Ok(expected.to_vec()));
+        check_assignment("GreedyLB", pes, &objects, &[], change, expected);
     }
 
     #[test]

@@ -108,10 +108,10 @@ fn choose_pes(database: &Database, groups: &Groups, available: &[u32]) -> Vec<u3
 
 #[cfg(test)]
 mod tests {
-    use equipoise_model::database::{Database, Edge, End};
+    use equipoise_model::database::Database;
     use equipoise_model::graph::{Graph, load};
 
-    use crate::testing::{assign, database};
+    use crate::testing::{assign, check_assignment};
 
     #[track_caller]
     fn check(
@@ -121,12 +121,7 @@ mod tests {
         change: impl FnOnce(&mut Database),
         expected: &[u32],
     ) {
-        let mut database = database(pes, objects);
-        let edge = |&(a, b, bytes)| Edge { from: End::Object(a), to: End::Object(b), messages: 1, bytes };
-        database.edges = edges.iter().map(edge).collect();
-        change(&mut database);
-        let answer = assign("MetisLB", &database).map(|answer| answer.pe_of);
-        assert_eq!(answer, Ok(expected.to_vec()), "{objects:?} {edges:?}");
+        check_assignment("MetisLB", pes, objects, edges, change, expected);
     }
 
     #[test]

@@ -111,14 +111,11 @@ fn largest_within(objects: &BTreeSet<Key>, room: f64, speed: f64) -> Option<Key>
 mod tests {
     use equipoise_model::database::Database;
 
-    use crate::testing::{assign, database};
+    use crate::testing::check_assignment;
 
     #[track_caller]
     fn check(pes: usize, objects: &[(f64, u32)], change: impl FnOnce(&mut Database), expected: &[u32]) {
-        let mut database = database(pes, objects);
-        change(&mut database);
-        let answer = assign("RefineLB:imbalance=0.1", &database).map(|answer| answer.pe_of);
-        assert_eq!(answer, Ok(expected.to_vec()), "{objects:?}");
+        check_assignment("RefineLB:imbalance=0.1", pes, objects, &[], change, expected);
     }
 
     #[test]

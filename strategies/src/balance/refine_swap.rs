@@ -227,14 +227,11 @@ mod tests {
 
     use equipoise_model::database::{Database, arbitrary};
 
-    use crate::testing::{assign, database};
+    use crate::testing::{assign, check_assignment};
 
     #[track_caller]
     fn check(pes: usize, objects: &[(f64, u32)], change: impl FnOnce(&mut Database), expected: &[u32]) {
-        let mut database = database(pes, objects);
-        change(&mut database);
-        let answer = assign("RefineSwapLB:imbalance=0.1", &database).map(|answer| answer.pe_of);
-        assert_eq!(answer, Ok(expected.to_vec()), "{objects:?}");
+        check_assignment("RefineSwapLB:imbalance=0.1", pes, objects, &[], change, expected);
     }
 
     #[test]

@@ -1,237 +1,372 @@
-//! The greedy mapper driven by an estimate of completion times with network contention, as in its paper.
+//! `ContentionLB`: the best of several placements of a program, by an estimate of completion times with network contention.
 //!
-//! G. De Petris, R. Perego, "A new mapping heuristic for last generation multicomputers" (report C94-09, 1994), figures 4
-//! and 5. The estimates F and F' are those of [`crate::cost::contention`]. The strategy `ContentionLB` takes the best of
-//! several runs of this mapper ([`super::contention_portfolio`]). The steps, with our choices where the paper leaves one
-//! open, and our changes marked "ours":
+//! The mapper of G. De Petris and R. Perego ([`super::de_petris_perego`]) is greedy. This strategy runs that mapper and also
+//! evaluates other placements (an algorithm portfolio):
 //!
-//! - *Select_First_Pair* (`Greedy::centre`): the centres of both graphs, where the sum of distances is least. The task
-//!   graph is unweighted and undirected. Ties go to the lowest number. If there are fixed objects, they are mapped first,
-//!   and there is no first pair.
-//! - *Select_Task* (`tasks`): the task with the most mapped partners, at least one. Ties go to the task with the most
-//!   tasks nearer than a quarter of both diameters, then to the task that has had a mapped partner for longest. (Ours;
-//!   the paper takes the lowest number. With our rule a ring grows at both ends in turn, and the ends meet.) If no task
-//!   has a mapped partner, one is sampled. Above [`MAX_SEARCHED`] tasks, distances in the task graph are not computed:
-//!   its centre is the task with the most partners, and ties go to the task with more partners.
-//! - *Select_Pair* (`choice`), first step: F' is the largest R without contention (equation 6) when the task is added.
-//!   Ties go to the PE with the smaller sum of R over all PEs, then to the lower PE. With [`Rules::usage`], used PEs
-//!   come before all others while there are more tasks than PEs and fewer than T/N tasks per used PE. The paper gains 5
-//!   % on random programs by this usage-factor rule. It is off by default because it costs 7 % here (figure
-//!   `greedy-usage`). If there is a PE for each task, no PE is shared, unless [`Rules::share`] is set and F decides.
-//!   (Ours: F is a maximum over PEs. It ignores that tasks delay each other on a PE that does not end last. With
-//!   sharing decided by F, a reduction in a tree takes 1.5 times as long.)
-//! - F evaluates *s* = (2n+1) |C(t)| PEs on a grid of n dimensions (3 on other machines), and all PEs for a task without a
-//!   mapped partner.
-//! - *Similar values* of F are those within the fraction [`Rules::similar`] of the least. (Our fraction is 0, not 1 %:
-//!   one more hop is less than 1 % of F in any program that computes more than it sends.)
-//! - Of these, those with the least sum of R remain. (Ours: in the paper this criterion comes after the look-ahead. But
-//!   tasks that end early do not affect F, and would be placed far from their partners.)
-//! - *Look-ahead*: a sum over each partner c of the task that has no place, and each mapped partner c' of c: d(j, m(c')),
-//!   and the number of links of path(j, m(c')) that some channel uses. Links of path(m(c'), j) count too if both paths
-//!   cross the same PEs in between. Channels of the task itself, on that PE, count.
-//! - Then the difference between the number of partners of the task without a place and the number of free neighbors of
-//!   the PE (ours, so that no PE is left isolated). Then the difference between two sums of degrees, of the tasks and
-//!   of the PEs nearer than g. g is a quarter of both diameters, at least 2 (ours, so that a grid is placed where it
-//!   fits; the paper may mean one hop). Then the smallest box, in coordinates without wrapping, that holds all used
-//!   PEs. Then the lower PE.
-//! - *Memory*: [`Rules::memory_bytes`] limits the tasks of a PE. If a task fits on no PE, the mapper takes the last
-//!   decision back and tries the next best candidate of that decision, at most [`MAX_BACKTRACKS`] times (fewer on large
-//!   machines).
+//! - If there is a PE for every task, no task is fixed and memory is unbounded: runs of the greedy mapper from every task,
+//!   for at most [`MAX_STARTS`] tasks; embeddings that the greedy mapper misses (`chain`, `unfold`, `beam`); and, for
+//!   programs that are forests, the placements of other mappers ([`ContentionLb::mappers`]).
+//! - If there is a PE for every task, and the program can be executed: the present placement; placements of the greedy
+//!   mapper with shared PEs, by both sets of rules, because tasks that hardly compute end sooner on one PE; and
+//!   placements of the other mappers, whose costs include the bytes on saturated links.
+//! - If tasks outnumber PEs: the present placement, and one of groups of tasks that exchange much (`groups`). The greedy
+//!   mapper places one task at a time and does not detect such groups.
 //!
-//! [`Rules::paper`] leaves out our changes: the lowest number decides in Select_Task, the look-ahead comes before the sum
-//! of R, free neighbors do not count, g is one hop, and waits are added up ([`Waits::Added`]).
+//! `selection` chooses by F and, if the program is known and short enough, by executing it. With `paper=on` there is only
+//! one run, by the rules of the paper.
 //!
-//! O(P l a log a) in the worst case, for l links, a channels and P phases.
+//! In a database, all edges form one phase and loads are work (see [`Model::of_database`]). In a program
+//! (`equipoise map --program`), phases and waits are known.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
-use equipoise_model::Topology;
-use equipoise_network::program::{Model, Waits};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::StrategyError;
-use crate::cost::contention::{Estimate, Mark, Speeds};
+use equipoise_model::params::{Param, ParamError, Params};
+use equipoise_model::{Assignment, Database, Topology};
+use equipoise_network::program::{Channel, Model};
 
-pub(super) mod bounds;
-mod choice;
-pub(super) mod host;
-mod memory;
-pub(super) mod tasks;
+use super::de_petris_perego::{Greedy, Mapped, Rules, map};
+use crate::cost::contention::Speeds;
+use crate::descriptor::Recipe;
+use crate::part::OnPart;
+use crate::strategy::check;
+use crate::{Strategy, StrategyError};
+use equipoise_model::descriptor::Descriptor;
 
-use choice::Chooser;
-use equipoise_model::table::count;
-use host::Host;
-use tasks::Tasks;
+mod beam;
+mod chain;
+mod groups;
+mod problem;
+mod selection;
+mod unfold;
 
-/// The maximum number of tasks for which all distances are computed.
-pub const MAX_SEARCHED: usize = 8192;
+use problem::Problem;
+use selection::{Candidates, NEAR, max_executions};
 
-/// The maximum number of backtracks before the mapper gives up.
-pub const MAX_BACKTRACKS: usize = 100_000;
+/// The maximum number of tasks for which the greedy mapper is started from every task.
+pub const MAX_STARTS: usize = 32;
 
-/// The maximum of backtracks times PEs, which limits backtracks on large machines.
-const MAX_LOOKS: usize = 50_000_000;
+/// If tasks outnumber PEs, the program is executed on placements whose F exceeds the least F by at most this fraction.
+/// The fraction is large because F is less accurate for tasks that wait for each other on one PE.
+const SIMILAR: f64 = 0.2;
 
-/// The rules of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
-    /// The relative excess over the least estimate up to which estimates are similar.
-    pub similar: f64,
-    /// Whether the look-ahead decides between similar candidates.
-    pub look_ahead: bool,
-    /// Whether tasks may share a PE although there is a PE for each task.
-    pub share: bool,
-    /// Whether the usage-factor rule holds.
-    pub usage: bool,
-    /// The memory of each PE in bytes; `None`: unbounded.
-    pub memory_bytes: Option<u64>,
-    /// Whether the paper's criteria decide, in the paper's order, and waits are added up.
-    pub paper: bool,
-}
+/// The descriptor of `ContentionLB` without other mappers.
+pub const NAMED: Descriptor<Recipe> = Descriptor {
+    name: "ContentionLB",
+    form: "",
+    help: "Places one task at a time where the estimated completion time of the program is least, with waits, distances \
+           and contention for links (De Petris, Perego 1994). For programs (map --program); does not group objects, so \
+           it is slow for many objects.",
+    params: &[
+        Param {
+            key: "similar",
+            default: AUTO,
+            help: "relative excess over the least estimate up to which estimates count as equal, 0 to 1; `auto`: 0, or \
+                   0.01 with paper=on",
+        },
+        Param {
+            key: "look_ahead",
+            default: "on",
+            help: "whether ties are broken by look-ahead: distances and used links for partners that are not placed yet",
+        },
+        Param {
+            key: "share",
+            default: AUTO,
+            help: "whether tasks may share a PE although there is a PE for each task; `auto`: with paper=on, or if a \
+                   program that can be executed ends sooner",
+        },
+        Param {
+            key: "usage",
+            default: AUTO,
+            help: "whether, if tasks outnumber PEs, used PEs are preferred until they have the mean number of tasks; \
+                   `auto`: as `paper`",
+        },
+        Param { key: "memory", default: "none", help: "memory of each PE in bytes; `none`: unbounded" },
+        Param {
+            key: "paper",
+            default: "off",
+            help: "`on`: one run with the paper's criteria in the paper's order; `off`: the best of several runs with \
+                   our criteria",
+        },
+    ],
+    item: Recipe { needs_communication: true, make: |params| make(params, Vec::new()) },
+};
 
-impl Rules {
-    /// The rules of the paper.
-    pub fn paper() -> Self {
-        Rules { similar: 0.01, share: true, usage: true, paper: true, ..Rules::default() }
-    }
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Rules { similar: 0.0, look_ahead: true, share: false, usage: false, memory_bytes: None, paper: false }
-    }
-}
-
-/// A placement of all tasks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapped {
-    /// The PE of every task of the model.
-    pub places: Vec<u32>,
-    /// The number of decisions that were taken back.
-    pub backtracks: usize,
-}
-
-/// Places every task of `model` on one of the PEs `available`, which are ascending. Fixed tasks keep their PEs.
+/// Makes `ContentionLB` from its parameters. It also evaluates the placements of `mappers`.
 ///
 /// # Errors
-/// If the tasks do not fit into the memory of the PEs, or no placement that fits was found.
-pub fn map(
-    model: &Model,
-    topology: &dyn Topology,
-    speeds: &Speeds,
-    available: &[u32],
-    rules: &Rules,
-    seed: u64,
-) -> Result<Mapped, StrategyError> {
-    let greedy = Greedy::new(model, topology, speeds, available, rules, seed)?;
-    greedy.run(greedy.centre())
+/// If a parameter has an invalid value.
+pub fn make(params: &mut Params, mappers: Vec<Arc<dyn Strategy>>) -> Result<Box<dyn Strategy>, ParamError> {
+    let rules = match params.take_switch("paper")? {
+        true => Rules::paper(),
+        false => Rules::default(),
+    };
+    let share = switch(params, "share")?;
+    let rules = Rules {
+        similar: fraction(params, "similar", rules.similar)?,
+        look_ahead: params.take_switch("look_ahead")?,
+        share: share.unwrap_or(rules.share),
+        usage: switch(params, "usage")?.unwrap_or(rules.usage),
+        memory_bytes: match params.take::<String>("memory")?.as_str() {
+            "none" => None,
+            text => match text.parse() {
+                Ok(bytes) => Some(bytes),
+                Err(_) => return Err(params.bad("memory", text, "expected a number of bytes, or `none`")),
+            },
+        },
+        ..rules
+    };
+    Ok(Box::new(OnPart(ContentionLb { rules, tries_sharing: share != Some(false), mappers })))
 }
 
-/// A decision: the task, the state of the estimate before, and the PEs that are left to try, the best last.
-struct Decision {
-    task: usize,
-    mark: Mark,
-    others: Vec<u32>,
+/// The default of a key that depends on `paper`.
+const AUTO: &str = "auto";
+
+fn fraction(params: &mut Params, key: &str, auto: f64) -> Result<f64, ParamError> {
+    let value: String = params.take(key)?;
+    let number = if value == AUTO { Some(auto) } else { value.parse().ok() };
+    number
+        .filter(|number| (0.0..=1.0).contains(number))
+        .ok_or_else(|| params.bad(key, &value, "expected a number from 0 to 1, or `auto`"))
 }
 
-/// The mapper with the data of a program and a machine that all runs share.
-pub(super) struct Greedy<'a> {
-    model: Cow<'a, Model>,
-    topology: &'a dyn Topology,
-    speeds: &'a Speeds,
-    rules: &'a Rules,
-    pub(super) host: Host,
-    pub(super) tasks: Tasks,
+/// Reads `on`, `off` or `auto` (`None`).
+fn switch(params: &mut Params, key: &str) -> Result<Option<bool>, ParamError> {
+    match params.take::<String>(key)?.as_str() {
+        AUTO => Ok(None),
+        "on" => Ok(Some(true)),
+        "off" => Ok(Some(false)),
+        value => Err(params.bad(key, value, "expected `on`, `off` or `auto`")),
+    }
 }
 
-impl<'a> Greedy<'a> {
-    /// # Errors
-    /// If the tasks do not fit into the memory of the PEs.
-    pub(super) fn new(
-        model: &'a Model,
-        topology: &'a dyn Topology,
-        speeds: &'a Speeds,
-        available: &[u32],
-        rules: &'a Rules,
+/// The strategy `ContentionLB`.
+#[derive(Clone)]
+pub struct ContentionLb {
+    /// The rules of the greedy mapper; with those of the paper there is only one run.
+    pub rules: Rules,
+    /// Whether a program that can be executed is also tried on shared PEs if there is a PE for each task.
+    pub tries_sharing: bool,
+    /// Other mappers whose placements are evaluated.
+    pub mappers: Vec<Arc<dyn Strategy>>,
+}
+
+impl Default for ContentionLb {
+    fn default() -> Self {
+        ContentionLb { rules: Rules::default(), tries_sharing: true, mappers: Vec::new() }
+    }
+}
+
+impl Strategy for ContentionLb {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
         seed: u64,
-    ) -> Result<Self, StrategyError> {
-        memory::check(model, available, rules.memory_bytes)?;
-        let host = Host::new(topology, available);
-        let tasks = Tasks::new(model, host.diameter, seed, rules.paper);
-        let model = match rules.paper {
-            true => Cow::Owned(Model { waits: Waits::Added, ..model.clone() }),
-            false => Cow::Borrowed(model),
+    ) -> Result<Assignment, StrategyError> {
+        let model = Model::of_database(database, topology);
+        self.assign_program(&model, database, topology, seed)
+    }
+
+    fn assign_program(
+        &self,
+        model: &Model,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let available = check(database, topology)?;
+        let speeds = Speeds::of(database, model);
+        let mut model = model.clone();
+        for (task, object) in model.tasks.iter_mut().zip(&database.objects) {
+            task.stays_on = (!object.migratable).then_some(object.pe);
+        }
+        let (config, model, speeds) = (self, &model, &speeds);
+        let portfolio = Portfolio { config, model, speeds, database, topology, available: &available, seed };
+        portfolio.best()
+    }
+}
+
+/// The input of one assignment.
+struct Portfolio<'a> {
+    config: &'a ContentionLb,
+    model: &'a Model,
+    speeds: &'a Speeds,
+    database: &'a Database,
+    topology: &'a dyn Topology,
+    available: &'a [u32],
+    seed: u64,
+}
+
+impl Portfolio<'_> {
+    fn best(&self) -> Result<Assignment, StrategyError> {
+        let &Portfolio { config, model, speeds, database, topology, available, seed } = self;
+        let runs = Runs::of(model, topology, speeds, available, &config.rules, seed)?;
+        let mut answer = Assignment::new(Vec::new()).with_note("runs", runs.placements.len() as f64);
+        if runs.backtracks > 0 {
+            answer = answer.with_note("backtracks", runs.backtracks as f64);
+        }
+        let candidates = self.candidates(runs)?;
+        answer.pe_of = candidates.best(model, topology, speeds);
+        answer.pe_of.truncate(database.objects.len());
+        Ok(answer)
+    }
+
+    /// The placements to choose from, beginning with the first run of the greedy mapper.
+    fn candidates(&self, runs: Runs) -> Result<Candidates, StrategyError> {
+        let &Portfolio { config, model, available, .. } = self;
+        let Runs { placements, is_searched, is_optimal, .. } = runs;
+        let mut candidates = Candidates { judged: placements, similar: NEAR, executed: Vec::new() };
+        let executions = 4 + config.mappers.len();
+        if config.rules.paper {
+            return Ok(candidates);
+        }
+        if model.tasks.iter().filter(|task| !task.is_pe).count() > available.len() {
+            candidates.similar = SIMILAR;
+            let others = self.present().into_iter().chain([self.of_groups()?]).collect();
+            candidates.judged.extend(self.allowed(others, true));
+        } else if max_executions(model) >= executions && (config.tries_sharing || !is_optimal) {
+            let mut others = Vec::from_iter(self.present());
+            if config.tries_sharing {
+                others.extend(self.with_sharing());
+            }
+            others.extend(self.of_mappers());
+            candidates.executed = self.allowed(others, config.tries_sharing);
+        } else if is_searched && !is_optimal && self.is_forest() {
+            candidates.judged.extend(self.allowed(self.of_mappers(), config.rules.share));
+        }
+        Ok(candidates)
+    }
+
+    /// Whether the task graph has no cycle. On such graphs the greedy mapper leaves too little room for subtrees; mappers that
+    /// cut the whole graph do not.
+    fn is_forest(&self) -> bool {
+        let pair = |it: &Channel| (it.from.min(it.to), it.from.max(it.to));
+        let pairs: FxHashSet<(u32, u32)> = self.model.channels.iter().map(pair).collect();
+        pairs.len() < self.model.tasks.len()
+    }
+
+    /// The placements that fit into memory and, unless `may_share`, have a PE of its own for every migratable task.
+    fn allowed(&self, placements: Vec<Vec<u32>>, may_share: bool) -> Vec<Vec<u32>> {
+        let &Portfolio { config, model, database, .. } = self;
+        let objects = database.objects.len();
+        let ends: Vec<u32> = model.tasks[objects..].iter().filter_map(|task| task.stays_on).collect();
+        let whole = |mut places: Vec<u32>| {
+            places.truncate(objects);
+            places.extend(&ends);
+            places
         };
-        Ok(Greedy { model, topology, speeds, rules, host, tasks })
+        let is_allowed = |places: &Vec<u32>| {
+            fits_memory(model, places, config.rules.memory_bytes) && (may_share || !shares_pes(model, places))
+        };
+        placements.into_iter().map(whole).filter(is_allowed).collect()
     }
 
-    /// The task that is placed first: the centre of the task graph.
-    pub(super) fn centre(&self) -> Option<usize> {
-        self.tasks.centre()
+    /// The present placement, if all its PEs are available.
+    fn present(&self) -> Option<Vec<u32>> {
+        let is_available = |pe: u32| self.available.binary_search(&pe).is_ok();
+        let is_possible =
+            self.database.objects.iter().all(|object| !object.migratable || is_available(object.pe));
+        is_possible.then(|| self.database.placement())
     }
 
-    /// One run. If no task is fixed, `first` goes to the centre of the machine.
-    pub(super) fn run(&self, first: Option<usize>) -> Result<Mapped, StrategyError> {
-        let &Greedy { ref model, topology, speeds, rules, ref host, .. } = self;
-        let available = &host.available;
-        let mut estimate = Estimate::new(model, topology, speeds);
-        let mut tasks = self.tasks.clone();
-        let mut chooser = Chooser::new(model, topology, host, rules, tasks.radius());
-        let mut decisions: Vec<Decision> = Vec::new();
-        let (mut backtracks, is_bounded) = (0, rules.memory_bytes.is_some());
-        let most = MAX_BACKTRACKS.min(MAX_LOOKS / available.len().max(1));
-        // The first pair has alternatives only if memory is bounded.
-        if let Some(task) = first.filter(|_| tasks.all_free()) {
-            let mut others = if is_bounded { available.clone() } else { Vec::new() };
-            others.retain(|&pe| pe != host.centre && chooser.has_room(task, pe));
-            let mark = estimate.mark();
-            estimate.put(task, host.centre);
-            chooser.add(task, host.centre);
-            tasks.map(task);
-            decisions.push(Decision { task, mark, others });
-        }
-        while let Some(task) = tasks.next() {
-            let mut candidates = chooser.choose(&mut estimate, &tasks, task);
-            let mut task = task;
-            // Go back to the last decision that has a candidate left.
-            while candidates.is_empty() {
-                let last = if backtracks < most { decisions.pop() } else { None };
-                let Some(last) = last else {
-                    return Err(self.no_placement(backtracks, backtracks < most && chooser.keeps_all()));
-                };
-                backtracks += 1;
-                if let Some(pe) = estimate.place_of(last.task) {
-                    chooser.remove(last.task, pe);
-                }
-                estimate.undo(last.mark);
-                tasks.unmap(last.task);
-                (task, candidates) = (last.task, last.others);
-            }
-            let Some(pe) = candidates.pop() else { continue };
-            let mark = estimate.mark();
-            estimate.put(task, pe);
-            chooser.add(task, pe);
-            tasks.map(task);
-            match is_bounded {
-                true => decisions.push(Decision { task, mark, others: candidates }),
-                false => estimate.commit(),
-            }
-        }
-        let place = |task| estimate.place_of(task).expect("every task was placed");
-        Ok(Mapped { places: (0..model.tasks.len()).map(place).collect(), backtracks })
-    }
-
-    /// The error that no placement fits into memory, or none was found.
-    fn no_placement(&self, backtracks: usize, tried_all: bool) -> StrategyError {
-        let bytes = count(self.rules.memory_bytes.unwrap_or(0), "byte");
-        StrategyError::Request(match tried_all {
-            true => format!("no placement fits into {bytes} of memory per PE; allow more memory"),
-            false => format!(
-                "the search found no placement that fits into {bytes} of memory per PE and ended after {}, so a \
-                 placement that fits may exist; allow more memory",
-                count(backtracks as u64, "backtrack")
-            ),
+    /// Placements in which tasks may share a PE, if they fit into memory.
+    fn with_sharing(&self) -> impl Iterator<Item = Vec<u32>> {
+        let &Portfolio { config, model, speeds, topology, available, seed, .. } = self;
+        let memory_bytes = config.rules.memory_bytes;
+        let ours = Rules { share: true, ..config.rules.clone() };
+        [ours, Rules { memory_bytes, ..Rules::paper() }].into_iter().filter_map(move |rules| {
+            map(model, topology, speeds, available, &rules, seed).ok().map(|mapped| mapped.places)
         })
     }
+
+    /// The placements of the other mappers.
+    fn of_mappers(&self) -> Vec<Vec<u32>> {
+        let &Portfolio { config, model, database, topology, seed, .. } = self;
+        let place = |mapper: &Arc<dyn Strategy>| {
+            let answer = mapper.assign_program(model, database, topology, seed).ok()?;
+            answer.check(database).is_ok().then_some(answer.pe_of)
+        };
+        config.mappers.iter().filter_map(place).collect()
+    }
+}
+
+/// The placements that are found without other mappers.
+struct Runs {
+    /// Each placement has the PE of every task; the first is that of the first run of the greedy mapper.
+    placements: Vec<Vec<u32>>,
+    /// The number of decisions that the first run took back.
+    backtracks: usize,
+    /// Whether there are several runs: there is a PE for every task, no task is fixed and memory is unbounded.
+    is_searched: bool,
+    /// Whether some placement has every channel between PEs one hop apart. No other placement with a PE for every task is
+    /// better.
+    is_optimal: bool,
+}
+
+impl Runs {
+    /// # Errors
+    /// See [`map`].
+    fn of(
+        model: &Model,
+        topology: &dyn Topology,
+        speeds: &Speeds,
+        available: &[u32],
+        rules: &Rules,
+        seed: u64,
+    ) -> Result<Runs, StrategyError> {
+        let greedy = Greedy::new(model, topology, speeds, available, rules, seed)?;
+        let Mapped { places, backtracks } = greedy.run(greedy.centre())?;
+        let is_optimal = |placements: &[Vec<u32>]| {
+            placements.iter().any(|places| is_one_hop_each(model, topology, places))
+        };
+        let is_searched = !rules.paper
+            && greedy.tasks.all_free()
+            && model.tasks.len() <= available.len()
+            && rules.memory_bytes.is_none();
+        let mut placements = vec![places];
+        if is_searched && !is_optimal(&placements) {
+            placements.extend(chain::place(&greedy.tasks, topology, available));
+            if !is_optimal(&placements)
+                && let Some(problem) = Problem::new(model, topology, &greedy.host, &greedy.tasks)
+            {
+                placements.extend(unfold::all(&problem));
+                placements.push(beam::place(&problem));
+            }
+            if model.tasks.len() <= MAX_STARTS {
+                for task in 0..model.tasks.len() {
+                    placements.push(greedy.run(Some(task))?.places);
+                }
+            }
+        }
+        let is_optimal = is_optimal(&placements);
+        Ok(Runs { placements, backtracks, is_searched, is_optimal })
+    }
+}
+
+/// Whether every channel connects PEs one hop apart.
+fn is_one_hop_each(model: &Model, topology: &dyn Topology, places: &[u32]) -> bool {
+    let place = |task: u32| places[task as usize] as usize;
+    model.channels.iter().all(|it| topology.distance(place(it.from), place(it.to)) == 1)
+}
+
+/// Whether a task that is not fixed shares its PE with another task.
+fn shares_pes(model: &Model, places: &[u32]) -> bool {
+    let mut tasks_on: FxHashMap<u32, usize> = FxHashMap::default();
+    let tasks = || model.tasks.iter().zip(places).filter(|(task, _)| !task.is_pe);
+    tasks().for_each(|(_, &pe)| *tasks_on.entry(pe).or_default() += 1);
+    tasks().any(|(task, pe)| task.stays_on.is_none() && tasks_on[pe] > 1)
+}
+
+/// Whether the tasks of every PE fit into its memory.
+fn fits_memory(model: &Model, places: &[u32], memory_bytes: Option<u64>) -> bool {
+    let Some(most) = memory_bytes else { return true };
+    let mut used: FxHashMap<u32, u128> = FxHashMap::default();
+    for (task, &pe) in model.tasks.iter().zip(places) {
+        *used.entry(pe).or_default() += u128::from(task.memory_bytes.unwrap_or(0));
+    }
+    used.values().all(|&bytes| bytes <= u128::from(most))
 }
 
 #[cfg(test)]

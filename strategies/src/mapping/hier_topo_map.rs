@@ -78,7 +78,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
         Param {
             key: "partitioner",
             default: "metis",
-            help: "graph partitioner: `metis`, or `poise`, the exact-size bisection of PoiseLB",
+            help: "graph partitioner: `metis`, or `poise`, a bisection into parts of exact sizes",
         },
         Param {
             key: "imbalance",

@@ -1,7 +1,7 @@
 //! `LeeAggarwalLB`: a greedy mapping, improved by pairwise exchanges with probabilistic jumps.
 //!
 //! S. Y. Lee, J. K. Aggarwal, "A mapping strategy for parallel processing", IEEE Transactions on Computers 36(4), 1987. De
-//! Petris and Perego compare their mapper with it ([`super::contention_lb`]). The objective is the communication overhead
+//! Petris and Perego compare their mapper with it ([`super::de_petris_perego`]). The objective is the communication overhead
 //! of the synchronous phases of a program, in each of which every task waits for the slowest message:
 //!
 //! OF = sum over phases of the largest w_e d_e of the phase's edges,

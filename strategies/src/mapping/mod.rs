@@ -3,7 +3,7 @@
 use crate::placement::{answer, hop_bytes, hosts};
 
 pub mod contention_lb;
-pub mod contention_portfolio;
+pub mod de_petris_perego;
 pub mod hier_topo_map;
 pub mod lee_aggarwal;
 pub mod libtopomap;

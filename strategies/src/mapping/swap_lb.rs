@@ -213,7 +213,7 @@ impl SwapLb {
     /// The error for an unknown cost, with its remedy.
     fn refused(&self, topology: &dyn Topology, unknown: Unknown) -> StrategyError {
         let remedy = match unknown {
-            Unknown::Distances(_) => "use cost=mcf, or PoiseLB",
+            Unknown::Distances(_) => "use cost=mcf, or a strategy without a table of distances",
             Unknown::Routes(_) => "use cost=mcf",
         };
         StrategyError::Request(format!("`{}`: {unknown}; {remedy}", topology.spec()))

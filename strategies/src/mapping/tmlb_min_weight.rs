@@ -96,16 +96,15 @@ impl Strategy for TmlbMinWeight {
         if self.matching && available.len() > MAX_PES {
             let pes = available.len();
             return Err(StrategyError::Request(format!(
-                "TMLB_MIN_WEIGHT matches groups to at most {MAX_PES} PEs, and there are {pes}; use fewer PEs, \
-                 TMLB_TREEBASED, or matching=off"
+                "TMLB_MIN_WEIGHT matches groups to at most {MAX_PES} PEs, and there are {pes}; use fewer PEs \
+                 or matching=off"
             )));
         }
         if self.matching {
             // The costs, and their copies for the solver.
             let bytes = 24 * (available.len() as u64).pow(2);
             let what = format!("the matching of groups to {} PEs", available.len());
-            memory::check(bytes, &what, "use fewer PEs, TMLB_TREEBASED, or matching=off")
-                .map_err(StrategyError::Request)?;
+            memory::check(bytes, &what, "use fewer PEs or matching=off").map_err(StrategyError::Request)?;
         }
         let counted = self.affinity.of(database);
         let sequence = sequence(&Graph::of(&counted), self.restarts, seed);

@@ -57,16 +57,17 @@ const MAX_PES_THIRD: usize = 1 << 13;
 
 /// Checks that the number of PEs is within the limit of `order`.
 pub(crate) fn check_pes(order: Order, pes: usize) -> Result<(), StrategyError> {
-    let (name, most) = match order {
-        Order::First | Order::Second => ("TopoLB", MAX_PES),
-        Order::Third => ("TopoLB:order=3", MAX_PES_THIRD),
+    let (number, most) = match order {
+        Order::First => (1, MAX_PES),
+        Order::Second => (2, MAX_PES),
+        Order::Third => (3, MAX_PES_THIRD),
     };
     if pes <= most {
         return Ok(());
     }
     Err(StrategyError::Request(format!(
-        "{name} compares all pairs of PEs and supports at most {most} PEs, not {pes}; use fewer PEs or a \
-         strategy without a table"
+        "placement with estimates of order {number} compares all pairs of PEs and supports at most {most} PEs, not {pes}; \
+         use fewer PEs or a strategy without a table"
     )))
 }
 

@@ -8,7 +8,7 @@ use equipoise_apps::Failure;
 use equipoise_model::topology;
 use equipoise_network::program::{Costs, Model, OVERLAP, Waits, generate};
 use equipoise_strategies::cost::contention::{Estimate, Speeds};
-use equipoise_strategies::mapping::contention_lb::{Rules, map};
+use equipoise_strategies::mapping::de_petris_perego::{Rules, map};
 
 use super::cycles;
 use crate::axis::Axis;

@@ -40,7 +40,7 @@ pub(crate) const GREEDY_TABLE2: Figure = Figure {
     notes: "The best known completion time is that on a machine with a link for every channel if the paper calls its mappings \
             optimal, that of process i on PE i for butterflies on meshes, and that of the H layout of a tree on twice as many \
             PEs. Processes are renumbered at random before they are mapped; the table shows the worst of three numberings. `one run` \
-            is the algorithm of the paper (`paper=on`; contention_lb documents the choices that the paper leaves open). \
+            is the algorithm of the paper (`paper=on`; de_petris_perego documents the choices that the paper leaves open). \
             Messages are short relative to the work, so values of F that differ by some hops are similar. The look-ahead keeps \
             tasks off routes in use, and the last tasks find no PE near their partners. The paper defines neither similarity \
             nor tie-breaking, and prints better times.\n",

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::database::{Database, ObjectIndex};
 use crate::descriptor::Descriptor;
+use crate::fault::{Classified, Fault};
 use crate::grid::Grid;
 use crate::memory;
 use crate::params::{Param, ParamError, Params};
@@ -117,12 +118,23 @@ pub enum Make {
 }
 
 /// Why a generator cannot make a graph.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// The arguments are invalid.
+    #[error("{0}")]
     Arguments(String),
     /// Another graph or file named in the arguments cannot be loaded.
+    #[error(transparent)]
     Other(GraphError),
+}
+
+impl Classified for Refusal {
+    fn fault(&self) -> Fault {
+        match self {
+            Refusal::Arguments(_) => Fault::Usage,
+            Refusal::Other(error) => error.fault(),
+        }
+    }
 }
 
 impl From<String> for Refusal {

@@ -78,10 +78,9 @@ fn parse(text: &str) -> Result<Arc<dyn Topology>, SpecError> {
 /// Reads a topology.yaml.
 #[cfg(feature = "formats")]
 fn from_yaml(content: &str, file: &str, wanted: Option<&str>) -> Result<Network, SpecError> {
-    yaml::read(content, wanted).map_err(|refusal| match refusal {
-        yaml::Refusal::Line((line, reason)) => SpecError::in_file(file, format!("line {line}: {reason}")),
-        yaml::Refusal::Name(reason) => format!("{file}: {reason}").into(),
-    })
+    use crate::fault::Classified as _;
+    yaml::read(content, wanted)
+        .map_err(|refusal| SpecError { fault: refusal.fault(), reason: format!("{file}: {refusal}") })
 }
 
 #[cfg(not(feature = "formats"))]

@@ -39,12 +39,19 @@ impl Classified for TopologyError {
 }
 
 /// An error in a spec or in a part of a spec.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
 pub struct SpecError {
     /// Whether the spec is wrong, or the content of a file named in it.
     pub fault: Fault,
     /// What is wrong and what was expected.
     pub reason: String,
+}
+
+impl Classified for SpecError {
+    fn fault(&self) -> Fault {
+        self.fault
+    }
 }
 
 impl From<String> for SpecError {
@@ -148,9 +155,12 @@ pub(super) fn from_file<T>(
 
 /// The text of a file; `what` describes the content in errors.
 pub(super) fn text(what: &str, name: &str) -> Result<String, SpecError> {
-    files::text(Path::new(name)).map_err(|unread| match unread {
-        Unread::System(_) => format!("cannot read the {what} `{name}`: {unread}").into(),
-        Unread::Content(_) => SpecError::in_file(name, unread),
+    files::text(Path::new(name)).map_err(|unread| {
+        let reason = match &unread {
+            Unread::System(_) => format!("cannot read the {what} `{name}`: {unread}"),
+            Unread::Content(_) => format!("{name}: {unread}"),
+        };
+        SpecError { fault: unread.fault(), reason }
     })
 }
 

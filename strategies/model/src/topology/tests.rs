@@ -189,26 +189,30 @@ proptest! {
     }
 
     #[test]
-    fn products_have_the_properties_of_machines(network in 0..SMALL.len(), node in 0..SMALL.len()) {
-        let machine = parse(&format!("{}*{}", SMALL[network], SMALL[node])).expect("a product");
-        let cores = parse(SMALL[node]).expect("a machine").pes();
+    fn products_have_the_properties_of_machines(
+        network in prop::sample::select(small()), node in prop::sample::select(small()),
+    ) {
+        let machine = parse(&format!("{network}*{node}")).expect("a product");
+        let cores = parse(&node).expect("a machine").pes();
         check_between(&*machine, |a, b| match (a / cores, b / cores) {
-            (here, there) if here != there && !SMALL[network].contains('*') => {
+            (here, there) if here != there && !network.contains('*') => {
                 Some((format!("node {here}"), format!("node {there}")))
             }
-            (here, there) if here == there && !SMALL[node].contains('*') => Some((a.to_string(), b.to_string())),
+            (here, there) if here == there && !node.contains('*') => Some((a.to_string(), b.to_string())),
             _ => None,
         });
     }
 
     #[test]
-    fn allocations_have_the_properties_of_machines(machine in 0..SMALL.len(), count in 1..9usize, seed in 0..99u64) {
-        let whole = parse(SMALL[machine]).expect("a machine");
-        let spec = format!("{}[random:{},seed={seed}]", SMALL[machine], count.min(whole.pes()));
+    fn allocations_have_the_properties_of_machines(
+        machine in prop::sample::select(small()), count in 1..9usize, seed in 0..99u64,
+    ) {
+        let whole = parse(&machine).expect("a machine");
+        let spec = format!("{}[random:{},seed={seed}]", machine, count.min(whole.pes()));
         let mine = parse(&spec).expect("an allocation");
         prop_assert_eq!(mine.spec(), spec);
         let name_of = |pe: usize| pe.to_string();
-        check_between(&*mine, |a, b| (!SMALL[machine].contains('*')).then(|| (name_of(a), name_of(b))));
+        check_between(&*mine, |a, b| (!machine.contains('*')).then(|| (name_of(a), name_of(b))));
     }
 
     #[test]
@@ -245,6 +249,26 @@ const SMALL: &[&str] = &[
     "job:2x1:cyclic:(torus:4x2[5,0-2])",
     "flat:1",
 ];
+
+/// [`SMALL`], and a few PEs of the machine of every spec that the registry shows and that needs no file.
+fn small() -> Vec<String> {
+    let shown = ALL.iter().flat_map(|kind| kind.form.split(", ")).filter_map(|spec| parse(spec).ok());
+    let few = shown.map(|machine| {
+        let few = format!("({})[random:{},seed=1]", machine.spec(), machine.pes().min(9));
+        parse(&few).expect("an allocation").spec()
+    });
+    SMALL.iter().map(|spec| spec.to_string()).chain(few).collect()
+}
+
+#[test]
+fn every_kind_that_needs_no_file_is_among_the_small_machines() {
+    let specs = small();
+    for kind in ["torus:", "mesh:", "hypercube:", "tree:", "fattree:", "dragonfly:", "job:"] {
+        let is_of_kind =
+            |spec: &String| spec.trim_start_matches('(').starts_with(kind) && spec.contains("[random:");
+        assert!(specs.iter().any(is_of_kind), "{kind} {specs:?}");
+    }
+}
 
 /// The names of the links of a route.
 pub(super) fn route(spec: &str, a: usize, b: usize) -> String {

@@ -18,7 +18,8 @@ const CLOSEST: u64 = 1 << 20;
 pub fn graph(nodes: usize, distances_from: impl Fn(usize, &mut [u32])) -> Result<Graph, StrategyError> {
     if nodes > MAX_NODES {
         return Err(StrategyError::Request(format!(
-            "LibTopoMap maps to at most {MAX_NODES} nodes, and there are {nodes}; use HierTopoMap or PoiseLB"
+            "LibTopoMap maps to at most {MAX_NODES} nodes, and there are {nodes}; use a strategy \
+             that needs no graph of the machine"
         )));
     }
     let (mut row, mut nearest) = (vec![0; nodes], vec![u32::MAX; nodes]);

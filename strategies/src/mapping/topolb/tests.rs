@@ -101,17 +101,19 @@ fn grouping_by_metis_beats_grouping_by_load_and_both_are_balanced() {
 
 #[test]
 fn refuses_more_pes_than_its_table_allows() {
-    let check = |spec, most: usize| {
+    let check = |spec, order: u8, most: usize| {
         // With fewer objects, the strategy would get a part of the machine.
         let database = database(most + 1, &vec![(1.0, 0); most / 4 + 1]);
         let machine = format!("flat:{}", most + 1);
         let error = assign_on(spec, &database, &machine).expect_err("too many pairs").to_string();
-        let expected =
-            format!("{spec} compares all pairs of PEs and supports at most {most} PEs, not {}", most + 1);
+        let expected = format!(
+            "order {order} compares all pairs of PEs and supports at most {most} PEs, not {}",
+            most + 1
+        );
         assert!(error.contains(&expected), "{error}");
     };
-    check("TopoLB", 1 << 16);
-    check("TopoLB:order=3", 1 << 13);
+    check("TopoLB", 2, 1 << 16);
+    check("TopoLB:order=3", 3, 1 << 13);
 }
 
 #[test]

@@ -250,7 +250,7 @@ impl<'a, C: Cell> Table<'a, C> {
         if self.rows.len() >= self.max_rows {
             let (pes, rows) = (self.pes.len(), self.rows.len());
             return Err(StrategyError::Request(format!(
-                "the table of TopoLB needs more than {rows} rows of {pes} PEs, which do not fit into memory; use fewer \
+                "the table of costs needs more than {rows} rows of {pes} PEs, which do not fit into memory; use fewer \
                  PEs or a strategy without a table"
             )));
         }

@@ -23,6 +23,7 @@
 use saphyr_parser::{Event, Parser};
 
 use super::{Network, Switch, block_sizes};
+use crate::fault::{Classified, Fault};
 use crate::files::AtLine;
 use crate::hostlist;
 use crate::spelling::meant;
@@ -46,11 +47,23 @@ enum Content {
 }
 
 /// Why a file does not have the requested network.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     /// A line is invalid.
+    #[error("line {}: {}", .0.0, .0.1)]
     Line(AtLine),
     /// There is no network with this name.
+    #[error("{0}")]
     Name(String),
+}
+
+impl Classified for Refusal {
+    fn fault(&self) -> Fault {
+        match self {
+            Refusal::Line(_) => Fault::Input,
+            Refusal::Name(_) => Fault::Usage,
+        }
+    }
 }
 
 impl From<AtLine> for Refusal {

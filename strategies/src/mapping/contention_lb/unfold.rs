@@ -15,8 +15,8 @@
 //! orientation.
 
 use super::problem::{NONE, Problem};
-use crate::mapping::contention_lb::bounds::Bounds;
-use crate::mapping::contention_lb::tasks::Tasks;
+use crate::mapping::de_petris_perego::bounds::Bounds;
+use crate::mapping::de_petris_perego::tasks::Tasks;
 
 /// The maximum number of PEs that are tried for a task.
 const MAX_TRIED: usize = 12;

@@ -3,9 +3,9 @@
 use equipoise_model::Topology;
 use equipoise_network::program::Model;
 
-use crate::mapping::contention_lb::bounds::Bounds;
-use crate::mapping::contention_lb::host::Host;
-use crate::mapping::contention_lb::tasks::Tasks;
+use crate::mapping::de_petris_perego::bounds::Bounds;
+use crate::mapping::de_petris_perego::host::Host;
+use crate::mapping::de_petris_perego::tasks::Tasks;
 
 /// The maximum number of PEs for which all distances are stored (16 bits each).
 const MAX_PES: usize = 2048;

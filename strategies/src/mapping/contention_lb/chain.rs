@@ -9,7 +9,7 @@
 use equipoise_model::Topology;
 use equipoise_model::topology::Shape;
 
-use crate::mapping::contention_lb::tasks::Tasks;
+use crate::mapping::de_petris_perego::tasks::Tasks;
 
 /// The PE of every task, if the tasks form a row or a ring and the machine is a complete grid with all PEs available.
 pub(super) fn place(tasks: &Tasks, topology: &dyn Topology, available: &[u32]) -> Option<Vec<u32>> {

@@ -6,7 +6,7 @@
 //! square, from a corner of the mesh.
 
 use super::problem::{NONE, Problem};
-use crate::mapping::contention_lb::bounds::Bounds;
+use crate::mapping::de_petris_perego::bounds::Bounds;
 
 /// The maximum number of partial placements that are kept.
 const MAX_WIDTH: usize = 64;

@@ -13,7 +13,7 @@ use super::{Portfolio, Runs};
 use crate::StrategyError;
 use crate::cost::contention::Speeds;
 use crate::mapping::answer;
-use crate::mapping::contention_lb::Rules;
+use crate::mapping::de_petris_perego::Rules;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::partition::metis::Method;
 
