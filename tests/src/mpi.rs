@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{env, iter};
 
-use crate::{Executable, ProcessOutput, Sandbox};
+use crate::{Executable, ProcessOutput, Sandbox, signal};
 
 /// The command `equipoise` with the feature `mpi`.
 static EQUIPOISE: Executable = Executable::with_mpi("equipoise", ["--test", "command"]);
@@ -55,6 +55,12 @@ impl Launcher {
                 None
             }
         }
+    }
+
+    /// The launcher with the flags that let it start more processes than there are cores.
+    pub fn words(&self) -> String {
+        let flags = if self.is_open_mpi { " --oversubscribe" } else { "" };
+        format!("{}{flags}", self.program)
     }
 
     /// Whether the launcher is that of Open MPI; else it is that of MPICH.
@@ -117,6 +123,14 @@ const OPEN_MPI_TCP: [(&str, &str); 3] =
 /// Therefore UCX uses what it finds, and only the shared memory of MPICH itself is off.
 const MPICH_TCP: [(&str, &str); 2] = [("MPIR_CVAR_NOLOCAL", "1"), ("FI_PROVIDER", "tcp")];
 
+/// The path of the command `equipoise` with the feature `mpi`.
+///
+/// # Panics
+/// If it cannot be built.
+pub fn command() -> String {
+    EQUIPOISE.path().display().to_string()
+}
+
 fn executable(program: &str) -> &'static Executable {
     match program {
         "failing" => &FAILING,
@@ -167,13 +181,9 @@ impl<'a> Job<'a> {
             .collect()
     }
 
-    /// Sends a signal to a process.
-    ///
-    /// # Panics
-    /// If it does not run.
-    pub fn kill(&self, id: u32) {
-        let kill = Command::new("sh").args(["-c", &format!("kill -s KILL {id}")]).status();
-        assert!(kill.is_ok_and(|status| status.success()), "`{}` has no process {id}", self.line);
+    /// The id of the launcher.
+    pub fn launcher(&self) -> u32 {
+        self.child.id()
     }
 
     /// The output of the job, and the time from its start until all its processes were gone.
@@ -186,7 +196,7 @@ impl<'a> Job<'a> {
                 break status;
             }
             if self.begin.elapsed() > HUNG {
-                self.all().into_iter().for_each(|id| self.kill(id));
+                self.all().into_iter().for_each(|id| _ = signal("KILL", id));
                 // Its id is free for others only then.
                 _ = self.child.wait();
                 panic!(
