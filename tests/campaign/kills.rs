@@ -49,7 +49,7 @@ pub fn ranks(_: &Case, rng: &mut Rng) -> Option<String> {
         return None;
     };
     let begin = Instant::now();
-    job.kill(id);
+    assert!(equipoise_tests::signal("KILL", id), "process {rank} has not been waited for");
     let (output, _) = job.end();
     assert_ne!(output.code, Some(0), "process {rank} was killed: {output:?}");
     // The launcher takes up to 3 s on an idle computer.

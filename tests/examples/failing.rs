@@ -43,6 +43,8 @@ enum How {
     PanicWhileBusy,
     /// A load-balancing step, then an exit.
     Balance,
+    /// Sync points, between which one entry method takes a second; no failure.
+    Slow,
     /// No failure.
     Not,
 }
@@ -50,6 +52,7 @@ enum How {
 #[derive(Serialize, Deserialize)]
 struct Runner {
     how: How,
+    worked: i32,
     done: Exit<i32>,
 }
 
@@ -75,6 +78,7 @@ impl Runner {
             }
             How::Circle => cx.peer([0]).run(laps + 1),
             How::Balance => cx.peers().balance(laps),
+            How::Slow => cx.peers().work(laps),
             _ => self.done.exit(cx, laps),
         }
     }
@@ -90,6 +94,27 @@ impl Runner {
         if cx.index() == [0] {
             self.done.exit(cx, laps);
         }
+    }
+
+    /// Works between sync points. The last element works slowly, and says in a file when it begins.
+    #[entry]
+    fn work(&mut self, cx: &Cx<Self>, laps: i32) {
+        let [me] = cx.index();
+        if me + 1 == cx.shape()[0] {
+            std::fs::write(format!("working-{laps}"), "").expect("a file can be written");
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        self.worked = self.worked * 31 + me + laps;
+        if laps < 6 {
+            cx.at_sync().work(laps + 1);
+        } else {
+            cx.peer([0]).contribute().worked(self.worked);
+        }
+    }
+
+    #[entry(reduce = equipoise::reduce::sum)]
+    fn worked(&mut self, cx: &Cx<Self>, sum: i32) {
+        self.done.exit(cx, sum);
     }
 
     #[entry]
@@ -138,7 +163,7 @@ fn main() {
     let Cli { how, config } = equipoise::parse();
     let config = config.strategy("Panics", Arc::new(Panics), false).strategy("Spins", Arc::new(Spins), false);
     let report = equipoise::run(config, |pe, done| {
-        let runners = pe.array([4], |_| Runner { how, done });
+        let runners = pe.array([4], |_| Runner { how, worked: 0, done });
         if how == How::SpinSetup && pe.here() == Pe(0) {
             spin();
         }

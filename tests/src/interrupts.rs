@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -108,8 +107,7 @@ pub fn interrupt(job: &Job, signal: &str, after: Duration, patience: Duration) {
     let id = child.id();
     sleep(after);
     let sent = Instant::now();
-    let kill = Command::new("sh").args(["-c", &format!("kill -s {signal} {id}")]).status();
-    assert!(kill.is_ok_and(|status| status.success()), "the child has not been waited for");
+    assert!(crate::signal(signal, id), "the child has not been waited for");
     let output = child.wait_with_output().expect("the process ends");
     let took = sent.elapsed();
     let stderr = String::from_utf8_lossy(&output.stderr);

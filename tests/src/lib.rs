@@ -8,6 +8,8 @@ pub struct Readme;
 
 pub mod fuzz;
 pub mod interrupts;
+#[cfg(unix)]
+pub mod kills;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 
@@ -16,6 +18,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use serde_json::Value;
@@ -180,6 +183,27 @@ impl Sandbox {
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the command can be started")
     }
 
+    /// Starts `examples/failing.rs` of this package with the words of `line`, with its output as pipes.
+    ///
+    /// # Panics
+    /// If there is no such program.
+    pub fn start_failing(&self, line: &str) -> Child {
+        let mut command = self.command(&FAILING, line);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program can be started")
+    }
+
+    /// Waits until a program has made this file or folder.
+    ///
+    /// # Panics
+    /// If that takes longer than a minute.
+    pub fn wait_for(&self, name: &str) {
+        let begin = Instant::now();
+        while !self.path().join(name).exists() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "no program makes `{name}`");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     fn command(&self, program: &Executable, line: &str) -> Command {
         let mut command = Command::new(program.path());
         // There is no shell to remove quotes.
@@ -257,7 +281,8 @@ impl ProcessOutput {
 }
 
 /// The fields of the result of a run that depend on PEs, migrations or time.
-const OF_THE_RUN: [&str; 10] = [
+const OF_THE_RUN: [&str; 11] = [
+    "machine",
     "job",
     "pes",
     "transport",
@@ -320,6 +345,13 @@ pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
         .collect();
     files.sort();
     files
+}
+
+/// Sends a signal, as `TERM`, to a process. Returns whether the process exists.
+#[cfg(unix)]
+pub fn signal(name: &str, process: u32) -> bool {
+    let kill = Command::new("sh").args(["-c", &format!("kill -s {name} {process}")]).status();
+    kill.is_ok_and(|status| status.success())
 }
 
 /// A device that is full.

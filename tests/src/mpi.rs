@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{env, iter};
 
-use crate::{Executable, ProcessOutput, Sandbox, skip};
+use crate::{Executable, ProcessOutput, Sandbox, signal, skip};
 
 /// The command `equipoise` with the feature `mpi`.
 static EQUIPOISE: Executable = Executable::with_mpi("equipoise", ["--test", "command"]);
@@ -68,6 +68,12 @@ impl Launcher {
                 None
             }
         }
+    }
+
+    /// The launcher with the flags that let it start more processes than there are cores.
+    pub fn words(&self) -> String {
+        let flags = if self.is_open_mpi { " --oversubscribe" } else { "" };
+        format!("{}{flags}", self.program)
     }
 
     /// Whether the launcher is that of Open MPI; else it is that of MPICH.
@@ -198,21 +204,14 @@ impl<'a> Job<'a> {
             .collect()
     }
 
-    /// Sends a signal to a process.
-    ///
-    /// # Panics
-    /// If it does not run.
-    pub fn kill(&self, id: u32) {
-        let kill = Command::new("sh").args(["-c", &format!("kill -s KILL {id}")]).status();
-        assert!(kill.is_ok_and(|status| status.success()), "`{}` has no process {id}", self.line);
+    /// The id of the launcher.
+    pub fn launcher(&self) -> u32 {
+        self.child.id()
     }
 
     /// Kills all processes and their launcher.
     pub fn kill_all(&self) {
-        for id in self.all() {
-            // It may have ended meanwhile.
-            _ = Command::new("kill").args(["-KILL", &id.to_string()]).stderr(Stdio::null()).status();
-        }
+        self.all().into_iter().for_each(|id| _ = signal("KILL", id));
     }
 
     /// The output of the job, and the time from its start until all its processes were gone.

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use equipoise_tests::mpi::{CARRIERS, Launcher};
-use equipoise_tests::{ProcessOutput, Sandbox};
+use equipoise_tests::{ProcessOutput, Sandbox, signal};
 
 /// The time in which a failed job ends, from its start.
 const SOON: Duration = Duration::from_secs(2);
@@ -166,7 +166,7 @@ fn a_killed_process_ends_the_others() {
         let processes = job.processes();
         assert_eq!(processes.len(), 3, "{processes:?}");
         let killed = Instant::now();
-        job.kill(processes[&rank]);
+        assert!(signal("KILL", processes[&rank]), "it runs");
         let (output, _) = job.end();
         assert_ne!(output.code, Some(0), "{output:?}");
         assert!(killed.elapsed() < Duration::from_secs(3), "{:?}: {output:?}", killed.elapsed());
