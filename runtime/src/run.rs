@@ -220,6 +220,7 @@ where
         migrations: outcome.migrations,
         checkpoints: outcome.checkpoints,
         checkpoint_error: outcome.checkpoint_error,
+        checkpoint_cost: outcome.checkpoint_cost,
         dump_error: None,
         dump_warning: None,
         warnings,

@@ -15,12 +15,15 @@
 //
 // `saving.rs` says what a PE saves and how it continues after a restart.
 
+mod cost;
 mod file;
 mod opened;
 mod saver;
 
+pub use cost::CheckpointCost;
 pub use opened::{Checkpoint, CheckpointArray, CheckpointError};
 
+pub(crate) use cost::CostMeter;
 pub(crate) use file::{ArrayHead, ArrayIndex, ElementIndex, Generation, Part};
 pub(crate) use opened::SavedElement;
 pub(crate) use saver::{Plan, Saver, When};

@@ -78,6 +78,13 @@ pub struct CheckpointArray {
     pub load_seconds: f64,
 }
 
+impl SavedElement {
+    /// The length of its record.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.place.record.bytes
+    }
+}
+
 impl Checkpoint {
     /// Opens a checkpoint: `path` is its folder, or the folder of `--checkpoint`, whose newest complete one is opened. All
     /// files are looked at, but elements are not yet read.
