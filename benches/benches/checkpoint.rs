@@ -138,7 +138,7 @@ fn measurements() -> Vec<Measurement> {
         Measurement {
             unit: "%",
             target: Some(70.0),
-            take: Box::new(|small| {
+            take: Box::new(move |small| {
                 // Alternately, as the speed of a shared disk changes within seconds.
                 let plain = written(small);
                 let (wait, all) = saved(small);

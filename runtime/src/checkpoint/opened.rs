@@ -337,7 +337,10 @@ mod tests {
         let files = (0..PROCESSES).map(|pe| {
             let mut part = Part::default();
             let mut record = |byte: u8| {
-                let write = |bytes: &mut Vec<u8>| Ok::<_, String>(bytes.extend([byte; BYTES]));
+                let write = |bytes: &mut Vec<u8>| {
+                    bytes.extend([byte; BYTES]);
+                    Ok::<_, String>(())
+                };
                 part.record(write).expect("it cannot fail")
             };
             let (state, rest) = (record(1), record(2));
