@@ -1,6 +1,7 @@
 //! The command line of a sample program, and the output of its result.
 
 use clap::ValueEnum;
+use equipoise::checkpoint::CheckpointCost;
 use equipoise::{Config, JobReport, LbStep, LbSummary, MachineReport, Report, ReportForm};
 use equipoise_model::table::count;
 use serde::Serialize;
@@ -59,10 +60,36 @@ struct Document<'a, O, R> {
     /// The processes, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     job: Option<&'a JobReport>,
+    /// What checkpoints cost, if the run has saved itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkpoint_cost: Option<Cost>,
     lb_steps: &'a [LbStep],
     /// Summary of all steps, if `lb_steps` does not hold all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     lb_summary: Option<&'a LbSummary>,
+}
+
+/// What checkpoints cost, with what follows from it.
+#[derive(Serialize)]
+struct Cost {
+    checkpoints: u64,
+    #[serde(flatten)]
+    cost: CheckpointCost,
+    share: f64,
+    failure_seconds: f64,
+    best_interval_seconds: Option<f64>,
+}
+
+impl Cost {
+    fn of<R>(report: &Report<R>) -> Option<Self> {
+        report.checkpoint_cost.map(|cost| Cost {
+            checkpoints: report.checkpoints,
+            cost,
+            share: cost.share(),
+            failure_seconds: cost.failure_seconds(),
+            best_interval_seconds: cost.best_interval_seconds(),
+        })
+    }
 }
 
 impl<O: clap::Args + Serialize> Command<O> {
@@ -109,6 +136,9 @@ impl<O: clap::Args + Serialize> Command<O> {
                 let each = 1e3 * machine.seconds / f64::from(report.result.iterations().max(1));
                 _ = writeln!(text, "{machine}\niteration     {each:.6} ms in virtual time");
             }
+            if let Some(cost) = &report.checkpoint_cost {
+                _ = writeln!(text, "checkpoints   {}: {cost}", report.checkpoints);
+            }
             if balances && report.lb_steps.is_empty() {
                 _ = writeln!(text, "LB steps      0");
             }
@@ -129,6 +159,7 @@ impl<O: clap::Args + Serialize> Command<O> {
             migrations: report.migrations,
             machine: report.machine.as_ref(),
             job: job(&report),
+            checkpoint_cost: Cost::of(&report),
             lb_steps: &report.lb_steps,
             lb_summary: (report.lb_summary.steps > report.lb_steps.len() as u64)
                 .then_some(&report.lb_summary),

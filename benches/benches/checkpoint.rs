@@ -135,6 +135,17 @@ fn measurements() -> Vec<Measurement> {
             take: Box::new(move |small| saved(small).1 * 1e3),
             ..row("save 1 GB of elements: all is on the disk", Some(WRITE), copied)
         },
+        Measurement {
+            unit: "%",
+            target: Some(70.0),
+            take: Box::new(move |small| {
+                // Alternately, as the speed of a shared disk changes within seconds.
+                let plain = written(small);
+                let (wait, all) = saved(small);
+                100.0 * (plain + written(small)) / 2.0 / (all - wait)
+            }),
+            ..row("speed of writing the elements, of that of a plain write", None, copied)
+        },
         row(READ, None, read),
         row("restart with 1 GB of elements", Some(READ), restarted),
     ]

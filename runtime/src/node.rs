@@ -1,7 +1,7 @@
 //! The state that the PEs of a process share: settings, mailboxes, outcome of the run. Nothing of it belongs to PEs of
 //! other processes.
 
-use crate::checkpoint::{Generation, Next, Saver};
+use crate::checkpoint::{CheckpointCost, Generation, Next, Saver};
 use crate::files::DumpFile;
 use crate::inbox::{Bells, Mail};
 use crate::lb_history::LbHistory;
@@ -68,6 +68,8 @@ pub(crate) struct Outcome {
     /// The number of checkpoints that were written, and why the last one was not.
     pub(crate) checkpoints: u64,
     pub(crate) checkpoint_error: Option<String>,
+    /// What checkpoints have cost, on process 0.
+    pub(crate) checkpoint_cost: Option<CheckpointCost>,
     /// What the PEs wait for at the end of a run that came to rest, or whose time was over. After an exit: the messages
     /// for elements that do not exist.
     pub(crate) waiting: Waiting,

@@ -1,6 +1,7 @@
 //! The report of a successful run, and the error of a failed one.
 
 use crate::batches::Amount;
+use crate::checkpoint::CheckpointCost;
 use crate::lb_history::{LbStep, LbSummary};
 use crate::options::ConfigError;
 use equipoise_model::fault::{Classified, Fault};
@@ -40,6 +41,9 @@ pub struct Report<R> {
     pub checkpoints: u64,
     /// Why the last checkpoint could not be saved, if it could not. The warning has been printed when it failed.
     pub checkpoint_error: Option<String>,
+    /// What checkpoints have cost, if the run has saved itself and there is a clock: not on a simulated transport without a
+    /// network.
+    pub checkpoint_cost: Option<CheckpointCost>,
     /// The error of writing the file of `--lb-dump` or `--record`, if there was one.
     /// [`run`](crate::run()) prints it.
     pub dump_error: Option<String>,

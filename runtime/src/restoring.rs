@@ -11,7 +11,7 @@ use crate::index::{Group, Index, show};
 use crate::slot::Slot;
 use equipoise_model::table::count;
 
-/// Calls `add` with the elements of an array that begin on a PE of `pes`.
+/// Calls `add` with the elements of an array that begin on a PE of `pes`. Returns the number of bytes that were read.
 ///
 /// # Errors
 /// A sentence, if the array of the checkpoint is another one, or an element does not fit.
@@ -21,7 +21,8 @@ pub(crate) fn add_elements<T: Chare>(
     shared: &Shared<T>,
     (pe, pes): (u32, u32),
     add: &mut impl FnMut(ChareSlot<T>),
-) -> Result<(), String> {
+) -> Result<u64, String> {
+    let mut bytes = 0;
     let here = ArrayHead::new(T::NAME, &show(shared.shape), T::ENTRIES, shared.count);
     let saved = checkpoint.heads().get(array);
     if saved != Some(&here) {
@@ -30,17 +31,19 @@ pub(crate) fn add_elements<T: Chare>(
         let mut regrouped = shared.regrouped.lock();
         if regrouped.is_none() {
             *regrouped = Some(regroup(checkpoint, array, shared, saved.count)?);
+            bytes = checkpoint.elements_of(array).iter().map(SavedElement::bytes).sum();
         }
         let all = regrouped.iter_mut().flatten().zip(0..);
         let mine = all.filter(|(_, rank)| shared.placement.pe(*rank, shared.count, pes) == pe);
         mine.filter_map(|(slot, _)| slot.take()).for_each(add);
-        return Ok(());
+        return Ok(bytes);
     }
     let place = |rank| shared.placement.pe(rank, shared.count, pes);
     for element in checkpoint.elements_on(array, (pe, pes), place) {
         add(read(checkpoint, &element, shared.shape)?);
+        bytes += element.bytes();
     }
-    Ok(())
+    Ok(bytes)
 }
 
 /// The error that an array of the program is not that of the checkpoint.

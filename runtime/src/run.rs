@@ -252,6 +252,7 @@ where
         migrations: outcome.migrations,
         checkpoints: outcome.checkpoints,
         checkpoint_error: outcome.checkpoint_error,
+        checkpoint_cost: outcome.checkpoint_cost,
         dump_error: None,
         dump_warning: None,
         warnings,

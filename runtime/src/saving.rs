@@ -6,6 +6,7 @@
 //! Where elements are is not saved: in a restarted run they begin where new elements would. So the number of PEs may differ.
 
 use crate::checkpoint::{ArrayHead, Checkpoint, Generation, Part};
+use crate::clock::Clock;
 use crate::codec;
 use crate::elements::Manager;
 use crate::pe::{Ledgers, PeCx};
@@ -27,14 +28,37 @@ struct PeState {
 /// Saves this PE, while nothing is in flight.
 pub(crate) fn save(pe: &PeCx, generation: Generation, managers: &mut [Box<dyn Manager>]) {
     let Some(saver) = &pe.out.node.saver else { return };
+    pe.collectives.steps.cost.save(pe.clock.now());
     let mut part = Part::default();
     part.index.pe = pe.out.rank;
     part.steps = pe.collectives.steps.number.get();
     let saved = add_all(pe, &mut part, managers);
+    transfer(pe, part.bytes.len() as u64);
     let names = pe.infos.iter().zip(&pe.ports).enumerate();
     let heads = names.map(|(at, (info, port))| head(pe, at, info.name, &port.shape(), info.count)).collect();
     let part = saved.map(|()| part);
     saver.add(generation, part, pe.out.node.local_pes().len(), heads);
+}
+
+/// Lets the virtual time pass in which a PE of a simulated machine writes or reads a part of a checkpoint.
+fn transfer(pe: &PeCx, bytes: u64) {
+    if let (Some(clock), Some(simulation)) = (pe.clock.simulated(), &pe.settings().simulation) {
+        clock.spend(bytes as f64 / simulation.checkpoint_bandwidth);
+    }
+}
+
+/// Nothing is in flight, and the run goes on; it may have saved itself.
+pub(crate) fn goes_on(pe: &PeCx) {
+    if let Some(saver) = &pe.out.node.saver {
+        saver.continues();
+    }
+    if pe.out.rank == 0 && !matches!(pe.clock, Clock::Still) {
+        let mtbf = pe.settings().checkpoint.as_ref().and_then(|plan| plan.mtbf_seconds);
+        let cost = pe.collectives.steps.cost.go_on(pe.clock.now(), |ticks| pe.clock.seconds(ticks), mtbf);
+        if cost.is_some() {
+            pe.out.node.outcome.lock().checkpoint_cost = cost;
+        }
+    }
 }
 
 fn head(pe: &PeCx, array: usize, name: &str, shape: &str, count: u32) -> ArrayHead {
@@ -125,6 +149,9 @@ pub(crate) fn restore(
 
 /// Continues the saved run on a PE, when all PEs are set up.
 pub(crate) fn resume(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
+    let steps = &pe.collectives.steps;
+    transfer(pe, steps.restored_bytes.get());
+    steps.cost.restart(pe.clock.now(), |ticks| pe.clock.seconds(ticks));
     managers.iter_mut().for_each(|manager| manager.resend(pe));
     if pe.out.rank == 0 {
         steps::resume_after_restart(pe);

@@ -213,9 +213,7 @@ pub(crate) fn found_quiet(pe: &PeCx, quiet: Quiet, managers: &mut [Box<dyn Manag
     match quiet {
         Quiet::Save(generation) => saving::save(pe, generation, managers),
         Quiet::Send { round } => {
-            if let Some(saver) = &pe.out.node.saver {
-                saver.continues();
-            }
+            saving::goes_on(pe);
             pe.found_quiet(round);
             steps::found_quiet(pe, round);
         }

@@ -36,6 +36,7 @@ pub struct Setup {
 impl Setup {
     /// Runs `setup` on a PE and returns the PE, ready to run.
     pub(crate) fn run(pe: PeCx, setup: impl FnOnce(&Setup)) -> Built {
+        pe.collectives.steps.cost.begin(pe.clock.now());
         let setup_pe = Setup {
             pe,
             ports: RefCell::default(),
@@ -277,11 +278,16 @@ impl Setup {
         };
         if let Some(checkpoint) = &out.node.settings.restart {
             let on = (out.rank, out.pes);
-            if let Err(sentence) = restoring::add_elements(checkpoint, usize::from(id), &shared, on, &mut add)
-            {
-                out.node.fail(Failure::Program(sentence));
-                // Ends the setup without the message of a panic.
-                resume_unwind(Box::new(()));
+            match restoring::add_elements(checkpoint, usize::from(id), &shared, on, &mut add) {
+                Ok(bytes) => {
+                    let restored = &self.pe.collectives.steps.restored_bytes;
+                    restored.set(restored.get() + bytes);
+                }
+                Err(sentence) => {
+                    out.node.fail(Failure::Program(sentence));
+                    // Ends the setup without the message of a panic.
+                    resume_unwind(Box::new(()));
+                }
             }
         } else if let Some(make) = make {
             let make = |rank| add(Slot::new(rank, make(I::unrank(rank, shape))));

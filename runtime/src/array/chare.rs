@@ -37,6 +37,7 @@ pub trait Chare: State + Send + 'static {
     const EXPEDITED: bool;
     /// With one element on every PE or in every process: makes elements, as many as the number, of all saved elements in rank
     /// order.
+    #[allow(clippy::type_complexity)]
     const REGROUP: Option<fn(Vec<Self>, usize) -> Vec<Self>>;
 
     /// The entry of a message.

@@ -15,14 +15,17 @@
 //
 // `saving.rs` says what a PE saves and how it continues after a restart.
 
+mod cost;
 mod file;
 mod opened;
 mod saver;
 #[cfg(test)]
 mod tests;
 
+pub use cost::CheckpointCost;
 pub use opened::{Checkpoint, CheckpointArray, CheckpointError};
 
+pub(crate) use cost::CostMeter;
 pub(crate) use file::{ArrayHead, ArrayIndex, ElementIndex, Generation, Part};
 pub(crate) use opened::SavedElement;
 pub(crate) use saver::{Next, Plan, Reason, Saver, When};

@@ -83,6 +83,13 @@ pub struct CheckpointArray {
     pub load_seconds: f64,
 }
 
+impl SavedElement {
+    /// The length of its record.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.place.record.bytes
+    }
+}
+
 impl Checkpoint {
     /// Opens a checkpoint: `path` is its folder, or the folder of `--checkpoint`, whose newest complete one is opened. All
     /// files are looked at, but elements are not yet read.
@@ -342,7 +349,10 @@ mod tests {
         let files = (0..PROCESSES).map(|pe| {
             let mut part = Part::default();
             let mut record = |byte: u8| {
-                let write = |bytes: &mut Vec<u8>| Ok::<_, String>(bytes.extend([byte; BYTES]));
+                let write = |bytes: &mut Vec<u8>| {
+                    bytes.extend([byte; BYTES]);
+                    Ok::<_, String>(())
+                };
                 part.record(write).expect("it cannot fail")
             };
             let (state, rest) = (record(1), record(2));

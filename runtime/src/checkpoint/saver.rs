@@ -47,6 +47,8 @@ pub(crate) struct Plan {
     /// The folder of the checkpoints.
     pub(crate) dir: PathBuf,
     pub(crate) when: When,
+    /// The mean time between failures, for the report.
+    pub(crate) mtbf_seconds: Option<f64>,
     /// What all checkpoints of the run have in common; arrays and files are filled in.
     pub(crate) program: String,
     pub(crate) build: String,

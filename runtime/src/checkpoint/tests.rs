@@ -17,6 +17,7 @@ fn savers(dir: &Path) -> [Saver; 2] {
         build: "build".into(),
         seed: 1,
         pes: 2,
+        mtbf_seconds: None,
         local_pes: 1,
     };
     // Processes share no flag.

@@ -35,6 +35,16 @@ pub struct Checkpoints {
     #[arg(long, requires = "checkpoint_on")]
     pub checkpoint_exit: bool,
 
+    /// Mean time between failures of the job: the report then has the best interval between checkpoints
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        requires = "checkpoint",
+        allow_negative_numbers = true,
+        hide_short_help = true
+    )]
+    pub mtbf: Option<f64>,
+
     /// Begin with the newest complete checkpoint of this folder, or with one of its checkpoints; the number of PEs, the
     /// transport and the load balancer may be other ones
     #[arg(long, value_name = "DIR")]
@@ -69,6 +79,8 @@ impl Config {
         settings.checkpoint = Some(Plan {
             dir: dir.clone(),
             when: self.when()?,
+            mtbf_seconds: super::settings::time("--mtbf", self.checkpoints.mtbf)?
+                .map(|time| time.as_secs_f64()),
             program: program(),
             build,
             seed: settings.restart.as_ref().map_or(settings.seed, |checkpoint| checkpoint.seed()),

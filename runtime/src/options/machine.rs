@@ -64,10 +64,15 @@ pub struct Machine {
     )]
     pub strategy_seconds: Option<StrategySeconds>,
 
-    /// Let a PE fail at a virtual time, as in `3@1.5`; the run then ends with exit code 1, and --restart continues it from its
-    /// last checkpoint
-    #[arg(long, value_name = "PE@SECONDS", requires = "network")]
-    pub fail: Option<PeFailure>,
+    /// Let PEs fail at virtual times, as in `3@1.5,2@4`; at the first failure the run ends with exit code 1, and --restart
+    /// continues it from its last checkpoint
+    #[arg(long, value_name = "PE@SECONDS", value_delimiter = ',', requires = "network")]
+    pub fail: Vec<PeFailure>,
+
+    /// Rate at which each PE writes and reads its part of a checkpoint, in bytes per second
+    #[arg(long, value_name = "BYTES_PER_SECOND", default_value_t = Machine::default().checkpoint_bandwidth,
+          requires = "network", allow_negative_numbers = true, hide_short_help = true)]
+    pub checkpoint_bandwidth: f64,
 
     /// Write a trace of the run to this file, for `equipoise simulate --events` (.json: as JSON)
     ///
@@ -152,7 +157,9 @@ impl Default for Machine {
             delivery: 1e-8,
             overhead: 0.0,
             strategy_seconds: None,
-            fail: None,
+            fail: Vec::new(),
+            // About a solid-state disk for each PE.
+            checkpoint_bandwidth: 1e9,
             record: None,
         }
     }
@@ -170,7 +177,10 @@ pub(crate) struct Simulation {
     pub(crate) delivery: f64,
     pub(crate) overhead: f64,
     pub(crate) strategy_seconds: StrategySeconds,
-    pub(crate) fail: Option<PeFailure>,
+    /// In order of time.
+    pub(crate) failures: Vec<PeFailure>,
+    /// In bytes per second and PE.
+    pub(crate) checkpoint_bandwidth: f64,
     pub(crate) record: Option<PathBuf>,
 }
 
@@ -180,7 +190,7 @@ impl Machine {
         let Some(spec) = &self.network else {
             // On the command line clap reports this.
             let Machine { speed, strategy_seconds, fail, record, .. } = self;
-            if !speed.is_empty() || strategy_seconds.is_some() || fail.is_some() || record.is_some() {
+            if !speed.is_empty() || strategy_seconds.is_some() || !fail.is_empty() || record.is_some() {
                 return Err(flag(
                     "--speed, --strategy-seconds, --fail and --record need a simulated machine; add --network SPEC"
                         .into(),
@@ -206,7 +216,16 @@ impl Machine {
                 return Err(flag(sentence));
             }
         }
-        if let Some(fail) = self.fail.filter(|fail| fail.pe as usize >= topology.pes()) {
+        if !BANDWIDTHS.contains(&self.checkpoint_bandwidth) {
+            let (rate, least, most) = (self.checkpoint_bandwidth, BANDWIDTHS.start(), BANDWIDTHS.end());
+            let sentence = format!(
+                "--checkpoint-bandwidth {rate}: give bytes per second from {least} to {most:e}, as in 1e9"
+            );
+            return Err(flag(sentence));
+        }
+        let mut failures = self.fail.clone();
+        failures.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        if let Some(fail) = failures.iter().find(|fail| fail.pe as usize >= topology.pes()) {
             let (pe, last) = (fail.pe, topology.pes() - 1);
             return Err(flag(format!("--fail: there is no PE {pe}; PEs are 0 to {last}")));
         }
@@ -218,7 +237,8 @@ impl Machine {
             delivery: self.delivery,
             overhead: self.overhead,
             strategy_seconds: strategy,
-            fail: self.fail,
+            failures,
+            checkpoint_bandwidth: self.checkpoint_bandwidth,
             record: self.record.clone(),
         }))
     }
@@ -243,6 +263,9 @@ impl Simulation {
 /// to distinguish successive events.
 const TIMES: std::ops::RangeInclusive<f64> = 0.0..=1e6;
 const FACTORS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
+
+/// Valid rates of `--checkpoint-bandwidth`.
+const BANDWIDTHS: std::ops::RangeInclusive<f64> = 1.0..=1e18;
 
 /// The speeds that `--speed` describes, by PE.
 fn speeds(specs: &[String], pes: usize) -> Result<Vec<Speeds>, ConfigError> {

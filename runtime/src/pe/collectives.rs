@@ -1,5 +1,6 @@
 //! The state of a PE for collectives: reductions, load-balancing steps, quiescence.
 
+use crate::checkpoint::CostMeter;
 use crate::order::Statistics;
 use crate::reduction::{Ledger, Tally};
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,10 @@ pub(crate) struct Steps {
     pub(crate) saves: Cell<Option<u64>>,
     /// On PE 0: the run has saved itself before the next step.
     pub(crate) has_saved: Cell<bool>,
+    /// On PE 0: what checkpoints cost.
+    pub(crate) cost: CostMeter,
+    /// The bytes of the elements that this PE has read from a checkpoint.
+    pub(crate) restored_bytes: Cell<u64>,
 }
 
 /// Calls of `at_sync` for one array and round: of elements on this PE, and from the PEs below in the tree.

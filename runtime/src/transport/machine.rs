@@ -187,8 +187,8 @@ impl Scheduler<'_> {
 
     /// Whether the run has ended at `seconds`. Events on other PEs before the exit are part of the run.
     fn is_over(&self, seconds: f64) -> bool {
-        if let Some(fail) = self.simulation.fail.filter(|fail| seconds >= fail.seconds && self.end.is_none())
-        {
+        let first = self.simulation.failures.first().filter(|_| self.end.is_none());
+        if let Some(fail) = first.filter(|fail| seconds >= fail.seconds) {
             self.node.fail(Failure::Program(fail.to_string()));
             return true;
         }

@@ -9,7 +9,7 @@ use equipoise::{Checkpoints, Machine, PeFailure, Report, RunError, try_run};
 use std::path::Path;
 
 /// The result: sums that depend on every message.
-type Sums = (u64, u64, u64, Vec<u64>);
+pub type Sums = (u64, u64, u64, Vec<u64>);
 
 const WEAVERS: i32 = 13;
 const SLOW: i32 = 6;
@@ -160,7 +160,7 @@ impl Lead {
 }
 
 /// Runs the program; with a panic in this step.
-fn run(config: Config, panics_at: u32) -> Result<Report<Sums>, RunError> {
+pub fn run(config: Config, panics_at: u32) -> Result<Report<Sums>, RunError> {
     try_run(config, move |pe, done| {
         let panics_at = pe.shared(|| panics_at);
         let guests = pe.sparse([WEAVERS]);
@@ -269,7 +269,7 @@ fn restarts_at_full_size() {
 fn a_machine_whose_pe_fails_recovers_from_any_moment() {
     let config = |fail: Option<PeFailure>| {
         let config = Config::on_machine("torus:2x2", "packet");
-        let machine = Machine { fail, delivery: 1e-6, ..config.machine.clone() };
+        let machine = Machine { fail: fail.into_iter().collect(), delivery: 1e-6, ..config.machine.clone() };
         Config { machine, balancer: vec!["RotateLB".into()], ..config }
     };
     let whole = run(config(None), u32::MAX).expect("the run exits");

@@ -24,6 +24,7 @@ mod other_build;
 mod populations;
 mod processes;
 mod quiescence;
+mod recovery;
 mod reductions;
 mod regroup;
 mod replayed;

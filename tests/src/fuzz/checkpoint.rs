@@ -176,13 +176,16 @@ fn manifest_for(manifest: &[u8], process: &[u8]) -> Vec<u8> {
     file
 }
 
+/// Returns the content of the other file for the damaged file at a path.
+type Content = Box<dyn Fn(&Path) -> Vec<u8>>;
+
 /// The readers of the files of a checkpoint.
 pub(super) fn readers() -> Vec<Reader> {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let saved = save(folder.path(), 2);
     let file = |name: &str| fs::read(saved.join(name)).expect("a file of the checkpoint");
     let (manifest, process) = (file("manifest.eqcp"), file("process-0.eqcp"));
-    let read = |other: &'static str, content: Box<dyn Fn(&Path) -> Vec<u8>>| -> Read {
+    let read = |other: &'static str, content: Content| -> Read {
         Box::new(move |path| {
             let path = Path::new(path);
             let folder = path.parent().expect("a file is in a folder");
