@@ -5,6 +5,7 @@ mod modules;
 mod source;
 mod words;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -183,17 +184,46 @@ fn strategies_have_no_clock_no_output_no_threads_and_no_files() {
     }
 }
 
+/// Files that may name any strategy: the registry, which lists what Charm++ calls them; and the defaults of `map`.
+const NAME_STRATEGIES: [&str; 2] = ["strategies/src/registry.rs", "apps/cli/src/map.rs"];
+
+/// Whether a file is the one in which a strategy is defined, or in the folder of its module.
+fn is_own(file: &str, name: &str) -> bool {
+    let definition = format!("name: {name:?}");
+    let defines = |source: &&Source| {
+        source.name.starts_with("strategies/src/") && !source.lines_of(&definition, false).is_empty()
+    };
+    let Some(own) = Source::all().iter().find(defines) else { return false };
+    let module = own.name.strip_suffix("/strategy.rs").or(own.name.strip_suffix(".rs"));
+    file == own.name || module.is_some_and(|module| file.starts_with(&format!("{module}/")))
+}
+
+/// The help of a strategy may compare it with another.
 #[test]
-fn the_runtime_names_no_strategy() {
+fn strategies_are_named_in_their_files_only() {
     let mut violations = Vec::new();
-    let all = Source::all();
-    for source in all.iter().filter(|source| source.name.starts_with("runtime/src/")) {
-        for token in source.tokens.iter().filter(|token| !token.in_test && token.text.contains('"')) {
-            let names = registry::ALL.iter().map(|named| named.name);
-            if names.chain(registry::ALIASES.iter().map(|it| it.0)).any(|name| token.text.contains(name)) {
-                let (name, line) = (&source.name, token.line);
-                violations.push(format!("{name}:{line}: {}: use the registry instead", token.text));
+    let folders = ["runtime/src/", "strategies/", "apps/cli/src/"];
+    let is_checked = |source: &&Source| {
+        folders.iter().any(|folder| source.name.starts_with(folder))
+            && !NAME_STRATEGIES.contains(&source.name.as_str())
+    };
+    let names: Vec<&str> =
+        registry::ALL.iter().map(|named| named.name).chain(registry::ALIASES.iter().map(|it| it.0)).collect();
+    for source in Source::all().iter().filter(is_checked) {
+        for (at, token) in source.tokens.iter().enumerate() {
+            let is_help =
+                at >= 2 && source.tokens[at - 1].text == ":" && source.tokens[at - 2].text == "help";
+            if token.in_test || is_help || !token.text.contains('"') {
+                continue;
             }
+            let words = || token.text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            let is_named = |name: &&&str| words().any(|word| word == **name) && !is_own(&source.name, name);
+            violations.extend(names.iter().find(is_named).map(|name| {
+                format!(
+                    "{}:{}: names {name}: use the registry, or name a kind of strategy",
+                    source.name, token.line
+                )
+            }));
         }
     }
     none(&violations);
@@ -215,16 +245,24 @@ fn no_function_is_too_long() {
     none(&violations);
 }
 
+/// The last form of an error, which has its class: the failure of a command (`apps`) and of a run (`runtime`).
+const FAILURE: &str = "Failure";
+
 #[test]
-fn public_errors_are_classified() {
+fn errors_are_classified() {
     let all = Source::all();
+    let of_library =
+        |name: &str| ["strategies/", "runtime/src/", "apps/"].iter().any(|folder| name.starts_with(folder));
+    let errors: BTreeSet<&str> =
+        all.iter().filter(|source| of_library(&source.name)).flat_map(Source::errors).collect();
     let mut violations = Vec::new();
-    for source in all {
-        for name in source.public_errors() {
-            let is_classified = format!("impl Classified for {name}");
-            if all.iter().all(|source| source.lines_of(&is_classified, false).is_empty()) {
-                violations.push(format!("{}: implement Classified for {name}", source.name));
-            }
+    for name in errors.into_iter().filter(|name| *name != FAILURE) {
+        let definition = all.iter().find(|source| of_library(&source.name) && source.defines(name));
+        let is_classified = format!("impl Classified for {name}");
+        if let Some(source) = definition
+            && all.iter().all(|source| source.lines_of(&is_classified, false).is_empty())
+        {
+            violations.push(format!("{}: implement Classified for {name}", source.name));
         }
     }
     none(&violations);

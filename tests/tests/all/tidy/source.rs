@@ -98,15 +98,40 @@ impl Source {
         (0..self.tokens.len()).filter(is_same).collect()
     }
 
-    /// The public types that derive `thiserror::Error`.
-    pub fn public_errors(&self) -> Vec<&str> {
-        let errors = self.places_of("thiserror::Error").into_iter().filter_map(|at| {
+    /// The types that derive `thiserror::Error`, and those in the place of the error of a `Result`.
+    pub fn errors(&self) -> BTreeSet<&str> {
+        let derived = self.places_of("thiserror::Error").into_iter().filter_map(|at| {
             let item =
                 self.tokens[at..].iter().position(|it| ["enum", "struct"].contains(&it.text.as_str()))?;
-            let (before, name) = (&self.tokens[at + item - 1], self.tokens.get(at + item + 1)?);
-            (before.text == "pub" && !name.in_test).then_some(name.text.as_str())
+            self.tokens.get(at + item + 1)
         });
-        errors.collect()
+        let returned = self.places_of("Result <").into_iter().filter_map(|at| self.last_argument(at + 2));
+        let is_name = |token: &&Token| !token.in_test && token.text.starts_with(char::is_alphabetic);
+        derived.chain(returned).filter(is_name).map(|token| token.text.as_str()).collect()
+    }
+
+    /// The name of the last of several generic arguments, the first of which begins at a token.
+    fn last_argument(&self, first: usize) -> Option<&Token> {
+        let (mut depth, mut last) = (1, None);
+        for at in first..self.tokens.len() {
+            match self.tokens[at].text.as_str() {
+                "<" | "(" | "[" => depth += 1,
+                ">" if self.tokens[at - 1].text == "-" => {}
+                ">" | ")" | "]" => depth -= 1,
+                "," if depth == 1 => last = Some(at + 1),
+                _ => {}
+            }
+            if depth == 0 {
+                let path = &self.tokens[last?..at];
+                return path.iter().take_while(|token| token.text != "<").last();
+            }
+        }
+        None
+    }
+
+    /// Whether this file defines a struct or an enum with this name, outside of tests.
+    pub fn defines(&self, name: &str) -> bool {
+        ["struct", "enum"].iter().any(|kind| !self.lines_of(&format!("{kind} {name}"), false).is_empty())
     }
 
     /// The possible file names of the modules that this file declares for tests only.
