@@ -44,7 +44,12 @@ pub fn kill(
         let is_killed = rng.below(5) > 0 && !is_last;
         let after = is_killed.then(|| latest.mul_f64(rng.below(1 << 20) as f64 / f64::from(1 << 20)));
         match run(&sandbox, restart, &mut rng, after) {
-            None => kills += 1,
+            None => {
+                kills += 1;
+                if kills % 20 == 0 {
+                    eprintln!("{kills} kills, {restarts} restarts, {results} results");
+                }
+            }
             Some(result) => {
                 assert_eq!(without_run(result), *expected, "seed {seed}, kill {kills}");
                 results += 1;

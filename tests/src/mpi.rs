@@ -214,6 +214,21 @@ impl<'a> Job<'a> {
         self.all().into_iter().for_each(|id| _ = signal("KILL", id));
     }
 
+    /// Kills all processes of the job if its launcher still runs after this time. The launcher of Open MPI hangs when it
+    /// loses a process that is about to connect to it.
+    ///
+    /// # Panics
+    /// If the launcher cannot be waited for.
+    pub fn kill_after(&mut self, patience: Duration) {
+        let begin = Instant::now();
+        while self.child.try_wait().expect("a child can be waited for").is_none() {
+            if begin.elapsed() > patience {
+                return self.kill_all();
+            }
+            sleep(Duration::from_millis(3));
+        }
+    }
+
     /// The output of the job, and the time from its start until all its processes were gone.
     ///
     /// # Panics

@@ -60,11 +60,14 @@ fn kill_jobs(seed: u64, times: usize) {
             };
             return Some(job.end().0.document());
         };
-        let job = launcher.start(sandbox, &[(pes, &format!("{line} --transport mpi"))]);
+        let mut job = launcher.start(sandbox, &[(pes, &format!("{line} --transport mpi"))]);
         sleep(after);
         let processes = job.processes();
         let is_killed =
             processes.values().nth(rng.below(processes.len())).is_some_and(|&id| signal("KILL", id));
+        if is_killed {
+            job.kill_after(Duration::from_secs(15));
+        }
         let (output, _) = job.end();
         if output.code == Some(0) {
             return Some(output.document());
