@@ -218,6 +218,13 @@ impl Node {
         let failed = self.outcome.lock().result.is_none();
         let (saved, error) = saver.finish(failed);
         let mut outcome = self.outcome.lock();
+        if !failed && saved == 0 && error.is_none() && saver.is_due() {
+            outcome.warnings.push(
+                "--checkpoint: no checkpoint was saved, although one was due; a run saves itself at sync points, and at \
+                 quiescence if a message waits for it: call `at_sync`, `at_checkpoint` or `at_quiescence` more often"
+                    .into(),
+            );
+        }
         (outcome.checkpoints, outcome.checkpoint_error) = (saved, error);
     }
 

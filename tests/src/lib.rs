@@ -354,6 +354,18 @@ pub fn signal(name: &str, process: u32) -> bool {
     kill.is_ok_and(|status| status.success())
 }
 
+/// Copies a program, with one more byte at its end, where the loader does not look. Another process writes the copy: a child that
+/// a thread of this process starts meanwhile would hold the file open, and then it could not be started.
+///
+/// # Panics
+/// If the program cannot be copied.
+#[cfg(unix)]
+pub fn longer_copy(program: &Path, to: &Path) {
+    let script = "cp \"$0\" \"$1\" && printf x >> \"$1\"";
+    let copied = Command::new("sh").args(["-c", script]).args([program, to]).status();
+    assert!(copied.is_ok_and(|status| status.success()), "{} cannot be copied", program.display());
+}
+
 /// A device that is full.
 fn full_device() -> fs::File {
     fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has /dev/full")

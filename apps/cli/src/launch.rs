@@ -32,9 +32,9 @@ const PROCESSES: &str = "{processes}";
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        let (_, dir) = without(&self.command, "--checkpoint");
-        let dir = dir.ok_or_else(|| {
-            Failure::usage("the command has no --checkpoint DIR; without checkpoints it can only begin anew")
+        let dir = value_of(&self.command, "--checkpoint").ok_or_else(|| {
+            Failure::usage("the command has no --checkpoint DIR, so it could only begin anew; add `--checkpoint DIR` to the flags of the \
+                 program in the command")
         })?;
         let has_place = self.command.iter().any(|word| word.contains(PROCESSES));
         match (self.processes, has_place) {
@@ -43,13 +43,17 @@ impl Args {
                                 `mpirun -n {processes} ..`";
                 return Err(Failure::usage(sentence));
             }
-            (None, true) => return Err(Failure::usage("give the number for {processes} with --processes")),
+            (None, true) => {
+                return Err(Failure::usage(
+                    "the command contains {processes}; add `--processes N` before `--`",
+                ));
+            }
             _ => {}
         }
         // The folder may have checkpoints of other runs. If the command restarts from one of them, it does so until there is
         // a new one, even if --restart names the folder, where a newer one may be damaged.
         let earlier = Checkpoint::all(&dir).unwrap_or_default();
-        let given = without(&self.command, "--restart").1.and_then(|path| Checkpoint::open(&path).ok());
+        let given = value_of(&self.command, "--restart").and_then(|path| Checkpoint::open(&path).ok());
         let given = given.map(|checkpoint| checkpoint.folder().to_owned());
         let mut processes = self.processes;
         let mut left = self.retries;
@@ -79,7 +83,7 @@ impl Args {
                 .map_or(String::new(), |number| format!(" on {}", count(u64::from(number), "process")));
             let from = match &restart {
                 Some(folder) => format!("from `{}`", folder.display()),
-                None => "from the beginning, as there is no checkpoint yet".into(),
+                None => "from the beginning, as there is no whole checkpoint of this program yet".into(),
             };
             equipoise::warn(&format!("the program {}; it starts again{number} {from}", ended(&status)));
         }
@@ -88,7 +92,7 @@ impl Args {
 
 /// The command without a flag that has a value, `--flag VALUE` or `--flag=VALUE`; and its last value. The flags of the
 /// program are not known here, so clap cannot parse the command.
-fn without(command: &[String], flag: &str) -> (Vec<String>, Option<PathBuf>) {
+fn split(command: &[String], flag: &str) -> (Vec<String>, Option<PathBuf>) {
     let (mut rest, mut value) = (Vec::new(), None);
     let mut words = command.iter();
     while let Some(word) = words.next() {
@@ -101,6 +105,14 @@ fn without(command: &[String], flag: &str) -> (Vec<String>, Option<PathBuf>) {
     (rest, value)
 }
 
+fn without(command: &[String], flag: &str) -> Vec<String> {
+    split(command, flag).0
+}
+
+fn value_of(command: &[String], flag: &str) -> Option<PathBuf> {
+    split(command, flag).1
+}
+
 /// Number and folder of the newest checkpoint that is not one of the `earlier` ones and is whole: all its checksums are right.
 fn newest_whole(dir: &Path, earlier: &[PathBuf]) -> Option<(u64, PathBuf)> {
     let whole = |folder: PathBuf| match Checkpoint::open(&folder) {
@@ -111,7 +123,7 @@ fn newest_whole(dir: &Path, earlier: &[PathBuf]) -> Option<(u64, PathBuf)> {
     folders.filter(|folder| !earlier.contains(folder)).find_map(|folder| match whole(folder) {
         Ok(saved) => Some(saved),
         Err(error) => {
-            equipoise::warn(&format!("{error}; an older checkpoint is used"));
+            equipoise::warn(&format!("{error}; this checkpoint is not used"));
             None
         }
     })
@@ -121,7 +133,7 @@ fn newest_whole(dir: &Path, earlier: &[PathBuf]) -> Option<(u64, PathBuf)> {
 fn start(command: &[String], processes: Option<u32>, restart: Option<&Path>) -> Result<ExitStatus, Failure> {
     let mut words = command.to_vec();
     if let Some(folder) = restart {
-        words = without(command, "--restart").0;
+        words = without(command, "--restart");
         words.extend(["--restart".into(), folder.display().to_string()]);
     }
     if let Some(processes) = processes {
@@ -176,10 +188,10 @@ mod tests {
     fn flags_are_found_and_replaced() {
         let line =
             words("mpirun -n 4 app --checkpoint-every 2 --checkpoint a/b --restart old --restart=x --seed 1");
-        assert_eq!(without(&line, "--checkpoint").1, Some("a/b".into()));
-        assert_eq!(without(&words("app --checkpoint=c"), "--checkpoint").1, Some("c".into()));
-        assert_eq!(without(&words("app --checkpoint-every 3"), "--checkpoint").1, None);
+        assert_eq!(value_of(&line, "--checkpoint"), Some("a/b".into()));
+        assert_eq!(value_of(&words("app --checkpoint=c"), "--checkpoint"), Some("c".into()));
+        assert_eq!(value_of(&words("app --checkpoint-every 3"), "--checkpoint"), None);
         let rest = words("mpirun -n 4 app --checkpoint-every 2 --checkpoint a/b --seed 1");
-        assert_eq!(without(&line, "--restart"), (rest, Some("x".into())));
+        assert_eq!((without(&line, "--restart"), value_of(&line, "--restart")), (rest, Some("x".into())));
     }
 }

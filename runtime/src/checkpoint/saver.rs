@@ -160,6 +160,12 @@ impl Saver {
         is_turn || is_asked || self.reported.load(Relaxed) || self.is_overdue(&mut self.state.lock())
     }
 
+    /// Whether process 0 waits for an opportunity to save a checkpoint, because of a signal or the time.
+    pub(crate) fn is_due(&self) -> bool {
+        self.process == 0
+            && (self.take_reason() == Some(Reason::Signal) || self.is_overdue(&mut self.state.lock()))
+    }
+
     /// Whether the time between checkpoints is over. It begins when the last one is written: a run that writes longer
     /// than this time would do nothing else.
     fn is_overdue(&self, state: &mut State) -> bool {

@@ -113,6 +113,43 @@ fn a_run_makes_progress_although_writing_takes_longer_than_the_time_between_chec
     }
 }
 
+/// Never at a sync point, and nothing waits for quiescence.
+#[derive(Serialize, Deserialize)]
+struct Runner {
+    done: Exit<()>,
+}
+
+#[chare(index = [i32; 1])]
+impl Runner {
+    #[entry]
+    fn run(&mut self, cx: &Cx<Self>, left: u32) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        match left {
+            0 => self.done.exit(cx, ()),
+            _ => cx.peer(cx.index()).run(left - 1),
+        }
+    }
+}
+
+#[test]
+fn a_run_that_had_no_opportunity_to_save_itself_warns() {
+    for (config, seconds, warns) in
+        configs().into_iter().flat_map(|it| [(it.clone(), 0.002, 1), (it, 900.0, 0)])
+    {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut config = saves(config, dir.path());
+        config.checkpoints.checkpoint_seconds = Some(seconds);
+        let report = try_run(config.clone(), |pe, done| {
+            let runners = pe.array([1], |_| Runner { done });
+            pe.main(move |pe| runners.at(pe, [0]).run(10));
+        });
+        let report = report.unwrap_or_else(|error| panic!("{}: {error}", describe(&config)));
+        let due =
+            report.warnings.iter().filter(|it| it.contains("no checkpoint was saved, although one was due"));
+        assert_eq!(due.count(), warns, "{}: {:?}", describe(&config), report.warnings);
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_signal_while_the_run_saves_itself_is_not_lost() {

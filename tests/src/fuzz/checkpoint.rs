@@ -94,7 +94,8 @@ pub fn restart(folder: &Path) -> Result<(), String> {
             Err(sentence)
         }
         // Damage may be an element that waits for something else.
-        Ok(_) | Err(_) => Ok(()),
+        Ok(_) | Err(RunError::Quiet { .. }) => Ok(()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use equipoise::checkpoint::Checkpoint;
-use equipoise_tests::Sandbox;
 use equipoise_tests::fuzz::checkpoint::{restart, save};
+use equipoise_tests::{Sandbox, longer_copy};
 
 const RUN: &str = "run stencil2d --blocks 2 --cells 2 --lb-every 2 --iterations 8 --pes 2 --format json";
 
@@ -126,11 +126,8 @@ fn another_build_needs_the_flag_that_allows_it() {
     let sandbox = Sandbox::new();
     let expected = sandbox.run(RUN).document()["heat"].clone();
     saved(&sandbox);
-    let mut program = fs::read(equipoise_tests::command()).expect("the command");
-    program.push(b'x');
-    sandbox.put("other", program);
     let path = sandbox.path().join("other");
-    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
+    longer_copy(equipoise_tests::command().as_ref(), &path);
     let restarts = |flags: &str| {
         let words = format!("{RUN} --restart saved {flags}");
         let mut command = std::process::Command::new(&path);

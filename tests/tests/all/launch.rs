@@ -10,9 +10,11 @@ fn a_program_that_dies_is_started_again_from_its_newest_checkpoint() {
     let sandbox = Sandbox::new();
     let line = "run stencil2d --blocks 4 --cells 8 --lb-every 3 --iterations 6000 --pes 2 --format json";
     let expected = sandbox.run(line).document()["heat"].clone();
-    // Kills the first two starts.
+    // Kills the first two starts when they have saved something.
     let script = "n=$(cat starts 2>/dev/null || echo 0); echo $((n + 1)) > starts\n\
-                  if [ $n -lt 2 ]; then \"$@\" & sleep 0.25; kill -9 $!; wait $!; exit 1; fi\nexec \"$@\"\n";
+                  newest() { ls -d saved/checkpoint-*/manifest.eqcp 2>/dev/null | sort -V | tail -n 1; }\n\
+                  if [ $n -lt 2 ]; then old=$(newest); \"$@\" &\n\
+                  while [ \"$(newest)\" = \"$old\" ]; do sleep 0.01; done; kill -9 $!; wait $!; exit 1; fi\nexec \"$@\"\n";
     sandbox.put("dies.sh", script);
     let command = command();
     let saves = "--checkpoint saved --checkpoint-every 2";
@@ -30,7 +32,7 @@ fn a_program_that_dies_is_started_again_from_its_newest_checkpoint() {
         ("launch", "<COMMAND>"),
         ("launch -- true", "has no --checkpoint DIR"),
         ("launch --processes 2 -- true --checkpoint none", "write {processes}"),
-        ("launch -- true --checkpoint none {processes}", "--processes"),
+        ("launch -- true --checkpoint none {processes}", "add `--processes N`"),
         ("launch -- ./no-such-program --checkpoint none", "cannot be started"),
     ] {
         let output = sandbox.run(line);
@@ -59,7 +61,9 @@ fn a_checkpoint_of_an_earlier_run_is_not_continued() {
     let saves = "--checkpoint saved --checkpoint-every 1";
     let output = sandbox.run(&format!("launch -- sh dies.sh {} {line} {saves}", command()));
     assert!(
-        output.stderr.contains("it starts again from the beginning, as there is no checkpoint yet"),
+        output.stderr.contains(
+            "it starts again from the beginning, as there is no whole checkpoint of this program yet"
+        ),
         "{output:?}"
     );
     let document = output.document();
@@ -90,7 +94,7 @@ fn a_restart_that_the_command_asks_for_is_repeated_until_there_is_a_new_checkpoi
         assert_eq!(places[0], format!("`{earlier}`"), "{output:?}");
         assert!(places[1] != places[0] && places[2] != places[1] && places[2] != places[0], "{output:?}");
         assert!(output.stderr.contains("is damaged: the checksum of bytes"), "{output:?}");
-        assert!(output.stderr.contains("; an older checkpoint is used\n"), "{output:?}");
+        assert!(output.stderr.contains("; this checkpoint is not used\n"), "{output:?}");
         // Two starts before have printed the result, too.
         let last = output.stdout.rfind("\n{").map_or(0, |at| at + 1);
         let result = serde_json::from_str(&output.stdout[last..]).expect("a document");

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use equipoise_tests::mpi::{CARRIERS, Launcher, SHAPES, program, start_without_launcher};
-use equipoise_tests::{ProcessOutput, Sandbox, skip};
+use equipoise_tests::{ProcessOutput, Sandbox, longer_copy, skip};
 
 /// Runs the program `traffic`; returns its result, and the most bytes that waited in one process.
 fn traffic(output: ProcessOutput) -> (u64, u64) {
@@ -19,7 +19,7 @@ fn traffic(output: ProcessOutput) -> (u64, u64) {
 #[test]
 fn large_messages_arrive_whole() {
     let Some(launcher) = Launcher::find() else { return };
-    for (bytes, times) in [(64 << 10, 20), (20 << 20, 1)] {
+    for (bytes, times) in [(64 << 10, 20), ((8 << 20) + 1, 1)] {
         for ((processes, pes), carrier) in
             SHAPES.iter().flat_map(|it| CARRIERS.iter().map(move |on| (it, on)))
         {
@@ -46,8 +46,8 @@ fn what_waits_for_a_slow_process_is_bounded() {
         fs::write(sandbox.path().join("places"), "0\n2\n4\n").expect("a file can be written");
         let (result, peak) = traffic(launcher.start(&sandbox, &[(processes, &line)]).end().0);
         assert_eq!(result, 4 * 400 * 262_144);
-        // 64 MiB, four times a window, and more if nothing leaves for 0.1 s. Without a bound, 300 MB wait.
-        assert!(peak < 160 << 20, "{processes} x {pes}: {peak} bytes waited");
+        // 64 MiB, four times a window, and more if nothing leaves for 0.1 s, as on busy computers. Without a bound, 300 MB wait.
+        assert!(peak < 240 << 20, "{processes} x {pes}: {peak} bytes waited");
     }
 }
 
@@ -90,10 +90,8 @@ fn setups_and_programs_that_differ_are_refused() {
     // The same program with one more byte at its end, under the same name.
     let (first, folder) = (program("traffic"), sandbox.path().join("other"));
     let other = folder.join(first.file_name().expect("a file"));
-    fs::create_dir(&folder).and_then(|()| fs::copy(first, &other)).expect("it can be copied");
-    let mut bytes = fs::read(&other).expect("it is there");
-    bytes.push(0);
-    fs::write(&other, bytes).expect("it can be written");
+    fs::create_dir(&folder).expect("it can be made");
+    longer_copy(first, &other);
     let [one, two] = [first, &other].map(|path| format!("{} all --transport mpi", path.display()));
     run(&[(1, &one), (1, &two)], ["a program file of", "with the checksum"]);
 }
@@ -102,19 +100,26 @@ fn setups_and_programs_that_differ_are_refused() {
 fn bound_processes_have_a_core_each() {
     let Some(launcher) = Launcher::find() else { return };
     let cores = |id: &u32| {
-        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
-        let line = status.lines().find(|line| line.starts_with("Cpus_allowed_list")).expect("it has cores");
-        line.split_whitespace().last().unwrap_or_default().to_owned()
+        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let line = status.lines().find(|line| line.starts_with("Cpus_allowed_list"))?;
+        line.split_whitespace().last().map(str::to_owned)
     };
-    if !cores(&std::process::id()).contains(['-', ',']) {
+    if cores(&std::process::id()).is_some_and(|cores| !cores.contains(['-', ','])) {
         return skip("there is only one core");
     }
     let sandbox = Sandbox::new();
-    let job = launcher.start(&sandbox, &[(2, "failing circle --transport mpi --bind --time-limit 3")]);
-    sleep(Duration::from_millis(1800));
-    let bound: BTreeSet<String> = job.processes().values().map(cores).collect();
-    let output = job.end().0;
+    let job = launcher.start(&sandbox, &[(2, "failing circle --transport mpi --bind --time-limit 30")]);
+    let begin = Instant::now();
     let is_one = |cores: &String| !cores.contains(['-', ',']);
+    let bound = loop {
+        let bound: BTreeSet<String> = job.processes().values().filter_map(cores).collect();
+        if bound.len() == 2 && bound.iter().all(is_one) || begin.elapsed() > Duration::from_secs(20) {
+            break bound;
+        }
+        sleep(Duration::from_millis(10));
+    };
+    job.kill_all();
+    let output = job.end().0;
     assert!(bound.len() == 2 && bound.iter().all(is_one), "{bound:?}: {output:?}");
     assert!(!output.stderr.contains("--bind"), "{output:?}");
 }
@@ -129,8 +134,11 @@ fn programs_of_the_book_have_the_results_of_threads() {
             let line = format!("{line} --transport mpi --pes-per-process {pes}");
             let text = launcher.start(&sandbox, &[(processes, &line)]).end().0.result();
             // Every process prints the result.
-            let results: BTreeSet<&str> = text.lines().collect();
-            assert_eq!(results, threads.lines().collect(), "{line}");
+            let mut results: Vec<&str> = text.lines().collect();
+            let mut expected: Vec<&str> = (0..processes).flat_map(|_| threads.lines()).collect();
+            results.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(results, expected, "{line}");
         }
     }
 }
