@@ -178,7 +178,7 @@ impl Node {
         });
     }
 
-    /// What all PEs do now that nothing is in flight between the PEs of this process, its only one. None if the run cannot
+    /// What all PEs do now that nothing is in flight in a run of one process. None if the run cannot
     /// continue; it then ends, on PE `pe` if that is known.
     pub(crate) fn quiet(&self, pe: Option<u32>) -> Option<Quiet> {
         match self.continuation(self.quiescence.waiting()) {
@@ -198,17 +198,16 @@ impl Node {
     /// has begun, or with these sends.
     ///
     /// # Errors
-    /// How the run ends: nothing waits, or the run cannot save itself, or it has done so because of a signal.
+    /// How the run ends: nothing waits, or the run has saved itself because of a signal.
     pub(crate) fn continuation(&self, waiting: u64) -> Result<Option<Generation>, Failure> {
         if waiting == 0 {
             return Err(Failure::Quiet);
         }
         let Some(saver) = &self.saver else { return Ok(None) };
         match saver.at_quiescence() {
-            Ok(Next::Save(generation)) => Ok(Some(generation)),
-            Ok(Next::Continue) => Ok(None),
-            Ok(Next::End(number)) => Err(Failure::Saved { number }),
-            Err(sentence) => Err(Failure::Program(sentence)),
+            Next::Save(generation) => Ok(Some(generation)),
+            Next::Continue => Ok(None),
+            Next::End(number) => Err(Failure::Saved { number }),
         }
     }
 

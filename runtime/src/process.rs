@@ -170,7 +170,7 @@ mod unix {
     use signal_hook::iterator::Signals;
     use std::collections::BTreeMap;
     use std::io;
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, mpsc};
     use std::thread;
 
@@ -184,7 +184,7 @@ mod unix {
                     // The receiver waits for it.
                     let _ = starts.send(());
                     // SIGTERM may ask for a checkpoint instead.
-                    let ends = |signal: &i32| *signal != SIGTERM || !asking().contains_key(&SIGTERM);
+                    let ends = |signal: &i32| *signal != SIGTERM || !is_run_asked(SIGTERM);
                     if let Some(signal) = signals.forever().find(ends) {
                         end(signal);
                     }
@@ -209,6 +209,11 @@ mod unix {
         ASKING.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a run takes the signal: it shares the flag with the list above and the handler of the signal.
+    fn is_run_asked(signal: i32) -> bool {
+        asking().get(&signal).is_some_and(|asks| Arc::strong_count(asks) > 2)
+    }
+
     pub(super) fn asks_for_checkpoint(signal: CheckpointSignal) -> io::Result<Arc<AtomicBool>> {
         let number = match signal {
             CheckpointSignal::Usr1 => SIGUSR1,
@@ -217,6 +222,10 @@ mod unix {
         };
         let mut asking = asking();
         if let Some(asks) = asking.get(&number) {
+            // A signal after an earlier run is not for this one.
+            if Arc::strong_count(asks) == 2 {
+                asks.store(false, Relaxed);
+            }
             return Ok(Arc::clone(asks));
         }
         let asks = Arc::new(AtomicBool::new(false));

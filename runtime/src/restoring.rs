@@ -137,11 +137,16 @@ fn regroup<T: Chare>(
     let slots = (0..).zip(made).map(|(rank, chare)| {
         let mut slot: ChareSlot<T> = Slot { contributions, syncs, broadcasts, ..Slot::new(rank, chare) };
         if let Some(bytes) = &resume {
-            slot.extra().resume = codec::decode(bytes).ok();
+            let message = codec::decode(bytes);
+            slot.extra().resume = Some(message.map_err(|error| {
+                checkpoint
+                    .unfit(&format!("has a message of `at_sync` that does not fit: {error}"))
+                    .to_string()
+            })?);
         }
-        Some(slot)
+        Ok(Some(slot))
     });
-    Ok(slots.collect())
+    slots.collect()
 }
 
 /// What the runtime knows of an element.

@@ -29,6 +29,7 @@ struct PeState {
 pub(crate) fn save(pe: &PeCx, generation: Generation, managers: &mut [Box<dyn Manager>]) {
     let Some(saver) = &pe.out.node.saver else { return };
     pe.collectives.steps.cost.save(pe.clock.now());
+    saver.wait_for_previous();
     let mut part = Part::default();
     part.index.pe = pe.out.rank;
     part.steps = pe.collectives.steps.number.get();
@@ -36,8 +37,7 @@ pub(crate) fn save(pe: &PeCx, generation: Generation, managers: &mut [Box<dyn Ma
     transfer(pe, part.bytes.len() as u64);
     let names = pe.infos.iter().zip(&pe.ports).enumerate();
     let heads = names.map(|(at, (info, port))| head(pe, at, info.name, &port.shape(), info.count)).collect();
-    let part = saved.map(|()| part);
-    saver.add(generation, part, pe.out.node.local_pes().len(), heads);
+    saver.add(generation, saved.map(|()| part), pe.out.node.local_pes().len(), heads);
 }
 
 /// Lets the virtual time pass in which a PE of a simulated machine writes or reads a part of a checkpoint.

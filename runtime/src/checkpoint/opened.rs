@@ -176,6 +176,11 @@ impl Checkpoint {
         self.manifest.generation.number
     }
 
+    /// A number that no other checkpoint has.
+    pub(crate) fn id(&self) -> u64 {
+        self.manifest.generation.id
+    }
+
     /// The command line of the program that was saved.
     pub fn program(&self) -> String {
         self.manifest.program.to_string()

@@ -1,5 +1,6 @@
 //! Saves the checkpoints of a run: when, and the thread that writes.
 
+use super::Checkpoint;
 use super::file::{
     ArrayHead, Generation, Manifest, Part, ProcessFile, folder, id_of, numbers, process_path, remove,
     write_manifest, write_process,
@@ -22,8 +23,8 @@ const KEPT: usize = 2;
 /// How often process 0 looks for the files of other processes.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How long process 0 waits for the files of other processes, or ten times as long as its own took. If the folder is not on a
-/// file system that all computers share, they never come.
+/// How long process 0 waits while the files of other processes do not grow. If the folder is not on a file system that all
+/// computers share, they never come.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the end of a failed run waits for them: some processes may not have begun to write.
 const IMPATIENCE: Duration = Duration::from_secs(1);
@@ -47,6 +48,9 @@ pub(crate) struct Plan {
     /// The folder of the checkpoints.
     pub(crate) dir: PathBuf,
     pub(crate) when: When,
+    /// The number of the first checkpoint, and of the oldest that the run may remove.
+    pub(crate) first: u64,
+    pub(crate) oldest: u64,
     /// The mean time between failures, for the report.
     pub(crate) mtbf_seconds: Option<f64>,
     /// What all checkpoints of the run have in common; arrays and files are filled in.
@@ -178,40 +182,35 @@ impl Saver {
 
     /// On process 0: what the run does now that nothing is in flight. It saves itself only once before it goes on. A
     /// signal in between asks for what has just been saved.
-    ///
-    /// # Errors
-    /// A sentence, if the folder cannot be read.
-    pub(crate) fn at_quiescence(&self) -> Result<Next, String> {
+    pub(crate) fn at_quiescence(&self) -> Next {
         let mut state = self.state.lock();
         let reason = self.take_reason();
         if let Some(unsent) = state.unsent {
             let is_end = self.plan.when.exits && [Some(unsent), reason].contains(&Some(Reason::Signal));
             // The run does not end before its state is on the disk.
             if is_end && self.join(&mut state) {
-                return Ok(Next::End(state.number.unwrap_or_default()));
+                return Next::End(state.number.unwrap_or_default());
             }
-            return Ok(Next::Continue);
+            return Next::Continue;
         }
         if reason.is_none() && !self.is_overdue(&mut state) {
-            return Ok(Next::Continue);
+            return Next::Continue;
         }
-        let number = match state.number {
-            Some(number) => number + 1,
-            // Numbers of checkpoints that were not completed are not used again.
-            None => match numbers(&self.plan.dir, false) {
-                Ok(numbers) => numbers.last().map_or(1, |last| last + 1),
-                Err(error) => return Err(self.plan.unwritten(&with_remedy(&error))),
-            },
-        };
+        let number = state.number.map_or(self.plan.first, |number| number + 1);
         (state.number, state.unsent) = (Some(number), reason.or(Some(Reason::Program)));
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let id = crate::location::splitmix(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40);
-        Ok(Next::Save(Generation { number, id }))
+        Next::Save(Generation { number, id })
     }
 
     /// The run goes on after quiescence.
     pub(crate) fn continues(&self) {
         self.state.lock().unsent = None;
+    }
+
+    /// Waits until the previous checkpoint is written, before a PE encodes its state: there is memory for one at a time.
+    pub(crate) fn wait_for_previous(&self) {
+        self.join(&mut self.state.lock());
     }
 
     /// Adds what a PE of this process has saved, or why it cannot. The last PE, of `pes`, starts the thread that writes.
@@ -228,7 +227,6 @@ impl Saver {
             return;
         }
         let parts: Result<Vec<Part>, String> = std::mem::take(&mut state.parts).into_iter().collect();
-        // The memory of one checkpoint at a time: the run waits until the previous one is written.
         self.join(&mut state);
         let (plan, process, give_up) = (self.plan.clone(), self.process, Arc::clone(&self.give_up));
         let write = move || {
@@ -305,7 +303,6 @@ impl Plan {
         give_up: &Mutex<Option<Instant>>,
     ) -> Result<(), String> {
         let folder = folder(&self.dir, generation.number);
-        let begin = Instant::now();
         let written = fs::create_dir_all(&folder).map_err(|error| with_remedy(&error)).and_then(|()| {
             let mut parts = parts?;
             parts.sort_unstable_by_key(|part| part.index.pe);
@@ -320,9 +317,8 @@ impl Plan {
             }
             return Err(sentence);
         }
-        let latest = Instant::now() + PATIENCE.max(begin.elapsed() * 10);
         // Also after an error: a folder that is removed must not come back with the file of another process.
-        let others = self.wait_for_others(&folder, generation, latest, give_up);
+        let others = self.wait_for_others(&folder, generation, give_up);
         let complete = written.and_then(|steps| {
             others?;
             self.complete(&folder, generation, steps, arrays)
@@ -344,7 +340,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Waits, on process 0, until all other processes have written their files, or cannot.
+    /// Waits, on process 0, until all other processes have written their files, or cannot, or write no more.
     ///
     /// # Errors
     /// The first reason why a process has not written its file.
@@ -352,15 +348,19 @@ impl Plan {
         &self,
         folder: &Path,
         generation: Generation,
-        latest: Instant,
         give_up: &Mutex<Option<Instant>>,
     ) -> Result<(), String> {
         let mut result = Ok(());
+        let (mut bytes, mut latest) = (0, Instant::now() + PATIENCE);
         for other in 1..self.pes / self.local_pes {
             while id_of(folder, other) != Some(generation.id) {
                 if let Ok(reason) = fs::read_to_string(failure_path(folder, other)) {
                     result = result.and(Err(format!("process {other}: {reason}")));
                     break;
+                }
+                let written = bytes_in(folder);
+                if written != bytes {
+                    (bytes, latest) = (written, Instant::now() + PATIENCE);
                 }
                 let end = give_up.lock().map_or(latest, |end| end.min(latest));
                 if Instant::now() >= end {
@@ -404,17 +404,49 @@ impl Plan {
         write_manifest(folder, &manifest).map_err(|error| with_remedy(&error))
     }
 
-    /// Removes what is older than the newest complete checkpoint, but for the complete ones that are kept.
+    /// Removes what this run has saved before the newest complete checkpoint, but for the complete ones that are kept.
+    /// Checkpoints of other runs stay.
     fn prune(&self) -> io::Result<()> {
-        let complete = numbers(&self.dir, true)?;
+        let mut complete = numbers(&self.dir, true)?;
+        complete.retain(|&number| number >= self.oldest);
         let Some(&newest) = complete.last() else { return Ok(()) };
         let kept = &complete[complete.len().saturating_sub(KEPT)..];
-        let is_old = |number: &u64| *number < newest && !kept.contains(number);
+        let is_old = |number: &u64| (self.oldest..newest).contains(number) && !kept.contains(number);
         numbers(&self.dir, false)?
             .iter()
             .filter(|number| is_old(number))
             .try_for_each(|&number| remove(&folder(&self.dir, number)))
     }
+}
+
+/// The number of the first checkpoint of a run that saves itself in this folder, and of the oldest one that the run may remove:
+/// checkpoints of other runs stay. A restarted run continues those of the run that was saved.
+///
+/// # Errors
+/// If the folder cannot be read, or there is no further number.
+pub(crate) fn numbering(dir: &Path, restart: Option<&Checkpoint>) -> io::Result<(u64, u64)> {
+    // Numbers of checkpoints that were not completed are not used again.
+    let first = match numbers(dir, false)?.last() {
+        None => 1,
+        Some(&u64::MAX) => return Err(io::Error::other("it has a checkpoint with the last number")),
+        Some(last) => last + 1,
+    };
+    let here = dir.canonicalize()?;
+    let is_here =
+        |it: &&Checkpoint| it.folder().parent().and_then(|dir| dir.canonicalize().ok()) == Some(here);
+    let Some(saved) = restart.filter(is_here) else { return Ok((first, first)) };
+    let before = numbers(dir, true)?.into_iter().rfind(|&number| number < saved.number());
+    let is_of_same_run = |number: &u64| {
+        let before = Checkpoint::open(&folder(dir, *number));
+        before.is_ok_and(|it| (it.program(), it.build()) == (saved.program(), saved.build()))
+    };
+    Ok((first, before.filter(is_of_same_run).unwrap_or(saved.number())))
+}
+
+/// The bytes of the files in a folder; 0 if that cannot be found.
+fn bytes_in(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
 }
 
 /// Where a process says why it cannot write its file.

@@ -13,6 +13,8 @@ fn savers(dir: &Path) -> [Saver; 2] {
     let plan = Plan {
         dir: dir.to_owned(),
         when,
+        first: 1,
+        oldest: 1,
         program: "program".into(),
         build: "build".into(),
         seed: 1,
@@ -27,7 +29,7 @@ fn savers(dir: &Path) -> [Saver; 2] {
 
 fn begin(saver: &Saver) -> Generation {
     match saver.at_quiescence() {
-        Ok(Next::Save(generation)) => generation,
+        Next::Save(generation) => generation,
         next => panic!("a checkpoint begins, not {next:?}"),
     }
 }
@@ -51,7 +53,7 @@ fn a_run_that_a_signal_ends_waits_for_a_process_that_writes_late() {
             sleep(Duration::from_millis(1500));
             add(&second, generation, 1);
         });
-        assert!(matches!(first.at_quiescence(), Ok(Next::End(1))), "the run ends");
+        assert!(matches!(first.at_quiescence(), Next::End(1)), "the run ends");
         let saved = Checkpoint::open(dir.path()).expect("the checkpoint is complete before the run ends");
         saved.check().expect("it is whole");
         assert_eq!((saved.number(), saved.steps()), (1, 5));
@@ -68,7 +70,7 @@ fn a_run_that_cannot_save_itself_goes_on_after_a_signal_and_saves_itself_after_t
     add(&first, generation, 0);
     second.add(generation, Err("as asked; do nothing".into()), 1, Vec::new());
     let start = Instant::now();
-    assert!(matches!(first.at_quiescence(), Ok(Next::Continue)), "the run goes on");
+    assert!(matches!(first.at_quiescence(), Next::Continue), "the run goes on");
     assert!(start.elapsed() < Duration::from_secs(20), "the other process has said that it cannot write");
     assert!(dir.path().read_dir().expect("a folder").next().is_none(), "nothing is left");
     first.continues();
@@ -80,7 +82,7 @@ fn a_run_that_cannot_save_itself_goes_on_after_a_signal_and_saves_itself_after_t
     add(&second, generation, 1);
     assert_eq!(second.take_reason(), Some(Reason::Signal), "it is not lost");
     first.want(Reason::Signal);
-    assert!(matches!(first.at_quiescence(), Ok(Next::End(2))), "what is saved is what the signal asks for");
+    assert!(matches!(first.at_quiescence(), Next::End(2)), "what is saved is what the signal asks for");
     assert_eq!(first.finish(true), (1, None));
 }
 

@@ -1,7 +1,7 @@
 //! `--checkpoint` and `--restart`.
 
 use super::{Config, ConfigError, Settings, flag, program, wrong};
-use crate::checkpoint::{Checkpoint, Plan, When};
+use crate::checkpoint::{self, Checkpoint, Plan, When};
 use crate::process::{self, CheckpointSignal};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,13 +72,17 @@ impl Config {
         if let Some(dir) = restart {
             settings.restart = Some(Arc::new(self.open(dir, &build)?));
         }
-        let Some(dir) = checkpoint else { return Ok(()) };
-        std::fs::create_dir_all(dir).map_err(|error| {
+        let Some(dir) = &self.checkpoints.checkpoint else { return Ok(()) };
+        let numbering = std::fs::create_dir_all(dir)
+            .and_then(|()| checkpoint::numbering(dir, settings.restart.as_deref()));
+        let (first, oldest) = numbering.map_err(|error| {
             flag(format!("--checkpoint {}: {error}; name a folder that can be written", dir.display()))
         })?;
         settings.checkpoint = Some(Plan {
             dir: dir.clone(),
             when: self.when()?,
+            first,
+            oldest,
             mtbf_seconds: super::settings::time("--mtbf", self.checkpoints.mtbf)?
                 .map(|time| time.as_secs_f64()),
             program: program(),

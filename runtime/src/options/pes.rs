@@ -36,7 +36,7 @@ impl Config {
         if self.pes_per_process.is_some() {
             self.check_processes(pes, local_pes)?;
         }
-        if !(1..=MOST_PES).contains(&pes) && self.pes_per_process.is_some() {
+        if !(1..=MOST_PES).contains(&pes) && self.pes_per_process.is_some_and(|local| local > 0) {
             return Err(flag(format!("--pes is {pes}; give a number from 1 to {MOST_PES}")));
         }
         let most = if self.has_mailboxes() { MOST_THREADS } else { MOST_PES };

@@ -130,6 +130,10 @@ impl Worker {
         let queued = if is_congested { 0 } else { pe.out.queued.take() };
         let postponed = self.mailboxes.postponed;
         if queued == 0 && node.bells.quiet(me) && (is_congested || postponed == 0) {
+            if is_congested {
+                // The process that it waits for may need this core.
+                std::thread::yield_now();
+            }
             // A congested PE with mail is not idle.
             return pe.out.queued.get() != 0 || postponed != 0;
         }

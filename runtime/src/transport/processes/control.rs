@@ -38,6 +38,18 @@ pub(super) enum Control {
     Finish(Totals),
 }
 
+impl Control {
+    /// Whether the message counts like a batch: no wave may succeed before it has arrived.
+    pub(super) fn counts_for_quiescence(&self) -> bool {
+        matches!(self, Control::Quiet(_) | Control::Checkpoint(_))
+    }
+
+    /// Whether the message is in the numbers of [`Gathered::sent_to`].
+    pub(super) fn counts_for_end(&self) -> bool {
+        !matches!(self, Control::Gathered(_) | Control::Finish(_))
+    }
+}
+
 /// How a run ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Ending {
@@ -49,9 +61,9 @@ pub(super) enum Ending {
 /// The counts from which quiescence follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counts {
-    /// Batches that PEs have handed over for other processes.
+    /// Batches that PEs have handed over for other processes, and control messages that count like batches.
     pub(super) sent: u64,
-    /// Batches that PEs have received from other processes.
+    /// Those that have arrived from other processes.
     pub(super) received: u64,
     /// Sends that wait for quiescence.
     pub(super) waiting: u64,
@@ -68,7 +80,7 @@ impl Counts {
 /// What is left of some processes at the end.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Gathered {
-    /// The number of messages to each process, without control messages of this type and of [`Totals`].
+    /// The number of batches and of control messages that count to each process.
     pub(super) sent_to: Vec<u64>,
     pub(super) counts: RunCounts,
     pub(super) inserts_in_flight: i64,

@@ -87,6 +87,10 @@ fn description(node: &Node) -> Vec<String> {
     let mut lines = vec![format!("the command `{}`", crate::options::program()), process::program_file()];
     lines.push(format!("the seed {}", node.settings.seed));
     lines.push(format!("{} per process", count(node.settings.local_pes(), "PE")));
+    if let Some(saved) = &node.settings.restart {
+        // Each process has looked for the newest checkpoint; not all may see the same files.
+        lines.push(format!("checkpoint {} with the id {:016x}", saved.number(), saved.id()));
+    }
     let arrays = node.arrays.lock();
     for (at, array) in arrays.iter().enumerate() {
         let entries = node.pulses.entries(at).join(", ");

@@ -194,6 +194,8 @@ enum Flood {
     Pipeline,
     /// Every station sends many tokens at once, and passes on what arrives.
     Circle,
+    /// The first station sends tokens as long as it may, and is slow with the answers of the second.
+    Echo,
 }
 
 const TOKENS: usize = 400;
@@ -205,19 +207,26 @@ impl Station {
         let token = |hops: u32| -> Token { (hops, vec![7; 500]) };
         let send = |to: u32, hops| self.post.add(to, None, &token(hops)).expect("a token can be encoded");
         let mut ended = 0;
-        if let Some((from, batch)) = self.arrived.pop_front() {
+        let may_send = *left > 0 && !self.post.is_congested();
+        let is_echo = matches!(flood, Flood::Echo);
+        // Executes an answer with every eighth token that it sends.
+        let arrived = if is_echo && may_send && *left % 8 != 0 { None } else { self.arrived.pop_front() };
+        let has_executed = arrived.is_some();
+        if let Some((from, batch)) = arrived {
             for (_, bytes) in orders(&batch) {
                 let (hops, _): Token = crate::codec::decode(bytes).expect("a token");
                 match (hops, flood) {
                     (0, _) => ended += 1,
                     (_, Flood::Pipeline) => (0..4).for_each(|_| send(2, hops - 1)),
                     (_, Flood::Circle) => send((me + 1) % 3, hops - 1),
+                    (_, Flood::Echo) => send(0, hops - 1),
                 }
             }
             self.post.desk().executed(from, batch);
-        } else if *left > 0 && !self.post.is_congested() {
+        }
+        if may_send && (is_echo || !has_executed) {
             match flood {
-                Flood::Pipeline => {
+                Flood::Pipeline | Flood::Echo => {
                     *left -= 1;
                     send(1, 1);
                 }
@@ -247,6 +256,7 @@ fn flood(seed: u64, flood: Flood) -> Vec<u64> {
     let (mut left, mut under_way) = match flood {
         Flood::Pipeline => ([TOKENS, 0, 0], 4 * TOKENS),
         Flood::Circle => ([TOKENS; 3], 3 * TOKENS),
+        Flood::Echo => ([TOKENS, 0, 0], TOKENS),
     };
     let mut steps = 0;
     while under_way > 0 {
@@ -279,8 +289,19 @@ fn what_waits_for_a_slow_process_is_bounded() {
 }
 
 #[test]
+fn what_waits_for_a_process_that_sends_more_than_it_executes_is_bounded() {
+    for seed in 0..20 {
+        let peaks = flood(seed, Flood::Echo);
+        let most = CONGESTED_BYTES + 3 * WINDOW_BYTES;
+        assert!(peaks[1] < most, "seed {seed}: {peaks:?}, {most}");
+        assert!(peaks[1] > CONGESTED_BYTES, "seed {seed}: the first station is not slow: {peaks:?}");
+    }
+}
+
+#[test]
 fn processes_that_wait_for_each_other_in_a_circle_continue() {
     for seed in 0..20 {
+        // A deadlock would reach the limit of steps.
         let peaks = flood(seed, Flood::Circle);
         assert!(peaks.iter().all(|&peak| peak > 2 * CONGESTED_BYTES), "seed {seed}: {peaks:?}");
     }
@@ -304,5 +325,5 @@ fn a_pe_begins_before_it_executes_what_arrives() {
     let empty = PeOrder::Batch { from_process: 1, bytes: vec![0; 4] };
     single.receive(&node, empty);
     let queued = single.built.as_ref().map(|built| built.pe.out.queued.get());
-    assert_ne!(queued, Some(0), "`main` has sent a message");
+    assert!(queued.is_some_and(|queued| queued != 0), "`main` has sent a message");
 }

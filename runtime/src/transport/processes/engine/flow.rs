@@ -6,15 +6,15 @@
 //! # How much waits
 //! While more than [`CONGESTED_BYTES`] wait in a process, its PEs run only messages from other processes
 //! ([`Post::is_congested`](crate::batches::Post::is_congested)). Those may send more. So the process then withholds its
-//! reports, except to a process that itself withholds messages from it: a process for which batches wait here. The others
-//! use up their windows, then their batches wait, until they are congested, too. What one entry method sends is not limited.
+//! reports: it reports to another process at most as many bytes as that one has reported to it meanwhile. The others use up
+//! their windows, then their batches wait, until they are congested, too. What one entry method sends is not limited.
 //!
 //! # Why it cannot deadlock
 //! Two assumptions: an entry method returns, and PEs always execute a batch that arrives, for which they need no window. So
 //! what was sent is executed. The receiver reports it, unless it withholds the report. It does so only while more bytes
-//! wait than a limit. If nothing leaves the process during a pause, because processes wait for each other in a circle, the
-//! limit rises above what waits, and the report is sent (like buffers in T. M. Parks, Bounded scheduling of process networks,
-//! 1995). A report opens a window, and a window that is not full lets a batch pass. The pauses become longer, so that a
+//! wait than a limit. If what waits does not become less during a pause, because processes wait for each other in a circle,
+//! the limit rises above it, and the report is sent (like buffers in T. M. Parks, Bounded scheduling of process networks,
+//! 1995). What leaves does not count, because other processes may send more in its place. A report opens a window, and a window that is not full lets a batch pass. The pauses become longer, so that a
 //! receiver in a long entry method raises the limit only a few times.
 
 use super::{Control, Engine, Phase, Wire};
@@ -35,8 +35,8 @@ pub(super) struct BackPressure {
     /// The number of bytes that may wait.
     limit: u64,
     pause: Duration,
-    /// The bytes sent so far at the last look, and when they were first seen.
-    sent_bytes: u64,
+    /// The least number of bytes that has waited since the process began to withhold, and when that was first seen.
+    least: u64,
     since: Duration,
     start: Instant,
     turns: u32,
@@ -47,7 +47,7 @@ impl Default for BackPressure {
         BackPressure {
             limit: CONGESTED_BYTES,
             pause: PAUSE,
-            sent_bytes: 0,
+            least: u64::MAX,
             since: Duration::ZERO,
             start: Instant::now(),
             turns: 0,
@@ -77,10 +77,11 @@ impl Engine {
         let withholds = self.withholds_reports();
         for from in std::mem::take(&mut self.unreported) {
             let (executed, peer) = (self.desk.executed_bytes(from), &mut self.peers[from as usize]);
-            let bytes = executed - peer.reported_bytes;
-            let is_withheld = withholds && peer.waiting.is_empty();
-            if bytes >= EXECUTED_BYTES && !is_withheld && self.phase <= Phase::Running {
-                peer.reported_bytes = executed;
+            let unreported = executed - peer.reported_bytes;
+            let bytes = if withholds { unreported.min(peer.credit_bytes) } else { unreported };
+            if bytes >= EXECUTED_BYTES && self.phase <= Phase::Running {
+                peer.reported_bytes += bytes;
+                peer.credit_bytes = peer.credit_bytes.saturating_sub(bytes);
                 self.send_control(wire, from, &Control::Executed { bytes });
             }
             let peer = &self.peers[from as usize];
@@ -94,18 +95,19 @@ impl Engine {
     fn withholds_reports(&mut self) -> bool {
         let pressure = &mut self.pressure;
         pressure.turns += 1;
-        if !self.desk.is_congested() {
-            return false;
-        }
-        let waiting = self.desk.unsent_bytes() - self.left_bytes;
+        let is_congested = self.desk.is_congested();
+        let waiting = if is_congested { self.desk.unsent_bytes() - self.left_bytes } else { 0 };
         if waiting <= pressure.limit {
+            pressure.least = u64::MAX;
             return false;
         }
         let is_simulated = self.node.settings.is_simulated();
         let now = if is_simulated { TURN * pressure.turns } else { pressure.start.elapsed() };
-        let sent_bytes = self.peers.iter().map(|peer| peer.sent_bytes).sum();
-        if pressure.sent_bytes != sent_bytes {
-            (pressure.sent_bytes, pressure.since) = (sent_bytes, now);
+        if pressure.least == u64::MAX {
+            self.peers.iter_mut().for_each(|peer| peer.credit_bytes = 0);
+        }
+        if waiting < pressure.least {
+            (pressure.least, pressure.since) = (waiting, now);
         } else if now.saturating_sub(pressure.since) >= pressure.pause {
             (pressure.limit, pressure.pause) = (waiting + waiting / 2, pressure.pause * 2);
             return false;

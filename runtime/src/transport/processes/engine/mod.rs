@@ -88,6 +88,9 @@ struct Peer {
     /// Bytes received, and of those reported as executed.
     received_bytes: u64,
     reported_bytes: u64,
+    /// Bytes that it has reported as executed, since this process withholds its reports, and that this process has not
+    /// reported to it in return.
+    credit_bytes: u64,
 }
 
 impl Engine {
@@ -134,7 +137,6 @@ impl Engine {
     /// Sends and receives what there is; returns whether there was anything. `give` receives the orders for PEs of this
     /// process.
     pub(super) fn turn(&mut self, wire: &mut dyn Wire, give: &mut dyn FnMut(u32, PeOrder)) -> bool {
-        self.report_checkpoint(wire);
         let mut worked = self.send(wire);
         for _ in 0..RECEIVED {
             let Some((from, batch)) = wire.receive(&self.desk) else { break };
@@ -159,13 +161,13 @@ impl Engine {
             return;
         }
         if let Some(reason) = self.node.saver.as_ref().and_then(Saver::take_reason) {
-            self.sent += 1;
             self.send_control(wire, 0, &Control::Checkpoint(reason));
         }
     }
 
     /// Sends what PEs have handed over; returns whether there was anything.
     fn send(&mut self, wire: &mut dyn Wire) -> bool {
+        self.report_checkpoint(wire);
         let mut outgoing = std::mem::take(&mut self.outgoing);
         self.desk.take_outgoing(&mut outgoing, &mut self.left_bytes);
         let worked = !outgoing.is_empty();
@@ -219,9 +221,8 @@ impl Engine {
     fn send_control(&mut self, wire: &mut dyn Wire, to: u32, message: &Control) {
         match batches::control(&self.desk, message) {
             Ok(bytes) => {
-                if !matches!(message, Control::Gathered(_) | Control::Finish(_)) {
-                    self.peers[to as usize].sent += 1;
-                }
+                self.sent += u64::from(message.counts_for_quiescence());
+                self.peers[to as usize].sent += u64::from(message.counts_for_end());
                 self.desk.return_buffer(wire.send(to, bytes));
             }
             Err(error) => self.fail(format!("cannot encode a control message to process {to}: {error}")),
@@ -245,9 +246,8 @@ impl Engine {
         from: u32,
         message: Control,
     ) {
-        if !matches!(message, Control::Gathered(_) | Control::Finish(_)) {
-            self.peers[from as usize].received += 1;
-        }
+        self.received += u64::from(message.counts_for_quiescence());
+        self.peers[from as usize].received += u64::from(message.counts_for_end());
         let is_running = self.phase <= Phase::Running;
         match message {
             // Process 0 has decided how the run ends; no process waits for an answer.
@@ -267,18 +267,16 @@ impl Engine {
                     self.waves.sum.add(counts);
                 }
             }
-            Control::Quiet(quiet) => {
-                self.received += 1;
-                self.found_quiet(wire, give, quiet);
-            }
+            Control::Quiet(quiet) => self.found_quiet(wire, give, quiet),
             Control::Checkpoint(reason) => {
-                self.received += 1;
                 if let Some(saver) = &self.node.saver {
                     saver.want(reason);
                 }
             }
             Control::Executed { bytes } => {
-                self.peers[from as usize].executed_bytes += bytes;
+                let peer = &mut self.peers[from as usize];
+                peer.executed_bytes += bytes;
+                peer.credit_bytes += bytes;
                 self.send_waiting(wire, from);
             }
             Control::Print(lines) => process::print_lines(&lines),

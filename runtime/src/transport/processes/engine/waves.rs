@@ -181,8 +181,6 @@ impl Engine {
         give: &mut dyn FnMut(u32, PeOrder),
         quiet: Quiet,
     ) {
-        // Counted as messages: no wave may succeed before every process has received them.
-        self.sent += self.tree.children(self.me).count() as u64;
         self.send_control_to_children(wire, &Control::Quiet(quiet));
         for pe in self.node.local_pes() {
             give(pe, PeOrder::Quiet(quiet));
