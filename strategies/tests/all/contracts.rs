@@ -166,7 +166,7 @@ fn small() -> impl Strategy<Value = Database> {
 
 /// Databases large enough for parallel execution and several levels of METIS.
 fn large() -> impl Strategy<Value = Database> {
-    databases(LARGE, 150..250, 300..900)
+    databases(16, 150..250, 300..900)
 }
 
 /// Specs with `P` for the number of PEs of the database.
@@ -178,14 +178,14 @@ const MACHINES: &[&str] = &[
     "(torus:4x4*tree:2:4/2:1)[random:P,seed=8]",
 ];
 
-/// The number of PEs of [`large`] databases.
-const LARGE: usize = 16;
+/// The most PEs of a database of these tests.
+const MOST_PES: usize = 64;
 
 /// Machines of every kind: [`MACHINES`], and of each spec that the registry shows and that needs no file, some of the PEs.
 fn machines() -> &'static [String] {
     static ALL: LazyLock<Vec<String>> = LazyLock::new(|| {
         let shown = topology::ALL.iter().flat_map(|kind| kind.form.split(", "));
-        let is_large = |spec: &&str| topology::parse(spec).is_ok_and(|machine| machine.pes() >= LARGE);
+        let is_large = |spec: &&str| topology::parse(spec).is_ok_and(|machine| machine.pes() >= MOST_PES);
         let some =
             shown.filter(is_large).enumerate().map(|(seed, spec)| format!("({spec})[random:P,seed={seed}]"));
         MACHINES.iter().map(|spec| spec.to_string()).chain(some).collect()
