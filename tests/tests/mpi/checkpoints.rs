@@ -46,9 +46,9 @@ fn a_run_on_four_processes_continues_on_threads_and_back() {
 /// Kills processes of jobs at random times, and continues in other numbers of processes or on threads.
 fn kill_jobs(seed: u64, times: usize) {
     let Some(launcher) = Launcher::find() else { return };
-    let line = format!("{LINE} --iterations 600");
+    let line = format!("{LINE} --iterations 300");
     let expected = result(start_without_launcher(&Sandbox::new(), &format!("{line} --pes 2")));
-    kill(seed, times, Duration::from_millis(2500), &expected, |sandbox, restart, rng, after| {
+    kill(seed, times, Duration::from_millis(2000), &expected, |sandbox, restart, rng, after| {
         let pes = 1 + rng.below(5);
         let line = format!("{line} {SAVES} {restart}");
         let Some(after) = after.filter(|_| rng.below(8) > 0) else {
