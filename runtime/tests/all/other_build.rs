@@ -59,10 +59,10 @@ macro_rules! build {
     };
 }
 
-build!(saved { flag: bool = true } entry(more: u16 = 5));
-build!(same { flag: bool = true } entry(more: u16 = 5));
-build!(field_added { flag: bool = true, name: String = String::new() } entry(more: u16 = 5));
-build!(field_removed {} entry(more: u16 = 5));
+build!(saved { flag: bool = true } entry(more: u16 = u16::MAX));
+build!(same { flag: bool = true } entry(more: u16 = u16::MAX));
+build!(field_added { flag: bool = true, name: String = String::new() } entry(more: u16 = u16::MAX));
+build!(field_removed {} entry(more: u16 = u16::MAX));
 build!(argument_changed { flag: bool = true } entry(more: String = String::new()));
 
 type Run = fn(Config, bool, bool) -> Result<Report<()>, RunError>;
