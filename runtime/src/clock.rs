@@ -27,12 +27,12 @@ pub(crate) enum Clock {
 const VIRTUAL_HERTZ: f64 = 1e12;
 
 impl Clock {
-    /// The wall clock of a PE: virtual on a simulated machine, else real if there are load-balancing steps, else
+    /// The wall clock of a PE: virtual on a simulated machine, else real if there are load-balancing steps or checkpoints, else
     /// [`Clock::Still`].
     pub(crate) fn of(settings: &Settings, rank: u32, tracer: Option<Tracer>) -> Self {
         match &settings.simulation {
             Some(simulation) => Clock::Virtual(Rc::new(VirtualClock::new(simulation, rank, tracer))),
-            None if settings.balances() => Clock::Real(quanta::Clock::new()),
+            None if settings.balances() || settings.checkpoint.is_some() => Clock::Real(quanta::Clock::new()),
             None => Clock::Still,
         }
     }

@@ -6,7 +6,6 @@
 //! Where elements are is not saved: in a restarted run they begin where new elements would. So the number of PEs may differ.
 
 use crate::checkpoint::{ArrayHead, Checkpoint, Generation, Part};
-use crate::clock::Clock;
 use crate::codec;
 use crate::elements::Manager;
 use crate::pe::{Ledgers, PeCx};
@@ -52,8 +51,10 @@ pub(crate) fn goes_on(pe: &PeCx) {
     if let Some(saver) = &pe.out.node.saver {
         saver.continues();
     }
-    if pe.out.rank == 0 && !matches!(pe.clock, Clock::Still) {
-        let mtbf = pe.settings().checkpoint.as_ref().and_then(|plan| plan.mtbf_seconds);
+    let settings = pe.settings();
+    // Without a network there is no time.
+    if pe.out.rank == 0 && (!settings.is_simulated() || settings.simulation.is_some()) {
+        let mtbf = settings.checkpoint.as_ref().and_then(|plan| plan.mtbf_seconds);
         let cost = pe.collectives.steps.cost.go_on(pe.clock.now(), |ticks| pe.clock.seconds(ticks), mtbf);
         if cost.is_some() {
             pe.out.node.outcome.lock().checkpoint_cost = cost;

@@ -194,7 +194,7 @@ enum Flood {
     Pipeline,
     /// Every station sends many tokens at once, and passes on what arrives.
     Circle,
-    /// The first station sends tokens as long as it may, and is slow with the answers of the second.
+    /// The first station sends tokens as long as none of them waits, and is slow with the answers of the second.
     Echo,
 }
 
@@ -207,8 +207,9 @@ impl Station {
         let token = |hops: u32| -> Token { (hops, vec![7; 500]) };
         let send = |to: u32, hops| self.post.add(to, None, &token(hops)).expect("a token can be encoded");
         let mut ended = 0;
-        let may_send = *left > 0 && !self.post.is_congested();
         let is_echo = matches!(flood, Flood::Echo);
+        let waits = if is_echo { self.post.desk().unsent_bytes() > 0 } else { self.post.is_congested() };
+        let may_send = *left > 0 && !waits;
         // Executes an answer with every eighth token that it sends.
         let arrived = if is_echo && may_send && *left % 8 != 0 { None } else { self.arrived.pop_front() };
         let has_executed = arrived.is_some();
