@@ -147,8 +147,9 @@ fn messages_that_wait_for_a_slow_process_are_bounded() {
             pe.main(move |pe| relays.at(pe, [0]).send());
         });
         let peak = report.job.traffic.peak_unsent_bytes;
-        // The limit, and what four copies of a full window take.
-        assert!(peak < (64 + 4 * 10) << 20, "seed {seed}: {peak} bytes");
+        // The limit, half as much again because nothing leaves for a while on a slow connection, and four times a window. Without a
+        // bound, 280 MiB wait.
+        assert!(peak < 160 << 20, "seed {seed}: {peak} bytes");
         assert!(report.job.to_string().ends_with(" waited in one process"), "{}", report.job);
     }
 }
