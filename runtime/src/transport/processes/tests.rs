@@ -185,6 +185,7 @@ struct Station {
     post: Post,
     /// Batches that have arrived, with their senders.
     arrived: VecDeque<(u32, Vec<u8>)>,
+    steps: usize,
 }
 
 /// What stations do with tokens, each of which has a number of hops left and some bytes.
@@ -210,8 +211,9 @@ impl Station {
         let is_echo = matches!(flood, Flood::Echo);
         let waits = if is_echo { self.post.desk().unsent_bytes() > 0 } else { self.post.is_congested() };
         let may_send = *left > 0 && !waits;
-        // Executes an answer with every eighth token that it sends.
-        let arrived = if is_echo && may_send && *left % 8 != 0 { None } else { self.arrived.pop_front() };
+        self.steps += 1;
+        let is_busy = is_echo && me == 0 && self.steps % 8 != 0;
+        let arrived = if is_busy { None } else { self.arrived.pop_front() };
         let has_executed = arrived.is_some();
         if let Some((from, batch)) = arrived {
             for (_, bytes) in orders(&batch) {
@@ -251,13 +253,13 @@ fn flood(seed: u64, flood: Flood) -> Vec<u64> {
         let mut engine = Engine::new(node, Arc::clone(&desk), me);
         engine.is_set_up(vec!["a station".into()]);
         let post = Post::new(desk, [false; 3].into(), 1, false);
-        Station { engine, post, arrived: VecDeque::new() }
+        Station { engine, post, arrived: VecDeque::new(), steps: 0 }
     };
     let mut stations: Vec<Station> = (0..3).map(station).collect();
     let (mut left, mut under_way) = match flood {
         Flood::Pipeline => ([TOKENS, 0, 0], 4 * TOKENS),
         Flood::Circle => ([TOKENS; 3], 3 * TOKENS),
-        Flood::Echo => ([TOKENS, 0, 0], TOKENS),
+        Flood::Echo => ([4 * TOKENS, 0, 0], 4 * TOKENS),
     };
     let mut steps = 0;
     while under_way > 0 {

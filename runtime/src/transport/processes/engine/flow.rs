@@ -12,9 +12,9 @@
 //! # Why it cannot deadlock
 //! Two assumptions: an entry method returns, and PEs always execute a batch that arrives, for which they need no window. So
 //! what was sent is executed. The receiver reports it, unless it withholds the report. It does so only while more bytes
-//! wait than a limit. If what waits does not become less during a pause, because processes wait for each other in a circle,
-//! the limit rises above it, and the report is sent (like buffers in T. M. Parks, Bounded scheduling of process networks,
-//! 1995). What leaves does not count, because other processes may send more in its place. A report opens a window, and a window that is not full lets a batch pass. The pauses become longer, so that a
+//! wait than a limit. If nothing of what waits leaves the process during a pause, because processes wait for each other in a
+//! circle, the limit rises above it, and the report is sent (like buffers in T. M. Parks, Bounded scheduling of process
+//! networks, 1995). Batches that leave without waiting, for other processes, do not count. A report opens a window, and a window that is not full lets a batch pass. The pauses become longer, so that a
 //! receiver in a long entry method raises the limit only a few times.
 
 use super::{Control, Engine, Phase, Wire};
@@ -35,9 +35,13 @@ pub(super) struct BackPressure {
     /// The number of bytes that may wait.
     limit: u64,
     pause: Duration,
-    /// The least number of bytes that has waited since the process began to withhold, and when that was first seen.
-    least: u64,
+    /// The bytes that left while more waited for the same process; how many there were at the last look, and when that was
+    /// first seen.
+    left_bytes: u64,
+    seen_bytes: u64,
     since: Duration,
+    /// Whether the process withheld its reports at the last look.
+    withholds: bool,
     start: Instant,
     turns: u32,
 }
@@ -47,8 +51,10 @@ impl Default for BackPressure {
         BackPressure {
             limit: CONGESTED_BYTES,
             pause: PAUSE,
-            least: u64::MAX,
+            left_bytes: 0,
+            seen_bytes: 0,
             since: Duration::ZERO,
+            withholds: false,
             start: Instant::now(),
             turns: 0,
         }
@@ -67,6 +73,9 @@ impl Engine {
             let Some(batch) = peer.waiting.pop_front() else { return };
             peer.sent_bytes += batch.len() as u64;
             peer.sent += 1;
+            if !peer.waiting.is_empty() {
+                self.pressure.left_bytes += batch.len() as u64;
+            }
             self.left_bytes += batch.len() as u64;
             self.desk.return_buffer(wire.send(to, batch));
         }
@@ -98,16 +107,16 @@ impl Engine {
         let is_congested = self.desk.is_congested();
         let waiting = if is_congested { self.desk.unsent_bytes() - self.left_bytes } else { 0 };
         if waiting <= pressure.limit {
-            pressure.least = u64::MAX;
+            pressure.withholds = false;
             return false;
         }
         let is_simulated = self.node.settings.is_simulated();
         let now = if is_simulated { TURN * pressure.turns } else { pressure.start.elapsed() };
-        if pressure.least == u64::MAX {
+        if !pressure.withholds {
             self.peers.iter_mut().for_each(|peer| peer.credit_bytes = 0);
         }
-        if waiting < pressure.least {
-            (pressure.least, pressure.since) = (waiting, now);
+        if !pressure.withholds || pressure.seen_bytes != pressure.left_bytes {
+            (pressure.withholds, pressure.seen_bytes, pressure.since) = (true, pressure.left_bytes, now);
         } else if now.saturating_sub(pressure.since) >= pressure.pause {
             (pressure.limit, pressure.pause) = (waiting + waiting / 2, pressure.pause * 2);
             return false;
