@@ -224,6 +224,9 @@ impl Node {
                     .into(),
             );
         }
+        if saved == 0 {
+            outcome.checkpoint_cost = None;
+        }
         (outcome.checkpoints, outcome.checkpoint_error) = (saved, error);
     }
 

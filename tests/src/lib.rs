@@ -281,7 +281,8 @@ impl ProcessOutput {
 }
 
 /// The fields of the result of a run that depend on PEs, migrations or time.
-const OF_THE_RUN: [&str; 11] = [
+const OF_THE_RUN: [&str; 12] = [
+    "checkpoint_cost",
     "machine",
     "job",
     "pes",
