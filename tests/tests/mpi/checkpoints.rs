@@ -1,7 +1,7 @@
 //! Runs in several processes that save themselves, are killed, and continue in other numbers of processes or on threads.
 
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use equipoise::checkpoint::Checkpoint;
 use equipoise_tests::kills::{SAVES, kill};
@@ -46,9 +46,9 @@ fn a_run_on_four_processes_continues_on_threads_and_back() {
 /// Kills processes of jobs at random times, and continues in other numbers of processes or on threads.
 fn kill_jobs(seed: u64, times: usize) {
     let Some(launcher) = Launcher::find() else { return };
-    let line = format!("{LINE} --iterations 300");
+    let line = format!("{LINE} --iterations 150");
     let expected = result(start_without_launcher(&Sandbox::new(), &format!("{line} --pes 2")));
-    kill(seed, times, Duration::from_millis(2000), &expected, |sandbox, restart, rng, after| {
+    kill(seed, times, Duration::from_millis(1000), &expected, |sandbox, restart, rng, after| {
         let pes = 1 + rng.below(5);
         let line = format!("{line} {SAVES} {restart}");
         let Some(after) = after.filter(|_| rng.below(8) > 0) else {
@@ -84,8 +84,9 @@ fn jobs_of_which_processes_are_killed_continue() {
 
 #[test]
 #[ignore = "slow"]
-fn jobs_of_which_processes_are_killed_200_times_continue() {
-    kill_jobs(2, 200);
+fn jobs_of_which_processes_are_killed_100_times_continue() {
+    // This test runs with two MPI libraries.
+    kill_jobs(2, 100);
 }
 
 #[test]
@@ -106,9 +107,16 @@ fn launch_starts_a_job_again_on_fewer_processes_when_one_is_killed() {
         sleep(Duration::from_millis(2));
     }
     assert!(signal("KILL", job.processes()[&1]));
-    sandbox.wait_for("saved/checkpoint-2/manifest.eqcp");
+    // Older checkpoints are removed meanwhile.
+    let (saved, begin) = (sandbox.path().join("saved"), Instant::now());
+    while Checkpoint::newest(&saved).is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the second start saves nothing");
+        sleep(Duration::from_millis(2));
+    }
     assert!(signal("KILL", job.processes()[&0]));
-    let (output, _) = job.end();
+    let (mut output, _) = job.end();
+    // The launcher of MPICH prints the end of the first processes, too.
+    output.stdout.drain(..output.stdout.find('{').unwrap_or_default());
     let (first, second) =
         output.stderr.split_once("it starts again on 2 processes from the beginning").expect(&output.stderr);
     assert!(first.contains("warning: the program ended with exit code"), "{output:?}");
