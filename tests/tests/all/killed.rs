@@ -3,7 +3,7 @@
 #![cfg(unix)]
 
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use equipoise::checkpoint::Checkpoint;
 use equipoise_tests::fuzz::Rng;
@@ -11,12 +11,14 @@ use equipoise_tests::kills::{SAVES, kill};
 use equipoise_tests::{Sandbox, signal, without_run};
 
 /// A run with a load-balancing step every third iteration.
-const LINE: &str = "run stencil2d --blocks 4 --cells 8 --lb-every 3 --iterations 1200 --format json";
+const LINE: &str = "run stencil2d --blocks 4 --cells 8 --lb-every 3 --iterations 200 --format json";
 
 /// Kills runs at random times, and restarts each on another number of PEs.
 fn kill_runs(seed: u64, times: usize) {
     let expected = without_run(Sandbox::new().run(&format!("{LINE} --pes 2")).document());
-    kill(seed, times, Duration::from_millis(700), &expected, |sandbox, restart, rng, after| {
+    let begin = Instant::now();
+    assert_eq!(without_run(Sandbox::new().run(&format!("{LINE} {SAVES} --pes 2")).document()), expected);
+    kill(seed, times, begin.elapsed(), &expected, |sandbox, restart, rng, after| {
         let balancer = ["", "--balancer RotateLB"][rng.below(2)];
         let line = format!("{LINE} {SAVES} {restart} --pes {} {balancer}", 1 + rng.below(5));
         if let Some(after) = after {
