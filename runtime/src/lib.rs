@@ -110,7 +110,7 @@ pub use codec::{State, numbers};
 pub use equipoise_macros::{chare, entry};
 pub use index::{Group, Index, Pe, Process};
 pub use lb_history::{LbStep, LbSummary};
-pub use options::{Checkpoints, Comm, Config, Migration, ReportForm, Transport};
+pub use options::{Checkpoints, Comm, Config, Idle, Migration, ReportForm, Transport};
 pub use options::{Machine, PeFailure, StrategySeconds, Uncharged, parse, translated};
 pub use pe::{Exit, PeCx, Reply, Shared};
 pub use process::{CheckpointSignal, end_on_signals, print_error, warn};

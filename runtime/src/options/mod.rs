@@ -151,6 +151,10 @@ pub struct Config {
     #[arg(long)]
     pub bind: bool,
 
+    /// How a thread waits that has nothing to do
+    #[arg(long, value_enum, default_value_t, hide_short_help = true)]
+    pub idle: Idle,
+
     /// Seed of the random number generator
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -212,6 +216,18 @@ impl Transport {
     }
 }
 
+/// How a thread waits that has nothing to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Idle {
+    /// Spins for about twice as long as waking it would take, then parks; sooner where others want the core.
+    #[default]
+    Auto,
+    /// Never gives up its core: the fastest where every thread has a core that nothing else uses.
+    Spin,
+    /// Sleeps at once until a message wakes it.
+    Park,
+}
+
 /// How an element migrates between threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Migration {
@@ -270,6 +286,7 @@ impl Default for Config {
             lb_sim_pes: None,
             lb_sim_file: None,
             bind: false,
+            idle: Idle::Auto,
             seed: 0,
             time_limit: None,
             watchdog: None,

@@ -2,7 +2,7 @@
 
 use super::job::Job;
 use super::machine::Simulation;
-use super::{Comm, Config, ConfigError, Migration, ReportForm, Transport, content, flag, wrong};
+use super::{Comm, Config, ConfigError, Idle, Migration, ReportForm, Transport, content, flag, wrong};
 use crate::checkpoint::{Checkpoint, Plan};
 use crate::interleaving::{Interleaving, Replay};
 use crate::location::Placement;
@@ -74,6 +74,7 @@ impl Config {
             dump: self.lb_dump.clone(),
             dump_start: self.lb_dump_start,
             dump_steps: self.lb_dump_steps,
+            idle: self.idle,
             bind: self.bind.then(|| job.cores_of_pes(local_pes).to_vec()),
             seed: self.seed,
             time_limit: time("--time-limit", self.time_limit)?,
@@ -198,6 +199,8 @@ pub(crate) struct Settings {
     pub(crate) dump: Option<PathBuf>,
     pub(crate) dump_start: u64,
     pub(crate) dump_steps: u64,
+    /// How threads wait that have nothing to do.
+    pub(crate) idle: Idle,
     /// The cores of the PEs of this process, if `--bind` asks for cores.
     pub(crate) bind: Option<Vec<usize>>,
     pub(crate) seed: u64,

@@ -18,6 +18,7 @@
 //! [`PacketCarrier`](crate::pe::PacketCarrier). A carrier between processes implements [`Link`] and [`processes::Wire`];
 //! [`processes`] does all of the above for it.
 
+mod idle;
 mod machine;
 #[cfg(feature = "mpi")]
 mod mpi;

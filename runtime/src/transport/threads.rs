@@ -1,6 +1,7 @@
 //! PEs as threads of one process, each with its own scheduler.
 
-use super::worker::{Limits, Worker, recording};
+use super::idle::{Cores, IdleThread};
+use super::worker::{Worker, recording};
 use crate::interleaving::{Event, Interleaved, Interleaving, PeRecording};
 use crate::node::{Failure, Node};
 use crate::options::Job;
@@ -18,18 +19,18 @@ use std::thread::{self, Scope};
 pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
     let barrier = Barrier::new(node.pes as usize);
     // Called before any thread is bound to a core; afterwards it would count only that core.
-    let limits = Limits::of(Job::default().has_own_cores(node.pes as usize));
+    let cores = Cores::new(node.settings.idle, &Job::default(), node.pes as usize);
     // No PE begins before all threads have started: the barrier would wait forever for a thread that cannot start.
     let gate = Mutex::new(false);
     thread::scope(|scope| {
         let mut complete = gate.lock();
         *complete = true;
         for rank in 0..node.pes {
-            let (barrier, gate) = (&barrier, &gate);
+            let (barrier, gate, cores) = (&barrier, &gate, &cores);
             let body = move || {
                 let complete = *gate.lock();
                 if complete {
-                    pe(node, rank, limits, barrier, setup);
+                    pe(node, rank, cores, barrier, setup);
                 }
             };
             if !start_thread(scope, node, rank, body) {
@@ -60,7 +61,7 @@ pub(super) fn start_thread<'scope>(
 fn pe(
     node: &Arc<Node>,
     rank: u32,
-    limits: Limits,
+    cores: &Arc<Cores>,
     barrier: &Barrier,
     setup: &(dyn Fn(PeCx) -> Built + Sync),
 ) {
@@ -74,7 +75,7 @@ fn pe(
     }
     let ran = catch_unwind(AssertUnwindSafe(|| {
         built.begin();
-        schedule(&mut built, limits);
+        schedule(&mut built, cores);
     }));
     if let Some(recording) = recording(&built.pe) {
         recording.end(ran.is_err());
@@ -94,21 +95,22 @@ fn carrier(node: &Node, rank: u32) -> Carrier {
     }
 }
 
-fn schedule(built: &mut Built, limits: Limits) {
+fn schedule(built: &mut Built, cores: &Arc<Cores>) {
     let node = Arc::clone(&built.pe.out.node);
-    let mut worker = Worker::new(Some(built), &node, limits);
+    let mut worker = Worker::new(Some(built), &node);
+    let mut idle = IdleThread::new(cores);
     while !node.stopped() {
         if worker.turn(built) {
             continue;
         }
-        if worker.idle(built) && node.quiescence.found(&node.bells) {
+        if worker.idle(built, idle.limits()) && node.quiescence.found(&node.bells) {
             worker.found_quiet(&built.pe);
             if let Some(recording) = recording(&built.pe) {
                 recording.note(&Event::Quiet);
             }
             quiet(&built.pe);
         }
-        worker.wait(built);
+        worker.wait(&built.pe, &mut idle);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The scheduler of a PE that has mailboxes: what it does in a turn, when it rests, and how it waits.
 
+use super::idle::{IdleThread, Limits};
 use crate::batches::Post;
 use crate::elements::Manager;
 use crate::inbox::Bag;
@@ -10,24 +11,6 @@ use crate::pe::{PeCx, post_delivery};
 use crate::scheduler::{Built, bits, execute, flush, run_queued};
 use std::rc::Rc;
 
-/// How often an idle PE checks its bell.
-#[derive(Clone, Copy)]
-pub(super) struct Limits {
-    /// Checks before it sends what it has collected.
-    pub(super) flush: u32,
-    /// Checks before it rests and yields its core.
-    pub(super) rest: u32,
-}
-
-impl Limits {
-    /// The limits, according to whether every PE has its own core.
-    pub(super) fn of(has_own_core: bool) -> Self {
-        if has_own_core { Limits { flush: 64, rest: 4_000 } } else { Limits { flush: 2, rest: 4 } }
-    }
-}
-
-/// How often a resting PE yields its core before it sleeps.
-const YIELD: u32 = 16;
 /// The number of busy turns after which a PE sends what it has collected.
 pub(super) const BUSY: u32 = 256;
 
@@ -90,16 +73,27 @@ impl Mailboxes {
     }
 }
 
+/// What an idle PE has done since it became idle.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Looking,
+    /// It has sent what it had collected.
+    Flushed,
+    /// It has begun to rest.
+    Rested,
+}
+
 /// The scheduler of one PE.
 pub(super) struct Worker {
     mailboxes: Mailboxes,
-    limits: Limits,
     /// The recording of the order of deliveries, if there is one.
     recording: Option<Rc<PeRecording>>,
     /// Whether the PE has sent what it has collected since its last work.
     flushed: bool,
-    /// Checks since the last work.
-    idle: u32,
+    /// Looks since the last work.
+    looks: u64,
+    stage: Stage,
+    /// Whether the PE counts as one that rests.
     resting: bool,
     idle_since: u64,
     busy: u32,
@@ -107,14 +101,14 @@ pub(super) struct Worker {
 
 impl Worker {
     /// The scheduler of a PE that is set up; of none if the setup failed.
-    pub(super) fn new(built: Option<&Built>, node: &Node, limits: Limits) -> Self {
+    pub(super) fn new(built: Option<&Built>, node: &Node) -> Self {
         let (managers, expedited) = built.map_or((0, 0), |it| (it.managers.len(), it.pe.out.expedited));
         Worker {
             mailboxes: Mailboxes::new(managers, node.settings.mailboxes() as usize, expedited != 0),
-            limits,
             recording: built.and_then(|built| recording(&built.pe)),
             flushed: false,
-            idle: 0,
+            looks: 0,
+            stage: Stage::Looking,
             resting: false,
             idle_since: 0,
             busy: 0,
@@ -137,7 +131,7 @@ impl Worker {
             // A congested PE with mail is not idle.
             return pe.out.queued.get() != 0 || postponed != 0;
         }
-        if self.idle != 0 {
+        if self.looks != 0 {
             self.continues(pe);
         }
         if let Some(recording) = &self.recording {
@@ -170,7 +164,7 @@ impl Worker {
 
     /// Executes an order that did not come through a mailbox.
     pub(super) fn receive(&mut self, Built { pe, managers, .. }: &mut Built, order: PeOrder) {
-        if self.idle != 0 {
+        if self.looks != 0 {
             self.continues(pe);
         }
         self.flushed = false;
@@ -191,51 +185,54 @@ impl Worker {
             pe.out.node.quiescence.resume(pe.out.local);
             self.resting = false;
         }
-        self.idle = 0;
+        self.stage = Stage::Looking;
+        self.looks = 0;
     }
 
     /// There was nothing to run: after some such checks the PE sends what it has collected, then it rests. Returns whether it
     /// begins to rest.
     #[inline]
-    pub(super) fn idle(&mut self, Built { pe, .. }: &mut Built) -> bool {
-        self.idle = self.idle.saturating_add(1);
-        if self.idle == 1 && pe.delivery.has(post_delivery::LOAD) {
+    pub(super) fn idle(&mut self, Built { pe, .. }: &mut Built, limits: Limits) -> bool {
+        self.looks += 1;
+        if self.looks == 1 && pe.delivery.has(post_delivery::LOAD) {
             self.idle_since = pe.clock.now();
         }
-        if self.idle == self.limits.flush {
-            if let Some(recording) = self.recording.as_ref().filter(|_| !self.flushed) {
-                recording.note_default();
+        // One stage at a time: between two, the PE looks for what the first one has caused.
+        match self.stage {
+            Stage::Looking if self.looks >= limits.flush => {
+                self.stage = Stage::Flushed;
+                if let Some(recording) = self.recording.as_ref().filter(|_| !self.flushed) {
+                    recording.note_default();
+                }
+                self.flushed = true;
+                flush(pe);
+                pe.out.dispatch();
             }
-            self.flushed = true;
-            flush(pe);
-            pe.out.dispatch();
+            Stage::Flushed if self.looks >= limits.rest => {
+                self.stage = Stage::Rested;
+                pe.out.node.quiescence.rest(pe.out.local);
+                self.resting = true;
+                return true;
+            }
+            _ => {}
         }
-        let rests = self.idle == self.limits.rest;
-        if rests {
-            pe.out.node.quiescence.rest(pe.out.local);
-            self.resting = true;
-        }
-        rests
+        false
     }
 
     /// Quiescence was found on this PE, which continues.
     pub(super) fn found_quiet(&mut self, pe: &PeCx) {
         pe.out.node.quiescence.resume(pe.out.local);
         self.resting = false;
+        // It has work now, or begins to be idle once more.
+        self.stage = Stage::Looking;
+        self.looks = 1;
     }
 
-    /// Waits for mail: for a short time without giving up the core, then it yields the core, then it sleeps.
+    /// Waits a moment for mail, or sleeps until the bell rings.
     #[inline]
-    pub(super) fn wait(&mut self, built: &Built) {
-        let rest = self.limits.rest;
-        match self.idle {
-            idle if idle < rest => std::hint::spin_loop(),
-            idle if idle == rest => {}
-            idle if idle < rest + YIELD => std::thread::yield_now(),
-            _ => {
-                built.pe.out.node.bells.sleep(built.pe.out.local);
-                self.idle = rest + 1;
-            }
+    pub(super) fn wait(&self, pe: &PeCx, idle: &mut IdleThread) {
+        if idle.wait(self.looks) && self.stage == Stage::Rested {
+            idle.sleep(|| pe.out.node.bells.sleep(pe.out.local));
         }
     }
 }

@@ -13,8 +13,9 @@ mod control;
 pub(super) mod engine;
 pub(super) mod simulated;
 
+use super::idle::{Cores, IdleThread, Limits, PollingThread};
 use super::threads::{bind, start_thread};
-use super::worker::{Limits, Worker};
+use super::worker::Worker;
 use crate::batches::Post;
 use crate::desk::Desk;
 use crate::node::Node;
@@ -30,7 +31,6 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire};
-use std::time::Duration;
 
 /// A process among those that were started together, and its connection to them.
 pub(crate) trait Link {
@@ -103,6 +103,7 @@ fn description(node: &Node) -> Vec<String> {
 struct Single {
     built: Option<Built>,
     worker: Worker,
+    limits: Limits,
     has_begun: bool,
     has_finished: bool,
 }
@@ -117,8 +118,8 @@ impl Single {
         setup: &(dyn Fn(PeCx) -> Built + Sync),
     ) -> Self {
         let built = build(node, context(node, desk, rank, true), setup).filter(Built::agrees);
-        let worker = Worker::new(built.as_ref(), node, limits);
-        Single { built, worker, has_begun: false, has_finished: false }
+        let worker = Worker::new(built.as_ref(), node);
+        Single { built, worker, limits, has_begun: false, has_finished: false }
     }
 
     /// Begins the run on the PE, the first time.
@@ -153,10 +154,11 @@ impl Single {
                 true
             }
             Phase::Running => {
+                let limits = self.limits;
                 let turn = |worker: &mut Worker, built: &mut Built| {
                     let worked = worker.turn(built);
                     if !worked {
-                        worker.idle(built);
+                        worker.idle(built, limits);
                     }
                     worked
                 };
@@ -180,7 +182,7 @@ fn run_one(
     setup: &(dyn Fn(PeCx) -> Built + Sync),
     link: &dyn Link,
 ) {
-    let mut idle = Idle::new(link.job(), 1);
+    let mut idle = PollingThread::new(&Cores::new(node.settings.idle, link.job(), 1));
     bind(node, node.first);
     let mut single = Single::new(node, desk, node.first, Limits { flush: 2, rest: 20 }, setup);
     engine.is_set_up(description(node));
@@ -199,39 +201,6 @@ fn run_one(
 fn give(node: &Node, to: u32, order: PeOrder) {
     let connection = node.settings.local_pes();
     node.mail.push(connection, to - node.first, &node.bells, |bag| bag.orders.push(order));
-}
-
-/// How an idle thread that looks for messages waits: it looks again at once, yields its core, sleeps for longer and
-/// longer times.
-struct Idle {
-    looks: u32,
-    /// The number of looks before the thread yields its core.
-    spins: u32,
-}
-
-/// The number of looks at which a thread yields its core before it sleeps.
-const YIELDS: u32 = 2_000;
-/// The times for which an idle thread sleeps, each as often as [`SLEEPS`].
-const SLEEP_MICROSECONDS: [u64; 3] = [50, 250, 1_000];
-const SLEEPS: u32 = 100;
-
-impl Idle {
-    /// For a process with `threads` busy threads.
-    fn new(job: &Job, threads: usize) -> Self {
-        Idle { looks: 0, spins: if job.has_own_cores(threads) { 20_000 } else { 20 } }
-    }
-
-    fn after(&mut self, worked: bool, desk: &Desk) {
-        if worked {
-            self.looks = 0;
-            return;
-        }
-        self.looks = self.looks.saturating_add(1);
-        let Some(yields) = self.looks.checked_sub(self.spins) else { return std::hint::spin_loop() };
-        let Some(sleeps) = yields.checked_sub(YIELDS) else { return std::thread::yield_now() };
-        let longer = (sleeps / SLEEPS).min(SLEEP_MICROSECONDS.len() as u32 - 1);
-        desk.sleep(Duration::from_micros(SLEEP_MICROSECONDS[longer as usize]));
-    }
 }
 
 /// Tells the PEs of a process the phase of the run.
@@ -279,10 +248,10 @@ fn run_threads(
     let local = node.settings.local_pes();
     let stage = Stage { phase: Mutex::new(Phase::SettingUp), changed: Condvar::new() };
     let (setting_up, running) = (Remaining(AtomicU32::new(local)), Remaining(AtomicU32::new(local)));
-    let limits = Limits::of(link.job().has_own_cores(local as usize + 1));
+    let cores = Cores::new(node.settings.idle, link.job(), local as usize + 1);
     std::thread::scope(|scope| {
         for rank in node.local_pes() {
-            let (stage, setting_up, running) = (&stage, &setting_up, &running);
+            let (stage, setting_up, running, cores) = (&stage, &setting_up, &running, &cores);
             let body = move || {
                 bind(node, rank);
                 node.bells.own(rank - node.first);
@@ -291,7 +260,7 @@ fn run_threads(
                 // All PEs of the process are set up.
                 stage.wait_for(Phase::Running);
                 let built = built.filter(Built::agrees);
-                let finished = built.map(|built| run_thread(node, built, limits));
+                let finished = built.map(|built| run_thread(node, built, cores));
                 stage.wait_for(Phase::Stopping);
                 if let Some(mut built) = finished {
                     built.finish();
@@ -303,7 +272,7 @@ fn run_threads(
                 running.done();
             }
         }
-        let mut idle = Idle::new(link.job(), local as usize + 1);
+        let mut idle = PollingThread::new(&cores);
         let mut is_set_up = false;
         link.drive(&mut |wire| {
             if !is_set_up && setting_up.is_zero() {
@@ -322,15 +291,16 @@ fn run_threads(
 }
 
 /// Runs a PE in its thread until the run is over.
-fn run_thread(node: &Node, mut built: Built, limits: Limits) -> Built {
+fn run_thread(node: &Node, mut built: Built, cores: &Arc<Cores>) -> Built {
     let ran = catch_unwind(AssertUnwindSafe(|| {
         built.begin();
         built.pe.out.dispatch();
-        let mut worker = Worker::new(Some(&built), node, limits);
+        let mut worker = Worker::new(Some(&built), node);
+        let mut idle = IdleThread::new(cores);
         while !node.stopped() {
             if !worker.turn(&mut built) {
-                worker.idle(&mut built);
-                worker.wait(&built);
+                worker.idle(&mut built, idle.limits());
+                worker.wait(&built.pe, &mut idle);
             }
         }
     }));
