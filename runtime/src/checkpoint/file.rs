@@ -336,10 +336,16 @@ fn whole_frame<T: DeserializeOwned>(rest: &mut &[u8], file_bytes: usize) -> Resu
     if rest.is_empty() { Ok(value) } else { Err(damaged("bytes follow its last part")) }
 }
 
-/// The file of a process, open for reading.
+/// The number of files of a checkpoint that stay open. Systems often let a process open 1024 files, and a run may have had more
+/// processes than that.
+const KEPT_OPEN: u32 = if cfg!(test) { 1 } else { 256 };
+
+/// The file of a process.
 #[derive(Debug)]
 pub(crate) struct ProcessFile {
-    file: File,
+    path: PathBuf,
+    /// The open file, unless it is opened again for every record.
+    file: Option<File>,
     pub(crate) index: Index,
     pub(crate) head: FileHead,
     /// The bytes that were read of it.
@@ -359,7 +365,8 @@ impl ProcessFile {
     /// Opens the file of a process of this checkpoint, and reads its index.
     pub(crate) fn open(folder: &Path, generation: Generation, process: u32) -> Result<Self, Refused> {
         let unreadable = |error: io::Error| Refused(format!("cannot be read: {error}; copy it again"));
-        let mut file = File::open(process_path(folder, process)).map_err(unreadable)?;
+        let path = process_path(folder, process);
+        let mut file = File::open(&path).map_err(unreadable)?;
         let file_bytes = file.metadata().map_err(unreadable)?.len();
         let least = (HEADER_BYTES + 8) as u64;
         if file_bytes < least {
@@ -394,7 +401,8 @@ impl ProcessFile {
         #[cfg(test)]
         let bytes_read = ((HEADER_BYTES + 8 + bytes.len()) as u64).into();
         Ok(ProcessFile {
-            file,
+            path,
+            file: Some(file).filter(|_| process < KEPT_OPEN),
             index,
             head,
             #[cfg(test)]
@@ -412,7 +420,11 @@ impl ProcessFile {
         let unreadable = |error: io::Error| Refused(format!("cannot be read: {error}; copy it again"));
         // At most as long as the file, which `open` has checked.
         let mut bytes = vec![0; record.bytes as usize];
-        read_at(&self.file, &mut bytes, offset).map_err(unreadable)?;
+        match &self.file {
+            Some(file) => read_at(file, &mut bytes, offset),
+            None => File::open(&self.path).and_then(|file| read_at(&file, &mut bytes, offset)),
+        }
+        .map_err(unreadable)?;
         #[cfg(test)]
         self.bytes_read.fetch_add(record.bytes, std::sync::atomic::Ordering::Relaxed);
         if crc32fast::hash(&bytes) != record.crc {
