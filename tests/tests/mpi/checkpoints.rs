@@ -49,7 +49,10 @@ fn kill_jobs(seed: u64, times: usize) {
     let line = format!("{LINE} --iterations 150");
     let expected = result(start_without_launcher(&Sandbox::new(), &format!("{line} --pes 2")));
     let (sandbox, begin) = (Sandbox::new(), Instant::now());
-    assert_eq!(result(launcher.start(&sandbox, &[(3, &format!("{line} {SAVES} --transport mpi"))])), expected);
+    assert_eq!(
+        result(launcher.start(&sandbox, &[(3, &format!("{line} {SAVES} --transport mpi"))])),
+        expected
+    );
     kill(seed, times, begin.elapsed(), &expected, |sandbox, restart, rng, after| {
         let pes = 1 + rng.below(5);
         let line = format!("{line} {SAVES} {restart}");
