@@ -134,6 +134,11 @@ impl MaxMin {
         }
     }
 
+    /// The number of links.
+    pub fn links(&self) -> usize {
+        self.links.len()
+    }
+
     /// Starts the flow `flow`, which must not exist, over the links of `route` (at least one).
     pub fn start(&mut self, flow: u32, weight: f64, route: impl Iterator<Item = u32> + Clone) {
         if flow as usize >= self.moved.len() {

@@ -2,8 +2,9 @@
 //!
 //! A message that is sent at time t over links of latencies a_l begins to flow at t + sum of a_l. From then on it has
 //! the rate that [`max_min`] gives it, until all of its bytes are transferred. Rates change whenever a flow begins or
-//! ends. The bytes per second that a PE sends and receives can be limited. Such a limit is a further link at either end
-//! of every route (for example the processor or FIFO that feeds a torus link of BlueGene/L).
+//! ends; [`progress`] finds the ends of flows with changing rates. The bytes per second that a PE sends and receives can
+//! be limited. Such a limit is a further link at either end of every route (for example the processor or FIFO that feeds
+//! a torus link of BlueGene/L).
 //!
 //! This is the model of SimGrid. `sharing=equal` without latencies is its CM02 with a latency of 0. `sharing=latency` is
 //! its CM02, where the weight of a flow is 1 / (latency of its route), as for TCP streams (H. Casanova and L. Marchal, A
@@ -14,8 +15,8 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use equipoise_model::Topology;
 use equipoise_model::params::{Param, ParamError, Params, are_seconds};
+use equipoise_model::{Topology, memory};
 
 use super::{Arrival, Events, Kind, Message, Model, Network, NetworkError, Wires, ejection};
 
@@ -30,6 +31,9 @@ use progress::Progress;
 /// Messages end together if their ends differ by less than this fraction of their duration, so that rounding does not
 /// separate equal times.
 const TOGETHER: f64 = 1e-10;
+
+/// The memory of a link without flows in [`MaxMin`] and [`Progress`].
+const BYTES_PER_LINK: u64 = 300;
 
 /// A network whose links are shared max-min fairly.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,13 +143,16 @@ impl Model for Flow {
         let limits = [self.injection, self.ejection].into_iter().flatten();
         let limits = limits.flat_map(|limit| std::iter::repeat_n(limit, pes));
         let latencies = wires.latency_seconds.iter().copied().filter(|&seconds| seconds > 0.0);
+        let count = wires.bandwidth.len() + pes * [injection, ejection].into_iter().flatten().count();
+        let what = format!("the flows on {count} links");
+        memory::check(BYTES_PER_LINK * count as u64, &what, "choose a smaller machine")
+            .map_err(NetworkError)?;
         let rates = MaxMin::new(wires.bandwidth.iter().copied().chain(limits));
         Ok(Box::new(FlowNetwork {
             shares_by_latency: self.sharing == Sharing::Latency,
             min_latency_seconds: latencies.reduce(f64::min).unwrap_or(1.0),
             injection,
             ejection,
-            rates,
             wires,
             now: 0.0,
             is_stale: false,
@@ -153,11 +160,8 @@ impl Model for Flow {
             slots: Vec::new(),
             free: Vec::new(),
             starting: Events::new(),
-            progress: Progress::new(
-                links
-                    + pes * usize::from(self.injection.is_some())
-                    + pes * usize::from(self.ejection.is_some()),
-            ),
+            progress: Progress::new(rates.links()),
+            rates,
             changes: Changes::default(),
             arrived: Vec::new(),
             route: Vec::new(),

@@ -151,3 +151,46 @@ impl Group {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_end_in_the_order_of_the_clock_of_their_group() {
+        let mut progress = Progress::new(2);
+        for (flow, need) in [(0, 6.0), (1, 2.0), (2, 3.0)] {
+            progress.start(flow, need);
+            progress.set_level(0.0, 1, 2.0);
+            progress.move_to(0.0, flow, 1);
+        }
+        assert_eq!((progress.next_end(), progress.next_flow()), (1.0, 1));
+        progress.end(1);
+        progress.set_level(1.0, 1, 1.0);
+        assert_eq!((progress.next_end(), progress.next_flow()), (2.0, 2));
+        // Flow 0 needs 4 more on the clock of its group, and flow 2 needs 1 more.
+        progress.set_level(1.5, 0, 0.5);
+        progress.move_to(1.5, 2, 0);
+        assert_eq!((progress.next_end(), progress.next_flow()), (2.5, 2));
+        progress.end(2);
+        assert_eq!((progress.next_end(), progress.next_flow()), (5.0, 0));
+        progress.end(0);
+        assert_eq!(progress.next_end(), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_small_flow_that_joins_a_large_one_ends_exactly() {
+        let mut progress = Progress::new(1);
+        progress.start(0, 1e12);
+        progress.set_level(0.0, 0, 1e9);
+        progress.move_to(0.0, 0, 0);
+        progress.start(1, 1e-3);
+        progress.set_level(1.0, 0, 1e-3);
+        progress.move_to(1.0, 1, 0);
+        assert_eq!((progress.next_end(), progress.next_flow()), (2.0, 1));
+        progress.end(1);
+        progress.set_level(2.0, 0, 1e9);
+        // In the second before, flow 0 needed 1e-3 less on the clock.
+        assert!((progress.next_end() - (1001.0 - 1e-12)).abs() < 1e-12);
+    }
+}
