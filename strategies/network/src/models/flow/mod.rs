@@ -2,8 +2,9 @@
 //!
 //! A message that is sent at time t over links of latencies a_l begins to flow at t + sum of a_l. From then on it has
 //! the rate that [`max_min`] gives it, until all of its bytes are transferred. Rates change whenever a flow begins or
-//! ends. The bytes per second that a PE sends and receives can be limited. Such a limit is a further link at either end
-//! of every route (for example the processor or FIFO that feeds a torus link of BlueGene/L).
+//! ends; [`progress`] finds the ends of flows with changing rates. The bytes per second that a PE sends and receives can
+//! be limited. Such a limit is a further link at either end of every route (for example the processor or FIFO that feeds
+//! a torus link of BlueGene/L).
 //!
 //! This is the model of SimGrid. `sharing=equal` without latencies is its CM02 with a latency of 0. `sharing=latency` is
 //! its CM02, where the weight of a flow is 1 / (latency of its route), as for TCP streams (H. Casanova and L. Marchal, A
@@ -14,20 +15,25 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use equipoise_model::Topology;
 use equipoise_model::params::{Param, ParamError, Params, are_seconds};
+use equipoise_model::{Topology, memory};
 
 use super::{Arrival, Events, Kind, Message, Model, Network, NetworkError, Wires, ejection};
 
+mod groups;
 mod max_min;
+mod progress;
 mod tournament;
 
-use max_min::MaxMin;
-use tournament::Tournament;
+use max_min::{Changes, MaxMin};
+use progress::Progress;
 
 /// Messages end together if their ends differ by less than this fraction of their duration, so that rounding does not
 /// separate equal times.
 const TOGETHER: f64 = 1e-10;
+
+/// The memory of a link without flows in [`MaxMin`] and [`Progress`].
+const BYTES_PER_LINK: u64 = 300;
 
 /// A network whose links are shared max-min fairly.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,12 +143,16 @@ impl Model for Flow {
         let limits = [self.injection, self.ejection].into_iter().flatten();
         let limits = limits.flat_map(|limit| std::iter::repeat_n(limit, pes));
         let latencies = wires.latency_seconds.iter().copied().filter(|&seconds| seconds > 0.0);
+        let count = wires.bandwidth.len() + pes * [injection, ejection].into_iter().flatten().count();
+        let what = format!("the flows on {count} links");
+        memory::check(BYTES_PER_LINK * count as u64, &what, "choose a smaller machine")
+            .map_err(NetworkError)?;
+        let rates = MaxMin::new(wires.bandwidth.iter().copied().chain(limits));
         Ok(Box::new(FlowNetwork {
             shares_by_latency: self.sharing == Sharing::Latency,
             min_latency_seconds: latencies.reduce(f64::min).unwrap_or(1.0),
             injection,
             ejection,
-            rates: MaxMin::new(wires.bandwidth.iter().copied().chain(limits)),
             wires,
             now: 0.0,
             is_stale: false,
@@ -150,8 +160,9 @@ impl Model for Flow {
             slots: Vec::new(),
             free: Vec::new(),
             starting: Events::new(),
-            ending: Tournament::new(),
-            changed: Vec::new(),
+            progress: Progress::new(rates.links()),
+            rates,
+            changes: Changes::default(),
             arrived: Vec::new(),
             route: Vec::new(),
         }))
@@ -177,11 +188,12 @@ struct FlowNetwork {
     /// Messages in flight, and the free slots.
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// The slots of messages whose latency has not passed; by slot, the end of the flow.
+    /// The slots of messages whose latency has not passed.
     starting: Events<u32>,
-    ending: Tournament,
-    /// Reused buffers: slots with changed rates, slots of arrived messages, a route.
-    changed: Vec<u32>,
+    /// The ends of flows. A group is a bottleneck.
+    progress: Progress,
+    /// Reused buffers: changes of rates, slots of arrived messages, a route.
+    changes: Changes,
     arrived: Vec<u32>,
     route: Vec<usize>,
 }
@@ -197,17 +209,8 @@ struct Slot {
     route: Vec<u32>,
     /// When it began to flow.
     began: f64,
-    /// The bytes left at `since`, and the rate from then on.
-    left: f64,
-    since: f64,
-    rate: f64,
-}
-
-impl Slot {
-    /// When the flow ends.
-    fn end(&self) -> f64 {
-        self.since + self.left / self.rate
-    }
+    /// Its size.
+    bytes: u64,
 }
 
 impl Network for FlowNetwork {
@@ -223,7 +226,7 @@ impl Network for FlowNetwork {
         self.sent += 1;
         let least = self.min_latency_seconds;
         slot.weight = if self.shares_by_latency { least / latency.max(least) } else { 1.0 };
-        (slot.left, slot.rate) = (bytes as f64, 0.0);
+        slot.bytes = bytes;
         slot.route.clear();
         if !self.route.is_empty() {
             slot.route.extend(self.injection.map(|first| first + from));
@@ -239,7 +242,7 @@ impl Network for FlowNetwork {
         if self.is_stale && start != Some(self.now) {
             self.update_rates();
         }
-        let next = start.unwrap_or(f64::INFINITY).min(self.ending.earliest());
+        let next = start.unwrap_or(f64::INFINITY).min(self.progress.next_end());
         (next < f64::INFINITY).then_some(next)
     }
 
@@ -275,15 +278,15 @@ impl FlowNetwork {
     /// Ends the flows that end now.
     fn end(&mut self) {
         let rounding = 4.0 * f64::EPSILON * self.now;
-        while self.ending.earliest() < f64::INFINITY {
-            let id = self.ending.winner();
-            let slot = &self.slots[id];
-            if self.ending.earliest() > self.now + TOGETHER * (self.now - slot.began) + rounding {
+        while self.progress.next_end() < f64::INFINITY {
+            let id = self.progress.next_flow();
+            let slot = &self.slots[id as usize];
+            if self.progress.next_end() > self.now + TOGETHER * (self.now - slot.began) + rounding {
                 return;
             }
-            self.ending.set(id, f64::INFINITY);
+            self.progress.end(id);
             self.rates.end(id);
-            self.arrived.push(id as u32);
+            self.arrived.push(id);
             self.is_stale = true;
         }
     }
@@ -292,12 +295,13 @@ impl FlowNetwork {
     fn start(&mut self) {
         while let Some((_, id)) = self.starting.pop(self.now) {
             let slot = &mut self.slots[id as usize];
-            if slot.left == 0.0 || slot.route.is_empty() {
+            if slot.bytes == 0 || slot.route.is_empty() {
                 self.arrived.push(id);
                 continue;
             }
-            (slot.began, slot.since) = (self.now, self.now);
-            self.rates.start(id as usize, slot.weight, slot.route.iter().copied());
+            slot.began = self.now;
+            self.progress.start(id, slot.bytes as f64 / slot.weight);
+            self.rates.start(id, slot.weight, slot.route.iter().copied());
             self.is_stale = true;
         }
     }
@@ -305,13 +309,12 @@ impl FlowNetwork {
     /// Updates the rates of all flows.
     fn update_rates(&mut self) {
         self.is_stale = false;
-        self.rates.fill(&mut self.changed);
-        for id in self.changed.drain(..) {
-            let slot = &mut self.slots[id as usize];
-            slot.left = f64::max(0.0, slot.left - slot.rate * (self.now - slot.since));
-            slot.since = self.now;
-            slot.rate = self.rates.rate(id as usize);
-            self.ending.set(id as usize, slot.end());
+        self.rates.fill(&mut self.changes);
+        for link in self.changes.links.drain(..) {
+            self.progress.set_level(self.now, link, self.rates.level(link));
+        }
+        for flow in self.changes.flows.drain(..) {
+            self.progress.move_to(self.now, flow, self.rates.bottleneck(flow));
         }
     }
 }
