@@ -74,6 +74,24 @@ pub mod reduce {
         each(a, b, |&a, &b| max(a, b))
     }
 
+    /// Two reductions in one: a contribution is a pair, whose parts are combined by `first` and `second`. Three are a pair with
+    /// a pair in it.
+    ///
+    /// ```
+    /// use equipoise::reduce;
+    ///
+    /// // #[entry(reduce = |a, b| reduce::pair(a, b, f64::max, reduce::sum))]
+    /// assert_eq!(reduce::pair((0.5, 3), (0.25, 4), f64::max, reduce::sum), (0.5, 7));
+    /// ```
+    pub fn pair<A, B>(
+        a: (A, B),
+        b: (A, B),
+        first: impl FnOnce(A, A) -> A,
+        second: impl FnOnce(B, B) -> B,
+    ) -> (A, B) {
+        (first(a.0, b.0), second(a.1, b.1))
+    }
+
     /// All vectors after one another, in the order of the elements.
     pub fn concat<V>(mut a: Vec<V>, mut b: Vec<V>) -> Vec<V> {
         a.append(&mut b);

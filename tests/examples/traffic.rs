@@ -2,6 +2,7 @@
 
 use clap::{Parser, ValueEnum};
 use equipoise::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[derive(Parser)]
 struct Cli {
@@ -38,6 +39,8 @@ enum What {
     Flood,
     /// Every element prints lines.
     Print,
+    /// Every element counts itself in its process; an element of each process reports its count.
+    Count,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -55,6 +58,7 @@ struct Member {
     times: u32,
     received: u32,
     sum: u64,
+    counted: Shared<AtomicU64>,
     done: Exit<u64>,
 }
 
@@ -79,6 +83,7 @@ impl Member {
             }
             What::Flood if me == 0 => self.flood(cx),
             What::Flood => {}
+            What::Count => _ = self.counted.get(cx).fetch_add(1, Relaxed),
             What::Print => {
                 for line in 0..self.times {
                     // Long, so that two lines would mix if they were written in parts.
@@ -127,6 +132,29 @@ impl Member {
     }
 }
 
+/// One element in each process.
+#[derive(Serialize, Deserialize)]
+struct Office {
+    counted: Shared<AtomicU64>,
+    done: Exit<u64>,
+}
+
+#[chare(index = Process)]
+impl Office {
+    /// Reports the number of elements that this process has counted, and where it is.
+    #[entry]
+    fn report(&mut self, cx: &Cx<Self>) {
+        let Process(process) = cx.index();
+        let (count, place) = (self.counted.get(cx).load(Relaxed), u64::from(cx.here().0));
+        cx.peer(Process(0)).contribute().total(u64::from(process + 1) * (1000 * count + place));
+    }
+
+    #[entry(reduce = equipoise::reduce::sum)]
+    fn total(&mut self, cx: &Cx<Self>, sum: u64) {
+        self.done.exit(cx, sum);
+    }
+}
+
 mod one {
     use equipoise::prelude::*;
 
@@ -157,14 +185,23 @@ fn main() {
     let Cli { what, bytes, times, elements, differs, config } = equipoise::parse();
     let report = equipoise::run(config, |pe, done| {
         let elements = elements.unwrap_or(pe.pes() as i32);
-        let members = pe.array([elements], |_| Member { what, bytes, times, received: 0, sum: 0, done });
+        let counted = pe.shared(AtomicU64::default);
+        let members =
+            pe.array([elements], |_| Member { what, bytes, times, received: 0, sum: 0, counted, done });
+        let offices = (what == What::Count)
+            .then(|| pe.array(Process(pe.processes() as u32), |_| Office { counted, done }));
         match differs {
             None => {}
             Some(Differs::Arrays) if pe.process() == Process(0) => {}
             Some(Differs::Entries) if pe.process() == Process(0) => _ = pe.array([1], |_| two::Other),
             Some(_) => _ = pe.array([1], |_| one::Other),
         }
-        pe.main(move |pe| members.all(pe).begin());
+        pe.main(move |pe| {
+            members.all(pe).begin();
+            if let Some(offices) = offices {
+                offices.all(pe).at_quiescence().report();
+            }
+        });
     });
     if report.process == 0 {
         println!("{} peak {}", report.result, report.job.traffic.peak_unsent_bytes);

@@ -265,3 +265,37 @@ fn all_of_it_at_full_size() {
         reports_elements_that_contribute_to_different_targets,
     ]);
 }
+
+fn counted(a: (u32, Vec<i32>), b: (u32, Vec<i32>)) -> (u32, Vec<i32>) {
+    reduce::pair(a, b, reduce::sum, reduce::concat)
+}
+
+#[derive(Serialize, Deserialize)]
+struct Pairs {
+    done: Exit<(f64, (u32, Vec<i32>))>,
+}
+
+#[chare(index = [i32; 1])]
+impl Pairs {
+    #[entry]
+    fn begin(&mut self, cx: &Cx<Self>) {
+        let [at] = cx.index();
+        cx.peer([0]).contribute().ended((-f64::from(at), (1, vec![at])));
+    }
+
+    #[entry(reduce = |a, b| reduce::pair(a, b, f64::min, counted))]
+    fn ended(&mut self, cx: &Cx<Self>, values: (f64, (u32, Vec<i32>))) {
+        self.done.exit(cx, values);
+    }
+}
+
+#[test]
+fn a_contribution_may_be_several_reductions_in_one() {
+    for config in [Config::threads(2), Config::simulated(3, 5)] {
+        let report = equipoise::run(config, |pe, done| {
+            let pairs = pe.array([7], |_| Pairs { done });
+            pe.main(move |pe| pairs.all(pe).begin());
+        });
+        assert_eq!(report.result, (-6.0, (7, (0..7).collect())));
+    }
+}

@@ -21,14 +21,15 @@ fn verified(folder: &Path) -> Result<(), String> {
     Checkpoint::open(folder).and_then(|checkpoint| checkpoint.check()).map_err(|error| error.to_string())
 }
 
-/// Checks that the content of a file of a checkpoint is refused, by the name of a file of the checkpoint.
+/// Checks that the content of a file of a checkpoint is refused, by the name of this file.
 #[track_caller]
 fn refused(folder: &Path, file: &Path, content: &[u8], what: &str) {
     fs::write(file, content).expect("it can be written");
     let before = contents(folder);
+    let name = format!("{}`", file.file_name().and_then(|name| name.to_str()).expect("a name"));
     for read in [verified, restart] {
         let error = read(folder).expect_err(what);
-        assert!(error.contains(".eqcp`"), "{what}: {error}");
+        assert!(error.contains(&name), "{what}: {error}");
         assert_eq!(error.lines().count(), 1, "{error}");
     }
     assert_eq!(contents(folder), before, "no file is touched");

@@ -125,6 +125,20 @@ fn bound_processes_have_a_core_each() {
 }
 
 #[test]
+fn every_process_has_its_element_and_its_shared_values() {
+    let Some(launcher) = Launcher::find() else { return };
+    let sandbox = Sandbox::new();
+    for (processes, pes) in SHAPES {
+        let line = format!("traffic count --transport mpi --pes-per-process {pes}");
+        let (result, _) = traffic(launcher.start(&sandbox, &[(processes, &line)]).end().0);
+        let (processes, pes) = (processes as u64, pes as u64);
+        // The element of a process is on its first PE.
+        let expected: u64 = (0..processes).map(|process| (process + 1) * (1000 * pes + process * pes)).sum();
+        assert_eq!(result, expected, "{processes} x {pes}");
+    }
+}
+
+#[test]
 fn programs_of_the_book_have_the_results_of_threads() {
     let Some(launcher) = Launcher::find() else { return };
     let sandbox = Sandbox::new();
