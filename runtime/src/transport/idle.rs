@@ -33,6 +33,9 @@ const YIELDS: u64 = 16;
 const POLLING_SPINS: u64 = 20_000;
 const POLLING_SHARED_SPINS: u64 = 20;
 const POLLING_YIELDS: u64 = 2_000;
+/// The time for which it has yielded its core from which on another program may have run. Another process of the run may have
+/// computed for a shorter time; then yielding is better than to sleep for the shortest time.
+const POLLING_AWAY: Duration = Duration::from_millis(1);
 /// The times for which it sleeps, each as often as [`POLLING_SLEEPS`].
 const POLLING_SLEEP_MICROSECONDS: [u64; 3] = [50, 250, 1_000];
 const POLLING_SLEEPS: u64 = 100;
@@ -249,7 +252,7 @@ impl PollingThread {
                 self.yields += 1;
                 std::thread::yield_now();
                 let away = now.elapsed();
-                if away > AWAY {
+                if away > POLLING_AWAY {
                     self.cores.were_taken(now + away, away);
                 }
             }
