@@ -33,9 +33,6 @@ const YIELDS: u64 = 16;
 const POLLING_SPINS: u64 = 20_000;
 const POLLING_SHARED_SPINS: u64 = 20;
 const POLLING_YIELDS: u64 = 2_000;
-/// The time for which it has yielded its core from which on another program may have run. Another process of the run may have
-/// computed for a shorter time; then yielding is better than to sleep for the shortest time.
-const POLLING_AWAY: Duration = Duration::from_millis(1);
 /// The times for which it sleeps, each as often as [`POLLING_SLEEPS`].
 const POLLING_SLEEP_MICROSECONDS: [u64; 3] = [50, 250, 1_000];
 const POLLING_SLEEPS: u64 = 100;
@@ -232,8 +229,13 @@ impl PollingThread {
             return;
         }
         self.looks += 1;
-        let is_alone = self.cores.lets_spin();
-        if self.looks < if is_alone { POLLING_SPINS } else { POLLING_SHARED_SPINS } {
+        // Not sooner where other programs want the cores: nothing would wake this thread.
+        let spins = match self.cores.idle {
+            Idle::Auto => self.cores.has_own,
+            Idle::Spin => true,
+            Idle::Park => false,
+        };
+        if self.looks < if spins { POLLING_SPINS } else { POLLING_SHARED_SPINS } {
             return std::hint::spin_loop();
         }
         self.wait(desk);
@@ -245,16 +247,11 @@ impl PollingThread {
             Idle::Spin => std::hint::spin_loop(),
             Idle::Park => self.sleep(desk),
             Idle::Auto => {
-                let now = Instant::now();
-                if self.yields >= POLLING_YIELDS || self.cores.is_crowded(now) {
+                if self.yields >= POLLING_YIELDS {
                     return self.sleep(desk);
                 }
                 self.yields += 1;
                 std::thread::yield_now();
-                let away = now.elapsed();
-                if away > POLLING_AWAY {
-                    self.cores.were_taken(now + away, away);
-                }
             }
         }
     }
