@@ -1,7 +1,8 @@
 //! `cargo bench -p equipoise-benches --bench hot_path [-- --small --rounds N --json FILTER]`: the costs of messages,
-//! creation, broadcasts, reductions and migrations in the runtime.
+//! creation, broadcasts, reductions and migrations in the runtime, and of small programs.
 
 use equipoise::Config;
+use equipoise_benches::near::Pace;
 use equipoise_benches::ring::{Options, Pattern};
 use equipoise_benches::{Measurement, floors, near, programs, ring};
 
@@ -82,6 +83,20 @@ fn messages(all: &mut All) {
     all.add("cross-PE message, lone, one way", "ns", Some(140.0), LINE, |s| {
         tokens(pinned(2), 1, 1000, 500, 300_000, s)
     });
+    let pass = |bytes, count: u32, s: bool| {
+        let passes = if s { 4 } else { count };
+        let options = Options { elements: 2, bytes, pattern: Pattern::Passes(passes) };
+        2.0 * ring::run(pinned(2), options).result * 1e6 / f64::from(passes)
+    };
+    all.add("pingpong of a copy of 1 KiB, there and back", "us", Some(0.31), LINE, move |s| {
+        pass(1 << 10, 200_000, s)
+    });
+    all.add("pingpong of a copy of 10 KiB, there and back", "us", Some(0.5), LINE, move |s| {
+        pass(10 << 10, 100_000, s)
+    });
+    all.add("pingpong of a copy of 64 KiB, there and back", "us", None, COPY, move |s| {
+        pass(64 << 10, 20_000, s)
+    });
 }
 
 /// Creation, broadcasts with reductions, and neighbors on a ring.
@@ -92,6 +107,21 @@ fn elements(all: &mut All) {
     all.add("bytes over the element", "B", Some(48.0), None, |s| {
         programs::create(if s { 10_000 } else { 1_000_000 }).1
     });
+    let counted = |pes, s: bool| programs::create_and_count(pinned(pes), if s { 1000 } else { 1_000_000 });
+    all.add(
+        "create, broadcast and reduce, per element, 1 PE",
+        "ns",
+        Some(330.0),
+        Some("floor: plain vector"),
+        move |s| counted(1, s),
+    );
+    all.add(
+        "create, broadcast and reduce, per element, 2 PEs",
+        "ns",
+        Some(220.0),
+        Some("floor: plain vector"),
+        move |s| counted(2, s),
+    );
     let rounds = |pes, elements: i32, s: bool| {
         let rounds = if s { 2 } else { 2_000_000 / elements };
         let options = Options { elements, bytes: 0, pattern: Pattern::Rounds(rounds as u32) };
@@ -103,16 +133,47 @@ fn elements(all: &mut All) {
     all.add("broadcast + reduction, per element of 10,000, 2 PEs", "ns", None, QUEUE, move |s| {
         rounds(2, 10_000, s)
     });
-    let kneighbor = |pes, s: bool| {
+    let kneighbor = |pes, pace, s: bool| {
         let iterations = if s { 3 } else { 2000 };
-        near::run(pinned(pes), 200, 3, iterations).result * 1e6 / f64::from(iterations)
+        near::run(pinned(pes), 200, 3, iterations, pace).result * 1e6 / f64::from(iterations)
     };
     all.add("kneighbor, 200 elements, 2400 messages, 1 PE", "us", Some(30.0), QUEUE, move |s| {
-        kneighbor(1, s)
+        kneighbor(1, Pace::Reduction, s)
     });
     all.add("kneighbor, 200 elements, 2400 messages, 2 PEs", "us", Some(20.0), QUEUE, move |s| {
-        kneighbor(2, s)
+        kneighbor(2, Pace::Reduction, s)
     });
+    for (name, pes, bytes, target) in [
+        ("Charm++'s kneighbor, 64 B, 1 PE", 1, 64, 37.0),
+        ("Charm++'s kneighbor, 64 B, 2 PEs", 2, 64, 51.0),
+        ("Charm++'s kneighbor, 1 KiB, 1 PE", 1, 1 << 10, 54.0),
+        ("Charm++'s kneighbor, 1 KiB, 2 PEs", 2, 1 << 10, 72.0),
+    ] {
+        all.add(name, "us", Some(target), QUEUE, move |s| kneighbor(pes, Pace::Replies(bytes), s));
+    }
+}
+
+/// Whole programs.
+fn whole(all: &mut All) {
+    let iterations = |s: bool| if s { 2 } else { 200 };
+    all.add("floor: cells of stencil3d on 1 thread", "ms", None, None, move |s| {
+        programs::kernel(iterations(s))
+    });
+    for (name, pes) in
+        [("stencil3d, 64^3 cells in 512 blocks, 1 PE", 1), ("stencil3d, 64^3 cells in 512 blocks, 2 PEs", 2)]
+    {
+        all.add(name, "ms", None, Some("floor: cells of stencil3d on 1 thread"), move |s| {
+            programs::stencil(pinned(pes), iterations(s))
+        });
+    }
+    all.add("floor: start of `true` to its exit", "ms", None, None, |_| programs::start_to_exit(false));
+    all.add(
+        "start of a program on 2 PEs to its exit",
+        "ms",
+        None,
+        Some("floor: start of `true` to its exit"),
+        |_| programs::start_to_exit(true),
+    );
 }
 
 /// Single migrations, migrations of all elements, and a load-balancing step.
@@ -142,10 +203,12 @@ fn migrations(all: &mut All) {
 }
 
 fn main() {
+    programs::hello_if_asked();
     let mut all = All::default();
     bare_floors(&mut all);
     messages(&mut all);
     elements(&mut all);
     migrations(&mut all);
+    whole(&mut all);
     equipoise_benches::run(all.0);
 }

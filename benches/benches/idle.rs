@@ -6,7 +6,8 @@
 //! and of busy threads mean something on a computer with two cores.
 
 use equipoise::{Config, Idle};
-use equipoise_benches::{Measurement, near};
+use equipoise_benches::Measurement;
+use equipoise_benches::near::{self, Pace};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Runs `body` beside busy threads.
@@ -30,7 +31,13 @@ fn beside<T>(busy: usize, body: impl FnOnce() -> T) -> T {
 fn seconds(idle: Idle, pes: usize, busy: usize, small: bool) -> f64 {
     beside(busy, || {
         let begin = std::time::Instant::now();
-        near::run(Config { idle, ..Config::threads(pes) }, 200, 3, if small { 2 } else { 2_000 });
+        near::run(
+            Config { idle, ..Config::threads(pes) },
+            200,
+            3,
+            if small { 2 } else { 2_000 },
+            Pace::Reduction,
+        );
         begin.elapsed().as_secs_f64()
     })
 }

@@ -1,5 +1,5 @@
-//! The kneighbor benchmark: in each iteration, every element sends to 2k neighbors on a ring and receives 2k replies; a
-//! reduction ends the iteration.
+//! The kneighbor benchmark: in each iteration, every element sends to 2k neighbors on a ring and receives 2k replies. A
+//! reduction ends the iteration, or the replies do, as in Charm++'s benchmark of that name.
 
 use equipoise::prelude::*;
 use equipoise::{Report, reduce};
@@ -12,8 +12,18 @@ pub struct Near {
     k: i32,
     missing: i32,
     iterations: u32,
+    pace: Pace,
     start: Shared<Mutex<Instant>>,
     done: Exit<f64>,
+}
+
+/// What ends an iteration of an element.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Pace {
+    /// A reduction, after 2k messages with 64 bytes on the stack and 2k replies.
+    Reduction,
+    /// The replies to 2k messages with this number of bytes, each in a vector of its own.
+    Replies(usize),
 }
 
 #[chare(index = [i32; 1])]
@@ -23,10 +33,17 @@ impl Near {
         let ([me], [count]) = (cx.index(), cx.shape());
         // A message of a neighbor may arrive before the message that starts this iteration. So the count is increased,
         // not set.
-        self.missing += 4 * self.k;
+        self.missing += match self.pace {
+            Pace::Reduction => 4 * self.k,
+            Pace::Replies(_) => 2 * self.k,
+        };
         for d in 1..=self.k {
             for to in [me + d, me + count - d] {
-                cx.peer([if to >= count { to - count } else { to }]).data(me, [d as u64; 8]);
+                let to = cx.peer([if to >= count { to - count } else { to }]);
+                match self.pace {
+                    Pace::Reduction => to.data(me, [d as u64; 8]),
+                    Pace::Replies(bytes) => to.bytes(me, vec![d as u8; bytes]),
+                }
             }
         }
     }
@@ -37,6 +54,13 @@ impl Near {
         std::hint::black_box(&payload);
         cx.peer([from]).reply();
         self.count_one(cx);
+    }
+
+    /// Receives the data of a neighbor, and replies.
+    #[entry]
+    fn bytes(&mut self, cx: &Cx<Self>, from: i32, data: Vec<u8>) {
+        std::hint::black_box(&data);
+        cx.peer([from]).reply();
     }
 
     #[entry]
@@ -58,17 +82,24 @@ impl Near {
     #[inline]
     fn count_one(&mut self, cx: &Cx<Self>) {
         self.missing -= 1;
-        if self.missing == 0 {
-            cx.peers().contribute().next(());
+        if self.missing > 0 {
+            return;
+        }
+        match self.pace {
+            Pace::Replies(_) if self.iterations > 1 => {
+                self.iterations -= 1;
+                self.iterate(cx);
+            }
+            _ => cx.peers().contribute().next(()),
         }
     }
 }
 
 /// Runs `iterations` iterations; the result is the seconds from `main` to the exit.
-pub fn run(config: Config, elements: i32, k: i32, iterations: u32) -> Report<f64> {
+pub fn run(config: Config, elements: i32, k: i32, iterations: u32, pace: Pace) -> Report<f64> {
     equipoise::run(config, |pe, done| {
         let start = pe.shared(|| Mutex::new(Instant::now()));
-        let near = pe.array([elements], |_| Near { k, missing: 0, iterations, start, done });
+        let near = pe.array([elements], |_| Near { k, missing: 0, iterations, pace, start, done });
         pe.main(move |pe| {
             *start.get(pe).lock().expect("no thread panics while it holds this lock") = Instant::now();
             near.all(pe).iterate();

@@ -1,7 +1,11 @@
-//! Benchmarks of element creation, of whole load-balancing steps, and of a program that only communicates.
+//! Benchmarks of element creation, of whole load-balancing steps, of stencils, and of a program that only communicates.
 
 use equipoise::prelude::*;
-use equipoise::{Checkpoints, Report};
+use equipoise::{Checkpoints, Report, reduce};
+use equipoise_apps::cells::Cells;
+use equipoise_apps::stencil::{Extent, Rules};
+use equipoise_apps::stencil3d;
+use std::hint::black_box;
 use std::time::Instant;
 
 /// An element with little state.
@@ -18,6 +22,76 @@ impl Small {
     fn stop(&mut self, cx: &Cx<Self>) {
         self.done.exit(cx, f64::from(self.numbers[0]) + self.data.len() as f64);
     }
+
+    #[entry]
+    fn count(&mut self, cx: &Cx<Self>) {
+        cx.peer([0]).contribute().counted(1.0);
+    }
+
+    #[entry(reduce = reduce::sum)]
+    fn counted(&mut self, cx: &Cx<Self>, elements: f64) {
+        self.done.exit(cx, elements);
+    }
+}
+
+/// Creates elements, reaches all with a broadcast, and counts them with a reduction; returns the ns per element, with the start
+/// and the end of the threads.
+pub fn create_and_count(config: Config, elements: i32) -> f64 {
+    let start = Instant::now();
+    let report = equipoise::run(config, |pe, done| {
+        let array = pe.array([elements], |[n]| Small { data: Vec::new(), numbers: [n as u32; 4], done });
+        pe.main(move |pe| array.all(pe).count());
+    });
+    assert_eq!(report.result, f64::from(elements), "all elements take part");
+    start.elapsed().as_nanos() as f64 / f64::from(elements)
+}
+
+/// The sides of the space of [`stencil`] in blocks, and of a block in cells.
+const SIDES: [i32; 3] = [8; 3];
+
+/// Jacobi's method on 64^3 cells in 512 blocks; returns the ms of an iteration.
+pub fn stencil(config: Config, iterations: u32) -> f64 {
+    let rules = Rules { iterations, lb_every: 0, ..Rules::default() };
+    let options = stencil3d::Options { blocks: Extent(SIDES), cells: Extent(SIDES), rules };
+    let start = Instant::now();
+    black_box(stencil3d::solve(config, &options).result);
+    start.elapsed().as_secs_f64() * 1e3 / f64::from(iterations)
+}
+
+/// The updates of cells in an iteration of [`stencil`] on one thread, without messages, in ms.
+pub fn kernel(iterations: u32) -> f64 {
+    let mut blocks: Vec<_> =
+        (0..SIDES.iter().product()).map(|_| Cells::new(SIDES, |[x, ..]| x as f64)).collect();
+    let start = Instant::now();
+    for _ in 0..iterations {
+        for block in &mut blocks {
+            black_box(block.relax(1));
+        }
+    }
+    start.elapsed().as_secs_f64() * 1e3 / f64::from(iterations)
+}
+
+/// Set for the process that [`start_to_exit`] starts.
+const HELLO: &str = "EQUIPOISE_BENCH_HELLO";
+
+/// In the process that [`start_to_exit`] starts: runs a program of one message on two threads, and ends the process.
+pub fn hello_if_asked() {
+    if std::env::var_os(HELLO).is_some() {
+        equipoise::run(Config::threads(2), |pe, done| {
+            let array = pe.array([2], |[n]| Small { data: Vec::new(), numbers: [n as u32; 4], done });
+            pe.main(move |pe| array.at(pe, [1]).stop());
+        });
+        std::process::exit(0);
+    }
+}
+
+/// The time from the start of a process to its exit, in ms: of a program of one message, or of `true` without one.
+pub fn start_to_exit(is_ours: bool) -> f64 {
+    let program = if is_ours { std::env::current_exe().expect("Linux knows it") } else { "true".into() };
+    let start = Instant::now();
+    let status = std::process::Command::new(program).env(HELLO, "1").status().expect("it can be started");
+    assert!(status.success(), "{status}");
+    start.elapsed().as_secs_f64() * 1e3
 }
 
 /// Creates elements on one PE; returns ns per element, and bytes per element without the element itself.

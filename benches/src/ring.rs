@@ -34,6 +34,16 @@ impl Ring {
         cx.peer([to]).token(hops - 1, stride, modulo);
     }
 
+    /// Passes a copy of this element's data on, as in Charm++'s pingpong with marshalled parameters.
+    #[entry]
+    fn pass(&mut self, cx: &Cx<Self>, left: u32, data: Vec<u8>) {
+        std::hint::black_box(&data);
+        if left == 0 {
+            return self.counter.at(cx, ()).arrived();
+        }
+        cx.peer([1 - cx.index()[0]]).pass(left - 1, self.data.clone());
+    }
+
     /// Sends many messages to one element.
     #[entry]
     fn blast(&mut self, cx: &Cx<Self>, to: i32, count: i32) {
@@ -158,6 +168,8 @@ pub enum Pattern {
         /// The number of messages.
         messages: i32,
     },
+    /// Elements 0 and 1 pass data back and forth this number of times.
+    Passes(u32),
     /// Element 0 migrates this number of times.
     Hops(u32),
     /// This number of broadcasts, each followed by a reduction.
@@ -186,7 +198,7 @@ fn setup(options: Options, pe: &Setup, done: Exit<f64>) {
     let start: Start = pe.shared(|| Mutex::new(Instant::now()));
     let (left, rounds, migrates) = match pattern {
         Pattern::Tokens { tokens, .. } => (tokens as u32, 0, false),
-        Pattern::Blast { .. } | Pattern::Hops(_) => (1, 0, false),
+        Pattern::Blast { .. } | Pattern::Passes(_) | Pattern::Hops(_) => (1, 0, false),
         Pattern::Rounds(rounds) => (0, rounds, false),
         Pattern::Moves(rounds) => (0, rounds, true),
     };
@@ -209,6 +221,7 @@ fn setup(options: Options, pe: &Setup, done: Exit<f64>) {
                 }
             }
             Pattern::Blast { messages } => ring.at(pe, [0]).blast(elements - 1, messages),
+            Pattern::Passes(passes) => ring.at(pe, [0]).pass(passes, vec![1; bytes]),
             Pattern::Hops(hops) => ring.at(pe, [0]).hop(hops),
             Pattern::Rounds(_) | Pattern::Moves(_) => counter.at(pe, ()).begin(ring),
         }

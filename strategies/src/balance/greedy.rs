@@ -50,7 +50,7 @@ pub(super) fn fill(work: &Work, mut place: impl FnMut(u32, u32)) -> f64 {
         pes.add(pe, work.seconds(object, pe));
         place(object, pe);
     }
-    pes.max_seconds(&work.available)
+    work.max_seconds(&pes.seconds)
 }
 
 #[cfg(test)]

@@ -65,9 +65,8 @@ fn refine(database: &Database, work: &Work, imbalance: f64) -> Assignment {
         pes.add(pe, work.seconds(object, pe));
         answer.pe_of[object as usize] = pe;
     }
-    // The new maximum may exceed the old one; then the placement is unchanged.
-    let max_before = work.available.iter().map(|&pe| seconds_before[pe as usize]).fold(0.0, f64::max);
-    if all_may_stay && pes.max_seconds(&work.available) > max_before {
+    // The new maximum may not be below the old one; then the placement is unchanged.
+    if all_may_stay && work.max_seconds(&pes.seconds) >= work.max_seconds(&seconds_before) {
         return Assignment::unchanged(database);
     }
     answer

@@ -91,6 +91,11 @@ impl<'a> Work<'a> {
         seconds
     }
 
+    /// The most of `seconds`, which has an entry for each PE, of an available PE.
+    pub(crate) fn max_seconds(&self, seconds: &[f64]) -> f64 {
+        self.available.iter().map(|&pe| seconds[pe as usize]).fold(0.0, f64::max)
+    }
+
     /// The present placement, except that objects on unavailable PEs move, heaviest first, to the PE that finishes
     /// them first. Returns the PE of each object and the seconds of each PE.
     pub(crate) fn placement(&self) -> (Vec<u32>, Vec<f64>) {
@@ -207,11 +212,6 @@ impl<'a> Pes<'a> {
         let class = self.database.pes[pe as usize].speed.to_bits() >> 48;
         let key = key(&self.seconds, &self.objects, pe);
         self.classes.entry(class).or_default().push(Reverse(key));
-    }
-
-    /// Seconds of the heaviest of `pes`.
-    pub(crate) fn max_seconds(&self, pes: &[u32]) -> f64 {
-        pes.iter().map(|&pe| self.seconds[pe as usize]).fold(0.0, f64::max)
     }
 }
 

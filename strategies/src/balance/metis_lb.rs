@@ -3,7 +3,8 @@
 //! Charm++'s strategy of that name: balanced parts that exchange few bytes (METIS: see [`crate::partition::metis`]).
 //! METIS does not choose the PE of a part. Charm++ uses the number of the part as its PE, and 99 of 100 objects
 //! migrate. Here a part prefers the PE with whose fixed objects it exchanges most bytes, then the PE that has most of
-//! its objects already. METIS treats all PEs as equal. Where speeds, background or objects that stay take a PE above
+//! its objects already. Charm++'s rule is used where it gives fewer hop-bytes: parts with close numbers often communicate, and PEs
+//! with close numbers are often near each other. METIS treats all PEs as equal. Where speeds, background or objects that stay take a PE above
 //! the limit, the PE gives objects away as in `relief.rs`.
 
 use std::cmp::Reverse;
@@ -16,6 +17,7 @@ use super::relief::relieve;
 use crate::descriptor::Recipe;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::partition::metis::Method;
+use crate::placement::hop_bytes;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
@@ -50,7 +52,11 @@ impl Strategy for MetisLb {
         let available = check(database, topology)?;
         let grouping = Grouping { by: By::Metis(Method::Recursive), equal: false, imbalance: self.imbalance };
         let groups = Groups::of(database, &available, grouping, seed)?;
-        let placement = groups.placement(database, &choose_pes(database, &groups, &available));
+        let by_number = available[..groups.count].to_vec();
+        let by_preference = choose_pes(database, &groups, &available);
+        let hop_bytes = |pes: &[u32]| hop_bytes(&groups.graph, &groups.anchors, pes, topology);
+        let is_better = hop_bytes(&by_number) < hop_bytes(&by_preference);
+        let placement = groups.placement(database, if is_better { &by_number } else { &by_preference });
         let work = Work::new(database, available);
         Ok(Assignment::new(relieve(database, &work, placement, self.imbalance)))
     }

@@ -2,7 +2,8 @@
 //!
 //! Charm++'s strategy of that name. The heaviest PE above the limit gives its largest object that keeps the PE with
 //! the most room (the lightest PE, where speeds are equal) within the limit. A PE without such an object is skipped.
-//! No other objects move, so nearly balanced loads cause few migrations.
+//! No other objects move, so nearly balanced loads cause few migrations. If the limit cannot be kept, the lowest limit that can
+//! is used (`limit.rs`), as in Charm++.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -10,6 +11,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use equipoise_model::params::{Param, Params};
 use equipoise_model::{Assignment, Database, Topology};
 
+use super::limit::{Outcome, at_lowest_limit, first_limit_seconds};
 use super::load::{Pes, Work, order};
 use crate::descriptor::Recipe;
 use crate::strategy::check;
@@ -47,13 +49,15 @@ impl Strategy for Refine {
         _: u64,
     ) -> Result<Assignment, StrategyError> {
         let work = Work::new(database, check(database, topology)?);
-        let limit_seconds = (1.0 + self.imbalance) * work.average_seconds();
-        Ok(Assignment::new(relieve(database, &work, limit_seconds)))
+        let (placement, seconds) = work.placement();
+        let first = first_limit_seconds(&work, self.imbalance);
+        let present = (placement, work.max_seconds(&seconds));
+        Ok(Assignment::new(at_lowest_limit(present, first, first, |limit| relieve(database, &work, limit))))
     }
 }
 
-/// Moves objects off the PEs above `limit` seconds; returns the PE of each object. O(n log n).
-pub(super) fn relieve(database: &Database, work: &Work, limit: f64) -> Vec<u32> {
+/// Moves objects off the PEs above `limit` seconds. O(n log n).
+pub(super) fn relieve(database: &Database, work: &Work, limit: f64) -> Outcome {
     let (mut placement, seconds) = work.placement();
     let (heavy, light): (Vec<u32>, Vec<u32>) =
         work.available.iter().partition(|&&pe| seconds[pe as usize] > limit);
@@ -86,7 +90,8 @@ pub(super) fn relieve(database: &Database, work: &Work, limit: f64) -> Vec<u32> 
             receivers.open(donor);
         }
     }
-    placement
+    let max_seconds = work.max_seconds(&receivers.seconds);
+    (placement, max_seconds)
 }
 
 /// Orders objects by load, then by descending index.
@@ -133,7 +138,18 @@ mod tests {
     #[test]
     fn a_pe_that_cannot_be_relieved_is_skipped() {
         check(3, &[(10.0, 0), (3.0, 1), (3.0, 1), (2.0, 2)], |_| (), &[0, 1, 1, 2]);
-        check(3, &[(9.0, 0), (4.0, 1), (4.0, 1), (1.0, 1)], |_| (), &[0, 2, 1, 1]);
+        check(3, &[(9.0, 0), (6.0, 1), (6.0, 1), (1.0, 2)], |_| (), &[0, 2, 1, 2]);
+    }
+
+    #[test]
+    fn nothing_moves_for_less_than_the_heaviest_object_takes() {
+        check(3, &[(9.0, 0), (4.0, 1), (4.0, 1), (1.0, 1)], |_| (), &[0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn a_limit_that_no_placement_keeps_is_raised() {
+        // The average is 4; with four objects on three PEs, one PE has 6 seconds.
+        check(3, &[(3.0, 0), (3.0, 0), (3.0, 0), (3.0, 1)], |_| (), &[2, 0, 0, 1]);
     }
 
     #[test]
@@ -153,6 +169,6 @@ mod tests {
         check(2, &objects, |d| d.pes[1].speed = 3.0, &[1, 1, 1, 1, 1, 1, 0, 0]);
         // PE 1 is the lightest, but too slow for any object.
         let objects = [(1.0, 0), (1.0, 0), (1.0, 0), (1.0, 2)];
-        check(3, &objects, |d| (d.pes[1].speed, d.pes[2].speed) = (0.01, 2.0), &[2, 0, 0, 2]);
+        check(3, &objects, |d| (d.pes[1].speed, d.pes[2].speed) = (0.01, 2.0), &[2, 2, 0, 2]);
     }
 }

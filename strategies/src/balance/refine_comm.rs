@@ -87,8 +87,9 @@ fn relieve(database: &Database, work: &Work, imbalance: f64, cost: MessageCost) 
     let level_seconds = pour(movable.sum(), &mut fixed);
     let bound = LoadBound::of(database);
     let most_fixed = fixed.iter().map(|&(seconds, _)| seconds).fold(bound.bound_seconds, f64::max);
-    let bound = LoadBound { bound_seconds: most_fixed, ..bound };
-    at_lowest_limit((1.0 + imbalance) * level_seconds, bound, |limit_seconds| {
+    // Any attempt is better than the present placement, because some PE above the limit may be impossible to relieve.
+    let present = (placement.clone(), f64::INFINITY);
+    at_lowest_limit(present, (1.0 + imbalance) * level_seconds, most_fixed, |limit_seconds| {
         let (heavy, light): (Vec<u32>, Vec<u32>) =
             work.available.iter().partition(|&&pe| seconds[pe as usize] > limit_seconds);
         let mut state = State {
@@ -103,7 +104,7 @@ fn relieve(database: &Database, work: &Work, imbalance: f64, cost: MessageCost) 
             volumes: PeVolumes::new(database.pes.len()),
         };
         give_away(&mut state, &traffic, &heavy, &work.movable, limit_seconds);
-        let max_seconds = state.pes.max_seconds(&work.available);
+        let max_seconds = work.max_seconds(&state.pes.seconds);
         (state.placement, max_seconds)
     })
 }

@@ -12,10 +12,9 @@ use std::collections::{BTreeSet, BinaryHeap};
 use equipoise_model::params::{Param, Params};
 use equipoise_model::{Assignment, Database, Topology};
 
-use super::limit::at_lowest_limit;
-use super::load::{Pes, Work, order};
+use super::limit::{at_lowest_limit, first_limit_seconds};
+use super::load::{Work, order};
 use super::refine;
-use crate::cost::LoadBound;
 use crate::descriptor::Recipe;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
@@ -61,22 +60,20 @@ impl Strategy for RefineSwap {
 
 /// Moves and exchanges objects; returns the PE of each object.
 fn balance(database: &Database, work: &Work, imbalance: f64) -> Vec<u32> {
-    let average_seconds = work.average_seconds();
-    let max_seconds =
-        |placement: &[u32]| Pes::new(database, work.seconds_at(placement), &[]).max_seconds(&work.available);
+    let max_seconds = |placement: &[u32]| work.max_seconds(&work.seconds_at(placement));
     let attempt = |limit_seconds: f64| {
-        let mut placement = refine::relieve(database, work, limit_seconds);
+        let (mut placement, _) = refine::relieve(database, work, limit_seconds);
         exchange(work, &mut placement, limit_seconds);
         let max_seconds = max_seconds(&placement);
         (placement, max_seconds)
     };
-    let limit_seconds = (1.0 + imbalance) * average_seconds;
-    let best = at_lowest_limit(limit_seconds, LoadBound::of(database), attempt);
+    let (placement, seconds) = work.placement();
+    let first = first_limit_seconds(work, imbalance);
+    let best = at_lowest_limit((placement, work.max_seconds(&seconds)), first, first, attempt);
     // If the limit cannot be kept, the default limit of RefineLB may give a lower maximum.
-    let other_limit_seconds = (1.0 + refine::IMBALANCE) * average_seconds;
     let best_seconds = max_seconds(&best);
-    if best_seconds > limit_seconds {
-        let (other, other_seconds) = attempt(other_limit_seconds);
+    if best_seconds > first {
+        let (other, other_seconds) = attempt(first_limit_seconds(work, refine::IMBALANCE));
         if other_seconds < best_seconds {
             return other;
         }

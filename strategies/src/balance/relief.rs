@@ -10,26 +10,23 @@ use std::cmp::Reverse;
 
 use equipoise_model::Database;
 
-use super::limit::at_lowest_limit;
+use super::limit::{at_lowest_limit, first_limit_seconds};
 use super::load::{Pes, Work, order};
 use super::traffic::{PeVolumes, Rule, Traffic, give_away};
-use crate::cost::LoadBound;
 
 /// Moves objects off the PEs above the limit, starting with object `i` on PE `placement[i]`. Returns the PE of each
 /// object. O((n + E) log n) for each limit tried.
 pub(crate) fn relieve(database: &Database, work: &Work, placement: Vec<u32>, imbalance: f64) -> Vec<u32> {
-    let limit_seconds = (1.0 + imbalance) * work.average_seconds();
+    let first = first_limit_seconds(work, imbalance);
     let seconds = work.seconds_at(&placement);
-    let is_heavy = |limit_seconds: f64| {
-        let seconds = &seconds;
-        move |&&pe: &&u32| seconds[pe as usize] > limit_seconds
-    };
-    if !work.available.iter().any(|pe| is_heavy(limit_seconds)(&pe)) {
+    let max_seconds = work.max_seconds(&seconds);
+    if max_seconds <= first {
         return placement;
     }
     let traffic = Traffic::of(database);
-    at_lowest_limit(limit_seconds, LoadBound::of(database), |limit_seconds| {
-        let (heavy, light): (Vec<u32>, Vec<u32>) = work.available.iter().partition(is_heavy(limit_seconds));
+    at_lowest_limit((placement.clone(), max_seconds), first, first, |limit_seconds| {
+        let is_heavy = |&&pe: &&u32| seconds[pe as usize] > limit_seconds;
+        let (heavy, light): (Vec<u32>, Vec<u32>) = work.available.iter().partition(is_heavy);
         let mut state = State {
             work,
             traffic: &traffic,
@@ -39,7 +36,8 @@ pub(crate) fn relieve(database: &Database, work: &Work, placement: Vec<u32>, imb
             volumes: PeVolumes::new(database.pes.len()),
         };
         give_away(&mut state, &traffic, &heavy, &work.movable, limit_seconds);
-        (state.placement, state.pes.max_seconds(&work.available))
+        let max_seconds = work.max_seconds(&state.pes.seconds);
+        (state.placement, max_seconds)
     })
 }
 

@@ -95,7 +95,7 @@ impl Strategy for LeeAggarwalLb {
         };
         let hosts = hosts(database, &available, groups.count, self.grouping.by);
         let places = best_of(&groups, &hosts, topology, (Ties::First, 1), seed, place)?;
-        Ok(answer(database, &groups, self.grouping, available, &places))
+        Ok(answer(database, topology, &groups, self.grouping, available, &places))
     }
 
     /// Uses the phases of the program if no process is fixed and there is a PE for each.

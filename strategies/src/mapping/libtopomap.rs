@@ -105,7 +105,7 @@ impl Strategy for LibTopoMap {
             places.truncate(groups.count);
             places.into_iter().map(|pe| hosts[pe as usize]).collect()
         };
-        Ok(answer(database, &groups, GROUPING, available, &places))
+        Ok(answer(database, topology, &groups, GROUPING, available, &places))
     }
 }
 

@@ -182,7 +182,8 @@ impl Strategy for SwapLb {
             Err(Unknown::Routes(Unsolved::Inexact { .. })) => Ok(f64::MAX),
             known => known.map_err(|unknown| self.refused(topology, unknown)),
         };
-        let mut answer = problem.answer(database, self.grouping, self.effort.start, &best.places, cost)?;
+        let mut answer =
+            problem.answer(database, topology, self.grouping, self.effort.start, &best.places, cost)?;
         if matches!(of, Cost::Optimal(_)) {
             let known = of.of(database, topology, &answer.pe_of);
             known.map_err(|unknown| self.refused(topology, unknown))?;

@@ -66,7 +66,7 @@ impl Strategy for TopoCentLb {
         let hosts = hosts(database, &available, groups.count, self.grouping.by);
         let place = |graph: &Graph, pes: &[u32]| Ok(place(graph, &groups.anchors, pes, topology));
         let places = best_of(&groups, &hosts, topology, (self.ties, self.restarts), seed, place)?;
-        Ok(answer(database, &groups, self.grouping, available, &places))
+        Ok(answer(database, topology, &groups, self.grouping, available, &places))
     }
 }
 

@@ -130,7 +130,7 @@ impl Strategy for TopoLb {
             place_with(&distances, graph, &groups.anchors, pes, topology, self.order)
         };
         let places = best_of(&groups, &hosts, topology, (self.ties, self.restarts), seed, place)?;
-        Ok(answer(database, &groups, self.grouping, available, &places))
+        Ok(answer(database, topology, &groups, self.grouping, available, &places))
     }
 }
 

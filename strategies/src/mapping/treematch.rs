@@ -122,7 +122,7 @@ pub(super) fn assign(
     let mut machine = Machine::of(topology, database);
     machine.restrict_to(&hosts(database, &available, groups.count, grouping.by));
     let leaves = place(&machine, &groups, &machine.leaves_of(&groups.anchors));
-    Ok(answer(database, &groups, grouping, available, &machine.pes_of(&leaves)))
+    Ok(answer(database, topology, &groups, grouping, available, &machine.pes_of(&leaves)))
 }
 
 /// The leaf of every task, by TreeMatch if it handles the input, else by [`treematch_const::place`].

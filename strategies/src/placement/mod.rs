@@ -1,6 +1,6 @@
 //! Placement of groups on PEs, one group per PE: the parts shared by the mapping strategies.
 //!
-//! - `topolb`: TopoLB's placement; `volumes`: byte volumes as integers, which distinguish ties from small differences.
+//! - `topolb`: TopoLB's placement; `kept`: exchanges where kept groups make a PE too heavy; `volumes`: byte volumes as integers, which distinguish ties from small differences.
 
 use equipoise_model::database::Object;
 use equipoise_model::graph::Graph;
@@ -9,7 +9,9 @@ use equipoise_model::{Assignment, Database, Topology};
 use crate::balance::load::Work;
 use crate::balance::relief::relieve;
 use crate::partition::groups::{By, Grouping, Groups};
+use kept::keep_load;
 
+mod kept;
 pub(crate) mod topolb;
 pub(crate) mod volumes;
 
@@ -74,16 +76,24 @@ pub(crate) fn hosts(database: &Database, available: &[u32], groups: usize, by: B
 ///
 /// Groups are balanced as if all PEs were equal. A PE gives objects to PEs that these communicate with, as in
 /// `CommAwareRefineLB`, if speeds, background or fixed objects take the PE above the allowed imbalance and above the
-/// imbalance of the groups. Kept groups and groups of equal sizes are not changed.
+/// imbalance of the groups. Groups of equal sizes are not changed. Kept groups are not changed either, but exchange their PEs where
+/// these have fixed load or are slow, so that the heaviest PE is not heavier than before.
 pub(crate) fn answer(
     database: &Database,
+    topology: &dyn Topology,
     groups: &Groups,
     grouping: Grouping,
     available: Vec<u32>,
     places: &[u32],
 ) -> Assignment {
+    if grouping.by == By::Keep {
+        let places = keep_load(&Work::new(database, available), topology, groups, places.to_vec());
+        let unchanged = || database.placement();
+        let pe_of = places.map_or_else(unchanged, |places| groups.placement(database, &places));
+        return Assignment::new(pe_of).with_note("groups", groups.count as f64);
+    }
     let mut pe_of = groups.placement(database, places);
-    if grouping.by != By::Keep && !grouping.equal {
+    if !grouping.equal {
         let loads_seconds = groups.loads_seconds(database);
         let average_seconds = loads_seconds.iter().sum::<f64>() / available.len() as f64;
         let heaviest_seconds = loads_seconds.into_iter().fold(0.0, f64::max);

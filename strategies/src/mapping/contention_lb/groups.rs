@@ -34,7 +34,7 @@ impl Portfolio<'_> {
         let runs = Runs::of(&grouped, topology, &speeds, available, &unbounded, seed)?;
         let candidates = Candidates { judged: runs.placements, similar: NEAR, executed: Vec::new() };
         let places = candidates.best(&grouped, topology, &speeds);
-        Ok(answer(database, &groups, GROUPING, available.to_vec(), &places[..groups.count]).pe_of)
+        Ok(answer(database, topology, &groups, GROUPING, available.to_vec(), &places[..groups.count]).pe_of)
     }
 }
 

@@ -127,15 +127,16 @@ impl Problem {
     pub(crate) fn answer(
         self,
         database: &Database,
+        topology: &dyn Topology,
         grouping: Grouping,
         start: Start,
         places: &[u32],
         cost: impl Fn(&[u32]) -> Result<f64, StrategyError>,
     ) -> Result<Assignment, StrategyError> {
         let Problem { groups, available, present, .. } = self;
-        let found = answer(database, &groups, grouping, available.clone(), places);
+        let found = answer(database, topology, &groups, grouping, available.clone(), places);
         let Some(present) = present.filter(|_| start == Start::Given) else { return Ok(found) };
-        let present = answer(database, &groups, grouping, available, &present);
+        let present = answer(database, topology, &groups, grouping, available, &present);
         Ok(if cost(&present.pe_of)? < cost(&found.pe_of)? { present } else { found })
     }
 

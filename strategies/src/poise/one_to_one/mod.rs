@@ -161,7 +161,7 @@ pub(crate) fn topolb(
     let groups = Groups::of(database, &available, grouping, seed).ok()?;
     let hosts = hosts(database, &available, groups.count, grouping.by);
     let places = place(&groups.graph, &groups.anchors, &hosts, topology, Order::Second).ok()?;
-    let answer = answer(database, &groups, grouping, available, &places);
+    let answer = answer(database, topology, &groups, grouping, available, &places);
     let block_of_pe = problem.machine.blocks_of_pes(database.pes.len());
     let block = |&object: &u32| block_of_pe[answer.pe_of[object as usize] as usize];
     Some(problem.objects.iter().map(block).chain(problem.anchors.iter().copied()).collect())
