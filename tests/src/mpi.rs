@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -42,6 +43,8 @@ pub struct Launcher {
     is_open_mpi: bool,
     /// Whether the launcher ends jobs as fast as it can, in place of its own settings.
     is_fast: bool,
+    /// Whether it is the leader of a group of processes.
+    leads_group: bool,
 }
 
 /// What carries messages between processes.
@@ -61,7 +64,7 @@ impl Launcher {
         match Command::new(&program).arg("--version").output() {
             Ok(output) => {
                 let is_open_mpi = String::from_utf8_lossy(&output.stdout).contains("Open");
-                Some(Launcher { program, is_open_mpi, is_fast: true })
+                Some(Launcher { program, is_open_mpi, is_fast: true, leads_group: false })
             }
             Err(error) => {
                 skip(&format!("there is no launcher {program} ({error}); set MPIRUN"));
@@ -86,6 +89,11 @@ impl Launcher {
         Launcher { is_fast: false, ..self }
     }
 
+    /// The launcher as the leader of a group of processes, which [`Job::kill_group`] kills.
+    pub fn in_group(self) -> Launcher {
+        Launcher { leads_group: true, ..self }
+    }
+
     /// Starts a job with shared memory. Each part is a number of processes and their program with its words.
     ///
     /// # Panics
@@ -102,6 +110,9 @@ impl Launcher {
         let mut command = Command::new(&self.program);
         if self.is_open_mpi {
             command.arg("--oversubscribe").envs(OPEN_MPI).envs(OPEN_MPI_FAST.filter(|_| self.is_fast));
+        }
+        if self.leads_group {
+            command.process_group(0);
         }
         match carrier {
             Carrier::SharedMemory => &mut command,
@@ -212,6 +223,13 @@ impl<'a> Job<'a> {
     /// Kills all processes and their launcher.
     pub fn kill_all(&self) {
         self.all().into_iter().for_each(|id| _ = signal("KILL", id));
+    }
+
+    /// Kills the group of the launcher, as a batch system does. Returns whether there was one. Processes that a launcher starts
+    /// in groups of their own lose their launcher.
+    pub fn kill_group(&self) -> bool {
+        let script = format!("kill -s KILL -- -{}", self.launcher());
+        Command::new("sh").args(["-c", &script]).status().is_ok_and(|status| status.success())
     }
 
     /// Kills all processes of the job if its launcher still runs after this time. The launcher of Open MPI hangs when it

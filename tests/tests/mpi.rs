@@ -2,6 +2,9 @@
 //! the MPI that the programs are built with, and `MPIRUN` its launcher.
 
 #[cfg(feature = "mpi")]
+#[path = "mpi/available.rs"]
+mod available;
+#[cfg(feature = "mpi")]
 #[path = "mpi/checkpoints.rs"]
 mod checkpoints;
 #[cfg(feature = "mpi")]

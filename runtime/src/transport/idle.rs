@@ -29,7 +29,8 @@ const SHARED_STRIDE: u64 = 4;
 const SPIN: Duration = Duration::from_micros(50);
 /// How often a thread yields its core before it sleeps.
 const YIELDS: u64 = 16;
-/// The same of a thread that polls a connection. Nothing wakes it when a message arrives, so it looks for longer.
+/// Of a thread that polls a connection: looks before it first yields its core, with a core of its own and where threads share
+/// cores, and how often it yields before it sleeps. Nothing wakes it when a message arrives, so it looks for longer.
 const POLLING_SPINS: u64 = 20_000;
 const POLLING_SHARED_SPINS: u64 = 20;
 const POLLING_YIELDS: u64 = 2_000;
@@ -203,7 +204,9 @@ impl IdleThread {
     pub(super) fn sleep(&mut self, sleep: impl FnOnce()) {
         let begin = Instant::now();
         sleep();
-        self.slept += begin.elapsed();
+        // Not taken for time of other programs if the thread was woken without work.
+        self.last = Instant::now();
+        self.slept += self.last - begin;
     }
 }
 

@@ -410,8 +410,10 @@ impl Guest {
 
 #[test]
 fn elements_leave_pes_that_are_not_available_and_return() {
+    use equipoise::Transport::{Simulated, Threads};
+    let shapes = [(None, Threads), (None, Simulated), (Some(1), Simulated), (Some(2), Simulated)];
     for balancer in ["GreedyLB", "GreedyRefineLB", "RefineLB", "RotateLB", "RandomLB", "PoiseLB", "TopoLB"] {
-        for transport in [equipoise::Transport::Threads, equipoise::Transport::Simulated] {
+        for (pes_per_process, transport) in shapes {
             let folder = tempfile::tempdir().unwrap();
             let list = folder.path().join("pes");
             std::fs::write(&list, LISTS[0]).unwrap();
@@ -419,6 +421,7 @@ fn elements_leave_pes_that_are_not_available_and_return() {
                 balancer: vec![balancer.into()],
                 pes_available: Some(list.clone()),
                 transport,
+                pes_per_process,
                 ..Config::threads(4)
             };
             let report = equipoise::run(config, |pe, done| {
@@ -433,10 +436,11 @@ fn elements_leave_pes_that_are_not_available_and_return() {
                 pes.dedup();
                 pes
             };
-            assert!(on(2).iter().all(|pe| [1, 3].contains(pe)), "{balancer}: {:?}", on(2));
-            assert_eq!(on(3), [2], "{balancer}");
-            assert!(on(4).iter().any(|pe| *pe != 2), "{balancer}: PEs come back");
-            assert!(on(5).iter().all(|pe| *pe < 4), "{balancer}");
+            let run = format!("{balancer}, {transport:?}, {pes_per_process:?}");
+            assert!(on(2).iter().all(|pe| [1, 3].contains(pe)), "{run}: {:?}", on(2));
+            assert_eq!(on(3), [2], "{run}");
+            assert!(on(4).iter().any(|pe| *pe != 2), "{run}: PEs come back");
+            assert!(on(5).iter().all(|pe| *pe < 4), "{run}");
         }
     }
 }

@@ -27,9 +27,13 @@ fn a_run_on_four_processes_continues_on_threads_and_back() {
     let saved = Checkpoint::open(&sandbox.path().join("saved")).expect("it is whole");
     assert_eq!((saved.pes(), saved.processes()), (4, 4));
     saved.check().expect("it is whole");
-    for threads in
-        ["--pes 3", "--pes 5 --transport simulated", "--pes 4 --transport simulated --pes-per-process 2"]
-    {
+    for threads in [
+        "--pes 3",
+        "--pes 5 --transport simulated",
+        "--pes 4 --transport simulated --pes-per-process 2",
+        "--pes 4 --transport simulated --topology torus:2x2 --network packet --balancer PoiseLB",
+        "--pes 6 --transport simulated --topology fattree:2:3/1:1 --network flow --balancer GreedyLB",
+    ] {
         let restart = format!("{line} --restart saved {threads}");
         assert_eq!(result(start_without_launcher(&sandbox, &restart)), expected, "{threads}");
     }
@@ -43,9 +47,17 @@ fn a_run_on_four_processes_continues_on_threads_and_back() {
     assert_eq!(result(launcher.start(&sandbox, &[(2, &restart)])), expected);
 }
 
-/// Kills processes of jobs at random times, and continues in other numbers of processes or on threads.
-fn kill_jobs(seed: u64, times: usize) {
-    let Some(launcher) = Launcher::find() else { return };
+/// What is killed.
+#[derive(Clone, Copy, PartialEq)]
+enum Victim {
+    Process,
+    /// The launcher and all processes of its group.
+    Job,
+}
+
+/// Kills jobs, or a process of each, at random times, and continues in other numbers of processes or on threads.
+fn kill_jobs(seed: u64, times: usize, victim: Victim) {
+    let Some(launcher) = Launcher::find().map(Launcher::in_group) else { return };
     let line = format!("{LINE} --iterations 150");
     let expected = result(start_without_launcher(&Sandbox::new(), &format!("{line} --pes 2")));
     let (sandbox, begin) = (Sandbox::new(), Instant::now());
@@ -67,9 +79,13 @@ fn kill_jobs(seed: u64, times: usize) {
         };
         let mut job = launcher.start(sandbox, &[(pes, &format!("{line} --transport mpi"))]);
         sleep(after);
-        let processes = job.processes();
-        let is_killed =
-            processes.values().nth(rng.below(processes.len())).is_some_and(|&id| signal("KILL", id));
+        let is_killed = match victim {
+            Victim::Process => {
+                let processes = job.processes();
+                processes.values().nth(rng.below(processes.len())).is_some_and(|&id| signal("KILL", id))
+            }
+            Victim::Job => job.kill_group(),
+        };
         if is_killed {
             job.kill_after(Duration::from_secs(15));
         }
@@ -84,14 +100,20 @@ fn kill_jobs(seed: u64, times: usize) {
 
 #[test]
 fn jobs_of_which_processes_are_killed_continue() {
-    kill_jobs(1, 4);
+    kill_jobs(1, 4, Victim::Process);
+}
+
+#[test]
+fn jobs_that_are_killed_as_a_whole_continue() {
+    kill_jobs(3, 4, Victim::Job);
 }
 
 #[test]
 #[ignore = "slow"]
 fn jobs_of_which_processes_are_killed_100_times_continue() {
     // This test runs with two MPI libraries.
-    kill_jobs(2, 100);
+    kill_jobs(2, 100, Victim::Process);
+    kill_jobs(4, 30, Victim::Job);
 }
 
 #[test]
