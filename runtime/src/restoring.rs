@@ -23,10 +23,13 @@ pub(crate) fn add_elements<T: Chare>(
     add: &mut impl FnMut(ChareSlot<T>),
 ) -> Result<u64, String> {
     let mut bytes = 0;
-    let here = ArrayHead::new(T::NAME, &show(shared.shape), T::ENTRIES, shared.count);
+    let here = ArrayHead::new(T::NAME, &show(shared.shape), T::ENTRIES, codec::fields::<T>(), shared.count);
     let saved = checkpoint.heads().get(array);
+    if let Some(saved) = saved.filter(|saved| saved.is_of_same_chare(&here) && saved.fields != here.fields) {
+        return Err(checkpoint.unfit(&has_other_fields(saved, &here)).to_string());
+    }
     if saved != Some(&here) {
-        let saved = saved.filter(|saved| T::Index::GROUP.is_some() && saved.is_same_but_count(&here));
+        let saved = saved.filter(|saved| T::Index::GROUP.is_some() && saved.is_of_same_chare(&here));
         let Some(saved) = saved else { return Err(is_another_array(checkpoint, array, &here)) };
         let mut regrouped = shared.regrouped.lock();
         if regrouped.is_none() {
@@ -59,6 +62,30 @@ fn is_another_array(checkpoint: &Checkpoint, array: usize, here: &ArrayHead) -> 
         described(here)
     );
     checkpoint.unfit(&sentence).to_string()
+}
+
+/// That the chare of an array has other fields than its saved elements.
+fn has_other_fields(saved: &ArrayHead, here: &ArrayHead) -> String {
+    let missing = |of: &ArrayHead, other: &ArrayHead| -> Vec<String> {
+        let fields = of.fields.iter().filter(|field| !other.fields.contains(field));
+        fields.map(|field| format!("`{field}`")).collect()
+    };
+    let named = |word: &str, fields: &[String], end: &str| {
+        let noun = if fields.len() == 1 { "field" } else { "fields" };
+        (!fields.is_empty())
+            .then(|| format!("{word} the {noun} {}, which this build {end}", fields.join(", ")))
+    };
+    let removed = named("with", &missing(saved, here), "does not have");
+    let added = named("without", &missing(here, saved), "has");
+    let mut how = removed.into_iter().chain(added).collect::<Vec<_>>().join(", and ");
+    if how.is_empty() {
+        how = "with the same fields in another order".into();
+    }
+    format!(
+        "has elements of {} {how}; give {} the fields that it had (`#[serde(rename)]` gives a field its old name), or restart \
+         with the build that saved it",
+        here.name, here.name
+    )
 }
 
 /// Reads an element.

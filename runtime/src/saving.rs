@@ -34,8 +34,11 @@ pub(crate) fn save(pe: &PeCx, generation: Generation, managers: &mut [Box<dyn Ma
     part.steps = pe.collectives.steps.number.get();
     let saved = add_all(pe, &mut part, managers);
     transfer(pe, part.bytes.len() as u64);
-    let names = pe.infos.iter().zip(&pe.ports).enumerate();
-    let heads = names.map(|(at, (info, port))| head(pe, at, info.name, &port.shape(), info.count)).collect();
+    let arrays = pe.infos.iter().zip(&pe.ports).enumerate();
+    let heads = arrays.map(|(at, (info, port))| {
+        ArrayHead::new(info.name, &port.shape(), pe.out.node.pulses.entries(at), port.fields(), info.count)
+    });
+    let heads = heads.collect();
     saver.add(generation, saved.map(|()| part), pe.out.node.local_pes().len(), heads);
 }
 
@@ -60,10 +63,6 @@ pub(crate) fn goes_on(pe: &PeCx) {
             pe.out.node.outcome.lock().checkpoint_cost = cost;
         }
     }
-}
-
-fn head(pe: &PeCx, array: usize, name: &str, shape: &str, count: u32) -> ArrayHead {
-    ArrayHead::new(name, shape, pe.out.node.pulses.entries(array), count)
 }
 
 fn add_all(pe: &PeCx, part: &mut Part, managers: &mut [Box<dyn Manager>]) -> Result<(), String> {

@@ -275,6 +275,10 @@ impl<T: Chare> AnyPort for Port<T> {
         show(self.shared.shape)
     }
 
+    fn fields(&self) -> &'static [&'static str] {
+        codec::fields::<T>()
+    }
+
     fn open_reductions(&self, pe: &PeCx) -> Vec<OpenReduction> {
         self.incomplete_reductions(pe)
     }

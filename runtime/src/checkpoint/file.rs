@@ -23,7 +23,7 @@ const MANIFEST_MAGIC: [u8; 6] = *b"\x89EQCM\n";
 const PROCESS_MAGIC: [u8; 6] = *b"\x89EQCP\n";
 
 /// The version of both formats.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// The bytes before the records: magic, version, id and number of the process.
 const HEADER_BYTES: usize = 6 + 2 + 8 + 4;
@@ -79,18 +79,27 @@ pub(crate) struct ArrayHead {
     /// The shape, as `[4, 4]`.
     pub(crate) shape: Text,
     pub(crate) entries: Vec<Text>,
+    /// The names of the fields of the chare. An encoded element has none: without them, fields that changed their order or
+    /// their meaning would not be noticed.
+    pub(crate) fields: Vec<Text>,
     /// The number of indices.
     pub(crate) count: u32,
 }
 
 impl ArrayHead {
-    pub(crate) fn new(name: &str, shape: &str, entries: &[&str], count: u32) -> Self {
-        let entries = entries.iter().map(|entry| Text::from(*entry)).collect();
-        ArrayHead { name: name.into(), shape: shape.into(), entries, count }
+    pub(crate) fn new(name: &str, shape: &str, entries: &[&str], fields: &[&str], count: u32) -> Self {
+        let texts = |names: &[&str]| names.iter().map(|name| Text::from(*name)).collect();
+        ArrayHead {
+            name: name.into(),
+            shape: shape.into(),
+            entries: texts(entries),
+            fields: texts(fields),
+            count,
+        }
     }
 
-    /// Whether both are the same array, with any number of indices.
-    pub(crate) fn is_same_but_count(&self, other: &Self) -> bool {
+    /// Whether both are of the same chare, with any number of indices.
+    pub(crate) fn is_of_same_chare(&self, other: &Self) -> bool {
         self.name == other.name && self.entries == other.entries
     }
 }
@@ -337,7 +346,7 @@ fn whole_frame<T: DeserializeOwned>(rest: &mut &[u8], file_bytes: usize) -> Resu
 }
 
 /// The number of files of a checkpoint that stay open. Systems often let a process open 1024 files, and a run may have had more
-/// processes than that.
+/// processes than that. In tests, files of both kinds are read.
 const KEPT_OPEN: u32 = if cfg!(test) { 1 } else { 256 };
 
 /// The file of a process.

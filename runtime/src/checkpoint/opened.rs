@@ -99,19 +99,19 @@ impl Checkpoint {
     pub fn open(path: &Path) -> Result<Self, CheckpointError> {
         let folder = if manifest_path(path).exists() { path.to_owned() } else { Self::newest(path)? };
         let manifest = read_manifest(&folder)
-            .map_err(|refused| CheckpointError::new(manifest_path(&folder), &refused.0))?;
+            .map_err(|refused| CheckpointError::of_file(manifest_path(&folder), &refused.0))?;
         let mut files = Vec::new();
         for (process, head) in (0..).zip(&manifest.files) {
             let path = process_path(&folder, process);
             let file = ProcessFile::open(&folder, manifest.generation, process)
-                .map_err(|refused| CheckpointError::new(path.clone(), &refused.0))?;
+                .map_err(|refused| CheckpointError::of_file(path.clone(), &refused.0))?;
             if file.head != *head {
-                return Err(CheckpointError::new(path, OTHER));
+                return Err(CheckpointError::of_file(path, OTHER));
             }
             files.push(file);
         }
         let (pes, elements) = places(&manifest, &files)
-            .map_err(|process| CheckpointError::new(process_path(&folder, process), OTHER))?;
+            .map_err(|process| CheckpointError::of_file(process_path(&folder, process), OTHER))?;
         let of_pes = elements.iter().map(|_| OnceLock::new()).collect();
         Ok(Checkpoint { folder, manifest, files, elements, pes, of_pes })
     }
@@ -163,7 +163,7 @@ impl Checkpoint {
     fn read(&self, Place { process, offset, record }: Place) -> Result<Vec<u8>, CheckpointError> {
         self.files[process as usize]
             .read(offset, record)
-            .map_err(|refused| CheckpointError::new(process_path(&self.folder, process), &refused.0))
+            .map_err(|refused| CheckpointError::of_file(process_path(&self.folder, process), &refused.0))
     }
 
     /// The folder of this checkpoint.
@@ -292,6 +292,23 @@ impl CheckpointError {
     fn new(path: PathBuf, reason: &str) -> Self {
         CheckpointError { path, reason: sentence(reason) }
     }
+
+    /// The error that a file of a checkpoint cannot be used. Its remedy has the checkpoint before, if there is one.
+    fn of_file(path: PathBuf, reason: &str) -> Self {
+        let reason = match path.parent().and_then(before) {
+            Some(before) => format!("{reason}; or use the checkpoint before, `{}`", before.display()),
+            None => reason.to_owned(),
+        };
+        CheckpointError::new(path, &reason)
+    }
+}
+
+/// The newest complete checkpoint before this one in the same folder.
+fn before(checkpoint: &Path) -> Option<PathBuf> {
+    let number: u64 = checkpoint.file_name()?.to_str()?.strip_prefix("checkpoint-")?.parse().ok()?;
+    let dir = checkpoint.parent()?;
+    let earlier = numbers(dir, true).ok()?.into_iter().rfind(|&other| other < number)?;
+    Some(folder(dir, earlier))
 }
 
 /// The records of each PE, and of the elements of each array; the number of a process whose index does not fit the
@@ -378,7 +395,7 @@ mod tests {
             local_pes: 1,
             steps: 0,
             files: files.collect(),
-            arrays: vec![ArrayHead::new("Cell", "[400]", &["work"], ELEMENTS)],
+            arrays: vec![ArrayHead::new("Cell", "[400]", &["work"], &["heat"], ELEMENTS)],
         };
         write_manifest(&folder, &manifest).expect("it can be written");
     }

@@ -11,11 +11,13 @@ use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::table::count;
 use serde::{Deserialize, Serialize};
 
+mod fields;
 mod located;
 pub mod numbers;
 mod size;
 mod state;
 
+pub(crate) use fields::fields;
 pub(crate) use size::size;
 pub use state::State;
 

@@ -140,7 +140,8 @@ fn misfit<T: Chare>(error: &CodecError, name: &str) -> String {
     let what = match error {
         CodecError::Decode { place, reason, .. } => format!("{}{reason}", part(place)),
         CodecError::LeftOver { left, .. } => {
-            format!("{} left over after its last field", table::count(*left as u64, "byte"))
+            let bytes = table::count(*left as u64, "byte");
+            format!("{bytes} left over after its last field, so a type in it had more fields")
         }
         CodecError::Encode(_) => error.to_string(),
     };

@@ -27,6 +27,8 @@ pub(crate) trait AnyPort: Any {
     fn next_broadcast(&self) -> u32;
     /// The shape of the array, as in `[4, 4]`.
     fn shape(&self) -> String;
+    /// The names of the fields of its chare.
+    fn fields(&self) -> &'static [&'static str];
     /// The incomplete reductions on this PE with this array as target.
     fn open_reductions(&self, pe: &PeCx) -> Vec<OpenReduction>;
 }

@@ -6,9 +6,12 @@ use crate::checkpoints::{restarts_on, saves};
 use equipoise::prelude::*;
 use equipoise::{Report, RunError, try_run};
 
-/// A build of a program: its chare `Cell` has these fields, and its entry these arguments.
+/// A build of a program: its chare `Cell` and the parts of it have these fields, and its entry these arguments.
 macro_rules! build {
-    ($build:ident { $($field:ident: $type:ty = $value:expr),* } entry($($argument:ident: $of:ty = $given:expr),*)) => {
+    (
+        $build:ident cell { $($own:ident),* } part { $($field:ident: $type:ty = $value:expr),* }
+        entry($($argument:ident: $of:ty = $given:expr),*)
+    ) => {
         mod $build {
             use super::*;
 
@@ -21,6 +24,7 @@ macro_rules! build {
             #[derive(Serialize, Deserialize)]
             struct Cell {
                 iter: u32,
+                $($own: f64,)*
                 parts: Vec<Part>,
                 done: Exit<()>,
             }
@@ -42,7 +46,7 @@ macro_rules! build {
             pub fn run(config: Config, waits: bool, early: bool) -> Result<Report<()>, RunError> {
                 try_run(config, move |pe, done| {
                     let part = Part { word: 7, $($field: $value),* };
-                    let cells = pe.array([3], |_| Cell { iter: 0, parts: vec![part.clone(); 2], done });
+                    let cells = pe.array([3], |_| Cell { iter: 0, $($own: 1.0,)* parts: vec![part.clone(); 2], done });
                     let missing = pe.sparse::<_, Cell>([3]);
                     pe.main(move |pe| {
                         if waits {
@@ -59,26 +63,54 @@ macro_rules! build {
     };
 }
 
-build!(saved { flag: bool = true } entry(more: u16 = u16::MAX));
-build!(same { flag: bool = true } entry(more: u16 = u16::MAX));
-build!(field_added { flag: bool = true, name: String = String::new() } entry(more: u16 = u16::MAX));
-build!(field_removed {} entry(more: u16 = u16::MAX));
-build!(argument_changed { flag: bool = true } entry(more: String = String::new()));
+build!(saved cell { x, y } part { flag: bool = true } entry(more: u16 = u16::MAX));
+build!(same cell { x, y } part { flag: bool = true } entry(more: u16 = u16::MAX));
+build!(field_added cell { x, y, z } part { flag: bool = true } entry(more: u16 = u16::MAX));
+build!(fields_removed cell {} part { flag: bool = true } entry(more: u16 = u16::MAX));
+build!(field_renamed cell { x, mass } part { flag: bool = true } entry(more: u16 = u16::MAX));
+build!(fields_swapped cell { y, x } part { flag: bool = true } entry(more: u16 = u16::MAX));
+build!(inner_added cell { x, y } part { flag: bool = true, name: String = String::new() } entry(more: u16 = u16::MAX));
+build!(inner_removed cell { x, y } part {} entry(more: u16 = u16::MAX));
+build!(argument_changed cell { x, y } part { flag: bool = true } entry(more: String = String::new()));
 
 type Run = fn(Config, bool, bool) -> Result<Report<()>, RunError>;
 
 #[test]
 fn state_that_does_not_fit_is_refused_with_the_element_and_the_field() {
-    let remedy = "give Cell and its entries the fields and arguments that they had, or restart with the build that saved it";
-    let cases: [(Run, bool, bool, &str); 6] = [
+    let remedy = ", or restart with the build that saved it";
+    let cases: [(Run, bool, bool, &str); 10] = [
         (same::run, true, true, ""),
         (
             field_added::run,
             false,
             false,
-            "does not fit Cell[0]: field `parts[0].name`: the bytes end too early; ",
+            "has elements of Cell without the field `z`, which this build has; give Cell the fields that it had",
         ),
-        (field_removed::run, false, false, "does not fit Cell[0]: 2 bytes left over after its last field; "),
+        (
+            fields_removed::run,
+            false,
+            false,
+            "has elements of Cell with the fields `x`, `y`, which this build does not have; ",
+        ),
+        (
+            field_renamed::run,
+            false,
+            false,
+            "with the field `y`, which this build does not have, and without the field `mass`, which this build has; ",
+        ),
+        (fields_swapped::run, false, false, "has elements of Cell with the same fields in another order; "),
+        (
+            inner_added::run,
+            false,
+            false,
+            "does not fit Cell[0]: field `parts[0].name`: the bytes end too early; give Cell and its entries",
+        ),
+        (
+            inner_removed::run,
+            false,
+            false,
+            "does not fit Cell[0]: 2 bytes left over after its last field, so a type in it had more fields; ",
+        ),
         (argument_changed::run, false, false, ""),
         (
             argument_changed::run,

@@ -108,7 +108,7 @@ type Manifest = (
     u32,
     u32,
     u32,
-    Vec<(Vec<u8>, Vec<u8>, Vec<Vec<u8>>, u32)>,
+    Vec<(Vec<u8>, Vec<u8>, Vec<Vec<u8>>, Vec<Vec<u8>>, u32)>,
     Vec<FileHead>,
 );
 

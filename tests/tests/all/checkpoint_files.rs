@@ -80,12 +80,16 @@ fn files_of_other_checkpoints_and_versions_are_refused_by_name() {
     for name in ["process-0.eqcp", "process-1.eqcp", "manifest.eqcp"] {
         let file = folder.join(name);
         let whole = fs::read(&file).expect("it is there");
-        refused(&folder, &file, &fs::read(others.join(name)).expect("it is there"), "of another checkpoint");
+        let others = fs::read(others.join(name)).expect("it is there");
+        for error in refused(&folder, &file, &others, "of another checkpoint") {
+            let remedy = format!("; or use the checkpoint before, `{}`", older.display());
+            assert!(error.ends_with(&remedy), "{error}");
+        }
         let mut newer = whole.clone();
         newer[6] += 1;
         refused(&folder, &file, &newer, "a newer version");
         let error = verified(&folder).expect_err("a newer version");
-        assert!(error.contains("has version 2 of the format, and this program reads version 1"), "{error}");
+        assert!(error.contains("has version 3 of the format, and this program reads version 2"), "{error}");
         fs::write(&file, whole).expect("it can be written");
     }
     verified(&folder).expect("it is whole again");
