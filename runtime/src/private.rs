@@ -2,7 +2,8 @@
 
 pub use serde;
 
-use serde::{Deserialize, Serialize};
+use crate::codec;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// An argument of a message to clone, if its type is `Clone`.
 ///
@@ -33,6 +34,40 @@ impl<T> ViaNothing<T> for CopyArg<'_, T> {
             std::any::type_name::<T>()
         )
     }
+}
+
+/// An argument of a message to clone, in a block with type parameters, as far as its bounds say that it is `Clone`.
+pub struct TryCopyArg<'a, T>(pub &'a T);
+
+impl<T: Clone> TryCopyArg<'_, T> {
+    /// Clones the argument.
+    #[inline(always)]
+    pub fn copy(self) -> Option<T> {
+        Some(self.0.clone())
+    }
+}
+
+/// An argument of which the bounds of a block do not say that it is `Clone`.
+pub trait ViaBytes<T> {
+    /// Nothing: the message is copied as bytes.
+    fn copy(self) -> Option<T>;
+}
+
+impl<T> ViaBytes<T> for TryCopyArg<'_, T> {
+    #[inline(always)]
+    fn copy(self) -> Option<T> {
+        None
+    }
+}
+
+/// Copies a message by encoding it.
+///
+/// # Panics
+/// If the message cannot be encoded or decoded.
+#[cold]
+pub fn copy_encoded<M: Serialize + DeserializeOwned>(msg: &M) -> M {
+    let copied = codec::encode(msg).and_then(|bytes| codec::decode(&bytes));
+    copied.unwrap_or_else(|error| panic!("cannot copy a message to several elements: {error}"))
 }
 
 /// An argument of an entry, which is a field of its message.

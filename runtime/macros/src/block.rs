@@ -6,8 +6,8 @@ use crate::types::{NOT_GENERIC, bare, lifetime_in, named_in, not_owned, without_
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, FnArg, GenericArgument, GenericParam, ImplItem, ImplItemFn, ItemImpl, Pat, PathArguments,
-    ReceiverKind, ReturnType, Safety, Signature, Type, Visibility, parse_quote,
+    Attribute, FnArg, GenericArgument, GenericParam, Generics, ImplItem, ImplItemFn, ItemImpl, Pat,
+    PathArguments, ReceiverKind, ReturnType, Safety, Signature, Type, Visibility, parse_quote,
 };
 
 /// Names of methods that every proxy has.
@@ -19,6 +19,8 @@ pub struct Block {
     pub name: Ident,
     /// The chare's type.
     pub ty: Type,
+    /// The parameters of the block, which the generated items have, too.
+    pub generics: Generics,
     /// The valid entries, in source order: the position is the entry's id.
     pub entries: Vec<Entry>,
     /// The invalid entries, whose errors are reported.
@@ -83,6 +85,7 @@ impl Block {
             return Err(if item.trait_.is_some() { TokenStream::new() } else { item.into_token_stream() });
         };
         let ty = (*item.self_ty).clone();
+        let generics = item.generics.clone();
         let (mut entries, mut invalid) = (Vec::<Entry>::new(), Vec::<InvalidEntry>::new());
         let mut marked = false;
         for mut part in std::mem::take(&mut item.items) {
@@ -137,11 +140,11 @@ impl Block {
         }
         // Every proxy has these methods already.
         invalid.retain(|entry| !RESERVED.iter().any(|name| entry.name == name));
-        Ok(Self { name, ty, entries, invalid, item })
+        Ok(Self { name, ty, generics, entries, invalid, item })
     }
 }
 
-/// The name of the chare, if its type is concrete and the block is an inherent `impl`.
+/// The name of the chare, if its type is owned and the block is an inherent `impl`.
 fn chare_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
     if let Some((of, _)) = &item.trait_ {
         let not = &item.modifiers.polarity;
@@ -164,15 +167,21 @@ fn chare_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
         errors.report(lifetime, "a chare owns its state, because it migrates: use a type without a lifetime");
         return None;
     }
-    if !item.generics.params.is_empty() {
-        let sentence = format!(
-            "a chare cannot be generic, because its messages have concrete types: write `#[chare]` on a block such \
-             as `impl {name}<f64>`, in a separate module for each further type"
-        );
-        errors.report(&item.generics.params, sentence);
-        return None;
-    }
     Some(name)
+}
+
+impl Block {
+    /// The parameters of the block after a lifetime `'a`, for proxies.
+    pub fn generics_of_proxies(&self) -> Generics {
+        let mut generics = self.generics.clone();
+        generics.params.insert(0, parse_quote!('a));
+        generics
+    }
+
+    /// Whether the block has type parameters.
+    pub fn is_generic(&self) -> bool {
+        self.generics.type_params().next().is_some()
+    }
 }
 
 /// Removes the `#[entry]` attributes of a part of an `impl` block.

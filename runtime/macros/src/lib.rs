@@ -58,6 +58,14 @@ use proc_macro::TokenStream;
 ///   number of elements now, and returns as many elements: merged, split, or new. It runs once in each process, and returns
 ///   the same elements everywhere. Without the key, such a restart is refused.
 ///
+/// # Generic chares
+///
+/// A block may have type and constant parameters, as in `impl<T: Value> Block<T>`; the generated items have the same, and
+/// arguments of entries may contain them. Its bounds must say that a parameter in an argument can be encoded, sent between
+/// threads and stored: `T: Serialize + DeserializeOwned + Send + 'static`, and `Clone` where the block sends it to several
+/// elements. Write no such bounds on the struct: its derives add those that they need. Each instance, such as `Block<f64>`, is a chare
+/// of its own with its own arrays.
+///
 /// # Generated items
 ///
 /// The block without the attributes; `BlockMsg`, an enum with one variant per entry;

@@ -11,6 +11,8 @@ use syn::spanned::Spanned;
 pub fn write(block: &Block, names: &Names) -> TokenStream {
     let Block { name: chare, ty, entries, invalid, .. } = block;
     let Names { message, proxy, proxies, reduction } = names;
+    let generics = block.generics_of_proxies();
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let stand_ins: Vec<_> = invalid.iter().map(InvalidEntry::stand_in).collect();
     let to_one = entries.iter().map(|entry| method(entry, message, false));
     let to_several = entries.iter().map(|entry| method(entry, message, true));
@@ -27,7 +29,7 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
         /// contributed, the combined contribution is sent.
         #[inline(always)]
         #[track_caller]
-        pub fn contribute(self) -> #reduction<'a> { #reduction(self.0.contribute()) }
+        pub fn contribute(self) -> #reduction #type_generics { #reduction(self.0.contribute()) }
 
         /// Postpones the message until no message is in flight.
         #[inline(always)]
@@ -51,34 +53,37 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
     quote! {
         #[doc = #to_one_doc]
         #[must_use = "nothing is sent until an entry method is called on the proxy"]
-        pub struct #proxy<'a>(::equipoise::Target<'a, #ty>);
+        #[allow(private_bounds)]
+        pub struct #proxy #generics(::equipoise::Target<'a, #ty>) #where_clause;
 
         #allowed
-        impl<'a> #proxy<'a> { #(#to_one)* #(#stand_ins)* #modifiers }
+        impl #impl_generics #proxy #type_generics #where_clause { #(#to_one)* #(#stand_ins)* #modifiers }
 
-        impl<'a> ::core::convert::From<::equipoise::Target<'a, #ty>> for #proxy<'a> {
+        impl #impl_generics ::core::convert::From<::equipoise::Target<'a, #ty>> for #proxy #type_generics #where_clause {
             #[inline(always)]
             fn from(target: ::equipoise::Target<'a, #ty>) -> Self { Self(target) }
         }
 
         #[doc = #to_several_doc]
         #[must_use = "nothing is sent until an entry method is called on the proxy"]
-        pub struct #proxies<'a>(::equipoise::Targets<'a, #ty>);
+        #[allow(private_bounds)]
+        pub struct #proxies #generics(::equipoise::Targets<'a, #ty>) #where_clause;
 
         #allowed
-        impl<'a> #proxies<'a> { #(#to_several)* #(#stand_ins)* #modifiers }
+        impl #impl_generics #proxies #type_generics #where_clause { #(#to_several)* #(#stand_ins)* #modifiers }
 
-        impl<'a> ::core::convert::From<::equipoise::Targets<'a, #ty>> for #proxies<'a> {
+        impl #impl_generics ::core::convert::From<::equipoise::Targets<'a, #ty>> for #proxies #type_generics #where_clause {
             #[inline(always)]
             fn from(targets: ::equipoise::Targets<'a, #ty>) -> Self { Self(targets) }
         }
 
         #[doc = #to_reduction_doc]
         #[must_use = "nothing is contributed until an entry method is called on the reduction"]
-        pub struct #reduction<'a>(::equipoise::Contribution<'a, #ty>);
+        #[allow(private_bounds)]
+        pub struct #reduction #generics(::equipoise::Contribution<'a, #ty>) #where_clause;
 
         #allowed
-        impl<'a> #reduction<'a> { #(#to_reduction)* #(#stand_ins)* }
+        impl #impl_generics #reduction #type_generics #where_clause { #(#to_reduction)* #(#stand_ins)* }
 
         #(#without_reduce)*
     }
@@ -117,6 +122,8 @@ fn without_reduce(entry: &Entry, block: &Block, reduction: &Ident, allowed: &Tok
          `{entry}`, whose only argument after `cx` is the value"
     );
     let types = arguments.iter().map(|argument| &argument.ty);
+    let generics = block.generics_of_proxies();
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     quote_spanned! {name.span()=>
         const _: () = {
             #[diagnostic::on_unimplemented(message = #message, label = "an entry without `reduce`", note = #note)]
@@ -126,7 +133,7 @@ fn without_reduce(entry: &Entry, block: &Block, reduction: &Ident, allowed: &Tok
             impl HasReduce for [(); 0] {}
 
             #allowed
-            impl<'a> #reduction<'a> {
+            impl #impl_generics #reduction #type_generics #where_clause {
                 #[doc(hidden)]
                 #visibility fn #name(self, #(_: #types),*) where for<'none> (): HasReduce {}
             }
@@ -141,7 +148,9 @@ pub fn stand_ins(block: &Block, Names { proxy, proxies, reduction, .. }: &Names)
         InvalidEntry { name, visibility, arguments: arguments.len() }.stand_in()
     });
     let methods: Vec<_> = valid.chain(block.invalid.iter().map(InvalidEntry::stand_in)).collect();
-    let written = |ty: &Ident| quote!(#[allow(dead_code)] impl #ty<'_> { #(#methods)* });
+    let generics = block.generics_of_proxies();
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    let written = |ty: &Ident| quote!(#[allow(dead_code, unused_lifetimes)] impl #impl_generics #ty #type_generics #where_clause { #(#methods)* });
     [proxy, proxies, reduction].into_iter().map(written).collect()
 }
 

@@ -12,6 +12,7 @@ mod families;
 mod flags;
 mod front_page;
 pub mod generated;
+mod generic;
 mod grid;
 mod lb_storm;
 mod lives;

@@ -92,12 +92,13 @@ fn every_mistake_of_an_entry_is_reported_once() {
 fn every_mistake_of_the_block_is_reported_once() {
     let entry = "#[entry] fn f(&mut self, cx: &Cx<Self>) {}";
     let on = |head: &str| expand("index = ()", &format!("{head} {{ {entry} }}"));
-    check(on("impl<T> Block<T>"), &["cannot be generic"]);
+    check(on("impl<'a, T> Block<'a, T>"), &["owns its state"]);
     check(on("impl<'a> Block<'a>"), &["owns its state"]);
     check(on("impl Block<'_>"), &["owns its state"]);
     check(on("impl Step for Block"), &["not on an `impl` of the trait `Step`"]);
     check(on("impl [Block; 3]"), &["struct or an enum"]);
     check(on("impl Block<f64>"), &[]);
+    check(on("impl<T: Value, const N: usize> Block<T, N> where Vec<T>: Send"), &[]);
     check(on("impl grid::Block"), &[]);
     check(expand("index = ()", "#[derive(Clone)] struct Block;"), &["goes on the `impl` block"]);
     check(stray_entry("fn f(&mut self) {}".parse().unwrap()), &["`#[chare(index = ..)]`"]);

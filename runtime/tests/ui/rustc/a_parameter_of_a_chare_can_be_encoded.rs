@@ -1,4 +1,4 @@
-//! A message has a concrete type, so its chare has one, too.
+//! An argument whose type is a parameter of the chare can be encoded only if the bounds of the block say so.
 
 use equipoise::chare;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ struct Block<T> {
 }
 
 #[chare(index = [i32; 2])]
-impl<T: Copy> Block<T> {
+impl<T: Copy + Send + 'static> Block<T> {
     #[entry]
     fn set(&mut self, _cx: &equipoise::Cx<Self>, cell: T) {
         self.cell = cell;
