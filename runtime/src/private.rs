@@ -4,6 +4,7 @@ pub use serde;
 
 use crate::codec;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::any::Any;
 
 /// An argument of a message to clone, if its type is `Clone`.
 ///
@@ -70,6 +71,11 @@ pub fn copy_encoded<M: Serialize + DeserializeOwned>(msg: &M) -> M {
     copied.unwrap_or_else(|error| panic!("cannot copy a message to several elements: {error}"))
 }
 
+/// Takes the argument of an entry out of a callback, which holds an `Option` of it.
+pub fn take_argument<T: 'static>(argument: &mut dyn Any) -> Option<T> {
+    argument.downcast_mut::<Option<T>>()?.take()
+}
+
 /// An argument of an entry, which is a field of its message.
 #[diagnostic::on_unimplemented(
     message = "the argument type `{Self}` lacks serde's `Serialize` or `Deserialize`",
@@ -94,19 +100,41 @@ pub trait CloneArg: Clone {}
 #[diagnostic::do_not_recommend]
 impl<T: Clone> CloneArg for T {}
 
-/// An argument that a guard can use: guards receive copies.
+/// An argument that a guard or a priority can use: both receive copies.
 #[diagnostic::on_unimplemented(
-    message = "a guard receives copies of its arguments, and `{Self}` is not `Copy`",
+    message = "a guard or a priority receives copies of its arguments, and `{Self}` is not `Copy`",
     label = "not `Copy`",
-    note = "let the guard use an argument that is `Copy`, such as an additional number"
+    note = "let it use an argument that is `Copy`, such as an additional number"
 )]
 pub trait GuardArg: Copy {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Copy> GuardArg for T {}
 
-/// Copies an argument for a guard.
+/// Copies an argument for a guard or a priority.
 #[inline(always)]
 pub fn guard_arg<T: GuardArg>(arg: &T) -> T {
     *arg
+}
+
+/// The value of a priority.
+#[diagnostic::on_unimplemented(
+    message = "a priority is an integer that fits `i64`, and this one is a `{Self}`",
+    label = "this priority is a `{Self}`",
+    note = "convert it, as in `priority = (x * 1000.0) as i64`"
+)]
+pub trait Priority: Into<i64> {}
+
+impl Priority for i8 {}
+impl Priority for i16 {}
+impl Priority for i32 {}
+impl Priority for i64 {}
+impl Priority for u8 {}
+impl Priority for u16 {}
+impl Priority for u32 {}
+
+/// The priority of a message.
+#[inline(always)]
+pub fn priority<P: Priority>(priority: P) -> i64 {
+    priority.into()
 }

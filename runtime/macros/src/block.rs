@@ -2,7 +2,7 @@
 
 use crate::errors::Errors;
 use crate::options::{EntryOptions, Value};
-use crate::types::{NOT_GENERIC, bare, lifetime_in, named_in, not_owned, without_self};
+use crate::types::{NOT_GENERIC, bare, lifetime_in, named_in, not_owned, self_in, without_self};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
@@ -11,7 +11,7 @@ use syn::{
 };
 
 /// Names of methods that every proxy has.
-const RESERVED: [&str; 3] = ["contribute", "at_quiescence", "at_checkpoint"];
+const RESERVED: [&str; 5] = ["contribute", "callback", "after", "at_quiescence", "at_checkpoint"];
 
 /// A `#[chare]` block.
 pub struct Block {
@@ -40,7 +40,9 @@ pub struct Entry {
     /// The fields of its message.
     pub arguments: Vec<Argument>,
     /// Its guard.
-    pub when: Option<Guard>,
+    pub when: Option<Condition>,
+    /// The number that says which waiting messages go first.
+    pub priority: Option<Condition>,
     /// The function that combines two contributions.
     pub reduce: Option<Value>,
 }
@@ -55,11 +57,11 @@ pub struct Argument {
     pub serde: Vec<Attribute>,
 }
 
-/// The condition for delivering a message.
-pub struct Guard {
-    /// The condition.
-    pub condition: Value,
-    /// The arguments that the condition names.
+/// An expression about a message: the condition for its delivery, or its priority.
+pub struct Condition {
+    /// The expression.
+    pub value: Value,
+    /// The arguments that the expression names.
     pub named: Vec<Ident>,
 }
 
@@ -200,7 +202,7 @@ impl Entry {
     /// Reads an entry method and removes the attributes that rustc does not accept. The entry is valid if
     /// no error was added.
     fn read(method: &mut ImplItemFn, mark: &Attribute, chare: &Type, errors: &mut Errors) -> Self {
-        let EntryOptions { when, reduce } = EntryOptions::read(mark, errors);
+        let EntryOptions { when, reduce, priority } = EntryOptions::read(mark, errors);
         if let Some(cfg) = method.attrs.iter().find(|attribute| attribute.path().is_ident("cfg")) {
             let sentence = "an entry cannot have `#[cfg(..)]`, because messages contain the number of their entry: \
                 use `cfg!(..)` in its body";
@@ -220,15 +222,24 @@ impl Entry {
             errors.report(key, sentence);
         }
         let arguments = read_arguments(&mut method.sig, chare, errors);
-        let when = when.map(|condition| {
-            let named = named_in(&condition.value, arguments.iter().map(|argument| &argument.name));
-            Guard { condition, named }
+        if let Some(Value { value, .. }) = &priority
+            && let Some(word) = self_in(value)
+        {
+            let sentence = "a priority cannot use `self`, because it is evaluated where the message waits and not in the element: \
+                use arguments of the entry";
+            errors.report(word, sentence);
+        }
+        let [when, priority] = [when, priority].map(|value| {
+            value.map(|value| {
+                let named = named_in(&value.value, arguments.iter().map(|argument| &argument.name));
+                Condition { value, named }
+            })
         });
         for input in &mut method.sig.inputs {
-            // The guard uses these arguments, even if the body does not.
+            // The guard or the priority uses these arguments, even if the body does not.
             if let FnArg::Typed(typed) = input
                 && let Pat::Ident(pat) = &*typed.pat
-                && when.as_ref().is_some_and(|guard| guard.named.contains(&pat.ident))
+                && [&when, &priority].into_iter().flatten().any(|part| part.named.contains(&pat.ident))
             {
                 typed.attrs.push(parse_quote!(#[allow(unused_variables)]));
             }
@@ -239,6 +250,7 @@ impl Entry {
             docs: method.attrs.iter().filter(|attribute| attribute.path().is_ident("doc")).cloned().collect(),
             arguments,
             when,
+            priority,
             reduce,
         }
     }

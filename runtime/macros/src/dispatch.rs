@@ -1,6 +1,6 @@
 //! Generates the implementation of `Chare`: guards, delivery, combination and copies of messages.
 
-use crate::block::{Argument, Block, Entry, Guard};
+use crate::block::{Argument, Block, Condition, Entry};
 use crate::names::Names;
 use crate::options::{ChareOptions, Value};
 use proc_macro2::{Ident, Span, TokenStream};
@@ -20,8 +20,10 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStrea
     let name = block.name.unraw().to_string();
     let entry_names = entries.iter().map(|entry| entry.name.unraw().to_string());
     let guarded = entries.iter().any(|entry| entry.when.is_some());
-    let [entry, ready, deliver, combine, copy] =
-        [entry, ready, deliver, combine, copy].map(|write| write(block, message));
+    let reduces = entries.iter().map(|entry| entry.reduce.is_some());
+    let prioritized = entries.iter().any(|entry| entry.priority.is_some());
+    let [entry, ready, priority, deliver, combine, copy, from_argument] =
+        [entry, ready, priority, deliver, combine, copy, from_argument].map(|write| write(block, message));
     let regroup = match regroup {
         Some(Value { key, value }) => {
             // The error for a wrong function gets the span of `regroup`.
@@ -45,16 +47,20 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStrea
             type Proxies<'a> = #proxies #proxy_generics;
             const NAME: &'static str = #name;
             const ENTRIES: &'static [&'static str] = &[#(#entry_names),*];
+            const REDUCES: &'static [bool] = &[#(#reduces),*];
             const GUARDED: bool = #guarded;
             const SYNC: bool = #sync;
             const PINNED: bool = #pinned;
             const EXPEDITED: bool = #expedited;
+            const PRIORITIZED: bool = #prioritized;
             const REGROUP: ::core::option::Option<fn(::std::vec::Vec<Self>, usize) -> ::std::vec::Vec<Self>> = #regroup;
             #entry
             #ready
+            #priority
             #deliver
             #combine
             #copy
+            #from_argument
         }
         #synced
     }
@@ -77,38 +83,79 @@ fn entry(block: &Block, message: &Ident) -> TokenStream {
 /// The guards.
 fn ready(block: &Block, message: &Ident) -> TokenStream {
     let (msg, ready) = (local("msg"), local("ready"));
-    let arms: Vec<_> = block
-        .entries
-        .iter()
-        .filter_map(|Entry { name, arguments, when, .. }| {
-            let Guard { condition: Value { key, value }, named } = when.as_ref()?;
-            let (mut fields, mut copies) = (Vec::new(), Vec::new());
-            for (argument, mut field) in arguments.iter().zip(values(arguments)) {
-                let Some(mention) = named.iter().find(|mention| **mention == argument.name) else {
-                    fields.push(quote!(_));
-                    continue;
-                };
-                // The error for an argument that is not `Copy` gets the span of its mention in the guard.
-                field.set_span(field.span().located_at(mention.span()));
-                copies.push(quote!(let #mention = ::equipoise::__private::guard_arg(#field);));
-                fields.push(quote!(#field));
-            }
+    let arms = conditions(
+        block,
+        message,
+        |entry| entry.when.as_ref(),
+        |Value { key, value }| {
             // The error for a guard that is not `bool` gets the span of `when`.
             let expected = quote_spanned!(key.span()=> bool);
-            Some(quote! {
-                #message::#name(#(#fields),*) => {
-                    #(#copies)*
-                    let #ready: #expected = #value;
-                    #ready
-                }
-            })
-        })
-        .collect();
+            quote! {
+                let #ready: #expected = #value;
+                #ready
+            }
+        },
+    );
     let body = if arms.is_empty() { quote!(true) } else { quote!(match #msg { #(#arms)* _ => true }) };
     quote! {
         #[inline]
         fn ready(&self, #msg: &Self::Msg) -> bool { #body }
     }
+}
+
+/// The priorities.
+fn priority(block: &Block, message: &Ident) -> TokenStream {
+    let (msg, priority) = (local("msg"), local("priority"));
+    let arms = conditions(
+        block,
+        message,
+        |entry| entry.priority.as_ref(),
+        |Value { key, value }| {
+            // The error for a priority that is no integer gets the span of `priority`.
+            let check = quote_spanned!(key.span()=> ::equipoise::__private::priority);
+            quote! {
+                let #priority = #value;
+                #check(#priority)
+            }
+        },
+    );
+    let body = if arms.is_empty() { quote!(0) } else { quote!(match #msg { #(#arms)* _ => 0 }) };
+    quote! {
+        #[inline]
+        fn priority(#msg: &Self::Msg) -> i64 { #body }
+    }
+}
+
+/// An arm for each entry with a condition, which sees copies of the arguments that it names.
+fn conditions(
+    block: &Block,
+    message: &Ident,
+    of: impl Fn(&Entry) -> Option<&Condition>,
+    write: impl Fn(&Value) -> TokenStream,
+) -> Vec<TokenStream> {
+    let arm = |entry: &Entry| {
+        let Condition { value, named } = of(entry)?;
+        let Entry { name, arguments, .. } = entry;
+        let (mut fields, mut copies) = (Vec::new(), Vec::new());
+        for (argument, mut field) in arguments.iter().zip(values(arguments)) {
+            let Some(mention) = named.iter().find(|mention| **mention == argument.name) else {
+                fields.push(quote!(_));
+                continue;
+            };
+            // The error for an argument that is not `Copy` gets the span of its mention.
+            field.set_span(field.span().located_at(mention.span()));
+            copies.push(quote!(let #mention = ::equipoise::__private::guard_arg(#field);));
+            fields.push(quote!(#field));
+        }
+        let written = write(value);
+        Some(quote! {
+            #message::#name(#(#fields),*) => {
+                #(#copies)*
+                #written
+            }
+        })
+    };
+    block.entries.iter().filter_map(arm).collect()
 }
 
 /// The calls of the entry methods.
@@ -181,6 +228,33 @@ fn copy(block: &Block, message: &Ident) -> TokenStream {
             #[allow(unused_imports)]
             use ::equipoise::__private::#fallback as _;
             match #msg { #(#arms)* #none }
+        }
+    }
+}
+
+/// The messages to entries with at most one argument, made from the argument.
+fn from_argument(block: &Block, message: &Ident) -> TokenStream {
+    let (entry, argument) = (local("entry"), local("argument"));
+    let arms = block.entries.iter().enumerate().filter_map(|(id, Entry { name, arguments, .. })| {
+        let take = |ty| quote!(::equipoise::__private::take_argument::<#ty>(#argument));
+        match &arguments[..] {
+            [] => {
+                let take = take(quote!(()));
+                Some(quote!(#id => #take.map(|()| #message::#name()),))
+            }
+            [Argument { ty, .. }] => {
+                let take = take(quote!(#ty));
+                Some(quote!(#id => #take.map(#message::#name),))
+            }
+            _ => None,
+        }
+    });
+    quote! {
+        fn from_argument(
+            #entry: usize,
+            #argument: &mut dyn ::core::any::Any,
+        ) -> ::core::option::Option<Self::Msg> {
+            match #entry { #(#arms)* _ => ::core::option::Option::None }
         }
     }
 }

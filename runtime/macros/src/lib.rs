@@ -95,6 +95,11 @@ pub fn chare(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// - `when = CONDITION`: a guard. The message waits until the condition holds; the condition sees `self`
 ///   and copies of the arguments it names.
+/// - `priority = NUMBER`: which messages go first, an integer expression of at most 64 bits with sign, which sees copies of the arguments
+///   it names. Of the messages that wait on a PE, those with smaller numbers go first, also for other elements and arrays; equal ones
+///   keep their order. Entries without the key have 0. It is evaluated where the message waits. Broadcasts and results of reductions for
+///   all elements are delivered when they arrive. On threads an array without priorities may deliver 16 messages before it looks.
+///   Messages behind a guard keep their order. The key has no effect where the order of messages is sampled with a seed.
 /// - `reduce = FUNCTION`: elements may contribute to this entry, as in `cx.peer(index).contribute().entry(value)`. The function, `fn(T, T) -> T` or a
 ///   closure that captures nothing, combines two contributions; it must be associative and commutative.
 #[proc_macro_attribute]
