@@ -42,6 +42,7 @@
 //! | `cx.peer(ix).f(..)`, `cx.peers().f(..)`, `other.at(cx, ix).f(..)`, `other.all(cx).f(..)`, `other.only(cx, member).f(..)` | now: to one, to all, to a section |
 //! | `cx.peers().contribute().f(x)`, `other.at(cx, ix).contribute().f(x)` | when all elements of the sender's array have contributed, combined by the `reduce` function of `f` |
 //! | `cx.at_sync().f(..)` | to the sender, after load balancing, on its new PE |
+//! | `other.all(cx).after(duration).f(..)` | after this time |
 //! | `other.all(cx).at_quiescence().f(..)` | when nothing is in flight |
 //! | `other.all(cx).at_checkpoint().f(..)` | when nothing is in flight and, with `--checkpoint`, the run has saved itself |
 //!

@@ -191,8 +191,5 @@ fn a_run_that_is_stopped_says_that_messages_wait() {
 #[test]
 #[ignore = "slow"]
 fn all_of_it_at_full_size() {
-    at_full_size(&[
-        quiescence_waits_for_all_messages_that_wait_for_a_time,
-        the_same_seed_gives_the_same_run,
-    ]);
+    at_full_size(&[quiescence_waits_for_all_messages_that_wait_for_a_time, the_same_seed_gives_the_same_run]);
 }

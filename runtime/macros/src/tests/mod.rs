@@ -73,6 +73,15 @@ fn every_mistake_of_an_entry_is_reported_once() {
     check(block("#[entry] fn f(&mut self, cx: &Cx<Self>, _: u32) {}"), &["give this argument a name"]);
     check(block("#[entry] fn f<const N: usize>(&mut self, cx: &Cx<Self>) {}"), &["cannot be generic"]);
     check(block("#[entry] fn at_quiescence(&mut self, cx: &Cx<Self>) {}"), &["every proxy has a method"]);
+    check(block("#[entry] fn callback(&mut self, cx: &Cx<Self>) {}"), &["every proxy has a method"]);
+    check(block("#[entry] fn after(&mut self, cx: &Cx<Self>) {}"), &["every proxy has a method"]);
+    check(block("#[entry(priority = self.n)] fn f(&mut self, cx: &Cx<Self>) {}"), &["cannot use `self`"]);
+    check(
+        block("#[entry(priority = f(|| n + self.n))] fn f(&mut self, cx: &Cx<Self>) {}"),
+        &["cannot use `self`"],
+    );
+    check(block("#[entry(priority)] fn f(&mut self, cx: &Cx<Self>) {}"), &["`priority` needs a value"]);
+    check(block("#[entry(priority = -n)] fn f(&mut self, cx: &Cx<Self>, n: i32) {}"), &[]);
     check(block("#[entry(reduce = f64::max)] fn f(&mut self, cx: &Cx<Self>) {}"), &["not 0"]);
     check(block("#[entry(reduce = f64::max)] fn f(&mut self, cx: &Cx<Self>, a: f64, b: f64) {}"), &["not 2"]);
     check(block("#[entry(when)] fn f(&mut self, cx: &Cx<Self>) {}"), &["`when` needs a value"]);
