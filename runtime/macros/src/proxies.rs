@@ -10,7 +10,7 @@ use syn::spanned::Spanned;
 /// The proxy to one element, the proxy to several, and the proxy that contributes to reductions.
 pub fn write(block: &Block, names: &Names) -> TokenStream {
     let Block { name: chare, ty, entries, invalid, .. } = block;
-    let Names { message, proxy, proxies, reduction, callbacks } = names;
+    let Names { message, proxy, proxies, reduction, .. } = names;
     let generics = block.generics_of_proxies();
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let stand_ins: Vec<_> = invalid.iter().map(InvalidEntry::stand_in).collect();
@@ -24,40 +24,9 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
     );
     let to_reduction_doc =
         format!("Contributes to a reduction whose result is sent to an entry of `{chare}`.");
-    let modifiers = |target: &TokenStream| {
-        quote! {
-            /// Instead of sending, contributes to a reduction: when all elements of the caller's array have
-            /// contributed, the combined contribution is sent.
-            #[inline(always)]
-            #[track_caller]
-            pub fn contribute(self) -> #reduction #type_generics { #reduction(self.0.contribute()) }
-
-            /// Instead of sending, makes a callback: a value that names an entry of these receivers with at most one argument. Others
-            /// send to it without knowing the receivers.
-            #[track_caller]
-            pub fn callback(self) -> #callbacks<#target> { #callbacks(self.0) }
-
-            /// Postpones the message until no message is in flight.
-            #[inline(always)]
-            #[track_caller]
-            pub fn at_quiescence(self) -> Self { Self(self.0.at_quiescence()) }
-
-            /// Postpones the message by at least this time: wall time, or virtual time on a simulated machine. Where the order of
-        /// messages is sampled with a seed, it waits for an arbitrary number of deliveries. Meanwhile it counts as in
-        /// flight: nothing that waits for quiescence goes on, and the run does not save itself.
-        #[inline(always)]
-        #[track_caller]
-        pub fn after(self, duration: ::core::time::Duration) -> Self { Self(self.0.after(duration)) }
-
-        /// Postpones the message until no message is in flight and, with `--checkpoint`, the state of the run is saved. A
-            /// run that is restarted with this state begins with this message.
-            #[inline(always)]
-            #[track_caller]
-            pub fn at_checkpoint(self) -> Self { Self(self.0.at_checkpoint()) }
-        }
-    };
     let (one, several) = (quote!(::equipoise::Target<'a, #ty>), quote!(::equipoise::Targets<'a, #ty>));
-    let (to_one_modifiers, to_several_modifiers) = (modifiers(&one), modifiers(&several));
+    let [to_one_modifiers, to_several_modifiers] =
+        [&one, &several].map(|target| modifiers(block, names, target));
     // Entries may be undocumented or never called.
     let allowed = quote! {
         #[allow(
@@ -66,7 +35,7 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
         )]
     };
     let without_reduce = others.into_iter().map(|entry| without_reduce(entry, block, reduction, &allowed));
-    let callbacks_of_entries = self::callbacks(block, names, [&one, &several], &allowed);
+    let callbacks = callbacks(block, names, [&one, &several], &allowed);
     quote! {
         #[doc = #to_one_doc]
         #[must_use = "nothing is sent until an entry method is called on the proxy"]
@@ -104,7 +73,44 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
 
         #(#without_reduce)*
 
-        #callbacks_of_entries
+        #callbacks
+    }
+}
+
+/// The methods of a proxy that postpone a message, or use the receivers otherwise. `target` is the type behind the proxy.
+fn modifiers(block: &Block, names: &Names, target: &TokenStream) -> TokenStream {
+    let Names { reduction, callbacks, .. } = names;
+    let generics = block.generics_of_proxies();
+    let (_, type_generics, _) = generics.split_for_impl();
+    quote! {
+        /// Instead of sending, contributes to a reduction: when all elements of the caller's array have
+        /// contributed, the combined contribution is sent.
+        #[inline(always)]
+        #[track_caller]
+        pub fn contribute(self) -> #reduction #type_generics { #reduction(self.0.contribute()) }
+
+        /// Instead of sending, makes a callback: a value that names an entry of these receivers with at most one argument. Others
+        /// send to it without knowing the receivers.
+        #[track_caller]
+        pub fn callback(self) -> #callbacks<#target> { #callbacks(self.0) }
+
+        /// Postpones the message until no message is in flight.
+        #[inline(always)]
+        #[track_caller]
+        pub fn at_quiescence(self) -> Self { Self(self.0.at_quiescence()) }
+
+        /// Postpones the message by at least this time: wall time, or virtual time on a simulated machine. Where the order of
+    /// messages is sampled with a seed, it waits for an arbitrary number of deliveries. Meanwhile it counts as in
+    /// flight: nothing that waits for quiescence goes on, and the run does not save itself.
+    #[inline(always)]
+    #[track_caller]
+    pub fn after(self, duration: ::core::time::Duration) -> Self { Self(self.0.after(duration)) }
+
+    /// Postpones the message until no message is in flight and, with `--checkpoint`, the state of the run is saved. A
+        /// run that is restarted with this state begins with this message.
+        #[inline(always)]
+        #[track_caller]
+        pub fn at_checkpoint(self) -> Self { Self(self.0.at_checkpoint()) }
     }
 }
 

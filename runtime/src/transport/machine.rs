@@ -5,13 +5,16 @@
 //! So a message arrives at a PE whose clock is not past the arrival, unless the PE was busy. Events at the same time
 //! happen in the order of their causes, so the same seed gives the same run as long as work is charged.
 
+mod packets;
+
+use self::packets::{Latencies, Packets};
 use super::simulated::Mailbag;
 use super::worker::BUSY;
 use crate::clock::VirtualClock;
 use crate::elements::Manager;
 use crate::node::{Failure, Node};
 use crate::options::Simulation;
-use crate::pe::{ARRAY_BITS, PE_ORDERS, Packet, PacketCarrier as _, PeCx, array_bit};
+use crate::pe::{ARRAY_BITS, PE_ORDERS, PacketCarrier as _, PeCx, array_bit};
 use crate::pulse::RunningPe;
 use crate::quiescence::Quiet;
 use crate::report::{MachineReport, PeTime};
@@ -19,7 +22,6 @@ use crate::scheduler::{Built, first_by_priority, flush, found_quiet, receive, ru
 use crate::tracer::Log;
 use equipoise_network::models::{Events, Message, Network};
 use equipoise_network::trace::{MessageScheduler, Trace};
-use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -429,75 +431,6 @@ fn run_one(pe: &PeCx, managers: &mut [Box<dyn Manager>], mut queued: u64, next: 
     }
 }
 
-/// Packets in flight and in inboxes, by number.
-#[derive(Default)]
-struct Packets {
-    all: Vec<Option<Packet>>,
-    free: Vec<usize>,
-}
-
-impl Packets {
-    fn add(&mut self, packet: Packet) -> usize {
-        match self.free.pop() {
-            Some(number) => {
-                self.all[number] = Some(packet);
-                number
-            }
-            None => {
-                self.all.push(Some(packet));
-                self.all.len() - 1
-            }
-        }
-    }
-
-    fn get(&self, number: usize) -> &Packet {
-        self.all[number].as_ref().expect("a number stands for a packet until it is taken")
-    }
-
-    fn remove(&mut self, number: usize) -> Packet {
-        self.free.push(number);
-        self.all[number].take().expect("a number stands for a packet until it is taken")
-    }
-}
-
-/// A histogram of message latencies, with buckets of about 1 % width.
-#[derive(Default)]
-struct Latencies {
-    count: u64,
-    sum_seconds: f64,
-    /// Counts by sign, exponent and the first 7 bits of the mantissa.
-    buckets: FxHashMap<u32, u64>,
-}
-
-impl Latencies {
-    const SHIFT: u32 = 45;
-
-    fn add(&mut self, seconds: f64) {
-        self.count += 1;
-        self.sum_seconds += seconds;
-        *self.buckets.entry((seconds.to_bits() >> Self::SHIFT) as u32).or_default() += 1;
-    }
-
-    fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum_seconds / self.count as f64 }
-    }
-
-    /// The quantile `part` of the latencies, to the width of a bucket.
-    fn quantile(&self, part: f64) -> f64 {
-        let mut buckets: Vec<(u32, u64)> =
-            self.buckets.iter().map(|(&bucket, &count)| (bucket, count)).collect();
-        buckets.sort_unstable();
-        let mut left = (self.count as f64 * part).ceil() as u64;
-        for (bucket, count) in buckets {
-            if count >= left {
-                return f64::from_bits(u64::from(bucket) << Self::SHIFT);
-            }
-            left -= count;
-        }
-        0.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -531,17 +464,5 @@ mod tests {
         });
         let sentence = failed.expect_err("virtual time does not advance").to_string();
         assert!(sentence.contains("virtual time does not advance: 65536 events at 0 s"), "{sentence}");
-    }
-
-    #[test]
-    fn quantiles_are_exact_to_the_width_of_a_bucket() {
-        let mut latencies = Latencies::default();
-        assert_eq!((latencies.mean(), latencies.quantile(0.99)), (0.0, 0.0));
-        (1..=1000).for_each(|i| latencies.add(f64::from(i) * 1e-6));
-        assert!((latencies.mean() / 500.5e-6 - 1.0).abs() < 1e-12);
-        for part in [0.01, 0.5, 0.99] {
-            let found = latencies.quantile(part) / (part * 1e-3);
-            assert!((0.99..=1.0).contains(&found), "{part}: {found}");
-        }
     }
 }

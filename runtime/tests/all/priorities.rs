@@ -208,6 +208,104 @@ fn no_message_with_a_priority_is_lost_whatever_migrates() {
 }
 
 #[test]
+fn a_recorded_order_repeats_messages_with_priorities() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("order");
+    let run = |config| {
+        let report = equipoise::run(config, |pe, done| {
+            let workers =
+                pe.array([9], |[i]| Worker { rng: Rng::new(1, i as u64), sum: 0, missing: 0, done });
+            pe.main(move |pe| workers.all(pe).begin());
+        });
+        (report.result, report.executions, report.migrations)
+    };
+    for pes in 1..5 {
+        let balancer = vec!["RotateLB".into()];
+        let config = Config { balancer, ..Config::threads(pes) };
+        let recorded = run(Config { record_order: Some(path.clone()), ..config.clone() });
+        assert_eq!(run(Config { replay_order: Some(path.clone()), ..config }), recorded, "{pes} PEs");
+    }
+}
+
+/// Sends itself messages forever.
+#[derive(Serialize, Deserialize)]
+struct Endless {
+    left: u32,
+    done: Exit<()>,
+}
+
+#[chare(index = ())]
+impl Endless {
+    #[entry(priority = rank)]
+    fn again(&mut self, cx: &Cx<Self>, rank: i64) {
+        cx.charge(1e-6);
+        cx.peer(()).again(rank);
+    }
+
+    #[entry]
+    fn count(&mut self, cx: &Cx<Self>) {
+        cx.charge(1e-6);
+        self.left -= 1;
+        match self.left {
+            0 => self.done.exit(cx, ()),
+            _ => cx.peer(()).count(),
+        }
+    }
+}
+
+/// Like [`Endless`], without priorities.
+#[derive(Serialize, Deserialize)]
+struct Plain {
+    left: Option<u32>,
+    done: Exit<()>,
+}
+
+#[chare(index = ())]
+impl Plain {
+    #[entry]
+    fn again(&mut self, cx: &Cx<Self>) {
+        cx.charge(1e-6);
+        match &mut self.left {
+            Some(0) => return self.done.exit(cx, ()),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        cx.peer(()).again();
+    }
+}
+
+#[test]
+fn endless_messages_of_priority_0_or_later_do_not_starve_others() {
+    let configs = [
+        Config::threads(1),
+        Config::threads(2),
+        Config::simulated(1, 7),
+        Config { machine: machine("ideal"), ..Config::on_machine("mesh:1", "ideal") },
+    ];
+    for config in configs {
+        for rank in [0, 1] {
+            equipoise::run(config.clone(), move |pe, done| {
+                let endless = pe.array((), |()| Endless { left: 0, done });
+                let plain = pe.array((), |()| Plain { left: Some(1000), done });
+                pe.main(move |pe| {
+                    endless.at(pe, ()).again(rank);
+                    plain.at(pe, ()).again();
+                });
+            });
+        }
+        // A message of priority 0 is not behind those of arrays without priorities.
+        equipoise::run(config, |pe, done| {
+            let endless = pe.array((), |()| Endless { left: 1000, done });
+            let plain = pe.array((), |()| Plain { left: None, done });
+            pe.main(move |pe| {
+                plain.at(pe, ()).again();
+                endless.at(pe, ()).count();
+            });
+        });
+    }
+}
+
+#[test]
 #[ignore = "slow"]
 fn all_of_it_at_full_size() {
     at_full_size(&[no_message_with_a_priority_is_lost_whatever_migrates]);
