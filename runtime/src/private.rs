@@ -2,8 +2,9 @@
 
 pub use serde;
 
+use crate::array::Chare;
 use crate::codec;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use std::any::Any;
 
 /// An argument of a message to clone, if its type is `Clone`.
@@ -66,7 +67,7 @@ impl<T> ViaBytes<T> for TryCopyArg<'_, T> {
 /// # Panics
 /// If the message cannot be encoded or decoded.
 #[cold]
-pub fn copy_encoded<M: Serialize + DeserializeOwned>(msg: &M) -> M {
+pub fn copy_encoded<T: Chare>(msg: &T::Msg) -> T::Msg {
     let copied = codec::encode(msg).and_then(|bytes| codec::decode(&bytes));
     copied.unwrap_or_else(|error| panic!("cannot copy a message to several elements: {error}"))
 }
@@ -82,7 +83,8 @@ pub fn take_argument<T: 'static>(argument: &mut dyn Any) -> Option<T> {
     label = "an entry has an argument of type `{Self}`",
     note = "a message moves between PEs as bytes: write `#[derive(Serialize, Deserialize)]` on `{Self}`, with `use equipoise::prelude::*`",
     note = "the derives need a dependency in Cargo.toml: `serde = {{ version = \"1\", features = [\"derive\"] }}`",
-    note = "if `{Self}` is a type of another crate, enable that crate's feature `serde`, or write `#[serde(with = ..)]` before the argument"
+    note = "if `{Self}` is a type of another crate, enable that crate's feature `serde`, or write `#[serde(with = ..)]` before the argument",
+    note = "if `{Self}` is a parameter of the block, add `Serialize + serde::de::DeserializeOwned` to its bounds"
 )]
 pub trait Argument<'encoded>: Serialize + Deserialize<'encoded> {}
 

@@ -105,13 +105,15 @@ fn ready(block: &Block, message: &Ident) -> TokenStream {
 
 /// The priorities.
 fn priority(block: &Block, message: &Ident) -> TokenStream {
-    let (msg, priority) = (local("msg"), local("priority"));
+    let msg = local("msg");
     let arms = conditions(
         block,
         message,
         |entry| entry.priority.as_ref(),
         |Value { key, value }| {
             // The error for a priority that is no integer gets the span of `priority`.
+            let mut priority = local("priority");
+            priority.set_span(priority.span().located_at(key.span()));
             let check = quote_spanned!(key.span()=> ::equipoise::__private::priority);
             quote! {
                 let #priority = #value;
@@ -218,7 +220,7 @@ fn copy(block: &Block, message: &Ident) -> TokenStream {
         quote! {
             #message::#name(#(#values),*) => match (#(#copies,)*) {
                 (#(::core::option::Option::Some(#values),)*) => #message::#name(#(#values),*),
-                _ => ::equipoise::__private::copy_encoded(#msg),
+                _ => ::equipoise::__private::copy_encoded::<Self>(#msg),
             },
         }
     });
