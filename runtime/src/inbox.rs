@@ -20,7 +20,7 @@
 mod primitives {
     pub(super) use parking_lot::Mutex;
     pub(super) use std::sync::atomic::{AtomicBool, AtomicU64};
-    pub(super) use std::thread::{Thread, current, park};
+    pub(super) use std::thread::{Thread, current, park, park_timeout};
 
     /// No operation: the surrounding accesses are sequentially consistent.
     #[inline(always)]
@@ -31,6 +31,11 @@ mod primitives {
 mod primitives {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64};
     pub(super) use loom::thread::{Thread, current, park};
+
+    /// loom has no time.
+    pub(super) fn park_timeout(_: std::time::Duration) {
+        park();
+    }
 
     /// loom models sequentially consistent accesses as weaker ones; only its fences are sequentially consistent.
     pub(super) fn barrier() {
@@ -49,9 +54,10 @@ mod primitives {
 }
 
 use crossbeam_utils::CachePadded;
-use primitives::{AtomicBool, AtomicU64, Mutex, Thread, barrier, current, park};
+use primitives::{AtomicBool, AtomicU64, Mutex, Thread, barrier, current, park, park_timeout};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Duration;
 
 /// The bells of all PEs of a process.
 pub(crate) struct Bells(Box<[Bell]>);
@@ -115,14 +121,14 @@ impl Bells {
         }
     }
 
-    /// Sleeps until the bell rings.
+    /// Sleeps until the bell rings, or at most for this time.
     #[cold]
-    pub(crate) fn sleep(&self, pe: u32) {
+    pub(crate) fn sleep(&self, pe: u32, most: Option<Duration>) {
         let bell = &self.0[pe as usize];
         bell.asleep.store(true, SeqCst);
         barrier();
         if bell.word.load(SeqCst) == 0 {
-            park();
+            most.map_or_else(park, park_timeout);
         }
         bell.asleep.store(false, SeqCst);
     }
@@ -276,7 +282,7 @@ mod exhaustive {
             let mut got = 0;
             while got < senders * messages {
                 if bells.take(0) == 0 {
-                    bells.sleep(0);
+                    bells.sleep(0, None);
                     continue;
                 }
                 for mail in [one, two] {
@@ -328,7 +334,7 @@ mod tests {
             let mut next = [0, 0];
             while next != [MESSAGES; 2] {
                 if bells.take(0) == 0 {
-                    bells.sleep(0);
+                    bells.sleep(0, None);
                     continue;
                 }
                 for from in [1, 2] {

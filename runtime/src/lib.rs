@@ -42,6 +42,7 @@
 //! | `cx.peer(ix).f(..)`, `cx.peers().f(..)`, `other.at(cx, ix).f(..)`, `other.all(cx).f(..)`, `other.only(cx, member).f(..)` | now: to one, to all, to a section |
 //! | `cx.peers().contribute().f(x)`, `other.at(cx, ix).contribute().f(x)` | when all elements of the sender's array have contributed, combined by the `reduce` function of `f` |
 //! | `cx.at_sync().f(..)` | to the sender, after load balancing, on its new PE |
+//! | `other.all(cx).after(duration).f(..)` | after this time |
 //! | `other.all(cx).at_quiescence().f(..)` | when nothing is in flight |
 //! | `other.all(cx).at_checkpoint().f(..)` | when nothing is in flight and, with `--checkpoint`, the run has saved itself |
 //!
@@ -104,7 +105,7 @@ mod transport;
 mod tree;
 mod waiting;
 
-pub use array::{Array, Chare, Contribution, Cx, Synced, Target, Targets};
+pub use array::{Array, Callback, Chare, Contribution, Cx, Synced, Target, Targets};
 pub use batches::Amount;
 pub use codec::{State, numbers};
 pub use equipoise_macros::{chare, entry};
@@ -112,7 +113,7 @@ pub use index::{Group, Index, Pe, Process};
 pub use lb_history::{LbStep, LbSummary};
 pub use options::{Checkpoints, Comm, Config, Idle, Migration, ReportForm, Transport};
 pub use options::{Machine, PeFailure, StrategySeconds, Uncharged, parse, translated};
-pub use pe::{Exit, PeCx, Reply, Shared};
+pub use pe::{Asked, Exit, Main, PeCx, Reply, Shared};
 pub use process::{CheckpointSignal, end_on_signals, print_error, warn};
 pub use reduction::reduce;
 pub use report::{JobReport, MachineReport, PeTime, Report, RunError, Traffic};
@@ -124,6 +125,8 @@ pub use {equipoise_model as model, equipoise_network as network, equipoise_strat
 
 /// The items that chare programs use.
 pub mod prelude {
-    pub use crate::{Array, Config, Cx, Exit, Pe, PeCx, Process, Reply, Setup, Shared, chare, entry};
+    pub use crate::{
+        Array, Callback, Config, Cx, Exit, Pe, PeCx, Process, Reply, Setup, Shared, chare, entry,
+    };
     pub use serde::{Deserialize, Serialize};
 }

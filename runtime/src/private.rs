@@ -2,7 +2,10 @@
 
 pub use serde;
 
+use crate::array::Chare;
+use crate::codec;
 use serde::{Deserialize, Serialize};
+use std::any::Any;
 
 /// An argument of a message to clone, if its type is `Clone`.
 ///
@@ -35,13 +38,53 @@ impl<T> ViaNothing<T> for CopyArg<'_, T> {
     }
 }
 
+/// An argument of a message to clone, in a block with type parameters, as far as its bounds say that it is `Clone`.
+pub struct TryCopyArg<'a, T>(pub &'a T);
+
+impl<T: Clone> TryCopyArg<'_, T> {
+    /// Clones the argument.
+    #[inline(always)]
+    pub fn copy(self) -> Option<T> {
+        Some(self.0.clone())
+    }
+}
+
+/// An argument of which the bounds of a block do not say that it is `Clone`.
+pub trait ViaBytes<T> {
+    /// Nothing: the message is copied as bytes.
+    fn copy(self) -> Option<T>;
+}
+
+impl<T> ViaBytes<T> for TryCopyArg<'_, T> {
+    #[inline(always)]
+    fn copy(self) -> Option<T> {
+        None
+    }
+}
+
+/// Copies a message by encoding it.
+///
+/// # Panics
+/// If the message cannot be encoded or decoded.
+#[cold]
+pub fn copy_encoded<T: Chare>(msg: &T::Msg) -> T::Msg {
+    let copied = codec::encode(msg).and_then(|bytes| codec::decode(&bytes));
+    copied.unwrap_or_else(|error| panic!("cannot copy a message to several elements: {error}"))
+}
+
+/// Takes the argument of an entry out of a callback, which holds an `Option` of it.
+pub fn take_argument<T: 'static>(argument: &mut dyn Any) -> Option<T> {
+    argument.downcast_mut::<Option<T>>()?.take()
+}
+
 /// An argument of an entry, which is a field of its message.
 #[diagnostic::on_unimplemented(
     message = "the argument type `{Self}` lacks serde's `Serialize` or `Deserialize`",
     label = "an entry has an argument of type `{Self}`",
     note = "a message moves between PEs as bytes: write `#[derive(Serialize, Deserialize)]` on `{Self}`, with `use equipoise::prelude::*`",
     note = "the derives need a dependency in Cargo.toml: `serde = {{ version = \"1\", features = [\"derive\"] }}`",
-    note = "if `{Self}` is a type of another crate, enable that crate's feature `serde`, or write `#[serde(with = ..)]` before the argument"
+    note = "if `{Self}` is a type of another crate, enable that crate's feature `serde`, or write `#[serde(with = ..)]` before the argument",
+    note = "if `{Self}` is a parameter of the block, add `Serialize + serde::de::DeserializeOwned` to its bounds"
 )]
 pub trait Argument<'encoded>: Serialize + Deserialize<'encoded> {}
 
@@ -59,19 +102,41 @@ pub trait CloneArg: Clone {}
 #[diagnostic::do_not_recommend]
 impl<T: Clone> CloneArg for T {}
 
-/// An argument that a guard can use: guards receive copies.
+/// An argument that a guard or a priority can use: both receive copies.
 #[diagnostic::on_unimplemented(
-    message = "a guard receives copies of its arguments, and `{Self}` is not `Copy`",
+    message = "a guard or a priority receives copies of its arguments, and `{Self}` is not `Copy`",
     label = "not `Copy`",
-    note = "let the guard use an argument that is `Copy`, such as an additional number"
+    note = "let it use an argument that is `Copy`, such as an additional number"
 )]
 pub trait GuardArg: Copy {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Copy> GuardArg for T {}
 
-/// Copies an argument for a guard.
+/// Copies an argument for a guard or a priority.
 #[inline(always)]
 pub fn guard_arg<T: GuardArg>(arg: &T) -> T {
     *arg
+}
+
+/// The value of a priority.
+#[diagnostic::on_unimplemented(
+    message = "a priority is an integer that fits `i64`, and this one is a `{Self}`",
+    label = "this priority is a `{Self}`",
+    note = "convert it, as in `priority = (x * 1000.0) as i64`"
+)]
+pub trait Priority: Into<i64> {}
+
+impl Priority for i8 {}
+impl Priority for i16 {}
+impl Priority for i32 {}
+impl Priority for i64 {}
+impl Priority for u8 {}
+impl Priority for u16 {}
+impl Priority for u32 {}
+
+/// The priority of a message.
+#[inline(always)]
+pub fn priority<P: Priority>(priority: P) -> i64 {
+    priority.into()
 }

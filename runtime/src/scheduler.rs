@@ -17,14 +17,16 @@ use crate::steps;
 use equipoise_model::table::count;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A task to run on a PE later: `main`.
-pub(crate) type Task = Box<dyn FnOnce(&PeCx)>;
+pub(crate) type Task = Box<dyn FnOnce(&Rc<PeCx>)>;
 
 /// A PE that is ready to run.
 pub(crate) struct Built {
-    pub(crate) pe: PeCx,
+    /// Shared with an asynchronous `main`.
+    pub(crate) pe: Rc<PeCx>,
     pub(crate) managers: Vec<Box<dyn Manager>>,
     main: Option<Task>,
     /// Whether the setup lacks a `main`, which only PE 0 needs.
@@ -54,7 +56,7 @@ impl Built {
     /// A PE whose setup is over.
     pub(crate) fn new(pe: PeCx, managers: Vec<Box<dyn Manager>>, main: Option<Task>) -> Self {
         let lacks_main = pe.out.rank == 0 && main.is_none();
-        Built { pe, managers, main, lacks_main }
+        Built { pe: Rc::new(pe), managers, main, lacks_main }
     }
 
     /// The arrays, as a recorded order names them.
@@ -107,6 +109,11 @@ impl Built {
 
     /// Adds the counts of this PE to the outcome; if the run did not finish, also what this PE waits for.
     pub(crate) fn finish(&mut self) {
+        self.report();
+        self.pe.drop_parked();
+    }
+
+    fn report(&self) {
         let mut outcome = self.pe.out.node.outcome.lock();
         outcome.executions += self.pe.out.counts.executions.get();
         outcome.remote_messages += self.pe.out.counts.remote.get();
@@ -136,6 +143,12 @@ impl Built {
         }
         for port in &self.pe.ports {
             port.open_reductions(&self.pe).into_iter().for_each(|open| waiting.reduction(open));
+        }
+        let timed = self.pe.timers.count();
+        if timed > 0 {
+            let verb = if timed == 1 { "waits" } else { "wait" };
+            let line = format!("{} {verb} for a time (`after`)", count(timed as u64, "message"));
+            waiting.line(Some(self.pe.out.rank), line);
         }
         let parked = self.pe.parked();
         if parked > 0 {
@@ -183,10 +196,17 @@ pub(crate) fn receive(pe: &PeCx, managers: &mut [Box<dyn Manager>], array: Optio
 /// Runs the messages and orders of a PE to itself.
 pub(crate) fn run_queued(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64) {
     let arrays = queued & !PE_ORDERS;
+    let prioritized = arrays & pe.out.prioritized;
+    if prioritized != 0 {
+        run_by_priority(pe, managers, prioritized, true);
+    }
     for bit in bits(arrays & pe.out.expedited).chain(bits(arrays & !pe.out.expedited)) {
         for at in (bit..managers.len()).step_by(ARRAY_BITS) {
             managers[at].local(pe);
         }
+    }
+    if prioritized != 0 {
+        run_by_priority(pe, managers, prioritized, false);
     }
     if queued & PE_ORDERS != 0 {
         // Only the orders queued now: an order may queue another one forever, which would starve other work.
@@ -198,6 +218,43 @@ pub(crate) fn run_queued(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u
             execute(pe, order, managers);
         }
     }
+}
+
+/// The most messages by priority before the orders of a PE to itself.
+const BY_PRIORITY: u32 = 1024;
+
+/// Runs messages of the arrays with these bits by priority, until other PEs have sent work. Those that precede arrays without
+/// priorities run if they are `urgent`; the others run afterwards, and those that follow such arrays run if these have no messages.
+fn run_by_priority(pe: &PeCx, managers: &mut [Box<dyn Manager>], arrays: u64, urgent: bool) {
+    for _ in 0..BY_PRIORITY {
+        let Some((priority, at)) = first_by_priority(pe, managers, arrays) else { return };
+        let others = pe.out.queued.get() & !pe.out.prioritized;
+        if urgent && priority >= 0 || priority > 0 && others != 0 {
+            break;
+        }
+        managers[at].one(pe);
+        if !pe.out.quiet_outside() {
+            break;
+        }
+    }
+    // What is left runs in the next turn.
+    pe.out.queue(arrays);
+}
+
+/// The lowest priority of a waiting message of the arrays with these bits, and the position of its array.
+pub(crate) fn first_by_priority(
+    pe: &PeCx,
+    managers: &mut [Box<dyn Manager>],
+    arrays: u64,
+) -> Option<(i64, usize)> {
+    let mut first = None;
+    for bit in bits(arrays) {
+        for at in (bit..managers.len()).step_by(ARRAY_BITS) {
+            let next = managers[at].first_priority(pe).map(|priority| (priority, at));
+            first = first.into_iter().chain(next).min();
+        }
+    }
+    first
 }
 
 /// No message is in flight: tells all PEs what they do. If no send waits for quiescence, the run fails.

@@ -6,7 +6,7 @@ use crate::inbox::Mail;
 use crate::index::{Group, Index, Pe, Process, show};
 use crate::location::{Directory, NO_ELEMENT, Placement, place};
 use crate::node::{Failure, SharedArray};
-use crate::pe::{AnyPort, ArrayInfo, PeCx, Shared};
+use crate::pe::{AnyPort, ArrayInfo, Main, PeCx, Shared, begin_main};
 use crate::pulse::ArrayNames;
 use crate::restoring;
 use crate::saving;
@@ -48,7 +48,10 @@ impl Setup {
         setup(&setup_pe);
         let Setup { mut pe, ports, managers, infos, shared, main } = setup_pe;
         (pe.ports, pe.infos, pe.shared) = (ports.into_inner(), infos.into_inner(), shared.into_inner());
-        pe.out.expedited = pe.expedited_bits();
+        pe.out.expedited = pe.bits_of(|info| info.expedited);
+        if !pe.settings().samples_order() {
+            pe.out.prioritized = pe.bits_of(|info| info.prioritized);
+        }
         if let Placement::Listed(list) = &pe.settings().initial
             && !pe.infos.iter().any(|info| info.count as usize == list.len())
         {
@@ -166,6 +169,52 @@ impl Setup {
     /// If there is a `main` already.
     #[track_caller]
     pub fn main(&self, start: impl FnOnce(&PeCx) + 'static) {
+        self.set_main(move |pe| start(pe));
+    }
+
+    /// Runs `start` on PE 0 like [`main`](Self::main), as a future that can wait for replies: `main` then reads from top to bottom.
+    ///
+    /// [`Main::ask`] is the event for which the future waits. A future that waits for something else, such as a timer of another
+    /// library, goes on when the next reply arrives.
+    ///
+    /// ```
+    /// use equipoise::prelude::*;
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Counter { count: u64 }
+    ///
+    /// #[chare(index = [i32; 1])]
+    /// impl Counter {
+    ///     #[entry]
+    ///     fn add(&mut self, cx: &Cx<Self>, more: u64, sum: Reply<u64>) {
+    ///         self.count += more;
+    ///         sum.send(cx, self.count);
+    ///     }
+    /// }
+    ///
+    /// let report = equipoise::run(Config::threads(2), |pe, done| {
+    ///     let counters = pe.array([4], |[i]| Counter { count: i as u64 });
+    ///     pe.main_async(async move |pe| {
+    ///         let two = pe.ask(|sum| counters.at(&pe, [1]).add(1, sum)).await;
+    ///         let five = pe.ask(|sum| counters.at(&pe, [3]).add(two, sum)).await;
+    ///         done.exit(&pe, five);
+    ///     });
+    /// });
+    /// assert_eq!(report.result, 5);
+    /// ```
+    ///
+    /// # Panics
+    /// If there is a `main` already.
+    #[track_caller]
+    pub fn main_async<F>(&self, start: impl FnOnce(Main) -> F + 'static)
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        self.set_main(move |pe| begin_main(pe, start));
+    }
+
+    #[track_caller]
+    fn set_main(&self, start: impl FnOnce(&Rc<PeCx>) + 'static) {
         if self.pe.out.rank == 0 {
             let before = self.main.borrow_mut().replace(Box::new(start));
             assert!(before.is_none(), "`main` is already set; call `Setup::main` once");
@@ -295,8 +344,14 @@ impl Setup {
         }
         self.pe.collectives.add_array(if make.is_some() { count } else { 0 });
         let port = Rc::new(Port::new(id, shared, directory));
-        let (name, sync, expedited) = (T::NAME, T::SYNC, T::EXPEDITED);
-        self.infos.borrow_mut().push(ArrayInfo { name, sync, expedited, count });
+        let info = ArrayInfo {
+            name: T::NAME,
+            sync: T::SYNC,
+            expedited: T::EXPEDITED,
+            prioritized: T::PRIORITIZED,
+            count,
+        };
+        self.infos.borrow_mut().push(info);
         self.managers.borrow_mut().push(Box::new(Elements::new(Rc::clone(&port), slots)));
         self.ports.borrow_mut().push(port);
         Array { id, of: PhantomData }

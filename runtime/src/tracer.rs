@@ -422,14 +422,14 @@ impl Tracer {
         self.now.borrow_mut().queues.entry(array).or_default().left_port += messages as u64;
     }
 
-    /// The next message that left the port is taken.
-    pub(crate) fn takes(&self, array: u16) {
+    /// A message that left the port is taken: the `nth`, or the next one.
+    pub(crate) fn takes(&self, array: u16, nth: Option<u64>) {
         let mut now = self.now.borrow_mut();
         let queue = now.queues.entry(array).or_default();
-        let position = queue.taken;
+        let position = nth.unwrap_or(queue.taken);
         queue.taken += 1;
-        let is_next = queue.known.front().is_some_and(|queued| queued.position == position);
-        let queued = if is_next { queue.known.pop_front() } else { None };
+        let known = queue.known.binary_search_by_key(&position, |queued| queued.position);
+        let queued = known.ok().and_then(|at| queue.known.remove(at));
         now.cause = queued.as_ref().and_then(|queued| queued.number);
         now.left_by = queued.and_then(|queued| queued.left_by);
     }

@@ -2,16 +2,16 @@
 
 use crate::errors::Errors;
 use crate::options::{EntryOptions, Value};
-use crate::types::{NOT_GENERIC, bare, lifetime_in, named_in, not_owned, without_self};
+use crate::types::{NOT_GENERIC, bare, lifetime_in, named_in, not_owned, self_in, without_self};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
-    Attribute, FnArg, GenericArgument, GenericParam, ImplItem, ImplItemFn, ItemImpl, Pat, PathArguments,
-    ReceiverKind, ReturnType, Safety, Signature, Type, Visibility, parse_quote,
+    Attribute, FnArg, GenericArgument, GenericParam, Generics, ImplItem, ImplItemFn, ItemImpl, Pat,
+    PathArguments, ReceiverKind, ReturnType, Safety, Signature, Type, Visibility, parse_quote,
 };
 
 /// Names of methods that every proxy has.
-const RESERVED: [&str; 3] = ["contribute", "at_quiescence", "at_checkpoint"];
+const RESERVED: [&str; 5] = ["contribute", "callback", "after", "at_quiescence", "at_checkpoint"];
 
 /// A `#[chare]` block.
 pub struct Block {
@@ -19,6 +19,8 @@ pub struct Block {
     pub name: Ident,
     /// The chare's type.
     pub ty: Type,
+    /// The parameters of the block, which the generated items have, too.
+    pub generics: Generics,
     /// The valid entries, in source order: the position is the entry's id.
     pub entries: Vec<Entry>,
     /// The invalid entries, whose errors are reported.
@@ -38,7 +40,9 @@ pub struct Entry {
     /// The fields of its message.
     pub arguments: Vec<Argument>,
     /// Its guard.
-    pub when: Option<Guard>,
+    pub when: Option<Condition>,
+    /// The number that says which waiting messages go first.
+    pub priority: Option<Condition>,
     /// The function that combines two contributions.
     pub reduce: Option<Value>,
 }
@@ -53,11 +57,11 @@ pub struct Argument {
     pub serde: Vec<Attribute>,
 }
 
-/// The condition for delivering a message.
-pub struct Guard {
-    /// The condition.
-    pub condition: Value,
-    /// The arguments that the condition names.
+/// An expression about a message: the condition for its delivery, or its priority.
+pub struct Condition {
+    /// The expression.
+    pub value: Value,
+    /// The arguments that the expression names.
     pub named: Vec<Ident>,
 }
 
@@ -83,6 +87,7 @@ impl Block {
             return Err(if item.trait_.is_some() { TokenStream::new() } else { item.into_token_stream() });
         };
         let ty = (*item.self_ty).clone();
+        let generics = item.generics.clone();
         let (mut entries, mut invalid) = (Vec::<Entry>::new(), Vec::<InvalidEntry>::new());
         let mut marked = false;
         for mut part in std::mem::take(&mut item.items) {
@@ -137,11 +142,11 @@ impl Block {
         }
         // Every proxy has these methods already.
         invalid.retain(|entry| !RESERVED.iter().any(|name| entry.name == name));
-        Ok(Self { name, ty, entries, invalid, item })
+        Ok(Self { name, ty, generics, entries, invalid, item })
     }
 }
 
-/// The name of the chare, if its type is concrete and the block is an inherent `impl`.
+/// The name of the chare, if its type is owned and the block is an inherent `impl`.
 fn chare_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
     if let Some((of, _)) = &item.trait_ {
         let not = &item.modifiers.polarity;
@@ -164,15 +169,21 @@ fn chare_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
         errors.report(lifetime, "a chare owns its state, because it migrates: use a type without a lifetime");
         return None;
     }
-    if !item.generics.params.is_empty() {
-        let sentence = format!(
-            "a chare cannot be generic, because its messages have concrete types: write `#[chare]` on a block such \
-             as `impl {name}<f64>`, in a separate module for each further type"
-        );
-        errors.report(&item.generics.params, sentence);
-        return None;
-    }
     Some(name)
+}
+
+impl Block {
+    /// The parameters of the block after a lifetime `'a`, for proxies.
+    pub fn generics_of_proxies(&self) -> Generics {
+        let mut generics = self.generics.clone();
+        generics.params.insert(0, parse_quote!('a));
+        generics
+    }
+
+    /// Whether the block has type parameters.
+    pub fn is_generic(&self) -> bool {
+        self.generics.type_params().next().is_some()
+    }
 }
 
 /// Removes the `#[entry]` attributes of a part of an `impl` block.
@@ -191,7 +202,7 @@ impl Entry {
     /// Reads an entry method and removes the attributes that rustc does not accept. The entry is valid if
     /// no error was added.
     fn read(method: &mut ImplItemFn, mark: &Attribute, chare: &Type, errors: &mut Errors) -> Self {
-        let EntryOptions { when, reduce } = EntryOptions::read(mark, errors);
+        let EntryOptions { when, reduce, priority } = EntryOptions::read(mark, errors);
         if let Some(cfg) = method.attrs.iter().find(|attribute| attribute.path().is_ident("cfg")) {
             let sentence = "an entry cannot have `#[cfg(..)]`, because messages contain the number of their entry: \
                 use `cfg!(..)` in its body";
@@ -211,15 +222,24 @@ impl Entry {
             errors.report(key, sentence);
         }
         let arguments = read_arguments(&mut method.sig, chare, errors);
-        let when = when.map(|condition| {
-            let named = named_in(&condition.value, arguments.iter().map(|argument| &argument.name));
-            Guard { condition, named }
+        if let Some(Value { value, .. }) = &priority
+            && let Some(word) = self_in(value)
+        {
+            let sentence = "a priority cannot use `self`, because it is evaluated where the message waits and not in the element: \
+                use arguments of the entry";
+            errors.report(word, sentence);
+        }
+        let [when, priority] = [when, priority].map(|value| {
+            value.map(|value| {
+                let named = named_in(&value.value, arguments.iter().map(|argument| &argument.name));
+                Condition { value, named }
+            })
         });
         for input in &mut method.sig.inputs {
-            // The guard uses these arguments, even if the body does not.
+            // The guard or the priority uses these arguments, even if the body does not.
             if let FnArg::Typed(typed) = input
                 && let Pat::Ident(pat) = &*typed.pat
-                && when.as_ref().is_some_and(|guard| guard.named.contains(&pat.ident))
+                && [&when, &priority].into_iter().flatten().any(|part| part.named.contains(&pat.ident))
             {
                 typed.attrs.push(parse_quote!(#[allow(unused_variables)]));
             }
@@ -230,6 +250,7 @@ impl Entry {
             docs: method.attrs.iter().filter(|attribute| attribute.path().is_ident("doc")).cloned().collect(),
             arguments,
             when,
+            priority,
             reduce,
         }
     }

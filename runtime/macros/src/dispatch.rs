@@ -1,6 +1,6 @@
 //! Generates the implementation of `Chare`: guards, delivery, combination and copies of messages.
 
-use crate::block::{Argument, Block, Entry, Guard};
+use crate::block::{Argument, Block, Condition, Entry};
 use crate::names::Names;
 use crate::options::{ChareOptions, Value};
 use proc_macro2::{Ident, Span, TokenStream};
@@ -10,14 +10,20 @@ use syn::spanned::Spanned;
 
 /// The implementations of `Chare` and, for `sync` chares, of `Synced`.
 pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStream {
-    let Block { ty, entries, .. } = block;
+    let Block { ty, generics, .. } = block;
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    let of_proxies = block.generics_of_proxies();
+    let (_, proxy_generics, _) = of_proxies.split_for_impl();
+    let entries = &block.entries;
     let Names { message, proxy, proxies, .. } = names;
     let ChareOptions { index, sync, pinned, expedited, regroup } = options;
     let name = block.name.unraw().to_string();
     let entry_names = entries.iter().map(|entry| entry.name.unraw().to_string());
     let guarded = entries.iter().any(|entry| entry.when.is_some());
-    let [entry, ready, deliver, combine, copy] =
-        [entry, ready, deliver, combine, copy].map(|write| write(entries, message));
+    let reduces = entries.iter().map(|entry| entry.reduce.is_some());
+    let prioritized = entries.iter().any(|entry| entry.priority.is_some());
+    let [entry, ready, priority, deliver, combine, copy, from_argument] =
+        [entry, ready, priority, deliver, combine, copy, from_argument].map(|write| write(block, message));
     let regroup = match regroup {
         Some(Value { key, value }) => {
             // The error for a wrong function gets the span of `regroup`.
@@ -30,101 +36,150 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStrea
     // Errors about the arguments of all entries get this span.
     let mut msg = message.clone();
     msg.set_span(ty.span());
-    let synced = sync.then(|| quote!(impl ::equipoise::Synced for #ty {}));
+    let synced = sync.then(|| quote!(impl #impl_generics ::equipoise::Synced for #ty #where_clause {}));
     // Errors about the type get the span of its name.
     quote_spanned! {ty.span()=>
         #[allow(unreachable_code, unreachable_patterns, unused_qualifications, unused_variables, clippy::all)]
-        impl ::equipoise::Chare for #ty {
+        impl #impl_generics ::equipoise::Chare for #ty #where_clause {
             type Index = #index;
-            type Msg = #msg;
-            type Proxy<'a> = #proxy<'a>;
-            type Proxies<'a> = #proxies<'a>;
+            type Msg = #msg #type_generics;
+            type Proxy<'a> = #proxy #proxy_generics;
+            type Proxies<'a> = #proxies #proxy_generics;
             const NAME: &'static str = #name;
             const ENTRIES: &'static [&'static str] = &[#(#entry_names),*];
+            const REDUCES: &'static [bool] = &[#(#reduces),*];
             const GUARDED: bool = #guarded;
             const SYNC: bool = #sync;
             const PINNED: bool = #pinned;
             const EXPEDITED: bool = #expedited;
+            const PRIORITIZED: bool = #prioritized;
             const REGROUP: ::core::option::Option<fn(::std::vec::Vec<Self>, usize) -> ::std::vec::Vec<Self>> = #regroup;
             #entry
             #ready
+            #priority
             #deliver
             #combine
             #copy
+            #from_argument
         }
         #synced
     }
 }
 
 /// The entry of a message.
-fn entry(entries: &[Entry], message: &Ident) -> TokenStream {
+fn entry(block: &Block, message: &Ident) -> TokenStream {
     let msg = local("msg");
-    let arms = entries.iter().enumerate().map(|(id, Entry { name, .. })| quote!(#message::#name(..) => #id,));
-    let none = none(entries);
+    let arms =
+        block.entries.iter().enumerate().map(|(id, Entry { name, .. })| quote!(#message::#name(..) => #id,));
+    let none = none(block);
     quote! {
         #[inline]
-        fn entry(#msg: &#message) -> usize {
+        fn entry(#msg: &Self::Msg) -> usize {
             match #msg { #(#arms)* #none }
         }
     }
 }
 
 /// The guards.
-fn ready(entries: &[Entry], message: &Ident) -> TokenStream {
+fn ready(block: &Block, message: &Ident) -> TokenStream {
     let (msg, ready) = (local("msg"), local("ready"));
-    let arms: Vec<_> = entries
-        .iter()
-        .filter_map(|Entry { name, arguments, when, .. }| {
-            let Guard { condition: Value { key, value }, named } = when.as_ref()?;
-            let (mut fields, mut copies) = (Vec::new(), Vec::new());
-            for (argument, mut field) in arguments.iter().zip(values(arguments)) {
-                let Some(mention) = named.iter().find(|mention| **mention == argument.name) else {
-                    fields.push(quote!(_));
-                    continue;
-                };
-                // The error for an argument that is not `Copy` gets the span of its mention in the guard.
-                field.set_span(field.span().located_at(mention.span()));
-                copies.push(quote!(let #mention = ::equipoise::__private::guard_arg(#field);));
-                fields.push(quote!(#field));
-            }
+    let arms = conditions(
+        block,
+        message,
+        |entry| entry.when.as_ref(),
+        |Value { key, value }| {
             // The error for a guard that is not `bool` gets the span of `when`.
             let expected = quote_spanned!(key.span()=> bool);
-            Some(quote! {
-                #message::#name(#(#fields),*) => {
-                    #(#copies)*
-                    let #ready: #expected = #value;
-                    #ready
-                }
-            })
-        })
-        .collect();
+            quote! {
+                let #ready: #expected = #value;
+                #ready
+            }
+        },
+    );
     let body = if arms.is_empty() { quote!(true) } else { quote!(match #msg { #(#arms)* _ => true }) };
     quote! {
         #[inline]
-        fn ready(&self, #msg: &#message) -> bool { #body }
+        fn ready(&self, #msg: &Self::Msg) -> bool { #body }
     }
 }
 
+/// The priorities.
+fn priority(block: &Block, message: &Ident) -> TokenStream {
+    let msg = local("msg");
+    let arms = conditions(
+        block,
+        message,
+        |entry| entry.priority.as_ref(),
+        |Value { key, value }| {
+            // The error for a priority that is no integer gets the span of `priority`.
+            let mut priority = local("priority");
+            priority.set_span(priority.span().located_at(key.span()));
+            let check = quote_spanned!(key.span()=> ::equipoise::__private::priority);
+            quote! {
+                let #priority = #value;
+                #check(#priority)
+            }
+        },
+    );
+    let body = if arms.is_empty() { quote!(0) } else { quote!(match #msg { #(#arms)* _ => 0 }) };
+    quote! {
+        #[inline]
+        fn priority(#msg: &Self::Msg) -> i64 { #body }
+    }
+}
+
+/// An arm for each entry with a condition, which sees copies of the arguments that it names.
+fn conditions(
+    block: &Block,
+    message: &Ident,
+    of: impl Fn(&Entry) -> Option<&Condition>,
+    write: impl Fn(&Value) -> TokenStream,
+) -> Vec<TokenStream> {
+    let arm = |entry: &Entry| {
+        let Condition { value, named } = of(entry)?;
+        let Entry { name, arguments, .. } = entry;
+        let (mut fields, mut copies) = (Vec::new(), Vec::new());
+        for (argument, mut field) in arguments.iter().zip(values(arguments)) {
+            let Some(mention) = named.iter().find(|mention| **mention == argument.name) else {
+                fields.push(quote!(_));
+                continue;
+            };
+            // The error for an argument that is not `Copy` gets the span of its mention.
+            field.set_span(field.span().located_at(mention.span()));
+            copies.push(quote!(let #mention = ::equipoise::__private::guard_arg(#field);));
+            fields.push(quote!(#field));
+        }
+        let written = write(value);
+        Some(quote! {
+            #message::#name(#(#fields),*) => {
+                #(#copies)*
+                #written
+            }
+        })
+    };
+    block.entries.iter().filter_map(arm).collect()
+}
+
 /// The calls of the entry methods.
-fn deliver(entries: &[Entry], message: &Ident) -> TokenStream {
+fn deliver(block: &Block, message: &Ident) -> TokenStream {
     let (msg, cx) = (local("msg"), local("cx"));
-    let arms = entries.iter().map(|Entry { name, arguments, .. }| {
+    let arms = block.entries.iter().map(|Entry { name, arguments, .. }| {
         let values = values(arguments);
         quote!(#message::#name(#(#values),*) => Self::#name(self, #cx, #(#values),*),)
     });
-    let none = none(entries);
+    let none = none(block);
     quote! {
         #[inline]
-        fn deliver(&mut self, #cx: &::equipoise::Cx<'_, Self>, #msg: #message) {
+        fn deliver(&mut self, #cx: &::equipoise::Cx<'_, Self>, #msg: Self::Msg) {
             match #msg { #(#arms)* #none }
         }
     }
 }
 
 /// The calls of the functions that combine contributions.
-fn combine(entries: &[Entry], message: &Ident) -> TokenStream {
+fn combine(block: &Block, message: &Ident) -> TokenStream {
     let (a, b, combine) = (local("a"), local("b"), local("combine"));
-    let arms = entries.iter().filter_map(|Entry { name, arguments, reduce, .. }| {
+    let arms = block.entries.iter().filter_map(|Entry { name, arguments, reduce, .. }| {
         let (Value { key, value }, Argument { ty, .. }) = (reduce.as_ref()?, arguments.first()?);
         // A function pointer type gives a closure the types of its arguments, and the error for a wrong function the
         // span of `reduce`.
@@ -141,7 +196,7 @@ fn combine(entries: &[Entry], message: &Ident) -> TokenStream {
         })
     });
     quote! {
-        fn combine(#a: #message, #b: #message) -> #message {
+        fn combine(#a: Self::Msg, #b: Self::Msg) -> Self::Msg {
             match (#a, #b) {
                 #(#arms)*
                 _ => ::core::unreachable!("contributions to different entries are different reductions"),
@@ -150,27 +205,65 @@ fn combine(entries: &[Entry], message: &Ident) -> TokenStream {
     }
 }
 
-/// The copy of a message whose arguments can be cloned.
-fn copy(entries: &[Entry], message: &Ident) -> TokenStream {
+/// The copy of a message whose arguments can be cloned. In a block with type parameters, the bounds of the block may not
+/// say so: then the copy is made from the bytes of the message.
+fn copy(block: &Block, message: &Ident) -> TokenStream {
     let msg = local("msg");
-    let arms = entries.iter().map(|Entry { name, arguments, .. }| {
+    let [copy_arg, fallback] =
+        if block.is_generic() { ["TryCopyArg", "ViaBytes"] } else { ["CopyArg", "ViaNothing"] }.map(local);
+    let arms = block.entries.iter().map(|Entry { name, arguments, .. }| {
         let values = values(arguments);
-        let copies = values.iter().map(|value| quote!(::equipoise::__private::CopyArg(#value).copy()));
-        quote!(#message::#name(#(#values),*) => #message::#name(#(#copies),*),)
+        let copies = values.iter().map(|value| quote!(::equipoise::__private::#copy_arg(#value).copy()));
+        if !block.is_generic() {
+            return quote!(#message::#name(#(#values),*) => #message::#name(#(#copies),*),);
+        }
+        quote! {
+            #message::#name(#(#values),*) => match (#(#copies,)*) {
+                (#(::core::option::Option::Some(#values),)*) => #message::#name(#(#values),*),
+                _ => ::equipoise::__private::copy_encoded::<Self>(#msg),
+            },
+        }
     });
-    let none = none(entries);
+    let none = none(block);
     quote! {
-        fn copy(#msg: &#message) -> #message {
+        fn copy(#msg: &Self::Msg) -> Self::Msg {
             #[allow(unused_imports)]
-            use ::equipoise::__private::ViaNothing as _;
+            use ::equipoise::__private::#fallback as _;
             match #msg { #(#arms)* #none }
         }
     }
 }
 
-/// The arm of a match over an empty message enum, if all entries are invalid.
-fn none(entries: &[Entry]) -> Option<TokenStream> {
-    entries.is_empty().then(|| quote!(_ => ::core::unreachable!()))
+/// The messages to entries with at most one argument, made from the argument.
+fn from_argument(block: &Block, message: &Ident) -> TokenStream {
+    let (entry, argument) = (local("entry"), local("argument"));
+    let arms = block.entries.iter().enumerate().filter_map(|(id, Entry { name, arguments, .. })| {
+        let take = |ty| quote!(::equipoise::__private::take_argument::<#ty>(#argument));
+        match &arguments[..] {
+            [] => {
+                let take = take(quote!(()));
+                Some(quote!(#id => #take.map(|()| #message::#name()),))
+            }
+            [Argument { ty, .. }] => {
+                let take = take(quote!(#ty));
+                Some(quote!(#id => #take.map(#message::#name),))
+            }
+            _ => None,
+        }
+    });
+    quote! {
+        fn from_argument(
+            #entry: usize,
+            #argument: &mut dyn ::core::any::Any,
+        ) -> ::core::option::Option<Self::Msg> {
+            match #entry { #(#arms)* _ => ::core::option::Option::None }
+        }
+    }
+}
+
+/// The arm of a match over a message enum with no variant, if all entries are invalid, or with one that never exists.
+fn none(block: &Block) -> Option<TokenStream> {
+    (block.entries.is_empty() || block.is_generic()).then(|| quote!(_ => ::core::unreachable!()))
 }
 
 /// A variable that the user's guards and functions cannot see.

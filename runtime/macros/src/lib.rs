@@ -58,6 +58,14 @@ use proc_macro::TokenStream;
 ///   number of elements now, and returns as many elements: merged, split, or new. It runs once in each process, and returns
 ///   the same elements everywhere. Without the key, such a restart is refused.
 ///
+/// # Generic chares
+///
+/// A block may have type and constant parameters, as in `impl<T: Value> Block<T>`; the generated items have the same, and
+/// arguments of entries may contain them. Its bounds must say that a parameter in an argument can be encoded, sent between
+/// threads and stored: `T: Serialize + DeserializeOwned + Send + 'static`, and `Clone` where the block sends it to several
+/// elements. Write no such bounds on the struct: its derives add those that they need. Each instance, such as `Block<f64>`, is a chare
+/// of its own with its own arrays.
+///
 /// # Generated items
 ///
 /// The block without the attributes; `BlockMsg`, an enum with one variant per entry;
@@ -87,6 +95,11 @@ pub fn chare(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// - `when = CONDITION`: a guard. The message waits until the condition holds; the condition sees `self`
 ///   and copies of the arguments it names.
+/// - `priority = NUMBER`: which messages go first, an integer expression of at most 64 bits with sign, which sees copies of the arguments
+///   it names. Of the messages that wait on a PE, those with smaller numbers go first, also for other elements and arrays; equal ones
+///   keep their order. Entries without the key have 0. It is evaluated where the message waits. Broadcasts and results of reductions for
+///   all elements are delivered when they arrive. On threads an array without priorities may deliver 16 messages before it looks.
+///   Messages behind a guard keep their order. The key has no effect where the order of messages is sampled with a seed.
 /// - `reduce = FUNCTION`: elements may contribute to this entry, as in `cx.peer(index).contribute().entry(value)`. The function, `fn(T, T) -> T` or a
 ///   closure that captures nothing, combines two contributions; it must be associative and commutative.
 #[proc_macro_attribute]

@@ -13,6 +13,8 @@ pub struct Names {
     pub proxies: Ident,
     /// Contributes to reductions.
     pub reduction: Ident,
+    /// Makes callbacks.
+    pub callbacks: Ident,
 }
 
 impl Names {
@@ -23,6 +25,7 @@ impl Names {
             proxy: format_ident!("{chare}Proxy"),
             proxies: format_ident!("{chare}Proxies"),
             reduction: format_ident!("{chare}Reduction"),
+            callbacks: format_ident!("{chare}Callbacks"),
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct EntryOptions {
     pub when: Option<Value>,
     /// The function that combines two contributions.
     pub reduce: Option<Value>,
+    /// Which messages go first among those that wait on a PE.
+    pub priority: Option<Value>,
 }
 
 /// The value of a key.
@@ -105,13 +107,17 @@ impl EntryOptions {
                 TokenStream::new()
             }
         };
-        keys(tokens, "`when = CONDITION` and `reduce = FUNCTION`", errors, |key, input| {
+        let known = "`when = CONDITION`, `reduce = FUNCTION` and `priority = NUMBER`";
+        keys(tokens, known, errors, |key, input| {
             if key == "when" {
                 equals(key, input, "`when = iter == self.iter`")?;
                 options.when = Some(Value { key: key.clone(), value: input.parse()? });
             } else if key == "reduce" {
                 equals(key, input, "`reduce = f64::max`")?;
                 options.reduce = Some(Value { key: key.clone(), value: input.parse()? });
+            } else if key == "priority" {
+                equals(key, input, "`priority = -1`")?;
+                options.priority = Some(Value { key: key.clone(), value: input.parse()? });
             } else {
                 return Ok(false);
             }

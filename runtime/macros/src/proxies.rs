@@ -3,14 +3,16 @@
 use crate::block::{Block, Entry, InvalidEntry};
 use crate::names::Names;
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 /// The proxy to one element, the proxy to several, and the proxy that contributes to reductions.
 pub fn write(block: &Block, names: &Names) -> TokenStream {
     let Block { name: chare, ty, entries, invalid, .. } = block;
-    let Names { message, proxy, proxies, reduction } = names;
+    let Names { message, proxy, proxies, reduction, .. } = names;
+    let generics = block.generics_of_proxies();
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let stand_ins: Vec<_> = invalid.iter().map(InvalidEntry::stand_in).collect();
     let to_one = entries.iter().map(|entry| method(entry, message, false));
     let to_several = entries.iter().map(|entry| method(entry, message, true));
@@ -22,24 +24,9 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
     );
     let to_reduction_doc =
         format!("Contributes to a reduction whose result is sent to an entry of `{chare}`.");
-    let modifiers = quote! {
-        /// Instead of sending, contributes to a reduction: when all elements of the caller's array have
-        /// contributed, the combined contribution is sent.
-        #[inline(always)]
-        #[track_caller]
-        pub fn contribute(self) -> #reduction<'a> { #reduction(self.0.contribute()) }
-
-        /// Postpones the message until no message is in flight.
-        #[inline(always)]
-        #[track_caller]
-        pub fn at_quiescence(self) -> Self { Self(self.0.at_quiescence()) }
-
-        /// Postpones the message until no message is in flight and, with `--checkpoint`, the state of the run is saved. A
-        /// run that is restarted with this state begins with this message.
-        #[inline(always)]
-        #[track_caller]
-        pub fn at_checkpoint(self) -> Self { Self(self.0.at_checkpoint()) }
-    };
+    let (one, several) = (quote!(::equipoise::Target<'a, #ty>), quote!(::equipoise::Targets<'a, #ty>));
+    let [to_one_modifiers, to_several_modifiers] =
+        [&one, &several].map(|target| modifiers(block, names, target));
     // Entries may be undocumented or never called.
     let allowed = quote! {
         #[allow(
@@ -48,39 +35,115 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
         )]
     };
     let without_reduce = others.into_iter().map(|entry| without_reduce(entry, block, reduction, &allowed));
+    let callbacks = callbacks(block, names, [&one, &several], &allowed);
     quote! {
         #[doc = #to_one_doc]
         #[must_use = "nothing is sent until an entry method is called on the proxy"]
-        pub struct #proxy<'a>(::equipoise::Target<'a, #ty>);
+        #[allow(private_bounds)]
+        pub struct #proxy #generics(::equipoise::Target<'a, #ty>) #where_clause;
 
         #allowed
-        impl<'a> #proxy<'a> { #(#to_one)* #(#stand_ins)* #modifiers }
+        impl #impl_generics #proxy #type_generics #where_clause { #(#to_one)* #(#stand_ins)* #to_one_modifiers }
 
-        impl<'a> ::core::convert::From<::equipoise::Target<'a, #ty>> for #proxy<'a> {
+        impl #impl_generics ::core::convert::From<::equipoise::Target<'a, #ty>> for #proxy #type_generics #where_clause {
             #[inline(always)]
             fn from(target: ::equipoise::Target<'a, #ty>) -> Self { Self(target) }
         }
 
         #[doc = #to_several_doc]
         #[must_use = "nothing is sent until an entry method is called on the proxy"]
-        pub struct #proxies<'a>(::equipoise::Targets<'a, #ty>);
+        #[allow(private_bounds)]
+        pub struct #proxies #generics(::equipoise::Targets<'a, #ty>) #where_clause;
 
         #allowed
-        impl<'a> #proxies<'a> { #(#to_several)* #(#stand_ins)* #modifiers }
+        impl #impl_generics #proxies #type_generics #where_clause { #(#to_several)* #(#stand_ins)* #to_several_modifiers }
 
-        impl<'a> ::core::convert::From<::equipoise::Targets<'a, #ty>> for #proxies<'a> {
+        impl #impl_generics ::core::convert::From<::equipoise::Targets<'a, #ty>> for #proxies #type_generics #where_clause {
             #[inline(always)]
             fn from(targets: ::equipoise::Targets<'a, #ty>) -> Self { Self(targets) }
         }
 
         #[doc = #to_reduction_doc]
         #[must_use = "nothing is contributed until an entry method is called on the reduction"]
-        pub struct #reduction<'a>(::equipoise::Contribution<'a, #ty>);
+        #[allow(private_bounds)]
+        pub struct #reduction #generics(::equipoise::Contribution<'a, #ty>) #where_clause;
 
         #allowed
-        impl<'a> #reduction<'a> { #(#to_reduction)* #(#stand_ins)* }
+        impl #impl_generics #reduction #type_generics #where_clause { #(#to_reduction)* #(#stand_ins)* }
 
         #(#without_reduce)*
+
+        #callbacks
+    }
+}
+
+/// The methods of a proxy that postpone a message, or use the receivers otherwise. `target` is the type behind the proxy.
+fn modifiers(block: &Block, names: &Names, target: &TokenStream) -> TokenStream {
+    let Names { reduction, callbacks, .. } = names;
+    let generics = block.generics_of_proxies();
+    let (_, type_generics, _) = generics.split_for_impl();
+    quote! {
+        /// Instead of sending, contributes to a reduction: when all elements of the caller's array have
+        /// contributed, the combined contribution is sent.
+        #[inline(always)]
+        #[track_caller]
+        pub fn contribute(self) -> #reduction #type_generics { #reduction(self.0.contribute()) }
+
+        /// Instead of sending, makes a callback: a value that names an entry of these receivers with at most one argument. Others
+        /// send to it without knowing the receivers.
+        #[track_caller]
+        pub fn callback(self) -> #callbacks<#target> { #callbacks(self.0) }
+
+        /// Postpones the message until no message is in flight.
+        #[inline(always)]
+        #[track_caller]
+        pub fn at_quiescence(self) -> Self { Self(self.0.at_quiescence()) }
+
+        /// Postpones the message by at least this time: wall time, or virtual time on a simulated machine. Where the order of
+    /// messages is sampled with a seed, it waits for an arbitrary number of deliveries. Meanwhile it counts as in
+    /// flight: nothing that waits for quiescence goes on, and the run does not save itself.
+    #[inline(always)]
+    #[track_caller]
+    pub fn after(self, duration: ::core::time::Duration) -> Self { Self(self.0.after(duration)) }
+
+    /// Postpones the message until no message is in flight and, with `--checkpoint`, the state of the run is saved. A
+        /// run that is restarted with this state begins with this message.
+        #[inline(always)]
+        #[track_caller]
+        pub fn at_checkpoint(self) -> Self { Self(self.0.at_checkpoint()) }
+    }
+}
+
+/// The type that makes callbacks to entries with at most one argument. `targets` are the types behind the proxies.
+fn callbacks(block: &Block, names: &Names, targets: [&TokenStream; 2], allowed: &TokenStream) -> TokenStream {
+    let Names { callbacks, .. } = names;
+    let generics = block.generics_of_proxies();
+    let (impl_generics, _, where_clause) = generics.split_for_impl();
+    let stand_ins: Vec<_> = block.invalid.iter().map(InvalidEntry::stand_in).collect();
+    let docs = format!("Makes callbacks to entries of `{}` with at most one argument.", block.name.unraw());
+    let impls = targets.into_iter().zip([false, true]).map(|(target, cloned)| {
+        let methods = block.entries.iter().enumerate().filter(|(_, entry)| entry.arguments.len() <= 1);
+        let methods = methods.map(|(id, Entry { name, visibility, docs, arguments, .. })| {
+            let ty = arguments.first().map_or(quote!(()), |argument| argument.ty.to_token_stream());
+            let bound = quote_spanned!(ty.span()=> where for<'clone> #ty: ::equipoise::__private::CloneArg);
+            let bound = cloned.then_some(bound);
+            quote_spanned! {name.span()=>
+                #(#docs)*
+                #[must_use = "a callback sends nothing until a value is sent to it"]
+                #visibility fn #name(self) -> ::equipoise::Callback<#ty> #bound { self.0.callback(#id) }
+            }
+        });
+        quote!(#allowed impl #impl_generics #callbacks<#target> #where_clause { #(#methods)* })
+    });
+    quote! {
+        #[doc = #docs]
+        #[must_use = "no callback is made until an entry method is called"]
+        pub struct #callbacks<K>(K);
+
+        #(#impls)*
+
+        #allowed
+        impl<K> #callbacks<K> { #(#stand_ins)* }
     }
 }
 
@@ -117,6 +180,8 @@ fn without_reduce(entry: &Entry, block: &Block, reduction: &Ident, allowed: &Tok
          `{entry}`, whose only argument after `cx` is the value"
     );
     let types = arguments.iter().map(|argument| &argument.ty);
+    let generics = block.generics_of_proxies();
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     quote_spanned! {name.span()=>
         const _: () = {
             #[diagnostic::on_unimplemented(message = #message, label = "an entry without `reduce`", note = #note)]
@@ -126,7 +191,7 @@ fn without_reduce(entry: &Entry, block: &Block, reduction: &Ident, allowed: &Tok
             impl HasReduce for [(); 0] {}
 
             #allowed
-            impl<'a> #reduction<'a> {
+            impl #impl_generics #reduction #type_generics #where_clause {
                 #[doc(hidden)]
                 #visibility fn #name(self, #(_: #types),*) where for<'none> (): HasReduce {}
             }
@@ -141,7 +206,9 @@ pub fn stand_ins(block: &Block, Names { proxy, proxies, reduction, .. }: &Names)
         InvalidEntry { name, visibility, arguments: arguments.len() }.stand_in()
     });
     let methods: Vec<_> = valid.chain(block.invalid.iter().map(InvalidEntry::stand_in)).collect();
-    let written = |ty: &Ident| quote!(#[allow(dead_code)] impl #ty<'_> { #(#methods)* });
+    let generics = block.generics_of_proxies();
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    let written = |ty: &Ident| quote!(#[allow(dead_code, unused_lifetimes)] impl #impl_generics #ty #type_generics #where_clause { #(#methods)* });
     [proxy, proxies, reduction].into_iter().map(written).collect()
 }
 

@@ -160,6 +160,18 @@ pub fn named_in<'a>(guard: &Expr, arguments: impl Iterator<Item = &'a Ident>) ->
     arguments.filter_map(|argument| names.0.iter().find(|name| *name == argument).cloned()).collect()
 }
 
+/// The first `self` in an expression.
+pub fn self_in(value: &Expr) -> Option<Ident> {
+    fn search(tokens: TokenStream) -> Option<Ident> {
+        tokens.into_iter().find_map(|token| match token {
+            TokenTree::Ident(ident) if ident == "self" => Some(ident),
+            TokenTree::Group(group) => search(group.stream()),
+            _ => None,
+        })
+    }
+    search(value.to_token_stream())
+}
+
 /// The tokens of a type, spaced like hand-written code.
 pub fn plain(tokens: &impl ToTokens) -> String {
     let spaces =

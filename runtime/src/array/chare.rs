@@ -5,6 +5,7 @@ use super::proxy::{Target, Targets};
 use crate::codec::State;
 use crate::index::Index;
 use serde::{Serialize, de::DeserializeOwned};
+use std::any::Any;
 
 /// A migratable object that reacts to messages. Implement it with [`#[chare]`](crate::chare) on an
 /// `impl` block.
@@ -27,6 +28,8 @@ pub trait Chare: State + Send + 'static {
     const NAME: &'static str;
     /// The names of the entry methods, by id.
     const ENTRIES: &'static [&'static str];
+    /// Whether entries have a `reduce`, by id.
+    const REDUCES: &'static [bool];
     /// Whether some entry has a `when`; otherwise the compiler removes the check.
     const GUARDED: bool;
     /// Whether load-balancing steps wait for its elements.
@@ -35,6 +38,8 @@ pub trait Chare: State + Send + 'static {
     const PINNED: bool;
     /// Whether messages for its elements are delivered before messages for other arrays.
     const EXPEDITED: bool;
+    /// Whether some entry has a `priority`; otherwise the compiler removes the queue by priority.
+    const PRIORITIZED: bool;
     /// With one element on every PE or in every process: makes elements, as many as the number, of all saved elements in rank
     /// order.
     #[allow(clippy::type_complexity)]
@@ -44,12 +49,17 @@ pub trait Chare: State + Send + 'static {
     fn entry(msg: &Self::Msg) -> usize;
     /// Whether the guard of the message's entry is true.
     fn ready(&self, msg: &Self::Msg) -> bool;
+    /// The priority of the message's entry; 0 if it has none.
+    fn priority(msg: &Self::Msg) -> i64;
     /// Calls the message's entry method.
     fn deliver(&mut self, cx: &Cx<'_, Self>, msg: Self::Msg);
     /// Combines two contributions to one reduction entry; `a` is from the lower ranks.
     fn combine(a: Self::Msg, b: Self::Msg) -> Self::Msg;
     /// Clones a message. All arguments must be `Clone`, which the proxies to several elements ensure.
     fn copy(msg: &Self::Msg) -> Self::Msg;
+    /// The message to an entry with at most one argument. `argument` is an `Option` of the argument, or of `()` for an entry
+    /// without arguments. `None` if it has another type.
+    fn from_argument(entry: usize, argument: &mut dyn Any) -> Option<Self::Msg>;
 }
 
 /// A chare whose array takes part in load-balancing steps: `#[chare(.., sync)]`.

@@ -1,6 +1,7 @@
 //! Chare arrays from the view of a program: the handle, the trait of chares, the context of entry methods, and
 //! proxies. [`Port`] is the part of an array on one PE.
 
+mod callback;
 mod chare;
 mod contribute;
 mod cx;
@@ -8,6 +9,7 @@ mod places;
 mod port;
 mod proxy;
 
+pub use callback::Callback;
 pub use chare::{Chare, Synced};
 pub use cx::Cx;
 pub use proxy::{Contribution, Target, Targets};

@@ -1,5 +1,6 @@
 //! An array: the part that all PEs of a process share, and the part of each PE.
 
+use super::callback;
 use super::chare::Chare;
 use super::contribute::Contributions;
 use crate::checkpoint::Reason;
@@ -12,10 +13,13 @@ use crate::pe::{AnyPort, Contributor, Outbox, PeCx, array_bit, post_delivery};
 use crate::slot::{Item, Slot};
 use crate::waiting::OpenReduction;
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// An element of a chare.
 pub(crate) type ChareSlot<T> = Slot<T, <T as Chare>::Msg>;
@@ -58,6 +62,8 @@ pub(crate) struct Port<T: Chare> {
     pub(crate) contributions: Contributions<T::Msg>,
     /// Messages that wait for quiescence, oldest first.
     pub(crate) quiet: RefCell<VecDeque<(Receivers, T::Msg)>>,
+    /// Messages that wait for a time, by number.
+    timed: RefCell<FxHashMap<u64, (Receivers, T::Msg)>>,
     /// On PE 0: the number of the next broadcast.
     pub(crate) broadcasts: Cell<u32>,
 }
@@ -75,6 +81,7 @@ impl<T: Chare> Port<T> {
             created: RefCell::default(),
             contributions: Contributions::default(),
             quiet: RefCell::default(),
+            timed: RefCell::default(),
             broadcasts: Cell::new(0),
         }
     }
@@ -180,6 +187,12 @@ impl<T: Chare> Port<T> {
         }
     }
 
+    /// Keeps a message for a time.
+    pub(super) fn keep_for(&self, pe: &PeCx, to: Receivers, msg: T::Msg, duration: Duration) {
+        let number = pe.waits(self.id, duration);
+        self.timed.borrow_mut().insert(number, (to, msg));
+    }
+
     /// Keeps a message until nothing is in flight.
     pub(crate) fn when_quiet(&self, pe: &PeCx, to: Receivers, msg: T::Msg) {
         let round = pe.out.node.quiescence.wait();
@@ -194,7 +207,13 @@ impl<T: Chare> Port<T> {
             out.trace(|tracer| tracer.orders(Some(self.id)));
             return self.orders.borrow_mut().push_back(order);
         }
-        out.post(&self.shared.mail, Some(self.id), to, order, || format!("a message to {}", T::NAME));
+        let priority = match &order {
+            Order::Message { msg, .. } if T::PRIORITIZED => T::priority(msg),
+            _ => 0,
+        };
+        out.post(&self.shared.mail, (Some(self.id), priority), to, order, || {
+            format!("a message to {}", T::NAME)
+        });
     }
 
     /// Sends a message to every element: PE 0 numbers the broadcast, and every PE delivers it to those of its elements
@@ -252,6 +271,17 @@ impl<T: Chare> AnyPort for Port<T> {
         self.add_contribution(pe, by);
     }
 
+    fn call_back(
+        &self,
+        pe: &PeCx,
+        entry: u16,
+        to: &Receivers,
+        argument: &mut dyn Any,
+        contributes: bool,
+    ) -> Result<(), String> {
+        callback::receive(self, pe, entry, to, argument, contributes)
+    }
+
     fn complete(&self, pe: &PeCx, source: u16) -> bool {
         self.complete_reductions(pe, source)
     }
@@ -263,6 +293,13 @@ impl<T: Chare> AnyPort for Port<T> {
     fn found_quiet(&self, out: &Outbox) {
         let next = self.quiet.borrow_mut().pop_front();
         if let Some((to, msg)) = next {
+            self.send_to(out, &to, msg);
+        }
+    }
+
+    fn is_due(&self, out: &Outbox, number: u64) {
+        let due = self.timed.borrow_mut().remove(&number);
+        if let Some((to, msg)) = due {
             self.send_to(out, &to, msg);
         }
     }

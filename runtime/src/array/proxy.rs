@@ -2,15 +2,20 @@
 //!
 //! A send takes effect now, at the end of a reduction, after load balancing, or at quiescence.
 
+use super::callback::Callback;
 use super::chare::Chare;
 use super::port::Port;
 use crate::codec;
 use crate::load::element_key;
 use crate::order::Receivers;
 use crate::pe::{PeCx, post_delivery};
+use std::time::Duration;
 
 /// The remedy for a postponed contribution.
-const NOT_LATER: &str = "call `contribute` without `at_sync`, `at_quiescence` and `at_checkpoint`";
+const NOT_LATER: &str = "call `contribute` without `at_sync`, `at_quiescence`, `at_checkpoint` and `after`";
+
+/// The remedy for a postponed callback.
+const UNPOSTPONED: &str = "call `callback` without `at_sync`, `at_quiescence`, `at_checkpoint` and `after`";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
@@ -18,10 +23,11 @@ enum When {
     AfterSync,
     AtQuiescence,
     AtCheckpoint,
+    After(Duration),
 }
 
 /// The remedy for a message that is postponed twice.
-const ONCE: &str = "call `at_sync`, `at_quiescence` or `at_checkpoint`, once";
+const ONCE: &str = "call `at_sync`, `at_quiescence`, `at_checkpoint` or `after`, once";
 
 /// One element as the receiver of a message.
 pub struct Target<'a, T: Chare> {
@@ -71,6 +77,8 @@ impl<'a, T: Chare> Target<'a, T> {
             }
             port.resume.set(Some(msg));
             pe.delivery.later(post_delivery::SYNC);
+        } else if let When::After(duration) = when {
+            port.keep_for(pe, Receivers::One(rank), msg, duration);
         } else {
             port.postpone(pe, Receivers::One(rank), msg, when == When::AtCheckpoint);
         }
@@ -86,6 +94,18 @@ impl<'a, T: Chare> Target<'a, T> {
             panic!("a contribution to {} cannot be postponed; {NOT_LATER}", T::NAME);
         }
         Contribution { pe: self.pe, port: self.port, to: Receivers::One(self.rank) }
+    }
+
+    /// Names an entry of this element as the receiver of values. `entry` has one argument of type `V`, or none if `V` is `()`.
+    ///
+    /// # Panics
+    /// If the message is postponed.
+    #[track_caller]
+    pub fn callback<V>(self, entry: usize) -> Callback<V> {
+        if self.when != When::Now {
+            panic!("a callback to {} cannot be postponed; {UNPOSTPONED}", T::NAME);
+        }
+        Callback::entry(self.port.id, entry, Receivers::One(self.rank))
     }
 
     /// Postpones the message until no message is in flight.
@@ -107,6 +127,15 @@ impl<'a, T: Chare> Target<'a, T> {
         self.at(When::AtCheckpoint)
     }
 
+    /// Postpones the message by a time: see the method of the proxy.
+    ///
+    /// # Panics
+    /// If the message is postponed already.
+    #[track_caller]
+    pub fn after(self, duration: Duration) -> Self {
+        self.at(When::After(duration))
+    }
+
     #[track_caller]
     fn at(self, when: When) -> Self {
         if self.when != When::Now {
@@ -126,16 +155,23 @@ pub struct Targets<'a, T: Chare> {
 
 impl<'a, T: Chare> Targets<'a, T> {
     pub(crate) fn all(pe: &'a PeCx, port: &'a Port<T>) -> Self {
-        Targets { pe, port, to: Receivers::All, when: When::Now }
+        Self::these(pe, port, Receivers::All)
+    }
+
+    pub(super) fn these(pe: &'a PeCx, port: &'a Port<T>, to: Receivers) -> Self {
+        Targets { pe, port, to, when: When::Now }
     }
 
     pub(crate) fn section(pe: &'a PeCx, port: &'a Port<T>, ranks: Box<[u32]>) -> Self {
-        Targets { pe, port, to: Receivers::Some(ranks), when: When::Now }
+        Self::these(pe, port, Receivers::Some(ranks))
     }
 
     /// Sends `msg` to each of these elements.
     pub fn send(self, msg: T::Msg) {
         let Targets { pe, port, to, when } = self;
+        if let When::After(duration) = when {
+            return port.keep_for(pe, to, msg, duration);
+        }
         if when != When::Now {
             return port.postpone(pe, to, msg, when == When::AtCheckpoint);
         }
@@ -162,6 +198,18 @@ impl<'a, T: Chare> Targets<'a, T> {
         Contribution { pe: self.pe, port: self.port, to: self.to }
     }
 
+    /// Names an entry of these elements as the receiver of values. `entry` has one argument of type `V`, or none if `V` is `()`.
+    ///
+    /// # Panics
+    /// If the message is postponed.
+    #[track_caller]
+    pub fn callback<V>(self, entry: usize) -> Callback<V> {
+        if self.when != When::Now {
+            panic!("a callback to {} cannot be postponed; {UNPOSTPONED}", T::NAME);
+        }
+        Callback::entry(self.port.id, entry, self.to)
+    }
+
     /// Postpones the message until no message is in flight.
     ///
     /// # Panics
@@ -179,6 +227,15 @@ impl<'a, T: Chare> Targets<'a, T> {
     #[track_caller]
     pub fn at_checkpoint(self) -> Self {
         self.at(When::AtCheckpoint)
+    }
+
+    /// Postpones the message by a time: see the method of the proxy.
+    ///
+    /// # Panics
+    /// If the message is postponed already.
+    #[track_caller]
+    pub fn after(self, duration: Duration) -> Self {
+        self.at(When::After(duration))
     }
 
     #[track_caller]

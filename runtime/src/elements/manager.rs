@@ -20,6 +20,10 @@ impl<T: Chare> Manager for Elements<T> {
         self.stay_queued(pe);
     }
 
+    fn first_priority(&mut self, pe: &PeCx) -> Option<i64> {
+        Elements::first_priority(self, pe)
+    }
+
     fn one(&mut self, pe: &PeCx) {
         self.begin(pe);
         // Messages and orders alternate, so that neither starves.
@@ -42,10 +46,10 @@ impl<T: Chare> Manager for Elements<T> {
             self.begin(pe);
             pe.out.executed(bag.items.len() as u64 + u64::from(bag.one.is_some()));
             if let Some(item) = bag.one.take() {
-                self.enter(pe, item);
+                self.arrives(pe, item);
             }
             for item in bag.items.drain(..) {
-                self.enter(pe, item);
+                self.arrives(pe, item);
             }
             for order in bag.orders.drain(..) {
                 self.order(pe, order);
@@ -137,7 +141,8 @@ impl<T: Chare> Manager for Elements<T> {
         }
         let mail = self.port.shared.mail.messages(pe.out.local, Order::is_message);
         let orders = self.port.orders.borrow().iter().filter(|order| order.is_message()).count();
-        let queued = self.batch.len() + self.port.local.borrow().len() + orders + mail;
+        let queued =
+            self.batch.len() + self.by_priority.len() + self.port.local.borrow().len() + orders + mail;
         if queued > 0 {
             let verb = if queued == 1 { "is" } else { "are" };
             let messages = count(queued as u64, "message");

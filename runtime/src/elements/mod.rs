@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+mod by_priority;
 mod manager;
 mod moves;
 mod orders;
@@ -21,12 +22,15 @@ mod saving;
 
 pub(crate) use saving::restored;
 
+use by_priority::ByPriority;
 use saving::Rest;
 
 /// The interface of an array to the scheduler of a PE.
 pub(crate) trait Manager {
     /// Runs messages and orders of this PE to itself; returns when other arrays or PEs have work.
     fn local(&mut self, pe: &PeCx);
+    /// The priority of the next message of this PE to itself, if the array has priorities.
+    fn first_priority(&mut self, pe: &PeCx) -> Option<i64>;
     /// Runs one message of this PE to itself, or all orders of this PE to itself. The two alternate.
     fn one(&mut self, pe: &PeCx);
     /// Runs the messages and orders in the mailbox from another PE; false if there are none.
@@ -62,6 +66,8 @@ pub(crate) struct Elements<T: Chare> {
     slots: Vec<ChareSlot<T>>,
     /// The queue being run; [`Port::local`] is the one being filled.
     batch: VecDeque<Item<T::Msg>>,
+    /// The messages of an array with priorities, instead of `batch`.
+    by_priority: ByPriority<T::Msg>,
     bag: Bag<Item<T::Msg>, ChareOrder<T>>,
     /// Messages for elements that are migrating to this PE, or do not exist.
     early: FxHashMap<u32, Vec<T::Msg>>,
@@ -92,6 +98,7 @@ impl<T: Chare> Elements<T> {
             port,
             slots,
             batch: VecDeque::new(),
+            by_priority: ByPriority::default(),
             bag: Bag::default(),
             early: FxHashMap::default(),
             broadcasts: 0,
@@ -104,6 +111,17 @@ impl<T: Chare> Elements<T> {
             clock: 0,
             ordered_last: false,
             restored: Vec::new(),
+        }
+    }
+
+    /// A message arrives from another PE in memory.
+    #[inline(always)]
+    fn arrives(&mut self, pe: &PeCx, item: Item<T::Msg>) {
+        if self.is_by_priority(pe) {
+            pe.out.not_executed();
+            self.wait_by_priority(pe, item);
+        } else {
+            self.enter(pe, item);
         }
     }
 
@@ -312,6 +330,11 @@ impl<T: Chare> Elements<T> {
     const ROUNDS: u32 = 64;
 
     fn run_local(&mut self, pe: &PeCx) {
+        if self.is_by_priority(pe) {
+            // The scheduler runs messages by priority, over all arrays.
+            self.sort_local(pe);
+            return self.run_orders(pe);
+        }
         let mut executions = 0;
         for _ in 0..Self::ROUNDS {
             if self.batch.is_empty() {
@@ -334,7 +357,8 @@ impl<T: Chare> Elements<T> {
                 burst += 1;
                 if burst % Self::BURST == 0
                     && (!pe.out.quiet_outside()
-                        || pe.out.queued.get() & pe.out.expedited & !self.port.bit != 0)
+                        || pe.out.queued.get() & (pe.out.expedited | pe.out.prioritized) & !self.port.bit
+                            != 0)
                 {
                     break;
                 }
@@ -353,18 +377,22 @@ impl<T: Chare> Elements<T> {
 
     /// The next message of this PE to itself.
     fn next_item(&mut self, pe: &PeCx) -> Option<Item<T::Msg>> {
+        if self.is_by_priority(pe) {
+            return self.next_by_priority(pe);
+        }
         if self.batch.is_empty() {
             std::mem::swap(&mut *self.port.local.borrow_mut(), &mut self.batch);
             pe.out.trace(|tracer| tracer.leave_port(self.port.id, self.batch.len()));
         }
         let item = self.batch.pop_front()?;
-        pe.out.trace(|tracer| tracer.takes(self.port.id));
+        pe.out.trace(|tracer| tracer.takes(self.port.id, None));
         Some(item)
     }
 
     /// Marks this array as queued if it has more to run.
     fn stay_queued(&self, pe: &PeCx) {
         if !self.batch.is_empty()
+            || T::PRIORITIZED && self.by_priority.len() > 0
             || !self.port.local.borrow().is_empty()
             || !self.port.orders.borrow().is_empty()
         {

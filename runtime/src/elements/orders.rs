@@ -5,6 +5,7 @@ use crate::array::{Chare, ChareOrder, ChareSlot};
 use crate::location::Route;
 use crate::order::Order;
 use crate::pe::PeCx;
+use crate::slot::Item;
 use std::rc::Rc;
 
 impl<T: Chare> Elements<T> {
@@ -98,6 +99,10 @@ impl<T: Chare> Elements<T> {
         let route = directory.borrow().route_received(rank, epoch);
         pe.out.executed(1);
         match route {
+            // The packets of a simulated machine have waited by priority.
+            Route::Here(slot) if self.is_by_priority(pe) && pe.clock.simulated().is_none() => {
+                self.arrives(pe, Item { rank, slot, msg });
+            }
             Route::Here(slot) => self.deliver(pe, slot as usize, msg),
             Route::Hold => self.hold(pe, rank, msg),
             Route::There(news) => {

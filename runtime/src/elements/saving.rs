@@ -29,7 +29,11 @@ type Owned<M> = RestOf<Vec<(u32, Vec<M>)>, VecDeque<(Receivers, M)>, Vec<Partial
 impl<T: Chare> Elements<T> {
     pub(super) fn save_all(&mut self, pe: &PeCx, part: &mut Part) -> Result<ArrayIndex, String> {
         debug_assert!(
-            self.batch.is_empty() && self.late.is_empty() && self.leaving.is_empty() && self.ahead.is_empty(),
+            self.batch.is_empty()
+                && self.by_priority.len() == 0
+                && self.late.is_empty()
+                && self.leaving.is_empty()
+                && self.ahead.is_empty(),
             "nothing is in flight"
         );
         if let Some((_, slot)) = self.blocked_inserts.first() {

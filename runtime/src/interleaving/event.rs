@@ -23,6 +23,8 @@ pub(crate) enum Event {
     Quiet,
     /// PE 0 decides a load-balancing step.
     Plan(Plan),
+    /// The PE sends the message of this number, which has waited for a time.
+    Timer(u64),
 }
 
 /// What a strategy decided.
@@ -40,6 +42,7 @@ const BREAK: u64 = 2;
 const QUIET: u64 = 3;
 const PLAN: u64 = 4;
 const FAILED_PLAN: u64 = 5;
+const TIMER: u64 = 6;
 
 fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -76,10 +79,12 @@ impl Event {
             Event::Quiet => QUIET,
             Event::Plan(Plan { error: None, .. }) => PLAN,
             Event::Plan(Plan { error: Some(_), .. }) => FAILED_PLAN,
+            Event::Timer(_) => TIMER,
         };
         put(bytes, defaults << 3 | kind);
         match self {
             Event::Break | Event::Quiet => {}
+            Event::Timer(number) => put(bytes, *number),
             &Event::Mail { mailbox, count, check, .. } => {
                 put(bytes, mailbox.into());
                 put(bytes, count.into());
@@ -114,6 +119,7 @@ impl Event {
             }
             BREAK => Event::Break,
             QUIET => Event::Quiet,
+            TIMER => Event::Timer(get(rest)?),
             kind @ (PLAN | FAILED_PLAN) => {
                 let mut moves = Vec::new();
                 let mut last = 0u32;
@@ -148,7 +154,8 @@ mod tests {
         let moves = prop::collection::btree_map(any::<u32>(), any::<u32>(), 0..9);
         let plan = (moves, prop::option::of(".{0,9}"))
             .prop_map(|(moves, error)| Event::Plan(Plan { moves: moves.into_iter().collect(), error }));
-        prop_oneof![mail, Just(Event::Break), Just(Event::Quiet), plan]
+        let timer = any::<u64>().prop_map(Event::Timer);
+        prop_oneof![mail, Just(Event::Break), Just(Event::Quiet), plan, timer]
     }
 
     proptest! {

@@ -10,6 +10,7 @@
 //! | flush | if the PE has no own work, once | it sends what it has collected | [`Event::Mail`] |
 //! | wait | if the PE has flushed and has no own work | none | [`Event::Mail`], [`Event::Quiet`] |
 //! | break | within a turn, now and then | no other PE has sent work | [`Event::Break`] |
+//! | time | at the begin of a turn, while a message waits for a time | none is due | [`Event::Timer`] |
 //! | plan | when a load-balancing step is decided | none | [`Event::Plan`] |
 //!
 //! PEs that share the table of places would also race for its entries. So these runs have a directory per PE instead,

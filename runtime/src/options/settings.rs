@@ -249,6 +249,11 @@ impl Settings {
         self.transport == Transport::Simulated
     }
 
+    /// Whether the order of messages is sampled with the seed.
+    pub(crate) fn samples_order(&self) -> bool {
+        self.is_simulated() && self.simulation.is_none()
+    }
+
     /// The number of processes.
     pub(crate) fn processes(&self) -> u32 {
         (self.pes / self.local_pes) as u32

@@ -12,18 +12,22 @@
 mod collectives;
 mod delivery;
 mod exit;
+mod main;
 mod outbox;
 mod port;
 mod recorder;
 mod reply;
 mod shared;
+mod timers;
 
 pub use exit::Exit;
+pub use main::{Asked, Main};
 pub use reply::Reply;
 pub use shared::Shared;
 
 pub(crate) use collectives::{Collectives, Contributor, Ledgers, SyncCalls};
 pub(crate) use delivery::{Delivery, Offers, post_delivery};
+pub(crate) use main::begin as begin_main;
 pub(crate) use outbox::{ARRAY_BITS, Carrier, Outbox, PE_ORDERS, Packet, PacketCarrier, array_bit};
 pub(crate) use port::{AnyPort, ArrayInfo};
 pub(crate) use recorder::Recorder;
@@ -42,6 +46,7 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
+use timers::Timers;
 
 /// The context of a PE: required for sends, and for information about the run.
 ///
@@ -59,6 +64,7 @@ pub struct PeCx {
     /// Values of [`Setup::shared`](crate::Setup::shared), by id.
     pub(crate) shared: Vec<Option<Arc<dyn Any + Send + Sync>>>,
     parked: RefCell<Parked>,
+    pub(crate) timers: Timers,
 }
 
 impl PeCx {
@@ -76,6 +82,7 @@ impl PeCx {
             infos: Vec::new(),
             shared: Vec::new(),
             parked: RefCell::default(),
+            timers: Timers::default(),
         }
     }
 
@@ -148,10 +155,10 @@ impl PeCx {
         &self.out.node.settings
     }
 
-    /// The bits of expedited arrays. Other arrays that share such a bit are expedited, too.
-    pub(crate) fn expedited_bits(&self) -> u64 {
-        let expedited = (0..).zip(&self.infos).filter(|(_, info)| info.expedited);
-        expedited.fold(0, |bits, (id, _)| bits | array_bit(id))
+    /// The bits of the arrays that are `of` a kind. Other arrays that share such a bit count as of this kind, too.
+    pub(crate) fn bits_of(&self, of: impl Fn(&ArrayInfo) -> bool) -> u64 {
+        let found = (0..).zip(&self.infos).filter(|(_, info)| of(info));
+        found.fold(0, |bits, (id, _)| bits | array_bit(id))
     }
 
     /// The name of an array, for messages to users.
@@ -232,6 +239,12 @@ impl PeCx {
             }
             ledgers.borrow_mut()[usize::from(source)].reductions.advance();
         }
+    }
+
+    /// Drops the parked closures, at the end of the run: that of an asynchronous `main` refers to its PE.
+    pub(crate) fn drop_parked(&self) {
+        let parked = self.parked.take();
+        drop(parked);
     }
 
     /// The number of parked closures.

@@ -45,6 +45,8 @@ pub(crate) struct Packet {
     pub(crate) number: u32,
     /// The array of the order; none for an order about the run.
     pub(crate) array: Option<u16>,
+    /// The priority of the message.
+    pub(crate) priority: i64,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -84,6 +86,8 @@ pub(crate) struct Outbox {
     pub(crate) queued: Cell<u64>,
     /// The bits of expedited arrays.
     pub(crate) expedited: u64,
+    /// The bits of arrays whose messages wait by priority.
+    pub(crate) prioritized: u64,
     /// Orders about the run from this PE to itself.
     pub(crate) orders: RefCell<VecDeque<PeOrder>>,
     pub(crate) counts: Counts,
@@ -110,6 +114,7 @@ impl Outbox {
             carrier,
             queued: Cell::new(0),
             expedited: 0,
+            prioritized: 0,
             orders: RefCell::default(),
             counts: Counts::default(),
             buffers: RefCell::default(),
@@ -130,7 +135,7 @@ impl Outbox {
             self.trace(|tracer| tracer.orders(None));
             return self.orders.borrow_mut().push_back(order);
         }
-        self.post(&self.node.mail, None, to, order, || "an order of the runtime".into());
+        self.post(&self.node.mail, (None, 0), to, order, || "an order of the runtime".into());
     }
 
     /// Sends an order to every PE, from PE 0. Every other PE that receives it calls [`relay`](Self::relay).
@@ -146,11 +151,11 @@ impl Outbox {
         }
     }
 
-    /// Sends an order about `array` (`None`: about the run) to another PE: through a mailbox, or as a packet.
+    /// Sends an order about `array` (`None`: about the run) to another PE: through a mailbox, or as a packet with this priority.
     pub(crate) fn post<M, O: Serialize>(
         &self,
         mail: &Mail<M, O>,
-        array: Option<u16>,
+        (array, priority): (Option<u16>, i64),
         to: u32,
         order: O,
         what: impl FnOnce() -> String,
@@ -175,7 +180,7 @@ impl Outbox {
                 if let Some(clock) = &self.simulated {
                     (seconds, number) = clock.packet_leaves(to, bytes.len() as u64);
                 }
-                carrier.send(Packet { from: self.rank, to, seconds, number, array, bytes });
+                carrier.send(Packet { from: self.rank, to, seconds, number, array, priority, bytes });
             }
         }
     }

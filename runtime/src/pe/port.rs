@@ -1,6 +1,7 @@
 //! The arrays of a run, independent of their chare types.
 
 use super::{Contributor, Outbox, PeCx};
+use crate::order::Receivers;
 use crate::waiting::OpenReduction;
 use std::any::Any;
 
@@ -10,6 +11,7 @@ pub(crate) struct ArrayInfo {
     pub(crate) name: &'static str,
     pub(crate) sync: bool,
     pub(crate) expedited: bool,
+    pub(crate) prioritized: bool,
     pub(crate) count: u32,
 }
 
@@ -17,12 +19,26 @@ pub(crate) struct ArrayInfo {
 pub(crate) trait AnyPort: Any {
     /// The last executed element contributed to this array.
     fn contributed(&self, pe: &PeCx, by: Contributor);
+    /// Sends the argument of an entry to these elements, or contributes it. `argument` is an `Option` of the argument.
+    ///
+    /// # Errors
+    /// Why the entry does not receive it.
+    fn call_back(
+        &self,
+        pe: &PeCx,
+        entry: u16,
+        to: &Receivers,
+        argument: &mut dyn Any,
+        contributes: bool,
+    ) -> Result<(), String>;
     /// On PE 0: completes the oldest reduction of array `source` if its target is this array; returns whether it is.
     fn complete(&self, pe: &PeCx, source: u16) -> bool;
     /// Sends the contributions that this PE has collected towards PE 0.
     fn flush(&self, pe: &PeCx);
     /// Sends the oldest message that waits for quiescence.
     fn found_quiet(&self, out: &Outbox);
+    /// Sends the message of this number, which waited for a time.
+    fn is_due(&self, out: &Outbox, number: u64);
     /// On PE 0: the number of the next broadcast.
     fn next_broadcast(&self) -> u32;
     /// The shape of the array, as in `[4, 4]`.

@@ -5,21 +5,23 @@
 //! So a message arrives at a PE whose clock is not past the arrival, unless the PE was busy. Events at the same time
 //! happen in the order of their causes, so the same seed gives the same run as long as work is charged.
 
+mod packets;
+
+use self::packets::{Latencies, Packets};
 use super::simulated::Mailbag;
 use super::worker::BUSY;
 use crate::clock::VirtualClock;
 use crate::elements::Manager;
 use crate::node::{Failure, Node};
 use crate::options::Simulation;
-use crate::pe::{ARRAY_BITS, PE_ORDERS, Packet, PacketCarrier as _, PeCx};
+use crate::pe::{ARRAY_BITS, PE_ORDERS, PacketCarrier as _, PeCx, array_bit};
 use crate::pulse::RunningPe;
 use crate::quiescence::Quiet;
 use crate::report::{MachineReport, PeTime};
-use crate::scheduler::{Built, flush, found_quiet, receive, run_queued};
+use crate::scheduler::{Built, first_by_priority, flush, found_quiet, receive, run_queued};
 use crate::tracer::Log;
 use equipoise_network::models::{Events, Message, Network};
 use equipoise_network::trace::{MessageScheduler, Trace};
-use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -30,6 +32,8 @@ enum Event {
     Leaves(usize),
     /// A PE takes a turn.
     Turn(usize),
+    /// The time of a message is over that a PE keeps.
+    Due(usize),
 }
 
 /// The work of a turn.
@@ -55,6 +59,8 @@ struct PeState {
     turns: MessageScheduler,
     /// Whether a turn of the PE is scheduled.
     has_turn: bool,
+    /// The messages whose time is over, and that are not yet sent.
+    due: u32,
     /// The bit of [`Outbox::queued`](crate::pe::Outbox::queued) to check first in the next turn.
     bit: u32,
     /// The number of turns since the PE was idle.
@@ -172,6 +178,10 @@ impl Scheduler<'_> {
                 match self.events.pop(first) {
                     Some((seconds, Event::Leaves(number))) => self.leaves(number, seconds),
                     Some((seconds, Event::Turn(at))) => self.turn(at, seconds, Turn::Take),
+                    Some((seconds, Event::Due(at))) => {
+                        self.states[at].due += 1;
+                        self.schedule_turn(at, seconds);
+                    }
                     None => break,
                 }
                 still += 1;
@@ -210,7 +220,11 @@ impl Scheduler<'_> {
         self.latencies.add(seconds - packet.seconds);
         let infos = &self.pes[at].pe.infos;
         let expedited = packet.array.is_some_and(|array| infos[usize::from(array)].expedited);
-        self.states[at].inboxes[usize::from(!expedited)].push_back(number);
+        // Behind those of the same or a smaller priority; usually all have the same.
+        let (inbox, priority) = (&mut self.states[at].inboxes[usize::from(!expedited)], packet.priority);
+        let packets = &self.packets;
+        let before = inbox.iter().rposition(|&other| packets.get(other).priority <= priority);
+        inbox.insert(before.map_or(0, |before| before + 1), number);
         self.schedule_turn(at, seconds);
     }
 
@@ -270,6 +284,9 @@ impl Scheduler<'_> {
             self.end = Some(if exited { now } else { f64::NEG_INFINITY });
             self.exit = self.pes[at].pe.out.tracer().and_then(|tracer| tracer.last()).filter(|_| exited);
         }
+        for due in self.pes[at].pe.timers.take_unscheduled() {
+            self.events.add(due.as_secs_f64().max(seconds), Event::Due(at));
+        }
         for packet in self.bag.take() {
             let leaves = packet.seconds;
             let number = self.packets.add(packet);
@@ -288,10 +305,21 @@ impl Scheduler<'_> {
     fn take(&mut self, at: usize) {
         let (state, Built { pe, managers, .. }) = (&mut self.states[at], &mut self.pes[at]);
         state.has_turn = false;
+        for _ in 0..std::mem::take(&mut state.due) {
+            pe.send_first();
+        }
         spend(pe, self.simulation.delivery);
         let own = [pe.out.queued.get() & pe.out.expedited, pe.out.queued.get() & !pe.out.expedited];
-        let others = [0, 1].map(|class: usize| !state.inboxes[class].is_empty());
-        let Some(next) = state.turns.next(own.map(|queued| queued != 0), others) else { return };
+        let mut has_own = own.map(|queued| queued != 0);
+        let mut has_others = [0, 1].map(|class: usize| !state.inboxes[class].is_empty());
+        if pe.out.prioritized != 0 {
+            for class in [0, 1] {
+                let Some(&number) = state.inboxes[class].front().filter(|_| has_own[class]) else { continue };
+                let (mine, theirs) = (priority(pe, managers, own[class]), self.packets.get(number).priority);
+                (has_own[class], has_others[class]) = (mine <= theirs, theirs <= mine);
+            }
+        }
+        let Some(next) = state.turns.next(has_own, has_others) else { return };
         if let Some(tracer) = pe.out.tracer().filter(|_| next.class == 0) {
             tracer.takes_expedited();
         }
@@ -368,8 +396,29 @@ fn spend(pe: &PeCx, seconds: f64) {
     }
 }
 
-/// Runs one message or order of a PE to itself, of the arrays `queued`, in round-robin order of the arrays.
-fn run_one(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64, next: &mut u32) {
+/// The lowest priority of the messages of a PE to itself, of the arrays `queued`.
+fn priority(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64) -> i64 {
+    let first = first_by_priority(pe, managers, queued & pe.out.prioritized).map(|(priority, _)| priority);
+    let others = if queued & !pe.out.prioritized == 0 { None } else { Some(0) };
+    first.into_iter().chain(others).min().unwrap_or(0)
+}
+
+/// Runs one message or order of a PE to itself, of the arrays `queued`: by priority, and in round-robin order of the arrays
+/// among those without priorities.
+fn run_one(pe: &PeCx, managers: &mut [Box<dyn Manager>], mut queued: u64, next: &mut u32) {
+    let others = queued & !pe.out.prioritized;
+    if let Some((priority, at)) = first_by_priority(pe, managers, queued & pe.out.prioritized) {
+        if priority < 0 || others == 0 {
+            if managers.len() <= ARRAY_BITS {
+                // No other array shares the bit, which is set again if the array has more.
+                pe.out.queued.set(pe.out.queued.get() & !array_bit(at as u16));
+            }
+            return managers[at].one(pe);
+        }
+        if priority > 0 {
+            queued = others;
+        }
+    }
     let bit = (queued.rotate_right(*next).trailing_zeros() + *next) % 64;
     *next = (bit + 1) % 64;
     pe.out.queued.set(pe.out.queued.get() & !(1 << bit));
@@ -379,75 +428,6 @@ fn run_one(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64, next: &mut
     // Several arrays may share a bit.
     for array in (bit as usize..managers.len()).step_by(ARRAY_BITS) {
         managers[array].one(pe);
-    }
-}
-
-/// Packets in flight and in inboxes, by number.
-#[derive(Default)]
-struct Packets {
-    all: Vec<Option<Packet>>,
-    free: Vec<usize>,
-}
-
-impl Packets {
-    fn add(&mut self, packet: Packet) -> usize {
-        match self.free.pop() {
-            Some(number) => {
-                self.all[number] = Some(packet);
-                number
-            }
-            None => {
-                self.all.push(Some(packet));
-                self.all.len() - 1
-            }
-        }
-    }
-
-    fn get(&self, number: usize) -> &Packet {
-        self.all[number].as_ref().expect("a number stands for a packet until it is taken")
-    }
-
-    fn remove(&mut self, number: usize) -> Packet {
-        self.free.push(number);
-        self.all[number].take().expect("a number stands for a packet until it is taken")
-    }
-}
-
-/// A histogram of message latencies, with buckets of about 1 % width.
-#[derive(Default)]
-struct Latencies {
-    count: u64,
-    sum_seconds: f64,
-    /// Counts by sign, exponent and the first 7 bits of the mantissa.
-    buckets: FxHashMap<u32, u64>,
-}
-
-impl Latencies {
-    const SHIFT: u32 = 45;
-
-    fn add(&mut self, seconds: f64) {
-        self.count += 1;
-        self.sum_seconds += seconds;
-        *self.buckets.entry((seconds.to_bits() >> Self::SHIFT) as u32).or_default() += 1;
-    }
-
-    fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum_seconds / self.count as f64 }
-    }
-
-    /// The quantile `part` of the latencies, to the width of a bucket.
-    fn quantile(&self, part: f64) -> f64 {
-        let mut buckets: Vec<(u32, u64)> =
-            self.buckets.iter().map(|(&bucket, &count)| (bucket, count)).collect();
-        buckets.sort_unstable();
-        let mut left = (self.count as f64 * part).ceil() as u64;
-        for (bucket, count) in buckets {
-            if count >= left {
-                return f64::from_bits(u64::from(bucket) << Self::SHIFT);
-            }
-            left -= count;
-        }
-        0.0
     }
 }
 
@@ -484,17 +464,5 @@ mod tests {
         });
         let sentence = failed.expect_err("virtual time does not advance").to_string();
         assert!(sentence.contains("virtual time does not advance: 65536 events at 0 s"), "{sentence}");
-    }
-
-    #[test]
-    fn quantiles_are_exact_to_the_width_of_a_bucket() {
-        let mut latencies = Latencies::default();
-        assert_eq!((latencies.mean(), latencies.quantile(0.99)), (0.0, 0.0));
-        (1..=1000).for_each(|i| latencies.add(f64::from(i) * 1e-6));
-        assert!((latencies.mean() / 500.5e-6 - 1.0).abs() < 1e-12);
-        for part in [0.01, 0.5, 0.99] {
-            let found = latencies.quantile(part) / (part * 1e-3);
-            assert!((0.99..=1.0).contains(&found), "{part}: {found}");
-        }
     }
 }

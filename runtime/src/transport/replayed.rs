@@ -122,6 +122,14 @@ impl Replayed {
     fn advance(&mut self) -> bool {
         let mut ran = false;
         if self.turn.is_none() {
+            if let Some(Event::Timer(number)) = self.position.next() {
+                if self.built.pe.send_numbered(number) {
+                    self.position.advance();
+                } else {
+                    self.position.diverge("no message waits for the time that is over");
+                }
+                return true;
+            }
             let queued = self.built.pe.out.queued.get();
             if (queued != 0 || !self.flushed) && self.position.is_default() {
                 if queued != 0 {

@@ -112,7 +112,8 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
     let mut listed = vec![false; pes.len()];
     let list = |pes: &[Built], at: usize, busy: &mut Vec<usize>, listed: &mut [bool]| {
         let pe = &pes[at].pe;
-        if (pe.out.queued.get() != 0 || pe.collectives.forwards.get()) && !listed[at] {
+        let has_work = pe.out.queued.get() != 0 || pe.collectives.forwards.get() || pe.timers.count() != 0;
+        if has_work && !listed[at] {
             listed[at] = true;
             busy.push(at);
         }
@@ -153,6 +154,9 @@ fn schedule(node: &Node, bag: &Mailbag, pes: &mut [Built], running: &RunningPe) 
             listed[at] = false;
             running.set(at);
             let Built { pe, managers, .. } = &mut pes[at];
+            if pe.timers.count() != 0 && bag.sample(2) == 0 {
+                pe.send_first();
+            }
             let queued = pe.out.queued.take();
             run_queued(pe, managers, queued);
             // Flushes early from time to time: this may change the number of messages, but not the result.

@@ -4,7 +4,7 @@ use super::idle::{IdleThread, Limits};
 use crate::batches::Post;
 use crate::elements::Manager;
 use crate::inbox::Bag;
-use crate::interleaving::{Interleaved, PeRecording};
+use crate::interleaving::{Event, Interleaved, PeRecording};
 use crate::node::Node;
 use crate::order::PeOrder;
 use crate::pe::{PeCx, post_delivery};
@@ -119,6 +119,9 @@ impl Worker {
     #[inline]
     pub(super) fn turn(&mut self, Built { pe, managers, .. }: &mut Built) -> bool {
         let (node, me) = (&*pe.out.node, pe.out.local);
+        if pe.timers.count() != 0 {
+            self.send_due(pe);
+        }
         let batches = pe.out.batches();
         let is_congested = batches.is_some_and(Post::is_congested);
         let queued = if is_congested { 0 } else { pe.out.queued.take() };
@@ -160,6 +163,22 @@ impl Worker {
         }
         pe.out.dispatch();
         true
+    }
+
+    /// Sends the messages whose time has come; where the order is sampled, the first one.
+    #[cold]
+    fn send_due(&mut self, pe: &PeCx) {
+        let any_time = pe.settings().samples_order();
+        while pe.first_due().is_some_and(|left| left.is_zero()) {
+            let number = pe.send_first();
+            if let (Some(recording), Some(number)) = (&self.recording, number) {
+                recording.note(&Event::Timer(number));
+            }
+            if any_time {
+                break;
+            }
+        }
+        pe.out.dispatch();
     }
 
     /// Executes an order that did not come through a mailbox.
@@ -208,7 +227,8 @@ impl Worker {
                 flush(pe);
                 pe.out.dispatch();
             }
-            Stage::Flushed if self.looks >= limits.rest => {
+            // A message that waits for a time is in flight.
+            Stage::Flushed if self.looks >= limits.rest && pe.timers.count() == 0 => {
                 self.stage = Stage::Rested;
                 pe.out.node.quiescence.rest(pe.out.local);
                 self.resting = true;
@@ -231,8 +251,15 @@ impl Worker {
     /// Waits a moment for mail, or sleeps until the bell rings.
     #[inline]
     pub(super) fn wait(&self, pe: &PeCx, idle: &mut IdleThread) {
-        if idle.wait(self.looks) && self.stage == Stage::Rested {
-            idle.sleep(|| pe.out.node.bells.sleep(pe.out.local));
+        if !idle.wait(self.looks) {
+            return;
+        }
+        match self.stage {
+            Stage::Rested => idle.sleep(|| pe.out.node.bells.sleep(pe.out.local, None)),
+            Stage::Flushed if pe.timers.count() != 0 => {
+                idle.sleep(|| pe.out.node.bells.sleep(pe.out.local, pe.first_due()));
+            }
+            _ => {}
         }
     }
 }

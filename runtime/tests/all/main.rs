@@ -2,6 +2,7 @@
 //! (`cargo test -p equipoise -- --ignored`).
 
 mod broadcasts;
+mod callbacks;
 mod checkpoints;
 mod common;
 mod corners;
@@ -12,16 +13,19 @@ mod families;
 mod flags;
 mod front_page;
 pub mod generated;
+mod generic;
 mod grid;
 mod lb_storm;
 mod lives;
 mod load_balancing;
 mod machine;
+mod main_async;
 mod measuring;
 mod messages;
 mod order;
 mod other_build;
 mod populations;
+mod priorities;
 mod processes;
 mod quiescence;
 mod recovery;
@@ -31,6 +35,7 @@ mod replayed;
 mod replies;
 mod saving;
 mod stress;
+mod timers;
 mod traces;
 mod ui;
 mod wrong_calls;

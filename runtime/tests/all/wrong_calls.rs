@@ -125,7 +125,7 @@ fn an_error_names_the_line_of_the_wrong_call() {
     );
     fails(
         Call::SyncAndQuiescence,
-        "cannot wait for two things; call `at_sync`, `at_quiescence` or `at_checkpoint`, once",
+        "cannot wait for two things; call `at_sync`, `at_quiescence`, `at_checkpoint` or `after`, once",
         "Call::SyncAndQuiescence =>",
     );
     fails(Call::ContributeLater, "cannot be postponed", "Call::ContributeLater =>");

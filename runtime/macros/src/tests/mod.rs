@@ -73,6 +73,15 @@ fn every_mistake_of_an_entry_is_reported_once() {
     check(block("#[entry] fn f(&mut self, cx: &Cx<Self>, _: u32) {}"), &["give this argument a name"]);
     check(block("#[entry] fn f<const N: usize>(&mut self, cx: &Cx<Self>) {}"), &["cannot be generic"]);
     check(block("#[entry] fn at_quiescence(&mut self, cx: &Cx<Self>) {}"), &["every proxy has a method"]);
+    check(block("#[entry] fn callback(&mut self, cx: &Cx<Self>) {}"), &["every proxy has a method"]);
+    check(block("#[entry] fn after(&mut self, cx: &Cx<Self>) {}"), &["every proxy has a method"]);
+    check(block("#[entry(priority = self.n)] fn f(&mut self, cx: &Cx<Self>) {}"), &["cannot use `self`"]);
+    check(
+        block("#[entry(priority = f(|| n + self.n))] fn f(&mut self, cx: &Cx<Self>) {}"),
+        &["cannot use `self`"],
+    );
+    check(block("#[entry(priority)] fn f(&mut self, cx: &Cx<Self>) {}"), &["`priority` needs a value"]);
+    check(block("#[entry(priority = -n)] fn f(&mut self, cx: &Cx<Self>, n: i32) {}"), &[]);
     check(block("#[entry(reduce = f64::max)] fn f(&mut self, cx: &Cx<Self>) {}"), &["not 0"]);
     check(block("#[entry(reduce = f64::max)] fn f(&mut self, cx: &Cx<Self>, a: f64, b: f64) {}"), &["not 2"]);
     check(block("#[entry(when)] fn f(&mut self, cx: &Cx<Self>) {}"), &["`when` needs a value"]);
@@ -92,12 +101,13 @@ fn every_mistake_of_an_entry_is_reported_once() {
 fn every_mistake_of_the_block_is_reported_once() {
     let entry = "#[entry] fn f(&mut self, cx: &Cx<Self>) {}";
     let on = |head: &str| expand("index = ()", &format!("{head} {{ {entry} }}"));
-    check(on("impl<T> Block<T>"), &["cannot be generic"]);
+    check(on("impl<'a, T> Block<'a, T>"), &["owns its state"]);
     check(on("impl<'a> Block<'a>"), &["owns its state"]);
     check(on("impl Block<'_>"), &["owns its state"]);
     check(on("impl Step for Block"), &["not on an `impl` of the trait `Step`"]);
     check(on("impl [Block; 3]"), &["struct or an enum"]);
     check(on("impl Block<f64>"), &[]);
+    check(on("impl<T: Value, const N: usize> Block<T, N> where Vec<T>: Send"), &[]);
     check(on("impl grid::Block"), &[]);
     check(expand("index = ()", "#[derive(Clone)] struct Block;"), &["goes on the `impl` block"]);
     check(stray_entry("fn f(&mut self) {}".parse().unwrap()), &["`#[chare(index = ..)]`"]);
@@ -162,7 +172,7 @@ fn the_number_of_an_entry_is_its_position() {
 fn without_a_guard_every_message_is_ready() {
     let none = items(block("#[entry] fn f(&mut self, cx: &Cx<Self>, n: u32) {}")).concat();
     assert!(none.contains("constGUARDED:bool=false;"));
-    assert!(none.contains("fnready(&self,msg:&BlockMsg)->bool{true}"), "{none}");
+    assert!(none.contains("fnready(&self,msg:&Self::Msg)->bool{true}"), "{none}");
     let some = items(block("#[entry(when = n > 3)] fn f(&mut self, cx: &Cx<Self>, n: u32) {}")).concat();
     assert!(some.contains("constGUARDED:bool=true;"));
 }

@@ -1,0 +1,120 @@
+//! Messages that wait in the order of their priorities, of arrays where an entry has one.
+
+use super::Elements;
+use crate::array::Chare;
+use crate::pe::PeCx;
+use crate::slot::Item;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// The waiting messages of an array: smaller priorities first, equal ones in the order in which they came.
+pub(super) struct ByPriority<M> {
+    heap: BinaryHeap<Waiting<M>>,
+    /// The number of messages that have come.
+    came: u64,
+}
+
+struct Waiting<M> {
+    priority: i64,
+    /// Its number among all messages that have come.
+    number: u64,
+    item: Item<M>,
+}
+
+impl<M> Ord for Waiting<M> {
+    /// The greatest is first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.priority, other.number).cmp(&(self.priority, self.number))
+    }
+}
+
+impl<M> PartialOrd for Waiting<M> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<M> PartialEq for Waiting<M> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<M> Eq for Waiting<M> {}
+
+impl<M> Default for ByPriority<M> {
+    fn default() -> Self {
+        ByPriority { heap: BinaryHeap::new(), came: 0 }
+    }
+}
+
+impl<M> ByPriority<M> {
+    /// The number of messages.
+    pub(super) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    fn push(&mut self, priority: i64, item: Item<M>) {
+        let number = self.came;
+        self.came += 1;
+        self.heap.push(Waiting { priority, number, item });
+    }
+
+    /// The priority of the first message.
+    fn first(&self) -> Option<i64> {
+        self.heap.peek().map(|first| first.priority)
+    }
+
+    /// Takes the first message, with its number.
+    fn pop(&mut self) -> Option<(u64, Item<M>)> {
+        self.heap.pop().map(|first| (first.number, first.item))
+    }
+}
+
+impl<T: Chare> Elements<T> {
+    /// Whether messages wait by priority.
+    #[inline(always)]
+    pub(super) fn is_by_priority(&self, pe: &PeCx) -> bool {
+        T::PRIORITIZED && pe.out.prioritized != 0
+    }
+
+    /// Queues a message by priority.
+    pub(super) fn wait_by_priority(&mut self, pe: &PeCx, item: Item<T::Msg>) {
+        // A priority is code of the program, which may panic.
+        pe.delivery.running.set(self.port.id, T::entry(&item.msg) as u16, item.rank);
+        let priority = T::priority(&item.msg);
+        pe.delivery.running.clear();
+        self.by_priority.push(priority, item);
+        pe.out.queue(self.port.bit);
+    }
+
+    /// Queues the messages of this PE to itself by priority.
+    pub(super) fn sort_local(&mut self, pe: &PeCx) {
+        if self.port.local.borrow().is_empty() {
+            return;
+        }
+        let mut local = self.port.local.take();
+        pe.out.trace(|tracer| tracer.leave_port(self.port.id, local.len()));
+        local.drain(..).for_each(|item| self.wait_by_priority(pe, item));
+        // Reuses the memory of the queue; a priority cannot send.
+        *self.port.local.borrow_mut() = local;
+    }
+
+    /// The priority of the next message; that of an array without priorities if orders wait, so that they wait no longer.
+    pub(super) fn first_priority(&mut self, pe: &PeCx) -> Option<i64> {
+        if !self.is_by_priority(pe) {
+            return None;
+        }
+        self.sort_local(pe);
+        let orders = if self.port.orders.borrow().is_empty() { None } else { Some(0) };
+        self.by_priority.first().into_iter().chain(orders).min()
+    }
+
+    /// Takes the next message by priority.
+    pub(super) fn next_by_priority(&mut self, pe: &PeCx) -> Option<Item<T::Msg>> {
+        self.sort_local(pe);
+        let (number, item) = self.by_priority.pop()?;
+        pe.out.trace(|tracer| tracer.takes(self.port.id, Some(number)));
+        Some(item)
+    }
+}
