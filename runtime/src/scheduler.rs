@@ -137,6 +137,10 @@ impl Built {
         for port in &self.pe.ports {
             port.open_reductions(&self.pe).into_iter().for_each(|open| waiting.reduction(open));
         }
+        for (section, members) in self.pe.collectives.sections() {
+            let names = || members.keys().iter().map(|&key| self.pe.element(key)).collect();
+            waiting.section(section, names);
+        }
         let parked = self.pe.parked();
         if parked > 0 {
             let verb = if parked == 1 { "waits" } else { "wait" };

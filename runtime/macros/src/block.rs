@@ -11,7 +11,7 @@ use syn::{
 };
 
 /// Names of methods that every proxy has.
-const RESERVED: [&str; 3] = ["contribute", "at_quiescence", "at_checkpoint"];
+const RESERVED: [&str; 5] = ["contribute", "contribute_in", "prefix", "at_quiescence", "at_checkpoint"];
 
 /// A `#[chare]` block.
 pub struct Block {

@@ -29,6 +29,14 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
         #[track_caller]
         pub fn contribute(self) -> #reduction<'a> { #reduction(self.0.contribute()) }
 
+        /// Instead of sending, contributes to a reduction over a section, of which the caller is a member: when all members
+        /// have contributed, the combined contribution is sent.
+        #[inline(always)]
+        #[track_caller]
+        pub fn contribute_in<S: ::equipoise::Chare>(self, section: &::equipoise::Section<S>) -> #reduction<'a> {
+            #reduction(self.0.contribute_in(section))
+        }
+
         /// Postpones the message until no message is in flight.
         #[inline(always)]
         #[track_caller]
@@ -39,6 +47,13 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
         #[inline(always)]
         #[track_caller]
         pub fn at_checkpoint(self) -> Self { Self(self.0.at_checkpoint()) }
+    };
+    let prefix = quote! {
+        /// Each element that contributes receives the combination of the contributions up to its own, in rank order. The
+        /// receivers must be the elements that contribute.
+        #[inline(always)]
+        #[track_caller]
+        pub fn prefix(self) -> Self { Self(self.0.prefix()) }
     };
     // Entries may be undocumented or never called.
     let allowed = quote! {
@@ -78,7 +93,7 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
         pub struct #reduction<'a>(::equipoise::Contribution<'a, #ty>);
 
         #allowed
-        impl<'a> #reduction<'a> { #(#to_reduction)* #(#stand_ins)* }
+        impl<'a> #reduction<'a> { #(#to_reduction)* #(#stand_ins)* #prefix }
 
         #(#without_reduce)*
     }

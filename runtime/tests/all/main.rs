@@ -30,6 +30,7 @@ mod regroup;
 mod replayed;
 mod replies;
 mod saving;
+mod sections;
 mod stress;
 mod traces;
 mod ui;
