@@ -88,6 +88,10 @@ impl<T: Chare> Port<T> {
         }
         mine.tally.add(tally);
         mine.by = mine.by.min(key);
+        if matches!(source, Source::Section(_)) {
+            // Its other members here are not known, so the transport decides when this part leaves.
+            return pe.collectives.forwards.set(true);
+        }
         if mine.tally.count == here {
             let partial = partials.swap_remove(at);
             drop(partials);

@@ -17,8 +17,9 @@ pub(crate) struct Collectives {
     /// The arrays with sends that wait for quiescence, in the order of the sends, each with the number of
     /// quiescence rounds found before the send.
     pub(crate) quiet: RefCell<Vec<(u64, u16)>>,
-    /// Whether this PE holds something from a child in the tree. The transport flushes such a PE when no packet waits for it,
-    /// even if the PE has work of its own: parts that arrive together go up together, and none waits for an idle PE.
+    /// Whether this PE holds something from a child in the tree, or contributions to a section. The transport flushes such a PE
+    /// when no packet waits for it, even if the PE has work of its own: parts that arrive together go up together, and none waits
+    /// for an idle PE.
     pub(crate) forwards: Cell<bool>,
     /// The sections to which elements contributed here last, for messages to users.
     sections: RefCell<VecDeque<Members>>,

@@ -379,6 +379,51 @@ fn a_restarted_run_completes_the_reductions_over_sections_that_had_begun() {
     });
 }
 
+/// Sends messages to itself until it has the result.
+#[derive(Serialize, Deserialize)]
+struct Spinner {
+    has_sum: bool,
+    done: Exit<u32>,
+}
+
+#[chare(index = [i32; 1])]
+impl Spinner {
+    #[entry]
+    fn begin(&mut self, cx: &Cx<Self>) {
+        let section = cx.array().section(cx, |[at]| at % 2 == 0);
+        if section.contains(cx, cx.array(), cx.index()) {
+            cx.peers().contribute_in(&section).sum(1);
+        }
+        self.spin(cx);
+    }
+
+    #[entry]
+    fn spin(&mut self, cx: &Cx<Self>) {
+        if !self.has_sum {
+            cx.peer(cx.index()).spin();
+        }
+    }
+
+    #[entry(reduce = reduce::sum)]
+    fn sum(&mut self, cx: &Cx<Self>, sum: u32) {
+        self.has_sum = true;
+        if cx.index() == [0] {
+            self.done.exit(cx, sum);
+        }
+    }
+}
+
+#[test]
+fn a_reduction_over_a_section_does_not_wait_for_idle_pes() {
+    everywhere(32, 8, |config| {
+        let report = equipoise::run(config, |pe, done| {
+            let spinners = pe.array([16], |_| Spinner { has_sum: false, done });
+            pe.main(move |pe| spinners.all(pe).begin());
+        });
+        assert_eq!(report.result, 8);
+    });
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Wrong {
     NoMember,
