@@ -39,15 +39,19 @@
 //!
 //! | written | delivered |
 //! |---|---|
-//! | `cx.peer(ix).f(..)`, `cx.peers().f(..)`, `other.at(cx, ix).f(..)`, `other.all(cx).f(..)`, `other.only(cx, member).f(..)` | now: to one, to all, to a section |
+//! | `cx.peer(ix).f(..)`, `cx.peers().f(..)`, `other.at(cx, ix).f(..)`, `other.all(cx).f(..)`, `section.all(cx).f(..)` | now: to one, to all, to a [`Section`] |
 //! | `cx.peers().contribute().f(x)`, `other.at(cx, ix).contribute().f(x)` | when all elements of the sender's array have contributed, combined by the `reduce` function of `f` |
+//! | `target.contribute_in(&section).f(x)` | when all members of the section have contributed |
+//! | `cx.peers().contribute().prefix().f(x)` | when all have contributed: to each element the combination of the contributions up to its own |
 //! | `cx.at_sync().f(..)` | to the sender, after load balancing, on its new PE |
 //! | `other.all(cx).after(duration).f(..)` | after this time |
 //! | `other.all(cx).at_quiescence().f(..)` | when nothing is in flight |
 //! | `other.all(cx).at_checkpoint().f(..)` | when nothing is in flight and, with `--checkpoint`, the run has saved itself |
 //!
+//! A reduction to `cx.peers()` gives its result to all elements (an allreduce).
+//!
 //! Messages from one element to another arrive in the order they were sent while both stay on one PE;
-//! otherwise in any order. `#[entry(when = ..)]` says which messages an element accepts now; others wait.
+//! otherwise in any order. Broadcasts and messages to sections may overtake others. `#[entry(when = ..)]` says which messages an element accepts now; others wait.
 //!
 //! # Where elements are
 //!
@@ -97,6 +101,7 @@ mod restoring;
 mod run;
 mod saving;
 mod scheduler;
+mod section;
 mod setup;
 mod slot;
 mod steps;
@@ -105,7 +110,7 @@ mod transport;
 mod tree;
 mod waiting;
 
-pub use array::{Array, Callback, Chare, Contribution, Cx, Synced, Target, Targets};
+pub use array::{Array, Callback, Chare, Contribution, Cx, Section, Synced, Target, Targets};
 pub use batches::Amount;
 pub use codec::{State, numbers};
 pub use equipoise_macros::{chare, entry};
@@ -126,7 +131,7 @@ pub use {equipoise_model as model, equipoise_network as network, equipoise_strat
 /// The items that chare programs use.
 pub mod prelude {
     pub use crate::{
-        Array, Callback, Config, Cx, Exit, Pe, PeCx, Process, Reply, Setup, Shared, chare, entry,
+        Array, Callback, Config, Cx, Exit, Pe, PeCx, Process, Reply, Section, Setup, Shared, chare, entry,
     };
     pub use serde::{Deserialize, Serialize};
 }

@@ -13,6 +13,11 @@ pub(crate) fn element_key(array: u16, rank: u32) -> u64 {
     u64::from(array) << 32 | u64::from(rank)
 }
 
+/// The array and the rank of an element.
+pub(crate) fn array_and_rank(key: u64) -> (u16, u32) {
+    ((key >> 32) as u16, key as u32)
+}
+
 /// Messages from one sender to one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sent {

@@ -2,10 +2,11 @@
 //! array ([`Order`], executed by `elements/orders.rs`), and orders about the run ([`PeOrder`], executed by
 //! `scheduler.rs`).
 
-use crate::load::Sent;
+use crate::load::{Sent, array_and_rank};
 use crate::location::Known;
 use crate::quiescence::Quiet;
 use crate::reduction::{Pieces, Tally};
+use crate::section::{Members, Source};
 use equipoise_model::database::ObjectIndex;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -21,6 +22,8 @@ pub(crate) enum Order<M, S> {
     Broadcast { msg: M },
     /// The `number`-th broadcast (sent to every PE).
     All { number: u32, msg: M },
+    /// A message to elements on several PEs (sent to the first of these PEs).
+    Multicast(Box<Multicast<M>>),
     /// Contributions to a reduction whose target is this array (sent to the parent in the tree).
     Partial(Box<Partial<M>>),
     /// An element migrates to the receiving PE.
@@ -53,9 +56,11 @@ impl<M, S> Order<M, S> {
     /// Whether the order delivers a message of the program.
     pub(crate) fn is_message(&self) -> bool {
         match self {
-            Order::Message { .. } | Order::Broadcast { .. } | Order::All { .. } | Order::Missed { .. } => {
-                true
-            }
+            Order::Message { .. }
+            | Order::Broadcast { .. }
+            | Order::All { .. }
+            | Order::Multicast(_)
+            | Order::Missed { .. } => true,
             Order::Located { .. }
             | Order::Partial(_)
             | Order::Arrive { .. }
@@ -87,32 +92,54 @@ pub(crate) enum Receivers {
     One(u32),
     /// Every element.
     All,
-    /// These elements.
-    Some(Box<[u32]>),
+    /// The members of a section.
+    Section(Members),
 }
 
 impl Receivers {
-    /// The ranks that are listed; none for all elements.
-    pub(crate) fn ranks(&self) -> &[u32] {
+    /// A rank of `array` that is listed and not below `count`.
+    pub(crate) fn outside(&self, array: u16, count: u32) -> Option<u32> {
         match self {
-            Receivers::One(rank) => std::slice::from_ref(rank),
-            Receivers::All => &[],
-            Receivers::Some(ranks) => ranks,
+            Receivers::One(rank) => Some(*rank).filter(|rank| *rank >= count),
+            Receivers::All => None,
+            Receivers::Section(members) => {
+                let mine = members.by_array().find(|(of, _)| *of == array);
+                let last = mine.and_then(|(_, keys)| keys.last()).map(|&key| array_and_rank(key).1);
+                last.filter(|rank| *rank >= count)
+            }
         }
     }
 }
 
-/// A part of a reduction: contributions of some elements of one array to one entry of another.
+/// A message to elements on several PEs. It travels along a tree of these PEs, once to each.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Multicast<M> {
+    /// The PE of the sender.
+    pub origin: u32,
+    /// The PEs that the sender knows the receivers on, in ascending order: first the PE to which this order goes, then the PEs
+    /// to which that PE forwards the message.
+    pub branches: Vec<Branch>,
+    pub msg: M,
+}
+
+/// A PE, and the receivers of a multicast there, each with the epoch that the sender knew.
+pub(crate) type Branch = (u32, Vec<(u32, u32)>);
+
+/// A part of a reduction: contributions of some elements of an array or a section to an entry of an array.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Partial<M> {
-    /// The contributing array.
-    pub source: u16,
+    /// The elements that contribute.
+    pub source: Source,
     /// The number of the reduction.
     pub round: u32,
     /// The entry that receives the result.
     pub entry: u16,
     /// The elements that receive the result.
     pub to: Receivers,
+    /// Whether each receiver receives the combination of the contributions up to its own.
+    pub prefixes: bool,
+    /// The contributor with the lowest array and rank, as [`element_key`](crate::load::element_key).
+    pub by: u64,
     /// The number of contributions.
     pub tally: Tally,
     /// The contributions.
@@ -120,8 +147,9 @@ pub(crate) struct Partial<M> {
 }
 
 impl<M> Partial<M> {
-    pub(crate) fn new(source: u16, round: u32, entry: u16, to: Receivers) -> Self {
-        Partial { source, round, entry, to, tally: Tally::default(), pieces: Pieces::default() }
+    /// Whether a contribution belongs to the same target.
+    pub(crate) fn agrees(&self, entry: u16, to: &Receivers, prefixes: bool) -> bool {
+        self.entry == entry && self.prefixes == prefixes && self.to == *to
     }
 }
 

@@ -1,12 +1,13 @@
-//! Reductions: one value from all elements of an array, combined by the target entry's function.
+//! Reductions: one value from all elements of an array or of a section, combined by the target entry's function.
 //!
-//! The n-th contribution of every element belongs to the n-th reduction of its array. So several reductions may
-//! be in progress, and an element may migrate between two contributions. PEs combine the contributions of their elements
-//! and send the result up the tree of PEs to PE 0, which counts the elements ([`Ledger`]).
+//! The n-th contribution of every element belongs to the n-th reduction of its array, and the n-th one to a section to the n-th
+//! reduction of this section. So several reductions may be in progress, and an element may migrate between two contributions. PEs
+//! combine the contributions of their elements and send the result up the tree of PEs to PE 0, which counts the elements
+//! ([`Ledger`]; the members of a section are fixed).
 //!
 //! Floating-point sums depend on the order of their terms. So contributions are combined in a fixed
-//! order, independent of arrival and placement: along a binary tree over the ranks of the array. The inner nodes of
-//! this tree are the aligned runs of 2^k ranks ([`Pieces`]).
+//! order, independent of arrival and placement: along a binary tree over the ranks of the array, or the positions in the
+//! section. The inner nodes of this tree are the aligned runs of 2^k ranks ([`Pieces`]).
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -123,9 +124,29 @@ impl<M> Pieces<M> {
         Pieces(vec![Piece { start: rank, level: 0, msg }])
     }
 
-    /// The lowest rank that contributed.
-    pub(crate) fn first(&self) -> Option<u32> {
-        self.0.iter().map(|piece| piece.start).min()
+    /// The ranks that contributed, as runs: the first rank and the number of ranks, in ascending order.
+    pub(crate) fn runs(&self) -> Vec<(u32, u64)> {
+        let mut runs: Vec<_> = self.0.iter().map(|piece| (piece.start, 1 << piece.level)).collect();
+        runs.sort_unstable();
+        runs
+    }
+
+    /// Whether each rank below `len` contributed once.
+    pub(crate) fn covers(&self, len: u32) -> bool {
+        let runs = self.runs();
+        let mut end = 0;
+        let mut follows = |(start, count): (u32, u64)| {
+            let is_next = u64::from(start) == end;
+            end += count;
+            is_next
+        };
+        runs.into_iter().all(&mut follows) && end == u64::from(len)
+    }
+
+    /// The contributions by rank, if none are combined.
+    pub(crate) fn into_ranks(mut self) -> impl Iterator<Item = (u32, M)> {
+        self.0.sort_unstable_by_key(|piece| piece.start);
+        self.0.into_iter().map(|piece| (piece.start, piece.msg))
     }
 
     /// Adds the contribution of one rank.
@@ -345,6 +366,18 @@ mod tests {
             }
             prop_assert_eq!(whole.fold(trace), direct(&ranks));
         }
+    }
+
+    #[test]
+    fn knows_whether_every_rank_contributed_once() {
+        let mut pieces = Pieces::default();
+        [0, 1, 2, 4].into_iter().for_each(|rank| pieces.add(rank, rank, |a, b| a + b));
+        assert_eq!(pieces.runs(), [(0, 2), (2, 1), (4, 1)]);
+        assert!(!pieces.covers(5), "rank 3 is missing");
+        pieces.append(Pieces::of(3, 3));
+        assert!(pieces.covers(5) && !pieces.covers(6));
+        pieces.append(Pieces::of(1, 1));
+        assert!(!pieces.covers(5) && !pieces.covers(6), "rank 1 contributed twice");
     }
 
     #[test]

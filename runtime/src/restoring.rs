@@ -190,6 +190,9 @@ fn progress<T: Chare>(slot: &ChareSlot<T>) -> Result<Progress, String> {
             T::ENTRIES[T::entry(msg)]
         ));
     }
+    if !extra.sections.is_empty() {
+        return Err("has contributed to a reduction over a section".into());
+    }
     let resume = extra.resume.as_ref().map(codec::encode).transpose();
     Ok((numbers, resume.map_err(|error| format!("has a message of `at_sync`: {error}"))?))
 }

@@ -144,6 +144,10 @@ impl Built {
         for port in &self.pe.ports {
             port.open_reductions(&self.pe).into_iter().for_each(|open| waiting.reduction(open));
         }
+        for (section, members) in self.pe.collectives.sections() {
+            let names = || members.keys().iter().map(|&key| self.pe.element(key)).collect();
+            waiting.section(section, names);
+        }
         let timed = self.pe.timers.count();
         if timed > 0 {
             let verb = if timed == 1 { "waits" } else { "wait" };

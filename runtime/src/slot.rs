@@ -3,6 +3,7 @@
 use crate::codec::State;
 use crate::load::Edges;
 use crate::reduction::Tally;
+use crate::section::SectionId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -64,6 +65,8 @@ pub(crate) struct Extra<M> {
     /// For an element that another element created: whether it has not yet contributed, and not yet reached a
     /// barrier.
     pub(crate) fresh: [bool; 2],
+    /// The sections to which it has contributed, each with the number of its next reduction.
+    pub(crate) sections: Vec<(SectionId, u32)>,
 }
 
 impl<M> Default for Extra<M> {
@@ -79,6 +82,7 @@ impl<M> Default for Extra<M> {
             pinned: false,
             created: [0; 2],
             fresh: [false; 2],
+            sections: Vec::new(),
         }
     }
 }
@@ -106,6 +110,17 @@ impl<C, M> Slot<C, M> {
             tally.appeared = u32::from(std::mem::take(&mut extra.fresh[kind as usize]));
         }
         tally
+    }
+
+    /// Contributes to a section: returns the number of the reduction.
+    pub(crate) fn contributes_to(&mut self, section: SectionId) -> u32 {
+        let sections = &mut self.extra().sections;
+        let at = sections.iter().position(|(known, _)| *known == section).unwrap_or_else(|| {
+            sections.push((section, 0));
+            sections.len() - 1
+        });
+        let next = sections[at].1.wrapping_add(1);
+        std::mem::replace(&mut sections[at].1, next)
     }
 
     /// The tally of this element when it ends.

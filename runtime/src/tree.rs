@@ -63,6 +63,31 @@ impl Tree {
         (processes * self.local) as usize
     }
 
+    /// Splits a list that has an entry for each of some other PEs, in ascending order of the PEs: into the parts that `pe` sends
+    /// on. A part goes to its first PE, which splits the rest of it in turn. A process is entered once.
+    pub(crate) fn parts<V>(self, pe: u32, all: Vec<(u32, V)>) -> Vec<Vec<(u32, V)>> {
+        let here = self.process(pe).0;
+        let mut processes = Vec::<Vec<(u32, V)>>::new();
+        let mut mates = Vec::new();
+        for entry in all {
+            let process = self.process(entry.0).0;
+            match processes.last_mut() {
+                _ if process == here => mates.push(vec![entry]),
+                Some(last) if self.process(last[0].0).0 == process => last.push(entry),
+                _ => processes.push(vec![entry]),
+            }
+        }
+        let each = processes.len().div_ceil(BRANCHES as usize).max(1);
+        let mut parts = Vec::new();
+        while !processes.is_empty() {
+            let rest = processes.split_off(each.min(processes.len()));
+            parts.push(processes.into_iter().flatten().collect());
+            processes = rest;
+        }
+        parts.extend(mates);
+        parts
+    }
+
     /// The child of `pe` on the path to its descendant `below`.
     pub(crate) fn toward(self, pe: u32, below: u32) -> u32 {
         let mut at = below;
@@ -102,6 +127,26 @@ mod tests {
         let tree = Tree::new(30, 4);
         let entries = (1..120).filter(|&pe| tree.parent(pe) / 4 != pe / 4);
         assert_eq!(entries.count(), 29);
+    }
+
+    #[test]
+    fn a_list_of_pes_is_split_until_each_has_its_part() {
+        fn reach(tree: Tree, pe: u32, list: Vec<(u32, u32)>, reached: &mut Vec<(u32, u32)>) -> usize {
+            let parts = tree.parts(pe, list);
+            assert!(parts.iter().filter(|part| part[0].0 / 3 != pe / 3).count() <= 4);
+            let depths = parts.into_iter().map(|mut part| {
+                let rest = part.split_off(1);
+                reached.push(part[0]);
+                1 + reach(tree, part[0].0, rest, reached)
+            });
+            depths.max().unwrap_or(0)
+        }
+        let list: Vec<(u32, u32)> =
+            (0..300).filter(|pe| pe % 7 != 2 && *pe != 100).map(|pe| (pe, pe)).collect();
+        let mut reached = Vec::new();
+        let depth = reach(Tree::new(100, 3), 100, list.clone(), &mut reached);
+        reached.sort_unstable();
+        assert_eq!((reached, depth), (list, 5));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a run waits for when it ends without an exit: lines about single PEs, and reductions and load-balancing steps
 //! over all PEs.
 
+use crate::section::{SectionId, Source};
 use crate::slot::Collective;
 use equipoise_model::table::count;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ pub(crate) struct Waiting {
     lines: Vec<(Option<u32>, String)>,
     /// The reductions that have begun.
     reductions: Vec<OpenReduction>,
+    /// The names of the members of sections.
+    sections: BTreeMap<SectionId, Vec<String>>,
     /// How far the elements of each array are, by [`Collective`] and array.
     progress: BTreeMap<(usize, u16), Progress>,
 }
@@ -26,9 +29,9 @@ pub(crate) struct Waiting {
 /// The contributions to one reduction that are on one PE.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct OpenReduction {
-    /// The contributing array.
-    pub(crate) source: u16,
-    /// The name of this array.
+    /// The contributing array or section.
+    pub(crate) source: Source,
+    /// Its name.
     pub(crate) name: String,
     /// The number of the reduction.
     pub(crate) round: u32,
@@ -40,6 +43,8 @@ pub(crate) struct OpenReduction {
     pub(crate) target: String,
     /// An element that has contributed.
     pub(crate) by: String,
+    /// For a section, the members that have contributed, as runs: the first position and the number of members.
+    pub(crate) done: Vec<(u32, u64)>,
 }
 
 /// The progress of the elements of one array in a collective.
@@ -71,6 +76,11 @@ impl Waiting {
         self.reductions.push(open);
     }
 
+    /// Adds a section, so that its members have names.
+    pub(crate) fn section(&mut self, section: SectionId, names: impl FnOnce() -> Vec<String>) {
+        self.sections.entry(section).or_insert_with(names);
+    }
+
     /// Adds an element with the number of its next round of a collective.
     pub(crate) fn element(
         &mut self,
@@ -98,6 +108,7 @@ impl Waiting {
         self.running.extend(other.running);
         self.lines.extend(other.lines);
         self.reductions.extend(other.reductions);
+        self.sections.extend(other.sections);
         for (of, theirs) in other.progress {
             let mine = self.progress.entry(of).or_insert_with(|| Progress::new(&theirs.array, theirs.round));
             // The elements of both that have not participated in the older of the two rounds.
@@ -119,6 +130,7 @@ impl Waiting {
     pub(crate) fn into_lines(mut self, pe_name: impl Fn(u32) -> String) -> Vec<String> {
         let mut lines = std::mem::take(&mut self.running);
         lines.extend(self.reduction_lines());
+        lines.extend(self.section_lines());
         lines.extend(self.barrier_lines());
         self.lines.sort_by_key(|(pe, _)| *pe);
         let with_pe = |(pe, line): (Option<u32>, String)| match pe {
@@ -135,32 +147,50 @@ impl Waiting {
         all.map(|(&(_, array), progress)| (array, progress))
     }
 
-    /// The oldest incomplete reduction of every array.
+    /// The oldest incomplete reduction of every array. Sorts the reductions.
     fn reduction_lines(&mut self) -> Vec<String> {
         self.reductions.sort();
         let mut lines = Vec::new();
         for (source, progress) in self.of(Collective::Reduction) {
-            let of_source = || self.reductions.iter().filter(|open| open.source == source);
+            let of_source = || self.reductions.iter().filter(|open| open.source == Source::Array(source));
             let Some(round) = of_source().map(|open| open.round).min() else { continue };
             let open: Vec<&OpenReduction> = of_source().filter(|open| open.round == round).collect();
             let all = progress.done + progress.missing;
             // Elements have contributed to all reductions before that of `progress`.
             let is_missing = round >= progress.round && progress.missing > 0;
             let done = if is_missing { progress.done } else { all };
-            if let Some(other) =
-                open.iter().find(|other| (other.to, &other.target) != (open[0].to, &open[0].target))
-            {
-                lines.push(disagreement(open[0], other));
+            lines.extend(disagreements(&open));
+            let missing = is_missing.then(|| progress.names());
+            lines.push(contributed(&progress.array, &open[0].entry, (done, all), missing));
+        }
+        lines
+    }
+
+    /// The oldest incomplete reduction of every section.
+    fn section_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        // They are sorted by section, then by number.
+        for open in self.reductions.chunk_by(|a, b| a.source == b.source) {
+            let Source::Section(section) = open[0].source else { continue };
+            let open: Vec<&OpenReduction> = open.iter().filter(|it| it.round == open[0].round).collect();
+            lines.extend(disagreements(&open));
+            let mut runs: Vec<(u32, u64)> = open.iter().flat_map(|open| open.done.iter().copied()).collect();
+            runs.sort_unstable();
+            let mut progress = Progress::new(&open[0].name, open[0].round);
+            let names = self.sections.get(&section);
+            let mut at = 0;
+            for (start, count) in runs.into_iter().chain([(section.len, 0)]) {
+                for position in at..u64::from(start) {
+                    progress.missing += 1;
+                    let name = names.and_then(|names| names.get(position as usize));
+                    name.into_iter().for_each(|name| progress.name(position as u32, || name.clone()));
+                }
+                at = at.max(u64::from(start) + count);
             }
-            let (verb, of) = (if done == 1 { "has" } else { "have" }, count(all, "element"));
-            let mut line = format!(
-                "reduction of {} to entry {}: {done} of {of} {verb} contributed",
-                progress.array, open[0].entry
-            );
-            if is_missing {
-                line.push_str(&format!("; missing {}", progress.names()));
-            }
-            lines.push(line);
+            let missing = names.is_some().then(|| progress.names());
+            let all = u64::from(section.len);
+            let done = all - progress.missing;
+            lines.push(contributed(&progress.array, &open[0].entry, (done, all), missing));
         }
         lines
     }
@@ -213,6 +243,19 @@ impl Progress {
     }
 }
 
+/// How many elements have contributed to a reduction, and the elements that have not.
+fn contributed(name: &str, entry: &str, (done, all): (u64, u64), missing: Option<String>) -> String {
+    let (verb, of) = (if done == 1 { "has" } else { "have" }, count(all, "element"));
+    let missing = missing.map_or(String::new(), |missing| format!("; missing {missing}"));
+    format!("reduction of {name} to entry {entry}: {done} of {of} {verb} contributed{missing}")
+}
+
+/// The sentence about two parts of a reduction with different targets, if there are such parts.
+fn disagreements(open: &[&OpenReduction]) -> Option<String> {
+    let other = open.iter().find(|other| (other.to, &other.target) != (open[0].to, &open[0].target))?;
+    Some(disagreement(open[0], other))
+}
+
 /// The sentence about two elements that contribute to different targets in one reduction.
 #[cold]
 pub(crate) fn disagreement(one: &OpenReduction, other: &OpenReduction) -> String {
@@ -246,7 +289,16 @@ mod tests {
 
     fn open(round: u32, target: &str, by: &str) -> OpenReduction {
         let (entry, target, by) = ("`sum`".into(), target.into(), by.into());
-        OpenReduction { source: 0, name: "A".into(), round, entry, to: 0, target, by }
+        OpenReduction {
+            source: Source::Array(0),
+            name: "A".into(),
+            round,
+            entry,
+            to: 0,
+            target,
+            by,
+            done: Vec::new(),
+        }
     }
 
     #[test]

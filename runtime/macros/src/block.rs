@@ -11,7 +11,8 @@ use syn::{
 };
 
 /// Names of methods that every proxy has.
-const RESERVED: [&str; 5] = ["contribute", "callback", "after", "at_quiescence", "at_checkpoint"];
+const RESERVED: [&str; 7] =
+    ["contribute", "contribute_in", "prefix", "callback", "after", "at_quiescence", "at_checkpoint"];
 
 /// A `#[chare]` block.
 pub struct Block {

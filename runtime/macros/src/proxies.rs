@@ -27,6 +27,13 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
     let (one, several) = (quote!(::equipoise::Target<'a, #ty>), quote!(::equipoise::Targets<'a, #ty>));
     let [to_one_modifiers, to_several_modifiers] =
         [&one, &several].map(|target| modifiers(block, names, target));
+    let prefix = quote! {
+        /// Each element that contributes receives the combination of the contributions up to its own, in rank order. The
+        /// receivers must be the elements that contribute.
+        #[inline(always)]
+        #[track_caller]
+        pub fn prefix(self) -> Self { Self(self.0.prefix()) }
+    };
     // Entries may be undocumented or never called.
     let allowed = quote! {
         #[allow(
@@ -69,7 +76,7 @@ pub fn write(block: &Block, names: &Names) -> TokenStream {
         pub struct #reduction #generics(::equipoise::Contribution<'a, #ty>) #where_clause;
 
         #allowed
-        impl #impl_generics #reduction #type_generics #where_clause { #(#to_reduction)* #(#stand_ins)* }
+        impl #impl_generics #reduction #type_generics #where_clause { #(#to_reduction)* #(#stand_ins)* #prefix }
 
         #(#without_reduce)*
 
@@ -89,6 +96,14 @@ fn modifiers(block: &Block, names: &Names, target: &TokenStream) -> TokenStream 
         #[track_caller]
         pub fn contribute(self) -> #reduction #type_generics { #reduction(self.0.contribute()) }
 
+        /// Instead of sending, contributes to a reduction over a section, of which the caller is a member: when all members
+        /// have contributed, the combined contribution is sent.
+        #[inline(always)]
+        #[track_caller]
+        pub fn contribute_in<S: ::equipoise::Chare>(self, section: &::equipoise::Section<S>) -> #reduction #type_generics {
+            #reduction(self.0.contribute_in(section))
+        }
+
         /// Instead of sending, makes a callback: a value that names an entry of these receivers with at most one argument. Others
         /// send to it without knowing the receivers.
         #[track_caller]
@@ -100,13 +115,13 @@ fn modifiers(block: &Block, names: &Names, target: &TokenStream) -> TokenStream 
         pub fn at_quiescence(self) -> Self { Self(self.0.at_quiescence()) }
 
         /// Postpones the message by at least this time: wall time, or virtual time on a simulated machine. Where the order of
-    /// messages is sampled with a seed, it waits for an arbitrary number of deliveries. Meanwhile it counts as in
-    /// flight: nothing that waits for quiescence goes on, and the run does not save itself.
-    #[inline(always)]
-    #[track_caller]
-    pub fn after(self, duration: ::core::time::Duration) -> Self { Self(self.0.after(duration)) }
+        /// messages is sampled with a seed, it waits for an arbitrary number of deliveries. Meanwhile it counts as in
+        /// flight: nothing that waits for quiescence goes on, and the run does not save itself.
+        #[inline(always)]
+        #[track_caller]
+        pub fn after(self, duration: ::core::time::Duration) -> Self { Self(self.0.after(duration)) }
 
-    /// Postpones the message until no message is in flight and, with `--checkpoint`, the state of the run is saved. A
+        /// Postpones the message until no message is in flight and, with `--checkpoint`, the state of the run is saved. A
         /// run that is restarted with this state begins with this message.
         #[inline(always)]
         #[track_caller]

@@ -162,7 +162,7 @@ pub(super) fn receive<T: Chare>(
     contributes: bool,
 ) -> Result<(), String> {
     let msg = T::from_argument(entry.into(), argument)
-        .filter(|_| to.ranks().iter().all(|&rank| rank < port.shared.count))
+        .filter(|_| to.outside(port.id, port.shared.count).is_none())
         .ok_or("use a callback only in the run that made it")?;
     if !contributes {
         match to {

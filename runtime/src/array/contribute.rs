@@ -6,20 +6,30 @@
 
 use super::chare::Chare;
 use super::port::Port;
+use crate::load::array_and_rank;
 use crate::order::{Order, Partial, Receivers};
-use crate::pe::{Contributor, Offers, PeCx};
+use crate::pe::{AnyPort, Contributor, Offers, PeCx};
 use crate::pulse::Activity;
-use crate::reduction::Pieces;
+use crate::reduction::{Pieces, Tally};
+use crate::section::{SectionId, Source};
 use crate::waiting::{OpenReduction, disagreement};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// A contribution of the running element.
+pub(super) struct Offered<M> {
+    pub(super) to: Receivers,
+    pub(super) prefixes: bool,
+    pub(super) msg: M,
+}
 
 /// Reductions in progress with one array as target, on one PE.
 pub(crate) struct Contributions<M> {
     /// Contributions of the running element that are not yet in `partials`: the first one of the delivery, and all
     /// others.
-    first: Cell<Option<(Receivers, M)>>,
-    others: RefCell<VecDeque<(Receivers, M)>>,
+    first: Cell<Option<Offered<M>>>,
+    others: RefCell<VecDeque<Offered<M>>>,
     /// Contributions of elements of this PE.
     partials: RefCell<Vec<Partial<M>>>,
     /// Contributions from this PE and from the PEs below in the tree: on PE 0 all, on others those not yet sent up.
@@ -38,13 +48,13 @@ impl<M> Default for Contributions<M> {
 }
 
 impl<T: Chare> Port<T> {
-    /// Stores a contribution of the running element until its manager adds it to `partials`.
+    /// Stores a contribution of the running element, to its array or to a section, until its manager adds it to `partials`.
     #[inline]
-    pub(super) fn offer(&self, offers: &Offers, to: Receivers, msg: T::Msg) {
-        if offers.add(self.id) {
-            self.contributions.first.set(Some((to, msg)));
+    pub(super) fn offer(&self, offers: &Offers, section: Option<(SectionId, u32)>, offered: Offered<T::Msg>) {
+        if offers.add(self.id, section) {
+            self.contributions.first.set(Some(offered));
         } else {
-            self.contributions.others.borrow_mut().push_back((to, msg));
+            self.contributions.others.borrow_mut().push_back(offered);
         }
     }
 
@@ -53,22 +63,36 @@ impl<T: Chare> Port<T> {
     pub(crate) fn add_contribution(&self, pe: &PeCx, by: Contributor) {
         let offered = self.contributions.first.take();
         let offered = offered.or_else(|| self.contributions.others.borrow_mut().pop_front());
-        let Some((to, msg)) = offered else { return };
+        let Some(Offered { to, prefixes, msg }) = offered else { return };
         let entry = T::entry(&msg) as u16;
+        let Contributor { key, source, rank, round, tally, here } = by;
+        let partial = |to, pieces| {
+            let tally = Tally::default();
+            Partial { source, round, entry, to, prefixes, by: key, tally, pieces }
+        };
         let mut partials = self.contributions.partials.borrow_mut();
-        let known = partials.iter().position(|p| p.source == by.source && p.round == by.round);
+        let known = partials.iter().position(|p| p.source == source && p.round == round);
         let at = known.unwrap_or_else(|| {
-            partials.push(Partial::new(by.source, by.round, entry, to.clone()));
+            partials.push(partial(to.clone(), Pieces::default()));
             partials.len() - 1
         });
-        let partial = &mut partials[at];
-        if partial.entry != entry || partial.to != to {
-            let other = Partial { to, entry, pieces: Pieces::of(by.rank, msg), ..*partial };
-            panic!("{}", disagreement(&self.open(pe, partial), &self.open(pe, &other)));
+        let mine = &mut partials[at];
+        if !mine.agrees(entry, &to, prefixes) {
+            let other = partial(to, Pieces::of(rank, msg));
+            panic!("{}", disagreement(&self.open(pe, mine), &self.open(pe, &other)));
         }
-        partial.pieces.add(by.rank, msg, T::combine);
-        partial.tally.add(by.tally);
-        if partial.tally.count == by.here {
+        if prefixes {
+            mine.pieces.append(Pieces::of(rank, msg));
+        } else {
+            mine.pieces.add(rank, msg, T::combine);
+        }
+        mine.tally.add(tally);
+        mine.by = mine.by.min(key);
+        if matches!(source, Source::Section(_)) {
+            // Its other members here are not known, so the transport decides when this part leaves.
+            return pe.collectives.forwards.set(true);
+        }
+        if mine.tally.count == here {
             let partial = partials.swap_remove(at);
             drop(partials);
             self.add_partial(pe, partial);
@@ -83,7 +107,9 @@ impl<T: Chare> Port<T> {
         }
         let next = || self.contributions.totals.borrow_mut().pop();
         while let Some(mut total) = next() {
-            self.reduces(pe, total.entry, || total.pieces.merge(T::combine));
+            if !total.prefixes {
+                self.reduces(pe, total.entry, || total.pieces.merge(T::combine));
+            }
             self.post(&pe.out, pe.out.tree.parent(pe.out.rank), Order::Partial(Box::new(total)));
         }
     }
@@ -91,23 +117,109 @@ impl<T: Chare> Port<T> {
     /// Adds a part of a reduction, from this PE or from a child in the tree.
     fn add_partial(&self, pe: &PeCx, partial: Partial<T::Msg>) {
         let (source, round, tally) = (partial.source, partial.round, partial.tally);
+        let mut is_first = false;
         {
             let mut totals = self.contributions.totals.borrow_mut();
             match totals.iter_mut().find(|total| total.source == source && total.round == round) {
                 Some(total) => {
-                    if total.entry != partial.entry || total.to != partial.to {
+                    if !total.agrees(partial.entry, &partial.to, partial.prefixes) {
                         return pe.fail(disagreement(&self.open(pe, total), &self.open(pe, &partial)));
                     }
                     total.tally.add(partial.tally);
+                    total.by = total.by.min(partial.by);
                     total.pieces.append(partial.pieces);
                 }
-                None => totals.push(partial),
+                None => {
+                    is_first = true;
+                    totals.push(partial);
+                }
             }
         }
-        if pe.out.rank == 0 {
-            pe.collectives.ledgers.borrow_mut()[usize::from(source)].reductions.note(round, tally);
-            pe.complete_reductions(source);
+        if pe.out.rank != 0 {
+            return;
         }
+        match source {
+            Source::Array(array) => {
+                pe.collectives.ledgers.borrow_mut()[usize::from(array)].reductions.note(round, tally);
+                pe.complete_reductions(array);
+            }
+            Source::Section(section) => self.complete_section(pe, section, round, is_first),
+        }
+    }
+
+    /// On PE 0: completes a reduction over a section with this array as target, if all members have contributed.
+    fn complete_section(&self, pe: &PeCx, section: SectionId, round: u32, is_first: bool) {
+        let source = Source::Section(section);
+        let total = {
+            let mut totals = self.contributions.totals.borrow_mut();
+            let found = totals.iter().position(|total| total.source == source && total.round == round);
+            let Some(at) = found else { return };
+            let is_elsewhere = |(id, port): (usize, &Rc<dyn AnyPort>)| {
+                id != usize::from(self.id) && port.is_reducing(source, round)
+            };
+            if is_first && pe.ports.iter().enumerate().any(is_elsewhere) {
+                let mine = self.open(pe, &totals[at]);
+                drop(totals);
+                return self.fail_elsewhere(pe, &mine);
+            }
+            if totals[at].tally.count < section.len {
+                return;
+            }
+            totals.swap_remove(at)
+        };
+        if !total.pieces.covers(section.len) {
+            return pe.fail(format!(
+                "an element contributed twice to reduction {} of a section of {}: it was inserted where another member ended before \
+                 this reduction was complete; insert it after the result has arrived",
+                u64::from(round) + 1,
+                pe.name(section.array)
+            ));
+        }
+        self.finish_reduction(pe, total);
+    }
+
+    /// Ends the run because elements contribute to this array and to another one in the same reduction.
+    fn fail_elsewhere(&self, pe: &PeCx, mine: &OpenReduction) {
+        let others = pe.ports.iter().flat_map(|port| port.open_reductions(pe));
+        let is_other = |other: &OpenReduction| {
+            other.to != mine.to && other.source == mine.source && other.round == mine.round
+        };
+        let other = others.into_iter().find(is_other);
+        let other = other.expect("the missing contributions are in the total of another array");
+        pe.fail(disagreement(mine, &other));
+    }
+
+    /// Sends the result of a reduction.
+    fn finish_reduction(&self, pe: &PeCx, total: Partial<T::Msg>) {
+        let Partial { entry, to, prefixes, pieces, .. } = total;
+        if !prefixes {
+            if let Some(msg) = self.reduces(pe, entry, || pieces.fold(T::combine)) {
+                self.send_to(pe, &to, msg);
+            }
+            return;
+        }
+        let mut prefix = None;
+        for (rank, msg) in pieces.into_ranks() {
+            let next = match prefix {
+                Some(before) => self.reduces(pe, entry, || T::combine(before, msg)),
+                None => msg,
+            };
+            self.send_prefix(pe, &to, rank, T::copy(&next));
+            prefix = Some(next);
+        }
+    }
+
+    /// Sends a prefix to the element with this rank or position.
+    fn send_prefix(&self, pe: &PeCx, to: &Receivers, rank: u32, msg: T::Msg) {
+        let Receivers::Section(members) = to else { return self.send(&pe.out, rank, msg) };
+        if let Some(&key) = members.keys().get(rank as usize) {
+            self.send_to_members(pe, array_and_rank(key).0, &[key], msg);
+        }
+    }
+
+    /// On PE 0: whether a reduction with this array as target is in progress.
+    pub(super) fn has_total(&self, source: Source, round: u32) -> bool {
+        self.contributions.totals.borrow().iter().any(|total| total.source == source && total.round == round)
     }
 
     /// Receives a part of a reduction from a child in the tree.
@@ -125,22 +237,17 @@ impl<T: Chare> Port<T> {
         };
         let total = {
             let mut totals = self.contributions.totals.borrow_mut();
-            let found = totals.iter().position(|total| total.source == source && total.round == round);
+            let found =
+                totals.iter().position(|total| total.source == Source::Array(source) && total.round == round);
             found.map(|at| totals.swap_remove(at))
         };
         let Some(total) = total else { return false };
         if total.tally.count != participants {
-            let mine = self.open(pe, &total);
-            let others = pe.ports.iter().flat_map(|port| port.open_reductions(pe));
-            let other = others.into_iter().find(|other| other.source == source && other.round == round);
-            let other = other.expect("the missing contributions are in the total of another array");
-            pe.fail(disagreement(&mine, &other));
+            self.fail_elsewhere(pe, &self.open(pe, &total));
             // The run is over; another array must not look for this total.
             return true;
         }
-        if let Some(msg) = self.reduces(pe, total.entry, || total.pieces.fold(T::combine)) {
-            self.send_to(&pe.out, &total.to, msg);
-        }
+        self.finish_reduction(pe, total);
         true
     }
 
@@ -160,25 +267,34 @@ impl<T: Chare> Port<T> {
 
     /// A part of a reduction, for messages to users.
     fn open(&self, pe: &PeCx, partial: &Partial<T::Msg>) -> OpenReduction {
-        let &Partial { source, round, .. } = partial;
+        let &Partial { source, round, by, .. } = partial;
         let entry = T::ENTRIES[usize::from(partial.entry)];
         let target = match &partial.to {
             Receivers::One(rank) => self.name(*rank),
             Receivers::All => format!("all elements of {}", T::NAME),
-            Receivers::Some(ranks) => match &**ranks {
+            Receivers::Section(members) => match members.keys() {
                 [] => format!("no element of {}", T::NAME),
-                [first, more @ ..] => format!("{} and {} more", self.name(*first), more.len()),
+                [one] => pe.element(*one),
+                [first, more @ ..] => format!("{} and {} more", pe.element(*first), more.len()),
             },
         };
-        let array = if source == self.id { String::new() } else { format!(" of {}", T::NAME) };
+        let array = if source.array() == self.id { String::new() } else { format!(" of {}", T::NAME) };
+        let prefixes = if partial.prefixes { ", as prefixes" } else { "" };
+        let (name, done) = match source {
+            Source::Array(array) => (pe.name(array).to_owned(), Vec::new()),
+            Source::Section(section) => {
+                (format!("a section of {}", pe.name(section.array)), partial.pieces.runs())
+            }
+        };
         OpenReduction {
             source,
-            name: pe.name(source).to_owned(),
+            name,
             round,
             entry: format!("`{entry}`{array}"),
             to: self.id,
-            target: format!("entry `{entry}` of {target}"),
-            by: partial.pieces.first().map_or("?".into(), |rank| pe.out.node.pulses.element(source, rank)),
+            target: format!("entry `{entry}` of {target}{prefixes}"),
+            by: pe.element(by),
+            done,
         }
     }
 

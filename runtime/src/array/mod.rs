@@ -5,21 +5,24 @@ mod callback;
 mod chare;
 mod contribute;
 mod cx;
+mod multicast;
 mod places;
 mod port;
 mod proxy;
+mod section;
 
 pub use callback::Callback;
 pub use chare::{Chare, Synced};
 pub use cx::Cx;
 pub use proxy::{Contribution, Target, Targets};
+pub use section::Section;
 
+pub(crate) use multicast::each_of;
 pub(crate) use port::{ChareMail, ChareOrder, ChareSlot, Port, Shared};
 
 use crate::index::Index;
 use crate::pe::PeCx;
 use serde::{Deserialize, Serialize};
-use std::any::Any;
 use std::marker::PhantomData;
 
 /// A handle to a chare array. It is plain data and `Copy`: closures can capture it, elements can store it, and messages can
@@ -52,8 +55,7 @@ impl<T: Chare> Array<T> {
     #[inline]
     #[track_caller]
     fn port<'a>(&self, pe: &'a PeCx) -> &'a Port<T> {
-        let port = pe.ports.get(usize::from(self.id)).map(|port| -> &dyn Any { &**port });
-        match port.and_then(<dyn Any>::downcast_ref) {
+        match Port::of(pe, self.id) {
             Some(port) => port,
             None => panic!("use an array handle only in the run that created the array"),
         }
@@ -79,20 +81,35 @@ impl<T: Chare> Array<T> {
         Targets::all(pe, self.port(pe)).into()
     }
 
-    /// Sends to a section: the elements below the array's shape whose index satisfies `member`, in rank order (first
-    /// dimension fastest).
+    /// Sends to the elements below the array's shape whose index satisfies `member`: `self.section(pe, member).all(pe)`.
     ///
     /// Each of these elements must exist now or later; until then its message waits. Every call evaluates `member` for
-    /// all indices of the array; to reach few of many elements often, use [`at`](Self::at).
+    /// all indices of the array; to reach the same elements again, keep the [`Section`].
     ///
     /// # Panics
     /// If another run made the array.
     #[track_caller]
     pub fn only<'a>(&self, pe: &'a PeCx, member: impl Fn(T::Index) -> bool) -> T::Proxies<'a> {
-        let port = self.port(pe);
-        let (shape, count) = (port.shared.shape, port.shared.count);
-        let ranks = (0..count).filter(|&rank| member(T::Index::unrank(rank, shape))).collect();
-        Targets::section(pe, port, ranks).into()
+        self.section(pe, member).all(pe)
+    }
+
+    /// Makes the section of the elements below the array's shape whose index satisfies `member`, which is called once for each
+    /// index.
+    ///
+    /// # Panics
+    /// If another run made the array.
+    #[track_caller]
+    pub fn section(&self, pe: &PeCx, member: impl Fn(T::Index) -> bool) -> Section<T> {
+        Section::filtered(self.port(pe), member)
+    }
+
+    /// Makes the section of the elements with these indices.
+    ///
+    /// # Panics
+    /// If an index is outside the array's shape, or another run made the array.
+    #[track_caller]
+    pub fn section_of(&self, pe: &PeCx, indices: impl IntoIterator<Item = T::Index>) -> Section<T> {
+        Section::listed(self.port(pe), indices)
     }
 
     /// Creates an element while the program runs, on the PE that the array's placement (see [`Index`]) gives for the

@@ -10,6 +10,7 @@ use crate::index::{Index, show};
 use crate::location::{self, Directory, Known, Placement, Residents, Route};
 use crate::order::{Order, Receivers};
 use crate::pe::{AnyPort, Contributor, Outbox, PeCx, array_bit, post_delivery};
+use crate::section::Source;
 use crate::slot::{Item, Slot};
 use crate::waiting::OpenReduction;
 use parking_lot::Mutex;
@@ -69,6 +70,13 @@ pub(crate) struct Port<T: Chare> {
 }
 
 impl<T: Chare> Port<T> {
+    /// The array with this number, if it is an array of this chare.
+    #[inline]
+    pub(crate) fn of(pe: &PeCx, id: u16) -> Option<&Self> {
+        let port = pe.ports.get(usize::from(id)).map(|port| -> &dyn Any { &**port });
+        port.and_then(<dyn Any>::downcast_ref)
+    }
+
     pub(crate) fn new(id: u16, shared: Arc<Shared<T>>, directory: Option<Directory>) -> Self {
         Port {
             id,
@@ -164,18 +172,11 @@ impl<T: Chare> Port<T> {
     }
 
     /// Sends a message to all its receivers.
-    pub(crate) fn send_to(&self, out: &Outbox, to: &Receivers, msg: T::Msg) {
+    pub(crate) fn send_to(&self, pe: &PeCx, to: &Receivers, msg: T::Msg) {
         match to {
-            Receivers::One(rank) => self.send(out, *rank, msg),
-            Receivers::All => self.broadcast(out, msg),
-            Receivers::Some(ranks) => {
-                if let Some((last, others)) = ranks.split_last() {
-                    for &rank in others {
-                        self.send(out, rank, T::copy(&msg));
-                    }
-                    self.send(out, *last, msg);
-                }
-            }
+            Receivers::One(rank) => self.send(&pe.out, *rank, msg),
+            Receivers::All => self.broadcast(&pe.out, msg),
+            Receivers::Section(members) => self.send_to_section(pe, members, msg),
         }
     }
 
@@ -286,21 +287,25 @@ impl<T: Chare> AnyPort for Port<T> {
         self.complete_reductions(pe, source)
     }
 
+    fn is_reducing(&self, source: Source, round: u32) -> bool {
+        self.has_total(source, round)
+    }
+
     fn flush(&self, pe: &PeCx) {
         self.flush_contributions(pe);
     }
 
-    fn found_quiet(&self, out: &Outbox) {
+    fn found_quiet(&self, pe: &PeCx) {
         let next = self.quiet.borrow_mut().pop_front();
         if let Some((to, msg)) = next {
-            self.send_to(out, &to, msg);
+            self.send_to(pe, &to, msg);
         }
     }
 
-    fn is_due(&self, out: &Outbox, number: u64) {
+    fn is_due(&self, pe: &PeCx, number: u64) {
         let due = self.timed.borrow_mut().remove(&number);
         if let Some((to, msg)) = due {
-            self.send_to(out, &to, msg);
+            self.send_to(pe, &to, msg);
         }
     }
 

@@ -4,11 +4,16 @@
 
 use super::callback::Callback;
 use super::chare::Chare;
+use super::contribute::Offered;
 use super::port::Port;
+use super::section::Section;
 use crate::codec;
 use crate::load::element_key;
 use crate::order::Receivers;
 use crate::pe::{PeCx, post_delivery};
+use crate::pulse::Running;
+use crate::section::{Members, SectionId};
+use equipoise_model::table::count;
 use std::time::Duration;
 
 /// The remedy for a postponed contribution.
@@ -93,7 +98,17 @@ impl<'a, T: Chare> Target<'a, T> {
         if self.when != When::Now {
             panic!("a contribution to {} cannot be postponed; {NOT_LATER}", T::NAME);
         }
-        Contribution { pe: self.pe, port: self.port, to: Receivers::One(self.rank) }
+        Contribution::new(self.pe, self.port, Receivers::One(self.rank))
+    }
+
+    /// Contributes to a reduction over a section whose result this element receives. The running element is a member of the
+    /// section.
+    ///
+    /// # Panics
+    /// If the message is postponed, outside an entry method, and if the running element is not a member.
+    #[track_caller]
+    pub fn contribute_in<S: Chare>(self, section: &Section<S>) -> Contribution<'a, T> {
+        self.contribute().over(section)
     }
 
     /// Names an entry of this element as the receiver of values. `entry` has one argument of type `V`, or none if `V` is `()`.
@@ -162,8 +177,8 @@ impl<'a, T: Chare> Targets<'a, T> {
         Targets { pe, port, to, when: When::Now }
     }
 
-    pub(crate) fn section(pe: &'a PeCx, port: &'a Port<T>, ranks: Box<[u32]>) -> Self {
-        Self::these(pe, port, Receivers::Some(ranks))
+    pub(crate) fn section(pe: &'a PeCx, port: &'a Port<T>, members: Members) -> Self {
+        Self::these(pe, port, Receivers::Section(members))
     }
 
     /// Sends `msg` to each of these elements.
@@ -175,15 +190,14 @@ impl<'a, T: Chare> Targets<'a, T> {
         if when != When::Now {
             return port.postpone(pe, to, msg, when == When::AtCheckpoint);
         }
-        if let Receivers::Some(ranks) = &to
-            && pe.delivery.has(post_delivery::COMM | post_delivery::TRACED)
+        if let Receivers::Section(members) = &to
+            && pe.delivery.has(post_delivery::COMM)
         {
             let bytes = codec::size(&msg);
-            for &rank in ranks {
-                pe.record(element_key(port.id, rank), bytes);
-            }
+            let running = pe.delivery.running.get();
+            members.keys().iter().for_each(|&key| pe.recorder.sent(running, key, bytes));
         }
-        port.send_to(&pe.out, &to, msg);
+        port.send_to(pe, &to, msg);
     }
 
     /// Contributes to a reduction whose result these elements receive.
@@ -195,7 +209,17 @@ impl<'a, T: Chare> Targets<'a, T> {
         if self.when != When::Now {
             panic!("a contribution to {} cannot be postponed; {NOT_LATER}", T::NAME);
         }
-        Contribution { pe: self.pe, port: self.port, to: self.to }
+        Contribution::new(self.pe, self.port, self.to)
+    }
+
+    /// Contributes to a reduction over a section whose result these elements receive. The running element is a member of the
+    /// section.
+    ///
+    /// # Panics
+    /// If the message is postponed, outside an entry method, and if the running element is not a member.
+    #[track_caller]
+    pub fn contribute_in<S: Chare>(self, section: &Section<S>) -> Contribution<'a, T> {
+        self.contribute().over(section)
     }
 
     /// Names an entry of these elements as the receiver of values. `entry` has one argument of type `V`, or none if `V` is `()`.
@@ -252,9 +276,73 @@ pub struct Contribution<'a, T: Chare> {
     pe: &'a PeCx,
     port: &'a Port<T>,
     to: Receivers,
+    /// Whether each receiver receives the combination of the contributions up to its own.
+    prefixes: bool,
+    /// The section that contributes, and the position of the element in it; none for the array of the element.
+    section: Option<(SectionId, u32)>,
 }
 
-impl<T: Chare> Contribution<'_, T> {
+impl<'a, T: Chare> Contribution<'a, T> {
+    fn new(pe: &'a PeCx, port: &'a Port<T>, to: Receivers) -> Self {
+        Contribution { pe, port, to, prefixes: false, section: None }
+    }
+
+    /// The running element.
+    #[track_caller]
+    fn contributor(&self) -> Running {
+        match self.pe.delivery.running.get() {
+            Some(running) => running,
+            None => panic!(
+                "only elements contribute to a reduction; call `contribute` for {} in an entry method",
+                T::NAME
+            ),
+        }
+    }
+
+    /// The reduction over a section.
+    #[track_caller]
+    fn over<S: Chare>(self, section: &Section<S>) -> Self {
+        let Running { array, rank, .. } = self.contributor();
+        let (key, members) = (element_key(array, rank), &section.members);
+        let Some(position) = members.position(key) else {
+            panic!(
+                "{} contributes to a section of {} of {}, and is not a member; only its members contribute, which \
+                 `section.contains(cx, cx.array(), cx.index())` tests",
+                self.pe.element(key),
+                count(section.len() as u64, "element"),
+                S::NAME
+            );
+        };
+        self.pe.collectives.remember(members);
+        Contribution { section: Some((members.id(), position)), ..self }
+    }
+
+    /// Instead of one result for all, each element receives the combination of the contributions up to its own, in rank order.
+    /// The elements that contribute are the elements that receive: `cx.peers().contribute().prefix()`, or
+    /// `section.all(cx).contribute_in(&section).prefix()`.
+    ///
+    /// PE 0 combines the contributions and sends a message to each element.
+    ///
+    /// # Panics
+    /// If the receivers are others than the elements that contribute, or outside an entry method.
+    #[track_caller]
+    pub fn prefix(self) -> Self {
+        let own = self.contributor().array;
+        let is_own = match (&self.to, self.section) {
+            (Receivers::All, None) => own == self.port.id,
+            (Receivers::Section(members), Some((section, _))) => members.id() == section,
+            _ => false,
+        };
+        if !is_own {
+            panic!(
+                "the prefixes of a reduction go to the elements that contribute; call `cx.peers().contribute().prefix()`, or \
+                 `section.all(cx).contribute_in(&section).prefix()`, for {}",
+                T::NAME
+            );
+        }
+        Contribution { prefixes: true, ..self }
+    }
+
     /// Contributes `msg` for the running element.
     ///
     /// # Panics
@@ -262,14 +350,9 @@ impl<T: Chare> Contribution<'_, T> {
     #[inline]
     #[track_caller]
     pub fn send(self, msg: T::Msg) {
-        let Contribution { pe, port, to } = self;
-        if pe.delivery.running.get().is_none() {
-            panic!(
-                "only elements contribute to a reduction; call `contribute` for {} in an entry method",
-                T::NAME
-            );
-        }
-        port.offer(&pe.delivery.offers, to, msg);
+        self.contributor();
+        let Contribution { pe, port, to, prefixes, section } = self;
+        port.offer(&pe.delivery.offers, section, Offered { to, prefixes, msg });
         pe.delivery.later(post_delivery::CONTRIBUTED);
     }
 }

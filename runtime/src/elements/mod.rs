@@ -4,9 +4,12 @@ use crate::array::{Chare, ChareOrder, ChareSlot, Cx, Port};
 use crate::broadcast::Departures;
 use crate::checkpoint::{ArrayIndex, Part};
 use crate::inbox::Bag;
+use crate::load::element_key;
 use crate::location::{AFTER_SYNC, Route};
 use crate::order::{Journey, Statistics};
-use crate::pe::{ARRAY_BITS, Contributor, PeCx, SyncCalls, post_delivery};
+use crate::pe::{ARRAY_BITS, Contributor, Offer, PeCx, SyncCalls, post_delivery};
+use crate::reduction::Tally;
+use crate::section::Source;
 use crate::slot::{Collective, Item};
 use crate::tracer::Kept;
 use crate::waiting::Waiting;
@@ -279,15 +282,22 @@ impl<T: Chare> Elements<T> {
         let here = self.slots.len() as u32;
         let slot = &mut self.slots[at];
         let (source, rank) = (self.port.id, slot.rank);
-        while let Some(target) = pe.delivery.offers.next() {
-            let by = Contributor {
-                source,
-                rank,
-                round: slot.contributions,
-                tally: slot.takes_part(Collective::Reduction),
-                here,
+        let key = element_key(source, rank);
+        while let Some(Offer { target, section }) = pe.delivery.offers.next() {
+            let by = match section {
+                None => {
+                    let round = slot.contributions;
+                    slot.contributions = round.wrapping_add(1);
+                    let tally = slot.takes_part(Collective::Reduction);
+                    Contributor { key, source: Source::Array(source), rank, round, tally, here }
+                }
+                Some((section, position)) => {
+                    let round = slot.contributes_to(section);
+                    let tally = Tally { count: 1, ..Tally::default() };
+                    let source = Source::Section(section);
+                    Contributor { key, source, rank: position, round, tally, here: 0 }
+                }
             };
-            slot.contributions = slot.contributions.wrapping_add(1);
             if target == source {
                 self.port.add_contribution(pe, by);
             } else {

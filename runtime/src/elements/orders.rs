@@ -1,9 +1,9 @@
 //! Executes orders about an array from this and other PEs.
 
 use super::Elements;
-use crate::array::{Chare, ChareOrder, ChareSlot};
-use crate::location::Route;
-use crate::order::Order;
+use crate::array::{Chare, ChareOrder, ChareSlot, each_of};
+use crate::location::{IN_TRANSIT, Route};
+use crate::order::{Multicast, Order};
 use crate::pe::PeCx;
 use crate::slot::Item;
 use std::rc::Rc;
@@ -54,6 +54,7 @@ impl<T: Chare> Elements<T> {
                     self.deliver_to_all(pe, msg);
                 }
             }
+            Order::Multicast(multicast) => self.receive_multicast(pe, *multicast),
             Order::Partial(partial) => self.port.receive_partial(pe, *partial),
             Order::Arrive { journey, slot } => self.arrive(pe, journey, *slot, Vec::new()),
             Order::ArriveEncoded { journey, bytes } => {
@@ -113,6 +114,22 @@ impl<T: Chare> Elements<T> {
                 self.port.post(&pe.out, news.pe, Order::Message { rank, epoch: news.epoch, origin, msg });
             }
         }
+    }
+
+    /// Delivers a multicast to its receivers here, after it has forwarded it to other PEs.
+    fn receive_multicast(&mut self, pe: &PeCx, multicast: Multicast<T::Msg>) {
+        let Multicast { origin, mut branches, msg } = multicast;
+        let others = branches.split_off(branches.len().min(1));
+        self.port.forward(&pe.out, origin, others, &msg);
+        let receivers = branches.pop().map(|(_, receivers)| receivers).unwrap_or_default();
+        self.begin(pe);
+        each_of::<T, _>(receivers, msg, |(rank, epoch), msg| {
+            if self.port.directory.is_some() {
+                return self.receive_routed(pe, rank, epoch, origin, msg);
+            }
+            pe.out.executed(1);
+            self.reroute(pe, Item { rank, slot: IN_TRANSIT, msg });
+        });
     }
 
     /// Delivers the next broadcast to the elements on this PE that have not received it.

@@ -79,7 +79,7 @@ impl<T: Chare> Elements<T> {
             self.check_receivers(&rest)?;
             let is_reduction = |total: &Partial<T::Msg>| {
                 let mut entries = total.pieces.messages().map(T::entry);
-                usize::from(total.source) < arrays
+                usize::from(total.source.array()) < arrays
                     && usize::from(total.entry) < T::ENTRIES.len()
                     && entries.all(|entry| entry == usize::from(total.entry))
             };
@@ -97,11 +97,10 @@ impl<T: Chare> Elements<T> {
 
     /// Checks that the receivers of waiting messages and of reductions have an index in the array.
     fn check_receivers(&self, rest: &Owned<T::Msg>) -> Result<(), String> {
-        let early = rest.early.iter().map(|(rank, _)| std::slice::from_ref(rank));
+        let (id, count) = (self.port.id, self.port.shared.count);
+        let early = rest.early.iter().map(|(rank, _)| *rank).filter(|rank| *rank >= count);
         let receivers = rest.quiet.iter().map(|(to, _)| to).chain(rest.totals.iter().map(|total| &total.to));
-        let ranks = early.chain(receivers.map(Receivers::ranks)).flatten();
-        let count = self.port.shared.count;
-        match ranks.copied().find(|rank| *rank >= count) {
+        match early.chain(receivers.filter_map(|to| to.outside(id, count))).next() {
             Some(rank) => Err(format!(
                 "has a message that waits for element {rank} of {}, which has {} in this run; restart with as many as there were",
                 T::NAME,

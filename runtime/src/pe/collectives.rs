@@ -3,9 +3,10 @@
 use crate::checkpoint::CostMeter;
 use crate::order::Statistics;
 use crate::reduction::{Ledger, Tally};
+use crate::section::{Members, SectionId, Source};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The state of one PE for collectives.
 #[derive(Default)]
@@ -16,10 +17,16 @@ pub(crate) struct Collectives {
     /// The arrays with sends that wait for quiescence, in the order of the sends, each with the number of
     /// quiescence rounds found before the send.
     pub(crate) quiet: RefCell<Vec<(u64, u16)>>,
-    /// Whether this PE holds something from a child in the tree. The transport flushes such a PE when no packet waits for it,
-    /// even if the PE has work of its own: parts that arrive together go up together, and none waits for an idle PE.
+    /// Whether this PE holds something from a child in the tree, or contributions to a section. The transport flushes such a PE
+    /// when no packet waits for it, even if the PE has work of its own: parts that arrive together go up together, and none waits
+    /// for an idle PE.
     pub(crate) forwards: Cell<bool>,
+    /// The sections to which elements contributed here last, for messages to users.
+    sections: RefCell<VecDeque<Members>>,
 }
+
+/// The most sections that a PE remembers.
+const SECTIONS: usize = 32;
 
 /// The participants in the collectives of an array, on PE 0.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -33,6 +40,23 @@ impl Collectives {
     pub(crate) fn add_array(&self, population: u32) {
         let ledger = || Ledger::new(population);
         self.ledgers.borrow_mut().push(Ledgers { reductions: ledger(), syncs: ledger() });
+    }
+
+    /// Remembers the members of a section to which an element contributes.
+    pub(crate) fn remember(&self, members: &Members) {
+        let mut sections = self.sections.borrow_mut();
+        if sections.iter().any(|known| known == members) {
+            return;
+        }
+        if sections.len() == SECTIONS {
+            sections.pop_front();
+        }
+        sections.push_back(members.clone());
+    }
+
+    /// The sections that this PE remembers.
+    pub(crate) fn sections(&self) -> Vec<(SectionId, Members)> {
+        self.sections.borrow().iter().map(|members| (members.id(), members.clone())).collect()
     }
 }
 
@@ -134,14 +158,16 @@ impl Steps {
 /// The element that contributes to a reduction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contributor {
-    /// Its array.
-    pub source: u16,
-    /// Its rank there.
+    /// It, as [`element_key`](crate::load::element_key).
+    pub key: u64,
+    /// Its array, or the section that it contributes to.
+    pub source: Source,
+    /// Its rank in the array, or its position in the section.
     pub rank: u32,
-    /// The number of the reduction of its array.
+    /// The number of the reduction of the array or section.
     pub round: u32,
     /// Its tally.
     pub tally: Tally,
-    /// The number of elements of its array on its PE.
+    /// The number of elements of its array on its PE; 0 for a section, whose members are not counted on PEs.
     pub here: u32,
 }

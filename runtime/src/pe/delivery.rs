@@ -1,6 +1,7 @@
 //! The delivery in progress on a PE: the running element, and the requests of its entry method.
 
 use crate::pulse::Pulse;
+use crate::section::SectionId;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
@@ -98,34 +99,42 @@ impl Delivery {
     }
 }
 
+/// A contribution of the running element.
+pub(crate) struct Offer {
+    /// The array that receives the result.
+    pub(crate) target: u16,
+    /// The section that contributes, and the position of the element there; none for the array of the element.
+    pub(crate) section: Option<(SectionId, u32)>,
+}
+
 /// The arrays to which the running element contributes, in order.
 #[derive(Default)]
 pub(crate) struct Offers {
-    /// The first array plus 1, or [`NONE`](Self::NONE); [`MORE`](Self::MORE) is set if there are others.
+    /// The first array plus 1 if its own array contributes, or [`NONE`](Self::NONE); [`MORE`](Self::MORE) is set if there are others.
     first: Cell<u32>,
-    others: RefCell<VecDeque<u16>>,
+    others: RefCell<VecDeque<Offer>>,
 }
 
 impl Offers {
     const NONE: u32 = 0;
     const MORE: u32 = 1 << 31;
 
-    /// Adds an array; returns whether it is the first.
+    /// Adds an array; returns whether the contribution is the first of the delivery, and one of the element's own array.
     #[inline]
-    pub(crate) fn add(&self, array: u16) -> bool {
+    pub(crate) fn add(&self, target: u16, section: Option<(SectionId, u32)>) -> bool {
         let first = self.first.get();
-        if first == Self::NONE {
-            self.first.set(u32::from(array) + 1);
+        if first == Self::NONE && section.is_none() {
+            self.first.set(u32::from(target) + 1);
             return true;
         }
         self.first.set(first | Self::MORE);
-        self.others.borrow_mut().push_back(array);
+        self.others.borrow_mut().push_back(Offer { target, section });
         false
     }
 
-    /// Takes the next array.
+    /// Takes the next contribution.
     #[inline]
-    pub(crate) fn next(&self) -> Option<u16> {
+    pub(crate) fn next(&self) -> Option<Offer> {
         let first = self.first.get();
         if first == Self::NONE {
             return None;
@@ -139,6 +148,6 @@ impl Offers {
             return next;
         }
         self.first.set(first & Self::MORE);
-        Some((first & !Self::MORE) as u16 - 1)
+        Some(Offer { target: (first & !Self::MORE) as u16 - 1, section: None })
     }
 }

@@ -26,7 +26,7 @@ pub use reply::Reply;
 pub use shared::Shared;
 
 pub(crate) use collectives::{Collectives, Contributor, Ledgers, SyncCalls};
-pub(crate) use delivery::{Delivery, Offers, post_delivery};
+pub(crate) use delivery::{Delivery, Offer, Offers, post_delivery};
 pub(crate) use main::begin as begin_main;
 pub(crate) use outbox::{ARRAY_BITS, Carrier, Outbox, PE_ORDERS, Packet, PacketCarrier, array_bit};
 pub(crate) use port::{AnyPort, ArrayInfo};
@@ -34,6 +34,7 @@ pub(crate) use recorder::Recorder;
 
 use crate::clock::Clock;
 use crate::index::{Pe, Process};
+use crate::load::array_and_rank;
 use crate::node::Node;
 use crate::options::Settings;
 use crate::order::PeOrder;
@@ -166,6 +167,12 @@ impl PeCx {
         self.infos.get(usize::from(array)).map_or("?", |info| info.name)
     }
 
+    /// The name of an element, for messages to users.
+    pub(crate) fn element(&self, key: u64) -> String {
+        let (array, rank) = array_and_rank(key);
+        self.out.node.pulses.element(array, rank)
+    }
+
     /// Records a message of `bytes` bytes to an element, for a trace and as communication.
     #[inline(never)]
     pub(crate) fn record(&self, to: u64, bytes: u64) {
@@ -212,7 +219,7 @@ impl PeCx {
         let now: Vec<(u64, u16)> = now;
         self.out.node.quiescence.served(now.len());
         for (_, array) in now {
-            self.ports[usize::from(array)].found_quiet(&self.out);
+            self.ports[usize::from(array)].found_quiet(self);
         }
     }
 

@@ -1,7 +1,8 @@
 //! The arrays of a run, independent of their chare types.
 
-use super::{Contributor, Outbox, PeCx};
+use super::{Contributor, PeCx};
 use crate::order::Receivers;
+use crate::section::Source;
 use crate::waiting::OpenReduction;
 use std::any::Any;
 
@@ -33,12 +34,14 @@ pub(crate) trait AnyPort: Any {
     ) -> Result<(), String>;
     /// On PE 0: completes the oldest reduction of array `source` if its target is this array; returns whether it is.
     fn complete(&self, pe: &PeCx, source: u16) -> bool;
+    /// On PE 0: whether a reduction with this array as target is in progress.
+    fn is_reducing(&self, source: Source, round: u32) -> bool;
     /// Sends the contributions that this PE has collected towards PE 0.
     fn flush(&self, pe: &PeCx);
     /// Sends the oldest message that waits for quiescence.
-    fn found_quiet(&self, out: &Outbox);
+    fn found_quiet(&self, pe: &PeCx);
     /// Sends the message of this number, which waited for a time.
-    fn is_due(&self, out: &Outbox, number: u64);
+    fn is_due(&self, pe: &PeCx, number: u64);
     /// On PE 0: the number of the next broadcast.
     fn next_broadcast(&self) -> u32;
     /// The shape of the array, as in `[4, 4]`.

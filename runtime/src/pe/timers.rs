@@ -97,6 +97,6 @@ impl PeCx {
 
     fn send_waiting(&self, number: u64, array: u16) {
         self.timers.count.set(self.timers.count.get() - 1);
-        self.ports[usize::from(array)].is_due(&self.out, number);
+        self.ports[usize::from(array)].is_due(self, number);
     }
 }

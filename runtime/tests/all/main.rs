@@ -34,6 +34,7 @@ mod regroup;
 mod replayed;
 mod replies;
 mod saving;
+mod sections;
 mod stress;
 mod timers;
 mod traces;
