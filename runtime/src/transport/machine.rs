@@ -8,7 +8,7 @@
 use super::simulated::Mailbag;
 use super::worker::BUSY;
 use crate::clock::VirtualClock;
-use crate::elements::Manager;
+use crate::elements::Held;
 use crate::node::{Failure, Node};
 use crate::options::Simulation;
 use crate::pe::{ARRAY_BITS, PE_ORDERS, Packet, PacketCarrier as _, PeCx};
@@ -369,7 +369,7 @@ fn spend(pe: &PeCx, seconds: f64) {
 }
 
 /// Runs one message or order of a PE to itself, of the arrays `queued`, in round-robin order of the arrays.
-fn run_one(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64, next: &mut u32) {
+fn run_one(pe: &PeCx, managers: &[Held], queued: u64, next: &mut u32) {
     let bit = (queued.rotate_right(*next).trailing_zeros() + *next) % 64;
     *next = (bit + 1) % 64;
     pe.out.queued.set(pe.out.queued.get() & !(1 << bit));
@@ -378,7 +378,7 @@ fn run_one(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64, next: &mut
     }
     // Several arrays may share a bit.
     for array in (bit as usize..managers.len()).step_by(ARRAY_BITS) {
-        managers[array].one(pe);
+        managers[array].borrow_mut().one(pe);
     }
 }
 
