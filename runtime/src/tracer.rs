@@ -22,6 +22,10 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::rc::Rc;
 
+mod own;
+
+use own::OwnExecutions;
+
 /// The records of all PEs. Elements are numbered when first seen, after the PEs; the reader of the trace sorts them.
 pub(crate) struct Log {
     pes: u32,
@@ -98,37 +102,6 @@ struct Current {
     queues: FxHashMap<u16, Queue>,
     /// By array (`None` for orders about the run): the own executions that queued orders to this PE.
     orders: FxHashMap<Option<u16>, VecDeque<usize>>,
-}
-
-/// The own executions of a PE, by index. Those that no message or order refers to are forgotten, except for the last.
-#[derive(Default)]
-struct OwnExecutions {
-    /// The index of the first one in the list.
-    first: usize,
-    list: VecDeque<u32>,
-}
-
-impl OwnExecutions {
-    /// The index of the next own execution.
-    fn next_index(&self) -> usize {
-        self.first + self.list.len()
-    }
-
-    fn get(&self, index: usize) -> Option<u32> {
-        self.list.get(index.checked_sub(self.first)?).copied()
-    }
-
-    fn last(&self) -> Option<u32> {
-        self.list.back().copied()
-    }
-
-    /// Forgets those before `index`, except for the last.
-    fn forget_before(&mut self, index: usize) {
-        while self.first < index && self.list.len() > 1 {
-            self.list.pop_front();
-            self.first += 1;
-        }
-    }
 }
 
 /// The PE's own queue of an array: how many messages left the port and were taken, and the origin of messages by

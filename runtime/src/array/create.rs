@@ -58,7 +58,9 @@ impl<T: Chare<Index = [i32; 1]>> Array<T> {
     /// Creates an element of an array of [`Setup::chares`](crate::Setup::chares) while the program runs, on this PE. Returns its
     /// index, which no other element has or will have. Messages to the element may be sent at once.
     ///
-    /// Reductions, load-balancing steps and broadcasts include the element as in [`insert`](Self::insert).
+    /// Reductions, load-balancing steps and broadcasts include the element as in [`insert`](Self::insert). Which index an element
+    /// has depends on the PE of its creator, and so does the order in which a reduction combines the contributions: a sum of floating-point
+    /// numbers may differ in the last bits on another number of PEs. Use `insert` where it must not.
     ///
     /// # Panics
     /// If the array is not made by `Setup::chares`, another run made it, or this PE has no more indices: on P PEs, each can create
