@@ -1,11 +1,12 @@
-//! The index of an element in its array: 1 to 6 coordinates, `()` for a singleton, or a PE.
+//! The index of an element in its array: 1 to 6 coordinates, a struct of them, `()` for a singleton, or a PE.
 
 use equipoise_model::database::ObjectIndex;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::fmt::Debug;
 
-/// The index of a chare array: `[i32; 1]` to `[i32; 6]`, `()` for a singleton, [`Pe`] for one
-/// element on every PE, [`Process`] for one element in every process.
+/// The index of a chare array: `[i32; 1]` to `[i32; 6]`, a struct with [`#[derive(Index)]`](macro@crate::Index) whose fields
+/// name the dimensions, `()` for a singleton, [`Pe`] for one element on every PE, [`Process`] for one element in every
+/// process.
 ///
 /// # Ranks
 ///
@@ -64,7 +65,7 @@ use std::fmt::Debug;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an index of chare arrays",
     label = "not an index",
-    note = "an index is `[i32; N]` with N from 1 to 6, `()` for a singleton, `Pe` for one element per PE, or `Process` for one per process"
+    note = "an index is `[i32; N]` with N from 1 to 6, a struct with `#[derive(Index)]`, `()` for a singleton, `Pe` for one element per PE, or `Process` for one per process"
 )]
 pub trait Index: Copy + Eq + Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
     /// For one element on every PE or in every process, which never migrates: which of both.
@@ -190,6 +191,73 @@ macro_rules! grid_index {
     )*};
 }
 grid_index!(1 2 3 4 5 6);
+
+/// The type of a field of a struct with [`#[derive(Index)]`](macro@crate::Index).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a dimension of an index",
+    label = "not a dimension",
+    note = "a field of an index is an integer of at most 64 bits, or a `bool`"
+)]
+pub trait Dimension: Copy {
+    /// The number of values below that of the shape; none if that is negative or above 2^31 - 1.
+    fn side(shape: Self) -> Option<u32>;
+    /// The position of the value in its dimension; above 2^31 - 1 if it has none.
+    fn coordinate(self) -> u32;
+    /// The value at a position.
+    fn of(coordinate: u32) -> Self;
+
+    /// The rank of this value and of those of the slower dimensions, which have `rank`; none outside the shape.
+    #[inline(always)]
+    fn add_to_rank(self, rank: u32, shape: Self) -> Option<u32> {
+        let (side, coordinate) = (Self::side(shape)?, self.coordinate());
+        (coordinate < side).then(|| rank * side + coordinate)
+    }
+
+    /// Splits a rank into the value in this dimension, and the rank in the slower dimensions.
+    #[inline(always)]
+    fn take_from_rank(rank: &mut u32, shape: Self) -> Self {
+        let side = Self::side(shape).unwrap_or(1).max(1);
+        let coordinate = *rank % side;
+        *rank /= side;
+        Self::of(coordinate)
+    }
+}
+
+macro_rules! dimension {
+    ($($integer:ident)*) => {$(
+        impl Dimension for $integer {
+            #[inline(always)]
+            fn side(shape: Self) -> Option<u32> {
+                i32::try_from(shape).ok().and_then(|side| u32::try_from(side).ok())
+            }
+            #[inline(always)]
+            fn coordinate(self) -> u32 {
+                i32::try_from(self).map_or(u32::MAX, |coordinate| coordinate as u32)
+            }
+            #[inline(always)]
+            fn of(coordinate: u32) -> Self {
+                coordinate as Self
+            }
+        }
+    )*};
+}
+
+dimension!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
+
+impl Dimension for bool {
+    #[inline(always)]
+    fn side(shape: bool) -> Option<u32> {
+        Some(1 + u32::from(shape))
+    }
+    #[inline(always)]
+    fn coordinate(self) -> u32 {
+        u32::from(self)
+    }
+    #[inline(always)]
+    fn of(coordinate: u32) -> bool {
+        coordinate == 1
+    }
+}
 
 /// An index in messages to users: `[1, 3]`, and nothing for a singleton.
 pub(crate) fn show<I: Index>(index: I) -> String {

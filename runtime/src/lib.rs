@@ -113,7 +113,7 @@ mod waiting;
 pub use array::{Array, Callback, Chare, Contribution, Cx, Section, Synced, Target, Targets};
 pub use batches::Amount;
 pub use codec::{State, numbers};
-pub use equipoise_macros::{chare, entry};
+pub use equipoise_macros::{Index, chare, entry};
 pub use index::{Group, Index, Pe, Process};
 pub use lb_history::{LbStep, LbSummary};
 pub use options::{Checkpoints, Comm, Config, Idle, Migration, ReportForm, Transport};
@@ -133,5 +133,6 @@ pub mod prelude {
     pub use crate::{
         Array, Callback, Config, Cx, Exit, Pe, PeCx, Process, Reply, Section, Setup, Shared, chare, entry,
     };
+    pub use equipoise_macros::Index;
     pub use serde::{Deserialize, Serialize};
 }

@@ -253,6 +253,12 @@ impl Directory {
         self.here.insert(rank, (slot, epoch));
     }
 
+    /// An element with this `epoch` is created on PE `to`, and this PE is its home. Returns its epoch on that PE.
+    pub(crate) fn begins_on(&mut self, rank: u32, to: u32, epoch: u32) -> u32 {
+        self.known.insert(rank, Known { pe: to, epoch: epoch + 1, gone: false });
+        epoch + 1
+    }
+
     /// The element on this PE moved to another slot.
     pub(crate) fn shifted(&mut self, rank: u32, slot: u32) {
         if let Some((_, epoch)) = self.here.get(rank) {
@@ -309,6 +315,8 @@ mod tests {
         blocked_create: bool,
         delivered: Vec<u32>,
         home: u32,
+        /// The PE on which the next element begins.
+        on: u32,
     }
 
     enum Parcel {
@@ -345,7 +353,15 @@ mod tests {
                 Some(epoch) => {
                     assert!(!self.exists, "two elements have the same index");
                     (self.exists, self.blocked_create) = (true, false);
-                    self.place(self.home, epoch);
+                    if self.on == self.home {
+                        return self.place(self.home, epoch);
+                    }
+                    let home = self.home as usize;
+                    let epoch = self.pes[home].begins_on(0, self.on, epoch);
+                    self.flying.push(Parcel::Element { to: self.on, epoch });
+                    for id in std::mem::take(&mut self.held[home]) {
+                        self.send(id, self.home);
+                    }
                 }
             }
         }
@@ -403,6 +419,7 @@ mod tests {
                 blocked_create: false,
                 delivered: Vec::new(),
                 home,
+                on: home,
             };
             let (mut sent, mut moves) = (0, 0);
             while sent < 60 || moves < 40 || !world.flying.is_empty() || !world.exists {
@@ -425,6 +442,7 @@ mod tests {
                     // `Create` while the element exists must have no effect; the number is limited, so that the loop ends.
                     (2, _) if !world.exists && !world.blocked_create || sample(16) == 0 && moves < 40 => {
                         world.flying.push(Parcel::Create);
+                        world.on = sample(count) as u32;
                     }
                     _ if !world.flying.is_empty() => {
                         let next = sample(world.flying.len());

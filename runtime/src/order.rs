@@ -46,10 +46,12 @@ pub(crate) enum Order<M, S> {
     /// A broadcast that an element missed while migrating (sent to the PE of the element).
     Missed { rank: u32, number: u32, msg: M },
     /// An element that was not created by an element of its array (sent to PE 0, which enters the element in the
-    /// ledgers).
-    Admit { slot: Box<S> },
-    /// An element to create (sent to its home).
-    Create { journey: Journey, slot: Box<S> },
+    /// ledgers), to be created on PE `on`.
+    Admit { on: u32, slot: Box<S> },
+    /// An element to create on PE `on` (sent to its home).
+    Create { journey: Journey, on: u32, slot: Box<S> },
+    /// An element of a bound array has landed or is placed (sent by a PE to itself; see `elements/bound.rs`).
+    Met { rank: u32 },
 }
 
 impl<M, S> Order<M, S> {
@@ -67,7 +69,8 @@ impl<M, S> Order<M, S> {
             | Order::ArriveEncoded { .. }
             | Order::Landed { .. }
             | Order::Admit { .. }
-            | Order::Create { .. } => false,
+            | Order::Create { .. }
+            | Order::Met { .. } => false,
         }
     }
 }

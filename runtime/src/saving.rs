@@ -7,7 +7,7 @@
 
 use crate::checkpoint::{ArrayHead, Checkpoint, Generation, Part};
 use crate::codec;
-use crate::elements::Manager;
+use crate::elements::Held;
 use crate::pe::{Ledgers, PeCx};
 use crate::steps;
 use equipoise_model::table::count;
@@ -25,7 +25,7 @@ struct PeState {
 }
 
 /// Saves this PE, while nothing is in flight.
-pub(crate) fn save(pe: &PeCx, generation: Generation, managers: &mut [Box<dyn Manager>]) {
+pub(crate) fn save(pe: &PeCx, generation: Generation, managers: &[Held]) {
     let Some(saver) = &pe.out.node.saver else { return };
     pe.collectives.steps.cost.save(pe.clock.now());
     saver.wait_for_previous();
@@ -65,7 +65,7 @@ pub(crate) fn goes_on(pe: &PeCx) {
     }
 }
 
-fn add_all(pe: &PeCx, part: &mut Part, managers: &mut [Box<dyn Manager>]) -> Result<(), String> {
+fn add_all(pe: &PeCx, part: &mut Part, managers: &[Held]) -> Result<(), String> {
     let parked = pe.parked();
     if let Some(by) = pe.oldest_parker() {
         let verb = if parked == 1 { "waits" } else { "wait" };
@@ -87,7 +87,7 @@ fn add_all(pe: &PeCx, part: &mut Part, managers: &mut [Box<dyn Manager>]) -> Res
         })?;
     }
     for manager in managers {
-        let saved = manager.save(pe, part)?;
+        let saved = manager.borrow_mut().save(pe, part)?;
         part.index.arrays.push(saved);
     }
     Ok(())
@@ -97,11 +97,7 @@ fn add_all(pe: &PeCx, part: &mut Part, managers: &mut [Box<dyn Manager>]) -> Res
 ///
 /// # Errors
 /// A sentence, if the checkpoint is of another program or damaged.
-pub(crate) fn restore(
-    pe: &PeCx,
-    checkpoint: &Checkpoint,
-    managers: &mut [Box<dyn Manager>],
-) -> Result<(), String> {
+pub(crate) fn restore(pe: &PeCx, checkpoint: &Checkpoint, managers: &[Held]) -> Result<(), String> {
     let heads = checkpoint.heads();
     if heads.len() != managers.len() {
         let sentence = format!(
@@ -140,19 +136,19 @@ pub(crate) fn restore(
         let of_saved = checkpoint.rests_of(saved).map_err(|error| error.to_string())?;
         rests.iter_mut().zip(of_saved).for_each(|(rests, rest)| rests.push(rest));
     }
-    for ((manager, rests), broadcasts) in managers.iter_mut().zip(rests).zip(state.broadcasts) {
-        let restored = manager.restore(&rests, broadcasts, heads.len());
+    for ((manager, rests), broadcasts) in managers.iter().zip(rests).zip(state.broadcasts) {
+        let restored = manager.borrow_mut().restore(&rests, broadcasts, heads.len());
         restored.map_err(|reason| checkpoint.unfit(&reason).to_string())?;
     }
     Ok(())
 }
 
 /// Continues the saved run on a PE, when all PEs are set up.
-pub(crate) fn resume(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
+pub(crate) fn resume(pe: &PeCx, managers: &[Held]) {
     let steps = &pe.collectives.steps;
     transfer(pe, steps.restored_bytes.get());
     steps.cost.restart(pe.clock.now(), |ticks| pe.clock.seconds(ticks));
-    managers.iter_mut().for_each(|manager| manager.resend(pe));
+    managers.iter().for_each(|manager| manager.borrow_mut().resend(pe));
     if pe.out.rank == 0 {
         steps::resume_after_restart(pe);
     }

@@ -3,7 +3,7 @@
 
 use crate::batches;
 use crate::codec;
-use crate::elements::Manager;
+use crate::elements::Held;
 use crate::interleaving::ArrayHead;
 use crate::node::{Failure, Node, SharedArray};
 use crate::order::PeOrder;
@@ -27,7 +27,7 @@ pub(crate) type Task = Box<dyn FnOnce(&Rc<PeCx>)>;
 pub(crate) struct Built {
     /// Shared with an asynchronous `main`.
     pub(crate) pe: Rc<PeCx>,
-    pub(crate) managers: Vec<Box<dyn Manager>>,
+    pub(crate) managers: Vec<Held>,
     main: Option<Task>,
     /// Whether the setup lacks a `main`, which only PE 0 needs.
     lacks_main: bool,
@@ -54,7 +54,7 @@ pub(crate) fn build(node: &Arc<Node>, pe: PeCx, setup: &(dyn Fn(PeCx) -> Built +
 
 impl Built {
     /// A PE whose setup is over.
-    pub(crate) fn new(pe: PeCx, managers: Vec<Box<dyn Manager>>, main: Option<Task>) -> Self {
+    pub(crate) fn new(pe: PeCx, managers: Vec<Held>, main: Option<Task>) -> Self {
         let lacks_main = pe.out.rank == 0 && main.is_none();
         Built { pe: Rc::new(pe), managers, main, lacks_main }
     }
@@ -90,7 +90,7 @@ impl Built {
     pub(crate) fn begin(&mut self) {
         self.pe.recorder.begin(self.pe.clock.now());
         if self.pe.settings().restart.is_some() {
-            return saving::resume(&self.pe, &mut self.managers);
+            return saving::resume(&self.pe, &self.managers);
         }
         if let Some(main) = self.main.take() {
             self.pe.delivery.running.during(Activity::Main, || main(&self.pe));
@@ -126,7 +126,7 @@ impl Built {
         let (is_unfinished, has_exited) = (outcome.is_unfinished(), outcome.result.is_some());
         let waiting = &mut outcome.waiting;
         if has_exited {
-            self.managers.iter().for_each(|manager| manager.unreceived(&self.pe, waiting));
+            self.managers.iter().for_each(|manager| manager.borrow().unreceived(&self.pe, waiting));
         }
         if !is_unfinished {
             return;
@@ -139,7 +139,7 @@ impl Built {
             );
         }
         for manager in &self.managers {
-            manager.waiting(&self.pe, waiting);
+            manager.borrow().waiting(&self.pe, waiting);
         }
         for port in &self.pe.ports {
             port.open_reductions(&self.pe).into_iter().for_each(|open| waiting.reduction(open));
@@ -164,7 +164,7 @@ impl Built {
 }
 
 /// Executes an order about the run.
-pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &mut [Box<dyn Manager>]) {
+pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &[Held]) {
     match order {
         PeOrder::AtSync { array, round, tally } => steps::at_sync(pe, (array, round), tally),
         PeOrder::Ended(ended) => steps::ended(pe, *ended),
@@ -187,9 +187,9 @@ pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &mut [Box<dyn Manager
 }
 
 /// Receives an encoded order from another PE, about an array or (`None`) about the run.
-pub(crate) fn receive(pe: &PeCx, managers: &mut [Box<dyn Manager>], array: Option<u16>, order: &[u8]) {
+pub(crate) fn receive(pe: &PeCx, managers: &[Held], array: Option<u16>, order: &[u8]) {
     match array {
-        Some(array) => managers[usize::from(array)].packet(pe, order),
+        Some(array) => managers[usize::from(array)].borrow_mut().packet(pe, order),
         None => match codec::decode(order) {
             Ok(order) => execute(pe, order, managers),
             Err(error) => pe.fail(format!("cannot decode an order of the runtime: {error}")),
@@ -198,7 +198,7 @@ pub(crate) fn receive(pe: &PeCx, managers: &mut [Box<dyn Manager>], array: Optio
 }
 
 /// Runs the messages and orders of a PE to itself.
-pub(crate) fn run_queued(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64) {
+pub(crate) fn run_queued(pe: &PeCx, managers: &[Held], queued: u64) {
     let arrays = queued & !PE_ORDERS;
     let prioritized = arrays & pe.out.prioritized;
     if prioritized != 0 {
@@ -206,7 +206,7 @@ pub(crate) fn run_queued(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u
     }
     for bit in bits(arrays & pe.out.expedited).chain(bits(arrays & !pe.out.expedited)) {
         for at in (bit..managers.len()).step_by(ARRAY_BITS) {
-            managers[at].local(pe);
+            managers[at].borrow_mut().local(pe);
         }
     }
     if prioritized != 0 {
@@ -229,14 +229,14 @@ const BY_PRIORITY: u32 = 1024;
 
 /// Runs messages of the arrays with these bits by priority, until other PEs have sent work. Those that precede arrays without
 /// priorities run if they are `urgent`; the others run afterwards, and those that follow such arrays run if these have no messages.
-fn run_by_priority(pe: &PeCx, managers: &mut [Box<dyn Manager>], arrays: u64, urgent: bool) {
+fn run_by_priority(pe: &PeCx, managers: &[Held], arrays: u64, urgent: bool) {
     for _ in 0..BY_PRIORITY {
         let Some((priority, at)) = first_by_priority(pe, managers, arrays) else { return };
         let others = pe.out.queued.get() & !pe.out.prioritized;
         if urgent && priority >= 0 || priority > 0 && others != 0 {
             break;
         }
-        managers[at].one(pe);
+        managers[at].borrow_mut().one(pe);
         if !pe.out.quiet_outside() {
             break;
         }
@@ -248,13 +248,13 @@ fn run_by_priority(pe: &PeCx, managers: &mut [Box<dyn Manager>], arrays: u64, ur
 /// The lowest priority of a waiting message of the arrays with these bits, and the position of its array.
 pub(crate) fn first_by_priority(
     pe: &PeCx,
-    managers: &mut [Box<dyn Manager>],
+    managers: &[Held],
     arrays: u64,
 ) -> Option<(i64, usize)> {
     let mut first = None;
     for bit in bits(arrays) {
         for at in (bit..managers.len()).step_by(ARRAY_BITS) {
-            let next = managers[at].first_priority(pe).map(|priority| (priority, at));
+            let next = managers[at].borrow_mut().first_priority(pe).map(|priority| (priority, at));
             first = first.into_iter().chain(next).min();
         }
     }
@@ -270,7 +270,7 @@ pub(crate) fn quiet(pe: &PeCx) {
 }
 
 /// What a PE does when nothing is in flight.
-pub(crate) fn found_quiet(pe: &PeCx, quiet: Quiet, managers: &mut [Box<dyn Manager>]) {
+pub(crate) fn found_quiet(pe: &PeCx, quiet: Quiet, managers: &[Held]) {
     match quiet {
         Quiet::Save(generation) => saving::save(pe, generation, managers),
         Quiet::Send { round } => {

@@ -1,12 +1,13 @@
 //! The setup of a PE creates the arrays, shared values and `main` of a program, before any message.
 
 use crate::array::{self, Array, Chare, ChareSlot, Port};
-use crate::elements::{Elements, Manager};
+use crate::checkpoint::Checkpoint;
+use crate::elements::{Elements, Held};
 use crate::inbox::Mail;
 use crate::index::{Group, Index, Pe, Process, show};
 use crate::location::{Directory, NO_ELEMENT, Placement, place};
 use crate::node::{Failure, SharedArray};
-use crate::pe::{AnyPort, ArrayInfo, Main, PeCx, Shared, begin_main};
+use crate::pe::{AnyPort, ArrayInfo, Main, Neighbors, PeCx, Shared, begin_main};
 use crate::pulse::ArrayNames;
 use crate::restoring;
 use crate::saving;
@@ -27,7 +28,8 @@ use std::sync::{Arc, OnceLock};
 pub struct Setup {
     pe: PeCx,
     ports: RefCell<Vec<Rc<dyn AnyPort>>>,
-    managers: RefCell<Vec<Box<dyn Manager>>>,
+    managers: RefCell<Vec<Held>>,
+    elements: RefCell<Vec<Neighbors>>,
     infos: RefCell<Vec<ArrayInfo>>,
     shared: RefCell<Vec<Option<Arc<dyn Any + Send + Sync>>>>,
     main: RefCell<Option<Task>>,
@@ -41,13 +43,15 @@ impl Setup {
             pe,
             ports: RefCell::default(),
             managers: RefCell::default(),
+            elements: RefCell::default(),
             infos: RefCell::default(),
             shared: RefCell::default(),
             main: RefCell::default(),
         };
         setup(&setup_pe);
-        let Setup { mut pe, ports, managers, infos, shared, main } = setup_pe;
+        let Setup { mut pe, ports, managers, elements, infos, shared, main } = setup_pe;
         (pe.ports, pe.infos, pe.shared) = (ports.into_inner(), infos.into_inner(), shared.into_inner());
+        pe.elements = elements.into_inner();
         pe.out.expedited = pe.bits_of(|info| info.expedited);
         if !pe.settings().samples_order() {
             pe.out.prioritized = pe.bits_of(|info| info.prioritized);
@@ -70,9 +74,9 @@ impl Setup {
                            write `#[chare(index = .., sync)]` and call `cx.at_sync()` in an entry";
             pe.out.node.outcome.lock().warnings.push(warning.into());
         }
-        let mut managers = managers.into_inner();
+        let managers = managers.into_inner();
         if let Some(checkpoint) = pe.settings().restart.clone()
-            && let Err(sentence) = saving::restore(&pe, &checkpoint, &mut managers)
+            && let Err(sentence) = saving::restore(&pe, &checkpoint, &managers)
         {
             pe.fail(sentence);
         }
@@ -86,7 +90,7 @@ impl Setup {
     /// made another array at this point.
     #[track_caller]
     pub fn array<I: Index, T: Chare<Index = I>>(&self, shape: I, make: impl Fn(I) -> T) -> Array<T> {
-        self.create(shape, Some(&make), None)
+        self.create(shape, Some(&make), Begin::Default)
     }
 
     /// Creates an array like [`array`](Self::array), with the element of each index on the PE that `place` returns.
@@ -101,7 +105,7 @@ impl Setup {
         make: impl Fn(I) -> T,
     ) -> Array<T> {
         refuse_group::<T>(" and cannot be placed");
-        self.create(shape, Some(&make), Some(&place))
+        self.create(shape, Some(&make), Begin::Chosen(&place))
     }
 
     /// Creates an array without elements. [`Array::insert`] adds elements at indices below `bounds`.
@@ -111,7 +115,7 @@ impl Setup {
     #[track_caller]
     pub fn sparse<I: Index, T: Chare<Index = I>>(&self, bounds: I) -> Array<T> {
         refuse_group::<T>("");
-        self.create(bounds, None::<&fn(I) -> T>, None)
+        self.create(bounds, None::<&fn(I) -> T>, Begin::Default)
     }
 
     /// Creates an array like [`sparse`](Self::sparse). An element that is inserted at an index begins on the PE that
@@ -129,7 +133,60 @@ impl Setup {
         place: impl Fn(I) -> Pe,
     ) -> Array<T> {
         refuse_group::<T>(" and cannot be placed");
-        self.create(bounds, None::<&fn(I) -> T>, Some(&place))
+        self.create(bounds, None::<&fn(I) -> T>, Begin::Chosen(&place))
+    }
+
+    /// Creates an array without elements and without indices of the program's own: [`Array::create`] adds an element and
+    /// chooses its index. Without communication, an element begins on the PE that creates it.
+    ///
+    /// [`Array::only`] asks every possible index, so it takes seconds here.
+    ///
+    /// # Panics
+    /// As `array`.
+    #[track_caller]
+    pub fn chares<T: Chare<Index = [i32; 1]>>(&self) -> Array<T> {
+        self.create([i32::MAX], None::<&fn([i32; 1]) -> T>, Begin::OnCreator)
+    }
+
+    /// Creates an array that is bound to `leader`: the element at an index begins on the PE of `leader`'s element at this
+    /// index, and always migrates with it. [`Array::local`] reaches one from the other without a message.
+    ///
+    /// A load-balancing step sees the two as one object, with the sum of their loads and of their communication; it can move the
+    /// object if `leader` takes part in steps (`sync`), and neither element is pinned. `cx.migrate` of the element of `leader` moves
+    /// both. If `leader` is bound itself, the new array is bound to the array to which `leader` is bound.
+    ///
+    /// Elements of bound arrays cannot call `cx.destroy`, and those of the new array cannot call `cx.migrate`.
+    ///
+    /// # Panics
+    /// As `array`, and if `leader` has one element on every PE or in every process, or no elements yet, or another run made it,
+    /// or if the new array is `pinned` and `leader` is not.
+    #[track_caller]
+    pub fn array_bound<I: Index, L: Chare<Index = I>, T: Chare<Index = I>>(
+        &self,
+        leader: &Array<L>,
+        make: impl Fn(I) -> T,
+    ) -> Array<T> {
+        refuse_group::<T>(" and cannot be bound");
+        let at = usize::from(leader.id);
+        let port = self.ports.borrow().get(at).map(|port| -> Rc<dyn Any> { Rc::clone(port) as Rc<dyn Any> });
+        let port = port.and_then(|port| port.downcast::<Port<L>>().ok());
+        let port = port.expect("use an array handle only in the run that created the array");
+        let ArrayInfo { has_elements, bound_to, .. } = self.infos.borrow()[at];
+        assert!(
+            has_elements,
+            "{} cannot be bound to {}, whose elements are inserted; make {} with `array` or `array_placed`",
+            T::NAME,
+            L::NAME,
+            L::NAME
+        );
+        assert!(
+            !T::PINNED || L::PINNED,
+            "{} is `pinned` and cannot be bound to {}, whose elements migrate; remove `pinned`",
+            T::NAME,
+            L::NAME
+        );
+        let with = bound_to.unwrap_or(leader.id);
+        self.create(port.shared.shape, Some(&make), Begin::With(with, &port.shared.placement))
     }
 
     /// Creates a large value that all elements of a process can read; `make` runs once per process.
@@ -259,14 +316,20 @@ impl Setup {
     }
 
     #[track_caller]
-    fn placement<T: Chare>(&self, shape: T::Index, place: Option<Place<'_, T::Index>>) -> Placement {
+    fn placement<T: Chare>(&self, shape: T::Index, begin: Begin<'_, T::Index>) -> Placement {
         if let Some(group) = T::Index::GROUP {
             return Placement::Every(match group {
                 Group::Pe => 1,
                 Group::Process => self.pe.settings().local_pes(),
             });
         }
-        if let Some(place) = place {
+        if let Begin::OnCreator = begin {
+            return Placement::RoundRobin;
+        }
+        if let Begin::With(_, placement) = begin {
+            return placement.clone();
+        }
+        if let Begin::Chosen(place) = begin {
             let count = self.count::<T>(shape);
             let list: Arc<[u32]> = (0..count).map(|rank| place(T::Index::unrank(rank, shape)).0).collect();
             if let Some(rank) = list.iter().position(|&pe| pe >= self.pe.out.pes) {
@@ -295,7 +358,7 @@ impl Setup {
         &self,
         shape: I,
         make: Option<&impl Fn(I) -> T>,
-        placed: Option<Place<'_, I>>,
+        begin: Begin<'_, I>,
     ) -> Array<T> {
         let id = self.ports.borrow().len();
         assert!(id < usize::from(u16::MAX), "there are more than {} arrays", u16::MAX - 1);
@@ -313,7 +376,7 @@ impl Setup {
             );
         }
         let direct = out.node.settings.has_places() && (make.is_some() || count <= DENSE);
-        let shared = self.shared_array::<I, T>(id, shape, (direct, make.is_some()), placed);
+        let shared = self.shared_array::<I, T>(id, shape, (direct, make.is_some()), begin);
         let dense = u64::from(count) * out.node.settings.directories() <= DENSE_DIRECTORIES;
         let mut directory = (!direct).then(|| Directory::new(out.rank, count, dense));
         let mut slots = Vec::new();
@@ -343,18 +406,35 @@ impl Setup {
             shared.placement.each(out.rank, count, out.pes, &shared.residents, make);
         }
         self.pe.collectives.add_array(if make.is_some() { count } else { 0 });
-        let port = Rc::new(Port::new(id, shared, directory));
-        let info = ArrayInfo {
+        let used = matches!(begin, Begin::OnCreator).then(|| {
+            let used = |checkpoint: &Arc<Checkpoint>| checkpoint.used_of(usize::from(id)).div_ceil(out.pes);
+            out.node.settings.restart.as_ref().map_or(0, used)
+        });
+        let port = Rc::new(Port::new(id, shared, directory, used));
+        self.add_info::<T>(id, count, make.is_some(), begin);
+        let elements = Rc::new(RefCell::new(Elements::new(Rc::clone(&port), slots)));
+        self.managers.borrow_mut().push(elements.clone());
+        self.elements.borrow_mut().push(elements);
+        self.ports.borrow_mut().push(port);
+        Array { id, of: PhantomData }
+    }
+
+    fn add_info<T: Chare>(&self, id: u16, count: u32, has_elements: bool, begin: Begin<'_, T::Index>) {
+        let mut infos = self.infos.borrow_mut();
+        let bound_to = if let Begin::With(leader, _) = begin { Some(leader) } else { None };
+        if let Some(leader) = bound_to {
+            infos[usize::from(leader)].followers.push(id);
+        }
+        infos.push(ArrayInfo {
             name: T::NAME,
             sync: T::SYNC,
             expedited: T::EXPEDITED,
             prioritized: T::PRIORITIZED,
             count,
-        };
-        self.infos.borrow_mut().push(info);
-        self.managers.borrow_mut().push(Box::new(Elements::new(Rc::clone(&port), slots)));
-        self.ports.borrow_mut().push(port);
-        Array { id, of: PhantomData }
+            has_elements,
+            bound_to,
+            followers: Vec::new(),
+        });
     }
 
     /// The part of an array that the PEs of a process share; the first PE to call this creates it.
@@ -364,7 +444,7 @@ impl Setup {
         id: u16,
         shape: I,
         (direct, has_elements): (bool, bool),
-        placed: Option<Place<'_, I>>,
+        begin: Begin<'_, I>,
     ) -> Arc<array::Shared<T>> {
         let (node, rank, pes) = (&self.pe.out.node, self.pe.out.rank, self.pe.out.pes);
         let (at, count) = (usize::from(id), self.count::<T>(shape));
@@ -374,7 +454,7 @@ impl Setup {
             let parts = [
                 (direct || has_elements, size_of::<AtomicU64>()),
                 (has_elements, size_of::<Slot<T, T::Msg>>()),
-                (placed.is_some(), size_of::<u32>()),
+                (matches!(begin, Begin::Chosen(_)), size_of::<u32>()),
             ];
             let each: usize = parts.iter().filter(|(exists, _)| *exists).map(|(_, bytes)| bytes).sum();
             let elements = u64::from(count) * each as u64;
@@ -387,7 +467,7 @@ impl Setup {
                 resume_unwind(Box::new(()));
             }
         }
-        let placement = if is_known { None } else { Some(self.placement::<T>(shape, placed)) };
+        let placement = if is_known { None } else { Some(self.placement::<T>(shape, begin)) };
         let mut all = node.arrays.lock();
         if let Some(placement) = placement.filter(|_| all.len() == at) {
             let element = move |rank| format!("{}{}", T::NAME, show(I::unrank(rank, shape)));
@@ -436,7 +516,17 @@ fn described<T: Chare>(shape: T::Index) -> String {
 }
 
 /// The PE on which the element of an index begins.
-type Place<'a, I> = &'a dyn Fn(I) -> Pe;
+#[derive(Clone, Copy)]
+enum Begin<'a, I> {
+    /// Where the flags say.
+    Default,
+    /// Where the program says.
+    Chosen(&'a dyn Fn(I) -> Pe),
+    /// On the PE that creates it, which chooses the index.
+    OnCreator,
+    /// With the element of this array, which has this placement.
+    With(u16, &'a Placement),
+}
 
 /// The most ranks, over all PEs on this computer, for which directories are tables.
 const DENSE_DIRECTORIES: u64 = 1 << 22;

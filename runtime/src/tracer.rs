@@ -22,6 +22,10 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::rc::Rc;
 
+mod own;
+
+use own::OwnExecutions;
+
 /// The records of all PEs. Elements are numbered when first seen, after the PEs; the reader of the trace sorts them.
 pub(crate) struct Log {
     pes: u32,
@@ -100,48 +104,18 @@ struct Current {
     orders: FxHashMap<Option<u16>, VecDeque<usize>>,
 }
 
-/// The own executions of a PE, by index. Those that no message or order refers to are forgotten, except for the last.
-#[derive(Default)]
-struct OwnExecutions {
-    /// The index of the first one in the list.
-    first: usize,
-    list: VecDeque<u32>,
-}
-
-impl OwnExecutions {
-    /// The index of the next own execution.
-    fn next_index(&self) -> usize {
-        self.first + self.list.len()
-    }
-
-    fn get(&self, index: usize) -> Option<u32> {
-        self.list.get(index.checked_sub(self.first)?).copied()
-    }
-
-    fn last(&self) -> Option<u32> {
-        self.list.back().copied()
-    }
-
-    /// Forgets those before `index`, except for the last.
-    fn forget_before(&mut self, index: usize) {
-        while self.first < index && self.list.len() > 1 {
-            self.list.pop_front();
-            self.first += 1;
-        }
-    }
-}
-
 /// The PE's own queue of an array: how many messages left the port and were taken, and the origin of messages by
 /// their position among all messages ever queued.
 #[derive(Default)]
 struct Queue {
-    left_port: u64,
-    taken: u64,
+    left_port: i64,
+    /// Negative if messages that a guard kept elsewhere were put first.
+    taken: i64,
     known: VecDeque<Queued>,
 }
 
 struct Queued {
-    position: u64,
+    position: i64,
     /// The number of the message in the trace; none if the runtime queued the message.
     number: Option<u32>,
     /// The own execution that queued the message; none if an element sent it.
@@ -252,7 +226,7 @@ impl Current {
     /// A message enters the own queue of an array, of which `waiting` messages are still in the port.
     fn queue(&mut self, array: u16, waiting: usize, number: Option<u32>, left_by: Option<usize>) {
         let queue = self.queues.entry(array).or_default();
-        let position = queue.left_port + waiting as u64;
+        let position = queue.left_port + waiting as i64;
         queue.known.push_back(Queued { position, number, left_by });
     }
 }
@@ -333,6 +307,20 @@ impl Tracer {
         // The message depends on the own execution that placed the element.
         let left_by = Some(now.leaves());
         now.queue(array, waiting, number, left_by);
+    }
+
+    /// The `messages` messages that a guard kept for an element are taken next, before those that left the port. In an array
+    /// with priorities, their positions end `before` this one.
+    pub(crate) fn puts_first(&self, array: u16, rank: u32, messages: usize, before: Option<i64>) {
+        let numbers: Vec<Option<u32>> =
+            (0..messages).map(|_| self.take_kept(Kept::Pending, array, rank, 0)).collect();
+        let mut now = self.now.borrow_mut();
+        let queue = now.queues.entry(array).or_default();
+        for (back, number) in (1..).zip(numbers.into_iter().rev()) {
+            let position = before.unwrap_or(queue.taken) - back;
+            queue.known.push_front(Queued { position, number, left_by: None });
+        }
+        queue.taken -= messages as i64;
     }
 
     /// The runtime sends the messages kept for an element again.
@@ -419,11 +407,11 @@ impl Tracer {
 
     /// `messages` messages leave the port of an array, to be taken one after the other.
     pub(crate) fn leave_port(&self, array: u16, messages: usize) {
-        self.now.borrow_mut().queues.entry(array).or_default().left_port += messages as u64;
+        self.now.borrow_mut().queues.entry(array).or_default().left_port += messages as i64;
     }
 
     /// A message that left the port is taken: the `nth`, or the next one.
-    pub(crate) fn takes(&self, array: u16, nth: Option<u64>) {
+    pub(crate) fn takes(&self, array: u16, nth: Option<i64>) {
         let mut now = self.now.borrow_mut();
         let queue = now.queues.entry(array).or_default();
         let position = nth.unwrap_or(queue.taken);

@@ -1,9 +1,9 @@
-//! The attribute `#[chare]` of the crate `equipoise`, which re-exports and documents it.
+//! The attribute `#[chare]` of the crate `equipoise`, which re-exports and documents it, and the derive of `Index`.
 //!
 //! Modules in order of use: `options` reads the keys of the attributes, `block` reads
 //! the `impl` block (`types` inspects types and guards), `errors` collects the errors, each at the token at fault, and
 //! `expand` generates the message enum, the proxies and the implementation of `Chare`. `second` finds a second
-//! `#[chare]` block on a struct.
+//! `#[chare]` block on a struct. `index` is the derive.
 //!
 //! One mistake gives one error: valid parts are generated even if other parts are invalid, and an
 //! invalid entry still gets proxy methods, so that its callers compile.
@@ -12,6 +12,7 @@ mod block;
 mod dispatch;
 mod errors;
 mod expand;
+mod index;
 mod names;
 mod options;
 mod proxies;
@@ -46,8 +47,8 @@ use proc_macro::TokenStream;
 ///
 /// # Keys
 ///
-/// - `index = TYPE`: the type of the elements' index: `[i32; N]` with N from 1 to 6, `()` for a singleton,
-///   `Pe` for one element on every PE. The first dimension is the fastest: see `equipoise::Index`.
+/// - `index = TYPE`: the type of the elements' index: `[i32; N]` with N from 1 to 6, a struct with `#[derive(Index)]`, `()` for a
+///   singleton, `Pe` for one element on every PE. The first dimension is the fastest: see `equipoise::Index`.
 /// - `sync`: the array takes part in load-balancing steps, and its elements may call `cx.at_sync()`.
 /// - `pinned`: its elements never migrate. (With `sync` they wait for the step, but do not migrate.)
 /// - `expedited`: on each PE, messages for its elements are delivered before messages for other arrays. Use it for
@@ -84,6 +85,29 @@ pub fn chare(options: TokenStream, item: TokenStream) -> TokenStream {
         std::fs::read_to_string(path).ok()
     };
     expand::chare(options.into(), item.into(), source).into()
+}
+
+/// Makes a struct an index of chare arrays, with a name for each dimension.
+///
+/// A field is a dimension; the first field is the fastest (see `equipoise::Index`). The shape of an array is a value of the
+/// same struct. Fields have the types `i8` to `i64`, `u8` to `u64`, `isize`, `usize` or `bool`, at most six of them.
+///
+/// - In the shape, the field of a number is one more than the largest value of the dimension; the smallest is 0. It is at most
+///   2^31 - 1, and there are at most 2^32 - 1 indices.
+/// - In the shape, a `bool` says whether the dimension has the value `true`: with `true` it has both values, with `false` only `false`.
+///
+/// ```ignore
+/// #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Index)]
+/// struct Cell { x: i32, y: i32, level: u8 }
+///
+/// #[chare(index = Cell)]
+/// impl Block { .. }
+///
+/// let blocks = pe.array(Cell { x: 8, y: 8, level: 3 }, |Cell { x, y, level }| Block::new(x, y, level));
+/// ```
+#[proc_macro_derive(Index)]
+pub fn derive_index(item: TokenStream) -> TokenStream {
+    index::derive(item.into()).into()
 }
 
 /// Marks an entry method, which runs when a message arrives. See [`macro@chare`].

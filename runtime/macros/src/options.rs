@@ -75,8 +75,8 @@ impl ChareOptions {
         });
         let missing = || {
             let sentence = "`index` is missing: give the index type of the elements, as in \
-                `#[chare(index = [i32; 2])]`: `[i32; N]` with N from 1 to 6, `()` for a singleton, or `Pe` for one \
-                element on every PE";
+                `#[chare(index = [i32; 2])]`: `[i32; N]` with N from 1 to 6, a struct with `#[derive(Index)]`, `()` for a \
+                singleton, or `Pe` for one element on every PE";
             Err(if tokens.is_empty() {
                 Error::new(Span::call_site(), sentence)
             } else {

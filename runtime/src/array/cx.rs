@@ -114,18 +114,20 @@ impl<T: Chare> Cx<'_, T> {
     /// Moves this element to another PE when the entry method returns.
     ///
     /// # Panics
-    /// If there is no such PE, or the chare is `pinned` or has one element on every PE or in every process.
+    /// If there is no such PE, or the chare is `pinned`, has one element on every PE or in every process, or is bound to
+    /// another array, whose elements move both.
     #[track_caller]
     pub fn migrate(&self, to: Pe) {
-        let pes = self.pe.out.pes;
-        if to.0 >= pes {
-            panic!("there is no PE {}; PEs are 0 to {}", to.0, pes - 1);
-        }
+        self.pe.check_exists(to);
         if let Some(group) = T::Index::GROUP {
             panic!("{} cannot migrate: it has one element {group}", T::NAME);
         }
         if T::PINNED {
             panic!("{} cannot migrate: it is `pinned`", T::NAME);
+        }
+        if let Some(leader) = self.pe.infos[usize::from(self.port.id)].bound_to {
+            let leader = self.pe.name(leader);
+            panic!("{} cannot migrate: it is bound to {leader}; call `migrate` in {leader}", T::NAME);
         }
         self.pe.delivery.move_to.set(to.0);
         self.pe.delivery.later(post_delivery::MIGRATES);
@@ -135,11 +137,15 @@ impl<T: Chare> Cx<'_, T> {
     /// until another element is inserted there.
     ///
     /// # Panics
-    /// If the chare has one element on every PE or in every process.
+    /// If the chare has one element on every PE or in every process, or its array and another one are bound.
     #[track_caller]
     pub fn destroy(&self) {
         if let Some(group) = T::Index::GROUP {
             panic!("{} has one element {group}, which cannot be destroyed", T::NAME);
+        }
+        let info = &self.pe.infos[usize::from(self.port.id)];
+        if let Some(&other) = info.followers.first().or(info.bound_to.as_ref()) {
+            panic!("{} and {} are bound to each other and cannot be destroyed", T::NAME, self.pe.name(other));
         }
         self.pe.delivery.later(post_delivery::ENDS);
     }

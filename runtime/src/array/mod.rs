@@ -4,7 +4,9 @@
 mod callback;
 mod chare;
 mod contribute;
+mod create;
 mod cx;
+mod local;
 mod multicast;
 mod places;
 mod port;
@@ -20,7 +22,6 @@ pub use section::Section;
 pub(crate) use multicast::each_of;
 pub(crate) use port::{ChareMail, ChareOrder, ChareSlot, Port, Shared};
 
-use crate::index::Index;
 use crate::pe::PeCx;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
@@ -110,28 +111,5 @@ impl<T: Chare> Array<T> {
     #[track_caller]
     pub fn section_of(&self, pe: &PeCx, indices: impl IntoIterator<Item = T::Index>) -> Section<T> {
         Section::listed(self.port(pe), indices)
-    }
-
-    /// Creates an element while the program runs, on the PE that the array's placement (see [`Index`]) gives for the
-    /// index. Messages to the element may be sent at once.
-    ///
-    /// If the creator is an element of the same array, the new element participates in the creator's next reduction and
-    /// load-balancing step and all later ones, and receives the creator's next broadcast and all later ones.
-    /// Otherwise it participates from the oldest incomplete reduction and step on, and receives broadcasts that
-    /// PE 0 sends after the creation. If broadcast and creation race between PEs, send the broadcast
-    /// `at_quiescence`.
-    ///
-    /// The index must be free: its previous element must have called `destroy`. If the previous element is still on
-    /// its home PE, the run ends with an error; otherwise the new element waits for the end of the previous one.
-    ///
-    /// # Panics
-    /// If the index is outside the array's shape, the array has one element on every PE or in every process, or another run made it.
-    #[track_caller]
-    pub fn insert(&self, pe: &PeCx, index: T::Index, chare: T) {
-        let port = self.port(pe);
-        if let Some(group) = T::Index::GROUP {
-            panic!("{} has one element {group}; elements cannot be inserted", T::NAME);
-        }
-        port.insert(pe, port.rank(index), chare);
     }
 }

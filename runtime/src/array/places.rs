@@ -51,6 +51,17 @@ impl<T: Chare> Port<T> {
         }
     }
 
+    /// Registers that a new element begins on PE `to`; this PE is its home. Returns its epoch on that PE.
+    pub(crate) fn begins_on(&self, rank: u32, to: u32, epoch: u32) -> u32 {
+        match &self.directory {
+            None => {
+                self.shared.places[rank as usize].store(place(to, location::IN_TRANSIT), Relaxed);
+                0
+            }
+            Some(directory) => directory.borrow_mut().begins_on(rank, to, epoch),
+        }
+    }
+
     /// Registers that an element of this PE moved to another slot.
     pub(crate) fn shift(&self, out: &Outbox, rank: u32, slot: u32) {
         match &self.directory {

@@ -58,8 +58,8 @@ pub(crate) struct Port<T: Chare> {
     pub(crate) directory: Option<RefCell<Directory>>,
     /// The message of the running element to deliver after load balancing.
     pub(crate) resume: Cell<Option<T::Msg>>,
-    /// Elements that the running element, of this array, creates.
-    pub(crate) created: RefCell<Vec<(u32, T)>>,
+    /// Elements that the running element, of this array, creates: the PE on which each begins, its rank, the element.
+    pub(crate) created: RefCell<Vec<(u32, u32, T)>>,
     pub(crate) contributions: Contributions<T::Msg>,
     /// Messages that wait for quiescence, oldest first.
     pub(crate) quiet: RefCell<VecDeque<(Receivers, T::Msg)>>,
@@ -67,6 +67,8 @@ pub(crate) struct Port<T: Chare> {
     timed: RefCell<FxHashMap<u64, (Receivers, T::Msg)>>,
     /// On PE 0: the number of the next broadcast.
     pub(crate) broadcasts: Cell<u32>,
+    /// In an array of [`Setup::chares`](crate::Setup::chares): how many indices this PE has used, or skipped after a restart.
+    pub(crate) used: Option<Cell<u32>>,
 }
 
 impl<T: Chare> Port<T> {
@@ -77,7 +79,12 @@ impl<T: Chare> Port<T> {
         port.and_then(<dyn Any>::downcast_ref)
     }
 
-    pub(crate) fn new(id: u16, shared: Arc<Shared<T>>, directory: Option<Directory>) -> Self {
+    pub(crate) fn new(
+        id: u16,
+        shared: Arc<Shared<T>>,
+        directory: Option<Directory>,
+        used: Option<u32>,
+    ) -> Self {
         Port {
             id,
             bit: array_bit(id),
@@ -91,6 +98,7 @@ impl<T: Chare> Port<T> {
             quiet: RefCell::default(),
             timed: RefCell::default(),
             broadcasts: Cell::new(0),
+            used: used.map(Cell::new),
         }
     }
 
@@ -243,15 +251,15 @@ impl<T: Chare> Port<T> {
         }
     }
 
-    /// Creates an element, for `Array::insert`.
-    pub(super) fn insert(&self, pe: &PeCx, rank: u32, chare: T) {
+    /// Creates an element on PE `on`.
+    pub(super) fn insert(&self, pe: &PeCx, on: u32, rank: u32, chare: T) {
         pe.out.inserts(1);
         if pe.delivery.running.get().is_some_and(|running| running.array == self.id) {
             // The slot of the creator is in use, so the manager creates the element after the delivery.
-            self.created.borrow_mut().push((rank, chare));
+            self.created.borrow_mut().push((on, rank, chare));
             pe.delivery.later(post_delivery::CREATED);
         } else {
-            self.post(&pe.out, 0, Order::Admit { slot: Box::new(Slot::new(rank, chare)) });
+            self.post(&pe.out, 0, Order::Admit { on, slot: Box::new(Slot::new(rank, chare)) });
         }
     }
 
@@ -319,6 +327,10 @@ impl<T: Chare> AnyPort for Port<T> {
 
     fn fields(&self) -> &'static [&'static str] {
         codec::fields::<T>()
+    }
+
+    fn meet(&self, out: &Outbox, rank: u32) {
+        self.post(out, out.rank, Order::Met { rank });
     }
 
     fn open_reductions(&self, pe: &PeCx) -> Vec<OpenReduction> {

@@ -131,6 +131,8 @@ pub(crate) struct PeIndex {
 pub(crate) struct ArrayIndex {
     /// What belongs to no element that exists.
     pub(crate) rest: Record,
+    /// Above all indices that this PE has given to chares without an index of their own.
+    pub(crate) used: u32,
     pub(crate) elements: Vec<ElementIndex>,
 }
 

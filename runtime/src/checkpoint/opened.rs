@@ -56,6 +56,7 @@ struct SavedPe {
     state: Place,
     /// By array.
     rests: Vec<Place>,
+    used: Vec<u32>,
 }
 
 /// Where a record is.
@@ -278,6 +279,11 @@ impl Checkpoint {
         self.pes[pe as usize].rests.iter().map(|rest| self.read(*rest)).collect()
     }
 
+    /// Above all indices of an array that the saved PEs have given to chares without an index of their own.
+    pub(crate) fn used_of(&self, array: usize) -> u32 {
+        self.pes.iter().filter_map(|pe| pe.used.get(array)).copied().max().unwrap_or(0)
+    }
+
     /// The error that a part of this checkpoint does not fit the program.
     pub(crate) fn unfit(&self, reason: &str) -> CheckpointError {
         CheckpointError::new(manifest_path(&self.folder), reason)
@@ -324,9 +330,10 @@ fn places(manifest: &Manifest, files: &[ProcessFile]) -> Result<(Vec<SavedPe>, V
             if pe.pe as usize != pes.len() || pe.arrays.len() != elements.len() {
                 return Err(process);
             }
-            let mut saved = SavedPe { state: place(pe.state), rests: Vec::new() };
+            let mut saved = SavedPe { state: place(pe.state), rests: Vec::new(), used: Vec::new() };
             for ((array, elements), head) in pe.arrays.iter().zip(&mut elements).zip(&manifest.arrays) {
                 saved.rests.push(place(array.rest));
+                saved.used.push(array.used);
                 for element in &array.elements {
                     if element.rank >= head.count {
                         return Err(process);
@@ -380,7 +387,7 @@ mod tests {
             let (state, rest) = (record(1), record(2));
             let ranks = (pe..ELEMENTS).step_by(PROCESSES as usize);
             let element = |rank| ElementIndex { rank, load_seconds: 0.5, record: record(rank as u8) };
-            let array = ArrayIndex { rest, elements: ranks.map(element).collect() };
+            let array = ArrayIndex { rest, used: 0, elements: ranks.map(element).collect() };
             part.index.pe = pe;
             (part.index.state, part.index.arrays) = (state, vec![array]);
             write_process(&folder, generation, pe, &[part]).expect("it can be written");

@@ -69,7 +69,9 @@ impl<T: Chare> Manager for Elements<T> {
     }
 
     fn collect(&mut self, pe: &PeCx, statistics: &mut Statistics) {
-        let movable = T::SYNC && !T::PINNED && T::Index::GROUP.is_none();
+        // Of bound elements, the leader takes part in steps.
+        let is_follower = pe.infos[usize::from(self.port.id)].bound_to.is_some();
+        let movable = is_follower || (T::SYNC && !T::PINNED && T::Index::GROUP.is_none());
         let speed = pe.clock.speed();
         // A vector that grows may stay in the memory of another thread, where a first small block came from; PEs that collect
         // at the same time would wait for each other.
@@ -134,7 +136,7 @@ impl<T: Chare> Manager for Elements<T> {
             }
         }
         self.early_messages(pe, waiting, |_| true);
-        for (_, slot) in &self.blocked_inserts {
+        for (_, _, slot) in &self.blocked_inserts {
             let name = self.port.name(slot.rank);
             let line = format!("the inserted {name} waits for the end of {name}, which exists already");
             waiting.line(here, line);

@@ -14,19 +14,26 @@ use crate::slot::{Collective, Item};
 use crate::tracer::Kept;
 use crate::waiting::Waiting;
 use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
+mod bound;
 mod by_priority;
 mod manager;
 mod moves;
 mod orders;
 mod saving;
+mod visits;
 
 pub(crate) use saving::restored;
 
 use by_priority::ByPriority;
 use saving::Rest;
+
+/// The elements of an array on a PE, as the scheduler holds them. They are borrowed during a turn of the array.
+/// [`Array::local`](crate::Array::local) borrows them during the turns of other arrays.
+pub(crate) type Held = Rc<RefCell<dyn Manager>>;
 
 /// The interface of an array to the scheduler of a PE.
 pub(crate) trait Manager {
@@ -78,15 +85,16 @@ pub(crate) struct Elements<T: Chare> {
     broadcasts: u32,
     ahead: BTreeMap<u32, T::Msg>,
     departures: Departures<T::Msg>,
-    /// Elements that arrived but wait for broadcasts they missed while migrating, with the epoch of
-    /// their last migration. All other code treats them as still migrating.
+    /// Elements that arrived but wait for broadcasts they missed while migrating, or for the elements with which they are
+    /// bound, with the epoch of their last migration. Messages treat them as still migrating.
     late: FxHashMap<u32, (u32, ChareSlot<T>)>,
     /// Elements that left and are not yet encoded, with their destinations. At most as many bytes as fit a cache are
     /// in flight, so that buffers are reused; encoding all elements at once would allocate memory for each.
     leaving: VecDeque<(u32, Journey, ChareSlot<T>)>,
     flying_bytes: usize,
-    /// Inserted elements whose index is occupied until its previous element is known to have ended.
-    blocked_inserts: Vec<(Journey, Box<ChareSlot<T>>)>,
+    /// Inserted elements whose index is occupied until its previous element is known to have ended, with the PE on which
+    /// each begins.
+    blocked_inserts: Vec<(Journey, u32, Box<ChareSlot<T>>)>,
     /// Begin of the delivery in progress, in ticks.
     clock: u64,
     /// Whether [`Manager::one`] ran orders the last time.

@@ -18,19 +18,21 @@ impl<T: Chare> Elements<T> {
         let creator = &mut self.slots[at];
         let count = created.len() as u32;
         creator.extra().created.iter_mut().for_each(|created| *created += count);
-        let new: Vec<_> =
-            created.into_iter().map(|(rank, chare)| Box::new(child(creator, rank, chare))).collect();
-        for slot in new {
-            self.send_home(pe, slot);
+        let new: Vec<_> = created
+            .into_iter()
+            .map(|(on, rank, chare)| (on, Box::new(child(creator, rank, chare))))
+            .collect();
+        for (on, slot) in new {
+            self.send_home(pe, on, slot);
         }
     }
 
     /// Sends a new element to its home like a migrating element, so that it receives every broadcast after its
-    /// creation.
-    pub(super) fn send_home(&mut self, pe: &PeCx, slot: Box<ChareSlot<T>>) {
+    /// creation. The home sends it to PE `on`.
+    pub(super) fn send_home(&mut self, pe: &PeCx, on: u32, slot: Box<ChareSlot<T>>) {
         let flight = self.departures.leave(slot.rank, slot.missing(), self.broadcasts);
         let journey = Journey { from: pe.out.rank, flight, epoch: 0, step: None };
-        self.port.post(&pe.out, self.port.home(&pe.out, slot.rank), Order::Create { journey, slot });
+        self.port.post(&pe.out, self.port.home(&pe.out, slot.rank), Order::Create { journey, on, slot });
     }
 
     /// Removes an element from its slot, because it migrates to PE `to` or ends (`gone`).
@@ -64,6 +66,7 @@ impl<T: Chare> Elements<T> {
     pub(super) fn leave(&mut self, pe: &PeCx, at: usize, to: u32, step: Option<u32>) {
         pe.out.migrated();
         let (mut slot, epoch) = self.remove(pe, at, to, false);
+        self.lead(pe, slot.rank, to);
         if let Some(extra) = &mut slot.extra {
             // The message of `at_sync` follows the element like any other message.
             extra.syncing = false;
@@ -119,18 +122,32 @@ impl<T: Chare> Elements<T> {
             from,
             Order::Landed { flight, at: pe.out.rank, broadcasts: self.broadcasts, buffer },
         );
-        if slot.missing() >= self.broadcasts {
-            self.place(pe, slot, epoch);
-        } else {
-            self.late.insert(slot.rank, (epoch, slot));
+        if slot.missing() >= self.broadcasts && !self.is_bound(pe) {
+            return self.place(pe, slot, epoch);
         }
+        let rank = slot.rank;
+        self.late.insert(rank, (epoch, slot));
+        self.deliver_late(pe, rank);
     }
 
-    /// Places a late element once it has all broadcasts that it missed.
+    /// Places a late element once it has all broadcasts that it missed, and the elements with which it is bound have theirs.
     pub(super) fn deliver_late(&mut self, pe: &PeCx, rank: u32) {
-        if self.late.get(&rank).is_some_and(|(_, slot)| slot.missing() >= self.broadcasts)
-            && let Some((epoch, slot)) = self.late.remove(&rank)
-        {
+        if !self.is_complete(rank) {
+            return;
+        }
+        if self.is_bound(pe) {
+            return self.report_landing(pe, rank);
+        }
+        self.place_late(pe, rank);
+    }
+
+    /// Whether a late element has all broadcasts that it missed.
+    pub(super) fn is_complete(&self, rank: u32) -> bool {
+        self.late.get(&rank).is_some_and(|(_, slot)| slot.missing() >= self.broadcasts)
+    }
+
+    pub(super) fn place_late(&mut self, pe: &PeCx, rank: u32) {
+        if let Some((epoch, slot)) = self.late.remove(&rank) {
             self.place(pe, slot, epoch);
         }
     }
@@ -176,9 +193,9 @@ impl<T: Chare> Elements<T> {
         }
     }
 
-    /// Creates an element here, at its home, or keeps it until this PE knows that the previous element at its index has
+    /// Creates an element on PE `on`, or keeps it until this PE, its home, knows that the previous element at its index has
     /// ended.
-    pub(super) fn create(&mut self, pe: &PeCx, journey: Journey, slot: Box<ChareSlot<T>>) {
+    pub(super) fn create(&mut self, pe: &PeCx, journey: Journey, on: u32, slot: Box<ChareSlot<T>>) {
         let rank = slot.rank;
         // An element on another PE may have ended already; an element on this PE has not.
         if self.port.holds(&pe.out, rank) || self.late.contains_key(&rank) {
@@ -189,10 +206,16 @@ impl<T: Chare> Elements<T> {
             ));
         }
         match self.port.vacant(rank) {
+            Some(epoch) if on == pe.out.rank => self.lands(pe, journey, epoch, *slot, Vec::new()),
             Some(epoch) => {
-                self.lands(pe, journey, epoch, *slot, Vec::new());
+                let journey = Journey { epoch: self.port.begins_on(rank, on, epoch), ..journey };
+                self.port.post(&pe.out, on, Order::Arrive { journey, slot });
+                pe.out.trace(|tracer| tracer.drops(Kept::Early, self.port.id, rank));
+                for msg in self.early.remove(&rank).into_iter().flatten() {
+                    self.port.send(&pe.out, rank, msg);
+                }
             }
-            None => self.blocked_inserts.push((journey, slot)),
+            None => self.blocked_inserts.push((journey, on, slot)),
         }
     }
 }

@@ -37,9 +37,9 @@ impl<T: Chare> Elements<T> {
                 if let Some(directory) = &self.port.directory {
                     directory.borrow_mut().located(rank, news);
                 }
-                if let Some(at) = self.blocked_inserts.iter().position(|(_, slot)| slot.rank == rank) {
-                    let (journey, slot) = self.blocked_inserts.swap_remove(at);
-                    self.create(pe, journey, slot);
+                if let Some(at) = self.blocked_inserts.iter().position(|(_, _, slot)| slot.rank == rank) {
+                    let (journey, on, slot) = self.blocked_inserts.swap_remove(at);
+                    self.create(pe, journey, on, slot);
                 }
             }
             Order::Broadcast { msg } => self.port.distribute(&pe.out, msg),
@@ -78,19 +78,20 @@ impl<T: Chare> Elements<T> {
                     self.deliver_late(pe, rank);
                 }
             }
-            Order::Admit { mut slot } => {
+            Order::Admit { on, mut slot } => {
                 {
                     let array_ledgers = &mut pe.collectives.ledgers.borrow_mut()[usize::from(self.port.id)];
                     slot.contributions = array_ledgers.reductions.admit();
                     slot.syncs = array_ledgers.syncs.admit();
                 }
                 slot.broadcasts = self.port.broadcasts.get();
-                self.send_home(pe, slot);
+                self.send_home(pe, on, slot);
             }
-            Order::Create { journey, slot } => {
+            Order::Create { journey, on, slot } => {
                 pe.out.inserts(-1);
-                self.create(pe, journey, slot);
+                self.create(pe, journey, on, slot);
             }
+            Order::Met { rank } => self.met(pe, rank),
         }
     }
 
@@ -152,7 +153,8 @@ impl<T: Chare> Elements<T> {
             }
         }
         self.broadcasts = number.wrapping_add(1);
-        for (_, slot) in self.late.values_mut() {
+        // A bound element that waits for others may be ahead of this PE, and have received this broadcast.
+        for (_, slot) in self.late.values_mut().filter(|(_, slot)| slot.missing() <= number) {
             slot.extra().missed.insert(number, T::copy(&msg));
         }
         if self.departures.waiting() {

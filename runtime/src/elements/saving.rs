@@ -36,7 +36,7 @@ impl<T: Chare> Elements<T> {
                 && self.ahead.is_empty(),
             "nothing is in flight"
         );
-        if let Some((_, slot)) = self.blocked_inserts.first() {
+        if let Some((_, _, slot)) = self.blocked_inserts.first() {
             let name = self.port.name(slot.rank);
             return Err(format!(
                 "{name} was inserted while it exists, and the new one waits for the end of the old one and cannot be saved; \
@@ -63,7 +63,8 @@ impl<T: Chare> Elements<T> {
             let load_seconds = pe.recorder.clock.seconds(load) * pe.clock.speed();
             elements.push(ElementIndex { rank: slot.rank, load_seconds, record });
         }
-        Ok(ArrayIndex { rest, elements })
+        let used = self.port.used.as_ref().map_or(0, |used| used.get().saturating_mul(pe.out.pes));
+        Ok(ArrayIndex { rest, used, elements })
     }
 
     pub(super) fn restore_rests(

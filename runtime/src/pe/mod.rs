@@ -29,7 +29,7 @@ pub(crate) use collectives::{Collectives, Contributor, Ledgers, SyncCalls};
 pub(crate) use delivery::{Delivery, Offer, Offers, post_delivery};
 pub(crate) use main::begin as begin_main;
 pub(crate) use outbox::{ARRAY_BITS, Carrier, Outbox, PE_ORDERS, Packet, PacketCarrier, array_bit};
-pub(crate) use port::{AnyPort, ArrayInfo};
+pub(crate) use port::{AnyElements, AnyPort, ArrayInfo, Neighbors, Presence};
 pub(crate) use recorder::Recorder;
 
 use crate::clock::Clock;
@@ -62,6 +62,8 @@ pub struct PeCx {
     /// The arrays of the run, by id.
     pub(crate) ports: Vec<Rc<dyn AnyPort>>,
     pub(crate) infos: Vec<ArrayInfo>,
+    /// The elements on this PE, by array.
+    pub(crate) elements: Vec<Neighbors>,
     /// Values of [`Setup::shared`](crate::Setup::shared), by id.
     pub(crate) shared: Vec<Option<Arc<dyn Any + Send + Sync>>>,
     parked: RefCell<Parked>,
@@ -81,6 +83,7 @@ impl PeCx {
             clock,
             ports: Vec::new(),
             infos: Vec::new(),
+            elements: Vec::new(),
             shared: Vec::new(),
             parked: RefCell::default(),
             timers: Timers::default(),
@@ -149,6 +152,15 @@ impl PeCx {
             delivery.later(post_delivery::MEASURE);
         } else {
             delivery.post_delivery.set(delivery.recording.get());
+        }
+    }
+
+    /// Panics if there is no such PE.
+    #[track_caller]
+    pub(crate) fn check_exists(&self, pe: Pe) {
+        let pes = self.out.pes;
+        if pe.0 >= pes {
+            panic!("there is no PE {}; PEs are 0 to {}", pe.0, pes - 1);
         }
     }
 

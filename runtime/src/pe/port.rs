@@ -1,10 +1,12 @@
 //! The arrays of a run, independent of their chare types.
 
-use super::{Contributor, PeCx};
+use super::{Contributor, Outbox, PeCx};
 use crate::order::Receivers;
 use crate::section::Source;
 use crate::waiting::OpenReduction;
 use std::any::Any;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// The properties of an array, independent of its chare type.
 #[derive(Clone, Debug)]
@@ -14,6 +16,37 @@ pub(crate) struct ArrayInfo {
     pub(crate) expedited: bool,
     pub(crate) prioritized: bool,
     pub(crate) count: u32,
+    /// Whether it has an element at every index from the begin.
+    pub(crate) has_elements: bool,
+    /// The array to which it is bound, which leads.
+    pub(crate) bound_to: Option<u16>,
+    /// The arrays that are bound to it.
+    pub(crate) followers: Vec<u16>,
+}
+
+/// The elements of an array on a PE, as elements of other arrays there reach them. While the array executes, they are
+/// borrowed.
+pub(crate) type Neighbors = Rc<RefCell<dyn AnyElements>>;
+
+/// The interface of the elements of an array on a PE to those of other arrays there.
+pub(crate) trait AnyElements {
+    /// Calls `visit` with an element, if it is on this PE.
+    fn visit(&mut self, pe: &PeCx, rank: u32, visit: &mut dyn FnMut(&mut dyn Any));
+    /// Where an element is that is bound to the calling array's element of the same rank.
+    fn presence(&self, pe: &PeCx, rank: u32) -> Presence;
+    /// Sends an element to PE `to`, because the element to which it is bound migrates there.
+    fn follow(&mut self, pe: &PeCx, rank: u32, to: u32);
+}
+
+/// Where a bound element is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// Not on this PE, or without a broadcast that it missed.
+    Absent,
+    /// On this PE, where it waits for the elements with which it is bound.
+    Landed,
+    /// In a slot of this PE.
+    Placed,
 }
 
 /// The interface of a port, independent of its chare type.
@@ -48,6 +81,8 @@ pub(crate) trait AnyPort: Any {
     fn shape(&self) -> String;
     /// The names of the fields of its chare.
     fn fields(&self) -> &'static [&'static str];
+    /// A bound element with this rank has landed on this PE, or is placed.
+    fn meet(&self, out: &Outbox, rank: u32);
     /// The incomplete reductions on this PE with this array as target.
     fn open_reductions(&self, pe: &PeCx) -> Vec<OpenReduction>;
 }

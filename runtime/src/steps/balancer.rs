@@ -7,7 +7,7 @@ use super::{available, repeat};
 use crate::lb_history::LbStep;
 use crate::load::{Sent, element_key};
 use crate::options::ReportForm;
-use crate::order::{Plan, Statistics};
+use crate::order::{ObjectStatistics, Plan, Statistics};
 use crate::pe::PeCx;
 use crate::process;
 use crate::pulse::Activity;
@@ -124,18 +124,18 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
         });
         found.extend(statistics.objects.drain(..).map(|object| (statistics.pe, object)));
     }
+    // Bound elements are one object, that of the array to which the others are bound.
+    let leader = |array: u16| pe.infos[usize::from(array)].bound_to.unwrap_or(array);
     // Sorted by element, so that an assignment does not depend on the current placement.
-    found.sort_unstable_by_key(|(_, object)| (object.array, object.rank));
-    // An element that called `migrate` meanwhile may be in the statistics of two PEs; merge its parts.
+    found.sort_unstable_by_key(|(_, object)| (leader(object.array), object.rank, object.array));
     found.dedup_by(|(_, later), (_, object)| {
-        let same = (later.array, later.rank) == (object.array, object.rank);
+        let same = (leader(later.array), later.rank) == (leader(object.array), object.rank);
         if same {
-            object.load_seconds += later.load_seconds;
-            object.edges.append(&mut later.edges);
+            merge(object, later);
         }
         same
     });
-    let keys: Vec<(u16, u32)> = found.iter().map(|(_, object)| (object.array, object.rank)).collect();
+    let keys: Vec<(u16, u32)> = found.iter().map(|(_, object)| (leader(object.array), object.rank)).collect();
     let communicates = found.iter().any(|(_, object)| !object.edges.is_empty())
         || collected.iter().any(|statistics| !statistics.edges.is_empty());
     let mut positions = FxHashMap::default();
@@ -147,7 +147,9 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
     let mut dangling = 0;
     let mut add = |from: End, sent: &[Sent]| {
         for &Sent { to, messages, bytes } in sent {
+            let to = element_key(leader((to >> 32) as u16), to as u32);
             match positions.get(&to) {
+                Some(&to) if from == End::Object(to) => {}
                 Some(&to) => edges.push(Edge { from, to: End::Object(to), messages, bytes }),
                 None => dangling += 1,
             }
@@ -156,8 +158,8 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
     for ((pe, object), at) in found.into_iter().zip(0u32..) {
         add(End::Object(at), &object.edges);
         database.objects.push(Object {
-            id: element_key(object.array, object.rank),
-            array: u32::from(object.array),
+            id: element_key(leader(object.array), object.rank),
+            array: u32::from(leader(object.array)),
             index: object.index,
             load_seconds: object.load_seconds,
             bytes: object.bytes,
@@ -171,6 +173,17 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
     database.edges = edges;
     database.dangling_edges = dangling;
     (database, keys)
+}
+
+/// Adds the records of an object that are in another place: of a bound element, or, for an element that called `migrate`
+/// meanwhile, in the statistics of another PE.
+fn merge(object: &mut ObjectStatistics, later: &mut ObjectStatistics) {
+    object.load_seconds += later.load_seconds;
+    object.edges.append(&mut later.edges);
+    if object.array != later.array {
+        object.migratable &= later.migratable;
+        object.bytes = object.bytes.zip(later.bytes).map(|(bytes, more)| bytes + more);
+    }
 }
 
 /// Prints the report of a step if asked for. If the assignment was not applied, prints a warning, or ends the run with

@@ -15,7 +15,7 @@ mod balancer;
 mod repeat;
 
 use crate::checkpoint::Reason;
-use crate::elements::Manager;
+use crate::elements::Held;
 use crate::order::{Ended, PeOrder, Plan, Statistics};
 use crate::pe::{PeCx, SyncCalls};
 use crate::reduction::Tally;
@@ -112,7 +112,7 @@ pub(crate) fn resume_after_restart(pe: &PeCx) {
 }
 
 /// Adds the statistics of this PE since the last step.
-pub(crate) fn collect(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
+pub(crate) fn collect(pe: &PeCx, managers: &[Held]) {
     pe.out.relay(|| PeOrder::Collect);
     let period = pe.recorder.end_period(&pe.clock);
     let mut statistics = Statistics {
@@ -125,7 +125,7 @@ pub(crate) fn collect(pe: &PeCx, managers: &mut [Box<dyn Manager>]) {
         edges: period.edges,
     };
     for manager in managers {
-        manager.collect(pe, &mut statistics);
+        manager.borrow_mut().collect(pe, &mut statistics);
     }
     if pe.settings().is_simulated() && pe.settings().simulation.is_none() {
         // All PEs run in one thread, so the wall clock does not measure a single PE.
@@ -186,13 +186,13 @@ fn send_plans(pe: &PeCx, step: u32, plans: &mut Vec<Plan>) {
 }
 
 /// Migrates the elements that leave this PE in a step.
-pub(crate) fn migrate(pe: &PeCx, step: u32, mut plans: Vec<Plan>, managers: &mut [Box<dyn Manager>]) {
+pub(crate) fn migrate(pe: &PeCx, step: u32, mut plans: Vec<Plan>, managers: &[Held]) {
     if pe.out.rank != 0 {
         send_plans(pe, step, &mut plans);
     }
     let Plan { moves, incoming, .. } = plans.pop().unwrap_or_default();
     for (array, rank, to) in moves {
-        if !managers[usize::from(array)].migrate(pe, step, rank, to) {
+        if !managers[usize::from(array)].borrow_mut().migrate(pe, step, rank, to) {
             pe.out.tell(to, PeOrder::WillNotArrive { step, count: 1 });
         }
     }
@@ -201,16 +201,16 @@ pub(crate) fn migrate(pe: &PeCx, step: u32, mut plans: Vec<Plan>, managers: &mut
 }
 
 /// Handles that `count` elements expected in a step will not arrive.
-pub(crate) fn will_not_arrive(pe: &PeCx, step: u32, count: u32, managers: &mut [Box<dyn Manager>]) {
+pub(crate) fn will_not_arrive(pe: &PeCx, step: u32, count: u32, managers: &[Held]) {
     pe.collectives.steps.arrived(step, count);
     try_resume(pe, step, managers);
 }
 
 /// Resumes the elements of this PE if all elements expected in a step have arrived.
-pub(crate) fn try_resume(pe: &PeCx, step: u32, managers: &mut [Box<dyn Manager>]) {
+pub(crate) fn try_resume(pe: &PeCx, step: u32, managers: &[Held]) {
     if pe.collectives.steps.end(step) {
         for manager in managers {
-            manager.resume(pe, step);
+            manager.borrow_mut().resume(pe, step);
         }
     }
 }

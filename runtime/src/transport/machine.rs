@@ -11,7 +11,7 @@ use self::packets::{Latencies, Packets};
 use super::simulated::Mailbag;
 use super::worker::BUSY;
 use crate::clock::VirtualClock;
-use crate::elements::Manager;
+use crate::elements::Held;
 use crate::node::{Failure, Node};
 use crate::options::Simulation;
 use crate::pe::{ARRAY_BITS, PE_ORDERS, PacketCarrier as _, PeCx, array_bit};
@@ -397,7 +397,7 @@ fn spend(pe: &PeCx, seconds: f64) {
 }
 
 /// The lowest priority of the messages of a PE to itself, of the arrays `queued`.
-fn priority(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64) -> i64 {
+fn priority(pe: &PeCx, managers: &[Held], queued: u64) -> i64 {
     let first = first_by_priority(pe, managers, queued & pe.out.prioritized).map(|(priority, _)| priority);
     let others = if queued & !pe.out.prioritized == 0 { None } else { Some(0) };
     first.into_iter().chain(others).min().unwrap_or(0)
@@ -405,7 +405,7 @@ fn priority(pe: &PeCx, managers: &mut [Box<dyn Manager>], queued: u64) -> i64 {
 
 /// Runs one message or order of a PE to itself, of the arrays `queued`: by priority, and in round-robin order of the arrays
 /// among those without priorities.
-fn run_one(pe: &PeCx, managers: &mut [Box<dyn Manager>], mut queued: u64, next: &mut u32) {
+fn run_one(pe: &PeCx, managers: &[Held], mut queued: u64, next: &mut u32) {
     let others = queued & !pe.out.prioritized;
     if let Some((priority, at)) = first_by_priority(pe, managers, queued & pe.out.prioritized) {
         if priority < 0 || others == 0 {
@@ -413,7 +413,7 @@ fn run_one(pe: &PeCx, managers: &mut [Box<dyn Manager>], mut queued: u64, next: 
                 // No other array shares the bit, which is set again if the array has more.
                 pe.out.queued.set(pe.out.queued.get() & !array_bit(at as u16));
             }
-            return managers[at].one(pe);
+            return managers[at].borrow_mut().one(pe);
         }
         if priority > 0 {
             queued = others;
@@ -427,13 +427,12 @@ fn run_one(pe: &PeCx, managers: &mut [Box<dyn Manager>], mut queued: u64, next: 
     }
     // Several arrays may share a bit.
     for array in (bit as usize..managers.len()).step_by(ARRAY_BITS) {
-        managers[array].one(pe);
+        managers[array].borrow_mut().one(pe);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::prelude::*;
     use crate::{Config, Machine};
 

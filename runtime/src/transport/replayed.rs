@@ -194,7 +194,7 @@ impl Replayed {
         }
         let (mail, from) = ((mailbox / pe.out.pes) as usize, mailbox % pe.out.pes);
         if mail > 0 {
-            return managers.get_mut(mail - 1).is_some_and(|manager| manager.mail(pe, from));
+            return managers.get(mail - 1).is_some_and(|manager| manager.borrow_mut().mail(pe, from));
         }
         let taken = pe.out.take(&pe.out.node.mail, from, &mut self.orders);
         for order in self.orders.orders.drain(..) {

@@ -2,7 +2,7 @@
 
 use super::idle::{IdleThread, Limits};
 use crate::batches::Post;
-use crate::elements::Manager;
+use crate::elements::Held;
 use crate::inbox::Bag;
 use crate::interleaving::{Event, Interleaved, PeRecording};
 use crate::node::Node;
@@ -35,14 +35,14 @@ impl Mailboxes {
 
     /// Runs the batches from other processes, and postpones all other mail; returns whether there were any.
     #[cold]
-    fn run_batches(&mut self, pe: &PeCx, managers: &mut [Box<dyn Manager>], rung: u64) -> bool {
+    fn run_batches(&mut self, pe: &PeCx, managers: &[Held], rung: u64) -> bool {
         self.postponed |= rung;
         // The mailbox of the connection.
         self.run_orders(pe, managers, pe.out.node.settings.local_pes())
     }
 
     /// Runs the orders about the run from a thread; returns whether there were any.
-    fn run_orders(&mut self, pe: &PeCx, managers: &mut [Box<dyn Manager>], from: u32) -> bool {
+    fn run_orders(&mut self, pe: &PeCx, managers: &[Held], from: u32) -> bool {
         let took = pe.out.take(&pe.out.node.mail, from, &mut self.orders);
         if took {
             for order in self.orders.orders.drain(..) {
@@ -54,7 +54,7 @@ impl Mailboxes {
 
     /// Runs the content of the mailboxes that have rung; returns whether there was any.
     #[inline]
-    fn run(&mut self, pe: &PeCx, managers: &mut [Box<dyn Manager>], rung: u64) -> bool {
+    fn run(&mut self, pe: &PeCx, managers: &[Held], rung: u64) -> bool {
         let expedited = |mail: usize| mail != 0 && pe.infos[mail - 1].expedited;
         let mut took = false;
         for &pass in self.passes {
@@ -64,7 +64,7 @@ impl Mailboxes {
                     match mail {
                         _ if pass.is_some_and(|pass| pass != expedited(mail)) => {}
                         0 => took |= self.run_orders(pe, managers, from),
-                        array => took |= managers[array - 1].mail(pe, from),
+                        array => took |= managers[array - 1].borrow_mut().mail(pe, from),
                     }
                 }
             }

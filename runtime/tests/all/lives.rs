@@ -4,6 +4,8 @@
 
 use crate::common::*;
 use equipoise::prelude::*;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 type Step = (u32, u32);
 
@@ -24,7 +26,8 @@ impl Registry {
     fn bury(&mut self, cx: &Cx<Self>, index: [i32; 1], life: Mortal) {
         self.received.extend(&life.got);
         self.lives += 1;
-        self.mortals.insert(cx, index, Mortal { got: Vec::new(), ..life });
+        let on = Pe(self.lives % cx.pes() as u32);
+        self.mortals.insert_on(cx, index, on, Mortal { got: Vec::new(), ..life });
     }
 
     #[entry]
@@ -58,7 +61,13 @@ impl Mortal {
             // Its successor is inserted at once ..
             0 => {
                 registry.at(cx, ()).receive(std::mem::take(&mut self.got), false);
-                cx.array().insert(cx, cx.index(), self.clone());
+                let successor = self.clone();
+                if self.rng.once_in(2) {
+                    cx.array().insert(cx, cx.index(), successor);
+                } else {
+                    let on = Pe(self.rng.sample(cx.pes()) as u32);
+                    cx.array().insert_on(cx, cx.index(), on, successor);
+                }
                 cx.destroy();
             }
             // .. or when the registry is notified of the end.
@@ -225,6 +234,42 @@ fn an_element_begins_on_the_pe_that_the_program_chose_for_its_index() {
             });
         });
         assert_eq!(report.result, 11 % report.pes as u32);
+    });
+}
+
+#[test]
+fn an_element_begins_on_the_pe_on_which_it_is_inserted() {
+    everywhere(40, 12, |config| {
+        let report = equipoise::run(config, |pe, done| {
+            let newborns = pe.sparse([4, 5]);
+            pe.main(move |pe| {
+                let found = Rc::new(RefCell::new(Vec::new()));
+                for x in 0..4 {
+                    let found = Rc::clone(&found);
+                    let report = pe.reply(move |pe, at: Pe| {
+                        found.borrow_mut().push((x, at.0));
+                        if found.borrow().len() == 4 {
+                            found.borrow_mut().sort_unstable();
+                            done.exit(pe, found.take());
+                        }
+                    });
+                    let insert = || {
+                        let on = Pe((x as u32 + 3) % pe.pes() as u32);
+                        newborns.insert_on(pe, [x, 4 - x], on, Newborn);
+                    };
+                    // The message waits for the element, or follows its insertion.
+                    if x % 2 == 0 {
+                        insert();
+                    }
+                    newborns.at(pe, [x, 4 - x]).locate(report);
+                    if x % 2 == 1 {
+                        insert();
+                    }
+                }
+            });
+        });
+        let pes = report.pes as u32;
+        assert_eq!(report.result, (0..4).map(|x| (x, (x as u32 + 3) % pes)).collect::<Vec<_>>());
     });
 }
 

@@ -1,11 +1,13 @@
 //! The runtime as programs see it, in one binary: a module per subject. Long runs are in the slow group
 //! (`cargo test -p equipoise -- --ignored`).
 
+mod bound;
 mod broadcasts;
 mod callbacks;
 mod checkpoints;
 mod common;
 mod corners;
+mod creation;
 mod endings;
 mod expedited;
 mod failures;
@@ -18,6 +20,7 @@ mod grid;
 mod lb_storm;
 mod lives;
 mod load_balancing;
+mod local;
 mod machine;
 mod main_async;
 mod measuring;

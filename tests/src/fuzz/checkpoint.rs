@@ -118,8 +118,8 @@ type FileHead = (u64, u64, u32);
 /// The length and the CRC-32 of a record.
 type Record = (u64, u32);
 
-/// The index: by PE, its number, its state, and by array the rest and the elements with rank and load.
-type Index = Vec<(u32, Record, Vec<(Record, Vec<(u32, f64, Record)>)>)>;
+/// The index: by PE, its number, its state, and by array the rest, the used indices, and the elements with rank and load.
+type Index = Vec<(u32, Record, Vec<(Record, u32, Vec<(u32, f64, Record)>)>)>;
 
 /// The bytes before the frame of a manifest, and before the records of a process.
 const MANIFEST_HEAD: usize = 8;
@@ -155,7 +155,7 @@ fn repair(file: &mut Vec<u8>) {
     };
     for (_, state, arrays) in &mut index {
         correct(state);
-        for (rest, elements) in arrays {
+        for (rest, _, elements) in arrays {
             correct(rest);
             elements.iter_mut().for_each(|(_, _, record)| correct(record));
         }

@@ -2,6 +2,7 @@
 //! (`runtime/tests/all/ui.rs` compares the output of rustc, in the slow group.)
 
 use crate::expand::{chare, stray_entry};
+use crate::index;
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use std::path::Path;
@@ -38,10 +39,38 @@ fn take(attributes: &mut Vec<Attribute>, name: &str) -> Option<Attribute> {
     Some(attributes.remove(at))
 }
 
+/// The errors of `#[derive(Index)]` for an item, if the item has it.
+fn errors_of_derive(item: &Item, all: &mut Vec<Located>) {
+    let attributes = match item {
+        Item::Struct(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        _ => return,
+    };
+    let derives = attributes.iter().filter(|attribute| attribute.path().is_ident("derive"));
+    let names = derives.map(|attribute| attribute.to_token_stream()).flat_map(flat);
+    if names.into_iter().any(|name| name == "Index") {
+        collect_errors(index::derive(item.to_token_stream()), Span::call_site(), all);
+    }
+}
+
+/// The identifiers in tokens, however deep.
+fn flat(tokens: TokenStream) -> Vec<String> {
+    let mut found = Vec::new();
+    for token in tokens {
+        match token {
+            TokenTree::Ident(ident) => found.push(ident.to_string()),
+            TokenTree::Group(group) => found.extend(flat(group.stream())),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+    found
+}
+
 /// The errors of the macros for a file.
 fn found_errors(source: &str) -> Vec<Located> {
     let mut all = Vec::new();
     for mut item in syn::parse_file(source).expect("a case is Rust").items {
+        errors_of_derive(&item, &mut all);
         let attributes = match &mut item {
             Item::Impl(item) => &mut item.attrs,
             Item::Struct(item) => &mut item.attrs,
@@ -101,5 +130,5 @@ fn errors_are_at_the_token_at_fault() {
         assert_eq!(found, expected, "{}", path.display());
         count += 1;
     }
-    assert!(count >= 43, "only {count} cases");
+    assert!(count >= 47, "only {count} cases");
 }

@@ -1,0 +1,50 @@
+//! Access to elements of other arrays on the same PE, without a message.
+
+use super::{Array, Chare};
+use crate::pe::PeCx;
+
+impl<T: Chare> Array<T> {
+    /// Calls `visit` with an element of this array, at once; `None` if the element is not on this PE.
+    ///
+    /// It is meant for elements that never migrate, as those of arrays with one element on every PE
+    /// (`array.local(cx, cx.here(), ..)` always has a result), and for bound arrays
+    /// ([`Setup::array_bound`](crate::Setup::array_bound)). The element with one index in every process is on the first PE of the process,
+    /// and only this PE can reach it.
+    ///
+    /// The call is no delivery: its time and its sends are those of the caller, and it is not ordered with messages. Messages that
+    /// wait in the element for a guard are tried again afterwards.
+    ///
+    /// # Panics
+    /// If the index is outside the array's shape, another run made the array, or its elements are borrowed: from an element
+    /// of the same array, and inside of another `visit` to this array.
+    #[track_caller]
+    pub fn local<R>(&self, pe: &PeCx, index: T::Index, visit: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let rank = self.port(pe).rank(index);
+        let Ok(mut elements) = pe.elements[usize::from(self.id)].try_borrow_mut() else {
+            self.panic_borrowed(pe)
+        };
+        let (mut visit, mut result) = (Some(visit), None);
+        elements.visit(pe, rank, &mut |element| {
+            if let (Some(visit), Some(element)) = (visit.take(), element.downcast_mut()) {
+                result = Some(visit(element));
+            }
+        });
+        result
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn panic_borrowed(&self, pe: &PeCx) -> ! {
+        if pe.delivery.running.get().is_some_and(|running| running.array == self.id) {
+            panic!(
+                "`local` reaches elements of other arrays than that of the caller; send a message to {}",
+                T::NAME
+            );
+        }
+        panic!(
+            "`local` is called inside of another `local` on {}; make the calls one after the other",
+            T::NAME
+        );
+    }
+}
