@@ -107,7 +107,7 @@ mod waiting;
 pub use array::{Array, Chare, Contribution, Cx, Synced, Target, Targets};
 pub use batches::Amount;
 pub use codec::{State, numbers};
-pub use equipoise_macros::{chare, entry};
+pub use equipoise_macros::{at_sync, chare, entry, flow, overlap, reduce, select, when};
 pub use index::{Group, Index, Pe, Process};
 pub use lb_history::{LbStep, LbSummary};
 pub use options::{Checkpoints, Comm, Config, Idle, Migration, ReportForm, Transport};
@@ -125,5 +125,6 @@ pub use {equipoise_model as model, equipoise_network as network, equipoise_strat
 /// The items that chare programs use.
 pub mod prelude {
     pub use crate::{Array, Config, Cx, Exit, Pe, PeCx, Process, Reply, Setup, Shared, chare, entry};
+    pub use equipoise_macros::{at_sync, flow, overlap, reduce, select, when};
     pub use serde::{Deserialize, Serialize};
 }

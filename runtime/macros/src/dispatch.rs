@@ -1,23 +1,25 @@
 //! Generates the implementation of `Chare`: guards, delivery, combination and copies of messages.
 
-use crate::block::{Argument, Block, Entry, Guard};
-use crate::names::Names;
+use crate::block::{Argument, Block, Entry, Guard, Receiver};
+use crate::flow::Flow;
+use crate::names::{Names, local};
 use crate::options::{ChareOptions, Value};
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 /// The implementations of `Chare` and, for `sync` chares, of `Synced`.
-pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStream {
+pub fn write(block: &Block, options: &ChareOptions, names: &Names, flow: &Flow) -> TokenStream {
     let Block { ty, entries, .. } = block;
     let Names { message, proxy, proxies, .. } = names;
     let ChareOptions { index, sync, pinned, expedited, regroup } = options;
     let name = block.name.unraw().to_string();
     let entry_names = entries.iter().map(|entry| entry.name.unraw().to_string());
-    let guarded = entries.iter().any(|entry| entry.when.is_some());
-    let [entry, ready, deliver, combine, copy] =
-        [entry, ready, deliver, combine, copy].map(|write| write(entries, message));
+    let guarded = entries.iter().any(|entry| entry.when.is_some() || entry.receiver == Receiver::Flow);
+    let [entry, combine, copy] = [entry, combine, copy].map(|write| write(entries, message));
+    let [ready, deliver] = [ready, deliver].map(|write| write(entries, message, flow));
+    let Flow { state, waits, .. } = flow;
     let regroup = match regroup {
         Some(Value { key, value }) => {
             // The error for a wrong function gets the span of `regroup`.
@@ -37,6 +39,7 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStrea
         impl ::equipoise::Chare for #ty {
             type Index = #index;
             type Msg = #msg;
+            type Flow = #state;
             type Proxy<'a> = #proxy<'a>;
             type Proxies<'a> = #proxies<'a>;
             const NAME: &'static str = #name;
@@ -49,6 +52,7 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStrea
             #entry
             #ready
             #deliver
+            #waits
             #combine
             #copy
         }
@@ -70,11 +74,15 @@ fn entry(entries: &[Entry], message: &Ident) -> TokenStream {
 }
 
 /// The guards.
-fn ready(entries: &[Entry], message: &Ident) -> TokenStream {
-    let (msg, ready) = (local("msg"), local("ready"));
+fn ready(entries: &[Entry], message: &Ident, of: &Flow) -> TokenStream {
+    let this = &of.this;
+    let (msg, flow, ready) = (local("msg"), local("flow"), local("ready"));
     let arms: Vec<_> = entries
         .iter()
         .filter_map(|Entry { name, arguments, when, .. }| {
+            if let Some([ready, _]) = of.arms(name) {
+                return Some(ready.clone());
+            }
             let Guard { condition: Value { key, value }, named } = when.as_ref()?;
             let (mut fields, mut copies) = (Vec::new(), Vec::new());
             for (argument, mut field) in arguments.iter().zip(values(arguments)) {
@@ -101,21 +109,29 @@ fn ready(entries: &[Entry], message: &Ident) -> TokenStream {
     let body = if arms.is_empty() { quote!(true) } else { quote!(match #msg { #(#arms)* _ => true }) };
     quote! {
         #[inline]
-        fn ready(&self, #msg: &#message) -> bool { #body }
+        fn ready(&#this, #flow: &<Self as ::equipoise::Chare>::Flow, #msg: &#message) -> bool { #body }
     }
 }
 
 /// The calls of the entry methods.
-fn deliver(entries: &[Entry], message: &Ident) -> TokenStream {
-    let (msg, cx) = (local("msg"), local("cx"));
-    let arms = entries.iter().map(|Entry { name, arguments, .. }| {
+fn deliver(entries: &[Entry], message: &Ident, of: &Flow) -> TokenStream {
+    let this = &of.this;
+    let (msg, flow, cx) = (local("msg"), local("flow"), local("cx"));
+    let arms = entries.iter().map(|Entry { name, arguments, receiver, .. }| {
+        if let Some([_, deliver]) = of.arms(name) {
+            return deliver.clone();
+        }
+        if *receiver == Receiver::Flow {
+            // The flow is invalid, which is reported.
+            return quote!(#message::#name(..) => {});
+        }
         let values = values(arguments);
-        quote!(#message::#name(#(#values),*) => Self::#name(self, #cx, #(#values),*),)
+        quote!(#message::#name(#(#values),*) => Self::#name(#this, #cx, #(#values),*),)
     });
     let none = none(entries);
     quote! {
         #[inline]
-        fn deliver(&mut self, #cx: &::equipoise::Cx<'_, Self>, #msg: #message) {
+        fn deliver(&mut #this, #flow: &mut <Self as ::equipoise::Chare>::Flow, #cx: &::equipoise::Cx<'_, Self>, #msg: #message) {
             match #msg { #(#arms)* #none }
         }
     }
@@ -171,11 +187,6 @@ fn copy(entries: &[Entry], message: &Ident) -> TokenStream {
 /// The arm of a match over an empty message enum, if all entries are invalid.
 fn none(entries: &[Entry]) -> Option<TokenStream> {
     entries.is_empty().then(|| quote!(_ => ::core::unreachable!()))
-}
-
-/// A variable that the user's guards and functions cannot see.
-fn local(name: &str) -> Ident {
-    Ident::new(name, Span::mixed_site())
 }
 
 fn values(arguments: &[Argument]) -> Vec<Ident> {

@@ -18,6 +18,8 @@ pub trait Chare: State + Send + 'static {
     type Index: Index;
     /// One variant per entry method; the variant's number is the entry's id.
     type Msg: Serialize + DeserializeOwned + Send + 'static;
+    /// Where the flow of an element waits, with the variables of the flow; `()` without a flow.
+    type Flow: Default + Serialize + DeserializeOwned + Send + 'static;
     /// Sends to one element.
     type Proxy<'a>: From<Target<'a, Self>>;
     /// Sends to several elements; its methods require `Clone`.
@@ -27,7 +29,7 @@ pub trait Chare: State + Send + 'static {
     const NAME: &'static str;
     /// The names of the entry methods, by id.
     const ENTRIES: &'static [&'static str];
-    /// Whether some entry has a `when`; otherwise the compiler removes the check.
+    /// Whether some entry has a `when` or belongs to a flow; otherwise the compiler removes the check.
     const GUARDED: bool;
     /// Whether load-balancing steps wait for its elements.
     const SYNC: bool;
@@ -42,10 +44,14 @@ pub trait Chare: State + Send + 'static {
 
     /// The entry of a message.
     fn entry(msg: &Self::Msg) -> usize;
-    /// Whether the guard of the message's entry is true.
-    fn ready(&self, msg: &Self::Msg) -> bool;
-    /// Calls the message's entry method.
-    fn deliver(&mut self, cx: &Cx<'_, Self>, msg: Self::Msg);
+    /// Whether the guard of the message's entry is true, or the flow waits for the message.
+    fn ready(&self, flow: &Self::Flow, msg: &Self::Msg) -> bool;
+    /// Calls the message's entry method, or continues the flow with the message.
+    fn deliver(&mut self, flow: &mut Self::Flow, cx: &Cx<'_, Self>, msg: Self::Msg);
+    /// The messages for which the flow waits, for reports; none if it does not run, or waits for a collective.
+    fn waits(_: &Self::Flow) -> Option<&'static str> {
+        None
+    }
     /// Combines two contributions to one reduction entry; `a` is from the lower ranks.
     fn combine(a: Self::Msg, b: Self::Msg) -> Self::Msg;
     /// Clones a message. All arguments must be `Clone`, which the proxies to several elements ensure.
