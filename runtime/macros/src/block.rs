@@ -130,11 +130,7 @@ impl Block {
             }
             let before = errors.count();
             if let Some(second) = marks.get(1) {
-                let sentence = match second.path().is_ident("flow") || is_flow {
-                    true => "a method is a flow or an entry: a flow is the entry of its name already",
-                    false => "`#[entry]` is written twice: put all keys in one `#[entry(..)]`",
-                };
-                errors.report(second, sentence);
+                refuse_second(second, is_flow, errors);
             }
             if is_flow && flows > 1 {
                 let sentence =
@@ -162,12 +158,7 @@ impl Block {
             }
         }
         if flows == 0 {
-            for Entry { name, .. } in entries.iter().filter(|entry| entry.receiver == Receiver::Flow) {
-                let sentence = format!(
-                    "`{name}` has no body, and the block has no flow that receives it: write a body, or a method with `#[flow]`"
-                );
-                errors.report(name, sentence);
-            }
+            refuse_bodiless(&entries, errors);
         }
         if !marked {
             let sentence = format!(
@@ -213,6 +204,25 @@ fn chare_name(item: &ItemImpl, errors: &mut Errors) -> Option<Ident> {
         return None;
     }
     Some(name)
+}
+
+/// Reports the second mark of a method.
+fn refuse_second(second: &Attribute, is_flow: bool, errors: &mut Errors) {
+    let sentence = match is_flow || second.path().is_ident("flow") {
+        true => "a method is a flow or an entry: a flow is the entry of its name already",
+        false => "`#[entry]` is written twice: put all keys in one `#[entry(..)]`",
+    };
+    errors.report(second, sentence);
+}
+
+/// Reports the entries without a body in a block without a flow.
+fn refuse_bodiless(entries: &[Entry], errors: &mut Errors) {
+    for Entry { name, .. } in entries.iter().filter(|entry| entry.receiver == Receiver::Flow) {
+        let sentence = format!(
+            "`{name}` has no body, and the block has no flow that receives it: write a body, or a method with `#[flow]`"
+        );
+        errors.report(name, sentence);
+    }
 }
 
 /// An entry without a body, as a method with an empty body, and the entry itself; other parts as they are.
