@@ -113,7 +113,7 @@ mod waiting;
 pub use array::{Array, Callback, Chare, Contribution, Cx, Section, Synced, Target, Targets};
 pub use batches::Amount;
 pub use codec::{State, numbers};
-pub use equipoise_macros::{Index, chare, entry};
+pub use equipoise_macros::{Index, at_sync, chare, entry, flow, overlap, reduce, select, when};
 pub use index::{Group, Index, Pe, Process};
 pub use lb_history::{LbStep, LbSummary};
 pub use options::{Checkpoints, Comm, Config, Idle, Migration, ReportForm, Transport};
@@ -133,6 +133,6 @@ pub mod prelude {
     pub use crate::{
         Array, Callback, Config, Cx, Exit, Pe, PeCx, Process, Reply, Section, Setup, Shared, chare, entry,
     };
-    pub use equipoise_macros::Index;
+    pub use equipoise_macros::{Index, at_sync, flow, overlap, reduce, select, when};
     pub use serde::{Deserialize, Serialize};
 }

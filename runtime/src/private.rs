@@ -114,6 +114,63 @@ pub trait GuardArg: Copy {}
 #[diagnostic::do_not_recommend]
 impl<T: Copy> GuardArg for T {}
 
+/// A variable that a flow keeps while it waits.
+#[diagnostic::on_unimplemented(
+    message = "the type `{Self}` of a variable lacks serde's `Serialize` or `Deserialize`",
+    label = "a flow keeps a variable of type `{Self}` while it waits",
+    note = "an element may migrate while its flow waits: write `#[derive(Serialize, Deserialize)]` on `{Self}`, or let the \
+            variable end before the wait"
+)]
+pub trait FlowVariable<'encoded>: Serialize + Deserialize<'encoded> {}
+
+#[diagnostic::do_not_recommend]
+impl<'encoded, T: Serialize + Deserialize<'encoded>> FlowVariable<'encoded> for T {}
+
+/// The numbers of `first..=last` that are left. The range of the standard library cannot be kept while a flow waits: serde
+/// does not write whether it has ended.
+#[derive(Serialize, Deserialize)]
+pub struct Through<T>(Option<(T, T)>);
+
+/// An integer, for the loops of flows over inclusive ranges.
+#[diagnostic::on_unimplemented(
+    message = "a loop of a flow counts integers, and `{Self}` is not one",
+    label = "not an integer type"
+)]
+pub trait Integer: Copy + Ord {
+    /// The next integer.
+    #[must_use]
+    fn next(self) -> Self;
+}
+
+macro_rules! integers {
+    ($($ty:ty)*) => { $(impl Integer for $ty {
+        #[inline(always)]
+        fn next(self) -> Self { self + 1 }
+    })* };
+}
+
+integers!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
+
+impl<T: Integer> Through<T> {
+    /// The numbers of the range.
+    #[inline(always)]
+    pub fn new(range: std::ops::RangeInclusive<T>) -> Self {
+        let (first, last) = range.into_inner();
+        Through((first <= last).then_some((first, last)))
+    }
+}
+
+impl<T: Integer> Iterator for Through<T> {
+    type Item = T;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<T> {
+        let (first, last) = self.0?;
+        self.0 = (first < last).then(|| (first.next(), last));
+        Some(first)
+    }
+}
+
 /// Copies an argument for a guard or a priority.
 #[inline(always)]
 pub fn guard_arg<T: GuardArg>(arg: &T) -> T {

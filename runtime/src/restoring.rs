@@ -106,8 +106,8 @@ fn read<T: Chare>(
 }
 
 /// What the runtime knows of an element that is regrouped: the numbers of its next reduction, load-balancing barrier and
-/// broadcast, and its encoded message of `at_sync`.
-type Progress = ([u32; 3], Option<Vec<u8>>);
+/// broadcast, its encoded message of `at_sync`, and where its flow waits, encoded.
+type Progress = ([u32; 3], Option<Vec<u8>>, Vec<u8>);
 
 /// Makes the elements of an array of which there were `saved`. What the runtime knows of them must not depend on their number:
 /// it is the same for all, and no message waits for one of them.
@@ -155,7 +155,7 @@ fn regroup<T: Chare>(
         }
         chares.push(slot.chare);
     }
-    let ([contributions, syncs, broadcasts], resume) = common.unwrap_or_default();
+    let ([contributions, syncs, broadcasts], resume, flow) = common.unwrap_or_default();
     let made = regroup(chares, shared.count as usize);
     if made.len() != shared.count as usize {
         let made = count(made.len() as u64, "element");
@@ -163,6 +163,12 @@ fn regroup<T: Chare>(
     }
     let slots = (0..).zip(made).map(|(rank, chare)| {
         let mut slot: ChareSlot<T> = Slot { contributions, syncs, broadcasts, ..Slot::new(rank, chare) };
+        if !flow.is_empty() {
+            let decoded = codec::decode(&flow);
+            slot.flow = decoded.map_err(|error| {
+                checkpoint.unfit(&format!("has a flow that does not fit: {error}")).to_string()
+            })?;
+        }
         if let Some(bytes) = &resume {
             let message = codec::decode(bytes);
             slot.extra().resume = Some(message.map_err(|error| {
@@ -182,7 +188,8 @@ fn regroup<T: Chare>(
 /// What waits for the element, as a part of a sentence.
 fn progress<T: Chare>(slot: &ChareSlot<T>) -> Result<Progress, String> {
     let numbers = [slot.contributions, slot.syncs, slot.broadcasts];
-    let Some(extra) = &slot.extra else { return Ok((numbers, None)) };
+    let flow = codec::encode(&slot.flow).map_err(|error| format!("has a flow: {error}"))?;
+    let Some(extra) = &slot.extra else { return Ok((numbers, None, flow)) };
     if let Some(msg) = extra.pending.front() {
         let messages = count(extra.pending.len() as u64, "message");
         return Err(format!(
@@ -194,7 +201,7 @@ fn progress<T: Chare>(slot: &ChareSlot<T>) -> Result<Progress, String> {
         return Err("has contributed to a reduction over a section".into());
     }
     let resume = extra.resume.as_ref().map(codec::encode).transpose();
-    Ok((numbers, resume.map_err(|error| format!("has a message of `at_sync`: {error}"))?))
+    Ok((numbers, resume.map_err(|error| format!("has a message of `at_sync`: {error}"))?, flow))
 }
 
 /// How the progress of two elements differs.
@@ -204,6 +211,9 @@ fn difference(first: &Progress, second: &Progress, name: &str, other: &str) -> S
     match numbers.find(|((first, second), _)| first != second) {
         Some(((first, second), kind)) => {
             format!("{name} has taken part in {first} {kind} and {other} in {second}")
+        }
+        None if first.2 != second.2 => {
+            format!("the flows of {name} and {other} wait at different places or with different variables")
         }
         None => format!("{name} and {other} have called `at_sync` with different messages"),
     }

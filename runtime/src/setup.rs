@@ -453,7 +453,7 @@ impl Setup {
         if !is_known {
             let parts = [
                 (direct || has_elements, size_of::<AtomicU64>()),
-                (has_elements, size_of::<Slot<T, T::Msg>>()),
+                (has_elements, size_of::<ChareSlot<T>>()),
                 (matches!(begin, Begin::Chosen(_)), size_of::<u32>()),
             ];
             let each: usize = parts.iter().filter(|(exists, _)| *exists).map(|(_, bytes)| bytes).sum();

@@ -16,8 +16,11 @@ pub(crate) struct Item<M> {
 
 /// An element and its runtime state; `extra` has the state that few elements need.
 #[derive(Serialize, Deserialize)]
-#[serde(bound(serialize = "C: State, M: Serialize", deserialize = "C: State, M: Deserialize<'de>"))]
-pub(crate) struct Slot<C, M> {
+#[serde(bound(
+    serialize = "C: State, M: Serialize, F: Serialize",
+    deserialize = "C: State, M: Deserialize<'de>, F: Deserialize<'de>"
+))]
+pub(crate) struct Slot<C, M, F> {
     pub(crate) rank: u32,
     /// The number of its next reduction.
     pub(crate) contributions: u32,
@@ -28,6 +31,8 @@ pub(crate) struct Slot<C, M> {
     /// Measured ticks since the last load-balancing step.
     pub(crate) load: u64,
     pub(crate) extra: Option<Box<Extra<M>>>,
+    /// Where its flow waits, with the variables of the flow; `()` for a chare without a flow.
+    pub(crate) flow: F,
     #[serde(serialize_with = "State::write", deserialize_with = "State::read")]
     pub(crate) chare: C,
 }
@@ -87,9 +92,18 @@ impl<M> Default for Extra<M> {
     }
 }
 
-impl<C, M> Slot<C, M> {
+impl<C, M, F: Default> Slot<C, M, F> {
     pub(crate) fn new(rank: u32, chare: C) -> Self {
-        Slot { rank, contributions: 0, syncs: 0, broadcasts: 0, load: 0, extra: None, chare }
+        Slot {
+            rank,
+            contributions: 0,
+            syncs: 0,
+            broadcasts: 0,
+            load: 0,
+            extra: None,
+            flow: F::default(),
+            chare,
+        }
     }
 
     pub(crate) fn extra(&mut self) -> &mut Extra<M> {

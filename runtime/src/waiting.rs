@@ -24,6 +24,8 @@ pub(crate) struct Waiting {
     sections: BTreeMap<SectionId, Vec<String>>,
     /// How far the elements of each array are, by [`Collective`] and array.
     progress: BTreeMap<(usize, u16), Progress>,
+    /// The elements whose flows wait for messages, by array and messages.
+    flows: BTreeMap<(u16, String), Progress>,
 }
 
 /// The contributions to one reduction that are on one PE.
@@ -103,12 +105,28 @@ impl Waiting {
         progress.name(rank, name);
     }
 
+    /// Adds an element whose flow waits for messages.
+    pub(crate) fn flow(
+        &mut self,
+        (id, array): (u16, &str),
+        messages: &str,
+        (rank, name): (u32, impl FnOnce() -> String),
+    ) {
+        let waits = self.flows.entry((id, messages.to_owned())).or_insert_with(|| Progress::new(array, 0));
+        waits.missing += 1;
+        waits.name(rank, name);
+    }
+
     /// Adds what PEs of another process wait for.
     pub(crate) fn merge(&mut self, other: Waiting) {
         self.running.extend(other.running);
         self.lines.extend(other.lines);
         self.reductions.extend(other.reductions);
         self.sections.extend(other.sections);
+        for (of, theirs) in other.flows {
+            let mine = self.flows.entry(of).or_insert_with(|| Progress::new(&theirs.array, 0));
+            mine.add_missing(theirs);
+        }
         for (of, theirs) in other.progress {
             let mine = self.progress.entry(of).or_insert_with(|| Progress::new(&theirs.array, theirs.round));
             // The elements of both that have not participated in the older of the two rounds.
@@ -119,19 +137,23 @@ impl Waiting {
                     *mine = Progress { done: theirs.done + all, ..theirs };
                 }
                 Ordering::Equal => {
-                    (mine.done, mine.missing) = (mine.done + theirs.done, mine.missing + theirs.missing);
-                    theirs.named.into_iter().for_each(|(rank, name)| mine.name(rank, || name));
+                    mine.done += theirs.done;
+                    mine.add_missing(theirs);
                 }
             }
         }
     }
 
-    /// One line per item: what runs, then reductions and load balancing, then PEs in order, with their names.
+    /// One line per item: what runs, then reductions, load balancing and flows, then PEs in order, with their names.
     pub(crate) fn into_lines(mut self, pe_name: impl Fn(u32) -> String) -> Vec<String> {
         let mut lines = std::mem::take(&mut self.running);
         lines.extend(self.reduction_lines());
         lines.extend(self.section_lines());
         lines.extend(self.barrier_lines());
+        let flows = std::mem::take(&mut self.flows).into_iter();
+        lines.extend(flows.map(|((_, messages), waits)| {
+            format!("{} {} for {messages}", waits.names(), if waits.missing == 1 { "waits" } else { "wait" })
+        }));
         self.lines.sort_by_key(|(pe, _)| *pe);
         let with_pe = |(pe, line): (Option<u32>, String)| match pe {
             Some(pe) => format!("{}: {line}", pe_name(pe)),
@@ -220,6 +242,12 @@ impl Progress {
     /// No element yet.
     fn new(array: &str, round: u32) -> Self {
         Progress { array: array.to_owned(), round, done: 0, missing: 0, named: BTreeMap::new() }
+    }
+
+    /// Adds missing elements of another process.
+    fn add_missing(&mut self, theirs: Progress) {
+        self.missing += theirs.missing;
+        theirs.named.into_iter().for_each(|(rank, name)| self.name(rank, || name));
     }
 
     /// Keeps the name of a missing element if its rank is among the lowest.

@@ -5,9 +5,10 @@ use crate::options::{EntryOptions, Value};
 use crate::types::{NOT_GENERIC, bare, lifetime_in, named_in, not_owned, self_in, without_self};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
+use syn::parse::{ParseStream, Parser};
 use syn::{
-    Attribute, FnArg, GenericArgument, GenericParam, Generics, ImplItem, ImplItemFn, ItemImpl, Pat,
-    PathArguments, ReceiverKind, ReturnType, Safety, Signature, Type, Visibility, parse_quote,
+    Attribute, FnArg, GenericArgument, GenericParam, Generics, ImplItem, ImplItemFn, ItemImpl, Meta, Pat,
+    PathArguments, ReceiverKind, ReturnType, Safety, Signature, Token, Type, Visibility, parse_quote,
 };
 
 /// Names of methods that every proxy has.
@@ -24,6 +25,8 @@ pub struct Block {
     pub generics: Generics,
     /// The valid entries, in source order: the position is the entry's id.
     pub entries: Vec<Entry>,
+    /// The flow.
+    pub flow: Option<ImplItemFn>,
     /// The invalid entries, whose errors are reported.
     pub invalid: Vec<InvalidEntry>,
     /// The block to output.
@@ -46,9 +49,21 @@ pub struct Entry {
     pub priority: Option<Condition>,
     /// The function that combines two contributions.
     pub reduce: Option<Value>,
+    /// What receives its messages.
+    pub receiver: Receiver,
+}
+
+/// What receives the messages of an entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Receiver {
+    /// The entry method.
+    Method,
+    /// The flow: the entry has no body, or is the flow itself.
+    Flow,
 }
 
 /// An argument of an entry method, which is a field of its message.
+#[derive(Clone)]
 pub struct Argument {
     /// Its name.
     pub name: Ident,
@@ -90,14 +105,17 @@ impl Block {
         let ty = (*item.self_ty).clone();
         let generics = item.generics.clone();
         let (mut entries, mut invalid) = (Vec::<Entry>::new(), Vec::<InvalidEntry>::new());
-        let mut marked = false;
-        for mut part in std::mem::take(&mut item.items) {
+        let (mut marked, mut flow, mut flows) = (false, None, 0);
+        for part in std::mem::take(&mut item.items) {
+            let (mut part, bodiless) = with_body(part);
             let marks = take_marks(&mut part);
             let Some(mark) = marks.first() else {
-                item.items.push(part);
+                item.items.push(bodiless.unwrap_or(part));
                 continue;
             };
             marked = true;
+            let is_flow = mark.path().is_ident("flow");
+            flows += u32::from(is_flow);
             let ImplItem::Fn(mut method) = part else {
                 errors.report(mark, "`#[entry]` marks methods: only methods receive messages");
                 item.items.push(part);
@@ -118,10 +136,16 @@ impl Block {
             }
             let before = errors.count();
             if let Some(second) = marks.get(1) {
-                errors.report(second, "`#[entry]` is written twice: put all keys in one `#[entry(..)]`");
+                refuse_second(second, is_flow, errors);
             }
-            let entry = Entry::read(&mut method, mark, &ty, errors);
-            if errors.count() == before {
+            if is_flow && flows > 1 {
+                let sentence =
+                    "a chare has one flow: write the second life cycle as entries, or as another chare";
+                errors.report(mark, sentence);
+            }
+            let entry = Entry::read(&mut method, mark, bodiless.is_some(), &ty, errors);
+            let is_valid = errors.count() == before;
+            if is_valid {
                 entries.push(entry);
             } else {
                 let arguments = given_arguments(&method.sig);
@@ -133,7 +157,14 @@ impl Block {
                     method.block = parse_quote!({ ::core::unreachable!() });
                 }
             }
-            item.items.push(ImplItem::Fn(method));
+            if is_flow && is_valid {
+                flow = Some(method);
+            } else if !is_flow && bodiless.is_none() {
+                item.items.push(ImplItem::Fn(method));
+            }
+        }
+        if flows == 0 {
+            refuse_bodiless(&entries, errors);
         }
         if !marked {
             let sentence = format!(
@@ -143,7 +174,7 @@ impl Block {
         }
         // Every proxy has these methods already.
         invalid.retain(|entry| !RESERVED.iter().any(|name| entry.name == name));
-        Ok(Self { name, ty, generics, entries, invalid, item })
+        Ok(Self { name, ty, generics, entries, flow, invalid, item })
     }
 }
 
@@ -187,7 +218,41 @@ impl Block {
     }
 }
 
-/// Removes the `#[entry]` attributes of a part of an `impl` block.
+/// Reports the second mark of a method.
+fn refuse_second(second: &Attribute, is_flow: bool, errors: &mut Errors) {
+    let sentence = match is_flow || second.path().is_ident("flow") {
+        true => "a method is a flow or an entry: a flow is the entry of its name already",
+        false => "`#[entry]` is written twice: put all keys in one `#[entry(..)]`",
+    };
+    errors.report(second, sentence);
+}
+
+/// Reports the entries without a body in a block without a flow.
+fn refuse_bodiless(entries: &[Entry], errors: &mut Errors) {
+    for Entry { name, .. } in entries.iter().filter(|entry| entry.receiver == Receiver::Flow) {
+        let sentence = format!(
+            "`{name}` has no body, and the block has no flow that receives it: write a body, or a method with `#[flow]`"
+        );
+        errors.report(name, sentence);
+    }
+}
+
+/// An entry without a body, as a method with an empty body, and the entry itself; other parts as they are.
+fn with_body(part: ImplItem) -> (ImplItem, Option<ImplItem>) {
+    let ImplItem::Verbatim(tokens) = &part else { return (part, None) };
+    let read = |input: ParseStream| -> syn::Result<ImplItemFn> {
+        let attributes = input.call(Attribute::parse_outer)?;
+        let (visibility, sig): (Visibility, Signature) = (input.parse()?, input.parse()?);
+        input.parse::<Token![;]>()?;
+        Ok(parse_quote!(#(#attributes)* #visibility #sig {}))
+    };
+    match read.parse2(tokens.clone()) {
+        Ok(method) => (ImplItem::Fn(method), Some(part)),
+        Err(_) => (part, None),
+    }
+}
+
+/// Removes the `#[entry]` and `#[flow]` attributes of a part of an `impl` block.
 fn take_marks(part: &mut ImplItem) -> Vec<Attribute> {
     let attributes = match part {
         ImplItem::Fn(part) => &mut part.attrs,
@@ -196,22 +261,45 @@ fn take_marks(part: &mut ImplItem) -> Vec<Attribute> {
         ImplItem::Macro(part) => &mut part.attrs,
         _ => return Vec::new(),
     };
-    attributes.extract_if(.., |attribute| attribute.path().is_ident("entry")).collect()
+    let is_mark =
+        |attribute: &mut Attribute| ["entry", "flow"].iter().any(|mark| attribute.path().is_ident(mark));
+    attributes.extract_if(.., is_mark).collect()
 }
 
 impl Entry {
     /// Reads an entry method and removes the attributes that rustc does not accept. The entry is valid if
     /// no error was added.
-    fn read(method: &mut ImplItemFn, mark: &Attribute, chare: &Type, errors: &mut Errors) -> Self {
-        let EntryOptions { when, reduce, priority } = EntryOptions::read(mark, errors);
+    fn read(
+        method: &mut ImplItemFn,
+        mark: &Attribute,
+        is_bodiless: bool,
+        chare: &Type,
+        errors: &mut Errors,
+    ) -> Self {
+        let is_flow = mark.path().is_ident("flow");
+        let EntryOptions { when, reduce, priority } = match is_flow {
+            true => {
+                if !matches!(mark.meta, Meta::Path(_)) {
+                    errors.report(mark, "`#[flow]` has no keys");
+                }
+                EntryOptions::default()
+            }
+            false => EntryOptions::read(mark, errors),
+        };
         if let Some(cfg) = method.attrs.iter().find(|attribute| attribute.path().is_ident("cfg")) {
             let sentence = "an entry cannot have `#[cfg(..)]`, because messages contain the number of their entry: \
                 use `cfg!(..)` in its body";
             errors.report(cfg, sentence);
         }
         check_qualifiers(&method.sig, errors);
-        check_receiver(&method.sig, errors);
-        check_cx(&method.sig, chare, errors);
+        if is_bodiless && is_flow {
+            errors.report(&method.sig.ident, "a flow is a life cycle from top to bottom: write its body");
+        } else if is_bodiless {
+            check_bodiless(&method.sig, when.as_ref(), errors);
+        } else {
+            check_receiver(&method.sig, errors);
+            check_cx(&method.sig, chare, errors);
+        }
         if let Some(Value { key, .. }) = &reduce
             && let count = given_arguments(&method.sig)
             && count != 1
@@ -253,7 +341,26 @@ impl Entry {
             when,
             priority,
             reduce,
+            receiver: if is_flow || is_bodiless { Receiver::Flow } else { Receiver::Method },
         }
+    }
+}
+
+/// An entry without a body has only the fields of its message.
+fn check_bodiless(sig: &Signature, when: Option<&Value>, errors: &mut Errors) {
+    let extra =
+        sig.inputs.iter().find(|input| matches!(input, FnArg::Receiver(_)) || cx_type(input).is_some());
+    if let Some(extra) = extra {
+        let sentence = format!(
+            "an entry without a body has only the fields of its message, as in `fn {}(value: f64);`",
+            sig.ident
+        );
+        errors.report(extra, sentence);
+    }
+    if let Some(Value { key, .. }) = when {
+        let sentence = "the guard of an entry without a body stands where the flow waits for it, as in \
+            `when!(halo(i, edge) if i == iter => ..)`";
+        errors.report(key, sentence);
     }
 }
 

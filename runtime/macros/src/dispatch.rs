@@ -1,15 +1,16 @@
 //! Generates the implementation of `Chare`: guards, delivery, combination and copies of messages.
 
-use crate::block::{Argument, Block, Condition, Entry};
-use crate::names::Names;
+use crate::block::{Argument, Block, Condition, Entry, Receiver};
+use crate::flow::Flow;
+use crate::names::{Names, local};
 use crate::options::{ChareOptions, Value};
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 /// The implementations of `Chare` and, for `sync` chares, of `Synced`.
-pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStream {
+pub fn write(block: &Block, options: &ChareOptions, names: &Names, flow: &Flow) -> TokenStream {
     let Block { ty, generics, .. } = block;
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let of_proxies = block.generics_of_proxies();
@@ -19,11 +20,13 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStrea
     let ChareOptions { index, sync, pinned, expedited, regroup } = options;
     let name = block.name.unraw().to_string();
     let entry_names = entries.iter().map(|entry| entry.name.unraw().to_string());
-    let guarded = entries.iter().any(|entry| entry.when.is_some());
+    let guarded = entries.iter().any(|entry| entry.when.is_some() || entry.receiver == Receiver::Flow);
     let reduces = entries.iter().map(|entry| entry.reduce.is_some());
     let prioritized = entries.iter().any(|entry| entry.priority.is_some());
-    let [entry, ready, priority, deliver, combine, copy, from_argument] =
-        [entry, ready, priority, deliver, combine, copy, from_argument].map(|write| write(block, message));
+    let [entry, priority, combine, copy, from_argument] =
+        [entry, priority, combine, copy, from_argument].map(|write| write(block, message));
+    let [ready, deliver] = [ready, deliver].map(|write| write(block, message, flow));
+    let Flow { state, waits, .. } = flow;
     let regroup = match regroup {
         Some(Value { key, value }) => {
             // The error for a wrong function gets the span of `regroup`.
@@ -43,6 +46,7 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStrea
         impl #impl_generics ::equipoise::Chare for #ty #where_clause {
             type Index = #index;
             type Msg = #msg #type_generics;
+            type Flow = #state;
             type Proxy<'a> = #proxy #proxy_generics;
             type Proxies<'a> = #proxies #proxy_generics;
             const NAME: &'static str = #name;
@@ -58,6 +62,7 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names) -> TokenStrea
             #ready
             #priority
             #deliver
+            #waits
             #combine
             #copy
             #from_argument
@@ -81,9 +86,11 @@ fn entry(block: &Block, message: &Ident) -> TokenStream {
 }
 
 /// The guards.
-fn ready(block: &Block, message: &Ident) -> TokenStream {
-    let (msg, ready) = (local("msg"), local("ready"));
-    let arms = conditions(
+fn ready(block: &Block, message: &Ident, of: &Flow) -> TokenStream {
+    let this = &of.this;
+    let (msg, flow, ready) = (local("msg"), local("flow"), local("ready"));
+    let mut arms: Vec<_> = of.arms.iter().map(|(_, [ready, _])| ready.clone()).collect();
+    arms.extend(conditions(
         block,
         message,
         |entry| entry.when.as_ref(),
@@ -95,11 +102,11 @@ fn ready(block: &Block, message: &Ident) -> TokenStream {
                 #ready
             }
         },
-    );
+    ));
     let body = if arms.is_empty() { quote!(true) } else { quote!(match #msg { #(#arms)* _ => true }) };
     quote! {
         #[inline]
-        fn ready(&self, #msg: &Self::Msg) -> bool { #body }
+        fn ready(&#this, #flow: &<Self as ::equipoise::Chare>::Flow, #msg: &Self::Msg) -> bool { #body }
     }
 }
 
@@ -161,16 +168,24 @@ fn conditions(
 }
 
 /// The calls of the entry methods.
-fn deliver(block: &Block, message: &Ident) -> TokenStream {
-    let (msg, cx) = (local("msg"), local("cx"));
-    let arms = block.entries.iter().map(|Entry { name, arguments, .. }| {
+fn deliver(block: &Block, message: &Ident, of: &Flow) -> TokenStream {
+    let this = &of.this;
+    let (msg, flow, cx) = (local("msg"), local("flow"), local("cx"));
+    let arms = block.entries.iter().map(|Entry { name, arguments, receiver, .. }| {
+        if let Some([_, deliver]) = of.arms(name) {
+            return deliver.clone();
+        }
+        if *receiver == Receiver::Flow {
+            // The flow is invalid, which is reported.
+            return quote!(#message::#name(..) => {});
+        }
         let values = values(arguments);
-        quote!(#message::#name(#(#values),*) => Self::#name(self, #cx, #(#values),*),)
+        quote!(#message::#name(#(#values),*) => Self::#name(#this, #cx, #(#values),*),)
     });
     let none = none(block);
     quote! {
         #[inline]
-        fn deliver(&mut self, #cx: &::equipoise::Cx<'_, Self>, #msg: Self::Msg) {
+        fn deliver(&mut #this, #flow: &mut <Self as ::equipoise::Chare>::Flow, #cx: &::equipoise::Cx<'_, Self>, #msg: Self::Msg) {
             match #msg { #(#arms)* #none }
         }
     }
@@ -264,11 +279,6 @@ fn from_argument(block: &Block, message: &Ident) -> TokenStream {
 /// The arm of a match over a message enum with no variant, if all entries are invalid, or with one that never exists.
 fn none(block: &Block) -> Option<TokenStream> {
     (block.entries.is_empty() || block.is_generic()).then(|| quote!(_ => ::core::unreachable!()))
-}
-
-/// A variable that the user's guards and functions cannot see.
-fn local(name: &str) -> Ident {
-    Ident::new(name, Span::mixed_site())
 }
 
 fn values(arguments: &[Argument]) -> Vec<Ident> {

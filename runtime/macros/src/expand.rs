@@ -3,15 +3,15 @@
 use crate::block::{Argument, Block, Entry};
 use crate::dispatch;
 use crate::errors::Errors;
+use crate::flow;
 use crate::names::Names;
 use crate::options::ChareOptions;
 use crate::proxies;
 use crate::second::is_second;
-use crate::types::is_numbers;
-use proc_macro2::{Literal, Span, TokenStream, TokenTree};
+use crate::types::{bound, is_numbers};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
-use syn::spanned::Spanned;
-use syn::{Error, Item, Type};
+use syn::{Error, ImplItem, Item};
 
 /// The output of `#[chare(..)]` for an item. `source` reads the file of the item, if it is known.
 pub fn chare(
@@ -35,7 +35,7 @@ pub fn chare(
                     let stand_ins = proxies::stand_ins(&block, &Names::of(name));
                     quote!(#[allow(dead_code)] #item #stand_ins)
                 }
-                Ok(block) => write(&block, &options),
+                Ok(block) => write(block, &options, &mut errors),
                 Err(rest) => rest,
             }
         }
@@ -58,34 +58,30 @@ pub fn chare(
     quote!(#written #errors)
 }
 
-/// The output of `#[entry]` outside a `#[chare]` block: an error.
-pub fn stray_entry(item: TokenStream) -> TokenStream {
-    let sentence = "`#[entry]` marks methods of an `impl` block that has `#[chare(index = ..)]` on it";
+/// The output of `#[entry]` or `#[flow]` outside a `#[chare]` block: an error.
+pub fn stray(mark: &str, item: TokenStream) -> TokenStream {
+    let sentence = format!("`{mark}` marks methods of an `impl` block that has `#[chare(index = ..)]` on it");
     let error = Error::new(Span::call_site(), sentence).into_compile_error();
     quote!(#item #error)
 }
 
-fn write(block: &Block, options: &ChareOptions) -> TokenStream {
-    let names = Names::of(&block.name);
-    let item = &block.item;
-    let message = message(block, &names);
-    let proxies = proxies::write(block, &names);
-    let chare = dispatch::write(block, options, &names);
-    quote!(#item #message #proxies #chare)
+/// The output of a wait outside a flow: an error.
+pub fn stray_wait(name: &str) -> TokenStream {
+    let sentence = format!("`{name}!` waits in a method that has `#[flow]` on it, in a `#[chare]` block");
+    Error::new(Span::call_site(), sentence).into_compile_error()
 }
 
-/// The attribute that makes serde's derives require our trait of the type of an argument, whose error says what to do,
-/// in place of serde's traits.
-///
-/// A false bound on a concrete type is an error at the derives; with `for<'encoded>` it is one error, where `Chare`
-/// requires that the message can be encoded. serde takes bounds as text, and text cannot hold the `$crate` of a macro:
-/// then there is no bound, and the errors are serde's.
-fn bound(ty: &Type) -> Option<TokenStream> {
-    let ty_text = ty.to_token_stream().to_string();
-    let mut bound =
-        Literal::string(&format!("for<'encoded> {ty_text}: ::equipoise::__private::Argument<'encoded>"));
-    bound.set_span(ty.span());
-    (!ty_text.contains('$')).then(|| quote!(#[serde(bound = #bound)]))
+fn write(mut block: Block, options: &ChareOptions, errors: &mut Errors) -> TokenStream {
+    let names = Names::of(&block.name);
+    let flow = flow::compile(&mut block, &names.message, errors);
+    if let Some(method) = &flow.method {
+        block.item.items.push(ImplItem::Fn(method.clone()));
+    }
+    let (item, state) = (&block.item, &flow.items);
+    let message = message(&block, &names);
+    let proxies = proxies::write(&block, &names);
+    let chare = dispatch::write(&block, options, &names, &flow);
+    quote!(#item #state #message #proxies #chare)
 }
 
 /// The message: one variant per entry, whose number is the entry's id. In a block with type parameters a variant follows
@@ -96,7 +92,7 @@ fn message(block: &Block, Names { message, .. }: &Names) -> TokenStream {
         let fields = arguments.iter().map(|Argument { ty, serde, .. }| {
             let is_bulk = serde.is_empty() && is_numbers(ty);
             let bulk = is_bulk.then(|| quote!(#[serde(with = "::equipoise::numbers")]));
-            let bound = if is_bulk || !serde.is_empty() { None } else { bound(ty) };
+            let bound = if is_bulk || !serde.is_empty() { None } else { bound(ty, "Argument") };
             quote!(#bulk #bound #(#serde)* #ty)
         });
         quote!(#name(#(#fields),*))

@@ -1,9 +1,9 @@
 //! The attribute `#[chare]` of the crate `equipoise`, which re-exports and documents it, and the derive of `Index`.
 //!
 //! Modules in order of use: `options` reads the keys of the attributes, `block` reads
-//! the `impl` block (`types` inspects types and guards), `errors` collects the errors, each at the token at fault, and
-//! `expand` generates the message enum, the proxies and the implementation of `Chare`. `second` finds a second
-//! `#[chare]` block on a struct. `index` is the derive.
+//! the `impl` block (`types` inspects types and guards), `errors` collects the errors, each at the token at fault, `flow`
+//! makes a state machine of a `#[flow]`, and `expand` generates the message enum, the proxies and the implementation of
+//! `Chare`. `second` finds a second `#[chare]` block on a struct. `index` is the derive.
 //!
 //! One mistake gives one error: valid parts are generated even if other parts are invalid, and an
 //! invalid entry still gets proxy methods, so that its callers compile.
@@ -12,6 +12,7 @@ mod block;
 mod dispatch;
 mod errors;
 mod expand;
+mod flow;
 mod index;
 mod names;
 mod options;
@@ -126,7 +127,97 @@ pub fn derive_index(item: TokenStream) -> TokenStream {
 ///   Messages behind a guard keep their order. The key has no effect where the order of messages is sampled with a seed.
 /// - `reduce = FUNCTION`: elements may contribute to this entry, as in `cx.peer(index).contribute().entry(value)`. The function, `fn(T, T) -> T` or a
 ///   closure that captures nothing, combines two contributions; it must be associative and commutative.
+///
+/// An entry without a body, `#[entry] fn halo(iter: u32, edge: Vec<f64>);`, is received by the flow: see [`macro@flow`].
 #[proc_macro_attribute]
 pub fn entry(_options: TokenStream, item: TokenStream) -> TokenStream {
-    expand::stray_entry(item.into()).into()
+    expand::stray("#[entry]", item.into()).into()
+}
+
+/// Marks a flow: a life cycle from top to bottom, which waits for messages. See [`macro@chare`].
+///
+/// The macro makes a state machine of the method. Its state is data that is kept with the element: the place at which the flow waits,
+/// and the variables that are used after the wait. So an element may migrate, and a run may be saved, wherever a flow waits.
+///
+/// ```ignore
+/// #[chare(index = [i32; 1], sync)]
+/// impl Block {
+///     #[flow]
+///     fn life(&mut self, cx: &Cx<Self>) {
+///         for iter in 0u32..self.iterations {
+///             self.send_edges(cx, iter);
+///             for _ in 0u32..self.neighbors {
+///                 when!(halo(i, side, edge) if i == iter => self.set_halo(side, edge));
+///             }
+///             let change: f64 = reduce!(cx, f64::max, self.relax());
+///             if change < self.tolerance {
+///                 break;
+///             }
+///             if iter % 20 == 19 {
+///                 at_sync!(cx);
+///             }
+///         }
+///         self.done.exit(cx, self.heat());
+///     }
+///
+///     /// Is received by the flow.
+///     #[entry]
+///     fn halo(iter: u32, side: Side, edge: Vec<f64>);
+/// }
+/// ```
+///
+/// The flow is an entry: `blocks.all(pe).life()` starts it. A message that would start it again waits until it has ended. A chare has one
+/// flow, and may have other entries, which run while the flow waits.
+///
+/// # Waits
+///
+/// - `when!(entry(a, b) if CONDITION => BODY)` waits for a message, and runs the body. The message is of an entry without
+///   a body; its fields get names here, or `_`. The guard is optional. It sees `self` and copies of the variables and fields that it names.
+///   Messages that arrive early wait. `let x: f64 = when!(value(v) => v);` keeps the value of the body.
+/// - `select! { a(x) => BODY, b() if CONDITION => BODY }` waits for one of several messages. If a message fits several cases, the first of
+///   them runs.
+/// - `overlap! { a(x) => BODY, b(y) => BODY }` waits for all of the messages, in any order.
+/// - `let x: f64 = reduce!(cx, FUNCTION, VALUE);` contributes the value to a reduction over all elements of the array, and waits for its
+///   result, which all elements receive. With `let _: f64`, the result is dropped.
+/// - `at_sync!(cx)` joins the next load-balancing step, and waits for it. The chare must be `sync`.
+///
+/// # Control flow
+///
+/// A wait may be in blocks, `if`, `if let`, `match`, `loop`, `while`, `while let`, in `for` over a range of integers, and in the body of `when!`
+/// and `select!`; `break`, `continue` (also with labels) and `return` may be anywhere. Code without a wait may be any Rust. A variable that is used after a
+/// wait needs a written type that derives `Serialize` and `Deserialize`, and the range of such a `for` a bound with a suffix, as in `0u32..n`.
+/// It cannot borrow, and inner variables cannot hide it.
+#[proc_macro_attribute]
+pub fn flow(_options: TokenStream, item: TokenStream) -> TokenStream {
+    expand::stray("#[flow]", item.into()).into()
+}
+
+/// In a [`macro@flow`]: waits for a message.
+#[proc_macro]
+pub fn when(_tokens: TokenStream) -> TokenStream {
+    expand::stray_wait("when").into()
+}
+
+/// In a [`macro@flow`]: waits for one of several messages.
+#[proc_macro]
+pub fn select(_tokens: TokenStream) -> TokenStream {
+    expand::stray_wait("select").into()
+}
+
+/// In a [`macro@flow`]: waits for several messages, in any order.
+#[proc_macro]
+pub fn overlap(_tokens: TokenStream) -> TokenStream {
+    expand::stray_wait("overlap").into()
+}
+
+/// In a [`macro@flow`]: contributes to a reduction, and waits for its result.
+#[proc_macro]
+pub fn reduce(_tokens: TokenStream) -> TokenStream {
+    expand::stray_wait("reduce").into()
+}
+
+/// In a [`macro@flow`]: joins the next load-balancing step, and waits for it.
+#[proc_macro]
+pub fn at_sync(_tokens: TokenStream) -> TokenStream {
+    expand::stray_wait("at_sync").into()
 }

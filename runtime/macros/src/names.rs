@@ -1,7 +1,12 @@
 //! The names of generated types.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, Span};
 use quote::format_ident;
+
+/// A variable that the user's code cannot see.
+pub fn local(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
 
 /// The types that generated code defines.
 pub struct Names {

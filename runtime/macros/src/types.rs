@@ -1,7 +1,8 @@
 //! Inspects the tokens of types and guards.
 
-use proc_macro2::{Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Literal, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
+use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Error, Expr, ExprPath, GenericArgument, Lifetime, Macro, PathArguments, Type};
 use syn::{TypeFnPtr, TypeImplTrait, TypeReference};
@@ -66,6 +67,20 @@ pub fn lifetime_in(ty: &Type) -> Option<Lifetime> {
     first.0
 }
 
+/// The attribute that makes serde's derives require our trait `of` in `__private` of a type, whose error says what to do,
+/// in place of serde's traits.
+///
+/// A false bound on a concrete type is an error at the derives; with `for<'encoded>` it is one error, where `Chare`
+/// requires that the message can be encoded. serde takes bounds as text, and text cannot hold the `$crate` of a macro:
+/// then there is no bound, and the errors are serde's.
+pub fn bound(ty: &Type, of: &str) -> Option<TokenStream> {
+    let ty_text = ty.to_token_stream().to_string();
+    let mut bound =
+        Literal::string(&format!("for<'encoded> {ty_text}: ::equipoise::__private::{of}<'encoded>"));
+    bound.set_span(ty.span());
+    (!ty_text.contains('$')).then(|| quote!(#[serde(bound = #bound)]))
+}
+
 /// The type without the invisible brackets that a `macro_rules!` puts around `$t:ty`.
 pub fn bare(ty: &Type) -> &Type {
     match ty {
@@ -121,43 +136,61 @@ pub fn without_self(ty: &Type, chare: &Type) -> Type {
 
 /// The arguments that a guard names, each with the span of its first mention in the guard.
 pub fn named_in<'a>(guard: &Expr, arguments: impl Iterator<Item = &'a Ident>) -> Vec<Ident> {
-    struct Names(Vec<Ident>);
-    impl<'a> Visit<'a> for Names {
-        fn visit_expr_path(&mut self, path: &'a ExprPath) {
-            self.0.extend(path.path.get_ident().cloned());
-            visit::visit_expr_path(self, path);
-        }
-        // The expansion of a macro is unknown here: a name in its tokens may be an argument, unless it is the name of a
-        // field or part of a path.
-        fn visit_macro(&mut self, call: &'a Macro) {
-            self.tokens(call.tokens.clone());
+    let mut mentions = Mentions::default();
+    mentions.visit_expr(guard);
+    arguments.filter_map(|argument| mentions.0.iter().find(|name| *name == argument).cloned()).collect()
+}
+
+/// The names that code mentions and that may be variables.
+#[derive(Default)]
+pub struct Mentions(pub Vec<Ident>);
+
+impl<'a> Visit<'a> for Mentions {
+    fn visit_expr_path(&mut self, path: &'a ExprPath) {
+        self.0.extend(path.path.get_ident().cloned());
+        visit::visit_expr_path(self, path);
+    }
+    // The expansion of a macro is unknown here: a name in its tokens may be an argument, unless it is the name of a
+    // field or part of a path.
+    fn visit_macro(&mut self, call: &'a Macro) {
+        self.tokens(call.tokens.clone());
+    }
+}
+
+impl Mentions {
+    fn tokens(&mut self, tokens: TokenStream) {
+        let mut before = String::new();
+        for token in tokens {
+            match token {
+                TokenTree::Punct(punct) => {
+                    before.push(punct.as_char());
+                    continue;
+                }
+                TokenTree::Ident(ident) => {
+                    let is_field = before.ends_with('.') && !before.ends_with("..");
+                    if !is_field && !before.ends_with("::") {
+                        self.0.push(ident);
+                    }
+                }
+                TokenTree::Group(group) => self.tokens(group.stream()),
+                TokenTree::Literal(literal) => self.captures(&literal),
+            }
+            before.clear();
         }
     }
-    impl Names {
-        fn tokens(&mut self, tokens: TokenStream) {
-            let mut before = String::new();
-            for token in tokens {
-                match token {
-                    TokenTree::Punct(punct) => {
-                        before.push(punct.as_char());
-                        continue;
-                    }
-                    TokenTree::Ident(ident) => {
-                        let is_field = before.ends_with('.') && !before.ends_with("..");
-                        if !is_field && !before.ends_with("::") {
-                            self.0.push(ident);
-                        }
-                    }
-                    TokenTree::Group(group) => self.tokens(group.stream()),
-                    TokenTree::Literal(_) => {}
-                }
-                before.clear();
+
+    /// The names in the braces of a format string, as in `println!("{iter}")`.
+    fn captures(&mut self, literal: &Literal) {
+        let text = literal.to_string();
+        for part in text.split('{').skip(1) {
+            let end = part.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(part.len());
+            if part[end..].starts_with([':', '}'])
+                && let Ok(name) = syn::parse_str::<Ident>(&part[..end])
+            {
+                self.0.push(Ident::new(&name.to_string(), literal.span()));
             }
         }
     }
-    let mut names = Names(Vec::new());
-    names.visit_expr(guard);
-    arguments.filter_map(|argument| names.0.iter().find(|name| *name == argument).cloned()).collect()
 }
 
 /// The first `self` in an expression.

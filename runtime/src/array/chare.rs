@@ -19,6 +19,8 @@ pub trait Chare: State + Send + 'static {
     type Index: Index;
     /// One variant per entry method; the variant's number is the entry's id.
     type Msg: Serialize + DeserializeOwned + Send + 'static;
+    /// Where the flow of an element waits, with the variables of the flow; `()` without a flow.
+    type Flow: Default + Serialize + DeserializeOwned + Send + 'static;
     /// Sends to one element.
     type Proxy<'a>: From<Target<'a, Self>>;
     /// Sends to several elements; its methods require `Clone`.
@@ -30,7 +32,7 @@ pub trait Chare: State + Send + 'static {
     const ENTRIES: &'static [&'static str];
     /// Whether entries have a `reduce`, by id.
     const REDUCES: &'static [bool];
-    /// Whether some entry has a `when`; otherwise the compiler removes the check.
+    /// Whether some entry has a `when` or belongs to a flow; otherwise the compiler removes the check.
     const GUARDED: bool;
     /// Whether load-balancing steps wait for its elements.
     const SYNC: bool;
@@ -47,12 +49,16 @@ pub trait Chare: State + Send + 'static {
 
     /// The entry of a message.
     fn entry(msg: &Self::Msg) -> usize;
-    /// Whether the guard of the message's entry is true.
-    fn ready(&self, msg: &Self::Msg) -> bool;
+    /// Whether the guard of the message's entry is true, or the flow waits for the message.
+    fn ready(&self, flow: &Self::Flow, msg: &Self::Msg) -> bool;
     /// The priority of the message's entry; 0 if it has none.
     fn priority(msg: &Self::Msg) -> i64;
-    /// Calls the message's entry method.
-    fn deliver(&mut self, cx: &Cx<'_, Self>, msg: Self::Msg);
+    /// Calls the message's entry method, or continues the flow with the message.
+    fn deliver(&mut self, flow: &mut Self::Flow, cx: &Cx<'_, Self>, msg: Self::Msg);
+    /// The messages for which the flow waits, for reports; none if it does not run, or waits for a collective.
+    fn waits(_: &Self::Flow) -> Option<&'static str> {
+        None
+    }
     /// Combines two contributions to one reduction entry; `a` is from the lower ranks.
     fn combine(a: Self::Msg, b: Self::Msg) -> Self::Msg;
     /// Clones a message. All arguments must be `Clone`, which the proxies to several elements ensure.

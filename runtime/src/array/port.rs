@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// An element of a chare.
-pub(crate) type ChareSlot<T> = Slot<T, <T as Chare>::Msg>;
+pub(crate) type ChareSlot<T> = Slot<T, <T as Chare>::Msg, <T as Chare>::Flow>;
 
 /// An order about an array of a chare.
 pub(crate) type ChareOrder<T> = Order<<T as Chare>::Msg, ChareSlot<T>>;

@@ -93,7 +93,7 @@ impl<T: Chare> Manager for Elements<T> {
                 object.edges = extra.edges.as_mut().map(|edges| edges.take()).unwrap_or_default();
             }
             if object.migratable {
-                object.bytes = Some(codec::size(&slot.chare));
+                object.bytes = Some(codec::size(&slot.chare) + codec::size(&slot.flow));
             }
             statistics.measured_seconds += measured;
             statistics.objects.push(object);
@@ -124,6 +124,9 @@ impl<T: Chare> Manager for Elements<T> {
             waiting.element(Collective::Reduction, array, slot.contributions, element());
             if T::SYNC && pe.settings().has_barriers() {
                 waiting.element(Collective::Barrier, array, slot.syncs, element());
+            }
+            if let Some(messages) = T::waits(&slot.flow) {
+                waiting.flow(array, messages, element());
             }
             let Some(extra) = &slot.extra else { continue };
             let mut entries = BTreeMap::<&str, u64>::new();

@@ -180,7 +180,7 @@ impl<T: Chare> Elements<T> {
         pe.delivery.running.set(self.port.id, T::entry(&msg) as u16, rank);
         if !T::GUARDED {
             self.run(pe, at, msg);
-        } else if slot.chare.ready(&msg) {
+        } else if slot.chare.ready(&slot.flow, &msg) {
             self.run(pe, at, msg);
             self.run_pending(pe, at, rank);
         } else {
@@ -197,7 +197,7 @@ impl<T: Chare> Elements<T> {
             let Some(extra) = &mut slot.extra else { return };
             let ready = |msg: &T::Msg| {
                 pe.delivery.running.set(self.port.id, T::entry(msg) as u16, rank);
-                slot.chare.ready(msg)
+                slot.chare.ready(&slot.flow, msg)
             };
             let Some(next) = extra.pending.iter().position(ready) else { return };
             let Some(msg) = extra.pending.remove(next) else { return };
@@ -217,7 +217,7 @@ impl<T: Chare> Elements<T> {
                 pe.execution_begins(self.port.id, slot.rank);
             }
         }
-        slot.chare.deliver(&Cx { pe, port: &self.port, rank: slot.rank }, msg);
+        slot.chare.deliver(&mut slot.flow, &Cx { pe, port: &self.port, rank: slot.rank }, msg);
         let mut what = pe.delivery.post_delivery.get();
         if what == 0 {
             return;

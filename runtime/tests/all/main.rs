@@ -13,6 +13,7 @@ mod expedited;
 mod failures;
 mod families;
 mod flags;
+mod flows;
 mod front_page;
 pub mod generated;
 mod generic;

@@ -1,8 +1,9 @@
 //! The generated code and the errors of a block, without a compiler.
 
+mod flows;
 mod mistakes;
 
-use crate::expand::{chare, stray_entry};
+use crate::expand::{chare, stray};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{File, Item};
 
@@ -110,7 +111,7 @@ fn every_mistake_of_the_block_is_reported_once() {
     check(on("impl<T: Value, const N: usize> Block<T, N> where Vec<T>: Send"), &[]);
     check(on("impl grid::Block"), &[]);
     check(expand("index = ()", "#[derive(Clone)] struct Block;"), &["goes on the `impl` block"]);
-    check(stray_entry("fn f(&mut self) {}".parse().unwrap()), &["`#[chare(index = ..)]`"]);
+    check(stray("#[entry]", "fn f(&mut self) {}".parse().unwrap()), &["`#[chare(index = ..)]`"]);
     let keyed = |options: &str| expand(options, &format!("impl Block {{ {entry} }}"));
     check(keyed(""), &["`index` is missing"]);
     check(keyed("sync"), &["`index` is missing"]);
@@ -172,7 +173,10 @@ fn the_number_of_an_entry_is_its_position() {
 fn without_a_guard_every_message_is_ready() {
     let none = items(block("#[entry] fn f(&mut self, cx: &Cx<Self>, n: u32) {}")).concat();
     assert!(none.contains("constGUARDED:bool=false;"));
-    assert!(none.contains("fnready(&self,msg:&Self::Msg)->bool{true}"), "{none}");
+    assert!(
+        none.contains("fnready(&self,flow:&<Selfas::equipoise::Chare>::Flow,msg:&Self::Msg)->bool{true}"),
+        "{none}"
+    );
     let some = items(block("#[entry(when = n > 3)] fn f(&mut self, cx: &Cx<Self>, n: u32) {}")).concat();
     assert!(some.contains("constGUARDED:bool=true;"));
 }

@@ -45,8 +45,8 @@ sums! {
 fn chares_of_a_macro_differ_in_type_and_dimension() {
     assert_eq!(Reals::ENTRIES, ["add", "total", "weigh"]);
     assert_eq!((Reals::NAME, Counts::NAME), ("Reals", "Counts"));
-    assert!(Reals { sum: 1.0 }.ready(&RealsMsg::add(2.0, vec![])));
-    assert!(!Counts { sum: 2 }.ready(&CountsMsg::add(2, vec![])));
-    assert!(Reals { sum: 1.0 }.ready(&RealsMsg::weigh(Weight(3))));
+    assert!(Reals { sum: 1.0 }.ready(&(), &RealsMsg::add(2.0, vec![])));
+    assert!(!Counts { sum: 2 }.ready(&(), &CountsMsg::add(2, vec![])));
+    assert!(Reals { sum: 1.0 }.ready(&(), &RealsMsg::weigh(Weight(3))));
     assert!(matches!(Counts::combine(CountsMsg::total(2), CountsMsg::total(3)), CountsMsg::total(5)));
 }

@@ -107,12 +107,12 @@ fn messages_are_what_entries_say() {
     let block = Block { iter: 3, log: vec![] };
     let ghost = |iter, side| BlockMsg::ghost(iter, side, vec![1.0]);
     assert_eq!(Block::entry(&ghost(3, Side::Left)), 1);
-    assert!(block.ready(&ghost(3, Side::Left)));
-    assert!(!block.ready(&ghost(4, Side::Left)));
-    assert!(!block.ready(&ghost(3, Side::Right)));
-    assert!(block.ready(&BlockMsg::r#type(1.0)));
-    assert!(!Block { iter: 0, log: vec![] }.ready(&BlockMsg::r#type(1.0)));
-    assert!(block.ready(&BlockMsg::once(Once(1))));
+    assert!(block.ready(&(), &ghost(3, Side::Left)));
+    assert!(!block.ready(&(), &ghost(4, Side::Left)));
+    assert!(!block.ready(&(), &ghost(3, Side::Right)));
+    assert!(block.ready(&(), &BlockMsg::r#type(1.0)));
+    assert!(!Block { iter: 0, log: vec![] }.ready(&(), &BlockMsg::r#type(1.0)));
+    assert!(block.ready(&(), &BlockMsg::once(Once(1))));
     assert!(block.log().is_empty());
 
     assert!(matches!(Block::combine(BlockMsg::r#type(1.0), BlockMsg::r#type(2.0)), BlockMsg::r#type(2.0)));

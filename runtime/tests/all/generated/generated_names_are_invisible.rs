@@ -68,11 +68,11 @@ impl Block {
 #[test]
 fn entries_are_not_confused_with_methods_of_chare() {
     let block = Block { msg: 1 };
-    assert!(Chare::ready(&block, &BlockMsg::ready(1, 4)));
-    assert!(!Chare::ready(&block, &BlockMsg::ready(1, 3)));
-    assert!(!Chare::ready(&block, &BlockMsg::ready(2, 4)));
-    assert!(!Chare::ready(&block, &BlockMsg::combine(3)));
-    assert!(Chare::ready(&block, &BlockMsg::send(3)));
+    assert!(Chare::ready(&block, &(), &BlockMsg::ready(1, 4)));
+    assert!(!Chare::ready(&block, &(), &BlockMsg::ready(1, 3)));
+    assert!(!Chare::ready(&block, &(), &BlockMsg::ready(2, 4)));
+    assert!(!Chare::ready(&block, &(), &BlockMsg::combine(3)));
+    assert!(Chare::ready(&block, &(), &BlockMsg::send(3)));
     let combine = <Block as Chare>::combine;
     assert!(matches!(combine(BlockMsg::entry(2), BlockMsg::entry(3)), BlockMsg::entry(5)));
     assert!(matches!(combine(BlockMsg::combine(2), BlockMsg::combine(3)), BlockMsg::combine(6)));

@@ -1,0 +1,224 @@
+//! Writes the state of a flow, and the method that runs it.
+
+use super::graph::{Arm, Case, Fragment, Graph, Kind, Point, Scope, Step, Var};
+use super::jumps;
+use super::live::Live;
+use crate::errors::Errors;
+use crate::names::local;
+use crate::types::{bound, is_numbers};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use syn::{ImplItemFn, Lifetime, Stmt, Type, parse_quote};
+
+/// A flow that is written.
+pub struct Emit<'a> {
+    pub graph: &'a Graph,
+    pub live: &'a Live,
+    /// The name of the state.
+    pub state: &'a Ident,
+    /// The name of the method.
+    pub name: &'a Ident,
+    /// The variables that were reported as hidden, with those that hide them.
+    pub hidden: RefCell<BTreeSet<(Var, Option<Var>)>>,
+}
+
+impl<'a> Emit<'a> {
+    /// The variant of a point.
+    pub fn variant(&self, point: Point) -> Ident {
+        match self.graph.nodes[point].kind {
+            Kind::Idle => format_ident!("Idle"),
+            Kind::Wait(_) => format_ident!("Wait{point}"),
+            Kind::Inside => format_ident!("At{point}"),
+        }
+    }
+
+    /// The state at a point, with these fields; also its pattern.
+    pub fn at(&self, point: Point, field: impl FnMut(Var) -> TokenStream) -> TokenStream {
+        let (state, variant) = (self.state, self.variant(point));
+        let fields: Vec<_> = self.live[point].iter().copied().map(field).collect();
+        if fields.is_empty() { quote!(#state::#variant) } else { quote!(#state::#variant(#(#fields),*)) }
+    }
+
+    /// The pattern of a point that binds its variables to their names.
+    fn binding(&self, point: Point) -> TokenStream {
+        self.at(point, |var| {
+            let variable = &self.graph.variables[var];
+            let (name, mutable) = (&variable.name, variable.is_mutable.then(|| quote!(mut)));
+            quote!(#mutable #name)
+        })
+    }
+
+    /// The points that are waits, with what they wait for.
+    pub fn waits(&self) -> impl Iterator<Item = (Point, &'a [Case])> {
+        self.graph.nodes.iter().enumerate().filter_map(|(point, node)| match &node.kind {
+            Kind::Wait(cases) => Some((point, &cases[..])),
+            Kind::Idle | Kind::Inside => None,
+        })
+    }
+
+    fn inside(&self) -> impl Iterator<Item = Point> {
+        let nodes = self.graph.nodes.iter().enumerate();
+        nodes.filter(|(_, node)| matches!(node.kind, Kind::Inside)).map(|(point, _)| point)
+    }
+
+    /// The definition of the state.
+    pub fn state(&self, chare: &Type) -> TokenStream {
+        let state = self.state;
+        // Variants that are never encoded are last: serde numbers variants with and without them differently.
+        let waits = self.waits().map(|(point, _)| {
+            let (variant, fields) =
+                (self.variant(point), self.live[point].iter().map(|&var| self.field(var)));
+            if self.live[point].is_empty() { quote!(#variant) } else { quote!(#variant(#(#fields),*)) }
+        });
+        let inside = self.inside().map(|point| {
+            let variant = self.variant(point);
+            let fields = self.live[point].iter().map(|&var| &self.graph.variables[var].ty);
+            let fields = (!self.live[point].is_empty()).then(|| quote!((#(#fields),*)));
+            quote!(#[serde(skip)] #variant #fields)
+        });
+        let doc = format!("Where the flow of a `{}` waits, with its variables.", chare.to_token_stream());
+        quote! {
+            #[doc(hidden)]
+            #[doc = #doc]
+            #[allow(dead_code, private_interfaces, clippy::all)]
+            #[derive(
+                ::core::default::Default,
+                ::equipoise::__private::serde::Serialize,
+                ::equipoise::__private::serde::Deserialize
+            )]
+            #[serde(crate = "::equipoise::__private::serde")]
+            pub enum #state {
+                #[default]
+                Idle,
+                #(#waits,)*
+                #(#inside,)*
+            }
+        }
+    }
+
+    /// A variable that is kept while the flow waits.
+    fn field(&self, var: Var) -> TokenStream {
+        let variable = &self.graph.variables[var];
+        let (Some(ty), serde) = (&variable.ty, &variable.serde) else { return quote!(()) };
+        let is_bulk = serde.is_empty() && is_numbers(ty);
+        let bulk = is_bulk.then(|| quote!(#[serde(with = "::equipoise::numbers")]));
+        let bound = if is_bulk || !serde.is_empty() { None } else { bound(ty, "FlowVariable") };
+        quote!(#bulk #bound #(#serde)* #ty)
+    }
+
+    /// The method that runs the flow from a point to the next wait.
+    pub fn method(&self, written: &ImplItemFn, errors: &mut Errors) -> ImplItemFn {
+        let (at, step) = (local("at"), step());
+        let wait = local("wait");
+        let arms: Vec<TokenStream> = self
+            .inside()
+            .map(|point| {
+                let (binding, code) = (self.binding(point), self.code(&self.graph.nodes[point].code, errors));
+                quote!(#binding => { #code })
+            })
+            .collect();
+        let (state, items) = (self.state, &self.graph.items);
+        let mut method = written.clone();
+        // The receiver and the context; arguments are variables.
+        method.sig.inputs = method.sig.inputs.into_iter().take(2).collect();
+        method.sig.inputs.push(parse_quote!(mut #at: #state));
+        method.sig.output = parse_quote!(-> #state);
+        method.vis = syn::Visibility::Inherited;
+        method.attrs.push(parse_quote! {
+            #[allow(
+                unused_variables, unused_mut, unused_assignments, unused_labels, unused_parens, unreachable_code,
+                unreachable_patterns, dead_code, clippy::all
+            )]
+        });
+        method.block = parse_quote! {{
+            #(#items)*
+            loop {
+                #at = #step: {
+                    match #at {
+                        #(#arms)*
+                        #wait => return #wait,
+                    }
+                };
+            }
+        }};
+        method
+    }
+
+    fn code(&self, steps: &[Step], errors: &mut Errors) -> TokenStream {
+        let mut code = TokenStream::new();
+        for step in steps {
+            code.extend(match step {
+                Step::Goto(to, scope) => {
+                    self.check(*to, scope, &[], errors);
+                    let goto = self.goto(*to);
+                    quote!(#goto;)
+                }
+                Step::Rust(fragment, _) => {
+                    let code = self.replaced(fragment, errors);
+                    let end = matches!(fragment.code, Stmt::Expr(_, None)).then(|| quote!(;));
+                    quote!(#code #end)
+                }
+                Step::Choice { head, is_if, arms } => {
+                    let value = self.replaced(head, errors);
+                    let bodies = arms.iter().map(|Arm { pattern, code, .. }| {
+                        let code = self.code(code, errors);
+                        match pattern {
+                            Some(pattern) => quote!(#pattern => { #code }),
+                            None => quote!({ #code }),
+                        }
+                    });
+                    let bodies: Vec<TokenStream> = bodies.collect();
+                    match (is_if, &bodies[..]) {
+                        (true, [then, otherwise]) => quote!(if #value #then else #otherwise),
+                        _ => quote!(match #value { #(#bodies)* }),
+                    }
+                }
+            });
+        }
+        code
+    }
+
+    /// A fragment whose jumps are replaced.
+    fn replaced<T: ToTokens>(&self, of: &Fragment<T>, errors: &mut Errors) -> TokenStream {
+        for &to in of.jumps.iter().flatten() {
+            self.check(to, &of.scope, &of.bound, errors);
+        }
+        let mut jumps = of.jumps.iter().copied();
+        jumps::replace(of.code.to_token_stream(), &mut jumps, &mut |to| self.goto(to))
+    }
+
+    /// The code that continues at a point.
+    fn goto(&self, to: Point) -> TokenStream {
+        let state = self.at(to, |var| self.graph.variables[var].name.to_token_stream());
+        let step = step();
+        match self.graph.nodes[to].kind {
+            Kind::Inside => quote!(break #step #state),
+            Kind::Idle | Kind::Wait(_) => quote!(return #state),
+        }
+    }
+
+    /// Reports a variable that the point needs and that another variable of its name hides where the code continues there.
+    fn check(&self, to: Point, scope: &Scope, bound: &[Ident], errors: &mut Errors) {
+        let graph = self.graph;
+        for &var in &self.live[to] {
+            let name = &graph.variables[var].name;
+            let inner = bound.iter().find(|bound| *bound == name);
+            let visible = graph.lookup(scope, name).filter(|&visible| visible != var);
+            let hides = inner.or_else(|| visible.map(|visible| &graph.variables[visible].name));
+            if let Some(hides) = hides
+                && self.hidden.borrow_mut().insert((var, visible))
+            {
+                let sentence = format!(
+                    "this `{hides}` hides a `{name}` that the flow still needs: give it another name"
+                );
+                errors.report(hides, sentence);
+            }
+        }
+    }
+}
+
+fn step() -> Lifetime {
+    Lifetime::new("'step", Span::mixed_site())
+}

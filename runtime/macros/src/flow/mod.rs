@@ -1,0 +1,159 @@
+//! `#[flow]`: a life cycle from top to bottom becomes a state machine that can migrate.
+//!
+//! # The transformation
+//!
+//! A flow may wait: for messages (`when!`, `select!`, `overlap!`), for the result of a reduction (`reduce!`), for a
+//! load-balancing step (`at_sync!`). Where it waits, it must be data, because the element may migrate and be saved there.
+//!
+//! 1. **Points.** The body is cut at every wait, and where control flow that contains a wait joins or repeats: after such an
+//!    `if` or `match`, at the head of and after such a loop. A *point* is a place between two cuts. Statements
+//!    without a wait stay as they are, whatever they contain, and belong to the point in which they stand.
+//!    `graph` has the types, `build` makes the points.
+//! 2. **Variables.** A point *needs* a variable if code that is reachable from it mentions the variable before it is declared.
+//!    `live` computes this backward over all points until nothing changes. A variable that a point needs has a written type.
+//! 3. **The state** is an enum, `BlockFlow`, with a variant per point that holds the variables that the point needs:
+//!
+//!    ```text
+//!    for i in 0u32..self.n {             enum BlockFlow {
+//!        self.send(cx, i);                   Idle,                        // does not run
+//!        when!(halo(j, edge) if j == i       Wait2(Range<u32>, u32),      // at `when!`: range and i
+//!            => self.set(edge));             At3(Range<u32>, Vec<f64>),   // `halo` has come: range and edge
+//!    }                                       At1(Range<u32>),             // at the head of the loop
+//!                                            At4(..) }
+//!    ```
+//!
+//!    The runtime keeps the state of an element next to the element (`Slot::flow`); for other chares it is `()`. Only
+//!    `Idle` and waits are ever encoded: the other variants exist while the method runs.
+//! 4. **The method** (`emit`) is a loop over a `match` of the point, so code after a wait is neither recursive nor nested:
+//!
+//!    ```text
+//!    fn life(&mut self, cx: &Cx<Self>, mut at: BlockFlow) -> BlockFlow {
+//!        loop { at = 'step: { match at {
+//!            At1(mut range) => match range.next() {
+//!                Some(i) => { self.send(cx, i); return Wait2(range, i) }
+//!                None => break 'step At4(..),
+//!            }
+//!            At3(range, edge) => { self.set(edge); break 'step At1(range) }
+//!            wait => return wait,
+//!        } } }
+//!    }
+//!    ```
+//!
+//!    A point binds its variables to their names in the source, so rustc checks the statements as they were written. `break`, `continue`
+//!    and `return` that leave a statement become such a `break 'step` or `return` (`jumps`).
+//! 5. **Messages.** The flow is an entry: its message starts it. An entry without a body is received by the flow. Every
+//!    `reduce!` is an entry with `reduce`, `at_sync!` is one entry. `deliver` takes the state, combines a wait and
+//!    the fields of the message to the next point, calls the method and stores its result. `ready` is true for a message for which
+//!    the flow waits, with a true guard. Other messages stay with the element like those of a false guard: they wait in order,
+//!    migrate, are saved and are reported. (`messages`)
+
+mod build;
+mod emit;
+mod graph;
+mod jumps;
+mod live;
+mod messages;
+mod waits;
+
+use crate::block::{Block, Receiver};
+use crate::errors::Errors;
+use emit::Emit;
+use graph::{Graph, Kind};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+use std::cell::RefCell;
+use syn::FnArg;
+
+/// The generated parts of a flow.
+pub struct Flow {
+    /// The type of its state.
+    pub state: TokenStream,
+    /// The definition of the state.
+    pub items: TokenStream,
+    /// The method, for the block.
+    pub method: Option<syn::ImplItemFn>,
+    /// By entry, for those that the flow receives: the arms of `ready` and of `deliver`.
+    pub arms: Vec<(Ident, [TokenStream; 2])>,
+    /// The method that names the messages for which the flow waits.
+    pub waits: TokenStream,
+    /// The token `self` of the flow: guards use it, also where another macro wrote the block.
+    pub this: Ident,
+}
+
+impl Flow {
+    /// A block without a valid flow.
+    fn none() -> Self {
+        Self {
+            state: quote!(()),
+            items: quote!(),
+            method: None,
+            arms: Vec::new(),
+            waits: quote!(),
+            this: this(None),
+        }
+    }
+
+    /// The arms of an entry.
+    pub fn arms(&self, entry: &Ident) -> Option<&[TokenStream; 2]> {
+        self.arms.iter().find(|(name, _)| name == entry).map(|(_, arms)| arms)
+    }
+}
+
+/// Compiles the flow of the block, and adds its entries to the block.
+pub fn compile(block: &mut Block, message: &Ident, errors: &mut Errors) -> Flow {
+    let Some(method) = block.flow.take() else { return Flow::none() };
+    let (state, name) = (format_ident!("{}Flow", block.name), method.sig.ident.clone());
+    let before = errors.count();
+    if !block.generics.params.is_empty() {
+        let sentence = "a generic chare cannot have a flow: write the flow as entries with `when`, or a chare without parameters";
+        errors.report(&method.sig.ident, sentence);
+        return Flow::none();
+    }
+    let graph = build::graph(&method, block, errors);
+    for entry in block.entries.iter().filter(|entry| entry.receiver == Receiver::Flow) {
+        if entry.name != name && errors.count() == before && !graph.receives(&entry.name) {
+            let sentence = format!(
+                "the flow never waits for `{}`, so its messages would not be received: wait for it with `when!`, or write a body",
+                entry.name
+            );
+            errors.report(&entry.name, sentence);
+        }
+    }
+    let live = live::needed(&graph);
+    live::check(&graph, &live, errors);
+    if errors.count() != before {
+        return Flow::none();
+    }
+    let emit = Emit { graph: &graph, live: &live, state: &state, name: &name, hidden: RefCell::default() };
+    let written = emit.method(&method, errors);
+    if errors.count() != before {
+        return Flow::none();
+    }
+    Flow {
+        items: emit.state(&block.ty),
+        method: Some(written),
+        arms: messages::arms(&emit, block, message, &this(method.sig.inputs.first())),
+        waits: messages::waits(&emit),
+        this: this(method.sig.inputs.first()),
+        state: quote!(#state),
+    }
+}
+
+/// The token `self` of a method.
+fn this(receiver: Option<&FnArg>) -> Ident {
+    let span = match receiver {
+        Some(FnArg::Receiver(receiver)) => receiver.self_token.span,
+        _ => Span::call_site(),
+    };
+    Ident::new("self", span)
+}
+
+impl Graph {
+    /// Whether a wait receives the entry.
+    fn receives(&self, entry: &Ident) -> bool {
+        self.nodes.iter().any(|node| match &node.kind {
+            Kind::Wait(cases) => cases.iter().any(|case| case.entry == *entry),
+            Kind::Idle | Kind::Inside => false,
+        })
+    }
+}
