@@ -34,7 +34,7 @@
 //! assert_eq!(report.result, 45);
 //! ```
 //!
-//! A proxy method call sends a message. A program waits by postponing a send; a modifier says when the
+//! A proxy method call sends a message. An entry method never waits: it postpones a send, and a modifier says when the
 //! message is delivered:
 //!
 //! | written | delivered |
@@ -51,7 +51,18 @@
 //! A reduction to `cx.peers()` gives its result to all elements (an allreduce).
 //!
 //! Messages from one element to another arrive in the order they were sent while both stay on one PE;
-//! otherwise in any order. Broadcasts and messages to sections may overtake others. `#[entry(when = ..)]` says which messages an element accepts now; others wait.
+//! otherwise in any order. Broadcasts and messages to sections may overtake others. `#[entry(when = ..)]` says which
+//! messages an element accepts now; others wait. `#[entry(priority = ..)]` says which of the messages that wait on a PE go first.
+//!
+//! # Life cycles from top to bottom
+//!
+//! A method with [`#[flow]`](macro@flow) waits: for messages, for the result of a reduction, for a load-balancing step. At every
+//! wait its element may migrate. [`Setup::main_async`] takes a `main` that waits for replies.
+//!
+//! # Libraries
+//!
+//! A [`Callback`] names the receiver of a value, so a library need not know the chares of its clients. A chare may be
+//! generic: see [`macro@chare`].
 //!
 //! # Where elements are
 //!
@@ -60,10 +71,13 @@
 //! `--initial` (the field `initial` of [`Config`]) and [`Setup::array_placed`] choose another placement; load balancing
 //! changes it while the program runs.
 //!
+//! Elements of [`Setup::sparse`] and [`Setup::chares`] are created while the program runs. Elements of [`Setup::array_bound`] are
+//! always on the PE of another array's element, and [`Array::local`] reaches an element on the same PE without a message.
+//!
 //! # Bytes
 //!
-//! Elements that migrate, and messages that leave a simulated PE, are encoded with serde. Arrays of numbers are encoded
-//! fastest as one block of bytes: see [`numbers`].
+//! Elements and messages that go to another process, or on the simulated transport to another PE, are encoded with serde.
+//! Arrays of numbers are encoded fastest as one block of bytes: see [`numbers`].
 
 // Generated code refers to this crate as `equipoise`, also within this crate.
 extern crate self as equipoise;

@@ -246,11 +246,7 @@ fn run_by_priority(pe: &PeCx, managers: &[Held], arrays: u64, urgent: bool) {
 }
 
 /// The lowest priority of a waiting message of the arrays with these bits, and the position of its array.
-pub(crate) fn first_by_priority(
-    pe: &PeCx,
-    managers: &[Held],
-    arrays: u64,
-) -> Option<(i64, usize)> {
+pub(crate) fn first_by_priority(pe: &PeCx, managers: &[Held], arrays: u64) -> Option<(i64, usize)> {
     let mut first = None;
     for bit in bits(arrays) {
         for at in (bit..managers.len()).step_by(ARRAY_BITS) {

@@ -1,4 +1,5 @@
-//! The attribute `#[chare]` of the crate `equipoise`, which re-exports and documents it, and the derive of `Index`.
+//! The macros of the crate `equipoise`, which re-exports them: `#[chare]` with `#[entry]` and `#[flow]`, the waits of flows, and
+//! `#[derive(Index)]`.
 //!
 //! Modules in order of use: `options` reads the keys of the attributes, `block` reads
 //! the `impl` block (`types` inspects types and guards), `errors` collects the errors, each at the token at fault, `flow`
@@ -49,7 +50,8 @@ use proc_macro::TokenStream;
 /// # Keys
 ///
 /// - `index = TYPE`: the type of the elements' index: `[i32; N]` with N from 1 to 6, a struct with `#[derive(Index)]`, `()` for a
-///   singleton, `Pe` for one element on every PE. The first dimension is the fastest: see `equipoise::Index`.
+///   singleton, `Pe` for one element on every PE, `Process` for one element in every process. The first
+///   dimension is the fastest: see `equipoise::Index`.
 /// - `sync`: the array takes part in load-balancing steps, and its elements may call `cx.at_sync()`.
 /// - `pinned`: its elements never migrate. (With `sync` they wait for the step, but do not migrate.)
 /// - `expedited`: on each PE, messages for its elements are delivered before messages for other arrays. Use it for
@@ -63,10 +65,10 @@ use proc_macro::TokenStream;
 /// # Generic chares
 ///
 /// A block may have type and constant parameters, as in `impl<T: Value> Block<T>`; the generated items have the same, and
-/// arguments of entries may contain them. Its bounds must say that a parameter in an argument can be encoded, sent between
-/// threads and stored: `T: Serialize + DeserializeOwned + Send + 'static`, and `Clone` where the block sends it to several
-/// elements. Write no such bounds on the struct: its derives add those that they need. Each instance, such as `Block<f64>`, is a chare
-/// of its own with its own arrays.
+/// arguments of entries may contain them. A parameter in an argument is encoded, sent between threads and stored, so it needs
+/// the bounds `T: Serialize + DeserializeOwned + Send + 'static`, and `Clone` where the block sends it to several elements.
+/// Write no such bounds on the struct: its derives add those that they need. Each instance, such as `Block<f64>`, is a chare
+/// with its own arrays.
 ///
 /// # Generated items
 ///
@@ -120,13 +122,13 @@ pub fn derive_index(item: TokenStream) -> TokenStream {
 ///
 /// - `when = CONDITION`: a guard. The message waits until the condition holds; the condition sees `self`
 ///   and copies of the arguments it names.
-/// - `priority = NUMBER`: which messages go first, an integer expression of at most 64 bits with sign, which sees copies of the arguments
-///   it names. Of the messages that wait on a PE, those with smaller numbers go first, also for other elements and arrays; equal ones
-///   keep their order. Entries without the key have 0. It is evaluated where the message waits. Broadcasts and results of reductions for
-///   all elements are delivered when they arrive. On threads an array without priorities may deliver 16 messages before it looks.
-///   Messages behind a guard keep their order. The key has no effect where the order of messages is sampled with a seed.
-/// - `reduce = FUNCTION`: elements may contribute to this entry, as in `cx.peer(index).contribute().entry(value)`. The function, `fn(T, T) -> T` or a
-///   closure that captures nothing, combines two contributions; it must be associative and commutative.
+/// - `priority = NUMBER`: an integer expression whose type fits into `i64`. It sees copies of the arguments it names. Of the messages that wait
+///   on a PE, also those for other elements and arrays, the ones with smaller numbers go first; equal ones keep their order. Entries
+///   without the key have priority 0. The receiving PE evaluates the expression. Broadcasts and results of reductions for
+///   all elements are delivered when they arrive. Messages behind a guard keep their order. On threads, an array without priorities may
+///   deliver up to 16 messages before more urgent ones of other arrays. The key has no effect where the order of messages is sampled with a seed.
+/// - `reduce = FUNCTION`: elements may contribute to this entry, as in `cx.peer(index).contribute().entry(value)`. The function,
+///   `fn(T, T) -> T` or a closure that captures nothing, combines two contributions; it must be associative and commutative.
 ///
 /// An entry without a body, `#[entry] fn halo(iter: u32, edge: Vec<f64>);`, is received by the flow: see [`macro@flow`].
 #[proc_macro_attribute]
@@ -183,10 +185,11 @@ pub fn entry(_options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// # Control flow
 ///
-/// A wait may be in blocks, `if`, `if let`, `match`, `loop`, `while`, `while let`, in `for` over a range of integers, and in the body of `when!`
-/// and `select!`; `break`, `continue` (also with labels) and `return` may be anywhere. Code without a wait may be any Rust. A variable that is used after a
-/// wait needs a written type that derives `Serialize` and `Deserialize`, and the range of such a `for` a bound with a suffix, as in `0u32..n`.
-/// It cannot borrow, and inner variables cannot hide it.
+/// A wait may be in blocks, `if`, `if let`, `match`, `loop`, `while`, `while let`, in `for` over a range of integers, and in the body of
+/// `when!` and `select!`. `break`, `continue` (also with labels) and `return` may be anywhere. Code without a wait may be any Rust.
+///
+/// A variable that is used after a wait needs a written type, which derives `Serialize` and `Deserialize`. It cannot borrow, and inner
+/// variables cannot hide it. In a `for` with a wait, a bound of the range has the type as a suffix, as in `0u32..n`.
 #[proc_macro_attribute]
 pub fn flow(_options: TokenStream, item: TokenStream) -> TokenStream {
     expand::stray("#[flow]", item.into()).into()

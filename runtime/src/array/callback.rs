@@ -11,8 +11,8 @@ use std::any::Any;
 /// Names the receiver of a value of type `V`: an entry of one or several elements, a parked closure, or the end of the run.
 ///
 /// It is plain data: elements store it, and messages contain it. A library takes a callback as an argument, so that it need not know the
-/// chares of its clients. It is made by `proxy.callback().entry()`, for an entry whose only argument is a `V` (or without
-/// argument, if `V` is `()`), by [`Reply::callback`] and by [`Exit::callback`].
+/// chares of its clients. A callback is made by `proxy.callback().f()`, by [`Reply::callback`] or by [`Exit::callback`]. The only
+/// argument of the entry `f` is a `V`; if `V` is `()`, it has none.
 ///
 /// ```
 /// use equipoise::prelude::*;
@@ -104,8 +104,8 @@ impl<V: Serialize + DeserializeOwned + Send + 'static> Callback<V> {
         }
     }
 
-    /// Contributes a value to a reduction whose result goes to the receiver: when all elements of the caller's array have
-    /// contributed, as with `contribute` on a proxy.
+    /// Contributes a value to a reduction over the caller's array, as `contribute` of a proxy does. The receiver gets the
+    /// result.
     ///
     /// # Panics
     /// If the callback is not to an entry with `reduce`, if it is called outside an entry method, or if another run made the

@@ -6,13 +6,13 @@ use crate::pe::PeCx;
 impl<T: Chare> Array<T> {
     /// Calls `visit` with an element of this array, at once; `None` if the element is not on this PE.
     ///
-    /// It is meant for elements that never migrate, as those of arrays with one element on every PE
+    /// It is meant for elements that never migrate, such as those of arrays with one element on every PE
     /// (`array.local(cx, cx.here(), ..)` always has a result), and for bound arrays
-    /// ([`Setup::array_bound`](crate::Setup::array_bound)). The element with one index in every process is on the first PE of the process,
-    /// and only this PE can reach it.
+    /// ([`Setup::array_bound`](crate::Setup::array_bound)). In an array with one element in every process, the element is on the first
+    /// PE of its process, and only this PE can reach it.
     ///
-    /// The call is no delivery: its time and its sends are those of the caller, and it is not ordered with messages. Messages that
-    /// wait in the element for a guard are tried again afterwards.
+    /// The call is no delivery: its time and its sends count for the caller, and it is not ordered with messages. Afterwards the
+    /// guards of the element's waiting messages are evaluated again.
     ///
     /// # Panics
     /// If the index is outside the array's shape, another run made the array, or its elements are borrowed: from an element

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 /// A fixed set of elements of one or several arrays of one chare.
 ///
 /// A section is plain data: elements can store it, and messages can contain it. Copies in a process share the list of
-/// members. A section is its members: two elements that make sections with the same members have made the same section.
+/// members. Sections with the same members are the same section, whichever elements made them.
 ///
 /// ```
 /// use equipoise::prelude::*;
@@ -53,8 +53,9 @@ use std::marker::PhantomData;
 /// # Members that end
 ///
 /// The members do not change. A message to a member that does not exist waits until an element is inserted at its
-/// index. A reduction over a section waits for all members. An element that is inserted where a member ended begins with the first
-/// reduction of the section, so insert such elements for all members, or make another section.
+/// index. A reduction over a section waits for all members. If an element is inserted at the index of a member that has ended,
+/// its first contribution belongs to the first reduction of the section. So replace all members in this way, or make another
+/// section.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Section<T> {
@@ -133,8 +134,8 @@ impl<T: Chare> Section<T> {
 
     /// Sends to every member.
     ///
-    /// The message goes once to each PE with members, along a tree of these PEs. Messages and multicasts of one sender may
-    /// overtake each other. Each member must exist now or later; until then its message waits.
+    /// The message goes once to each PE with members, along a tree of these PEs. It may overtake other messages of the same
+    /// sender, and they may overtake it. Each member must exist now or later; until then its message waits.
     ///
     /// # Panics
     /// If another run made the section.

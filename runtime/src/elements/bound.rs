@@ -1,10 +1,10 @@
 //! Bound arrays: elements with the same rank are on the same PE, and migrate together.
 //!
 //! The array to which others are bound leads. When its element leaves, the bound elements leave for the same PE, each with
-//! the orders of its own array. There each waits, once it has landed and has the broadcasts that it missed, until all have.
-//! [`Order::Met`](crate::order::Order::Met) says so, first to the leader, which then says so to the others. They are placed, each in
-//! a turn of its array, and the leader last. So an element executes only while those with which it is bound are on its PE, and
-//! the leader, which alone decides to leave, executes only while the others are placed.
+//! the orders of its own array. On the new PE, each waits until all have landed and have the broadcasts that they missed.
+//! [`Order::Met`](crate::order::Order::Met) reports this, first to the leader and then from the leader to the others. Each is placed in
+//! a turn of its array, the leader last. So an element executes only while the elements with which it is bound are on its PE. The
+//! leader, which alone decides to leave, executes only while the others are placed.
 
 use super::Elements;
 use crate::array::Chare;

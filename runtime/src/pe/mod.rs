@@ -128,7 +128,8 @@ impl PeCx {
     /// Parks a closure on this PE until a value is sent to the returned [`Reply`]. A `Reply` is plain data and accepts
     /// one value, from any element on any PE.
     ///
-    /// Use it for libraries that answer unknown clients: the client includes the `Reply` in its request.
+    /// Use it for libraries that answer unknown clients: the client includes the `Reply` in its request. A library that can also
+    /// answer to entries takes a [`Callback`](crate::Callback), which [`Reply::callback`] makes.
     pub fn reply<V>(&self, answer: impl FnOnce(&PeCx, V) + 'static) -> Reply<V>
     where
         V: Serialize + DeserializeOwned + Send + 'static,

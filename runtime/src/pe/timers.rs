@@ -1,8 +1,8 @@
 //! Messages that wait for a time: `proxy.after(duration)`.
 //!
-//! The PE of the sender keeps them. While it has one it does not rest, so quiescence is not found. Its thread sleeps at most until the
-//! first one is due. Where the order of messages is sampled with a seed there is no time: a message waits for an arbitrary
-//! number of deliveries, but not longer than one of the same PE with a longer duration that was sent before it.
+//! The PE of the sender keeps them. A PE with such a message does not rest, so quiescence is not found. Its thread sleeps at most until
+//! the first message is due. Where the order of messages is sampled with a seed there is no time: a message waits for an arbitrary
+//! number of deliveries. The waiting messages of one PE are sent in the order of their durations.
 
 use super::PeCx;
 use std::cell::{Cell, RefCell};
