@@ -111,89 +111,78 @@ const EXCHANGE_PERIOD: u32 = 20;
 #[derive(Serialize, Deserialize)]
 struct Cell {
     options: Options,
-    /// The computes; none before `start`.
-    computes: Option<Array<Compute>>,
-    iteration: u32,
     particles: Particles,
     /// The forces and potential energies received in this step, by neighbor.
     forces: Vec<Option<(Vec<f64>, f64)>>,
-    /// Whether particles are being exchanged, and the number of neighbors whose particles are still missing.
-    exchanging: bool,
-    missing: u32,
-    /// Kinetic and potential energy in the first step.
-    first: [f64; 2],
     done: Exit<Motion>,
 }
 
 #[chare(index = [i32; 3], pinned, expedited)]
 impl Cell {
-    /// Receives the handle of the computes, and starts the first step.
-    #[entry]
-    fn start(&mut self, cx: &Cx<Self>, computes: Array<Compute>) {
+    /// Runs all steps.
+    #[flow]
+    fn life(&mut self, cx: &Cx<Self>, computes: Array<Compute>) {
         self.charge(cx, 0);
-        self.computes = Some(computes);
-        self.step(cx);
-    }
-
-    /// Receives the forces of the particles of a neighbor, or of the cell itself; moves the particles when all forces
-    /// have arrived.
-    #[entry]
-    fn forces(&mut self, cx: &Cx<Self>, neighbor: u32, forces: Vec<f64>, potential: f64) {
-        self.forces[neighbor as usize] = Some((forces, potential));
-        if self.forces.iter().any(Option::is_none) {
-            return self.charge(cx, 0);
+        let mut first: Vec<f64> = Vec::new();
+        let mut last: Vec<f64> = Vec::new();
+        for iteration in 0u32..self.options.iterations {
+            self.send_positions(cx, computes, iteration);
+            for _ in 0u32..27 {
+                when!(forces(neighbor, forces, potential) => self.receive(cx, neighbor, (forces, potential)));
+            }
+            last = self.integrate();
+            if iteration == 0 {
+                first = last.clone();
+            }
+            if (iteration + 1).is_multiple_of(EXCHANGE_PERIOD) && iteration + 1 < self.options.iterations {
+                self.send_leaving(cx, iteration);
+                for _ in 0u32..26 {
+                    when!(take(step, particles) if step == iteration => self.join(cx, particles));
+                }
+            }
         }
-        self.charge(cx, self.particles.count());
-        let energy = self.integrate();
-        self.iteration += 1;
-        if self.iteration == 1 {
-            self.first = [energy[1], energy[2]];
-        }
-        if self.iteration == self.options.iterations {
-            cx.peer([0; 3]).contribute().ended([energy, self.first.to_vec()].concat());
-        } else if self.iteration.is_multiple_of(EXCHANGE_PERIOD) {
-            self.exchange(cx);
-        } else {
-            self.step(cx);
-        }
-    }
-
-    /// Receives particles from a neighbor; particles of a later iteration are buffered.
-    #[entry(when = self.exchanging && iteration == self.iteration)]
-    fn take(&mut self, cx: &Cx<Self>, iteration: u32, particles: Particles) {
-        self.charge(cx, particles.count());
-        self.particles.join(particles);
-        self.missing -= 1;
-        if self.missing == 0 {
-            self.exchanging = false;
-            self.step(cx);
-        }
-    }
-
-    /// Receives the number of particles, and their energies in the last step and in the first.
-    #[entry(reduce = reduce::sums)]
-    fn ended(&mut self, cx: &Cx<Self>, sums: Vec<f64>) {
+        // The number of particles, and the energies in the last step and in the first.
+        let sums: Vec<f64> = reduce!(cx, reduce::sums, [&last[..], &first[1..]].concat());
         self.charge(cx, 0);
         let motion = Motion {
-            iterations: self.iteration,
+            iterations: self.options.iterations,
             particles: sums[0] as u64,
             first_energy: [sums[3], sums[4]],
             last_energy: [sums[1], sums[2]],
         };
         self.done.exit(cx, motion);
     }
+
+    /// The forces on the particles from those of a neighbor, or of the cell itself.
+    #[entry]
+    fn forces(neighbor: u32, forces: Vec<f64>, potential: f64);
+
+    /// Particles that left a neighbor after a step.
+    #[entry]
+    fn take(step: u32, particles: Particles);
 }
 
 impl Cell {
-    /// Starts a step: sends the positions of the particles to every compute.
-    fn step(&mut self, cx: &Cx<Self>) {
+    /// Sends the positions of the particles to every compute.
+    fn send_positions(&mut self, cx: &Cx<Self>, computes: Array<Compute>, iteration: u32) {
         self.forces = vec![None; 27];
-        let Some(computes) = self.computes else { return };
         for neighbor in 0..27 {
             let (compute, side) = compute_of(cx.index(), neighbor, cx.shape());
             let positions = self.particles.positions.clone();
-            computes.at(cx, compute).positions(self.iteration, side, positions);
+            computes.at(cx, compute).positions(iteration, side, positions);
         }
+    }
+
+    fn receive(&mut self, cx: &Cx<Self>, neighbor: u32, forces: (Vec<f64>, f64)) {
+        self.forces[neighbor as usize] = Some(forces);
+        // The last forces move the particles.
+        let all = self.forces.iter().all(Option::is_some);
+        self.charge(cx, if all { self.particles.count() } else { 0 });
+    }
+
+    fn join(&mut self, cx: &Cx<Self>, particles: Particles) {
+        self.charge(cx, particles.count());
+        self.particles.join(particles);
     }
 
     /// Moves the particles under all forces; returns their number, their kinetic energy and half of the
@@ -213,13 +202,12 @@ impl Cell {
     }
 
     /// Sends the particles that left the cell to the neighbors.
-    fn exchange(&mut self, cx: &Cx<Self>) {
+    fn send_leaving(&mut self, cx: &Cx<Self>, iteration: u32) {
         let leaving = self.particles.take_leaving();
-        (self.exchanging, self.missing) = (true, 26);
         for (neighbor, particles) in leaving.into_iter().enumerate().filter(|(neighbor, _)| *neighbor != HERE)
         {
             let to = wrapped(cx.index(), offset(neighbor), cx.shape());
-            cx.peer(to).take(self.iteration, particles);
+            cx.peer(to).take(iteration, particles);
         }
     }
 
@@ -236,26 +224,42 @@ impl Cell {
 struct Compute {
     options: Options,
     cells: Array<Cell>,
-    iteration: u32,
-    /// Whether the compute waits for a load-balancing step.
-    balancing: bool,
-    /// Positions received in this step, of its own cell and of the other cell.
-    positions: [Option<Vec<f64>>; 2],
 }
 
 #[chare(index = [i32; 4], sync)]
 impl Compute {
-    /// Receives the positions of a cell; sends the forces when all positions have arrived.
-    #[entry(when = iteration == self.iteration && !self.balancing)]
-    fn positions(&mut self, cx: &Cx<Self>, iteration: u32, side: u32, positions: Vec<f64>) {
-        self.positions[side as usize] = Some(positions);
-        let [number, x, y, z] = cx.index();
-        let [_, sx, sy, sz] = cx.shape();
-        let neighbor = HERE + number as usize;
-        if neighbor == HERE {
-            self.positions[1] = Some(Vec::new());
+    /// Runs all steps.
+    #[flow]
+    fn life(&mut self, cx: &Cx<Self>) {
+        let neighbor: usize = HERE + cx.index()[0] as usize;
+        self.charge(cx, [0; 2], HERE);
+        for iteration in 0u32..self.options.iterations {
+            // Of the own cell and of the other cell.
+            let mut positions: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
+            for received in 1u32..if neighbor == HERE { 2 } else { 3 } {
+                when!(positions(step, side, of_cell) if step == iteration => positions[side as usize] = of_cell);
+                if received == 1 && neighbor != HERE {
+                    self.charge(cx, [0; 2], HERE);
+                }
+            }
+            self.interact(cx, &positions, neighbor);
+            if iteration + 1 < self.options.iterations && (iteration + 1).is_multiple_of(self.options.lb_every) {
+                at_sync!(cx);
+                self.charge(cx, [0; 2], HERE);
+            }
         }
-        let [Some(here), Some(there)] = &self.positions else { return self.charge(cx, [0; 2], HERE) };
+    }
+
+    /// The positions of the particles of a cell in a step.
+    #[entry]
+    fn positions(step: u32, side: u32, of_cell: Vec<f64>);
+}
+
+impl Compute {
+    /// Sends the forces between the particles to both cells.
+    fn interact(&self, cx: &Cx<Self>, [here, there]: &[Vec<f64>; 2], neighbor: usize) {
+        let [_, x, y, z] = cx.index();
+        let [_, sx, sy, sz] = cx.shape();
         self.charge(cx, [here.len(), there.len()], neighbor);
         let Forces { on: [on_here, on_there], potential } = self.forces(here, there, neighbor);
         self.cells.at(cx, [x, y, z]).forces(neighbor as u32, on_here, potential);
@@ -263,24 +267,8 @@ impl Compute {
             let other = wrapped([x, y, z], offset(neighbor), [sx, sy, sz]);
             self.cells.at(cx, other).forces(26 - neighbor as u32, on_there, potential);
         }
-        self.positions = [None, None];
-        self.iteration += 1;
-        let Options { iterations, lb_every, .. } = self.options;
-        if self.iteration < iterations && self.iteration.is_multiple_of(lb_every) {
-            self.balancing = true;
-            cx.at_sync().resumed();
-        }
     }
 
-    /// Continues after load balancing.
-    #[entry]
-    fn resumed(&mut self, cx: &Cx<Self>) {
-        self.charge(cx, [0; 2], HERE);
-        self.balancing = false;
-    }
-}
-
-impl Compute {
     /// The forces between the particles of two cells, or within one cell if `neighbor` is [`HERE`].
     fn forces(&self, here: &[f64], there: &[f64], neighbor: usize) -> Forces {
         let [first, last] = self.options.particles;
@@ -329,25 +317,14 @@ pub fn simulate(config: Config, options: &Options) -> Report<Motion> {
             let count = leanmd::particles(first, last, cell, x * y * z);
             Cell {
                 options: options.clone(),
-                computes: None,
-                iteration: 0,
                 // Particles of different cells have different ids.
                 particles: Particles::spread(count as usize, cell << 32),
                 forces: Vec::new(),
-                exchanging: false,
-                missing: 0,
-                first: [0.0; 2],
                 done,
             }
         });
         let [sx, sy, sz] = cells;
-        let compute = |_| Compute {
-            options: options.clone(),
-            cells: array,
-            iteration: 0,
-            balancing: false,
-            positions: [None, None],
-        };
+        let compute = |_| Compute { options: options.clone(), cells: array };
         let shape = [14, sx, sy, sz];
         let computes = if options.spread {
             let (cells, pes) = (x * y * z, pe.pes() as u64);
@@ -360,7 +337,10 @@ pub fn simulate(config: Config, options: &Options) -> Report<Motion> {
         } else {
             pe.array(shape, compute)
         };
-        pe.main(move |pe| array.all(pe).start(computes));
+        pe.main(move |pe| {
+            computes.all(pe).life();
+            array.all(pe).life(computes);
+        });
     })
 }
 

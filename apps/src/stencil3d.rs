@@ -15,68 +15,62 @@ pub type Options = stencil::Options<3>;
 struct Block {
     rules: Rules,
     cells: Cells<3>,
-    iteration: u32,
-    /// Faces that are still missing in this iteration.
-    missing: u32,
-    residual: f64,
     done: Exit<Solution>,
 }
 
 #[chare(index = [i32; 3], sync)]
 impl Block {
-    /// Starts an iteration: sends the face on each side to the neighbor there.
+    /// Iterates until the rules say that it is enough.
+    #[flow]
+    fn life(&mut self, cx: &Cx<Self>) {
+        let mut iteration: u32 = 0;
+        loop {
+            iteration += 1;
+            for _ in 0usize..self.send_faces(cx, iteration) {
+                when!(halo(i, side, face) if i == iteration => self.set_halo(cx, side, &face));
+            }
+            let change: f64 = reduce!(cx, f64::max, self.relax(cx));
+            self.charge(cx, 0);
+            if self.rules.finished(iteration, change) {
+                // Added in the order of the blocks, not of arrival.
+                let heat: f64 = reduce!(cx, reduce::sum, self.cells.sum());
+                self.done.exit(cx, Solution { iterations: iteration, residual: change, heat });
+                return;
+            }
+            if self.rules.balances(iteration) {
+                at_sync!(cx); // balance, maybe migrate
+            }
+        }
+    }
+
+    /// A neighbor's face in an iteration.
     #[entry]
-    fn step(&mut self, cx: &Cx<Self>) {
-        self.charge(cx, 0);
-        self.iteration += 1;
-        for (side, neighbor) in neighbors(cx.index(), cx.shape(), self.rules.periodic) {
-            self.missing += 1;
-            cx.peer(neighbor).halo(self.iteration, side.opposite(), self.cells.edge(side));
-        }
-        // Without neighbors no face arrives that would continue the iteration.
-        if self.missing == 0 {
-            self.relax(cx);
-        }
-    }
-
-    /// Receives a neighbor's face for this iteration; faces for the next iteration are buffered.
-    #[entry(when = iteration == self.iteration)]
-    fn halo(&mut self, cx: &Cx<Self>, iteration: u32, side: Side, face: Vec<f64>) {
-        self.charge(cx, 0);
-        self.cells.set_halo(side, &face);
-        self.missing -= 1;
-        if self.missing == 0 {
-            self.relax(cx);
-        }
-    }
-
-    /// Receives the largest change of all cells.
-    #[entry(reduce = f64::max)]
-    fn relaxed(&mut self, cx: &Cx<Self>, change: f64) {
-        self.charge(cx, 0);
-        self.residual = change;
-        if self.rules.finished(self.iteration, change) {
-            cx.peer([0, 0, 0]).contribute().finished(self.cells.sum());
-        } else if self.rules.balances(self.iteration) {
-            cx.at_sync().step(); // balance, maybe migrate, then step
-        } else {
-            self.step(cx);
-        }
-    }
-
-    /// Receives the sum of all cells, added in the order of the blocks, not of arrival.
-    #[entry(reduce = reduce::sum)]
-    fn finished(&mut self, cx: &Cx<Self>, heat: f64) {
-        self.done.exit(cx, Solution { iterations: self.iteration, residual: self.residual, heat });
-    }
+    fn halo(iteration: u32, side: Side, face: Vec<f64>);
 }
 
 impl Block {
-    fn relax(&mut self, cx: &Cx<Self>) {
+    /// Sends the face on each side to the neighbor there; returns the number of neighbors.
+    fn send_faces(&self, cx: &Cx<Self>, iteration: u32) -> usize {
+        self.charge(cx, 0);
+        let mut count = 0;
+        for (side, neighbor) in neighbors(cx.index(), cx.shape(), self.rules.periodic) {
+            cx.peer(neighbor).halo(iteration, side.opposite(), self.cells.edge(side));
+            count += 1;
+        }
+        count
+    }
+
+    fn set_halo(&mut self, cx: &Cx<Self>, side: Side, face: &[f64]) {
+        self.charge(cx, 0);
+        self.cells.set_halo(side, face);
+    }
+
+    /// Replaces the cells; returns the largest change.
+    fn relax(&mut self, cx: &Cx<Self>) -> f64 {
         let times = self.rules.repeats(cx.index(), cx.shape());
         let change = self.cells.relax(times);
         self.charge(cx, self.cells.count() * times as usize);
-        cx.peers().contribute().relaxed(change);
+        change
     }
 
     /// Charges the load of cell updates, unless loads are measured.
@@ -97,8 +91,8 @@ pub fn solve(config: Config, options: &Options) -> Report<Solution> {
             let cells = Cells::new(cells, |[x, y, z]| {
                 temperature([origin[0] + x, origin[1] + y, origin[2] + z], world)
             });
-            Block { rules, cells, iteration: 0, missing: 0, residual: 0.0, done }
+            Block { rules, cells, done }
         });
-        pe.main(move |pe| array.all(pe).step());
+        pe.main(move |pe| array.all(pe).life());
     })
 }

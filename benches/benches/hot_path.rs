@@ -143,6 +143,15 @@ fn elements(all: &mut All) {
     all.add("kneighbor, 200 elements, 2400 messages, 2 PEs", "us", Some(20.0), QUEUE, move |s| {
         kneighbor(2, Pace::Reduction, s)
     });
+    for (name, pes, entries) in [
+        ("kneighbor as a flow, 1 PE", 1, "kneighbor, 200 elements, 2400 messages, 1 PE"),
+        ("kneighbor as a flow, 2 PEs", 2, "kneighbor, 200 elements, 2400 messages, 2 PEs"),
+    ] {
+        all.add(name, "us", None, Some(entries), move |s| {
+            let iterations = if s { 3 } else { 2000 };
+            near::run_flow(pinned(pes), 200, 3, iterations).result * 1e6 / f64::from(iterations)
+        });
+    }
     for (name, pes, bytes, target) in [
         ("Charm++'s kneighbor, 64 B, 1 PE", 1, 64, 37.0),
         ("Charm++'s kneighbor, 64 B, 2 PEs", 2, 64, 51.0),

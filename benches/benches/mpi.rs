@@ -68,6 +68,71 @@ impl End {
     }
 }
 
+/// The elements of a process in an all-to-all.
+const PER_PROCESS: i32 = 64;
+
+/// An element that sends 8 bytes to every element in each round.
+#[derive(Serialize, Deserialize)]
+struct Exchange {
+    rounds: u32,
+    #[serde(skip)]
+    start: Option<Instant>,
+    done: Exit<f64>,
+}
+
+#[chare(index = [i32; 1])]
+impl Exchange {
+    #[flow]
+    fn life(&mut self, cx: &Cx<Self>) {
+        self.start = Some(Instant::now());
+        for round in 0u32..self.rounds {
+            for to in 0..cx.shape()[0] {
+                cx.peer([to]).word(u64::from(round));
+            }
+            for _ in 0i32..cx.shape()[0] {
+                when!(word(of) if of == u64::from(round) => {});
+            }
+        }
+        let _: () = reduce!(cx, reduce::nothing, ());
+        if cx.index() == [0] {
+            self.done.exit(cx, self.start.map_or(f64::NAN, |start| start.elapsed().as_secs_f64()));
+        }
+    }
+
+    /// 8 bytes.
+    #[entry]
+    fn word(word: u64);
+}
+
+/// Nanoseconds per message of 8 bytes from every element to every element, as many as `messages`.
+fn all_to_all(messages: u32) -> f64 {
+    let config = Config { transport: Transport::Mpi, ..Config::default() };
+    let elements = PER_PROCESS * SimpleCommunicator::world().size();
+    let each = (elements * elements) as u32;
+    let rounds = messages.div_ceil(each);
+    let report = equipoise::run(config, |pe, done| {
+        let array = pe.array([elements], |_| Exchange { rounds, start: None, done });
+        pe.main(move |pe| array.all(pe).life());
+    });
+    report.result * 1e9 / f64::from(rounds * each)
+}
+
+/// The same per message of raw MPI, whose messages a program has collected: one all-to-all in each round.
+fn raw_all_to_all(messages: u32) -> f64 {
+    let world = SimpleCommunicator::world();
+    let (processes, words) = (world.size() as usize, (PER_PROCESS * PER_PROCESS) as usize);
+    let (mut sent, mut received) = (vec![0u64; processes * words], vec![0u64; processes * words]);
+    let each = (processes * processes * words) as u32;
+    let rounds = messages.div_ceil(each);
+    let start = Instant::now();
+    for round in 0..rounds {
+        sent.fill(u64::from(round));
+        world.all_to_all_into(&sent[..], &mut received[..]);
+        assert!(received.iter().all(|&word| word == u64::from(round)));
+    }
+    start.elapsed().as_secs_f64() * 1e9 / f64::from(rounds * each)
+}
+
 /// What the ends do.
 #[derive(Clone, Copy)]
 enum Traffic {
@@ -208,6 +273,12 @@ fn main() {
         }),
         measurement("batched empty message", "ns", Some(125.0), Some("raw stream of 32 B"), move |s| {
             batched(times(s, 1_000_000) as i32)
+        }),
+        measurement("all-to-all of 8 B, each message", "ns", None, Some("raw all-to-all of collected 8 B"), move |s| {
+            all_to_all(times(s, 2_000_000))
+        }),
+        measurement("raw all-to-all of collected 8 B", "ns", None, None, move |s| {
+            raw_all_to_all(times(s, 2_000_000))
         }),
         measurement("broadcast and reduction", "us", Some(15.0), None, move |s| {
             wire(Traffic::Rounds, times(s, 5_000)) * 1e6 / f64::from(times(s, 5_000))

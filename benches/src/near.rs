@@ -95,6 +95,69 @@ impl Near {
     }
 }
 
+/// An element whose iterations, with a reduction, are a flow.
+#[derive(Serialize, Deserialize)]
+pub struct Flowing {
+    k: i32,
+    iterations: u32,
+    start: Shared<Mutex<Instant>>,
+    done: Exit<f64>,
+}
+
+#[chare(index = [i32; 1])]
+impl Flowing {
+    #[flow]
+    fn life(&mut self, cx: &Cx<Self>) {
+        for _ in 0u32..self.iterations {
+            self.send(cx);
+            for _ in 0i32..4 * self.k {
+                select! {
+                    data(from, payload) => {
+                        std::hint::black_box(&payload);
+                        cx.peer([from]).reply();
+                    },
+                    reply() => {},
+                }
+            }
+            let _: () = reduce!(cx, reduce::nothing, ());
+        }
+        if cx.index() == [0] {
+            let start = *self.start.get(cx).lock().expect("no thread panics while it holds this lock");
+            self.done.exit(cx, start.elapsed().as_secs_f64());
+        }
+    }
+
+    /// 64 bytes from a neighbor.
+    #[entry]
+    fn data(from: i32, payload: [u64; 8]);
+
+    #[entry]
+    fn reply();
+}
+
+impl Flowing {
+    fn send(&self, cx: &Cx<Self>) {
+        let ([me], [count]) = (cx.index(), cx.shape());
+        for d in 1..=self.k {
+            for to in [me + d, me + count - d] {
+                cx.peer([if to >= count { to - count } else { to }]).data(me, [d as u64; 8]);
+            }
+        }
+    }
+}
+
+/// Runs `iterations` iterations of a flow, each with a reduction; the result is the seconds from `main` to the exit.
+pub fn run_flow(config: Config, elements: i32, k: i32, iterations: u32) -> Report<f64> {
+    equipoise::run(config, |pe, done| {
+        let start = pe.shared(|| Mutex::new(Instant::now()));
+        let near = pe.array([elements], |_| Flowing { k, iterations, start, done });
+        pe.main(move |pe| {
+            *start.get(pe).lock().expect("no thread panics while it holds this lock") = Instant::now();
+            near.all(pe).life();
+        });
+    })
+}
+
 /// Runs `iterations` iterations; the result is the seconds from `main` to the exit.
 pub fn run(config: Config, elements: i32, k: i32, iterations: u32, pace: Pace) -> Report<f64> {
     equipoise::run(config, |pe, done| {

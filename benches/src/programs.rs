@@ -110,7 +110,8 @@ pub fn create(elements: i32) -> (f64, f64) {
     taken
 }
 
-fn resident_bytes() -> f64 {
+/// The resident memory of this process.
+pub fn resident_bytes() -> f64 {
     let pages = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<f64>().ok());
     pages.unwrap_or(f64::NAN) * 4096.0

@@ -84,8 +84,7 @@ fn write(mut block: Block, options: &ChareOptions, errors: &mut Errors) -> Token
     quote!(#item #state #message #proxies #chare)
 }
 
-/// The message: one variant per entry, whose number is the entry's id. In a block with type parameters a variant follows
-/// that never exists, because an enum must use its parameters.
+/// The message: one variant per entry, whose number is the entry's id.
 fn message(block: &Block, Names { message, .. }: &Names) -> TokenStream {
     // Fields have no names, because serde generates much less code for tuple variants.
     let variants = block.entries.iter().map(|Entry { name, arguments, .. }| {
@@ -99,18 +98,13 @@ fn message(block: &Block, Names { message, .. }: &Names) -> TokenStream {
     });
     let generics = &block.generics;
     let where_clause = &generics.where_clause;
-    let types: Vec<_> = generics.type_params().map(|parameter| &parameter.ident).collect();
-    let phantom = block
-        .is_generic()
-        .then(|| quote!(#[serde(skip)] __Parameters(::core::marker::PhantomData<fn() -> (#(#types,)*)>),));
-    // The bounds of the block suffice: bounds of serde in addition would be ambiguous.
-    let no_bound = block.is_generic().then(|| quote!(#[serde(bound = "")]));
+    let (unused, no_bound) = (block.unused_variant(), block.no_bound());
     quote! {
         #[doc(hidden)]
         #[allow(non_camel_case_types, private_bounds, private_interfaces, dead_code, clippy::all)]
         #[derive(::equipoise::__private::serde::Serialize, ::equipoise::__private::serde::Deserialize)]
         #[serde(crate = "::equipoise::__private::serde")]
         #no_bound
-        pub enum #message #generics #where_clause { #(#variants,)* #phantom }
+        pub enum #message #generics #where_clause { #(#variants,)* #unused }
     }
 }

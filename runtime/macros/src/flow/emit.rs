@@ -3,6 +3,7 @@
 use super::graph::{Arm, Case, Fragment, Graph, Kind, Point, Scope, Step, Var};
 use super::jumps;
 use super::live::Live;
+use crate::block::Block;
 use crate::errors::Errors;
 use crate::names::local;
 use crate::types::{bound, is_numbers};
@@ -10,7 +11,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use syn::{ImplItemFn, Lifetime, Stmt, Type, parse_quote};
+use syn::{ImplItemFn, Lifetime, Stmt, parse_quote};
 
 /// A flow that is written.
 pub struct Emit<'a> {
@@ -64,8 +65,10 @@ impl<'a> Emit<'a> {
     }
 
     /// The definition of the state.
-    pub fn state(&self, chare: &Type) -> TokenStream {
-        let state = self.state;
+    pub fn state(&self, block: &Block) -> TokenStream {
+        let (state, generics) = (self.state, &block.generics);
+        let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+        let (unused, no_bound) = (block.unused_variant(), block.no_bound());
         // Variants that are never encoded are last: serde numbers variants with and without them differently.
         let waits = self.waits().map(|(point, _)| {
             let (variant, fields) =
@@ -78,22 +81,25 @@ impl<'a> Emit<'a> {
             let fields = (!self.live[point].is_empty()).then(|| quote!((#(#fields),*)));
             quote!(#[serde(skip)] #variant #fields)
         });
-        let doc = format!("Where the flow of a `{}` waits, with its variables.", chare.to_token_stream());
+        let doc = format!("Where the flow of a `{}` waits, with its variables.", block.ty.to_token_stream());
         quote! {
             #[doc(hidden)]
             #[doc = #doc]
-            #[allow(dead_code, private_interfaces, clippy::all)]
-            #[derive(
-                ::core::default::Default,
-                ::equipoise::__private::serde::Serialize,
-                ::equipoise::__private::serde::Deserialize
-            )]
+            #[allow(dead_code, private_bounds, private_interfaces, clippy::all)]
+            #[derive(::equipoise::__private::serde::Serialize, ::equipoise::__private::serde::Deserialize)]
             #[serde(crate = "::equipoise::__private::serde")]
-            pub enum #state {
-                #[default]
+            #no_bound
+            pub enum #state #generics #where_clause {
                 Idle,
                 #(#waits,)*
                 #(#inside,)*
+                #unused
+            }
+
+            // The derive would require it of the parameters, too.
+            #[allow(clippy::all)]
+            impl #impl_generics ::core::default::Default for #state #type_generics #where_clause {
+                fn default() -> Self { Self::Idle }
             }
         }
     }
@@ -119,12 +125,12 @@ impl<'a> Emit<'a> {
                 quote!(#binding => { #code })
             })
             .collect();
-        let (state, items) = (self.state, &self.graph.items);
+        let items = &self.graph.items;
         let mut method = written.clone();
         // The receiver and the context; arguments are variables.
         method.sig.inputs = method.sig.inputs.into_iter().take(2).collect();
-        method.sig.inputs.push(parse_quote!(mut #at: #state));
-        method.sig.output = parse_quote!(-> #state);
+        method.sig.inputs.push(parse_quote!(mut #at: <Self as ::equipoise::Chare>::Flow));
+        method.sig.output = parse_quote!(-> <Self as ::equipoise::Chare>::Flow);
         method.vis = syn::Visibility::Inherited;
         method.attrs.push(parse_quote! {
             #[allow(

@@ -130,7 +130,7 @@ pub fn waits(emit: &Emit<'_>) -> TokenStream {
         quote!(#state::#variant { .. } => ::core::option::Option::Some(#names),)
     });
     quote! {
-        fn waits(#flow: &#state) -> ::core::option::Option<&'static str> {
+        fn waits(#flow: &Self::Flow) -> ::core::option::Option<&'static str> {
             match #flow { #(#arms)* _ => ::core::option::Option::None }
         }
     }

@@ -104,11 +104,6 @@ pub fn compile(block: &mut Block, message: &Ident, errors: &mut Errors) -> Flow 
     let Some(method) = block.flow.take() else { return Flow::none() };
     let (state, name) = (format_ident!("{}Flow", block.name), method.sig.ident.clone());
     let before = errors.count();
-    if !block.generics.params.is_empty() {
-        let sentence = "a generic chare cannot have a flow: write the flow as entries with `when`, or a chare without parameters";
-        errors.report(&method.sig.ident, sentence);
-        return Flow::none();
-    }
     let graph = build::graph(&method, block, errors);
     for entry in block.entries.iter().filter(|entry| entry.receiver == Receiver::Flow) {
         if entry.name != name && errors.count() == before && !graph.receives(&entry.name) {
@@ -129,13 +124,14 @@ pub fn compile(block: &mut Block, message: &Ident, errors: &mut Errors) -> Flow 
     if errors.count() != before {
         return Flow::none();
     }
+    let (_, type_generics, _) = block.generics.split_for_impl();
     Flow {
-        items: emit.state(&block.ty),
+        items: emit.state(block),
         method: Some(written),
         arms: messages::arms(&emit, block, message, &this(method.sig.inputs.first())),
         waits: messages::waits(&emit),
         this: this(method.sig.inputs.first()),
-        state: quote!(#state),
+        state: quote!(#state #type_generics),
     }
 }
 
