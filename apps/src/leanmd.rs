@@ -243,7 +243,9 @@ impl Compute {
                 }
             }
             self.interact(cx, &positions, neighbor);
-            if iteration + 1 < self.options.iterations && (iteration + 1).is_multiple_of(self.options.lb_every) {
+            if iteration + 1 < self.options.iterations
+                && (iteration + 1).is_multiple_of(self.options.lb_every)
+            {
                 at_sync!(cx);
                 self.charge(cx, [0; 2], HERE);
             }

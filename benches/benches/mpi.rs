@@ -274,9 +274,13 @@ fn main() {
         measurement("batched empty message", "ns", Some(125.0), Some("raw stream of 32 B"), move |s| {
             batched(times(s, 1_000_000) as i32)
         }),
-        measurement("all-to-all of 8 B, each message", "ns", None, Some("raw all-to-all of collected 8 B"), move |s| {
-            all_to_all(times(s, 2_000_000))
-        }),
+        measurement(
+            "all-to-all of 8 B, each message",
+            "ns",
+            None,
+            Some("raw all-to-all of collected 8 B"),
+            move |s| all_to_all(times(s, 2_000_000)),
+        ),
         measurement("raw all-to-all of collected 8 B", "ns", None, None, move |s| {
             raw_all_to_all(times(s, 2_000_000))
         }),

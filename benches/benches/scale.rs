@@ -153,7 +153,13 @@ fn main() {
         *of_sent.borrow_mut() = messages(small);
         of_sent.borrow().0
     };
-    all.push(Measurement { name: "10^8 messages", unit: "s", target: None, floor: None, take: Box::new(take) });
+    all.push(Measurement {
+        name: "10^8 messages",
+        unit: "s",
+        target: None,
+        floor: None,
+        take: Box::new(take),
+    });
     let take = move |small| {
         if grown.borrow().0 == 0.0 {
             *grown.borrow_mut() = messages(small);

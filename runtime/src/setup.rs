@@ -1,28 +1,18 @@
 //! The setup of a PE creates the arrays, shared values and `main` of a program, before any message.
 
-use crate::array::{self, Array, Chare, ChareSlot, Port};
-use crate::checkpoint::Checkpoint;
-use crate::elements::{Elements, Held};
-use crate::inbox::Mail;
-use crate::index::{Group, Index, Pe, Process, show};
-use crate::location::{Directory, NO_ELEMENT, Placement, place};
-use crate::node::{Failure, SharedArray};
+use crate::array::{Array, Chare, Port};
+use crate::elements::Held;
+use crate::index::{Index, Pe, Process};
+use crate::location::Placement;
 use crate::pe::{AnyPort, ArrayInfo, Main, Neighbors, PeCx, Shared, begin_main};
-use crate::pulse::ArrayNames;
-use crate::restoring;
 use crate::saving;
 use crate::scheduler::{Built, Task};
-use crate::slot::Slot;
-use equipoise_model::memory;
-use equipoise_model::table::{self, count};
-use parking_lot::Mutex;
+use equipoise_model::table::count;
 use std::any::Any;
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::panic::resume_unwind;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 mod arrays;
 

@@ -40,7 +40,7 @@ impl Node {
             // The index of an element that ended is not used again.
             0 => {
                 self.forester.at(cx, ()).report(cx.index());
-                return cx.destroy();
+                cx.destroy()
             }
             1 => cx.migrate(Pe(self.rng.sample(cx.pes()) as u32)),
             _ => {}

@@ -94,7 +94,7 @@ fn count(tokens: TokenStream) -> usize {
 
 impl Jumps<'_> {
     /// Notes a jump to a loop of the flow, if it leaves or repeats one.
-    fn to_loop(&mut self, label: Option<&Lifetime>, point: impl Fn(&Loop) -> Point) -> bool {
+    fn continues_at_loop(&mut self, label: Option<&Lifetime>, point: impl Fn(&Loop) -> Point) -> bool {
         let of = match label {
             _ if self.functions > 0 => None,
             None if self.depth > 0 => None,
@@ -127,7 +127,7 @@ impl Jumps<'_> {
 
 impl<'a> Visit<'a> for Jumps<'_> {
     fn visit_expr_break(&mut self, jump: &'a ExprBreak) {
-        let leaves = self.to_loop(jump.label.as_ref(), |of| of.after);
+        let leaves = self.continues_at_loop(jump.label.as_ref(), |of| of.after);
         if let (Some(value), true) = (&jump.expr, leaves) {
             let sentence = "a loop that contains a wait has no value: assign to a variable before `break`";
             self.refuse(value, sentence);
@@ -136,7 +136,7 @@ impl<'a> Visit<'a> for Jumps<'_> {
     }
 
     fn visit_expr_continue(&mut self, jump: &'a ExprContinue) {
-        self.to_loop(jump.label.as_ref(), |of| of.head);
+        self.continues_at_loop(jump.label.as_ref(), |of| of.head);
     }
 
     fn visit_expr_return(&mut self, jump: &'a ExprReturn) {

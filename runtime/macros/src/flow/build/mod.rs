@@ -59,6 +59,9 @@ struct Build<'a> {
     syncs: Option<Ident>,
 }
 
+/// Writes the body of a loop, given the loops around it and its head.
+type LoopBody<'a, B> = dyn Fn(&mut B, &Loops, Point) -> Vec<Step> + 'a;
+
 impl Build<'_> {
     /// A new point with this code.
     fn point(&mut self, code: Vec<Step>) -> Point {
@@ -246,7 +249,7 @@ impl Build<'_> {
             }
         };
         self.refuse_attributes(attributes);
-        let mut around = |this: &mut Self, body: &dyn Fn(&mut Self, &Loops, Point) -> Vec<Step>| {
+        let mut around = |this: &mut Self, body: &LoopBody<'_, Self>| {
             let head = this.point(Vec::new());
             let label = label.map(|label| label.name.ident.clone());
             let inner = loops.iter().map(|of| Loop { label: of.label.clone(), ..*of });
@@ -319,7 +322,7 @@ impl Build<'_> {
         code: &ExprForLoop,
         scope: &Scope,
         loops: &Loops,
-        around: &mut dyn FnMut(&mut Self, &dyn Fn(&mut Self, &Loops, Point) -> Vec<Step>) -> Vec<Step>,
+        around: &mut dyn FnMut(&mut Self, &LoopBody<'_, Self>) -> Vec<Step>,
         after: Point,
     ) -> Vec<Step> {
         let Some((bounds, ty, is_inclusive)) = self.range(&code.expr) else {
