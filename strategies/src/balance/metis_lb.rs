@@ -14,10 +14,10 @@ use equipoise_model::{Assignment, Database, Topology};
 
 use super::load::Work;
 use super::relief::relieve;
+use crate::cost::hop_bytes;
 use crate::descriptor::Recipe;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::partition::metis::Method;
-use crate::placement::hop_bytes;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;

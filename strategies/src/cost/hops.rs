@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use equipoise_model::database::{Edge, End};
+use equipoise_model::graph::Graph;
 use equipoise_model::{Database, Topology};
 
 use super::{Communication, ratio};
@@ -15,6 +16,30 @@ pub const MAX_BOUND_PES: usize = 1 << 14;
 
 /// The maximum number of edges [`hop_bytes_bound`] sorts, at 32 bytes each.
 pub const MAX_BOUND_EDGES: usize = 1 << 24;
+
+/// Hop-bytes if the first vertices of `graph` are on the PEs `places` and the following ones on `anchors`.
+pub(crate) fn hop_bytes(graph: &Graph, anchors: &[u32], places: &[u32], topology: &dyn Topology) -> u128 {
+    let place = |vertex: usize| places.get(vertex).copied().unwrap_or_else(|| anchors[vertex - places.len()]);
+    let pes = topology.pes();
+    let (mut row, mut others) = (vec![0; pes], Vec::new());
+    let mut sum = 0;
+    for vertex in 0..graph.vertices() {
+        let higher = || graph.neighbors(vertex).filter(|&(other, _)| other > vertex);
+        let add =
+            |sum, ((_, bytes), distance): ((usize, u64), u32)| sum + u128::from(bytes) * u128::from(distance);
+        // Vertices with many neighbors use a whole row of distances.
+        if graph.degree(vertex) * ROW_ADVANTAGE < pes {
+            others.clear();
+            others.extend(higher().map(|(other, _)| place(other)));
+            topology.distances_to(place(vertex) as usize, &others, &mut row[..others.len()]);
+            sum = higher().zip(row.iter().copied()).fold(sum, add);
+        } else {
+            topology.distances_from(place(vertex) as usize, &mut row);
+            sum = higher().map(|(other, bytes)| ((other, bytes), row[place(other) as usize])).fold(sum, add);
+        }
+    }
+    sum
+}
 
 /// The communication metrics of `placement`, except those of links.
 pub(super) fn travel(database: &Database, topology: &dyn Topology, placement: &[u32]) -> Communication {

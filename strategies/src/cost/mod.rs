@@ -33,6 +33,7 @@ pub mod swaps;
 mod tests;
 pub(crate) mod wiring;
 
+pub(crate) use hops::hop_bytes;
 pub use hops::{MAX_BOUND_EDGES, MAX_BOUND_PES, hop_bytes_bound};
 pub use links::link_loads;
 pub use load::LoadBound;

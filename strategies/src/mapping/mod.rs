@@ -1,6 +1,7 @@
 //! Topology-aware strategies: they place objects that exchange many bytes close together.
 
-use crate::placement::{answer, hop_bytes, hosts};
+use crate::cost::hop_bytes;
+use crate::placement::{answer, hosts};
 
 pub mod contention_lb;
 pub mod de_petris_perego;

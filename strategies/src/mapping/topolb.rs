@@ -16,11 +16,12 @@ use equipoise_model::params::{Param, Params};
 use equipoise_model::random::{generator, shuffle};
 use equipoise_model::{Assignment, Database, Topology};
 
+use crate::cost::hop_bytes;
 use crate::descriptor::Recipe;
 use crate::part::OnPart;
 use crate::partition::groups::{self, Grouping, Groups};
 use crate::placement::topolb::{Distances, MAX_TABLE_BYTES, check_pes, place_with};
-use crate::placement::{answer, hop_bytes, hosts};
+use crate::placement::{answer, hosts};
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;

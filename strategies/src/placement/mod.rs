@@ -3,7 +3,6 @@
 //! - `topolb`: TopoLB's placement; `kept`: exchanges where kept groups make a PE too heavy; `volumes`: byte volumes as integers, which distinguish ties from small differences.
 
 use equipoise_model::database::Object;
-use equipoise_model::graph::Graph;
 use equipoise_model::{Assignment, Database, Topology};
 
 use crate::balance::load::Work;
@@ -14,33 +13,6 @@ use kept::keep_load;
 mod kept;
 pub(crate) mod topolb;
 pub(crate) mod volumes;
-
-/// Hop-bytes if the first vertices of `graph` are on the PEs `places` and the following ones on `anchors`.
-pub(crate) fn hop_bytes(graph: &Graph, anchors: &[u32], places: &[u32], topology: &dyn Topology) -> u128 {
-    let place = |vertex: usize| places.get(vertex).copied().unwrap_or_else(|| anchors[vertex - places.len()]);
-    let pes = topology.pes();
-    let (mut row, mut others) = (vec![0; pes], Vec::new());
-    let mut sum = 0;
-    for vertex in 0..graph.vertices() {
-        let higher = || graph.neighbors(vertex).filter(|&(other, _)| other > vertex);
-        let add =
-            |sum, ((_, bytes), distance): ((usize, u64), u32)| sum + u128::from(bytes) * u128::from(distance);
-        // Vertices with many neighbors use a whole row of distances.
-        if graph.degree(vertex) * ROW_SHARE < pes {
-            others.clear();
-            others.extend(higher().map(|(other, _)| place(other)));
-            topology.distances_to(place(vertex) as usize, &others, &mut row[..others.len()]);
-            sum = higher().zip(row.iter().copied()).fold(sum, add);
-        } else {
-            topology.distances_from(place(vertex) as usize, &mut row);
-            sum = higher().map(|(other, bytes)| ((other, bytes), row[place(other) as usize])).fold(sum, add);
-        }
-    }
-    sum
-}
-
-/// Number of entries in a row of distances that take about as long as one separate distance.
-const ROW_SHARE: usize = 8;
 
 /// Relative rounding error of sums of seconds in a different order.
 const ROUNDING: f64 = 1e-9;

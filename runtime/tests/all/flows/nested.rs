@@ -263,7 +263,7 @@ programs! {
         fn life(&mut self, cx: &Cx<Self>, n: u32) {
             const STEPS: u8 = 3;
             let mut text: String = format!("{n}");
-            for step in 0..=STEPS {
+            for step in 0u8..=STEPS {
                 {
                     let mut words: Vec<u64> = Vec::new();
                     while words.len() < 3 {

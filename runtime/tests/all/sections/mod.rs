@@ -19,7 +19,7 @@ type Arrays = [Array<Hearer>; 2];
 /// By receiver: the senders and steps of the multicasts that it received, in order.
 type Heard = BTreeMap<i32, Vec<(i32, u32)>>;
 
-fn hears(from: i32, step: u32, to: i32) -> bool {
+fn receives_from(from: i32, step: u32, to: i32) -> bool {
     mixed(from as u64 * 10_000 + u64::from(step) * 100 + to as u64) % 3 == 0
 }
 
@@ -39,10 +39,10 @@ impl Hearer {
     fn go(&mut self, cx: &Cx<Self>, arrays: Arrays, step: u32) {
         self.step = step;
         let me = self.first + cx.index()[0];
-        let first = arrays[0].section(cx, |[to]| hears(me, step, to));
-        let second = (0..SIZES[1]).filter(|to| hears(me, step, SIZES[0] + to)).map(|to| [to]);
+        let first = arrays[0].section(cx, |[to]| receives_from(me, step, to));
+        let second = (0..SIZES[1]).filter(|to| receives_from(me, step, SIZES[0] + to)).map(|to| [to]);
         let section = first.and(&arrays[1].section_of(cx, second));
-        assert_eq!(section.contains(cx, cx.array(), cx.index()), hears(me, step, me));
+        assert_eq!(section.contains(cx, cx.array(), cx.index()), receives_from(me, step, me));
         if step % 3 == 1 {
             section.all(cx).at_quiescence().hear(me, step);
         } else {
@@ -124,7 +124,8 @@ fn a_multicast_reaches_each_member_once_while_members_migrate() {
         let all = 0..SIZES[0] + SIZES[1];
         for to in all.clone() {
             let sent = all.clone().flat_map(|from| (0..STEPS).map(move |step| (from, step)));
-            let expected: Vec<(i32, u32)> = sent.filter(|&(from, step)| hears(from, step, to)).collect();
+            let expected: Vec<(i32, u32)> =
+                sent.filter(|&(from, step)| receives_from(from, step, to)).collect();
             assert_eq!(report.result[&to], expected, "element {to}");
         }
     });
