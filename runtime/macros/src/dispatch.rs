@@ -73,13 +73,14 @@ pub fn write(block: &Block, options: &ChareOptions, names: &Names, flow: &Flow) 
 
 /// The entry of a message.
 fn entry(block: &Block, message: &Ident) -> TokenStream {
+    let message_type = message_type(block, message);
     let msg = local("msg");
     let arms =
         block.entries.iter().enumerate().map(|(id, Entry { name, .. })| quote!(#message::#name(..) => #id,));
     let none = none(block);
     quote! {
         #[inline]
-        fn entry(#msg: &Self::Msg) -> usize {
+        fn entry(#msg: &#message_type) -> usize {
             match #msg { #(#arms)* #none }
         }
     }
@@ -87,6 +88,8 @@ fn entry(block: &Block, message: &Ident) -> TokenStream {
 
 /// The guards.
 fn ready(block: &Block, message: &Ident, of: &Flow) -> TokenStream {
+    let message_type = message_type(block, message);
+    let state = &of.state;
     let this = &of.this;
     let (msg, flow, ready) = (local("msg"), local("flow"), local("ready"));
     let mut arms: Vec<_> = of.arms.iter().map(|(_, [ready, _])| ready.clone()).collect();
@@ -106,12 +109,13 @@ fn ready(block: &Block, message: &Ident, of: &Flow) -> TokenStream {
     let body = if arms.is_empty() { quote!(true) } else { quote!(match #msg { #(#arms)* _ => true }) };
     quote! {
         #[inline]
-        fn ready(&#this, #flow: &<Self as ::equipoise::Chare>::Flow, #msg: &Self::Msg) -> bool { #body }
+        fn ready(&#this, #flow: &#state, #msg: &#message_type) -> bool { #body }
     }
 }
 
 /// The priorities.
 fn priority(block: &Block, message: &Ident) -> TokenStream {
+    let message_type = message_type(block, message);
     let msg = local("msg");
     let arms = conditions(
         block,
@@ -131,7 +135,7 @@ fn priority(block: &Block, message: &Ident) -> TokenStream {
     let body = if arms.is_empty() { quote!(0) } else { quote!(match #msg { #(#arms)* _ => 0 }) };
     quote! {
         #[inline]
-        fn priority(#msg: &Self::Msg) -> i64 { #body }
+        fn priority(#msg: &#message_type) -> i64 { #body }
     }
 }
 
@@ -169,6 +173,8 @@ fn conditions(
 
 /// The calls of the entry methods.
 fn deliver(block: &Block, message: &Ident, of: &Flow) -> TokenStream {
+    let message_type = message_type(block, message);
+    let state = &of.state;
     let this = &of.this;
     let (msg, flow, cx) = (local("msg"), local("flow"), local("cx"));
     let arms = block.entries.iter().map(|Entry { name, arguments, receiver, .. }| {
@@ -185,7 +191,7 @@ fn deliver(block: &Block, message: &Ident, of: &Flow) -> TokenStream {
     let none = none(block);
     quote! {
         #[inline]
-        fn deliver(&mut #this, #flow: &mut <Self as ::equipoise::Chare>::Flow, #cx: &::equipoise::Cx<'_, Self>, #msg: Self::Msg) {
+        fn deliver(&mut #this, #flow: &mut #state, #cx: &::equipoise::Cx<'_, Self>, #msg: #message_type) {
             match #msg { #(#arms)* #none }
         }
     }
@@ -193,6 +199,7 @@ fn deliver(block: &Block, message: &Ident, of: &Flow) -> TokenStream {
 
 /// The calls of the functions that combine contributions.
 fn combine(block: &Block, message: &Ident) -> TokenStream {
+    let message_type = message_type(block, message);
     let (a, b, combine) = (local("a"), local("b"), local("combine"));
     let arms = block.entries.iter().filter_map(|Entry { name, arguments, reduce, .. }| {
         let (Value { key, value }, Argument { ty, .. }) = (reduce.as_ref()?, arguments.first()?);
@@ -211,7 +218,7 @@ fn combine(block: &Block, message: &Ident) -> TokenStream {
         })
     });
     quote! {
-        fn combine(#a: Self::Msg, #b: Self::Msg) -> Self::Msg {
+        fn combine(#a: #message_type, #b: #message_type) -> #message_type {
             match (#a, #b) {
                 #(#arms)*
                 _ => ::core::unreachable!("contributions to different entries are different reductions"),
@@ -223,6 +230,7 @@ fn combine(block: &Block, message: &Ident) -> TokenStream {
 /// The copy of a message whose arguments can be cloned. In a block with type parameters, the bounds of the block may not
 /// say so: then the copy is made from the bytes of the message.
 fn copy(block: &Block, message: &Ident) -> TokenStream {
+    let message_type = message_type(block, message);
     let msg = local("msg");
     let [copy_arg, fallback] =
         if block.is_generic() { ["TryCopyArg", "ViaBytes"] } else { ["CopyArg", "ViaNothing"] }.map(local);
@@ -241,7 +249,7 @@ fn copy(block: &Block, message: &Ident) -> TokenStream {
     });
     let none = none(block);
     quote! {
-        fn copy(#msg: &Self::Msg) -> Self::Msg {
+        fn copy(#msg: &#message_type) -> #message_type {
             #[allow(unused_imports)]
             use ::equipoise::__private::#fallback as _;
             match #msg { #(#arms)* #none }
@@ -251,6 +259,7 @@ fn copy(block: &Block, message: &Ident) -> TokenStream {
 
 /// The messages to entries with at most one argument, made from the argument.
 fn from_argument(block: &Block, message: &Ident) -> TokenStream {
+    let message_type = message_type(block, message);
     let (entry, argument) = (local("entry"), local("argument"));
     let arms = block.entries.iter().enumerate().filter_map(|(id, Entry { name, arguments, .. })| {
         let take = |ty| quote!(::equipoise::__private::take_argument::<#ty>(#argument));
@@ -270,10 +279,16 @@ fn from_argument(block: &Block, message: &Ident) -> TokenStream {
         fn from_argument(
             #entry: usize,
             #argument: &mut dyn ::core::any::Any,
-        ) -> ::core::option::Option<Self::Msg> {
+        ) -> ::core::option::Option<#message_type> {
             match #entry { #(#arms)* _ => ::core::option::Option::None }
         }
     }
+}
+
+/// The type of messages. It is not written as `Self::Msg`, which a variant of the chare may be, too.
+fn message_type(block: &Block, message: &Ident) -> TokenStream {
+    let (_, type_generics, _) = block.generics.split_for_impl();
+    quote!(#message #type_generics)
 }
 
 /// The arm of a match over a message enum with no variant, if all entries are invalid, or with one that never exists.

@@ -19,6 +19,8 @@ pub struct Emit<'a> {
     pub live: &'a Live,
     /// The name of the state.
     pub state: &'a Ident,
+    /// The state with the parameters of the block.
+    pub state_type: &'a TokenStream,
     /// The name of the method.
     pub name: &'a Ident,
     /// The variables that were reported as hidden, with those that hide them.
@@ -125,12 +127,12 @@ impl<'a> Emit<'a> {
                 quote!(#binding => { #code })
             })
             .collect();
-        let items = &self.graph.items;
+        let (state, items) = (self.state_type, &self.graph.items);
         let mut method = written.clone();
         // The receiver and the context; arguments are variables.
         method.sig.inputs = method.sig.inputs.into_iter().take(2).collect();
-        method.sig.inputs.push(parse_quote!(mut #at: <Self as ::equipoise::Chare>::Flow));
-        method.sig.output = parse_quote!(-> <Self as ::equipoise::Chare>::Flow);
+        method.sig.inputs.push(parse_quote!(mut #at: #state));
+        method.sig.output = parse_quote!(-> #state);
         method.vis = syn::Visibility::Inherited;
         method.attrs.push(parse_quote! {
             #[allow(

@@ -121,7 +121,7 @@ fn condition(emit: &Emit<'_>, case: &Case, fields: &[Ident]) -> TokenStream {
 
 /// The method that names the messages for which a flow waits.
 pub fn waits(emit: &Emit<'_>) -> TokenStream {
-    let (flow, state) = (local("flow"), emit.state);
+    let (flow, state, ty) = (local("flow"), emit.state, emit.state_type);
     let arms = emit.waits().filter(|(_, cases)| cases.iter().all(|case| case.from == Source::Proxy));
     let arms = arms.map(|(point, cases)| {
         let mut names: Vec<String> = cases.iter().map(|case| format!("`{}`", case.entry.unraw())).collect();
@@ -130,7 +130,7 @@ pub fn waits(emit: &Emit<'_>) -> TokenStream {
         quote!(#state::#variant { .. } => ::core::option::Option::Some(#names),)
     });
     quote! {
-        fn waits(#flow: &Self::Flow) -> ::core::option::Option<&'static str> {
+        fn waits(#flow: &#ty) -> ::core::option::Option<&'static str> {
             match #flow { #(#arms)* _ => ::core::option::Option::None }
         }
     }

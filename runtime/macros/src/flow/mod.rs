@@ -119,19 +119,21 @@ pub fn compile(block: &mut Block, message: &Ident, errors: &mut Errors) -> Flow 
     if errors.count() != before {
         return Flow::none();
     }
-    let emit = Emit { graph: &graph, live: &live, state: &state, name: &name, hidden: RefCell::default() };
+    let (_, type_generics, _) = block.generics.split_for_impl();
+    let state_type = quote!(#state #type_generics);
+    let (state, name, hidden) = (&state, &name, RefCell::default());
+    let emit = Emit { graph: &graph, live: &live, state, state_type: &state_type, name, hidden };
     let written = emit.method(&method, errors);
     if errors.count() != before {
         return Flow::none();
     }
-    let (_, type_generics, _) = block.generics.split_for_impl();
     Flow {
         items: emit.state(block),
         method: Some(written),
         arms: messages::arms(&emit, block, message, &this(method.sig.inputs.first())),
         waits: messages::waits(&emit),
         this: this(method.sig.inputs.first()),
-        state: quote!(#state #type_generics),
+        state: state_type,
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs)]
 
+mod generic;
 mod nested;
 
 use crate::checkpoints::{restarts_on, saves};
