@@ -180,7 +180,8 @@ pub fn entry(_options: TokenStream, item: TokenStream) -> TokenStream {
 ///   them runs.
 /// - `overlap! { a(x) => BODY, b(y) => BODY }` waits for all of the messages, in any order.
 /// - `let x: f64 = reduce!(cx, FUNCTION, VALUE);` contributes the value to a reduction over all elements of the array, and waits for its
-///   result, which all elements receive. With `let _: f64`, the result is dropped.
+///   result, which all elements receive. With `let _: f64`, the result is dropped. An element that is inserted while a reduction is in
+///   progress receives its result, too, and cannot tell it from that of its own first `reduce!`: insert elements before or after.
 /// - `at_sync!(cx)` joins the next load-balancing step, and waits for it. The chare must be `sync`.
 ///
 /// # Control flow

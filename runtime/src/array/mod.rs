@@ -29,7 +29,7 @@ use std::marker::PhantomData;
 /// A handle to a chare array. It is plain data and `Copy`: closures can capture it, elements can store it, and messages can
 /// contain it.
 ///
-/// [`Index`] says in which order the elements are numbered, and on which PE each begins.
+/// [`Index`](crate::Index) says in which order the elements are numbered, and on which PE each begins.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Array<T> {

@@ -217,7 +217,8 @@ impl<T: Chare> Port<T> {
             return self.orders.borrow_mut().push_back(order);
         }
         let priority = match &order {
-            Order::Message { msg, .. } if T::PRIORITIZED => T::priority(msg),
+            Order::Message { msg, .. } if out.prioritized != 0 => T::priority(msg),
+            Order::Multicast(multicast) if out.prioritized != 0 => T::priority(&multicast.msg),
             _ => 0,
         };
         out.post(&self.shared.mail, (Some(self.id), priority), to, order, || {

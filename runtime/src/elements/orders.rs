@@ -129,7 +129,7 @@ impl<T: Chare> Elements<T> {
                 return self.receive_routed(pe, rank, epoch, origin, msg);
             }
             pe.out.executed(1);
-            self.reroute(pe, Item { rank, slot: IN_TRANSIT, msg });
+            self.arrives(pe, Item { rank, slot: IN_TRANSIT, msg });
         });
     }
 

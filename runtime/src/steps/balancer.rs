@@ -135,6 +135,10 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
         }
         same
     });
+    for (_, object) in &mut found {
+        // The leader is between two PEs, and only it knows whether it may migrate.
+        object.migratable &= object.array == leader(object.array);
+    }
     let keys: Vec<(u16, u32)> = found.iter().map(|(_, object)| (leader(object.array), object.rank)).collect();
     let communicates = found.iter().any(|(_, object)| !object.edges.is_empty())
         || collected.iter().any(|statistics| !statistics.edges.is_empty());

@@ -82,6 +82,12 @@ impl Build<'_> {
 
     /// Adds an entry to the block.
     fn generate(&mut self, name: Ident, arguments: Vec<Argument>, reduce: Option<Value>) {
+        if let Some(entry) = self.block.entries.iter().find(|entry| entry.name == name) {
+            let sentence =
+                format!("the flow has an entry `{name}` for one of its waits: give this entry another name");
+            self.errors.report(&entry.name, sentence);
+            return;
+        }
         let docs = vec![parse_quote!(#[doc(hidden)])];
         let (visibility, receiver) = (Visibility::Inherited, Receiver::Flow);
         self.block.entries.push(Entry {
