@@ -97,7 +97,7 @@ pub struct Guard {
 }
 
 /// A part of the code of a point. The last part of a code leaves the point.
-#[expect(clippy::large_enum_variant, reason = "a flow has few of them")]
+#[allow(clippy::large_enum_variant, reason = "a flow has few of them")]
 pub enum Step {
     /// A statement without a wait, and the variables that it declares.
     Rust(Fragment<Stmt>, Vec<Var>),

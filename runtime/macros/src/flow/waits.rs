@@ -10,7 +10,7 @@ use syn::{Error, Expr, Item, Macro, Stmt, Token, parenthesized};
 const WAITS: [&str; 5] = ["when", "select", "overlap", "reduce", "at_sync"];
 
 /// A wait.
-#[expect(clippy::large_enum_variant, reason = "one exists at a time")]
+#[allow(clippy::large_enum_variant, reason = "one exists at a time")]
 pub enum Wait {
     /// For one of these messages.
     Select(Vec<When>),
