@@ -9,6 +9,7 @@
 //! order, independent of arrival and placement: along a binary tree over the ranks of the array, or the positions in the
 //! section. The inner nodes of this tree are the aligned runs of 2^k ranks ([`Pieces`]).
 
+use crate::location::splitmix;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -223,8 +224,10 @@ impl<M> Pieces<M> {
 pub(crate) struct Tally {
     /// Elements that participated.
     pub count: u32,
-    /// Elements that the participants created, which participate from this round on.
-    pub created: u32,
+    /// The births of the elements that the participants created, less the births of those that appeared; a wrapping sum. It
+    /// is 0 if every element that was created has appeared. Counts would not do: an element may appear before its creator does,
+    /// while another element that was created is missing.
+    pub births: u64,
     /// Participants that were created by elements and participate for the first time.
     pub appeared: u32,
     /// Elements that ended before they participated.
@@ -236,18 +239,23 @@ impl Tally {
     #[inline]
     pub(crate) fn add(&mut self, other: Tally) {
         self.count += other.count;
-        self.created += other.created;
+        self.births = self.births.wrapping_add(other.births);
         self.appeared += other.appeared;
         self.ended += other.ended;
     }
+}
+
+/// A number for the creation of an element by another element, by their ranks; not 0.
+pub(crate) fn birth(creator: u32, rank: u32) -> u64 {
+    splitmix(u64::from(creator) << 32 | u64::from(rank)) | 1
 }
 
 /// Counts the participants in the rounds of a collective (reductions, or load-balancing barriers) of one
 /// array, on PE 0.
 ///
 /// Elements are created and destroyed while rounds are in progress. An element reports the elements it created when it
-/// next participates (`created`), so no round is complete before its creations are known. A new element reports its
-/// first participation (`appeared`), and the round waits until the two sums are equal.
+/// next participates, so no round is complete before its creations are known. A new element reports its first
+/// participation (`appeared`), and the round waits until all elements that were created have appeared (`births`).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ledger {
     next: u32,
@@ -306,7 +314,7 @@ impl Ledger {
     /// Whether all elements participated in the oldest incomplete round; true if there are no elements.
     pub(crate) fn complete(&self) -> bool {
         let round = self.rounds.get(&self.next).copied().unwrap_or_default();
-        round.created == round.appeared && i64::from(round.count) == self.population()
+        round.births == 0 && i64::from(round.count) == self.population()
     }
 
     /// Advances to the next round.
@@ -391,14 +399,27 @@ mod tests {
     }
 
     #[test]
+    fn a_round_waits_for_an_element_whose_own_creation_has_appeared() {
+        let one = Tally { count: 1, ..Tally::default() };
+        let mut ledger = Ledger::new(1);
+        let (child, grandchild) = (birth(0, 1), birth(1, 2));
+        ledger.note(0, Tally { births: child, ..one });
+        ledger.note(0, Tally { appeared: 1, births: grandchild.wrapping_neg(), ..one });
+        assert!(!ledger.complete(), "the child has not participated");
+        ledger.note(0, Tally { appeared: 1, births: grandchild.wrapping_sub(child), ..one });
+        assert!(ledger.complete());
+    }
+
+    #[test]
     fn a_round_waits_for_elements_created_meanwhile() {
         let one = Tally { count: 1, ..Tally::default() };
         let mut ledger = Ledger::new(2);
         // The first element created a third element, which contributes before the first one does.
-        ledger.note(0, Tally { appeared: 1, ..one });
+        let third = birth(0, 2);
+        ledger.note(0, Tally { appeared: 1, births: third.wrapping_neg(), ..one });
         ledger.note(0, one);
         assert!(!ledger.complete(), "the creator has not participated");
-        ledger.note(0, Tally { created: 1, ..one });
+        ledger.note(0, Tally { births: third, ..one });
         assert!(ledger.complete());
         ledger.advance();
         assert_eq!((ledger.next(), ledger.population()), (1, 3));

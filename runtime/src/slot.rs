@@ -65,11 +65,10 @@ pub(crate) struct Extra<M> {
     pub(crate) declared: Option<f64>,
     /// Whether it was pinned by [`Cx::pin`](crate::Cx::pin).
     pub(crate) pinned: bool,
-    /// The numbers of elements that it created since its last contribution, and since its last barrier.
-    pub(crate) created: [u32; 2],
-    /// For an element that another element created: whether it has not yet contributed, and not yet reached a
-    /// barrier.
-    pub(crate) fresh: [bool; 2],
+    /// The sums of the births of the elements that it created since its last contribution, and since its last barrier.
+    pub(crate) created: [u64; 2],
+    /// Of an element that another element created: its birth until it contributes, and until it reaches a barrier; then 0.
+    pub(crate) births: [u64; 2],
     /// The sections to which it has contributed, each with the number of its next reduction.
     pub(crate) sections: Vec<(SectionId, u32)>,
 }
@@ -86,7 +85,7 @@ impl<M> Default for Extra<M> {
             declared: None,
             pinned: false,
             created: [0; 2],
-            fresh: [false; 2],
+            births: [0; 2],
             sections: Vec::new(),
         }
     }
@@ -120,8 +119,9 @@ impl<C, M, F: Default> Slot<C, M, F> {
     pub(crate) fn takes_part(&mut self, kind: Collective) -> Tally {
         let mut tally = Tally { count: 1, ..Tally::default() };
         if let Some(extra) = &mut self.extra {
-            tally.created = std::mem::take(&mut extra.created[kind as usize]);
-            tally.appeared = u32::from(std::mem::take(&mut extra.fresh[kind as usize]));
+            let birth = std::mem::take(&mut extra.births[kind as usize]);
+            tally.births = std::mem::take(&mut extra.created[kind as usize]).wrapping_sub(birth);
+            tally.appeared = u32::from(birth != 0);
         }
         tally
     }

@@ -5,6 +5,7 @@ use crate::array::{Chare, ChareSlot};
 use crate::location::Known;
 use crate::order::{Ended, Journey, Order, PeOrder};
 use crate::pe::PeCx;
+use crate::reduction::birth;
 use crate::slot::{Collective, Extra, Item, Slot};
 use crate::tracer::Kept;
 
@@ -16,8 +17,9 @@ impl<T: Chare> Elements<T> {
     pub(super) fn creates(&mut self, pe: &PeCx, at: usize) {
         let created = self.port.created.take();
         let creator = &mut self.slots[at];
-        let count = created.len() as u32;
-        creator.extra().created.iter_mut().for_each(|created| *created += count);
+        let births = created.iter().map(|(_, rank, _)| birth(creator.rank, *rank));
+        let births = births.fold(0, u64::wrapping_add);
+        creator.extra().created.iter_mut().for_each(|created| *created = created.wrapping_add(births));
         let new: Vec<_> = created
             .into_iter()
             .map(|(on, rank, chare)| (on, Box::new(child(creator, rank, chare))))
@@ -224,7 +226,7 @@ impl<T: Chare> Elements<T> {
 fn child<T: Chare>(creator: &ChareSlot<T>, rank: u32, chare: T) -> ChareSlot<T> {
     let missed = creator.extra.iter().flat_map(|extra| &extra.missed);
     let missed = missed.map(|(&number, msg)| (number, T::copy(msg))).collect();
-    let extra = Extra { fresh: [true; 2], missed, ..Extra::default() };
+    let extra = Extra { births: [birth(creator.rank, rank); 2], missed, ..Extra::default() };
     let &Slot { contributions, syncs, broadcasts, .. } = creator;
     Slot { contributions, syncs, broadcasts, extra: Some(Box::new(extra)), ..Slot::new(rank, chare) }
 }
