@@ -33,10 +33,10 @@ pub(super) fn at_lowest_limit(
     first_limit_seconds: f64,
     low_seconds: f64,
     mut attempt: impl FnMut(f64) -> Outcome,
-) -> Vec<u32> {
+) -> Outcome {
     let (mut best, mut best_seconds) = present;
     if best_seconds <= first_limit_seconds {
-        return best;
+        return (best, best_seconds);
     }
     let (mut low, mut high) = (first_limit_seconds.max(low_seconds), best_seconds);
     let mut limit = first_limit_seconds;
@@ -58,7 +58,7 @@ pub(super) fn at_lowest_limit(
         }
         limit = low / 2.0 + high / 2.0;
     }
-    best
+    (best, best_seconds)
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
     #[track_caller]
     fn check(limit: f64, low: f64, reached: impl Fn(f64) -> f64, expected: f64, most: usize) {
         let mut attempts = 0;
-        let best = at_lowest_limit((vec![4000], 4.0), limit, low, |limit| {
+        let (best, _) = at_lowest_limit((vec![4000], 4.0), limit, low, |limit| {
             attempts += 1;
             (vec![(reached(limit) * 1000.0) as u32], reached(limit))
         });

@@ -49,11 +49,16 @@ impl Strategy for Refine {
         _: u64,
     ) -> Result<Assignment, StrategyError> {
         let work = Work::new(database, check(database, topology)?);
-        let (placement, seconds) = work.placement();
-        let first = first_limit_seconds(&work, self.imbalance);
-        let present = (placement, work.max_seconds(&seconds));
-        Ok(Assignment::new(at_lowest_limit(present, first, first, |limit| relieve(database, &work, limit))))
+        Ok(Assignment::new(balance(database, &work, self.imbalance).0))
     }
+}
+
+/// Moves objects off the PEs above the lowest limit that can be kept.
+pub(super) fn balance(database: &Database, work: &Work, imbalance: f64) -> Outcome {
+    let (placement, seconds) = work.placement();
+    let first = first_limit_seconds(work, imbalance);
+    let present = (placement, work.max_seconds(&seconds));
+    at_lowest_limit(present, first, first, |limit| relieve(database, work, limit))
 }
 
 /// Moves objects off the PEs above `limit` seconds. O(n log n).

@@ -107,6 +107,7 @@ fn relieve(database: &Database, work: &Work, imbalance: f64, cost: MessageCost) 
         let max_seconds = work.max_seconds(&state.pes.seconds);
         (state.placement, max_seconds)
     })
+    .0
 }
 
 /// The volume that each PE exchanges with other PEs if object `i` is on `placement[i]`, and the fixed part of it: that of

@@ -39,6 +39,7 @@ pub(crate) fn relieve(database: &Database, work: &Work, placement: Vec<u32>, imb
         let max_seconds = work.max_seconds(&state.pes.seconds);
         (state.placement, max_seconds)
     })
+    .0
 }
 
 struct State<'a> {
