@@ -17,6 +17,7 @@
 //! When an element leaves, its PE stores the next PE. When it arrives, the new PE notifies the home. When a PE
 //! forwards a message, it notifies the sender.
 
+use equipoise_model::random::splitmix;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
@@ -135,14 +136,6 @@ impl Residents {
     fn on(&self, pe: u32) -> &[u32] {
         &self.ranks[self.starts[pe as usize] as usize..self.starts[pe as usize + 1] as usize]
     }
-}
-
-/// One step of the SplitMix64 generator: a good hash of 64 bits.
-pub(crate) fn splitmix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// The directory entry of an element that is not on this PE.

@@ -52,6 +52,8 @@ pub(crate) enum Order<M, S> {
     Create { journey: Journey, on: u32, slot: Box<S> },
     /// An element of a bound array has landed or is placed (sent by a PE to itself; see `elements/bound.rs`).
     Met { rank: u32 },
+    /// An element with messages whose guards were false was visited by an element of another array (sent by a PE to itself).
+    Visited { rank: u32 },
 }
 
 impl<M, S> Order<M, S> {
@@ -70,7 +72,8 @@ impl<M, S> Order<M, S> {
             | Order::Landed { .. }
             | Order::Admit { .. }
             | Order::Create { .. }
-            | Order::Met { .. } => false,
+            | Order::Met { .. }
+            | Order::Visited { .. } => false,
         }
     }
 }

@@ -9,7 +9,7 @@
 //! order, independent of arrival and placement: along a binary tree over the ranks of the array, or the positions in the
 //! section. The inner nodes of this tree are the aligned runs of 2^k ranks ([`Pieces`]).
 
-use crate::location::splitmix;
+use equipoise_model::random::splitmix;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

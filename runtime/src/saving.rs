@@ -56,7 +56,7 @@ pub(crate) fn goes_on(pe: &PeCx) {
     }
     let settings = pe.settings();
     // Without a network there is no time.
-    if pe.out.rank == 0 && (!settings.is_simulated() || settings.simulation.is_some()) {
+    if pe.out.rank == 0 && !settings.samples_order() {
         let mtbf = settings.checkpoint.as_ref().and_then(|plan| plan.mtbf_seconds);
         let cost = pe.collectives.steps.cost.go_on(pe.clock.now(), |ticks| pe.clock.seconds(ticks), mtbf);
         if cost.is_some() {

@@ -2,7 +2,7 @@
 //! members are the same section, wherever and by whichever element they were made.
 
 use crate::load::{array_and_rank, element_key};
-use crate::location::splitmix;
+use equipoise_model::random::splitmix;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 

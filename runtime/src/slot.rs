@@ -51,6 +51,9 @@ pub(crate) enum Collective {
 pub(crate) struct Extra<M> {
     /// Messages whose guard was false, oldest first.
     pub(crate) pending: VecDeque<M>,
+    /// Whether an element of another array has visited it since the guards of `pending` were evaluated.
+    #[serde(skip)]
+    pub(crate) visited: bool,
     /// Broadcasts that the element missed while migrating and still has to receive, by number.
     pub(crate) missed: BTreeMap<u32, M>,
     /// The message to deliver after load balancing.
@@ -77,6 +80,7 @@ impl<M> Default for Extra<M> {
     fn default() -> Self {
         Extra {
             pending: VecDeque::new(),
+            visited: false,
             missed: BTreeMap::new(),
             resume: None,
             syncing: false,

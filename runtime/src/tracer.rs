@@ -108,14 +108,13 @@ struct Current {
 /// their position among all messages ever queued.
 #[derive(Default)]
 struct Queue {
-    left_port: i64,
-    /// Negative if messages that a guard kept elsewhere were put first.
-    taken: i64,
+    left_port: u64,
+    taken: u64,
     known: VecDeque<Queued>,
 }
 
 struct Queued {
-    position: i64,
+    position: u64,
     /// The number of the message in the trace; none if the runtime queued the message.
     number: Option<u32>,
     /// The own execution that queued the message; none if an element sent it.
@@ -226,7 +225,7 @@ impl Current {
     /// A message enters the own queue of an array, of which `waiting` messages are still in the port.
     fn queue(&mut self, array: u16, waiting: usize, number: Option<u32>, left_by: Option<usize>) {
         let queue = self.queues.entry(array).or_default();
-        let position = queue.left_port + waiting as i64;
+        let position = queue.left_port + waiting as u64;
         queue.known.push_back(Queued { position, number, left_by });
     }
 }
@@ -307,20 +306,6 @@ impl Tracer {
         // The message depends on the own execution that placed the element.
         let left_by = Some(now.leaves());
         now.queue(array, waiting, number, left_by);
-    }
-
-    /// The `messages` messages that a guard kept for an element are taken next, before those that left the port. In an array
-    /// with priorities, their positions end `before` this one.
-    pub(crate) fn puts_first(&self, array: u16, rank: u32, messages: usize, before: Option<i64>) {
-        let numbers: Vec<Option<u32>> =
-            (0..messages).map(|_| self.take_kept(Kept::Pending, array, rank, 0)).collect();
-        let mut now = self.now.borrow_mut();
-        let queue = now.queues.entry(array).or_default();
-        for (back, number) in (1..).zip(numbers.into_iter().rev()) {
-            let position = before.unwrap_or(queue.taken) - back;
-            queue.known.push_front(Queued { position, number, left_by: None });
-        }
-        queue.taken -= messages as i64;
     }
 
     /// The runtime sends the messages kept for an element again.
@@ -407,11 +392,11 @@ impl Tracer {
 
     /// `messages` messages leave the port of an array, to be taken one after the other.
     pub(crate) fn leave_port(&self, array: u16, messages: usize) {
-        self.now.borrow_mut().queues.entry(array).or_default().left_port += messages as i64;
+        self.now.borrow_mut().queues.entry(array).or_default().left_port += messages as u64;
     }
 
     /// A message that left the port is taken: the `nth`, or the next one.
-    pub(crate) fn takes(&self, array: u16, nth: Option<i64>) {
+    pub(crate) fn takes(&self, array: u16, nth: Option<u64>) {
         let mut now = self.now.borrow_mut();
         let queue = now.queues.entry(array).or_default();
         let position = nth.unwrap_or(queue.taken);

@@ -6,7 +6,7 @@ use clap::ArgGroup;
 use equipoise_apps::Failure;
 use equipoise_model::{Database, Topology};
 
-use crate::input;
+use crate::{input, launcher_files};
 
 /// The heading of the arguments for programs. It is the last one.
 pub(crate) const PROGRAM: &str = "Program options";
@@ -85,6 +85,6 @@ pub(crate) struct MappingArgs {
 impl MappingArgs {
     /// The PE of every task of `database` on `machine`.
     pub(crate) fn placement(&self, database: &Database, machine: &dyn Topology) -> Result<Vec<u32>, Failure> {
-        input::placement(&self.mapping, database, machine, self.slots)
+        launcher_files::placement(&self.mapping, database, machine, self.slots)
     }
 }

@@ -7,7 +7,8 @@ use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::Topology;
 use equipoise_model::table::{count, percent};
 use equipoise_strategies::cost::catalogue::{self, Amount, Entry, Placed, Shown};
-use equipoise_strategies::cost::mcf_optimal::{Purchase, Purchases};
+use equipoise_strategies::cost::criterion::Cost;
+use equipoise_strategies::cost::mcf_optimal::{Purchase, Purchases, Ways};
 use serde::Serialize;
 
 use crate::arguments::{MachineArg, MappingArgs, TaskArgs};
@@ -121,7 +122,7 @@ impl Cable {
 /// The cables on which more bandwidth saves time. Their computation takes long, so the result is empty unless
 /// `mcf:optimal` is requested. It is also empty if the best routes are unknown.
 fn purchases(costs: &[&Entry], placed: &Placed) -> Purchases {
-    if costs.iter().all(|cost| cost.name != "mcf:optimal") {
+    if costs.iter().all(|cost| cost.criterion != Some(Cost::Optimal(Ways::Any))) {
         return Purchases::default();
     }
     let Placed { database, topology, pe_of, .. } = *placed;

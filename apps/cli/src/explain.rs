@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::arguments::{MachineArg, MappingArgs, TaskArgs};
 use crate::inspect::end_name;
 use crate::program::{ModelArgs, Tasks};
-use crate::{input, metrics, progress};
+use crate::{launcher_files, metrics, progress};
 
 /// The arguments of `equipoise explain`.
 #[derive(clap::Args)]
@@ -66,7 +66,7 @@ impl Args {
         let database = &tasks.database;
         let after = self.mapping.placement(database, machine)?;
         let before = match &self.initial {
-            Some(path) => input::placement(path, database, machine, self.mapping.slots)?,
+            Some(path) => launcher_files::placement(path, database, machine, self.mapping.slots)?,
             None => database.placement(),
         };
         let (then, now, explanation) = progress::with_spinner("routing every message", || {

@@ -11,11 +11,10 @@ use equipoise_model::assignment::MappingFile;
 use equipoise_model::database::Dump;
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::files::{self, Unread};
-use equipoise_model::launcher::Slots;
 use equipoise_model::params::ParamError;
 use equipoise_model::table::count;
 use equipoise_model::topology::{self, TopologyError};
-use equipoise_model::{Database, Topology, graph, launcher};
+use equipoise_model::{Database, Topology, graph};
 use equipoise_network::models::{self, Model};
 use equipoise_network::program;
 use equipoise_strategies::cost::catalogue;
@@ -176,32 +175,6 @@ pub(crate) fn is_generated(spec: &str) -> bool {
 /// The mapping in a file: the PE of every object of `database`, in order.
 pub(crate) fn mapping(path: &Path, database: &Database) -> Result<Vec<u32>, Failure> {
     Ok(MappingFile::read(path)?.placement(database)?.to_vec())
-}
-
-/// The PE of every task of `database` on `machine`, from a mapping, or from a launcher's file (`FORMAT=FILE`) with one
-/// rank per task. A PE has `slots` slots in that file, or more if the tasks need more.
-pub(crate) fn placement(
-    file: &Path,
-    database: &Database,
-    machine: &dyn Topology,
-    slots: u32,
-) -> Result<Vec<u32>, Failure> {
-    let format = |(format, path): (&str, _)| Some((launcher::format(format).ok()?, path));
-    let launcher_file = file.to_str().and_then(|text| text.split_once('=')).and_then(format);
-    // The name of a mapping may contain `=`.
-    let Some((format, path)) = launcher_file.filter(|_| !file.exists()) else {
-        return mapping(file, database);
-    };
-    let tasks = database.objects.len();
-    let per_pe = u32::try_from(tasks.div_ceil(machine.pes())).unwrap_or(u32::MAX).max(slots);
-    let pe_of = launcher::read(Path::new(path), format, &Slots::of(machine, per_pe))?;
-    if pe_of.len() != tasks {
-        let (ranks, tasks) = (count(pe_of.len() as u64, "rank"), count(tasks as u64, "task"));
-        return Err(Failure::input(format!(
-            "the launcher's file `{path}` places {ranks}, but the graph has {tasks}; use a file with a rank per task"
-        )));
-    }
-    Ok(pe_of)
 }
 
 /// The mapping in a file: the PE of each of `objects` objects on a machine with `pes` PEs.

@@ -137,7 +137,7 @@ impl Args {
             )));
         }
         if let Some(path) = &initial {
-            let initial = input::placement(path, &database, machine, slots)?;
+            let initial = launcher_files::placement(path, &database, machine, slots)?;
             database = database.placed(&initial);
         }
         if let Some(path) = &fixed {

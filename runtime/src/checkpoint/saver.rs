@@ -6,6 +6,7 @@ use super::file::{
     write_manifest, write_process,
 };
 use equipoise_model::files::NewFile;
+use equipoise_model::random::splitmix;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
@@ -199,7 +200,7 @@ impl Saver {
         let number = state.number.map_or(self.plan.first, |number| number + 1);
         (state.number, state.unsent) = (Some(number), reason.or(Some(Reason::Program)));
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        let id = crate::location::splitmix(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40);
+        let id = splitmix(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40);
         Next::Save(Generation { number, id })
     }
 

@@ -11,15 +11,13 @@ use std::collections::BinaryHeap;
 pub(super) struct ByPriority<M> {
     heap: BinaryHeap<Waiting<M>>,
     /// The number of messages that have come.
-    came: i64,
-    /// The number of messages that were put first.
-    put_first: i64,
+    came: u64,
 }
 
 struct Waiting<M> {
     priority: i64,
-    /// Its number among all messages that have come; below zero if it was put first.
-    number: i64,
+    /// Its number among all messages that have come.
+    number: u64,
     item: Item<M>,
 }
 
@@ -46,7 +44,7 @@ impl<M> Eq for Waiting<M> {}
 
 impl<M> Default for ByPriority<M> {
     fn default() -> Self {
-        ByPriority { heap: BinaryHeap::new(), came: 0, put_first: 0 }
+        ByPriority { heap: BinaryHeap::new(), came: 0 }
     }
 }
 
@@ -62,26 +60,13 @@ impl<M> ByPriority<M> {
         self.heap.push(Waiting { priority, number, item });
     }
 
-    /// Puts messages, each with its priority, before all others with the same priority.
-    pub(super) fn put_first(&mut self, items: impl DoubleEndedIterator<Item = (i64, Item<M>)>) {
-        for (priority, item) in items.rev() {
-            self.put_first += 1;
-            self.heap.push(Waiting { priority, number: -self.put_first, item });
-        }
-    }
-
-    /// The lowest number of a message until now, or zero.
-    pub(super) fn lowest_number(&self) -> i64 {
-        -self.put_first
-    }
-
     /// The priority of the first message.
     fn first(&self) -> Option<i64> {
         self.heap.peek().map(|first| first.priority)
     }
 
     /// Takes the first message, with its number.
-    fn pop(&mut self) -> Option<(i64, Item<M>)> {
+    fn pop(&mut self) -> Option<(u64, Item<M>)> {
         self.heap.pop().map(|first| (first.number, first.item))
     }
 }

@@ -180,7 +180,9 @@ impl<T: Chare> Elements<T> {
         pe.delivery.running.set(self.port.id, T::entry(&msg) as u16, rank);
         if !T::GUARDED {
             self.run(pe, at, msg);
-        } else if slot.chare.ready(&slot.flow, &msg) {
+        } else if !slot.extra.as_ref().is_some_and(|extra| extra.visited)
+            && slot.chare.ready(&slot.flow, &msg)
+        {
             self.run(pe, at, msg);
             self.run_pending(pe, at, rank);
         } else {

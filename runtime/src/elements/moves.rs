@@ -187,8 +187,7 @@ impl<T: Chare> Elements<T> {
         }
         let catches_up = slot.extra.as_ref().is_some_and(|extra| !extra.missed.is_empty());
         if T::GUARDED {
-            self.begin(pe);
-            self.run_pending(pe, at, rank);
+            self.recheck(pe, at);
         }
         if catches_up {
             self.catch_up(pe, at, rank);

@@ -92,6 +92,12 @@ impl<T: Chare> Elements<T> {
                 self.create(pe, journey, on, slot);
             }
             Order::Met { rank } => self.met(pe, rank),
+            Order::Visited { rank } => {
+                // If the element has left, its guards are evaluated where it is placed.
+                if let Route::Here(at) = self.port.find(&pe.out, rank) {
+                    self.recheck(pe, at as usize);
+                }
+            }
         }
     }
 

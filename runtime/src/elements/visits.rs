@@ -3,17 +3,17 @@
 use super::Elements;
 use crate::array::Chare;
 use crate::location::Route;
+use crate::order::Order;
 use crate::pe::{AnyElements, PeCx, Presence};
-use crate::slot::Item;
 use std::any::Any;
 
 impl<T: Chare> AnyElements for Elements<T> {
     fn visit(&mut self, pe: &PeCx, rank: u32, visit: &mut dyn FnMut(&mut dyn Any)) {
         if let Route::Here(at) = self.port.find(&pe.out, rank) {
             visit(&mut self.slots[at as usize].chare);
-            self.retry_pending(pe, at);
+            self.was_visited(pe, at);
         } else if let Some((_, slot)) = self.late.get_mut(&rank) {
-            // When the element is placed, its guards are evaluated.
+            // Its guards are evaluated when it is placed.
             visit(&mut slot.chare);
         }
     }
@@ -40,24 +40,24 @@ impl<T: Chare> AnyElements for Elements<T> {
 }
 
 impl<T: Chare> Elements<T> {
-    /// Queues the pending messages of the element in this slot before all others of their priority, after a visit that may have changed
-    /// what their guards say. The element cannot run them here, inside of another element's entry method.
-    fn retry_pending(&mut self, pe: &PeCx, slot: u32) {
-        if !T::GUARDED {
-            return;
+    /// A visit may have changed what the guards of the element in this slot say. The element cannot run its pending messages here, inside
+    /// of another element's entry method, so the PE sends itself an order. Until then, new messages wait behind the pending ones.
+    fn was_visited(&mut self, pe: &PeCx, slot: u32) {
+        let slot = &mut self.slots[slot as usize];
+        if let Some(extra) = slot.extra.as_mut().filter(|extra| !extra.pending.is_empty() && !extra.visited) {
+            extra.visited = true;
+            self.port.post(&pe.out, pe.out.rank, Order::Visited { rank: slot.rank });
         }
-        let element = &mut self.slots[slot as usize];
-        let rank = element.rank;
-        let Some(extra) = element.extra.as_mut().filter(|extra| !extra.pending.is_empty()) else { return };
-        let pending = std::mem::take(&mut extra.pending);
-        let before = self.is_by_priority(pe).then(|| self.by_priority.lowest_number());
-        pe.out.trace(|tracer| tracer.puts_first(self.port.id, rank, pending.len(), before));
-        if before.is_some() {
-            let items = pending.into_iter().map(|msg| (T::priority(&msg), Item { rank, slot, msg }));
-            self.by_priority.put_first(items);
-        } else {
-            pending.into_iter().rev().for_each(|msg| self.batch.push_front(Item { rank, slot, msg }));
+    }
+
+    /// Delivers the pending messages of the element in this slot whose guards are true, after visits or a migration.
+    pub(super) fn recheck(&mut self, pe: &PeCx, at: usize) {
+        let slot = &mut self.slots[at];
+        let rank = slot.rank;
+        if let Some(extra) = &mut slot.extra {
+            extra.visited = false;
+            self.begin(pe);
+            self.run_pending(pe, at, rank);
         }
-        pe.out.queue(self.port.bit);
     }
 }

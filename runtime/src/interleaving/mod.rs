@@ -30,7 +30,7 @@ pub(crate) use recording::{PeRecording, Recording};
 pub(crate) use replay::{Halted, PeReplay, Replay};
 
 use crate::inbox::{Bag, Mail};
-use crate::location::splitmix;
+use equipoise_model::random::splitmix;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 
 use super::{Config, ConfigError, Migration, Settings, Transport, flag, program, wrong};
 use crate::interleaving::{Head, Interleaving, Recording, Replay};
-use crate::location::{Placement, splitmix};
+use crate::location::Placement;
+use equipoise_model::random::splitmix;
 use std::sync::Arc;
 
 impl Config {

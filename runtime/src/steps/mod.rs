@@ -127,7 +127,7 @@ pub(crate) fn collect(pe: &PeCx, managers: &[Held]) {
     for manager in managers {
         manager.borrow_mut().collect(pe, &mut statistics);
     }
-    if pe.settings().is_simulated() && pe.settings().simulation.is_none() {
+    if pe.settings().samples_order() {
         // All PEs run in one thread, so the wall clock does not measure a single PE.
         statistics.wall_seconds = statistics.objects.iter().map(|object| object.load_seconds).sum();
         statistics.idle_seconds = 0.0;

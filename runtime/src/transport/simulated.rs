@@ -6,12 +6,12 @@
 //! depend on measured time: if a load balancer migrates elements, let them charge their work.
 
 use super::machine;
-use crate::location::splitmix;
 use crate::node::Node;
 use crate::pe::{Carrier, Packet, PacketCarrier, PeCx};
 use crate::pulse::RunningPe;
 use crate::scheduler::{Built, build, flush, found_quiet, receive, run_queued};
 use crate::tracer::Log;
+use equipoise_model::random::splitmix;
 use equipoise_model::table::count;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

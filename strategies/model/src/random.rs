@@ -27,6 +27,14 @@ pub fn below(generator: &mut impl RngCore, bound: u64) -> u64 {
     }
 }
 
+/// One step of the SplitMix64 generator: a good hash of 64 bits.
+pub fn splitmix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 /// Shuffles `items` uniformly (Fisher and Yates).
 pub fn shuffle<T>(generator: &mut impl RngCore, items: &mut [T]) {
     for last in (1..items.len()).rev() {

@@ -9,6 +9,7 @@
 //! METIS uses its default settings: k-way partitioning, rows of equal weight, and parts up to 3 % above the average.
 
 use equipoise_model::database::{Database, Edge, End};
+use equipoise_model::descriptor::split;
 use equipoise_model::graph::generate::{Generator, Make, Refusal};
 use equipoise_model::graph::{Graph, MAX_VERTICES, Matrix, tasks};
 
@@ -42,7 +43,7 @@ fn make(text: &str) -> Result<Database, Refusal> {
         number.parse().ok().filter(|processes| (1..=MAX_VERTICES).contains(processes)).ok_or_else(|| {
             format!("expected a number of processes, then a matrix, as in 64,kkt:12; found `{number}`")
         })?;
-    if matrix.split_once(':').is_some_and(|(name, _)| name == GENERATOR.name) {
+    if matrix.contains(':') && split(matrix).0 == GENERATOR.name {
         return Err("`spmv:` is not a matrix; name the matrix to multiply, as in 64,kkt:12"
             .to_string()
             .into());

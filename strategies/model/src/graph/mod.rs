@@ -308,7 +308,7 @@ impl Classified for GraphError {
     }
 }
 
-/// Loads a task graph from a spec: a generator such as `mesh:16x16`, or a file.
+/// Loads a task graph from a spec: a file, or a generator such as `mesh:16x16` if there is no file with this name.
 ///
 /// The file name selects the format: METIS (`.graph`), Matrix Market (`.mtx`), edge lists (`.csv`), Scotch (`.grf`),
 /// square matrices (`.mat`), Open MPI's monitoring (`.prof`). Any other file is read as a database; its first step is
@@ -330,22 +330,23 @@ pub fn load_steps(spec: &str, more: &[&'static Generator]) -> Result<Dump, Graph
     let error = |reason| GraphError::Spec { spec: spec.to_string(), reason };
     let path = Path::new(spec);
     let (name, rest) = split(spec);
-    let generator = find("generator and no file", name, generate::ALL.iter().chain(more).copied());
-    match generator {
-        Ok(generator) if spec.contains(':') => {
-            return generate::make(generator, rest).map(one).map_err(|refusal| match refusal {
-                Refusal::Arguments(reason) => error(reason),
-                Refusal::Other(error) => error,
-            });
+    if !path.exists() {
+        match find("generator and no file", name, generate::ALL.iter().chain(more).copied()) {
+            Ok(generator) if spec.contains(':') => {
+                return generate::make(generator, rest).map(one).map_err(|refusal| match refusal {
+                    Refusal::Arguments(reason) => error(reason),
+                    Refusal::Other(error) => error,
+                });
+            }
+            Ok(generator) => {
+                return Err(error(format!(
+                    "there is no file with this name, and the generator needs arguments, as in {}",
+                    generator.form
+                )));
+            }
+            Err(unknown) if spec.contains(':') => return Err(error(unknown.into())),
+            Err(_) => {}
         }
-        Ok(generator) if !path.exists() => {
-            return Err(error(format!(
-                "there is no file with this name, and the generator needs arguments, as in {}",
-                generator.form
-            )));
-        }
-        Err(unknown) if spec.contains(':') && !path.exists() => return Err(error(unknown.into())),
-        _ => {}
     }
     let Some(format) = format(path) else { return Ok(Dump::read_steps(path, None, None)?) };
     read(path, format).map(one)

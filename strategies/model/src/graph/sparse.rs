@@ -2,7 +2,9 @@
 
 use super::generate::Pattern;
 use super::{Graph, GraphError, elements, files, kkt, load, matrix_market};
+use crate::descriptor::split;
 use crate::params::Params;
+use std::path::Path;
 
 /// The nonzero pattern of a square matrix, without the diagonal.
 #[derive(Clone, Debug)]
@@ -22,7 +24,9 @@ impl Matrix {
     /// # Errors
     /// As for [`load`].
     pub fn load(spec: &str) -> Result<Matrix, GraphError> {
-        if let Some((name, rest)) = spec.split_once(':') {
+        let path = Path::new(spec);
+        if !path.exists() {
+            let (name, rest) = split(spec);
             // Makes no task graph, whose edges would need more memory.
             for (generator, pattern) in [
                 (kkt::GENERATOR, kkt::pattern as fn(&mut Params) -> Result<Pattern, String>),
@@ -37,7 +41,6 @@ impl Matrix {
             }
         }
         if spec.to_lowercase().ends_with(".mtx") {
-            let path = std::path::Path::new(spec);
             let text = files::text(path).map_err(|unread| GraphError::unread(path, unread))?;
             let places = matrix_market::nonzeros(&text);
             return places.map_err(|(line, reason)| GraphError::Content { path: path.into(), line, reason });

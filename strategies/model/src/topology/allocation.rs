@@ -93,11 +93,13 @@ impl Allocation {
             });
         }
         if let Some(arguments) = text.strip_prefix("random:") {
-            let (count, rest) = arguments.split_once(',').unwrap_or((arguments, ""));
-            let count: usize = count.parse().map_err(|_| {
-                format!("expected a number of nodes and a seed such as random:48,seed=1, found `{text}`")
+            let (count, seed) = Params::parse_with("random", &[SEED], arguments, |params| {
+                let counts = params.positional(["the number of nodes"]).ok();
+                let count: usize = counts.and_then(|[count]| count.parse().ok()).ok_or_else(|| {
+                    format!("expected a number of nodes and a seed such as random:48,seed=1, found `{text}`")
+                })?;
+                Ok::<_, String>((count, params.take::<u64>("seed")?))
             })?;
-            let seed = Params::parse_with("random", &[SEED], rest, |params| params.take::<u64>("seed"))?;
             if count > machine.pes() {
                 return Err(format!(
                     "the machine has {}, but {count} are requested; request fewer",

@@ -265,8 +265,8 @@ fn every_kind_that_needs_no_file_shows_a_machine_that_tests_can_take() {
     let needs_file = |form: &str| form.contains("FILE") || form.contains(".conf");
     for kind in ALL.iter().filter(|kind| !needs_file(kind.form) && kind.form != "flat:N") {
         let shown: Vec<_> = kind.form.split(", ").filter_map(|spec| parse(spec).ok()).collect();
-        // Tests of strategies need 16 PEs.
-        assert!(shown.iter().any(|machine| machine.pes() >= 16), "{} shows {}", kind.name, kind.form);
+        // Tests of strategies need 64 PEs.
+        assert!(shown.iter().any(|machine| machine.pes() >= 64), "{} shows {}", kind.name, kind.form);
     }
 }
 

@@ -34,6 +34,7 @@ use std::path::{Path, PathBuf};
 
 use equipoise_model::files::{self, Unread};
 
+use equipoise_model::descriptor::split;
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::quote::{quoted, sentence, shown};
 
@@ -184,8 +185,8 @@ impl Classified for ProgramError {
 /// File extensions of traces, which can be converted into programs.
 const TRACE_EXTENSIONS: [&str; 2] = ["trf", "trace"];
 
-/// Loads the program of a spec: a generator such as `ring:n=16` (or `ring`), or a file in the language above. The
-/// program has passed [`Program::check`].
+/// Loads the program of a spec: a file in the language above, or a generator such as `ring:n=16` (or `ring`) if there is no
+/// file with this name. The program has passed [`Program::check`].
 ///
 /// # Errors
 /// When the spec names neither a generator nor a file, or the file has no program that terminates.
@@ -195,10 +196,8 @@ pub fn load(spec: &str) -> Result<Program, ProgramError> {
         line,
         reason,
     });
-    let named = spec.split_once(':').or_else(|| generate::exists(spec).then_some((spec, "")));
-    if let Some((name, rest)) = named
-        && !path.exists()
-    {
+    if (spec.contains(':') || generate::exists(spec)) && !path.exists() {
+        let (name, rest) = split(spec);
         return generate::make(name, rest)
             .map_err(|reason| ProgramError::Spec { spec: spec.to_string(), reason });
     }

@@ -257,12 +257,13 @@ fn errors_are_classified() {
         all.iter().filter(|source| of_library(&source.name)).flat_map(Source::errors).collect();
     let mut violations = Vec::new();
     for name in errors.into_iter().filter(|name| *name != FAILURE) {
-        let definition = all.iter().find(|source| of_library(&source.name) && source.defines(name));
         let is_classified = format!("impl Classified for {name}");
-        if let Some(source) = definition
-            && all.iter().all(|source| source.lines_of(&is_classified, false).is_empty())
-        {
-            violations.push(format!("{}: implement Classified for {name}", source.name));
+        for source in all.iter().filter(|source| of_library(&source.name) && source.defines(name)) {
+            let folder = source.name.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let is_near = |other: &&Source| other.name.starts_with(folder);
+            if all.iter().filter(is_near).all(|other| other.lines_of(&is_classified, false).is_empty()) {
+                violations.push(format!("{}: implement Classified for {name}", source.name));
+            }
         }
     }
     none(&violations);
@@ -278,6 +279,36 @@ fn modules_form_no_cycle() {
         if !cycles.is_empty() {
             violations.push(format!("{member}: modules form a cycle; reverse one of these dependencies:"));
             violations.extend(cycles.iter().map(|dependency| format!("    {dependency}")));
+        }
+    }
+    none(&violations);
+}
+
+#[test]
+fn the_runtime_has_the_layers_of_the_map() {
+    let map = fs::read_to_string(Path::new(WORKSPACE).join("ARCHITECTURE.md")).expect("the map");
+    let (_, table) =
+        map.split_once("### runtime/src, from the lowest layer up").expect("the table of the runtime");
+    let is_row = |line: &&str| line.starts_with("| `");
+    let rows = table.lines().skip_while(|line| !is_row(line)).take_while(is_row);
+    let mut layers = BTreeMap::<&str, usize>::new();
+    for (layer, row) in rows.enumerate() {
+        let cell = row.split('|').nth(1).unwrap_or_default();
+        for name in cell.split('`').skip(1).step_by(2) {
+            let module = name.split('/').next().unwrap_or(name).trim_end_matches(".rs");
+            layers.entry(module).or_insert(layer);
+        }
+    }
+    let mut violations = Vec::new();
+    for (from, uses) in modules::dependencies("runtime/src/", Source::all()) {
+        let Some(own) = layers.get(from.as_str()) else {
+            violations.push(format!("ARCHITECTURE.md: the table of the runtime has no row for {from}"));
+            continue;
+        };
+        for (to, place) in
+            uses.iter().filter(|(to, _)| layers.get(to.as_str()).is_some_and(|layer| layer > own))
+        {
+            violations.push(format!("{place}: {from} uses {to}, which is a higher layer in ARCHITECTURE.md"));
         }
     }
     none(&violations);
