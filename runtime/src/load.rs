@@ -38,9 +38,11 @@ const SCAN: usize = 32;
 /// the list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Edges {
+    #[serde(skip)]
     next: u32,
     list: Vec<Sent>,
-    /// Position by receiver, once the list is longer than [`SCAN`].
+    /// Position by receiver, once the list is longer than [`SCAN`]; made when it is needed.
+    #[serde(skip)]
     index: Option<Box<FxHashMap<u64, u32>>>,
 }
 
@@ -59,6 +61,10 @@ impl Edges {
     }
 
     fn find(&mut self, to: u64) -> usize {
+        if self.index.is_none() && self.list.len() > SCAN {
+            let all = self.list.iter().enumerate().map(|(at, sent)| (sent.to, at as u32));
+            self.index = Some(Box::new(all.collect()));
+        }
         let at = match &self.index {
             Some(index) => index.get(&to).map(|&at| at as usize),
             None => self.list.iter().position(|sent| sent.to == to),
@@ -70,9 +76,6 @@ impl Edges {
         self.list.push(Sent { to, messages: 0, bytes: 0 });
         if let Some(index) = &mut self.index {
             index.insert(to, at as u32);
-        } else if at >= SCAN {
-            let all = self.list.iter().enumerate().map(|(at, sent)| (sent.to, at as u32));
-            self.index = Some(Box::new(all.collect()));
         }
         at
     }

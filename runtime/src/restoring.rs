@@ -17,16 +17,23 @@ use equipoise_model::table::count;
 /// A sentence, if the array of the checkpoint is another one, or an element does not fit.
 pub(crate) fn add_elements<T: Chare>(
     checkpoint: &Checkpoint,
-    array: usize,
+    (array, bound_to): (usize, Option<u16>),
     shared: &Shared<T>,
     (pe, pes): (u32, u32),
     add: &mut impl FnMut(ChareSlot<T>),
 ) -> Result<u64, String> {
     let mut bytes = 0;
-    let here = ArrayHead::new(T::NAME, &show(shared.shape), T::ENTRIES, codec::fields::<T>(), shared.count);
+    let here = shared.head(bound_to);
     let saved = checkpoint.heads().get(array);
-    if let Some(saved) = saved.filter(|saved| saved.is_of_same_chare(&here) && saved.fields != here.fields) {
-        return Err(checkpoint.unfit(&has_other_fields(saved, &here)).to_string());
+    if let Some(saved) = saved.filter(|saved| saved.is_of_same_chare(&here)) {
+        let difference = if saved.fields == here.fields {
+            (saved.waits != here.waits).then(|| has_other_waits(saved, &here))
+        } else {
+            Some(has_other_fields(saved, &here))
+        };
+        if let Some(difference) = difference {
+            return Err(checkpoint.unfit(&difference).to_string());
+        }
     }
     if saved != Some(&here) {
         let saved = saved.filter(|saved| T::Index::GROUP.is_some() && saved.is_of_same_chare(&here));
@@ -53,7 +60,9 @@ pub(crate) fn add_elements<T: Chare>(
 fn is_another_array(checkpoint: &Checkpoint, array: usize, here: &ArrayHead) -> String {
     let described = |head: &ArrayHead| {
         let entries: Vec<String> = head.entries.iter().map(|entry| entry.to_string()).collect();
-        format!("{} of shape {} with the entries {}", head.name, head.shape, entries.join(", "))
+        let bound = head.bound_to.map_or(String::new(), |leader| format!(" bound to array {}", leader + 1));
+        let ArrayHead { name, parameters, shape, .. } = head;
+        format!("{name}{parameters} of shape {shape}{bound} with the entries {}", entries.join(", "))
     };
     let saved = checkpoint.heads().get(array).map_or("nothing".into(), described);
     let sentence = format!(
@@ -85,6 +94,20 @@ fn has_other_fields(saved: &ArrayHead, here: &ArrayHead) -> String {
         "has elements of {} {how}; give {} the fields that it had (`#[serde(rename)]` gives a field its old name), or restart \
          with the build that saved it",
         here.name, here.name
+    )
+}
+
+/// That the flow of a chare has other waits than the flow that was saved.
+fn has_other_waits(saved: &ArrayHead, here: &ArrayHead) -> String {
+    let at = saved.waits.iter().zip(&here.waits).take_while(|(saved, here)| saved == here).count();
+    let wait =
+        |head: &ArrayHead| head.waits.get(at).map_or("no more waits".into(), |wait| format!("`{wait}`"));
+    format!(
+        "has elements of {} whose flow has {}, where this build has {}; give the flow the waits and variables that it had, or \
+         restart with the build that saved it",
+        here.name,
+        wait(saved),
+        wait(here)
     )
 }
 

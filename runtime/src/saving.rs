@@ -5,7 +5,7 @@
 //! PE 0 unfinished reductions, the counts of participants, and the numbers of the next broadcast and load-balancing step.
 //! Where elements are is not saved: in a restarted run they begin where new elements would. So the number of PEs may differ.
 
-use crate::checkpoint::{ArrayHead, Checkpoint, Generation, Part};
+use crate::checkpoint::{Checkpoint, Generation, Part};
 use crate::codec;
 use crate::elements::Held;
 use crate::pe::{Ledgers, PeCx};
@@ -34,11 +34,8 @@ pub(crate) fn save(pe: &PeCx, generation: Generation, managers: &[Held]) {
     part.steps = pe.collectives.steps.number.get();
     let saved = add_all(pe, &mut part, managers);
     transfer(pe, part.bytes.len() as u64);
-    let arrays = pe.infos.iter().zip(&pe.ports).enumerate();
-    let heads = arrays.map(|(at, (info, port))| {
-        ArrayHead::new(info.name, &port.shape(), pe.out.node.pulses.entries(at), port.fields(), info.count)
-    });
-    let heads = heads.collect();
+    let arrays = pe.infos.iter().zip(&pe.ports);
+    let heads = arrays.map(|(info, port)| port.head(info.bound_to)).collect();
     saver.add(generation, saved.map(|()| part), pe.out.node.local_pes().len(), heads);
 }
 

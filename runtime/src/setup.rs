@@ -316,3 +316,10 @@ enum Begin<'a, I> {
     /// With the element of this array, which has this placement.
     With(u16, &'a Placement),
 }
+
+impl<I> Begin<'_, I> {
+    /// The array to which the array is bound.
+    fn leader(&self) -> Option<u16> {
+        if let Begin::With(leader, _) = self { Some(*leader) } else { None }
+    }
+}

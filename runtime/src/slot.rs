@@ -95,7 +95,20 @@ impl<M> Default for Extra<M> {
     }
 }
 
+impl<M> Extra<M> {
+    /// Whether a run can have saved this: loads are seconds, and nothing is in flight.
+    fn is_plausible(&self) -> bool {
+        let is_seconds = |load: f64| load.is_finite() && load >= 0.0;
+        is_seconds(self.charged) && self.declared.is_none_or(is_seconds) && self.missed.is_empty()
+    }
+}
+
 impl<C, M, F: Default> Slot<C, M, F> {
+    /// Whether a run can have saved this.
+    pub(crate) fn is_plausible(&self) -> bool {
+        self.extra.as_ref().is_none_or(|extra| extra.is_plausible())
+    }
+
     pub(crate) fn new(rank: u32, chare: C) -> Self {
         Slot {
             rank,

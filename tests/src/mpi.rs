@@ -27,6 +27,10 @@ static TRAFFIC: Executable = Executable::with_mpi("examples/traffic", ["--exampl
 /// Programs of the book: a program of MPI, and those that take the flags of a run.
 static BOOK_PHASES: Executable = Executable::with_mpi("examples/mpi_phases", ["--example", "mpi_phases"]);
 static QUEENS: Executable = Executable::with_mpi("examples/queens", ["--example", "queens"]);
+static FEATURES: Executable = Executable::with_mpi("examples/features", ["--example", "features"]);
+static POOL: Executable = Executable::with_mpi("examples/pool", ["--example", "pool"]);
+static PARTICLES: Executable = Executable::with_mpi("examples/particles", ["--example", "particles"]);
+static MATMUL: Executable = Executable::with_mpi("examples/matmul", ["--example", "matmul"]);
 static FLAGS: Executable = Executable::with_mpi("examples/ghost_4_flags", ["--example", "ghost_4_flags"]);
 static BALANCE: Executable =
     Executable::with_mpi("examples/ghost_5_balance", ["--example", "ghost_5_balance"]);
@@ -165,7 +169,11 @@ fn executable(program: &str) -> &'static Executable {
         "phases" => &PHASES,
         "mpi_phases" => &BOOK_PHASES,
         "traffic" => &TRAFFIC,
+        "features" => &FEATURES,
         "queens" => &QUEENS,
+        "pool" => &POOL,
+        "particles" => &PARTICLES,
+        "matmul" => &MATMUL,
         "ghost_4_flags" => &FLAGS,
         "ghost_5_balance" => &BALANCE,
         "equipoise" => &EQUIPOISE,

@@ -3,7 +3,7 @@
 use super::callback;
 use super::chare::Chare;
 use super::contribute::Contributions;
-use crate::checkpoint::Reason;
+use crate::checkpoint::{ArrayHead, Reason, Text};
 use crate::codec;
 use crate::inbox::Mail;
 use crate::index::{Index, show};
@@ -43,6 +43,22 @@ pub(crate) struct Shared<T: Chare> {
     pub(crate) mail: ChareMail<T>,
     /// In a restarted run with another number of PEs or processes: the elements of `regroup` by rank, until their PE takes them.
     pub(crate) regrouped: Mutex<Option<Vec<Option<ChareSlot<T>>>>>,
+}
+
+impl<T: Chare> Shared<T> {
+    /// The array as checkpoints describe it.
+    pub(crate) fn head(&self, bound_to: Option<u16>) -> ArrayHead {
+        ArrayHead {
+            name: T::NAME.into(),
+            parameters: codec::parameters::<T>().as_str().into(),
+            shape: show(self.shape).as_str().into(),
+            entries: Text::list(T::ENTRIES),
+            fields: Text::list(codec::fields::<T>()),
+            waits: Text::list(codec::fields::<T::Flow>()),
+            bound_to,
+            count: self.count,
+        }
+    }
 }
 
 /// The part of an array on one PE.
@@ -322,12 +338,8 @@ impl<T: Chare> AnyPort for Port<T> {
         self.broadcasts.get()
     }
 
-    fn shape(&self) -> String {
-        show(self.shared.shape)
-    }
-
-    fn fields(&self) -> &'static [&'static str] {
-        codec::fields::<T>()
+    fn head(&self, bound_to: Option<u16>) -> ArrayHead {
+        self.shared.head(bound_to)
     }
 
     fn meet(&self, out: &Outbox, rank: u32) {

@@ -23,7 +23,7 @@ const MANIFEST_MAGIC: [u8; 6] = *b"\x89EQCM\n";
 const PROCESS_MAGIC: [u8; 6] = *b"\x89EQCP\n";
 
 /// The version of both formats.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// The bytes before the records: magic, version, id and number of the process.
 const HEADER_BYTES: usize = 6 + 2 + 8 + 4;
@@ -60,6 +60,13 @@ pub(crate) struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Text(Vec<u8>);
 
+impl Text {
+    /// A text per name.
+    pub(crate) fn list(names: &[&str]) -> Vec<Text> {
+        names.iter().map(|name| Text::from(*name)).collect()
+    }
+}
+
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
         Text(text.as_bytes().to_vec())
@@ -76,31 +83,26 @@ impl std::fmt::Display for Text {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArrayHead {
     pub(crate) name: Text,
+    /// The parameters of a generic chare, as `<f64, 3>`.
+    pub(crate) parameters: Text,
     /// The shape, as `[4, 4]`.
     pub(crate) shape: Text,
     pub(crate) entries: Vec<Text>,
     /// The names of the fields of the chare. An encoded element has none: without them, fields that changed their order or
     /// their meaning would not be noticed.
     pub(crate) fields: Vec<Text>,
+    /// The waits of the flow of the chare, by which the state of a flow is known.
+    pub(crate) waits: Vec<Text>,
+    /// The number of the array to which it is bound.
+    pub(crate) bound_to: Option<u16>,
     /// The number of indices.
     pub(crate) count: u32,
 }
 
 impl ArrayHead {
-    pub(crate) fn new(name: &str, shape: &str, entries: &[&str], fields: &[&str], count: u32) -> Self {
-        let texts = |names: &[&str]| names.iter().map(|name| Text::from(*name)).collect();
-        ArrayHead {
-            name: name.into(),
-            shape: shape.into(),
-            entries: texts(entries),
-            fields: texts(fields),
-            count,
-        }
-    }
-
     /// Whether both are of the same chare, with any number of indices.
     pub(crate) fn is_of_same_chare(&self, other: &Self) -> bool {
-        self.name == other.name && self.entries == other.entries
+        (&self.name, &self.parameters, &self.entries) == (&other.name, &other.parameters, &other.entries)
     }
 }
 

@@ -26,6 +26,6 @@ pub use cost::CheckpointCost;
 pub use opened::{Checkpoint, CheckpointArray, CheckpointError};
 
 pub(crate) use cost::CostMeter;
-pub(crate) use file::{ArrayHead, ArrayIndex, ElementIndex, Generation, Part};
+pub(crate) use file::{ArrayHead, ArrayIndex, ElementIndex, Generation, Part, Text};
 pub(crate) use opened::SavedElement;
 pub(crate) use saver::{Next, Plan, Reason, Saver, When, numbering};

@@ -363,7 +363,7 @@ fn places(manifest: &Manifest, files: &[ProcessFile]) -> Result<(Vec<SavedPe>, V
 mod tests {
     use super::*;
     use crate::checkpoint::file::{
-        ArrayIndex, ElementIndex, Generation, Part, write_manifest, write_process,
+        ArrayIndex, ElementIndex, Generation, Part, Text, write_manifest, write_process,
     };
     use std::sync::atomic::Ordering::Relaxed;
 
@@ -402,7 +402,16 @@ mod tests {
             local_pes: 1,
             steps: 0,
             files: files.collect(),
-            arrays: vec![ArrayHead::new("Cell", "[400]", &["work"], &["heat"], ELEMENTS)],
+            arrays: vec![ArrayHead {
+                name: "Cell".into(),
+                parameters: "".into(),
+                shape: "[400]".into(),
+                entries: Text::list(&["work"]),
+                fields: Text::list(&["heat"]),
+                waits: Vec::new(),
+                bound_to: None,
+                count: ELEMENTS,
+            }],
         };
         write_manifest(&folder, &manifest).expect("it can be written");
     }

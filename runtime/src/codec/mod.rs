@@ -17,7 +17,7 @@ pub mod numbers;
 mod size;
 mod state;
 
-pub(crate) use fields::fields;
+pub(crate) use fields::{fields, parameters};
 pub(crate) use size::size;
 pub use state::State;
 

@@ -28,14 +28,18 @@ type Owned<M> = RestOf<Vec<(u32, Vec<M>)>, VecDeque<(Receivers, M)>, Vec<Partial
 
 impl<T: Chare> Elements<T> {
     pub(super) fn save_all(&mut self, pe: &PeCx, part: &mut Part) -> Result<ArrayIndex, String> {
-        debug_assert!(
-            self.batch.is_empty()
-                && self.by_priority.len() == 0
-                && self.late.is_empty()
-                && self.leaving.is_empty()
-                && self.ahead.is_empty(),
-            "nothing is in flight"
-        );
+        let is_at_rest = self.batch.is_empty()
+            && self.by_priority.len() == 0
+            && self.late.is_empty()
+            && self.leaving.is_empty()
+            && self.ahead.is_empty();
+        if !is_at_rest {
+            // Saved, it would be lost without a word.
+            return Err(format!(
+                "an element of {} or a message to one is still in flight (please report this bug)",
+                T::NAME
+            ));
+        }
         if let Some((_, _, slot)) = self.blocked_inserts.first() {
             let name = self.port.name(slot.rank);
             return Err(format!(
@@ -130,9 +134,12 @@ impl<T: Chare> Elements<T> {
 pub(crate) fn restored<T: Chare>(
     bytes: &[u8],
     load_seconds: f64,
-    name: impl FnOnce() -> String,
+    name: impl Fn() -> String,
 ) -> Result<ChareSlot<T>, String> {
     let mut slot: ChareSlot<T> = codec::decode(bytes).map_err(|error| misfit::<T>(&error, &name()))?;
+    if !slot.is_plausible() {
+        return Err(format!("has {} in a state that no run saves; restart from another checkpoint", name()));
+    }
     if load_seconds > 0.0 {
         slot.extra().charged += load_seconds;
     }
@@ -161,6 +168,11 @@ fn misfit<T: Chare>(error: &CodecError, name: &str) -> String {
 fn part(place: &str) -> String {
     if let Some(field) = place.strip_prefix("chare.") {
         return format!("field `{field}`: ");
+    }
+    if let Some((wait, number)) =
+        place.strip_prefix("flow.").and_then(|flow| flow.trim_end_matches(')').split_once('('))
+    {
+        return format!("variable {number} of its flow in `{wait}`: ");
     }
     let message =
         place.split_once(".msg.").or_else(|| place.strip_prefix("extra.").unwrap_or(place).split_once('.'));

@@ -1,6 +1,7 @@
 //! The arrays of a run, independent of their chare types.
 
 use super::{Contributor, Outbox, PeCx};
+use crate::checkpoint::ArrayHead;
 use crate::order::Receivers;
 use crate::section::Source;
 use crate::waiting::OpenReduction;
@@ -77,10 +78,8 @@ pub(crate) trait AnyPort: Any {
     fn is_due(&self, pe: &PeCx, number: u64);
     /// On PE 0: the number of the next broadcast.
     fn next_broadcast(&self) -> u32;
-    /// The shape of the array, as in `[4, 4]`.
-    fn shape(&self) -> String;
-    /// The names of the fields of its chare.
-    fn fields(&self) -> &'static [&'static str];
+    /// The array as checkpoints describe it.
+    fn head(&self, bound_to: Option<u16>) -> ArrayHead;
     /// A bound element with this rank has landed on this PE, or is placed.
     fn meet(&self, out: &Outbox, rank: u32);
     /// The incomplete reductions on this PE with this array as target.

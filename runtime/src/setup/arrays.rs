@@ -117,7 +117,13 @@ impl Setup {
         };
         if let Some(checkpoint) = &out.node.settings.restart {
             let on = (out.rank, out.pes);
-            match restoring::add_elements(checkpoint, usize::from(id), &shared, on, &mut add) {
+            match restoring::add_elements(
+                checkpoint,
+                (usize::from(id), begin.leader()),
+                &shared,
+                on,
+                &mut add,
+            ) {
                 Ok(bytes) => {
                     let restored = &self.pe.collectives.steps.restored_bytes;
                     restored.set(restored.get() + bytes);
@@ -148,7 +154,7 @@ impl Setup {
 
     fn add_info<T: Chare>(&self, id: u16, count: u32, has_elements: bool, begin: Begin<'_, T::Index>) {
         let mut infos = self.infos.borrow_mut();
-        let bound_to = if let Begin::With(leader, _) = begin { Some(leader) } else { None };
+        let bound_to = begin.leader();
         if let Some(leader) = bound_to {
             infos[usize::from(leader)].followers.push(id);
         }

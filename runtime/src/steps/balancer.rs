@@ -125,7 +125,8 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
         found.extend(statistics.objects.drain(..).map(|object| (statistics.pe, object)));
     }
     // Bound elements are one object, that of the array to which the others are bound.
-    let leader = |array: u16| pe.infos[usize::from(array)].bound_to.unwrap_or(array);
+    let leader =
+        |array: u16| pe.infos.get(usize::from(array)).and_then(|info| info.bound_to).unwrap_or(array);
     // Sorted by element, so that an assignment does not depend on the current placement.
     found.sort_unstable_by_key(|(_, object)| (leader(object.array), object.rank, object.array));
     found.dedup_by(|(_, later), (_, object)| {

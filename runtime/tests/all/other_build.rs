@@ -142,3 +142,185 @@ fn state_that_does_not_fit_is_refused_with_the_element_and_the_field() {
         }
     }
 }
+
+/// A build of a program with a flow.
+macro_rules! flow_build {
+    ($build:ident { $($flow:tt)* }) => {
+        mod $build {
+            use super::*;
+
+            #[derive(Serialize, Deserialize)]
+            struct Walker {
+                total: u64,
+                done: Exit<()>,
+            }
+
+            #[chare(index = [i32; 1])]
+            impl Walker {
+                #[flow]
+                $($flow)*
+
+                #[entry]
+                fn one(a: u64);
+
+                #[entry]
+                fn two(b: u64);
+
+                #[entry]
+                fn finish(&mut self, cx: &Cx<Self>) {
+                    self.done.exit(cx, ());
+                }
+            }
+
+            /// Saves itself while the flow of one element waits, and exits.
+            pub fn run(config: Config) -> Result<Report<()>, RunError> {
+                try_run(config, move |pe, done| {
+                    let walkers = pe.array([2], |_| Walker { total: 0, done });
+                    pe.main(move |pe| {
+                        walkers.at(pe, [1]).life();
+                        walkers.at(pe, [0]).at_checkpoint().finish();
+                    });
+                })
+            }
+        }
+    };
+}
+
+flow_build!(two_waits {
+    fn life(&mut self, cx: &Cx<Self>) {
+        let mut sum: u64 = cx.pes() as u64;
+        when!(one(a) => sum += a);
+        when!(two(b) => sum += b);
+        self.total = sum;
+    }
+});
+flow_build!(two_other_waits {
+    fn life(&mut self, cx: &Cx<Self>) {
+        // Between waits, all may change.
+        let mut sum: u64 = 10;
+        when!(one(a) => sum += 2 * a);
+        sum += cx.pes() as u64;
+        when!(two(b) => sum += b);
+        self.total = sum;
+    }
+});
+flow_build!(swapped_waits {
+    fn life(&mut self, cx: &Cx<Self>) {
+        let mut sum: u64 = cx.pes() as u64;
+        when!(two(b) => sum += b);
+        when!(one(a) => sum += a);
+        self.total = sum;
+    }
+});
+flow_build!(another_variable {
+    fn life(&mut self, cx: &Cx<Self>) {
+        let mut product: u64 = cx.pes() as u64;
+        when!(one(a) => product *= a);
+        when!(two(b) => product *= b);
+        self.total = product;
+    }
+});
+flow_build!(another_type {
+    fn life(&mut self, cx: &Cx<Self>) {
+        let mut sum: (u64, u64) = (0, cx.pes() as u64);
+        when!(one(a) => sum.0 += a);
+        when!(two(b) => sum.1 += b);
+        self.total = sum.0 + sum.1;
+    }
+});
+flow_build!(two_reductions {
+    fn life(&mut self, cx: &Cx<Self>) {
+        let low: u64 = reduce!(cx, u64::min, 1);
+        let high: u64 = reduce!(cx, u64::max, 1);
+        self.total = low + high;
+        select! { one(a) => self.total += a, two(b) => self.total += b }
+    }
+});
+flow_build!(swapped_reductions {
+    fn life(&mut self, cx: &Cx<Self>) {
+        let high: u64 = reduce!(cx, u64::max, 1);
+        let low: u64 = reduce!(cx, u64::min, 1);
+        self.total = low + high;
+        select! { one(a) => self.total += a, two(b) => self.total += b }
+    }
+});
+
+/// Restarts what `saved` saved with another build; returns the error, or nothing.
+fn restarted(
+    saved: fn(Config) -> Result<Report<()>, RunError>,
+    other: fn(Config) -> Result<Report<()>, RunError>,
+) -> String {
+    let dir = tempfile::tempdir().expect("a folder");
+    saved(saves(Config::simulated(2, 7), dir.path(), None)).expect("the run exits");
+    let restart = other(restarts_on(Config::simulated(1, 1), dir.path()));
+    restart.map_or_else(|error| error.to_string(), |_| String::new())
+}
+
+#[test]
+fn a_flow_with_other_waits_is_refused() {
+    assert_eq!(restarted(two_waits::run, two_waits::run), "");
+    assert_eq!(restarted(two_waits::run, two_other_waits::run), "");
+    assert_eq!(restarted(two_reductions::run, two_reductions::run), "");
+    for (saved, other, sentence) in [
+        (
+            two_waits::run as fn(Config) -> _,
+            swapped_waits::run as fn(Config) -> _,
+            "has elements of Walker whose flow has `wait 1 for one with a that keeps sum`, where this build has `wait 1 for two \
+             with b that keeps sum`; give the flow the waits and variables that it had, or restart with the build that saved it",
+        ),
+        (two_waits::run, another_variable::run, "`wait 1 for one with a that keeps product`"),
+        (
+            two_waits::run,
+            another_type::run,
+            "does not fit Walker[1]: variable 1 of its flow in `wait 1 for one with a that keeps sum`: the bytes end too early",
+        ),
+        (two_reductions::run, swapped_reductions::run, "`wait 1 for life_reduction_1 with high`"),
+    ] {
+        let error = restarted(saved, other);
+        assert!(error.contains(sentence), "{error}");
+    }
+}
+
+/// A method of a solver.
+trait Method: Send + 'static {}
+
+#[derive(Serialize, Deserialize)]
+struct Solver<M> {
+    method: std::marker::PhantomData<M>,
+    done: Exit<()>,
+}
+
+#[chare(index = [i32; 1])]
+impl<M: Method> Solver<M> {
+    #[entry]
+    fn finish(&mut self, cx: &Cx<Self>) {
+        self.done.exit(cx, ());
+    }
+}
+
+struct Jacobi;
+struct Seidel;
+impl Method for Jacobi {}
+impl Method for Seidel {}
+
+fn solve<M: Method>(config: Config, is_bound: bool) -> Result<Report<()>, RunError> {
+    try_run(config, move |pe, done| {
+        let make = move |_| Solver::<M> { method: std::marker::PhantomData, done };
+        let first = pe.array([2], make);
+        let _ = if is_bound { pe.array_bound(&first, make) } else { pe.array([2], make) };
+        pe.main(move |pe| first.at(pe, [0]).at_checkpoint().finish());
+    })
+}
+
+#[test]
+fn other_parameters_and_bindings_are_refused() {
+    let plain = |config| solve::<Jacobi>(config, false);
+    assert_eq!(restarted(plain, plain), "");
+    assert!(restarted(plain, |config| solve::<Seidel>(config, false)).contains(
+        "has Solver<Jacobi> of shape [2] with the entries finish as array 1, and the setup makes Solver<Seidel> of shape [2] with \
+         the entries finish; "
+    ));
+    assert!(restarted(plain, |config| solve::<Jacobi>(config, true)).contains(
+        "as array 2, and the setup makes Solver<Jacobi> of shape [2] bound to array 1 with the entries finish; "
+    ));
+}

@@ -20,7 +20,7 @@ struct Cell {
     #[serde(with = "equipoise::numbers")]
     numbers: Vec<f64>,
     next: Option<Box<(bool, char)>>,
-    done: Exit<()>,
+    walkers: Array<Walker>,
 }
 
 #[chare(index = [i32; 1])]
@@ -40,23 +40,63 @@ impl Cell {
         self.words = words;
     }
 
+    /// The flows continue, and end the run.
     #[entry]
     fn finish(&mut self, cx: &Cx<Self>) {
+        self.walkers.all(cx).word(1);
+    }
+}
+
+/// An element with a flow, which contributes to reductions that are never complete.
+#[derive(Serialize, Deserialize)]
+struct Walker {
+    total: u64,
+    done: Exit<()>,
+}
+
+#[chare(index = [i32; 1], sync)]
+impl Walker {
+    #[flow]
+    fn life(&mut self, cx: &Cx<Self>) {
+        let pair: Section<Walker> = cx.array().section_of(cx, [[0], [1]]);
+        if cx.index() == [0] {
+            cx.peer([1]).contribute_in(&pair).summed(1);
+            cx.peers().contribute().prefix().summed(2);
+        }
+        when!(word(more) => self.total += more);
+        at_sync!(cx);
+        self.total += pair.len() as u64;
         self.done.exit(cx, ());
+    }
+
+    #[entry]
+    fn word(more: u64);
+
+    #[entry(reduce = reduce::sum)]
+    fn summed(&mut self, _cx: &Cx<Self>, sum: u64) {
+        self.total += sum;
     }
 }
 
 /// Saves itself, and exits; in processes with this number of PEs.
 fn run(checkpoints: Checkpoints, local_pes: usize) -> Result<Report<()>, RunError> {
     let pes_per_process = Some(local_pes);
-    let config = Config { checkpoints, pes_per_process, time_limit: Some(10.0), ..Config::simulated(2, 1) };
+    let config = Config {
+        checkpoints,
+        pes_per_process,
+        balancer: vec!["RotateLB".into()],
+        lb_comm: equipoise::Comm::On,
+        time_limit: Some(10.0),
+        ..Config::simulated(2, 1)
+    };
     try_run(config, |pe, done| {
+        let walkers = pe.array([2], |_| Walker { total: 0, done });
         let make = |[at]: [i32; 1]| Cell {
             name: format!("cell {at}"),
             words: vec![1; at as usize],
             numbers: vec![0.5; 3],
             next: Some(Box::new((true, 'x'))),
-            done,
+            walkers,
         };
         let cells = pe.array([4], make);
         let missing = pe.sparse::<_, Cell>([4]);
@@ -64,6 +104,7 @@ fn run(checkpoints: Checkpoints, local_pes: usize) -> Result<Report<()>, RunErro
             cells.at(pe, [1]).guarded(1, "text".into());
             missing.at(pe, [3]).guarded(2, "more".into());
             cells.only(pe, |[at]| at < 2).give();
+            walkers.all(pe).life();
             cells.at(pe, [0]).at_checkpoint().finish();
         });
     })
@@ -100,17 +141,10 @@ pub fn restart(folder: &Path) -> Result<(), String> {
 }
 
 /// The manifest, as [`frames`] reads it: generation, program, build, seed, PEs, PEs per process, steps, arrays, files.
-type Manifest = (
-    (u64, u64),
-    Vec<u8>,
-    Vec<u8>,
-    u64,
-    u32,
-    u32,
-    u32,
-    Vec<(Vec<u8>, Vec<u8>, Vec<Vec<u8>>, Vec<Vec<u8>>, u32)>,
-    Vec<FileHead>,
-);
+type Manifest = ((u64, u64), Vec<u8>, Vec<u8>, u64, u32, u32, u32, Vec<ArrayHead>, Vec<FileHead>);
+
+/// Name, parameters, shape, entries, fields, waits, leader, number of indices.
+type ArrayHead = (Vec<u8>, Vec<u8>, Vec<u8>, Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>, Option<u16>, u32);
 
 /// The length of a file, the offset of its index, the CRC-32 of its index.
 type FileHead = (u64, u64, u32);

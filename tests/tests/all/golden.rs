@@ -1,11 +1,13 @@
 //! A small file of every version of every format of this project, and its content. Versions are read forever, so these
 //! files never change; a new version gets a new file.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use equipoise::model::Database;
 use equipoise::model::database::{Dump, Edge, End, Object, ObjectIndex, PeRecord};
 use equipoise::network::trace::{Execution, Speeds, Step, Trace, TraceMessage, TraceObject};
+use equipoise_tests::fuzz::checkpoint;
 use equipoise_tests::{Sandbox, WORKSPACE};
 
 /// A file of the folder `tests/golden`.
@@ -127,6 +129,14 @@ fn traces_of_every_version_are_read() {
     }
 }
 
+/// Only the version that wrote a checkpoint reads it, so this folder is replaced with every new version.
+#[test]
+fn the_layout_of_checkpoints_is_that_of_their_version() {
+    if let Err(error) = checkpoint::restart(&golden("checkpoint.v3")) {
+        panic!("{error}: the layout has changed; raise the version, and write a new golden checkpoint");
+    }
+}
+
 /// A new version: run this once, with the name of the new file here.
 #[test]
 #[ignore = "slow: it writes files"]
@@ -136,6 +146,14 @@ fn missing_golden_files_are_written() {
     }
     if !golden("trace.v4").exists() {
         trace().write(golden("trace.v4")).expect("a file");
+    }
+    if !golden("checkpoint.v3").exists() {
+        let sandbox = Sandbox::new();
+        let saved = checkpoint::save(sandbox.path(), 2);
+        fs::create_dir(golden("checkpoint.v3")).expect("a folder");
+        for file in ["manifest.eqcp", "process-0.eqcp"] {
+            fs::copy(saved.join(file), golden("checkpoint.v3").join(file)).expect("a copy");
+        }
     }
 }
 
@@ -183,7 +201,7 @@ fn older_versions_are_written_by_convert() {
 #[test]
 fn a_cut_database_is_read_up_to_the_last_whole_step() {
     let sandbox = Sandbox::new();
-    let whole = std::fs::read(golden("database.v3.db")).expect("a file");
+    let whole = fs::read(golden("database.v3.db")).expect("a file");
     sandbox.put("k.db", &whole[..whole.len() - 60]);
     let warning = "warning: `k.db` was cut after step 3 (the run was interrupted?); ";
     for line in
@@ -206,10 +224,10 @@ fn no_rank_is_replaced_if_one_cannot_be_written() {
     sandbox.run(&format!("{run} k.db")).result();
     sandbox.run("convert k.db data.%p.json").result();
     sandbox.put("data.0.json", "earlier");
-    std::fs::remove_file(sandbox.path().join("data.2.json")).expect("a file");
-    std::fs::create_dir(sandbox.path().join("data.2.json")).expect("a folder");
+    fs::remove_file(sandbox.path().join("data.2.json")).expect("a file");
+    fs::create_dir(sandbox.path().join("data.2.json")).expect("a folder");
     let output = sandbox.run("convert k.db data.%p.json");
     output.failed(2, &["cannot write the database `data.2.json`"]);
     assert_eq!(sandbox.text("data.0.json"), "earlier");
-    assert_eq!(std::fs::read_dir(sandbox.path()).expect("a folder").count(), 5, "no temporary file is left");
+    assert_eq!(fs::read_dir(sandbox.path()).expect("a folder").count(), 5, "no temporary file is left");
 }

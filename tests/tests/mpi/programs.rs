@@ -139,10 +139,18 @@ fn every_process_has_its_element_and_its_shared_values() {
 }
 
 #[test]
-fn programs_of_the_book_have_the_results_of_threads() {
+fn programs_of_the_book_and_all_features_have_the_results_of_threads() {
     let Some(launcher) = Launcher::find() else { return };
     let sandbox = Sandbox::new();
-    for line in ["queens", "ghost_4_flags --blocks 7", "ghost_5_balance --blocks 7 --balancer RotateLB"] {
+    for line in [
+        "features --balancer RotateLB",
+        "queens",
+        "pool",
+        "particles --balancer RotateLB",
+        "matmul --balancer RotateLB",
+        "ghost_4_flags --blocks 7",
+        "ghost_5_balance --blocks 7 --balancer RotateLB",
+    ] {
         let threads = start_without_launcher(&sandbox, &format!("{line} --pes 2")).end().0.result();
         for (processes, pes) in SHAPES {
             let line = format!("{line} --transport mpi --pes-per-process {pes}");

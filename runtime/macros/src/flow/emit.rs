@@ -72,10 +72,13 @@ impl<'a> Emit<'a> {
         let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
         let (unused, no_bound) = (block.unused_variant(), block.no_bound());
         // Variants that are never encoded are last: serde numbers variants with and without them differently.
-        let waits = self.waits().map(|(point, _)| {
-            let (variant, fields) =
-                (self.variant(point), self.live[point].iter().map(|&var| self.field(var)));
-            if self.live[point].is_empty() { quote!(#variant) } else { quote!(#variant(#(#fields),*)) }
+        // The graph is built from the end of the flow.
+        let waits: Vec<_> = self.waits().collect();
+        let waits = (1..).zip(waits.into_iter().rev()).map(|(number, (point, cases))| {
+            let (variant, saved) = (self.variant(point), self.saved_as(number, point, cases));
+            let fields = self.live[point].iter().map(|&var| self.field(var));
+            let fields = (!self.live[point].is_empty()).then(|| quote!((#(#fields),*)));
+            quote!(#[serde(rename = #saved)] #variant #fields)
         });
         let inside = self.inside().map(|point| {
             let variant = self.variant(point);
@@ -104,6 +107,22 @@ impl<'a> Emit<'a> {
                 fn default() -> Self { Self::Idle }
             }
         }
+    }
+
+    /// The name of a wait in checkpoints, which tells it from other waits: its number, what it waits for, and the variables that it keeps.
+    fn saved_as(&self, number: usize, point: Point, cases: &[Case]) -> String {
+        let names = |variables: &mut dyn Iterator<Item = Var>| {
+            variables.map(|var| self.graph.variables[var].name.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        let with = |word: &str, names: String| {
+            if names.is_empty() { String::new() } else { format!(" {word} {names}") }
+        };
+        let case = |case: &Case| {
+            format!("{}{}", case.entry, with("with", names(&mut case.arguments.iter().flatten().copied())))
+        };
+        let cases = cases.iter().map(case).collect::<Vec<_>>().join(" or ");
+        let kept = names(&mut self.live[point].iter().copied());
+        format!("wait {number} for {cases}{}", with("that keeps", kept))
     }
 
     /// A variable that is kept while the flow waits.

@@ -93,14 +93,20 @@ const NETWORKS: [Option<&str>; 9] = [
 ];
 
 /// A simulated run; all its parameters depend on the seed. Every fourth run has more PEs than the root of their tree has
-/// children, up to three levels of them. Half of the runs without a network have several processes.
+/// children, up to three levels of them. Every second run has several processes, alternately with one PE and with several; they
+/// have no network.
 pub fn simulated(seed: u64) -> Config {
     let pes = if seed % 4 == 3 { 6 + mixed(seed) % 25 } else { 1 + seed % 7 };
+    let local_pes = match seed % 4 {
+        1 => Some(1),
+        3 => Some(2 + (mixed(seed) >> 16) % 3),
+        _ => None,
+    };
+    let pes = pes.next_multiple_of(local_pes.unwrap_or(1));
     let mut config = Config::simulated(pes as usize, seed);
-    config.machine.network = NETWORKS[(mixed(seed) >> 8) as usize % NETWORKS.len()].map(str::to_owned);
-    if config.machine.network.is_none() && (mixed(seed) >> 16) % 2 == 0 {
-        let divisors: Vec<u64> = (1..=pes).filter(|local| pes % local == 0).collect();
-        config.pes_per_process = Some(divisors[(mixed(seed) >> 24) as usize % divisors.len()] as usize);
+    config.pes_per_process = local_pes.map(|local| local as usize);
+    if local_pes.is_none() {
+        config.machine.network = NETWORKS[(mixed(seed) >> 8) as usize % NETWORKS.len()].map(str::to_owned);
     }
     vary(config)
 }
