@@ -3,8 +3,9 @@
 use equipoise_model::{Database, Topology};
 
 use super::mcf;
-use super::mcf_optimal::{self, Unsolved, Ways};
+use super::mcf_optimal::{self, Ways};
 use super::qap::{self, Metric, TooLarge};
+use super::unsolved::Unsolved;
 use equipoise_model::fault::{Classified, Fault};
 
 /// A cost that a search minimises.

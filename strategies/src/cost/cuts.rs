@@ -13,17 +13,13 @@ use equipoise_model::search::breadth_first;
 use equipoise_model::{Database, Topology};
 
 use super::commodities::Commodities;
-use super::mcf_optimal::Unsolved;
+use super::unsolved::{MAX_CUT_WORK, Unsolved};
 use super::wiring::Wiring;
-
-/// The maximum of vertices times (links plus messages) for which cuts are evaluated. (At this size, the evaluation
-/// takes seconds.)
-pub const MAX_WORK: usize = 1 << 28;
 
 /// Lower bound of the seconds that the communication of a placement takes with any routing.
 ///
 /// # Errors
-/// When the work exceeds [`MAX_WORK`], when the machine has more than [`super::mcf_optimal::MAX_LINKS`] links, or when it
+/// When the work exceeds [`MAX_CUT_WORK`], when the machine has more than [`MAX_LINKS`](super::unsolved::MAX_LINKS) links, or when it
 /// is a product, in which no links join cores and their node.
 ///
 /// # Panics
@@ -32,7 +28,7 @@ pub fn bound(database: &Database, machine: &dyn Topology, placement: &[u32]) -> 
     let wiring = Wiring::of(machine)?;
     let commodities = Commodities::of(database);
     let steps = wiring.ends.len() + commodities.sent().count();
-    if wiring.vertices.saturating_mul(steps) > MAX_WORK {
+    if wiring.vertices.saturating_mul(steps) > MAX_CUT_WORK {
         return Err(Unsolved::Cuts);
     }
     let places = commodities.places(placement);
@@ -101,7 +97,7 @@ fn clusters(wiring: &Wiring, bandwidth: impl Fn(usize) -> f64, mut visit: impl F
 /// leave its PE, and all bytes that it receives enter its PE, over at most the largest total bandwidth of any PE's links.
 ///
 /// # Errors
-/// When the machine has more than [`super::mcf_optimal::MAX_LINKS`] links, or is a product.
+/// When the machine has more than [`MAX_LINKS`](super::unsolved::MAX_LINKS) links, or is a product.
 pub fn bound_of_any(database: &Database, machine: &dyn Topology) -> Result<f64, Unsolved> {
     let wiring = Wiring::of(machine)?;
     // If the links meet on the routes from PE 0 to every PE and back, they meet on all routes.

@@ -26,10 +26,10 @@
 //! the bandwidth of a single link rises, T falls at most by the share of that link ([`Purchases`]). Prices also bound
 //! the cost of other mappings, so that a search need not solve a program for each swap ([`OptimalSwaps`]).
 
-use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::{Database, Topology};
 
 use super::commodities::Commodities;
+use super::unsolved::Unsolved;
 use super::wiring::Wiring;
 
 mod paths;
@@ -43,13 +43,6 @@ mod two_core;
 pub use purchases::{Purchase, Purchases};
 pub use swaps::OptimalSwaps;
 use two_core::{Arc, Core, Flow};
-
-/// The maximum number of variables of a linear program: links times senders, after trees are removed. (At this size,
-/// the solver takes a minute and 1 GB.)
-pub const MAX_VARIABLES: usize = 1 << 16;
-
-/// The maximum number of links of a machine whose graph is constructed. (At this size, that takes a second.)
-pub const MAX_LINKS: usize = 1 << 20;
 
 /// The largest relative distance of a result from the optimum. (Most results are a thousand times closer.)
 pub const TOLERANCE: f64 = 1e-6;
@@ -78,59 +71,6 @@ pub struct Optimal {
     /// sent. If the bandwidth of a link rises by 1 %, `seconds` falls by at most its share of 1 %; by less, often by
     /// nothing, if other links become the busiest. If the prices are not unique, these are the shares of one solution.
     pub shares: Vec<f64>,
-}
-
-/// Why the best routing of a placement is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum Unsolved {
-    /// The build has no solver of linear programs.
-    #[error("the best routes need a solver of linear programs; enable the cargo feature `lp`")]
-    NotBuilt,
-    /// The machine is too large.
-    #[error(
-        "the best routes are computed for machines of at most {MAX_LINKS} links; this machine has {links}"
-    )]
-    Links {
-        /// Links of the machine.
-        links: usize,
-    },
-    /// The linear program is too large.
-    #[error(
-        "the linear program of the best routes has more than {MAX_VARIABLES} variables (links times senders)"
-    )]
-    Variables,
-    /// The machine has too many cuts.
-    #[error(
-        "cuts are evaluated for at most {} vertices times links and messages; this problem has more",
-        super::cuts::MAX_WORK
-    )]
-    Cuts,
-    /// Successive links of a route do not meet at a vertex.
-    #[error(
-        "successive links of the machine's routes do not meet, as in products, where no link joins a node and its \
-             cores; so routes other than the machine's own are unknown"
-    )]
-    DisjointLinks,
-    /// The solver found no solution within the tolerance.
-    #[error(
-        "the linear program was not solved to 1e-6: with the best routes the busiest link takes between \
-             {bound_seconds:e} s and {seconds:e} s"
-    )]
-    Inexact {
-        /// The time of the best routing found.
-        seconds: f64,
-        /// Lower bound for all routings.
-        bound_seconds: f64,
-    },
-}
-
-impl Classified for Unsolved {
-    fn fault(&self) -> Fault {
-        match self {
-            Unsolved::Inexact { .. } => Fault::Input,
-            _ => Fault::Usage,
-        }
-    }
 }
 
 /// The best routing when object `i` of `database` is on PE `placement[i]`.
@@ -181,7 +121,7 @@ impl<'a> Router<'a> {
     /// A router for routings by these paths.
     ///
     /// # Errors
-    /// When the machine has more than [`MAX_LINKS`] links, or the build has no solver.
+    /// When the machine has more than [`MAX_LINKS`](super::unsolved::MAX_LINKS) links, or the build has no solver.
     pub fn new(machine: &'a dyn Topology, ways: Ways) -> Result<Self, Unsolved> {
         let (solver, wiring) = (solver()?, Wiring::of(machine)?);
         let bandwidth = (0..machine.links()).map(|link| machine.link(link).bandwidth).collect();

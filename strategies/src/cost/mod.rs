@@ -31,6 +31,7 @@ mod sentence;
 pub mod swaps;
 #[cfg(test)]
 mod tests;
+pub mod unsolved;
 pub(crate) mod wiring;
 
 pub(crate) use hops::hop_bytes;

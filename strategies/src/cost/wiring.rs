@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use equipoise_model::Topology;
 
-use super::mcf_optimal::{MAX_LINKS, Unsolved};
+use super::unsolved::{MAX_LINKS, Unsolved};
 
 /// The graph of a machine. Vertices are identified by the names of link ends in [`equipoise_model::topology::Link::name`].
 /// [`Wiring::carry`] checks along every route that successive links meet at a vertex, and rejects machines with other names.

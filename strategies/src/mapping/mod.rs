@@ -9,6 +9,7 @@ pub mod hier_topo_map;
 pub mod lee_aggarwal;
 pub mod libtopomap;
 pub mod mcf_lb;
+pub mod on_tree;
 pub mod refine_topolb;
 pub mod swap_lb;
 pub mod tmlb_min_weight;

@@ -29,8 +29,9 @@ use equipoise_model::graph::Graph;
 use equipoise_model::params::{Param, Params};
 use equipoise_model::{Assignment, Database, Topology, memory};
 
+use super::on_tree::{Affinity, MAX_TRIES, tree};
 use super::treematch::share::{SURPLUS, consecutive, share};
-use super::treematch::{Affinity, MAX_TRIES, RESTARTS, Surplus, order, tree};
+use super::treematch::{RESTARTS, Surplus, order};
 use crate::balance::load::Work;
 use crate::descriptor::Recipe;
 use crate::part::OnPart;

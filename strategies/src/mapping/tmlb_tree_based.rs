@@ -31,9 +31,10 @@ use equipoise_model::graph::Graph;
 use equipoise_model::params::{Param, Params};
 use equipoise_model::{Assignment, Database, Topology};
 
+use super::on_tree::tree::{self, Levels, Machine};
+use super::on_tree::{Affinity, MAX_TRIES};
 use super::treematch::share::{SURPLUS, consecutive, share};
-use super::treematch::tree::{self, Levels, Machine};
-use super::treematch::{Affinity, MAX_TRIES, RESTARTS, Surplus, place};
+use super::treematch::{RESTARTS, Surplus, place};
 use super::treematch_const::{self, TRIALS};
 use crate::balance::load::Work;
 use crate::descriptor::Recipe;

@@ -23,29 +23,24 @@
 
 use rayon::prelude::*;
 
-pub mod affinity;
 mod grouping;
 pub mod share;
-pub(super) mod tree;
 
-pub use affinity::Affinity;
 pub use share::Surplus;
 
 use grouping::Ties;
-use tree::Machine;
 
 use equipoise_model::graph::Graph;
 use equipoise_model::params::{Param, Params};
 use equipoise_model::random::generator;
-use equipoise_model::topology::Hierarchy;
+use equipoise_model::topology::{Hierarchy, prime_factors};
 use equipoise_model::{Assignment, Database, Topology};
 
+use super::on_tree::{Affinity, MAX_TRIES, assign};
 use super::treematch_const::{self, TRIALS};
-use super::{answer, hosts};
 use crate::descriptor::Recipe;
 use crate::part::OnPart;
-use crate::partition::groups::{self, Grouping, Groups};
-use crate::strategy::check;
+use crate::partition::groups::{self, Grouping};
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
 
@@ -77,9 +72,6 @@ pub(super) const RESTARTS: Param = Param {
     help: "number of times the tree is built, 1 to 100000, with different tie-breaking; the best is taken",
 };
 
-/// The maximum of `restarts` and `trials`; values above are rejected.
-pub(super) const MAX_TRIES: usize = 100_000;
-
 /// The strategy `TreeMatch`.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeMatch {
@@ -105,24 +97,6 @@ impl Strategy for TreeMatch {
             place(&machine.tree, &machine.is_free, &groups.graph, anchors, effort, seed)
         })
     }
-}
-
-/// The assignment in which `place` returns the leaf of every group. `place` receives the tree of the machine, the groups,
-/// and the leaf of each anchor.
-pub(super) fn assign(
-    database: &Database,
-    topology: &dyn Topology,
-    grouping: Grouping,
-    affinity: Affinity,
-    seed: u64,
-    place: impl FnOnce(&Machine, &Groups, &[u32]) -> Vec<u32>,
-) -> Result<Assignment, StrategyError> {
-    let available = check(database, topology)?;
-    let groups = Groups::of(&affinity.of(database), &available, grouping, seed)?;
-    let mut machine = Machine::of(topology, database);
-    machine.restrict_to(&hosts(database, &available, groups.count, grouping.by));
-    let leaves = place(&machine, &groups, &machine.leaves_of(&groups.anchors));
-    Ok(answer(database, topology, &groups, grouping, available, &machine.pes_of(&leaves)))
 }
 
 /// The leaf of every task, by TreeMatch if it handles the input, else by [`treematch_const::place`].
@@ -159,7 +133,7 @@ const STREAM: u64 = 0x626f_7474_6f6d_7570;
 pub(super) fn order(graph: &Graph, arities: &[usize], restarts: usize, seed: u64) -> Vec<u32> {
     let leaves = arities.iter().product::<usize>();
     assert!(graph.vertices() <= leaves, "{} vertices on {leaves} leaves", graph.vertices());
-    let mut primes: Vec<usize> = arities.iter().flat_map(|&arity| tree::prime_factors(arity)).collect();
+    let mut primes: Vec<usize> = arities.iter().flat_map(|&arity| prime_factors(arity)).collect();
     primes.reverse();
     let padded = Graph::new(leaves, graph.pairs());
     if padded.edges() == 0 {

@@ -29,7 +29,7 @@ use equipoise_model::random::generator;
 use equipoise_model::topology::Hierarchy;
 use equipoise_model::{Assignment, Database, Topology};
 
-use super::treematch::{Affinity, MAX_TRIES, assign};
+use super::on_tree::{Affinity, MAX_TRIES, assign};
 use crate::descriptor::Recipe;
 use crate::part::OnPart;
 use crate::partition::constrained;

@@ -17,6 +17,7 @@ use rayon::prelude::*;
 
 #[cfg(feature = "ablation")]
 pub mod ablation;
+mod board;
 mod bound;
 #[cfg(test)]
 mod contract;

@@ -38,23 +38,6 @@ pub(crate) fn cost(graph: &Csr, distance: &impl Metric, block_of: &[u32]) -> i64
     }
 }
 
-/// The present blocks of vertices, and the costs of leaving them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Homes<'a> {
-    /// By vertex: its present block; [`NONE`](super::machine::NONE) if the vertex cannot stay there.
-    pub home_of: &'a [u32],
-    /// By vertex: the cost of being in another block, in the scale of the layer.
-    pub migration_costs: &'a [i64],
-}
-
-impl Homes<'_> {
-    /// The total cost of the vertices that are not in their present block.
-    pub fn cost(&self, block_of: &[u32]) -> i64 {
-        let away = self.home_of.iter().zip(block_of).zip(self.migration_costs);
-        away.filter(|((home, block), _)| home != block).map(|(_, cost)| cost).sum()
-    }
-}
-
 /// By movable vertex: the cost of moving it to another PE, in the scale of the last layer: `gamma` hop-bytes per byte of
 /// its object.
 ///

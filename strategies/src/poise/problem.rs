@@ -9,9 +9,8 @@
 use equipoise_model::database::End;
 use equipoise_model::{Database, Topology};
 
+use super::board::{Board, Homes};
 use super::machine::{Machine, NONE};
-use super::objective::Homes;
-use super::refinement::state::Board;
 use crate::StrategyError;
 use crate::cost::{LoadBound, pour};
 use crate::partition::bisection::csr::{Csr, Half};

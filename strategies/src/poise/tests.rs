@@ -6,9 +6,10 @@ use equipoise_model::random::generator;
 use equipoise_model::{Database, graph, topology};
 use proptest::prelude::*;
 
+use super::board::Homes;
 use super::bound::cost_bound;
 use super::machine::distance::with_metric;
-use super::objective::{Homes, cost};
+use super::objective::cost;
 use super::one_to_one::tabu;
 use super::problem::Problem;
 use super::refinement::repair::repair;

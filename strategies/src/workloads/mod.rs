@@ -1,7 +1,7 @@
 //! Task graphs of all generators: the generators of [`graph`] and those that need a partitioner.
 
 use equipoise_model::database::{Database, Dump};
-use equipoise_model::graph::generate::Generator;
+use equipoise_model::graph::making::Generator;
 use equipoise_model::graph::{self, GraphError};
 
 mod spmv;

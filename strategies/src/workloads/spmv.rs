@@ -10,7 +10,7 @@
 
 use equipoise_model::database::{Database, Edge, End};
 use equipoise_model::descriptor::split;
-use equipoise_model::graph::generate::{Generator, Make, Refusal};
+use equipoise_model::graph::making::{Generator, Make, Refusal};
 use equipoise_model::graph::{Graph, MAX_VERTICES, Matrix, tasks};
 
 use crate::partition::metis;

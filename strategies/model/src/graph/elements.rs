@@ -9,7 +9,7 @@
 //!
 //! Tasks are rows, three per node; nodes are ordered by position, first dimension fastest.
 
-use super::generate::{BYTES, Generator, Make, Pattern, check_size, uniform};
+use super::making::{BYTES, Generator, Make, Pattern, check_size, uniform};
 use crate::grid::Grid;
 use crate::params::Params;
 

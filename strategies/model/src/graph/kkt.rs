@@ -9,7 +9,7 @@
 //!
 //! Tasks are rows: the states, first dimension fastest, then the controls, then the multipliers.
 
-use super::generate::{BYTES, Generator, Make, Pattern, check_size, one_number, uniform};
+use super::making::{BYTES, Generator, Make, Pattern, check_size, one_number, uniform};
 use crate::params::Params;
 
 /// The generator of these matrices.

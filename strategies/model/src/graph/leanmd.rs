@@ -16,7 +16,7 @@
 //!   within the cutoff, 22 % for cells with a common face, 5 % with an edge, and 1 % with a corner. A cell integrates
 //!   (50 ns per particle).
 
-use super::generate::{Generator, Make, check_size};
+use super::making::{Generator, Make, check_size};
 use super::{edge, tasks};
 use crate::database::{Database, ObjectIndex};
 use crate::grid::Grid;

@@ -8,8 +8,7 @@
 
 use std::fmt::Write as _;
 
-use super::sparse::Matrix;
-use super::{MAX_EDGES, MAX_VERTICES, check_sparsity, edge, ends, merge, tasks};
+use super::{MAX_EDGES, MAX_VERTICES, Matrix, check_sparsity, edge, ends, merge, tasks};
 use crate::database::{Database, Edge};
 use crate::files::AtLine;
 use crate::memory;

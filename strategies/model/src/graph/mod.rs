@@ -24,6 +24,8 @@ mod formats;
 pub mod generate;
 mod kkt;
 pub mod leanmd;
+pub mod making;
+mod matrix;
 mod matrix_market;
 mod metis_format;
 mod monitoring;
@@ -38,9 +40,9 @@ pub use csv::rows as edge_list;
 pub(crate) use formats::extensions;
 use formats::{FORMATS, format, read};
 pub use formats::{format_names, is_graph_file, reads_back, write};
-pub use sparse::Matrix;
+pub use matrix::Matrix;
 
-use generate::{Generator, Refusal};
+use making::{Generator, Refusal, make};
 
 /// An undirected weighted graph in compressed sparse rows.
 ///
@@ -333,7 +335,7 @@ pub fn load_steps(spec: &str, more: &[&'static Generator]) -> Result<Dump, Graph
     if !path.exists() {
         match find("generator and no file", name, generate::ALL.iter().chain(more).copied()) {
             Ok(generator) if spec.contains(':') => {
-                return generate::make(generator, rest).map(one).map_err(|refusal| match refusal {
+                return make(generator, rest).map(one).map_err(|refusal| match refusal {
                     Refusal::Arguments(reason) => error(reason),
                     Refusal::Other(error) => error,
                 });

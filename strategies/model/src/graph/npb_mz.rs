@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::generate::{Generator, Make};
+use super::making::{Generator, Make};
 use super::{edge, tasks};
 use crate::database::Database;
 use crate::params::{Param, Params};

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 
-use super::generate::{Generator, Make, SEED, check_size};
+use super::making::{Generator, Make, SEED, check_size};
 use super::{edge, tasks};
 use crate::database::Database;
 use crate::params::{Param, Params};

@@ -1,21 +1,10 @@
-//! Nonzero patterns of sparse matrices: from Matrix Market files, generators, or any task graph.
+//! Loads nonzero patterns of sparse matrices: from Matrix Market files, generators, or any task graph.
 
-use super::generate::Pattern;
-use super::{Graph, GraphError, elements, files, kkt, load, matrix_market};
+use super::making::Pattern;
+use super::{Graph, GraphError, Matrix, elements, files, kkt, load, matrix_market};
 use crate::descriptor::split;
 use crate::params::Params;
 use std::path::Path;
-
-/// The nonzero pattern of a square matrix, without the diagonal.
-#[derive(Clone, Debug)]
-pub struct Matrix {
-    /// The number of rows and of columns.
-    pub rows: usize,
-    /// (row, column) of each entry.
-    pub entries: Vec<(u32, u32)>,
-    /// Whether every entry also represents its transposed entry.
-    pub is_symmetric: bool,
-}
 
 impl Matrix {
     /// Loads the matrix of a spec: `kkt:`, `fem:`, a file `.mtx`, or any other task graph, whose edges become the
@@ -48,10 +37,5 @@ impl Matrix {
         let graph = Graph::of(&load(spec)?);
         let entries = graph.pairs().map(|(a, b, _)| (a, b)).collect();
         Ok(Matrix { rows: graph.vertices(), entries, is_symmetric: true })
-    }
-
-    /// The graph of the matrix: a vertex per row, and an edge per pair of rows connected by an entry.
-    pub fn graph(&self) -> Graph {
-        Graph::of_places(self.rows, &self.entries)
     }
 }

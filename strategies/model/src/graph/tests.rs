@@ -359,7 +359,7 @@ proptest! {
     #[test]
     fn no_spec_panics(rest in "[0-9x,=a-z]{0,12}") {
         for generator in generate::ALL {
-            let _ = generate::make(generator, &rest);
+            let _ = make(generator, &rest);
         }
     }
 }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::spec::{as_part, from_file};
+use super::error::from_file;
+use super::operators::as_part;
 use super::{Hierarchy, Link, Shape, SpecError, Topology, rename};
 use crate::hostlist;
 use crate::params::{Param, Params};

@@ -46,7 +46,7 @@ fn parse(text: &str) -> Result<Arc<dyn Topology>, SpecError> {
 #[cfg(feature = "formats")]
 fn from_xml(name: &str) -> Result<Arc<dyn Topology>, SpecError> {
     let spec = format!("hwloc:{name}");
-    Ok(Arc::new(super::spec::from_file("machine", name, |text| xml::read(&spec, text))?))
+    Ok(Arc::new(super::error::from_file("machine", name, |text| xml::read(&spec, text))?))
 }
 
 #[cfg(not(feature = "formats"))]

@@ -15,17 +15,14 @@
 
 use std::sync::Arc;
 
-use super::spec::as_part;
+use super::operators::as_part;
 use super::{
     DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Hierarchy, Kind, Link, Shape, SpecError, Topology,
     count_links, count_pes, rename,
 };
 
-mod running;
 #[cfg(test)]
 mod tests;
-
-pub use running::job;
 
 /// The entry of `job:..` in the list of machines. Complete specs are parsed by [`Job::parse`]; `item` gets only others.
 pub const KIND: Kind = Kind {
@@ -63,7 +60,7 @@ pub struct Job {
     /// Whether process q is on node q mod `nodes`, and not on node q / `processes`.
     is_cyclic: bool,
     /// The hardware threads of the PEs of a node, as the operating system numbers them; empty if unknown.
-    cpus: Vec<usize>,
+    pub(super) cpus: Vec<usize>,
 }
 
 /// The most levels of a node.
@@ -140,7 +137,7 @@ impl Job {
     }
 
     /// The inverse of [`Self::place`].
-    fn process_at(&self, node: usize, index: usize) -> usize {
+    pub(super) fn process_at(&self, node: usize, index: usize) -> usize {
         if self.is_cyclic { index * self.nodes + node } else { node * self.processes + index }
     }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::spec::from_file;
+use super::error::from_file;
 use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, MAX_TABLE_PES, Topology};
 use crate::cells::numbers;
 use crate::table::count;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
-use super::spec::from_file;
+use super::error::from_file;
 use super::{Kind, Link, MAX_TABLE_PES, Topology};
 use crate::files::JsonStep::{self, Item, Key};
 use crate::files::line_in_json;

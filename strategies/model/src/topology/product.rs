@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::spec::as_part;
+use super::operators::as_part;
 use super::{Hierarchy, Link, Shape, Topology, count_links, count_pes, rename};
 
 /// The help text on products.

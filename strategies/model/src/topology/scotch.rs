@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use super::spec::from_file;
+use super::error::from_file;
 use super::{
     Allocation, DistanceMatrix, Flat, Grid, Hypercube, Kind, MAX_PES, MAX_TABLE_PES, SpecError, Topology,
     Tree, check_table,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Kind, NamedTree, Part, SpecError, Topology, spec};
+use super::{Kind, NamedTree, Part, SpecError, Topology, error};
 use crate::files::AtLine;
 
 mod conf;
@@ -67,7 +67,7 @@ fn parse(text: &str) -> Result<Arc<dyn Topology>, SpecError> {
         return Err(format!("`{file}` has only one topology; omit #{name}").into());
     }
     let at_line = |(line, reason): AtLine| SpecError::in_file(file, format!("line {line}: {reason}"));
-    let content = spec::text("topology", file)?;
+    let content = error::text("topology", file)?;
     let network = match is_yaml {
         true => from_yaml(&content, file, wanted)?,
         false => conf::read(&content).map_err(at_line)?,

@@ -4,80 +4,16 @@
 //! of the PEs of A in the brackets. Brackets bind closer than `*`, and parentheses closer than both. In `job:4x8:A`, the
 //! network A ends before a `*` or `[`; other networks are in parentheses.
 
-use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
-use super::{ALL, Allocation, Job, Product, Topology, job};
+use super::operators::Operators;
+use super::{ALL, Allocation, Job, Product, SpecError, Topology, TopologyError, job};
 use crate::descriptor::{find, split};
-use crate::fault::{Classified, Fault};
-use crate::files::{self, Unread};
 use crate::memory;
-use crate::params::ParamError;
-use crate::quote::{quoted, sentence};
 use crate::table::count;
 
 /// The deepest nesting of specs.
 const MAX_DEPTH: usize = 16;
-
-/// An invalid spec of a machine.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a topology: {}", quoted(.spec), sentence(.reason))]
-pub struct TopologyError {
-    /// The spec as written.
-    pub spec: String,
-    /// What is wrong and what was expected.
-    pub reason: String,
-    /// Whether the spec is wrong, or the content of a file named in it.
-    pub fault: Fault,
-}
-
-impl Classified for TopologyError {
-    fn fault(&self) -> Fault {
-        self.fault
-    }
-}
-
-/// An error in a spec or in a part of a spec.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct SpecError {
-    /// Whether the spec is wrong, or the content of a file named in it.
-    pub fault: Fault,
-    /// What is wrong and what was expected.
-    pub reason: String,
-}
-
-impl Classified for SpecError {
-    fn fault(&self) -> Fault {
-        self.fault
-    }
-}
-
-impl From<String> for SpecError {
-    fn from(reason: String) -> Self {
-        SpecError { fault: Fault::Usage, reason }
-    }
-}
-
-impl From<ParamError> for SpecError {
-    fn from(error: ParamError) -> Self {
-        SpecError { fault: error.fault(), reason: error.into() }
-    }
-}
-
-impl From<&str> for SpecError {
-    fn from(reason: &str) -> Self {
-        reason.to_string().into()
-    }
-}
-
-impl SpecError {
-    /// An error in the content of the file `name`.
-    pub(super) fn in_file(name: &str, reason: impl fmt::Display) -> Self {
-        SpecError { fault: Fault::Input, reason: format!("{name}: {reason}") }
-    }
-}
 
 /// Parses a spec such as `torus:8x8x8`.
 ///
@@ -144,71 +80,7 @@ fn simple_machine(text: &str) -> Result<Arc<dyn Topology>, SpecError> {
     (find("machine", name, ALL.iter().copied())?.item)(rest)
 }
 
-/// Reads a file and parses its content with `read`; `what` describes the content in errors.
-pub(super) fn from_file<T>(
-    what: &str,
-    name: &str,
-    read: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<T, SpecError> {
-    read(&text(what, name)?).map_err(|reason| SpecError::in_file(name, reason))
-}
-
-/// The text of a file; `what` describes the content in errors.
-pub(super) fn text(what: &str, name: &str) -> Result<String, SpecError> {
-    files::text(Path::new(name)).map_err(|unread| {
-        let reason = match &unread {
-            Unread::System(_) => format!("cannot read the {what} `{name}`: {unread}"),
-            Unread::Content(_) => format!("{name}: {unread}"),
-        };
-        SpecError { fault: unread.fault(), reason }
-    })
-}
-
 /// Adds the part of the spec to an error message, unless an inner part is already named.
 fn within(part: &str, reason: String) -> String {
     if reason.starts_with("in `") { reason } else { format!("in `{part}`: {reason}") }
-}
-
-/// The spec of a machine for use in another spec: in parentheses if it is a product.
-pub(super) fn as_part(spec: String) -> String {
-    match Operators::of(&spec) {
-        Ok(Operators { star: None, .. }) => spec,
-        _ => format!("({spec})"),
-    }
-}
-
-/// The operators of a spec outside all brackets.
-struct Operators {
-    /// The position of the first `*`.
-    star: Option<usize>,
-    /// The position and kind of the last opening bracket.
-    last: Option<(usize, char)>,
-}
-
-impl Operators {
-    fn of(text: &str) -> Result<Operators, String> {
-        let (mut found, mut open) = (Operators { star: None, last: None }, Vec::new());
-        for (at, letter) in text.char_indices() {
-            match letter {
-                '[' | '(' => {
-                    if open.is_empty() {
-                        found.last = Some((at, letter));
-                    }
-                    open.push(letter);
-                }
-                ']' | ')' => {
-                    let opener = if letter == ']' { '[' } else { '(' };
-                    if open.pop() != Some(opener) {
-                        return Err(format!("there is a `{letter}` without a matching `{opener}`"));
-                    }
-                }
-                '*' if open.is_empty() => found.star = found.star.or(Some(at)),
-                _ => (),
-            }
-        }
-        match open.last() {
-            Some(open) => Err(format!("there is a `{open}` that is not closed")),
-            None => Ok(found),
-        }
-    }
 }

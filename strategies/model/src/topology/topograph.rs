@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::spec::from_file;
+use super::error::from_file;
 use super::{Kind, NamedTree, Part};
 use crate::files::line_of;
 

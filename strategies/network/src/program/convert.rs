@@ -13,11 +13,13 @@ use crate::trace::{Step, Trace, TraceMessage};
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::quote::sentence;
 
-pub use super::picl::picl;
+mod picl;
+
+pub use picl::picl;
 
 /// A recorded action of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Act {
+enum Act {
     /// A computation, in cycles.
     Work(f64),
     /// A send: the receiver and the bytes.
@@ -131,7 +133,7 @@ pub fn trace(trace: &Trace, cycle_seconds: f64) -> Result<Converted, ConvertErro
 ///
 /// # Errors
 /// When there are no processes or too many, or a process computed or sent too much.
-pub(super) fn program(mut acts: Vec<Vec<Act>>) -> Result<Converted, ConvertError> {
+fn program(mut acts: Vec<Vec<Act>>) -> Result<Converted, ConvertError> {
     if acts.is_empty() || acts.len() > MAX_PROCESSES {
         return Err(format!("there are {} processes; a program has 1 to {MAX_PROCESSES}", acts.len()).into());
     }

@@ -46,7 +46,6 @@ pub mod generate;
 mod isomorphic;
 mod model;
 mod phases;
-mod picl;
 mod simulation;
 mod text;
 

@@ -1,6 +1,6 @@
 //! Reading and writing traces.
 //!
-//! A trace is written as JSON if the file name ends in `.json`, otherwise in binary (see `recording.rs`). The reader
+//! A trace is written as JSON if the file name ends in `.json`, otherwise in binary (see `sections.rs`). The reader
 //! tells the two formats apart by the content of the file. Unknown fields in JSON are skipped with a warning.
 //!
 //! Version 3 of the binary format has frames: the first has everything except the messages and the executions, the
@@ -15,21 +15,13 @@ use equipoise_model::decompress::Expansion;
 use equipoise_model::files::{self, Refused, Unread, can_write_whole, write_whole};
 use equipoise_model::frames::{Ignored, TRACE_MAGIC, damaged, field, take_frame, text, truncated};
 
-use super::recording::{Encoder, PART, decode_sections};
+use super::sections::{Encoder, MAGIC, PART, decode_sections, magic};
 use super::{Speeds, Trace, TraceObject};
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::quote::shown;
 
-/// The first bytes of every binary trace; the second last byte is the version of the format.
-pub(super) const MAGIC: [u8; 8] = magic(4);
-
 /// The first bytes of traces of version 3.
 const MAGIC_3: [u8; 8] = magic(3);
-
-const fn magic(version: u8) -> [u8; 8] {
-    let [a, b, c, d, e, f] = TRACE_MAGIC;
-    [a, b, c, d, e, f, version, 0x1a]
-}
 
 /// Whether a trace with this name is JSON.
 pub(super) fn json(path: &Path) -> bool {

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 mod file;
 mod message_scheduler;
 mod recording;
+mod sections;
 mod simulate;
 mod speeds;
 

@@ -11,7 +11,8 @@ use super::Amount;
 use crate::cost::Metrics;
 use crate::cost::contention::{Estimate, Speeds};
 use crate::cost::criterion::Cost;
-use crate::cost::mcf_optimal::{self, Optimal, Unsolved, Ways};
+use crate::cost::mcf_optimal::{self, Optimal, Ways};
+use crate::cost::unsolved::Unsolved;
 
 /// A placement on a machine, with the metrics that many costs read.
 pub struct Placed<'a> {

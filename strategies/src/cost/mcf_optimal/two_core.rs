@@ -7,8 +7,9 @@ use rustc_hash::FxHashMap;
 
 use equipoise_model::search::cheapest;
 
+use super::Ways;
 use super::stars::{self, Star, Table};
-use super::{MAX_VARIABLES, Unsolved, Ways};
+use crate::cost::unsolved::{MAX_VARIABLES, Unsolved};
 use crate::cost::wiring::Wiring;
 
 /// A link between vertices of the core.

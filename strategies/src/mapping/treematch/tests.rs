@@ -5,6 +5,7 @@ use equipoise_model::graph::load;
 use equipoise_model::topology::parse;
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
+use super::super::on_tree::tree::Levels;
 use super::*;
 use crate::testing::{assign_on, communication, database};
 
@@ -124,7 +125,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let graph = Graph::new(24, edges);
-        let levels = tree::Levels::of(&Hierarchy::balanced(&[2, 2, 2, 3]));
+        let levels = Levels::of(&Hierarchy::balanced(&[2, 2, 2, 3]));
         let cut = |restarts| levels.cut(&graph, &order(&graph, &[2, 2, 2, 3], restarts, seed));
         prop_assert!(cut(8) <= cut(1));
     }

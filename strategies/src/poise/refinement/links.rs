@@ -7,10 +7,10 @@
 
 use equipoise_model::Topology;
 
-use super::state::{Board, Scratch};
 use crate::partition::bisection::csr::Half;
+use crate::poise::board::{Board, Homes, Scratch};
 use crate::poise::machine::distance::Metric;
-use crate::poise::objective::{Homes, cost};
+use crate::poise::objective::cost;
 use crate::poise::problem::Problem;
 
 /// The relative growth allowed for hop-bytes, with and without migration costs.

@@ -3,9 +3,9 @@
 
 use equipoise_model::random::generator;
 
+use super::board::{Board, Homes};
 use super::machine::distance::{Metric, with_metric};
 use super::machine::{NONE, Near};
-use super::objective::Homes;
 use super::problem::Problem;
 use super::settings::Settings;
 use crate::partition::bisection::csr::Csr;
@@ -20,7 +20,7 @@ pub(crate) mod swaps;
 pub(crate) mod v_cycle;
 
 use repair::repair;
-use state::{Board, State};
+use state::State;
 
 /// With at most this many objects per PE, adjacent blocks are candidates even without a neighbor of the object in them.
 const FEW_OBJECTS_PER_PE: usize = 8;

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::super::parse;
+use super::super::running_job::{divide, job, job_on};
 use super::super::tests::{check, check_between, route};
-use super::running::{divide, job_on};
 use super::*;
 use crate::fault::Fault;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::super::allocation::{Hosts, part};
-use super::super::spec::{self, SpecError, TopologyError, parse};
-use super::super::{Flat, Topology};
-use super::{Job, complete};
+use super::allocation::{Hosts, part};
+use super::job::complete;
+use super::spec::{checked, machine};
+use super::{Flat, Job, SpecError, Topology, TopologyError, parse};
 use crate::table::count;
 
 /// The machine that `spec` describes for a running job: process `p` runs on the host `hosts[p]` and has
@@ -39,7 +39,7 @@ pub(super) fn job_on(
         Some(rest) if rest.starts_with(':') && complete(spec).is_none() => Some(&rest[1..]),
         _ => return parse(spec),
     };
-    spec::checked(spec, running(network, hosts, pes_per_process, node))
+    checked(spec, running(network, hosts, pes_per_process, node))
 }
 
 /// The machine of a running job on a network (`None`: flat).
@@ -61,7 +61,7 @@ fn running(
     let network = match network {
         None => Arc::new(Flat::new(nodes)?),
         Some(network) => {
-            let network = spec::machine(network, 0)?;
+            let network = machine(network, 0)?;
             let places = places(&*network, &names)?;
             part(network, places)?
         }

@@ -13,7 +13,7 @@
 //! that the node was busy until then. (The later format of ORNL/TM-12125, whose records begin with negative numbers, is
 //! not supported.)
 
-use super::convert::{Act, ConvertError, Converted, program};
+use super::{Act, ConvertError, Converted, program};
 
 /// The kinds of records, from 1.
 const KINDS: [&str; 22] = [
