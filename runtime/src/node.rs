@@ -165,6 +165,11 @@ impl Node {
         }
     }
 
+    /// Fails a run that is over, with or without a result, unless it has failed before.
+    pub(crate) fn fail_after_end(&self, failure: Failure) {
+        self.outcome.lock().failure.get_or_insert(failure);
+    }
+
     /// Ends the run as failed, for a reason outside the PEs.
     pub(crate) fn fail(&self, failure: Failure) {
         self.fail_with(failure, Vec::new());

@@ -53,6 +53,7 @@ fn failures_end_all_processes_on_all_carriers_and_shapes() {
         ("failing panic", 1, "Runner[3] in entry `run` on PE "),
         ("failing panic-in-main", 1, "`main` on PE 0 panicked: no runner"),
         ("failing panic-in-setup", 1, "the setup of PE 1 panicked: no baton"),
+        ("failing panic-in-drop", 1, "a destructor at the end of PE "),
         ("failing rest", 1, "the run came to rest without an exit"),
         ("equipoise run kneighbor --balancer GredyLB", 2, "did you mean `GreedyLB`?"),
     ];

@@ -166,8 +166,7 @@ impl Single {
             }
             Phase::Stopping | Phase::Finishing | Phase::Over if !self.has_finished => {
                 self.has_finished = true;
-                self.built.iter_mut().for_each(Built::finish);
-                self.built.is_some()
+                self.built.take().map(Built::finish).is_some()
             }
             _ => false,
         }
@@ -228,12 +227,22 @@ impl Stage {
 struct Remaining(AtomicU32);
 
 impl Remaining {
-    fn done(&self) {
-        self.0.fetch_sub(1, AcqRel);
+    /// The part of one thread. The thread is done when it drops this value, so also if it panics.
+    fn part(&self) -> Part<'_> {
+        Part(self)
     }
 
     fn is_zero(&self) -> bool {
         self.0.load(Acquire) == 0
+    }
+}
+
+/// What one thread has not yet done.
+struct Part<'a>(&'a Remaining);
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, AcqRel);
     }
 }
 
@@ -251,26 +260,25 @@ fn run_threads(
     let cores = Cores::new(node.settings.idle, link.job(), local as usize + 1);
     std::thread::scope(|scope| {
         for rank in node.local_pes() {
-            let (stage, setting_up, running, cores) = (&stage, &setting_up, &running, &cores);
+            let (stage, cores) = (&stage, &cores);
+            // A thread that cannot start drops them, too.
+            let (setting_up, running) = (setting_up.part(), running.part());
             let body = move || {
+                let _running = running;
                 bind(node, rank);
                 node.bells.own(rank - node.first);
                 let built = build(node, context(node, desk, rank, false), setup);
-                setting_up.done();
+                drop(setting_up);
                 // All PEs of the process are set up.
                 stage.wait_for(Phase::Running);
                 let built = built.filter(Built::agrees);
                 let finished = built.map(|built| run_thread(node, built, cores));
                 stage.wait_for(Phase::Stopping);
-                if let Some(mut built) = finished {
+                if let Some(built) = finished {
                     built.finish();
                 }
-                running.done();
             };
-            if !start_thread(scope, node, rank, body) {
-                setting_up.done();
-                running.done();
-            }
+            start_thread(scope, node, rank, body);
         }
         let mut idle = PollingThread::new(&cores);
         let mut is_set_up = false;
