@@ -194,8 +194,11 @@ pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &[Held]) {
         PeOrder::Reply { parked, answer } => pe.answered(parked, answer),
         PeOrder::Quiet(quiet) => found_quiet(pe, quiet, managers),
         PeOrder::Batch { from_process, bytes } => {
-            for (array, order) in batches::orders(&bytes) {
-                receive(pe, managers, array, order);
+            for order in batches::orders(&bytes) {
+                match order {
+                    Ok((array, order)) => receive(pe, managers, array, order),
+                    Err(error) => pe.fail(format!("a batch of messages of process {from_process} {error}")),
+                }
             }
             if let Some(post) = pe.out.batches() {
                 post.desk().executed(from_process, bytes);

@@ -87,8 +87,9 @@ fn run(seed: u64, loses: Option<u64>, is_hasty: bool) -> End {
         let mut quiet = false;
         let mut give = |_: u32, order: PeOrder| match order {
             PeOrder::Batch { from_process, bytes } => {
-                let hops =
-                    orders(&bytes).map(|(_, token)| crate::codec::decode::<u32>(token).expect("a token"));
+                let hops = orders(&bytes).map(|order| {
+                    crate::codec::decode::<u32>(order.expect("a whole batch").1).expect("a token")
+                });
                 tokens.extend(hops);
                 post.desk().executed(from_process, bytes);
             }
@@ -216,7 +217,8 @@ impl Station {
         let arrived = if is_busy { None } else { self.arrived.pop_front() };
         let has_executed = arrived.is_some();
         if let Some((from, batch)) = arrived {
-            for (_, bytes) in orders(&batch) {
+            for order in orders(&batch) {
+                let (_, bytes) = order.expect("a whole batch");
                 let (hops, _): Token = crate::codec::decode(bytes).expect("a token");
                 match (hops, flood) {
                     (0, _) => ended += 1,
