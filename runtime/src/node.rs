@@ -46,6 +46,8 @@ pub(crate) struct SharedArray {
     pub(crate) made_by: u32,
     /// Its name and shape.
     pub(crate) name: String,
+    /// What the name does not say of the PEs on which its elements begin, as in `, bound to array 1`; often empty.
+    pub(crate) begin: String,
     pub(crate) shared: Arc<dyn Any + Send + Sync>,
 }
 

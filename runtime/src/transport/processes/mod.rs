@@ -18,7 +18,7 @@ use super::threads::{bind, start_thread};
 use super::worker::Worker;
 use crate::batches::Post;
 use crate::desk::Desk;
-use crate::node::Node;
+use crate::node::{Node, SharedArray};
 use crate::options::Job;
 use crate::order::PeOrder;
 use crate::pe::{Carrier, PeCx};
@@ -91,10 +91,11 @@ fn description(node: &Node) -> Vec<String> {
         // Each process has looked for the newest checkpoint; not all may see the same files.
         lines.push(format!("checkpoint {} with the id {:016x}", saved.number(), saved.id()));
     }
+    lines.push(format!("{} in the setup", count(node.shared.lock().len() as u64, "shared value")));
     let arrays = node.arrays.lock();
-    for (at, array) in arrays.iter().enumerate() {
+    for (at, SharedArray { name, begin, .. }) in arrays.iter().enumerate() {
         let entries = node.pulses.entries(at).join(", ");
-        lines.push(format!("array {} of the setup, {} with the entries {entries}", at + 1, array.name));
+        lines.push(format!("array {} of the setup, {name} with the entries {entries}{begin}", at + 1));
     }
     lines
 }
@@ -109,7 +110,7 @@ struct Single {
 }
 
 impl Single {
-    /// Sets up the PE, and tells the engine when its setup is over.
+    /// Sets up the PE.
     fn new(
         node: &Arc<Node>,
         desk: &Arc<Desk>,
@@ -117,9 +118,14 @@ impl Single {
         limits: Limits,
         setup: &(dyn Fn(PeCx) -> Built + Sync),
     ) -> Self {
-        let built = build(node, context(node, desk, rank, true), setup).filter(Built::agrees);
+        let built = build(node, context(node, desk, rank, true), setup);
         let worker = Worker::new(built.as_ref(), node);
         Single { built, worker, limits, has_begun: false, has_finished: false }
+    }
+
+    /// Compares the setup of the PE with those of all PEs of its process, which are over; ends the run if they differ.
+    fn agree(&mut self) {
+        self.built = self.built.take().filter(Built::agrees);
     }
 
     /// Begins the run on the PE, the first time.
@@ -184,6 +190,7 @@ fn run_one(
     let mut idle = PollingThread::new(&Cores::new(node.settings.idle, link.job(), 1));
     bind(node, node.first);
     let mut single = Single::new(node, desk, node.first, Limits { flush: 2, rest: 20 }, setup);
+    single.agree();
     engine.is_set_up(description(node));
     link.drive(&mut |wire| {
         let mut worked = single.turn(node, engine.phase());
