@@ -145,7 +145,7 @@ impl Engine {
             // A PE that has executed the batch may have answered.
             self.send(wire);
         }
-        if !self.unreported.is_empty() {
+        if !self.unreported.is_empty() || self.pressure.is_raised() {
             self.report_executed(wire);
         }
         if self.desk.has_printed() && self.phase == Phase::Running {
