@@ -9,6 +9,7 @@
 
 use crate::codec::{self, CodecError};
 use crate::desk::{Desk, FULL_BYTES};
+use equipoise_model::table::count;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -52,18 +53,33 @@ pub(crate) fn control_bytes(batch: &[u8]) -> &[u8] {
     batch.get(RECEIVER_BYTES..).unwrap_or_default()
 }
 
-/// The orders of a batch: the array of each (`None`: an order about the run), and its encoding. Ends early if the batch is
-/// damaged.
-pub(crate) fn orders(batch: &[u8]) -> impl Iterator<Item = (Option<u16>, &[u8])> {
+/// An order of a batch: its array (`None`: an order about the run), and its encoding.
+type Encoded<'a> = (Option<u16>, &'a [u8]);
+
+/// The orders of a batch; at last what is wrong with the batch, if it is damaged.
+pub(crate) fn orders(batch: &[u8]) -> impl Iterator<Item = Result<Encoded<'_>, String>> {
     let mut rest = batch.get(RECEIVER_BYTES..).unwrap_or_default();
     std::iter::from_fn(move || {
-        let (header, behind) = rest.split_first_chunk::<HEADER_BYTES>()?;
-        let header = u64::from_le_bytes(*header);
-        let (array, length) = (header as u16, (header >> 16) as usize);
-        let (order, next) = behind.split_at_checked(length)?;
+        if rest.is_empty() {
+            return None;
+        }
+        let Some((order, next)) = first_order(rest) else {
+            let bytes = count(std::mem::take(&mut rest).len() as u64, "byte");
+            let what = "at its end that are no order; the network or the transport is at fault";
+            return Some(Err(format!("is damaged: it has {bytes} {what}")));
+        };
         rest = next;
-        Some(((array != RUN).then_some(array), order))
+        Some(Ok(order))
     })
+}
+
+/// The first order of these bytes, and the bytes behind it.
+fn first_order(bytes: &[u8]) -> Option<(Encoded<'_>, &[u8])> {
+    let (header, behind) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+    let header = u64::from_le_bytes(*header);
+    let (array, length) = (header as u16, (header >> 16) as usize);
+    let (order, next) = behind.split_at_checked(length)?;
+    Some((((array != RUN).then_some(array), order), next))
 }
 
 /// The batches that a PE is filling.
@@ -226,9 +242,15 @@ mod tests {
         let [(2, empty), (3, two)] = &batches[..] else { panic!("{batches:?}") };
         assert!(matches!(kind(two), Some(Kind::Orders(3))));
         let text = codec::encode(&"text").expect("encodes");
-        assert_eq!(orders(two).collect::<Vec<_>>(), [(Some(7), &[1, 2][..]), (None, &text[..])]);
-        assert_eq!(orders(empty).collect::<Vec<_>>(), [(Some(0), &[][..])]);
-        assert_eq!(orders(&two[..two.len() - 1]).count(), 1, "a damaged batch ends early");
+        assert_eq!(orders(two).collect::<Vec<_>>(), [Ok((Some(7), &[1, 2][..])), Ok((None, &text[..]))]);
+        assert_eq!(orders(empty).collect::<Vec<_>>(), [Ok((Some(0), &[][..]))]);
+        // Cut in the second order, in its header, and in the first order.
+        for (length, whole, rest) in [(two.len() - 1, 1, "19 bytes"), (15, 1, "1 byte"), (13, 0, "9 bytes")] {
+            let cut: Vec<_> = orders(&two[..length]).collect();
+            let Some((Err(error), before)) = cut.split_last() else { panic!("{cut:?}") };
+            assert_eq!(before.iter().filter(|order| order.is_ok()).count(), whole);
+            assert!(before.len() == whole && error.contains(&format!("it has {rest} at its end")), "{error}");
+        }
         post.add(1, Some(1), &vec![0u8; FULL_BYTES]).expect("encodes");
         assert_eq!((desk.sent(), taken(&desk).len()), (3, 1));
         let bytes = batches.iter().map(|(_, batch)| batch.len()).sum::<usize>();
@@ -255,6 +277,6 @@ mod tests {
         assert!(post.add(1, None, &Refuses).is_err());
         post.dispatch();
         let batches = taken(&desk);
-        assert_eq!(orders(&batches[0].1).collect::<Vec<_>>(), [(None, &[5][..])]);
+        assert_eq!(orders(&batches[0].1).collect::<Vec<_>>(), [Ok((None, &[5][..]))]);
     }
 }

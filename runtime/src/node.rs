@@ -46,6 +46,8 @@ pub(crate) struct SharedArray {
     pub(crate) made_by: u32,
     /// Its name and shape.
     pub(crate) name: String,
+    /// What the name does not say of the PEs on which its elements begin, as in `, bound to array 1`; often empty.
+    pub(crate) begin: String,
     pub(crate) shared: Arc<dyn Any + Send + Sync>,
 }
 
@@ -163,6 +165,11 @@ impl Node {
         if self.may_end(pe, true) {
             self.end(Some(pe), |outcome| outcome.failure = Some(failure));
         }
+    }
+
+    /// Fails a run that is over, with or without a result, unless it has failed before.
+    pub(crate) fn fail_after_end(&self, failure: Failure) {
+        self.outcome.lock().failure.get_or_insert(failure);
     }
 
     /// Ends the run as failed, for a reason outside the PEs.

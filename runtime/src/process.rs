@@ -46,9 +46,9 @@ pub(crate) fn launched_together() -> u32 {
     SIZES.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()).unwrap_or(1)
 }
 
-/// Before an error that a process prints before it is connected to others: usually all processes of a job have it, and
-/// the end of the first one ends the others before they print it, too. Open MPI ends them after about 1 s. MPICH does not
-/// end processes that have not called it.
+/// Before an error of a process that is not connected to others: usually all processes of a job have it, and the end of the
+/// first one ends the others before they print it, too. Open MPI ends them after about 1 s. MPICH does not end processes that
+/// have not called it.
 pub(crate) fn let_first_speak() {
     if launched_as() != 0 {
         thread::sleep(Duration::from_millis(1300));

@@ -107,10 +107,18 @@ impl Built {
         Failure::Panic { place, message: message_and_place(payload) }
     }
 
-    /// Adds the counts of this PE to the outcome; if the run did not finish, also what this PE waits for.
-    pub(crate) fn finish(&mut self) {
-        self.report();
-        self.pe.drop_parked();
+    /// Adds the counts of this PE to the outcome; if the run did not finish, also what this PE waits for. Then drops the PE. A
+    /// panic of a destructor fails the run: other PEs and processes wait until this PE has stopped.
+    pub(crate) fn finish(self) {
+        let node = Arc::clone(&self.pe.out.node);
+        let rank = self.pe.out.rank;
+        guarded(&node, rank, || self.report());
+        guarded(&node, rank, || self.pe.drop_parked());
+        for manager in &self.managers {
+            // One by one, because a second panic during the first one would abort the process.
+            while guarded(&node, rank, || manager.borrow_mut().drop_element()).unwrap_or(true) {}
+        }
+        guarded(&node, rank, || drop(self));
     }
 
     fn report(&self) {
@@ -163,6 +171,16 @@ impl Built {
     }
 }
 
+/// Runs a part of the end of a PE, after the end of the run; none if it panicked, which fails the run.
+fn guarded<T>(node: &Node, rank: u32, part: impl FnOnce() -> T) -> Option<T> {
+    let run = catch_unwind(AssertUnwindSafe(part));
+    run.map_err(|payload| {
+        let place = format!("a destructor at the end of {}", node.settings.pe_name(rank));
+        node.fail_after_end(Failure::Panic { place, message: message_and_place(&*payload) });
+    })
+    .ok()
+}
+
 /// Executes an order about the run.
 pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &[Held]) {
     match order {
@@ -176,8 +194,11 @@ pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &[Held]) {
         PeOrder::Reply { parked, answer } => pe.answered(parked, answer),
         PeOrder::Quiet(quiet) => found_quiet(pe, quiet, managers),
         PeOrder::Batch { from_process, bytes } => {
-            for (array, order) in batches::orders(&bytes) {
-                receive(pe, managers, array, order);
+            for order in batches::orders(&bytes) {
+                match order {
+                    Ok((array, order)) => receive(pe, managers, array, order),
+                    Err(error) => pe.fail(format!("a batch of messages of process {from_process} {error}")),
+                }
             }
             if let Some(post) = pe.out.batches() {
                 post.desk().executed(from_process, bytes);

@@ -25,6 +25,8 @@ enum How {
     PanicInMain,
     /// The setup of PE 1 panics.
     PanicInSetup,
+    /// The destructor of an element panics after the exit.
+    PanicInDrop,
     /// Quiescence: no message is sent, and no element exits.
     Rest,
     /// An entry method never returns.
@@ -56,6 +58,12 @@ struct Runner {
     done: Exit<i32>,
 }
 
+impl Drop for Runner {
+    fn drop(&mut self) {
+        assert!(self.how != How::PanicInDrop || self.worked == 0, "broke the baton");
+    }
+}
+
 #[chare(index = [i32; 1], sync)]
 impl Runner {
     /// Passes the baton to the next element; the last element fails or exits.
@@ -68,6 +76,10 @@ impl Runner {
         match self.how {
             How::Panic => panic!("dropped the baton after {laps} laps"),
             How::Rest => {}
+            How::PanicInDrop => {
+                self.worked = 1;
+                self.done.exit(cx, laps);
+            }
             How::Spin => spin(),
             How::Compute => loop {
                 std::hint::spin_loop();

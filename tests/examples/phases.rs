@@ -4,7 +4,7 @@ use equipoise::prelude::*;
 use mpi::Threading;
 use mpi::collective::SystemOperation;
 use mpi::topology::Color;
-use mpi::traits::{Communicator, CommunicatorCollectives};
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 
 #[derive(Serialize, Deserialize)]
 struct Part {
@@ -25,9 +25,19 @@ impl Part {
     }
 }
 
-/// Runs chares in the processes of a communicator; returns the factor times 45.
+/// Runs chares in the processes of a communicator; returns the factor times 45. Meanwhile a message of the program to each process is
+/// under way, which the run must not receive.
 fn run(communicator: &impl Communicator, factor: i64) -> i64 {
-    equipoise::run_on(Config::default(), communicator, setup(factor)).result
+    let (me, all) = (communicator.rank(), communicator.size());
+    let process = |rank| communicator.process_at_rank(rank % all);
+    mpi::request::scope(|scope| {
+        let sending = process(me + 1).immediate_send(scope, &me);
+        let result = equipoise::run_on(Config::default(), communicator, setup(factor)).result;
+        let (sender, _) = process(me + all - 1).receive::<i32>();
+        assert_eq!(sender, (me + all - 1) % all);
+        sending.wait();
+        result
+    })
 }
 
 fn setup(factor: i64) -> impl Fn(&Setup, Exit<i64>) + Sync {

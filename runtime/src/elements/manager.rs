@@ -167,6 +167,10 @@ impl<T: Chare> Manager for Elements<T> {
         self.resend_all(pe);
     }
 
+    fn drop_element(&mut self) -> bool {
+        self.slots.pop().is_some()
+    }
+
     fn unreceived(&self, pe: &PeCx, waiting: &mut Waiting) {
         // An element that migrates or waits for broadcasts exists.
         self.early_messages(pe, waiting, |rank| {

@@ -69,6 +69,8 @@ pub(crate) trait Manager {
     fn restore(&mut self, rests: &[Vec<u8>], broadcasts: u32, arrays: usize) -> Result<(), String>;
     /// Sends again what waited for elements that do not exist, and for quiescence.
     fn resend(&mut self, pe: &PeCx);
+    /// Drops one element at the end of the run; false if there is none.
+    fn drop_element(&mut self) -> bool;
 }
 
 pub(crate) struct Elements<T: Chare> {

@@ -12,11 +12,12 @@ mod spellings;
 
 pub use checkpoint::Checkpoints;
 pub use machine::{Machine, PeFailure, StrategySeconds, Uncharged};
-pub use spellings::{parse, translated};
+pub use spellings::translated;
 
 pub(crate) use job::Job;
 pub(crate) use machine::Simulation;
 pub(crate) use settings::Settings;
+pub(crate) use spellings::{unknown, unsupported};
 
 use clap::ValueEnum;
 use equipoise_model::fault::{Classified, Fault};

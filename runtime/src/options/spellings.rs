@@ -1,55 +1,6 @@
-//! Reads the command line; translates Charm++'s spellings of flags.
-
-use crate::process;
-use std::io::{self, Write as _};
-use std::path::Path;
+//! Translates Charm++'s spellings of flags.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use equipoise_model::fault::Fault;
-use equipoise_model::quote::sentences;
-
-/// Reads the command line, including Charm++'s spellings: as a [`Config`](crate::Config) if the program has no flags of its
-/// own, else as the program's clap parser, which flattens a `Config`. An invalid flag ends the process with an error message and exit code 2. `--help` ends
-/// the process with exit code 0, or with 1 if the help cannot be written.
-pub fn parse<C: clap::Parser>() -> C {
-    process::exit_on_abort();
-    let args: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    if let Some(sentence) = unsupported(&args) {
-        end(&refusal::<C>(&args, sentence));
-    }
-    C::try_parse_from(translated(args.clone())).unwrap_or_else(|error| match unknown(&error) {
-        Some(sentence) => end(&refusal::<C>(&args, sentence)),
-        None => end(&error),
-    })
-}
-
-/// The error about a flag of Charm++, with the usage of the program that runs.
-fn refusal<C: clap::Parser>(args: &[String], sentence: String) -> clap::Error {
-    let name = args.first().and_then(|path| Path::new(path).file_name()?.to_str()).unwrap_or_default();
-    C::command().bin_name(name).error(ErrorKind::UnknownArgument, sentence)
-}
-
-/// Prints an error, the help or the version, and ends the process. An error that echoes control characters or a very long
-/// argument is printed without them, and without colours.
-fn end(error: &clap::Error) -> ! {
-    process::let_first_speak();
-    let plain = error.render().to_string();
-    let harmless = sentences(&plain);
-    if error.use_stderr() && harmless != plain {
-        process::write_stderr(&harmless);
-        std::process::exit(error.exit_code());
-    }
-    let printed = error.print().and_then(|()| io::stdout().flush());
-    match printed {
-        // clap ignores this error, and a script that stores the help would lose it. A reader that has closed the
-        // output, as `head` does, is no error.
-        Err(reason) if !error.use_stderr() && reason.kind() != io::ErrorKind::BrokenPipe => {
-            process::print_error(&format!("cannot write the help: {reason}"));
-            std::process::exit(Fault::Input.exit_code().into())
-        }
-        _ => std::process::exit(error.exit_code()),
-    }
-}
 
 /// Flags of Charm++ without an equivalent, and what to do instead.
 const UNSUPPORTED: &[(&str, &str)] = &[
@@ -67,7 +18,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
 ];
 
 /// The error for the first flag of Charm++ that has no equivalent.
-fn unsupported(args: &[String]) -> Option<String> {
+pub(crate) fn unsupported(args: &[String]) -> Option<String> {
     let (flag, remedy) = args.iter().find_map(|arg| UNSUPPORTED.iter().find(|(flag, _)| flag == arg))?;
     Some(format!("the flag {flag} of Charm++ is not supported; {remedy}"))
 }
@@ -91,7 +42,7 @@ const SPELLINGS: &[&str] = &[
 ];
 
 /// The error for a flag that begins with `+`, as those of Charm++, and that neither the program nor this module knows.
-fn unknown(error: &clap::Error) -> Option<String> {
+pub(crate) fn unknown(error: &clap::Error) -> Option<String> {
     match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(flag))
             if error.kind() == ErrorKind::UnknownArgument && flag.starts_with('+') =>
@@ -212,8 +163,6 @@ mod tests {
                 SPELLINGS.join(", ")
             )
         );
-        let refusal = refusal::<Config>(&["target/app".to_owned()], sentence).to_string();
-        assert!(refusal.contains("Usage: app [OPTIONS]"), "the usage names the program: {refusal}");
         assert!(unknown(&parsed(&["app", "--lbdebug"]).expect_err("no such flag")).is_none());
         for flag in SPELLINGS {
             let flag = flag.replace("+pN", "+p4");

@@ -207,6 +207,13 @@ impl Setup {
             let element = Box::new(element);
             node.pulses.add_array(ArrayNames { array: T::NAME, entries: T::ENTRIES, element });
             let places = |rank| AtomicU64::new(place(placement.pe(rank, count, pes), NO_ELEMENT));
+            let begin = match (begin, &placement) {
+                (Begin::With(leader, _), _) => format!(", bound to array {}", leader + 1),
+                (_, Placement::Listed(list)) => {
+                    format!(", placed on PEs with the checksum {:08x}", checksum(list))
+                }
+                _ => String::new(),
+            };
             let shared = Arc::new(array::Shared::<T> {
                 shape,
                 count,
@@ -216,9 +223,9 @@ impl Setup {
                 mail: Mail::new(u32::from(id) + 1, node.settings.mailboxes()),
                 regrouped: Mutex::default(),
             });
-            all.push(SharedArray { made_by: rank, name: described::<T>(shape), shared });
+            all.push(SharedArray { made_by: rank, name: described::<T>(shape), begin, shared });
         }
-        let SharedArray { made_by, name, shared } = all[at].clone();
+        let SharedArray { made_by, name, shared, .. } = all[at].clone();
         drop(all);
         match shared.downcast::<array::Shared<T>>() {
             Ok(shared) if shared.shape == shape => shared,
@@ -230,6 +237,13 @@ impl Setup {
             ),
         }
     }
+}
+
+/// A checksum of the PEs on which elements begin.
+fn checksum(pes: &[u32]) -> u32 {
+    let mut checksum = crc32fast::Hasher::new();
+    pes.iter().for_each(|pe| checksum.update(&pe.to_le_bytes()));
+    checksum.finalize()
 }
 
 /// An array in messages to users: `Block of shape [4, 4]`.

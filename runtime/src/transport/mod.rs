@@ -23,6 +23,7 @@ mod machine;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod processes;
+mod refusal;
 mod replayed;
 mod simulated;
 mod threads;
@@ -32,6 +33,7 @@ mod worker;
 #[cfg(feature = "mpi")]
 pub(crate) use mpi::Mpi;
 pub(crate) use processes::Link;
+pub(crate) use refusal::refuse;
 
 use crate::interleaving::Interleaving;
 use crate::node::{Node, Outcome};

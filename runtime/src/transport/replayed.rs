@@ -60,8 +60,7 @@ pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync), repl
     }
     loop {
         if node.stopped() && matches!(node.outcome.lock().failure, Some(Failure::TimeLimit)) {
-            pes.iter_mut().for_each(|pe| pe.built.finish());
-            return;
+            return pes.into_iter().for_each(|pe| pe.built.finish());
         }
         let mut ran = false;
         for pe in &mut pes {
@@ -76,9 +75,7 @@ pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync), repl
         let mut outcome = node.outcome.lock();
         (outcome.result, outcome.failure) = (None, Some(Failure::Program(sentence)));
     }
-    for pe in &mut pes {
-        pe.built.finish();
-    }
+    pes.into_iter().for_each(|pe| pe.built.finish());
 }
 
 impl Replayed {

@@ -86,9 +86,7 @@ pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
     if let Err(payload) = ran {
         node.fail(pes[running.get()].panic_failure(&*payload));
     }
-    for built in &mut pes {
-        built.finish();
-    }
+    pes.into_iter().for_each(Built::finish);
     report_packets(node, &bag);
 }
 

@@ -9,6 +9,7 @@ use crate::node::Node;
 use crate::order::PeOrder;
 use crate::pe::{PeCx, post_delivery};
 use crate::scheduler::{Built, bits, execute, flush, run_queued};
+use equipoise_model::random::splitmix;
 use std::rc::Rc;
 
 /// The number of busy turns after which a PE sends what it has collected.
@@ -97,6 +98,8 @@ pub(super) struct Worker {
     resting: bool,
     idle_since: u64,
     busy: u32,
+    /// How often it was sampled whether a message that waits for a time is sent.
+    sampled: u64,
 }
 
 impl Worker {
@@ -112,6 +115,7 @@ impl Worker {
             resting: false,
             idle_since: 0,
             busy: 0,
+            sampled: 0,
         }
     }
 
@@ -165,10 +169,13 @@ impl Worker {
         true
     }
 
-    /// Sends the messages whose time has come; where the order is sampled, the first one.
+    /// Sends the messages whose time has come. Where the order is sampled, it samples whether the first one is sent.
     #[cold]
     fn send_due(&mut self, pe: &PeCx) {
         let any_time = pe.settings().samples_order();
+        if any_time && !self.samples(pe) {
+            return;
+        }
         while pe.first_due().is_some_and(|left| left.is_zero()) {
             let number = pe.send_first();
             if let (Some(recording), Some(number)) = (&self.recording, number) {
@@ -179,6 +186,13 @@ impl Worker {
             }
         }
         pe.out.dispatch();
+    }
+
+    /// A random truth value, which depends on the seed of the run, the PE and the number of the sample only.
+    fn samples(&mut self, pe: &PeCx) -> bool {
+        self.sampled += 1;
+        let of_pe = splitmix(pe.settings().seed ^ splitmix(pe.out.rank.into()));
+        splitmix(of_pe.wrapping_add(self.sampled)) >> 63 == 0
     }
 
     /// Executes an order that did not come through a mailbox.

@@ -256,3 +256,53 @@ fn refuses_a_placement_file_of_another_length() {
 fn all_of_it_at_full_size() {
     at_full_size(&[a_panic_names_the_element_the_entry_and_the_pe]);
 }
+
+/// Its destructor panics, if it has begun.
+#[derive(Serialize, Deserialize)]
+struct Fragile {
+    has_begun: bool,
+    done: Exit<u32>,
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        assert!(!self.has_begun, "it broke");
+    }
+}
+
+#[chare(index = [i32; 1])]
+impl Fragile {
+    #[entry]
+    fn begin(&mut self, cx: &Cx<Self>) {
+        self.has_begun = true;
+        cx.peer([0]).contribute().end(1);
+    }
+
+    #[entry(reduce = equipoise::reduce::sum)]
+    fn end(&mut self, cx: &Cx<Self>, sum: u32) {
+        self.done.exit(cx, sum);
+    }
+}
+
+#[test]
+fn a_destructor_that_panics_after_the_exit_fails_the_run() {
+    everywhere(20, 8, |config| {
+        for parks in [false, true] {
+            let failed = try_run(config.clone(), |pe, done| {
+                let fragile = pe.array([9], |_| Fragile { has_begun: false, done });
+                pe.main(move |pe| {
+                    if parks {
+                        let parked = Fragile { has_begun: true, done };
+                        pe.reply(move |_, ()| drop(parked));
+                    } else {
+                        fragile.all(pe).begin();
+                    }
+                    fragile.all(pe).at_quiescence().end(0);
+                });
+            });
+            let error = failed.map(|report| report.result).expect_err("it breaks").to_string();
+            let begin = "a destructor at the end of PE ";
+            assert!(error.starts_with(begin) && error.contains(" panicked: it broke ("), "{error}");
+        }
+    });
+}

@@ -6,6 +6,7 @@ use crate::common::workers::machine;
 use crate::common::*;
 use equipoise::prelude::*;
 use equipoise::{reduce, try_run};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -145,8 +146,56 @@ fn on_a_simulated_machine_virtual_time_passes() {
 
 #[test]
 fn where_the_order_is_sampled_messages_of_a_pe_keep_the_order_of_their_times() {
-    for seed in 0..20 {
-        assert_eq!(woken(Config::simulated(1, seed), [3_000_000, 5, 20_000, 100]).result, [1, 3, 2, 0]);
+    for (seed, pes_per_process) in (0..20).flat_map(|seed| [None, Some(1)].map(|local| (seed, local))) {
+        let config = Config { pes_per_process, ..Config::simulated(1, seed) };
+        assert_eq!(woken(config, [3_000_000, 5, 20_000, 100]).result, [1, 3, 2, 0]);
+    }
+}
+
+/// Counts the messages that it receives before one that waits for a time.
+#[derive(Serialize, Deserialize)]
+struct Counter {
+    count: u32,
+    done: Exit<u32>,
+}
+
+#[chare(index = [i32; 1])]
+impl Counter {
+    #[entry]
+    fn begin(&mut self, cx: &Cx<Self>) {
+        cx.peer(cx.index()).after(Duration::from_secs(1)).late();
+        self.next(cx, 1000);
+    }
+
+    #[entry]
+    fn next(&mut self, cx: &Cx<Self>, left: u32) {
+        self.count += 1;
+        if left > 0 {
+            cx.peer(cx.index()).next(left - 1);
+        }
+    }
+
+    #[entry]
+    fn late(&mut self, cx: &Cx<Self>) {
+        self.done.exit(cx, self.count);
+    }
+}
+
+#[test]
+fn where_the_order_is_sampled_a_message_waits_for_an_arbitrary_number_of_deliveries() {
+    for pes_per_process in [None, Some(1), Some(2)] {
+        let count = |seed| {
+            let config = Config { pes_per_process, ..Config::simulated(2, seed) };
+            let report = equipoise::run(config, |pe, done| {
+                let counters = pe.array([1], |_| Counter { count: 0, done });
+                pe.main(move |pe| counters.at(pe, [0]).begin());
+            });
+            report.result
+        };
+        let counts: Vec<u32> = (0..20).map(count).collect();
+        assert_eq!(counts, (0..20).map(count).collect::<Vec<u32>>(), "the same seed gives the same run");
+        let different: BTreeSet<&u32> = counts.iter().collect();
+        assert!(different.len() > 4, "{pes_per_process:?}: {counts:?}");
     }
 }
 

@@ -53,6 +53,7 @@ fn failures_end_all_processes_on_all_carriers_and_shapes() {
         ("failing panic", 1, "Runner[3] in entry `run` on PE "),
         ("failing panic-in-main", 1, "`main` on PE 0 panicked: no runner"),
         ("failing panic-in-setup", 1, "the setup of PE 1 panicked: no baton"),
+        ("failing panic-in-drop", 1, "a destructor at the end of PE "),
         ("failing rest", 1, "the run came to rest without an exit"),
         ("equipoise run kneighbor --balancer GredyLB", 2, "did you mean `GreedyLB`?"),
     ];
@@ -139,17 +140,49 @@ fn wrong_flags_and_files_end_all_processes() {
     fails(&[(1, &seeds[0]), (1, &seeds[1])], SOON, &[1], &phrases);
 }
 
-/// A process finds an unknown flag before it has called MPI. MPICH does not end the other processes then.
+/// A process finds an unknown flag before its run, in which the others may already be.
 #[test]
-fn an_unknown_flag_ends_all_processes() {
+fn an_unknown_flag_of_any_process_ends_all() {
+    let right = "equipoise run kneighbor --transport mpi";
+    let unknown = "equipoise run kneighbor --transport=mpi --balancr DummyLB";
+    let of_charm = "equipoise run kneighbor --transport mpi +LBPeriod 1";
+    for parts in [vec![(3, unknown)], vec![(1, unknown), (3, right)], vec![(1, right), (3, unknown)]] {
+        fails(&parts, SOON, &[2], &["error: unexpected argument '--balancr'"]);
+    }
+    fails(
+        &[(1, of_charm), (2, right)],
+        SOON,
+        &[2],
+        &["error: the flag +LBPeriod of Charm++ is not supported"],
+    );
+}
+
+/// The other processes run without MPI, so the one that refuses its flags cannot be connected to them. It ends while MPI waits for
+/// them, which the launcher of MPICH may report as exit code 1.
+#[test]
+fn an_unknown_flag_ends_its_process_if_the_others_do_not_call_mpi() {
     let Some(launcher) = Launcher::find() else { return };
-    let parts = [(3, "equipoise run kneighbor --transport mpi --balancr DummyLB")];
-    let (output, took) = launcher.start(&Sandbox::new(), &parts).end();
-    assert_eq!(output.code, Some(2), "{output:?}");
-    assert!(output.stderr.contains("error: unexpected argument '--balancr'"), "{output:?}");
-    assert!(if launcher.is_open_mpi() { errors(&output) == 1 } else { errors(&output) <= 3 }, "{output:?}");
-    // The processes end at once; the launcher of Open MPI waits for a second or two.
-    assert!(took < 2 * SOON, "{took:?}: {output:?}");
+    let parts = [(1, "failing not --transport mpi --balancr DummyLB"), (2, "failing not")];
+    let output = launcher.start(&Sandbox::new(), &parts).end().0;
+    assert!(matches!(output.code, Some(1 | 2)) && errors(&output) == 1, "{output:?}");
+}
+
+#[test]
+fn the_help_is_printed_once() {
+    let Some(launcher) = Launcher::find() else { return };
+    for line in [
+        "failing --help",
+        "failing --help --transport mpi",
+        "equipoise --version",
+        "failing not --balancer help",
+    ] {
+        let text = launcher.start(&Sandbox::new(), &[(3, line)]).end().0.result();
+        let first = text.lines().find(|line| !line.is_empty()).unwrap_or_default();
+        assert!(
+            !first.is_empty() && text.lines().filter(|line| *line == first).count() == 1,
+            "`{line}`: {text}"
+        );
+    }
 }
 
 /// After the time, PEs have 2 s to return. Then their process ends itself with exit code 1; the launcher of MPICH kills the

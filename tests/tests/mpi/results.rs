@@ -70,14 +70,27 @@ fn runs_in_parts_of_a_communicator_and_after_failures_and_again() {
 }
 
 #[test]
-fn the_databases_of_three_processes_can_be_replayed() {
+fn databases_of_jobs_have_their_machine_and_can_be_read() {
     let Some(launcher) = Launcher::find() else { return };
-    let sandbox = Sandbox::new();
-    let line = "equipoise run kneighbor --elements 24 --iterations 9 --lb-every 3 --balancer RotateLB \
-                --transport mpi --lb-dump lb.db --lb-dump-steps 2";
-    launcher.start(&sandbox, &[(3, line)]).end().0.result();
-    let replay = "equipoise replay lb.db --step 1 --balancer GreedyLB --format json";
-    let document = start_without_launcher(&sandbox, replay).end().0.document();
-    assert_eq!(document["database"]["objects"], 24, "{document}");
-    assert_eq!(document["database"]["pes"], 3, "{document}");
+    for (processes, pes, machine, distances) in
+        [(3, 1, "job:3x1:flat:1", vec![0, 2]), (2, 2, "job:2x2:flat:1", vec![0, 1, 2])]
+    {
+        let sandbox = Sandbox::new();
+        let line = format!(
+            "equipoise run kneighbor --elements 24 --iterations 9 --lb-every 3 --balancer RotateLB \
+             --transport mpi --pes-per-process {pes} --lb-dump lb.db --lb-dump-steps 2"
+        );
+        launcher.start(&sandbox, &[(processes, &line)]).end().0.result();
+        let read = |line: &str| start_without_launcher(&sandbox, line).end().0.document();
+        let replay = read("equipoise replay lb.db --step 1 --balancer GreedyLB --format json");
+        assert_eq!(replay["topology"], machine, "{replay}");
+        assert_eq!(replay["database"]["objects"], 24, "{replay}");
+        assert_eq!(replay["database"]["pes"], processes * pes, "{replay}");
+        let inspection = read("equipoise inspect lb.db --format json");
+        assert_eq!(inspection["topology"], machine, "{inspection}");
+        let at =
+            inspection["steps"][0]["by_distance"].as_array().expect("the machine has the PEs of the step");
+        let found: Vec<u64> = at.iter().filter_map(|at| at["distance"].as_u64()).collect();
+        assert_eq!(found, distances, "{inspection}");
+    }
 }

@@ -83,6 +83,8 @@ pub(super) struct Gathered {
     /// The number of batches and of control messages that count to each process.
     pub(super) sent_to: Vec<u64>,
     pub(super) counts: RunCounts,
+    /// Why the run failed, perhaps after its end.
+    pub(super) failure: Option<Failure>,
     pub(super) inserts_in_flight: i64,
     /// The bytes that were sent to other processes, minus those that were executed.
     pub(super) bytes_in_flight: i64,
@@ -105,6 +107,8 @@ pub(super) struct Totals {
     /// The number of messages that each process has been sent, without control messages of this type and of [`Gathered`].
     pub(super) sent_to: Vec<u64>,
     pub(super) counts: RunCounts,
+    /// Why the run failed, perhaps after its end.
+    pub(super) failure: Option<Failure>,
 }
 
 impl Ending {
@@ -134,6 +138,7 @@ impl Gathered {
     pub(super) fn take(outcome: &mut Outcome, desk: &Desk, sent_to: Vec<u64>) -> Self {
         Gathered {
             sent_to,
+            failure: outcome.failure.clone(),
             bytes_in_flight: desk.sent_minus_executed_bytes(),
             counts: RunCounts {
                 executions: outcome.executions,
@@ -152,6 +157,7 @@ impl Gathered {
         for (sum, sent) in self.sent_to.iter_mut().zip(other.sent_to) {
             *sum += sent;
         }
+        self.failure = self.failure.take().or(other.failure);
         self.counts.executions = self.counts.executions.wrapping_add(other.counts.executions);
         self.counts.remote_messages += other.counts.remote_messages;
         self.counts.migrations += other.counts.migrations;
@@ -164,14 +170,15 @@ impl Gathered {
 
     /// Gives all that is left to the outcome of process 0.
     pub(super) fn give(self, outcome: &mut Outcome) -> Totals {
-        let Gathered { sent_to, counts, inserts_in_flight, bytes_in_flight, mut waiting, warnings } = self;
+        let Gathered { sent_to, counts, failure, inserts_in_flight, bytes_in_flight, mut waiting, warnings } =
+            self;
         if outcome.is_unfinished() && bytes_in_flight > 0 {
             let amount = bytes(bytes_in_flight as u64);
             waiting.line(None, format!("{amount} of messages between processes are in flight"));
         }
         (outcome.inserts_in_flight, outcome.waiting, outcome.warnings) =
             (inserts_in_flight, waiting, warnings);
-        Totals { sent_to, counts }
+        Totals { sent_to, counts, failure }
     }
 }
 

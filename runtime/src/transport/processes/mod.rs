@@ -18,7 +18,7 @@ use super::threads::{bind, start_thread};
 use super::worker::Worker;
 use crate::batches::Post;
 use crate::desk::Desk;
-use crate::node::Node;
+use crate::node::{Node, SharedArray};
 use crate::options::Job;
 use crate::order::PeOrder;
 use crate::pe::{Carrier, PeCx};
@@ -91,10 +91,11 @@ fn description(node: &Node) -> Vec<String> {
         // Each process has looked for the newest checkpoint; not all may see the same files.
         lines.push(format!("checkpoint {} with the id {:016x}", saved.number(), saved.id()));
     }
+    lines.push(format!("{} in the setup", count(node.shared.lock().len() as u64, "shared value")));
     let arrays = node.arrays.lock();
-    for (at, array) in arrays.iter().enumerate() {
+    for (at, SharedArray { name, begin, .. }) in arrays.iter().enumerate() {
         let entries = node.pulses.entries(at).join(", ");
-        lines.push(format!("array {} of the setup, {} with the entries {entries}", at + 1, array.name));
+        lines.push(format!("array {} of the setup, {name} with the entries {entries}{begin}", at + 1));
     }
     lines
 }
@@ -109,7 +110,7 @@ struct Single {
 }
 
 impl Single {
-    /// Sets up the PE, and tells the engine when its setup is over.
+    /// Sets up the PE.
     fn new(
         node: &Arc<Node>,
         desk: &Arc<Desk>,
@@ -117,9 +118,14 @@ impl Single {
         limits: Limits,
         setup: &(dyn Fn(PeCx) -> Built + Sync),
     ) -> Self {
-        let built = build(node, context(node, desk, rank, true), setup).filter(Built::agrees);
+        let built = build(node, context(node, desk, rank, true), setup);
         let worker = Worker::new(built.as_ref(), node);
         Single { built, worker, limits, has_begun: false, has_finished: false }
+    }
+
+    /// Compares the setup of the PE with those of all PEs of its process, which are over; ends the run if they differ.
+    fn agree(&mut self) {
+        self.built = self.built.take().filter(Built::agrees);
     }
 
     /// Begins the run on the PE, the first time.
@@ -166,8 +172,7 @@ impl Single {
             }
             Phase::Stopping | Phase::Finishing | Phase::Over if !self.has_finished => {
                 self.has_finished = true;
-                self.built.iter_mut().for_each(Built::finish);
-                self.built.is_some()
+                self.built.take().map(Built::finish).is_some()
             }
             _ => false,
         }
@@ -185,6 +190,7 @@ fn run_one(
     let mut idle = PollingThread::new(&Cores::new(node.settings.idle, link.job(), 1));
     bind(node, node.first);
     let mut single = Single::new(node, desk, node.first, Limits { flush: 2, rest: 20 }, setup);
+    single.agree();
     engine.is_set_up(description(node));
     link.drive(&mut |wire| {
         let mut worked = single.turn(node, engine.phase());
@@ -228,12 +234,22 @@ impl Stage {
 struct Remaining(AtomicU32);
 
 impl Remaining {
-    fn done(&self) {
-        self.0.fetch_sub(1, AcqRel);
+    /// The part of one thread. The thread is done when it drops this value, so also if it panics.
+    fn part(&self) -> Part<'_> {
+        Part(self)
     }
 
     fn is_zero(&self) -> bool {
         self.0.load(Acquire) == 0
+    }
+}
+
+/// What one thread has not yet done.
+struct Part<'a>(&'a Remaining);
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, AcqRel);
     }
 }
 
@@ -251,26 +267,25 @@ fn run_threads(
     let cores = Cores::new(node.settings.idle, link.job(), local as usize + 1);
     std::thread::scope(|scope| {
         for rank in node.local_pes() {
-            let (stage, setting_up, running, cores) = (&stage, &setting_up, &running, &cores);
+            let (stage, cores) = (&stage, &cores);
+            // A thread that cannot start drops them, too.
+            let (setting_up, running) = (setting_up.part(), running.part());
             let body = move || {
+                let _running = running;
                 bind(node, rank);
                 node.bells.own(rank - node.first);
                 let built = build(node, context(node, desk, rank, false), setup);
-                setting_up.done();
+                drop(setting_up);
                 // All PEs of the process are set up.
                 stage.wait_for(Phase::Running);
                 let built = built.filter(Built::agrees);
                 let finished = built.map(|built| run_thread(node, built, cores));
                 stage.wait_for(Phase::Stopping);
-                if let Some(mut built) = finished {
+                if let Some(built) = finished {
                     built.finish();
                 }
-                running.done();
             };
-            if !start_thread(scope, node, rank, body) {
-                setting_up.done();
-                running.done();
-            }
+            start_thread(scope, node, rank, body);
         }
         let mut idle = PollingThread::new(&cores);
         let mut is_set_up = false;

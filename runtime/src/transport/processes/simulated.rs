@@ -111,10 +111,11 @@ impl Process {
         let node = Arc::new(Node::new(Arc::clone(settings), process));
         let desk = Arc::new(Desk::new(settings.processes()));
         let watcher = Watcher::start(&node);
-        let pes: Vec<Single> = node
+        let mut pes: Vec<Single> = node
             .local_pes()
             .map(|pe| Single::new(&node, &desk, pe, Limits { flush: 1, rest: 2 }, setup))
             .collect();
+        pes.iter_mut().for_each(Single::agree);
         let mut engine = Engine::new(Arc::clone(&node), desk, process);
         engine.is_set_up(description(&node));
         Process { node, engine, pes, _watcher: watcher }

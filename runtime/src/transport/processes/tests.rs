@@ -87,8 +87,9 @@ fn run(seed: u64, loses: Option<u64>, is_hasty: bool) -> End {
         let mut quiet = false;
         let mut give = |_: u32, order: PeOrder| match order {
             PeOrder::Batch { from_process, bytes } => {
-                let hops =
-                    orders(&bytes).map(|(_, token)| crate::codec::decode::<u32>(token).expect("a token"));
+                let hops = orders(&bytes).map(|order| {
+                    crate::codec::decode::<u32>(order.expect("a whole batch").1).expect("a token")
+                });
                 tokens.extend(hops);
                 post.desk().executed(from_process, bytes);
             }
@@ -216,7 +217,8 @@ impl Station {
         let arrived = if is_busy { None } else { self.arrived.pop_front() };
         let has_executed = arrived.is_some();
         if let Some((from, batch)) = arrived {
-            for (_, bytes) in orders(&batch) {
+            for order in orders(&batch) {
+                let (_, bytes) = order.expect("a whole batch");
                 let (hops, _): Token = crate::codec::decode(bytes).expect("a token");
                 match (hops, flood) {
                     (0, _) => ended += 1,
@@ -242,8 +244,8 @@ impl Station {
     }
 }
 
-/// Runs stations until all tokens have ended; returns the most bytes that waited in each.
-fn flood(seed: u64, flood: Flood) -> Vec<u64> {
+/// Runs stations until all tokens have ended.
+fn flood(seed: u64, flood: Flood) -> [Station; 3] {
     let config = Config { pes_per_process: Some(1), ..Config::simulated(3, seed) };
     let settings = Arc::new(config.resolve(&Job::default()).expect("the flags are valid"));
     let network = Network { is_slow: vec![false; 9], ..Network::new(3, seed, None) };
@@ -255,7 +257,7 @@ fn flood(seed: u64, flood: Flood) -> Vec<u64> {
         let post = Post::new(desk, [false; 3].into(), 1, false);
         Station { engine, post, arrived: VecDeque::new(), steps: 0 }
     };
-    let mut stations: Vec<Station> = (0..3).map(station).collect();
+    let mut stations = [0, 1, 2].map(station);
     let (mut left, mut under_way) = match flood {
         Flood::Pipeline => ([TOKENS, 0, 0], 4 * TOKENS),
         Flood::Circle => ([TOKENS; 3], 3 * TOKENS),
@@ -277,13 +279,18 @@ fn flood(seed: u64, flood: Flood) -> Vec<u64> {
             under_way -= stations[at].step(flood, at as u32, &mut left[at]);
         }
     }
-    stations.iter().map(|station| station.post.desk().peak_unsent_bytes()).collect()
+    stations
+}
+
+/// The most bytes that waited in each station.
+fn peaks(stations: &[Station; 3]) -> [u64; 3] {
+    stations.each_ref().map(|station| station.post.desk().peak_unsent_bytes())
 }
 
 #[test]
 fn what_waits_for_a_slow_process_is_bounded() {
     for seed in 0..20 {
-        let peaks = flood(seed, Flood::Pipeline);
+        let peaks = peaks(&flood(seed, Flood::Pipeline));
         // Four bytes wait for each byte that arrives.
         let most = CONGESTED_BYTES + 5 * WINDOW_BYTES;
         assert!(peaks[1] < most, "seed {seed}: {peaks:?}, {most}");
@@ -294,7 +301,7 @@ fn what_waits_for_a_slow_process_is_bounded() {
 #[test]
 fn what_waits_for_a_process_that_sends_more_than_it_executes_is_bounded() {
     for seed in 0..20 {
-        let peaks = flood(seed, Flood::Echo);
+        let peaks = peaks(&flood(seed, Flood::Echo));
         let most = CONGESTED_BYTES + 3 * WINDOW_BYTES;
         assert!(peaks[1] < most, "seed {seed}: {peaks:?}, {most}");
         assert!(peaks[1] > CONGESTED_BYTES, "seed {seed}: the first station is not slow: {peaks:?}");
@@ -305,9 +312,90 @@ fn what_waits_for_a_process_that_sends_more_than_it_executes_is_bounded() {
 fn processes_that_wait_for_each_other_in_a_circle_continue() {
     for seed in 0..20 {
         // A deadlock would reach the limit of steps.
-        let peaks = flood(seed, Flood::Circle);
+        let peaks = peaks(&flood(seed, Flood::Circle));
         assert!(peaks.iter().all(|&peak| peak > 2 * CONGESTED_BYTES), "seed {seed}: {peaks:?}");
     }
+}
+
+#[test]
+fn the_limit_of_what_may_wait_falls_when_little_waits() {
+    let mut were_raised = 0;
+    for seed in 0..4 {
+        for (me, Station { mut engine, .. }) in (0..).zip(flood(seed, Flood::Circle)) {
+            // Nothing arrives any more.
+            let network = Network::new(3, seed, None);
+            let (limit, mut turns) = (engine.limit_bytes(), 0);
+            were_raised += u32::from(limit > CONGESTED_BYTES);
+            while engine.limit_bytes() > CONGESTED_BYTES {
+                turns += 1;
+                engine.turn(&mut Port { network: &network, me }, &mut |_, _| ());
+            }
+            // A step takes 1000 turns, and the first one may have begun earlier.
+            let steps = (limit as f64 / CONGESTED_BYTES as f64).log(1.5).ceil() as u32;
+            assert!(
+                turns <= 1000 * steps + 1 && turns + 1000 >= 1000 * steps,
+                "seed {seed}: {steps}, {turns}"
+            );
+        }
+    }
+    assert!(were_raised > 2, "{were_raised}");
+}
+
+/// The description of a process whose elements begin on the PEs that `initial` says, and of this setup.
+fn described(initial: &str, setup: impl Fn(&Setup) + Sync) -> Vec<String> {
+    let config = Config { pes_per_process: Some(1), initial: initial.into(), ..Config::simulated(2, 0) };
+    let settings = Arc::new(config.resolve(&Job::default()).expect("the flags are valid"));
+    let (node, desk) = (Arc::new(Node::new(settings, 0)), Arc::new(Desk::new(2)));
+    let single = Single::new(&node, &desk, 0, Limits { flush: 1, rest: 2 }, &|pe| Setup::run(pe, &setup));
+    assert!(single.built.is_some());
+    description(&node)
+}
+
+#[test]
+fn the_description_of_a_setup_has_what_processes_must_have_in_common() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let initial = |name: &str, pes: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, pes).expect("a file can be written");
+        path.display().to_string()
+    };
+    let (one, other) = (initial("one", "0\n1\n1\n0\n"), initial("other", "0\n1\n1\n1\n"));
+    let runner = |_: [i32; 1]| Runner { done: Exit(PhantomData) };
+    let plain = |pe: &Setup| _ = pe.array([4], runner);
+    let placed = |first: u32| {
+        move |pe: &Setup| _ = pe.array_placed([4], |[i]| Pe(if i == 0 { first } else { 0 }), runner)
+    };
+    let bound_to = |at: usize| {
+        move |pe: &Setup| {
+            let leaders = [pe.array([4], runner), pe.array([4], runner)];
+            pe.array_bound(&leaders[at], runner);
+        }
+    };
+    let shared = |values: u32| {
+        move |pe: &Setup| {
+            (0..values).for_each(|value| _ = pe.shared(|| value));
+            plain(pe);
+        }
+    };
+    assert_eq!(described(&one, plain), described(&one, plain));
+    let all = [
+        described("blocks", plain),
+        described(&one, plain),
+        described(&other, plain),
+        described("blocks", placed(0)),
+        described("blocks", placed(1)),
+        described("blocks", bound_to(0)),
+        described("blocks", bound_to(1)),
+        described("blocks", shared(1)),
+        described("blocks", shared(2)),
+    ];
+    for (at, lines) in all.iter().enumerate() {
+        assert!(!all[..at].contains(lines), "another setup has the same description: {lines:?}");
+    }
+    assert!(all[6].ends_with(&[
+        "array 3 of the setup, Runner of shape [4] with the entries run, bound to array 2".into()
+    ]));
+    assert_eq!(all[8][all[8].len() - 2], "2 shared values in the setup");
 }
 
 /// A process may receive the start and a batch in the same turn of its connection.

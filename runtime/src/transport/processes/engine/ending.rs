@@ -3,8 +3,9 @@
 //! A process whose run is over tells process 0. The first ending counts; process 0 tells it to all. When the PEs of a process
 //! have stopped, the process adds what is left of it to what its children report: counts, what elements wait for, and how
 //! many messages it has sent to each process. Process 0 sends the sums back, so that each process knows how many messages
-//! are still under way to it, and receives them: no message is left in the network. If a run has failed and a process
-//! does not stop within [`GRACE`], because it is in the middle of an entry method, all processes are aborted.
+//! are still under way to it, and receives them: no message is left in the network. A destructor that panicked when a PE stopped
+//! fails the run after its end; the sums say that, too. If a run has failed and a process does not stop within [`GRACE`],
+//! because it is in the middle of an entry method, all processes are aborted.
 
 use super::{Control, Ending, Engine, Gathered, Phase, Wire};
 use crate::node::Failure;
@@ -74,6 +75,9 @@ impl Engine {
             return self.abort_if_late(wire);
         }
         totals.counts.give(&mut self.node.outcome.lock());
+        if let Some(failure) = &totals.failure {
+            self.node.fail_after_end(failure.clone());
+        }
         self.phase = Phase::Over;
         true
     }

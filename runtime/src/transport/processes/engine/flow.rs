@@ -14,8 +14,13 @@
 //! what was sent is executed. The receiver reports it, unless it withholds the report. It does so only while more bytes
 //! wait than a limit. If nothing of what waits leaves the process during a pause, because processes wait for each other in a
 //! circle, the limit rises above it, and the report is sent (like buffers in T. M. Parks, Bounded scheduling of process
-//! networks, 1995). Batches that leave without waiting, for other processes, do not count. A report opens a window, and a window that is not full lets a batch pass. The pauses become longer, so that a
-//! receiver in a long entry method raises the limit only a few times.
+//! networks, 1995). Batches that leave without waiting, for other processes, do not count. A report opens a window, and a window
+//! that is not full lets a batch pass. The pauses become longer, so that a receiver in a long entry method raises the limit only a
+//! few times.
+//!
+//! The limit and the pause fall again, by a step for every [`PAUSE`] in which at most [`CONGESTED_BYTES`] wait. No limit is lower, so
+//! the process withholds nothing then, and the argument does not depend on the height of the limit. A process that is congested again
+//! begins with the lower limit: it may have to wait for pauses again, each of which ends.
 
 use super::{Control, Engine, Phase, Wire};
 use crate::desk::CONGESTED_BYTES;
@@ -32,7 +37,7 @@ const TURN: Duration = Duration::from_micros(100);
 
 /// When a process withholds its reports.
 pub(super) struct BackPressure {
-    /// The number of bytes that may wait.
+    /// The number of bytes that may wait; at least [`CONGESTED_BYTES`].
     limit: u64,
     pause: Duration,
     /// The bytes that left while more waited for the same process; how many there were at the last look, and when that was
@@ -42,8 +47,11 @@ pub(super) struct BackPressure {
     since: Duration,
     /// Whether the process withheld its reports at the last look.
     withholds: bool,
+    /// While the process is not congested: since when, or since the limit fell.
+    calm_since: Option<Duration>,
     start: Instant,
-    turns: u32,
+    /// The time of simulated processes.
+    simulated: Duration,
 }
 
 impl Default for BackPressure {
@@ -55,8 +63,30 @@ impl Default for BackPressure {
             seen_bytes: 0,
             since: Duration::ZERO,
             withholds: false,
+            calm_since: None,
             start: Instant::now(),
-            turns: 0,
+            simulated: Duration::ZERO,
+        }
+    }
+}
+
+impl BackPressure {
+    /// Whether the limit is to fall when the process is not congested.
+    pub(super) fn is_raised(&self) -> bool {
+        self.limit > CONGESTED_BYTES
+    }
+
+    fn now(&self, is_simulated: bool) -> Duration {
+        if is_simulated { self.simulated } else { self.start.elapsed() }
+    }
+
+    /// The process is not congested: the limit and the pause fall by a step if that has lasted for a while.
+    fn falls(&mut self, now: Duration) {
+        let since = *self.calm_since.get_or_insert(now);
+        if now.saturating_sub(since) >= PAUSE {
+            self.limit = (self.limit * 2 / 3).max(CONGESTED_BYTES);
+            self.pause = (self.pause / 2).max(PAUSE);
+            self.calm_since = Some(now);
         }
     }
 }
@@ -100,18 +130,30 @@ impl Engine {
         }
     }
 
+    /// The number of bytes that may wait, for tests.
+    #[cfg(test)]
+    pub(in crate::transport::processes) fn limit_bytes(&self) -> u64 {
+        self.pressure.limit
+    }
+
     /// Whether so much waits that other processes must send less.
     fn withholds_reports(&mut self) -> bool {
-        let pressure = &mut self.pressure;
-        pressure.turns += 1;
-        let is_congested = self.desk.is_congested();
-        let waiting = if is_congested { self.desk.unsent_bytes() - self.left_bytes } else { 0 };
+        let (pressure, is_simulated) = (&mut self.pressure, self.node.settings.is_simulated());
+        pressure.simulated += TURN;
+        if !self.desk.is_congested() {
+            pressure.withholds = false;
+            if pressure.is_raised() {
+                pressure.falls(pressure.now(is_simulated));
+            }
+            return false;
+        }
+        pressure.calm_since = None;
+        let waiting = self.desk.unsent_bytes() - self.left_bytes;
         if waiting <= pressure.limit {
             pressure.withholds = false;
             return false;
         }
-        let is_simulated = self.node.settings.is_simulated();
-        let now = if is_simulated { TURN * pressure.turns } else { pressure.start.elapsed() };
+        let now = pressure.now(is_simulated);
         if !pressure.withholds {
             self.peers.iter_mut().for_each(|peer| peer.credit_bytes = 0);
         }

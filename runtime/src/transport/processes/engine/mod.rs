@@ -145,7 +145,7 @@ impl Engine {
             // A PE that has executed the batch may have answered.
             self.send(wire);
         }
-        if !self.unreported.is_empty() {
+        if !self.unreported.is_empty() || self.pressure.is_raised() {
             self.report_executed(wire);
         }
         if self.desk.has_printed() && self.phase == Phase::Running {
@@ -346,7 +346,7 @@ fn difference((me, mine): (u32, &[String]), (child, theirs): (u32, &[String])) -
     let (mine, theirs) = both.into_iter().find(|(mine, theirs)| mine != theirs)?;
     Some(format!(
         "processes do not run the same program: process {me} has {} and process {child} has {}; start the same \
-         program with the same flags in all processes, and make the same arrays in every setup",
+         program with the same flags and files in all processes, and make the same arrays and shared values in every setup",
         mine.unwrap_or(&end),
         theirs.unwrap_or(&end)
     ))
