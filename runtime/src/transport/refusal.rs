@@ -34,10 +34,10 @@ pub(crate) fn refuse(words: &[String], exit_code: i32, print: impl FnOnce() + Se
 /// The transport that these words name.
 fn transport(words: &[String]) -> Option<Transport> {
     let flag = "--transport";
-    let named = words.iter().zip(words.iter().skip(1)).filter_map(|(word, next)| {
+    let mut named = words.iter().zip(words.iter().skip(1)).filter_map(|(word, next)| {
         if word == flag { Some(next.as_str()) } else { next.strip_prefix(flag)?.strip_prefix('=') }
     });
-    named.last().and_then(|name| Transport::from_str(name, false).ok())
+    named.next_back().and_then(|name| Transport::from_str(name, false).ok())
 }
 
 /// Ends the process together with the others of its job; returns `print` if they cannot be connected.
