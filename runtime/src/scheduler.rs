@@ -132,19 +132,25 @@ impl Built {
         }
         outcome.inserts_in_flight += self.pe.out.counts.inserts.get();
         let (is_unfinished, has_exited) = (outcome.is_unfinished(), outcome.result.is_some());
-        let waiting = &mut outcome.waiting;
         if has_exited {
+            outcome.warnings.extend(self.useless_interval());
+            let waiting = &mut outcome.waiting;
             self.managers.iter().for_each(|manager| manager.borrow().unreceived(&self.pe, waiting));
         }
         if !is_unfinished {
             return;
         }
+        let waiting = &mut outcome.waiting;
         if self.lacks_main {
             let remedy = "call `main` in the setup, with the first messages";
             waiting.line(
                 None,
                 format!("the setup does not call `main`, so no element received a message; {remedy}"),
             );
+        }
+        if self.pe.collectives.steps.saves.get().is_some() {
+            waiting
+                .line(None, "the run waits until nothing is in flight, to save itself (--checkpoint)".into());
         }
         for manager in &self.managers {
             manager.borrow().waiting(&self.pe, waiting);
@@ -168,6 +174,19 @@ impl Built {
             let line = format!("{} {verb} for a reply", count(parked as u64, "parked closure"));
             waiting.line(Some(self.pe.out.rank), line);
         }
+    }
+
+    /// The warning of PE 0 that `--checkpoint-every` had no effect, because the run had no sync point.
+    fn useless_interval(&self) -> Option<String> {
+        let every = self.pe.settings().checkpoint.as_ref()?.when.every?;
+        let steps = &self.pe.collectives.steps;
+        let had_sync_point = steps.number.get() > 0 || steps.saves.get().is_some();
+        (self.pe.out.rank == 0 && !had_sync_point).then(|| {
+            format!(
+                "--checkpoint-every {every} saved nothing: the run had no sync point; call `at_sync` in the elements of an \
+                 array, or send `at_checkpoint`"
+            )
+        })
     }
 }
 

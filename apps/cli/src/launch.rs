@@ -129,13 +129,26 @@ fn newest_whole(dir: &Path, earlier: &[PathBuf]) -> Option<(u64, PathBuf)> {
     })
 }
 
+/// The command with this restart in place of its own. The flag is next to each `--checkpoint`: words after `--` are no flags, and
+/// `mpirun` separates several programs by `:`.
+fn restarting(command: &[String], folder: &Path) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = without(command, "--restart").into_iter();
+    while let Some(word) = rest.next() {
+        let value = if word == "--checkpoint" { rest.next() } else { None };
+        let names_folder = value.is_some() || word.starts_with("--checkpoint=");
+        words.push(word);
+        words.extend(value);
+        if names_folder {
+            words.extend(["--restart".into(), folder.display().to_string()]);
+        }
+    }
+    words
+}
+
 /// Runs the command to its end.
 fn start(command: &[String], processes: Option<u32>, restart: Option<&Path>) -> Result<ExitStatus, Failure> {
-    let mut words = command.to_vec();
-    if let Some(folder) = restart {
-        words = without(command, "--restart");
-        words.extend(["--restart".into(), folder.display().to_string()]);
-    }
+    let mut words = restart.map_or_else(|| command.to_vec(), |folder| restarting(command, folder));
     if let Some(processes) = processes {
         words.iter_mut().for_each(|word| *word = word.replace(PROCESSES, &processes.to_string()));
     }
@@ -193,5 +206,23 @@ mod tests {
         assert_eq!(value_of(&words("app --checkpoint-every 3"), "--checkpoint"), None);
         let rest = words("mpirun -n 4 app --checkpoint-every 2 --checkpoint a/b --seed 1");
         assert_eq!((without(&line, "--restart"), value_of(&line, "--restart")), (rest, Some("x".into())));
+    }
+
+    #[test]
+    fn each_program_of_a_command_is_restarted() {
+        for (line, restarted) in [
+            ("app --checkpoint d", "app --checkpoint d --restart c"),
+            ("app --checkpoint=d -- word", "app --checkpoint=d --restart c -- word"),
+            (
+                "app --restart=a --checkpoint d --checkpoint-every 2 --restart b",
+                "app --checkpoint d --restart c --checkpoint-every 2",
+            ),
+            (
+                "mpirun -n 1 app --checkpoint d : -n 2 app --checkpoint d",
+                "mpirun -n 1 app --checkpoint d --restart c : -n 2 app --checkpoint d --restart c",
+            ),
+        ] {
+            assert_eq!(restarting(&words(line), Path::new("c")), words(restarted));
+        }
     }
 }

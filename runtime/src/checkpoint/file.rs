@@ -42,6 +42,8 @@ pub(crate) struct Generation {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) generation: Generation,
+    /// The complete checkpoint before, in the same folder: of this run, or the one with which it began.
+    pub(crate) before: Option<Generation>,
     /// The command line.
     pub(crate) program: Text,
     /// A description of the program file, which is another one after a build.
@@ -232,7 +234,7 @@ pub(crate) fn numbers(dir: &Path, complete: bool) -> io::Result<Vec<u64>> {
 }
 
 /// Moves the names in a folder to the disk.
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
@@ -336,6 +338,16 @@ pub(crate) fn read_manifest(folder: &Path) -> Result<Manifest, Refused> {
     let mut rest = after_version(&bytes, MANIFEST_MAGIC, "the manifest of a checkpoint")?;
     let manifest = whole_frame(&mut rest, bytes.len())?;
     Ok(manifest)
+}
+
+/// The folder of the checkpoint before the one in this folder, as its manifest says; `None` if there is none, or if one of
+/// the two manifests is missing or damaged. A checkpoint with the same number of another run is not the one before.
+pub(crate) fn before(checkpoint: &Path) -> Option<PathBuf> {
+    let manifest = read_manifest(checkpoint).ok()?;
+    // Numbers decrease, so that no file makes this endless.
+    let before = manifest.before.filter(|before| before.number < manifest.generation.number)?;
+    let folder = folder(checkpoint.parent()?, before.number);
+    (read_manifest(&folder).ok()?.generation == before).then_some(folder)
 }
 
 /// Reads a file that is small unless it is hostile.

@@ -28,4 +28,4 @@ pub use opened::{Checkpoint, CheckpointArray, CheckpointError};
 pub(crate) use cost::CostMeter;
 pub(crate) use file::{ArrayHead, ArrayIndex, ElementIndex, Generation, Part, Text};
 pub(crate) use opened::SavedElement;
-pub(crate) use saver::{Next, Plan, Reason, Saver, When, numbering};
+pub(crate) use saver::{Next, Plan, Reason, Saver, When, make_folder, numbering};

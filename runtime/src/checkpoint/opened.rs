@@ -1,7 +1,8 @@
 //! A complete checkpoint, as a restart and `equipoise inspect` read it.
 
 use super::file::{
-    ArrayHead, Manifest, ProcessFile, Record, folder, manifest_path, numbers, process_path, read_manifest,
+    ArrayHead, Generation, Manifest, ProcessFile, Record, before, folder, manifest_path, numbers,
+    process_path, read_manifest,
 };
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::quote::sentence;
@@ -182,6 +183,11 @@ impl Checkpoint {
         self.manifest.generation.id
     }
 
+    /// Its number and its id.
+    pub(crate) fn generation(&self) -> Generation {
+        self.manifest.generation
+    }
+
     /// The command line of the program that was saved.
     pub fn program(&self) -> String {
         self.manifest.program.to_string()
@@ -299,7 +305,7 @@ impl CheckpointError {
         CheckpointError { path, reason: sentence(reason) }
     }
 
-    /// The error that a file of a checkpoint cannot be used. Its remedy has the checkpoint before, if there is one.
+    /// The error that a file of a checkpoint cannot be used. Its remedy has the checkpoint before, if the manifest names one.
     fn of_file(path: PathBuf, reason: &str) -> Self {
         let reason = match path.parent().and_then(before) {
             Some(before) => format!("{reason}; or use the checkpoint before, `{}`", before.display()),
@@ -307,14 +313,6 @@ impl CheckpointError {
         };
         CheckpointError::new(path, &reason)
     }
-}
-
-/// The newest complete checkpoint before this one in the same folder.
-fn before(checkpoint: &Path) -> Option<PathBuf> {
-    let number: u64 = checkpoint.file_name()?.to_str()?.strip_prefix("checkpoint-")?.parse().ok()?;
-    let dir = checkpoint.parent()?;
-    let earlier = numbers(dir, true).ok()?.into_iter().rfind(|&other| other < number)?;
-    Some(folder(dir, earlier))
 }
 
 /// The records of each PE, and of the elements of each array; the number of a process whose index does not fit the
@@ -362,9 +360,7 @@ fn places(manifest: &Manifest, files: &[ProcessFile]) -> Result<(Vec<SavedPe>, V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::file::{
-        ArrayIndex, ElementIndex, Generation, Part, Text, write_manifest, write_process,
-    };
+    use crate::checkpoint::file::{ArrayIndex, ElementIndex, Part, Text, write_manifest, write_process};
     use std::sync::atomic::Ordering::Relaxed;
 
     const PROCESSES: u32 = 4;
@@ -395,6 +391,7 @@ mod tests {
         });
         let manifest = Manifest {
             generation,
+            before: None,
             program: "program".into(),
             build: "build".into(),
             seed: 0,

@@ -2,8 +2,8 @@
 
 use super::Checkpoint;
 use super::file::{
-    ArrayHead, Generation, Manifest, Part, ProcessFile, folder, id_of, numbers, process_path, remove,
-    write_manifest, write_process,
+    ArrayHead, Generation, Manifest, Part, ProcessFile, before, folder, id_of, manifest_path, numbers,
+    process_path, remove, sync_folder, write_manifest, write_process,
 };
 use equipoise_model::files::NewFile;
 use equipoise_model::random::splitmix;
@@ -12,14 +12,12 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::fs;
 use std::io;
+use std::iter::successors;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
-
-/// The number of complete checkpoints that are kept: the last one may have been written just before a crash of the disk.
-const KEPT: usize = 2;
 
 /// How often process 0 looks for the files of other processes.
 const LOOK: Duration = Duration::from_millis(5);
@@ -49,9 +47,10 @@ pub(crate) struct Plan {
     /// The folder of the checkpoints.
     pub(crate) dir: PathBuf,
     pub(crate) when: When,
-    /// The number of the first checkpoint, and of the oldest that the run may remove.
+    /// The number of the first checkpoint.
     pub(crate) first: u64,
-    pub(crate) oldest: u64,
+    /// The checkpoint before the first one: the one with which the run begins, if it is in this folder.
+    pub(crate) before: Option<Generation>,
     /// The mean time between failures, for the report.
     pub(crate) mtbf_seconds: Option<f64>,
     /// What all checkpoints of the run have in common; arrays and files are filled in.
@@ -106,13 +105,15 @@ struct State {
     error: Option<String>,
     /// On process 0: the number of the last checkpoint that began.
     number: Option<u64>,
+    /// On process 0: the last complete checkpoint, or the one with which the run began.
+    before: Option<Generation>,
     /// On process 0: the reason of the checkpoint since which the run has not continued.
     unsent: Option<Reason>,
 }
 
-/// Whether a checkpoint was written, and the time at which that ended.
+/// The checkpoint that was written, or why it was not, and the time at which that ended.
 struct Written {
-    result: Result<(), String>,
+    result: Result<Generation, String>,
     at: Instant,
 }
 
@@ -125,6 +126,7 @@ impl Saver {
             saved: 0,
             error: None,
             number: None,
+            before: plan.before,
             unsent: None,
         };
         Saver {
@@ -229,9 +231,10 @@ impl Saver {
         }
         let parts: Result<Vec<Part>, String> = std::mem::take(&mut state.parts).into_iter().collect();
         self.join(&mut state);
-        let (plan, process, give_up) = (self.plan.clone(), self.process, Arc::clone(&self.give_up));
+        let plan = Plan { before: state.before, ..self.plan.clone() };
+        let (process, give_up) = (self.process, Arc::clone(&self.give_up));
         let write = move || {
-            let result = plan.write(generation, process, parts, arrays, &give_up);
+            let result = plan.write(generation, process, parts, arrays, &give_up).map(|()| generation);
             Written { result, at: Instant::now() }
         };
         match std::thread::Builder::new().name("checkpoint".into()).spawn(write) {
@@ -254,7 +257,10 @@ impl Saver {
             });
             state.last = written.at;
             state.saved += u64::from(written.result.is_ok());
-            state.error = written.result.err();
+            match written.result {
+                Ok(generation) => (state.before, state.error) = (Some(generation), None),
+                Err(error) => state.error = Some(error),
+            }
         }
         state.error.is_none()
     }
@@ -331,7 +337,7 @@ impl Plan {
             let _ = remove(&folder);
             return Err(sentence);
         }
-        if let Err(error) = self.prune() {
+        if let Err(error) = self.prune(&folder, generation) {
             crate::process::warn(&format!(
                 "--checkpoint {}: checkpoint {} is saved, but what is older cannot be removed: {error}; remove it yourself",
                 self.dir.display(),
@@ -393,6 +399,7 @@ impl Plan {
         };
         let manifest = Manifest {
             generation,
+            before: self.before,
             program: self.program.as_str().into(),
             build: self.build.as_str().into(),
             seed: self.seed,
@@ -405,43 +412,53 @@ impl Plan {
         write_manifest(folder, &manifest).map_err(|error| with_remedy(&error))
     }
 
-    /// Removes what this run has saved before the newest complete checkpoint, but for the complete ones that are kept.
-    /// Checkpoints of other runs stay.
-    fn prune(&self) -> io::Result<()> {
-        let mut complete = numbers(&self.dir, true)?;
-        complete.retain(|&number| number >= self.oldest);
-        let Some(&newest) = complete.last() else { return Ok(()) };
-        let kept = &complete[complete.len().saturating_sub(KEPT)..];
-        let is_old = |number: &u64| (self.oldest..newest).contains(number) && !kept.contains(number);
-        numbers(&self.dir, false)?
-            .iter()
-            .filter(|number| is_old(number))
-            .try_for_each(|&number| remove(&folder(&self.dir, number)))
+    /// Removes what is no longer needed when a checkpoint is complete. Two are kept, because the last one may have been written
+    /// just before a crash of the disk: this one and the one before. What is before these two goes, and between them what was
+    /// not completed. All other complete checkpoints stay: other runs have saved them, or a run went on from an older one.
+    fn prune(&self, newest: &Path, generation: Generation) -> io::Result<()> {
+        // Since its first checkpoint, because it may have failed to remove one.
+        let since = self.before.map_or(self.first, |before| self.first.min(before.number + 1));
+        let mut incomplete = numbers(&self.dir, false)?;
+        incomplete.retain(|&number| {
+            let manifest = manifest_path(&folder(&self.dir, number));
+            (since..generation.number).contains(&number) && manifest.try_exists().is_ok_and(|exists| !exists)
+        });
+        let chain: Vec<PathBuf> =
+            successors(Some(newest.to_owned()), |folder| before(folder)).skip(2).collect();
+        // The oldest first: the manifest of each one names the one before.
+        chain.iter().rev().try_for_each(|folder| remove(folder))?;
+        incomplete.iter().try_for_each(|&number| remove(&folder(&self.dir, number)))
     }
 }
 
-/// The number of the first checkpoint of a run that saves itself in this folder, and of the oldest one that the run may remove:
-/// checkpoints of other runs stay. A restarted run continues those of the run that was saved.
+/// The number of the first checkpoint of a run that saves itself in this folder, and the checkpoint before it: the one with which
+/// the run begins, if it is in this folder.
 ///
 /// # Errors
 /// If the folder cannot be read, or there is no further number.
-pub(crate) fn numbering(dir: &Path, restart: Option<&Checkpoint>) -> io::Result<(u64, u64)> {
+pub(crate) fn numbering(dir: &Path, restart: Option<&Checkpoint>) -> io::Result<(u64, Option<Generation>)> {
     // Numbers of checkpoints that were not completed are not used again.
     let first = match numbers(dir, false)?.last() {
         None => 1,
         Some(&u64::MAX) => return Err(io::Error::other("it has a checkpoint with the last number")),
         Some(last) => last + 1,
     };
-    let here = dir.canonicalize()?;
-    let is_here =
-        |it: &&Checkpoint| it.folder().parent().and_then(|dir| dir.canonicalize().ok()) == Some(here);
-    let Some(saved) = restart.filter(is_here) else { return Ok((first, first)) };
-    let before = numbers(dir, true)?.into_iter().rfind(|&number| number < saved.number());
-    let is_of_same_run = |number: &u64| {
-        let before = Checkpoint::open(&folder(dir, *number));
-        before.is_ok_and(|it| (it.program(), it.build()) == (saved.program(), saved.build()))
+    let is_here = |saved: &&Checkpoint| {
+        let here = folder(dir, saved.number()).canonicalize();
+        here.is_ok_and(|here| saved.folder().canonicalize().is_ok_and(|folder| folder == here))
     };
-    Ok((first, before.filter(is_of_same_run).unwrap_or(saved.number())))
+    Ok((first, restart.filter(is_here).map(Checkpoint::generation)))
+}
+
+/// Makes the folder of the checkpoints, and moves its name to the disk.
+///
+/// # Errors
+/// If the folder cannot be made.
+pub(crate) fn make_folder(dir: &Path) -> io::Result<()> {
+    let missing = dir.ancestors().take_while(|it| !it.as_os_str().is_empty() && !it.exists()).count();
+    fs::create_dir_all(dir)?;
+    // The folder above each new one has its name.
+    dir.canonicalize()?.ancestors().skip(1).take(missing).try_for_each(sync_folder)
 }
 
 /// The bytes of the files in a folder; 0 if that cannot be found.

@@ -73,16 +73,16 @@ impl Config {
             settings.restart = Some(Arc::new(self.open(dir, &build)?));
         }
         let Some(dir) = &self.checkpoints.checkpoint else { return Ok(()) };
-        let numbering = std::fs::create_dir_all(dir)
+        let numbering = checkpoint::make_folder(dir)
             .and_then(|()| checkpoint::numbering(dir, settings.restart.as_deref()));
-        let (first, oldest) = numbering.map_err(|error| {
+        let (first, before) = numbering.map_err(|error| {
             flag(format!("--checkpoint {}: {error}; name a folder that can be written", dir.display()))
         })?;
         settings.checkpoint = Some(Plan {
             dir: dir.clone(),
             when: self.when()?,
             first,
-            oldest,
+            before,
             mtbf_seconds: super::settings::time("--mtbf", self.checkpoints.mtbf)?
                 .map(|time| time.as_secs_f64()),
             program: program(),

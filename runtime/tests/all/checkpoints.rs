@@ -6,7 +6,9 @@ use crate::common::*;
 use equipoise::checkpoint::Checkpoint;
 use equipoise::prelude::*;
 use equipoise::{Checkpoints, Machine, PeFailure, Report, RunError, try_run};
+use serde::de::DeserializeOwned;
 use std::path::Path;
+use std::time::Duration;
 
 /// The result: sums that depend on every message.
 pub type Sums = (u64, u64, u64, Vec<u64>);
@@ -262,7 +264,10 @@ fn a_restarted_run_has_the_result_of_the_whole_run_wherever_it_is_restarted() {
 #[test]
 #[ignore = "slow"]
 fn restarts_at_full_size() {
-    at_full_size(&[a_restarted_run_has_the_result_of_the_whole_run_wherever_it_is_restarted]);
+    at_full_size(&[
+        a_restarted_run_has_the_result_of_the_whole_run_wherever_it_is_restarted,
+        what_waits_at_a_checkpoint_goes_on_after_a_restart,
+    ]);
 }
 
 #[test]
@@ -287,4 +292,184 @@ fn a_machine_whose_pe_fails_recovers_from_any_moment() {
         }
     }
     assert!(restarts >= 7, "only {restarts} had a checkpoint");
+}
+
+/// What a holder keeps and sends.
+trait Word: Serialize + DeserializeOwned + Clone + Send + 'static {
+    fn of(number: u64) -> Self;
+    fn number(&self) -> u64;
+}
+
+impl Word for u64 {
+    fn of(number: u64) -> Self {
+        number
+    }
+
+    fn number(&self) -> u64 {
+        *self
+    }
+}
+
+impl Word for String {
+    fn of(number: u64) -> Self {
+        number.to_string()
+    }
+
+    fn number(&self) -> u64 {
+        self.parse().expect("a number")
+    }
+}
+
+const HOLDERS: i32 = 10;
+const TIMED: usize = 3;
+
+/// At the checkpoint it has a callback and prioritized messages that wait. A prefix reduction, and one of a section, have the
+/// contributions of some elements.
+#[derive(Serialize, Deserialize)]
+struct Holder<T> {
+    word: T,
+    is_open: bool,
+    urgent: u64,
+    callback: Option<Callback<u64>>,
+    prefix: u64,
+    section: u64,
+    called: u64,
+    timed: usize,
+    digests: Array<Digests>,
+}
+
+#[chare(index = [i32; 1])]
+impl<T: Word> Holder<T> {
+    #[entry]
+    fn begin(&mut self, cx: &Cx<Self>) {
+        let [at] = cx.index();
+        for priority in [3, -1, 0] {
+            let word = T::of(self.word.number() ^ priority as u64);
+            cx.peer([(at + 1) % HOLDERS]).urgent(priority, word);
+        }
+        self.callback = Some(cx.peers().callback().called());
+        if at % 2 == 0 {
+            self.contribute(cx);
+        }
+        for delay in 0..TIMED {
+            cx.peer([(at + 3) % HOLDERS]).after(Duration::from_micros(50 * delay as u64)).timed();
+        }
+        if at == 0 {
+            cx.peers().at_checkpoint().open();
+        }
+    }
+
+    #[entry(priority = priority, when = self.is_open)]
+    fn urgent(&mut self, _cx: &Cx<Self>, priority: i64, word: T) {
+        self.urgent = self.urgent.wrapping_add(mixed(word.number() ^ mixed(priority as u64)));
+    }
+
+    #[entry]
+    fn timed(&mut self, _cx: &Cx<Self>) {
+        self.timed += 1;
+    }
+
+    /// The first entry of a restarted run.
+    #[entry]
+    fn open(&mut self, cx: &Cx<Self>) {
+        assert_eq!(self.timed, TIMED, "all have come before the checkpoint");
+        self.is_open = true;
+        if cx.index()[0] % 2 == 1 {
+            self.contribute(cx);
+        }
+        self.callback.take().expect("it was kept").contribute(cx, self.word.number());
+        cx.peer(cx.index()).at_quiescence().report();
+    }
+
+    #[entry(reduce = u64::wrapping_add)]
+    fn prefixed(&mut self, _cx: &Cx<Self>, sum: u64) {
+        self.prefix = sum;
+    }
+
+    #[entry(reduce = u64::wrapping_add)]
+    fn section(&mut self, _cx: &Cx<Self>, sum: u64) {
+        self.section = sum;
+    }
+
+    #[entry(reduce = u64::wrapping_add)]
+    fn called(&mut self, _cx: &Cx<Self>, sum: u64) {
+        self.called = sum;
+    }
+
+    #[entry]
+    fn report(&mut self, cx: &Cx<Self>) {
+        let Holder { urgent, prefix, section, called, .. } = *self;
+        self.digests.at(cx, ()).digest(vec![cx.index()[0] as u64, urgent, prefix, section, called]);
+    }
+}
+
+impl<T: Word> Holder<T> {
+    fn contribute(&self, cx: &Cx<Self>) {
+        cx.peers().contribute().prefix().prefixed(self.word.number());
+        let thirds = cx.array().section(cx, |[at]| at % 3 == 0);
+        if thirds.contains(cx, cx.array(), cx.index()) {
+            thirds.all(cx).contribute_in(&thirds).section(self.word.number());
+        }
+    }
+}
+
+/// Collects what all holders have at their end.
+#[derive(Serialize, Deserialize)]
+struct Digests {
+    all: Vec<Vec<u64>>,
+    done: Exit<Vec<Vec<u64>>>,
+}
+
+#[chare(index = ())]
+impl Digests {
+    #[entry]
+    fn digest(&mut self, cx: &Cx<Self>, digest: Vec<u64>) {
+        self.all.push(digest);
+        if self.all.len() == 2 * HOLDERS as usize {
+            self.all.sort();
+            self.done.exit(cx, std::mem::take(&mut self.all));
+        }
+    }
+}
+
+fn hold(config: Config) -> Report<Vec<Vec<u64>>> {
+    fn holder<T: Word>(number: u64, digests: Array<Digests>) -> Holder<T> {
+        let word = T::of(mixed(number));
+        Holder {
+            word,
+            is_open: false,
+            urgent: 0,
+            callback: None,
+            prefix: 0,
+            section: 0,
+            called: 0,
+            timed: 0,
+            digests,
+        }
+    }
+    equipoise::run(config, |pe, done| {
+        let digests = pe.array((), |()| Digests { all: Vec::new(), done });
+        let numbers = pe.array([HOLDERS], |[at]| holder::<u64>(at as u64, digests));
+        let texts = pe.array([HOLDERS], |[at]| holder::<String>(100 + at as u64, digests));
+        pe.main(move |pe| {
+            numbers.all(pe).begin();
+            texts.all(pe).begin();
+        });
+    })
+}
+
+#[test]
+fn what_waits_at_a_checkpoint_goes_on_after_a_restart() {
+    let expected = Box::leak(Box::new(hold(Config::simulated(1, 0)).result));
+    everywhere(32, 8, |config| {
+        let seed = config.seed;
+        let dir = tempfile::tempdir().expect("a folder");
+        let report = hold(saves(config.clone(), dir.path(), None));
+        assert_eq!((&report.result, report.checkpoints), (&*expected, 1), "{:?}", report.checkpoint_error);
+        let pes = config.pes.expect("a number of PEs") % 8 + 1;
+        for other in [with_pes(&config, pes), simulated(mixed(seed) >> 8), threads(mixed(seed) >> 8)] {
+            let other = restarts_on(Config { seed, ..other }, dir.path());
+            assert_eq!(hold(other.clone()).result, *expected, "{}", describe(&other));
+        }
+    });
 }

@@ -141,6 +141,15 @@ impl Runner {
     }
 }
 
+fn warnings_of_runner(config: Config) -> Vec<String> {
+    let shown = describe(&config);
+    let report = try_run(config, |pe, done| {
+        let runners = pe.array([1], |_| Runner { done });
+        pe.main(move |pe| runners.at(pe, [0]).run(10));
+    });
+    report.unwrap_or_else(|error| panic!("{shown}: {error}")).warnings
+}
+
 #[test]
 fn a_run_that_had_no_opportunity_to_save_itself_warns() {
     for (config, seconds, warns) in
@@ -149,14 +158,72 @@ fn a_run_that_had_no_opportunity_to_save_itself_warns() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut config = saves(config, dir.path());
         config.checkpoints.checkpoint_seconds = Some(seconds);
-        let report = try_run(config.clone(), |pe, done| {
-            let runners = pe.array([1], |_| Runner { done });
-            pe.main(move |pe| runners.at(pe, [0]).run(10));
+        let warnings = warnings_of_runner(config.clone());
+        let due = warnings.iter().filter(|it| it.contains("no checkpoint was saved, although one was due"));
+        assert_eq!(due.count(), warns, "{}: {warnings:?}", describe(&config));
+    }
+}
+
+#[test]
+fn a_run_without_sync_points_warns_that_it_cannot_save_itself_at_every_second_one() {
+    for config in configs() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut config = saves(config, dir.path());
+        config.checkpoints.checkpoint_every = Some(2);
+        assert_eq!(
+            warnings_of_runner(config.clone()),
+            [
+                "--checkpoint-every 2 saved nothing: the run had no sync point; call `at_sync` in the elements of an array, or \
+              send `at_checkpoint`"
+            ],
+            "{}",
+            describe(&config)
+        );
+        // More than the run has.
+        config.checkpoints.checkpoint_every = Some(ROUNDS);
+        let report = walk(config.clone(), 1).expect("the run exits");
+        assert_eq!((report.checkpoints, report.warnings), (0, Vec::new()), "{}", describe(&config));
+    }
+}
+
+/// Sends itself messages without end, also while all elements are at a sync point.
+#[derive(Serialize, Deserialize)]
+struct Restless {
+    done: Exit<()>,
+}
+
+#[chare(index = [i32; 1], sync)]
+impl Restless {
+    #[entry]
+    fn begin(&mut self, cx: &Cx<Self>) {
+        cx.peer(cx.index()).again();
+        cx.at_sync().end();
+    }
+
+    #[entry]
+    fn again(&mut self, cx: &Cx<Self>) {
+        cx.peer(cx.index()).after(std::time::Duration::from_micros(100)).again();
+    }
+
+    #[entry]
+    fn end(&mut self, cx: &Cx<Self>) {
+        self.done.exit(cx, ());
+    }
+}
+
+#[test]
+fn a_run_that_waits_to_save_itself_says_so_when_its_time_is_over() {
+    for config in configs() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut config = Config { time_limit: Some(0.5), ..saves(config, dir.path()) };
+        config.checkpoints.checkpoint_every = Some(1);
+        let error = try_run(config.clone(), |pe, done| {
+            let all = pe.array([4], |_| Restless { done });
+            pe.main(move |pe| all.all(pe).begin());
         });
-        let report = report.unwrap_or_else(|error| panic!("{}: {error}", describe(&config)));
-        let due =
-            report.warnings.iter().filter(|it| it.contains("no checkpoint was saved, although one was due"));
-        assert_eq!(due.count(), warns, "{}: {:?}", describe(&config), report.warnings);
+        let Err(RunError::TimeLimit { waiting, .. }) = error else { panic!("no time limit: {error:?}") };
+        let line = "the run waits until nothing is in flight, to save itself (--checkpoint)";
+        assert_eq!(waiting.iter().filter(|it| *it == line).count(), 1, "{}: {waiting:?}", describe(&config));
     }
 }
 

@@ -141,8 +141,10 @@ pub fn restart(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// The manifest, as [`frames`] reads it: generation, program, build, seed, PEs, PEs per process, steps, arrays, files.
-type Manifest = ((u64, u64), Vec<u8>, Vec<u8>, u64, u32, u32, u32, Vec<ArrayHead>, Vec<FileHead>);
+/// The manifest, as [`frames`] reads it: generation, the generation before, program, build, seed, PEs, PEs per process, steps, arrays,
+/// files.
+type Manifest =
+    ((u64, u64), Option<(u64, u64)>, Vec<u8>, Vec<u8>, u64, u32, u32, u32, Vec<ArrayHead>, Vec<FileHead>);
 
 /// Name, parameters, shape, entries, fields, waits, leader, number of indices.
 type ArrayHead = (Vec<u8>, Vec<u8>, Vec<u8>, Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>, Option<u16>, u32);
@@ -206,7 +208,7 @@ fn manifest_for(manifest: &[u8], process: &[u8]) -> Vec<u8> {
     let mut value: Manifest =
         frames::take_frame(&mut frame, manifest.len(), &mut { Expansion::BY_SIZE }).expect("it is whole");
     let index = index_of(process).unwrap_or(0..0);
-    value.8 = vec![(process.len() as u64, index.start as u64, crc(&process[index]))];
+    value.9 = vec![(process.len() as u64, index.start as u64, crc(&process[index]))];
     let mut file = head.to_vec();
     frames::push_frame(&mut file, &value, &mut { Expansion::BY_SIZE }).expect("a manifest can be encoded");
     file

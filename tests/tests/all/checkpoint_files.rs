@@ -82,8 +82,7 @@ fn files_of_other_checkpoints_and_versions_are_refused_by_name() {
         let whole = fs::read(&file).expect("it is there");
         let others = fs::read(others.join(name)).expect("it is there");
         for error in refused(&folder, &file, &others, "of another checkpoint") {
-            let remedy = format!("; or use the checkpoint before, `{}`", older.display());
-            assert!(error.ends_with(&remedy), "{error}");
+            assert!(!error.contains("the checkpoint before"), "that is of another run: {error}");
         }
         let mut newer = whole.clone();
         newer[6] += 1;
@@ -162,12 +161,39 @@ fn the_number_of_load_balancing_steps_is_that_of_the_run() {
     for flags in ["--pes 4", "--pes 6", "--pes 6 --transport simulated --pes-per-process 3", "--pes 1"] {
         let sandbox = Sandbox::new();
         let line = "run stencil2d --blocks 4 --cells 2 --lb-every 1 --iterations 12 --format json";
-        sandbox.run(&format!("{line} {flags} --checkpoint saved --checkpoint-every 1")).result();
+        let output = sandbox.run(&format!("{line} {flags} --checkpoint saved --checkpoint-every 1"));
+        assert!(!output.stderr.contains("--checkpoint"), "no warning: {output:?}");
+        output.result();
         for folder in Checkpoint::all(&sandbox.path().join("saved")).expect("a folder") {
             let saved = Checkpoint::open(&folder).expect("it is whole");
             // Checkpoint N is saved before step N.
             assert_eq!(u64::from(saved.steps()), saved.number() - 1, "{flags}");
         }
+    }
+}
+
+#[test]
+fn a_run_that_goes_on_from_the_checkpoint_before_a_damaged_one_keeps_it() {
+    let sandbox = Sandbox::new();
+    let expected = sandbox.run(RUN).document()["heat"].clone();
+    let newest = saved(&sandbox);
+    let dir = sandbox.path().join("saved");
+    let all = || -> Vec<String> {
+        let all = Checkpoint::all(&dir).expect("a folder").into_iter();
+        all.map(|it| it.strip_prefix(sandbox.path()).expect("in it").display().to_string()).collect()
+    };
+    assert_eq!(all(), ["saved/checkpoint-2", "saved/checkpoint-3"]);
+    fs::write(newest.join("process-0.eqcp"), "damaged").expect("it can be written");
+    let output = sandbox.run(&format!("{RUN} --restart saved --checkpoint saved --checkpoint-every 1"));
+    output.failed(
+        1,
+        &["saved/checkpoint-3/process-0.eqcp`", "or use the checkpoint before, `saved/checkpoint-2`"],
+    );
+    let flags = "--restart saved/checkpoint-2 --checkpoint saved --checkpoint-every 3";
+    assert_eq!(sandbox.run(&format!("{RUN} {flags}")).document()["heat"], expected);
+    assert_eq!(all(), ["saved/checkpoint-2", "saved/checkpoint-3", "saved/checkpoint-4"]);
+    for name in ["checkpoint-2", "checkpoint-4"] {
+        verified(&dir.join(name)).expect("it is whole");
     }
 }
 
