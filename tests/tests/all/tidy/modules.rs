@@ -231,11 +231,8 @@ fn finds_a_cycle_of_the_files_of_a_folder() {
     let found = dependencies("crate/src/a/", &all);
     let names = |from: &str| found[from].keys().cloned().collect::<Vec<_>>();
     assert_eq!(["b", "c", "d", "e"].map(names), [["c"], ["d"], ["b"], ["d"]]);
-    let expected = [
-        "b -> c (crate/src/a/b.rs:1)",
-        "c -> d (crate/src/a/c.rs:1)",
-        "d -> b (crate/src/a/d/deep.rs:1)",
-    ];
+    let expected =
+        ["b -> c (crate/src/a/b.rs:1)", "c -> d (crate/src/a/c.rs:1)", "d -> b (crate/src/a/d/deep.rs:1)"];
     assert_eq!(cycles(&found), expected);
     for folder in ["crate/src/", "crate/src/a/d/"] {
         assert!(cycles(&dependencies(folder, &all)).is_empty(), "{folder}");
