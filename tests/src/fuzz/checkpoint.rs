@@ -10,6 +10,7 @@ use equipoise::model::frames;
 use equipoise::prelude::*;
 use equipoise::{Checkpoints, Report, RunError, reduce, try_run};
 
+use super::checksums::correct_checksums;
 use super::{Read, Reader};
 
 /// An element with all kinds of state, and of messages that wait.
@@ -175,7 +176,7 @@ fn crc(bytes: &[u8]) -> u32 {
 /// Corrects the checksums of records in the index, and that of the index.
 fn repair(file: &mut Vec<u8>) {
     let Some(frame) = index_of(file) else { return };
-    super::readers::repair(&mut file[..frame.end], frame.start, false);
+    correct_checksums(&mut file[..frame.end], frame.start, false);
     let mut rest = &file[frame.clone()];
     let length = rest.len();
     let Ok(mut index) = frames::take_frame::<Index>(&mut rest, length, &mut { Expansion::BY_SIZE }) else {
@@ -247,7 +248,7 @@ pub(super) fn readers() -> Vec<Reader> {
             "checkpoint_manifest",
             "manifest.eqcp",
             &manifest,
-            |input| super::readers::repair(input, MANIFEST_HEAD, false),
+            |input| correct_checksums(input, MANIFEST_HEAD, false),
             read("process-0.eqcp", Box::new(move |_| whole.clone())),
         ),
         reader(

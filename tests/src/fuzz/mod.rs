@@ -4,6 +4,7 @@
 //! test of this package drives both with a budget; the targets of `cargo fuzz` in `tests/fuzz` call [`target`].
 
 pub mod checkpoint;
+mod checksums;
 pub mod golden;
 mod mutate;
 mod readers;

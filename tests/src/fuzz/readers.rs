@@ -9,7 +9,7 @@ use equipoise::model::database::{Dump, vt};
 use equipoise::model::descriptor::{Descriptor, split};
 use equipoise::model::graph::{self, Matrix};
 use equipoise::model::launcher::{self, Job, Slots};
-use equipoise::model::{frames, topology};
+use equipoise::model::topology;
 use equipoise::network::models::{self, batch};
 use equipoise::network::program::{self, convert};
 use equipoise::network::trace::Trace;
@@ -17,6 +17,7 @@ use equipoise::strategies::cost::catalogue;
 use equipoise::strategies::schedule::Schedule;
 use equipoise::strategies::{registry, workloads};
 
+use super::checksums::correct_checksums;
 use super::golden::{DATA, DATABASE, GRAPHS, MACHINES, MESSAGES, PICL, PICL_WORDS, PROGRAM, SCHEDULE, TRACE};
 use super::{Read, Reader, is_small};
 
@@ -112,7 +113,7 @@ fn databases() -> Vec<Reader> {
     // The version follows the magic bytes.
     binary.repair = |input| {
         let has_sections = input.get(8).is_some_and(|&version| version > 2);
-        repair(input, 12, has_sections);
+        correct_checksums(input, 12, has_sections);
     };
     vec![
         binary,
@@ -121,25 +122,6 @@ fn databases() -> Vec<Reader> {
         file("database_vt", "vt.json", vt_files, inspect, read_database),
         file("database_vt_brotli", "vt.json.br", packed, inspect, read_database),
     ]
-}
-
-/// Corrects the checksums after `begin` bytes: those of sections, or of the frames of older versions.
-pub(super) fn repair(input: &mut [u8], begin: usize, has_sections: bool) {
-    let (mut at, head_bytes) = (begin, if has_sections { 24 } else { 20 });
-    while let Some(head) = input.get(at..at + head_bytes) {
-        let number = |from: usize| u64::from_le_bytes(head[from..from + 8].try_into().expect("8 bytes"));
-        let lengths = [number(0), number(8)];
-        let begin = at + head_bytes;
-        let end = usize::try_from(lengths[1]).ok().and_then(|stored| stored.checked_add(begin));
-        let Some(stored) = end.and_then(|end| input.get(begin..end)) else { return };
-        let next = begin + stored.len();
-        let sums = match has_sections {
-            true => frames::checksums(lengths, stored).to_vec(),
-            false => frames::checksum(lengths, stored).to_vec(),
-        };
-        input[at + 16..begin].copy_from_slice(&sums);
-        at = next;
-    }
 }
 
 fn graphs() -> Vec<Reader> {
@@ -207,7 +189,7 @@ fn runs() -> Vec<Reader> {
     // The version is the second last of the magic bytes.
     binary.repair = |input| {
         let has_sections = input.get(6).is_some_and(|&version| version > 3);
-        repair(input, 8, has_sections);
+        correct_checksums(input, 8, has_sections);
     };
     let mapping = vec![written("lb.map", |path| mapping_file::write(path, &[1, 0, 1, 0]))];
     let evaluate = "evaluate --graph ring:4 --topology flat:2 --mapping {}";

@@ -269,15 +269,31 @@ fn errors_are_classified() {
     none(&violations);
 }
 
+/// Folders whose files form cycles, and the reason.
+const CYCLIC: &[(&str, &str)] = &[
+    (
+        "runtime/src/array/",
+        "a chare names the types of its context and its proxies, and these are generic over chares",
+    ),
+    (
+        "runtime/src/transport/",
+        "a simulated run in virtual time begins in `simulated.rs`, whose mailboxes `machine.rs` needs",
+    ),
+];
+
 #[test]
 fn modules_form_no_cycle() {
     let all = Source::all();
     let mut violations = Vec::new();
-    for member in crates::members() {
-        let dependencies = modules::dependencies(&format!("{member}/src/"), all);
-        let cycles = modules::cycles(&dependencies);
-        if !cycles.is_empty() {
-            violations.push(format!("{member}: modules form a cycle; reverse one of these dependencies:"));
+    let of_crate = |member: String| modules::folders(&format!("{member}/src/"), all);
+    for folder in crates::members().into_iter().flat_map(of_crate) {
+        let cycles = modules::cycles(&modules::dependencies(&folder, all));
+        let is_allowed = CYCLIC.iter().any(|(cyclic, _)| *cyclic == folder);
+        if is_allowed && cycles.is_empty() {
+            violations.push(format!("{folder}: modules form no cycle; remove the folder from the list"));
+        }
+        if !is_allowed && !cycles.is_empty() {
+            violations.push(format!("{folder}: modules form a cycle; reverse one of these dependencies:"));
             violations.extend(cycles.iter().map(|dependency| format!("    {dependency}")));
         }
     }

@@ -1,37 +1,51 @@
-//! The modules of a crate (its folders and files below `src/`, except the root) and the dependencies between them.
+//! The modules of a crate and of its folders, and the dependencies between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::{Source, Token};
 
-/// The modules of a crate; for each module the modules it uses, with the first place of use.
+/// The modules of a folder; for each module the modules of the folder that it uses, with the first place of use.
 pub type Dependencies = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The dependencies between the modules of the crate with sources below `folder`, as in `strategies/src/`. Code that is
-/// compiled for tests only does not count.
+/// A place in the module tree of a crate, as in `["graph", "Graph"]`.
+type Place = Vec<String>;
+
+/// The longest chain of imports that is followed, as where `a` imports from `b` what `b` imports from `c`.
+const MOST_IMPORTS: usize = 8;
+
+/// The dependencies between the modules (folders and files) of a folder, as in `strategies/src/` for a crate and
+/// `strategies/src/cost/` for one of its folders. The file of the folder itself (`lib.rs`, `mod.rs`, `cost.rs`) does
+/// not count as a module: it can use its modules, and they can use what it defines. What it imports belongs to the
+/// module that defines it. Code that is compiled for tests only does not count.
 pub fn dependencies(folder: &str, all: &[Source]) -> Dependencies {
-    let inside = |source: &&Source| source.name.starts_with(folder);
-    let sources: Vec<&Source> = all.iter().filter(inside).collect();
+    let sources = sources(folder, all);
+    let (_, inside) = folder.split_once("src/").expect("a folder below src/");
+    let parent: Place = inside.split_terminator('/').map(String::from).collect();
+    let below = |place: &Place| place.strip_prefix(&parent[..]).and_then(<[String]>::first).cloned();
     let mut dependencies: Dependencies =
-        sources.iter().filter_map(|it| Some((module(folder, it)?, BTreeMap::new()))).collect();
-    let at_root = names_at_root(folder, &sources, &dependencies);
-    for source in &sources {
-        let Some(from) = module(folder, source) else { continue };
-        let depth = depth(folder, source);
+        sources.iter().filter_map(|(place, _)| Some((below(place)?, BTreeMap::new()))).collect();
+    let imports = imports(&sources);
+    for (place, source) in &sources {
+        let Some(from) = below(place) else { continue };
         for path in paths(&source.tokens).into_iter().filter(|path| !path.in_test) {
-            let Some(first) = path.module_below_root(depth) else { continue };
-            let to = if dependencies.contains_key(first) {
-                Some(first)
-            } else {
-                at_root.get(first).map(String::as_str)
-            };
-            if let Some(to) = to.filter(|&to| to != from).map(String::from) {
-                let place = format!("{}:{}", source.name, path.line);
-                dependencies.entry(from.clone()).or_default().entry(to).or_insert(place);
+            let places = std::iter::successors(path.target(place), |place| imported(place, &imports));
+            let mut modules = places.take(MOST_IMPORTS).filter_map(|place| below(&place));
+            let to = modules.find(|module| dependencies.contains_key(module));
+            if let Some(to) = to.filter(|to| *to != from) {
+                let line = format!("{}:{}", source.name, path.line);
+                dependencies.entry(from.clone()).or_default().entry(to).or_insert(line);
             }
         }
     }
     dependencies
+}
+
+/// The folders with modules below the sources of a crate, as in `strategies/src/cost/`, and the sources themselves.
+pub fn folders(crate_sources: &str, all: &[Source]) -> BTreeSet<String> {
+    let parents = sources(crate_sources, all).into_iter().flat_map(|(place, _)| {
+        (0..place.len()).map(move |length| place[..length].iter().map(|name| format!("{name}/")).collect())
+    });
+    parents.map(|parent: String| format!("{crate_sources}{parent}")).collect()
 }
 
 /// The dependencies that are part of cycles, each as `a -> b (file:line)`.
@@ -62,36 +76,51 @@ fn reached<'a>(dependencies: &'a Dependencies, from: &str) -> BTreeSet<&'a str> 
     reached
 }
 
-/// The module of a file; none for the root of the crate.
-fn module(folder: &str, source: &Source) -> Option<String> {
-    let name = source.name[folder.len()..].trim_end_matches(".rs");
-    let first = name.split('/').next().unwrap_or(name);
-    (!["lib", "main"].contains(&first)).then(|| first.into())
+/// The files of the crate to which a folder belongs, with their places in the module tree.
+fn sources<'a>(folder: &str, all: &'a [Source]) -> Vec<(Place, &'a Source)> {
+    let (package, _) = folder.split_once("src/").expect("a folder below src/");
+    let root = format!("{package}src/");
+    let below_root = all.iter().filter_map(|source| Some((source.name.strip_prefix(&root)?, source)));
+    let place = |name: &str| {
+        let name = name.trim_end_matches(".rs");
+        let is_root = ["lib", "main"].contains(&name);
+        let modules = name.trim_end_matches("/mod").split('/').map(String::from);
+        if is_root { Place::new() } else { modules.collect() }
+    };
+    below_root.map(|(name, source)| (place(name), source)).collect()
 }
 
-/// The depth of a file in the module tree.
-fn depth(folder: &str, source: &Source) -> usize {
-    let name = source.name[folder.len()..].trim_end_matches(".rs");
-    name.trim_end_matches("/mod").split('/').count()
-}
-
-/// The names that the root of the crate imports from its modules, with the module.
-fn names_at_root(folder: &str, sources: &[&Source], dependencies: &Dependencies) -> BTreeMap<String, String> {
-    let mut names = BTreeMap::new();
-    for source in sources.iter().filter(|source| module(folder, source).is_none()) {
-        for (at, _) in source.tokens.iter().enumerate().filter(|(_, token)| token.text == "use") {
+/// The names that files import, as places in the module tree, with the places from which they import them.
+fn imports(sources: &[(Place, &Source)]) -> BTreeMap<Place, Place> {
+    let modules: BTreeSet<&[String]> =
+        sources.iter().flat_map(|(place, _)| (1..=place.len()).map(|length| &place[..length])).collect();
+    let mut imports = BTreeMap::new();
+    for (place, source) in sources {
+        let is_import = |token: &Token| token.text == "use" && !token.in_test && token.inline_modules == 0;
+        for (at, _) in source.tokens.iter().enumerate().filter(|(_, token)| is_import(token)) {
             let mut paths = Vec::new();
             branches(&source.tokens, at + 1, &mut Vec::new(), &mut paths);
             for path in paths {
-                let start = usize::from(["crate", "self"].contains(&path.segments[0].as_str()));
-                let module = path.segments.get(start).filter(|&module| dependencies.contains_key(module));
-                if let (Some(module), Some(name)) = (module, path.segments.last()) {
-                    names.insert(name.clone(), module.clone());
+                let own = [&place[..], &path.segments[..1]].concat();
+                let of_child = || [&place[..], &path.segments[..]].concat();
+                let from = if modules.contains(&own[..]) { Some(of_child()) } else { path.target(place) };
+                let name = [&place[..], &path.segments[path.segments.len() - 1..]].concat();
+                // A module and an item in it may have the same name.
+                if let Some(from) = from.filter(|_| !modules.contains(&name[..])) {
+                    imports.insert(name, from);
                 }
             }
         }
     }
-    names
+    imports
+}
+
+/// The place from which a place is imported, if it or a place around it is.
+fn imported(place: &Place, imports: &BTreeMap<Place, Place>) -> Option<Place> {
+    (1..=place.len()).find_map(|length| {
+        let from = imports.get(&place[..length])?;
+        Some([&from[..], &place[length..]].concat())
+    })
 }
 
 /// A path in the code, as in `crate::graph::Graph`.
@@ -103,15 +132,17 @@ struct Path {
 }
 
 impl Path {
-    /// Its first segment below the root of the crate, if the path leads there from a module at this depth.
-    fn module_below_root(&self, depth: usize) -> Option<&str> {
+    /// The place to which it leads from the file of a module, if it leaves the inline modules of this file and begins
+    /// with `crate`, `self` or `super`.
+    fn target(&self, module: &Place) -> Option<Place> {
         let ups = self.segments.iter().take_while(|&segment| segment == "super").count();
-        let starts = match self.segments[0].as_str() {
-            "crate" => 1,
-            "super" if ups == depth + self.inline_modules => ups,
+        let (kept, starts) = match self.segments[0].as_str() {
+            "crate" => (0, 1),
+            "self" => (module.len() + self.inline_modules, 1),
+            "super" => ((module.len() + self.inline_modules).checked_sub(ups)?, ups),
             _ => return None,
         };
-        self.segments.get(starts).map(String::as_str)
+        Some([module.get(..kept)?, &self.segments[starts..]].concat())
     }
 }
 
@@ -181,4 +212,29 @@ fn finds_a_cycle_of_modules_with_its_dependencies() {
         ["a -> b (crate/src/a.rs:1)", "b -> c (crate/src/b.rs:1)", "c -> a (crate/src/c/mod.rs:1)"];
     assert_eq!(cycles(&found), expected);
     assert!(cycles(&dependencies("crate/src/", &all[2..])).is_empty(), "without a there is no cycle");
+}
+
+#[test]
+fn finds_a_cycle_of_the_files_of_a_folder() {
+    let source = |name: &str, text: &str| Source::new(&format!("crate/src/{name}"), text);
+    let all = [
+        source("lib.rs", "mod a; mod z;"),
+        source("z.rs", "use crate::a::b;"),
+        source("a.rs", "mod b; mod c; mod d; mod e; pub use c::Thing; use d::{deep, Deep}; pub struct Own;"),
+        source("a/b.rs", "use super::{Own, Thing};"),
+        source("a/c.rs", "use crate::a::d;"),
+        source("a/d/mod.rs", "mod deep; pub use deep::Deep;"),
+        source("a/d/deep.rs", "use super::super::b; use super::Deep;"),
+        source("a/e.rs", "use super::Deep; #[cfg(test)] mod tests { use super::super::b; }"),
+    ];
+    assert_eq!(Vec::from_iter(folders("crate/src/", &all)), ["crate/src/", "crate/src/a/", "crate/src/a/d/"]);
+    let found = dependencies("crate/src/a/", &all);
+    let names = |from: &str| found[from].keys().cloned().collect::<Vec<_>>();
+    assert_eq!(["b", "c", "d", "e"].map(names), [["c"], ["d"], ["b"], ["d"]]);
+    let expected =
+        ["b -> c (crate/src/a/b.rs:1)", "c -> d (crate/src/a/c.rs:1)", "d -> b (crate/src/a/d/deep.rs:1)"];
+    assert_eq!(cycles(&found), expected);
+    for folder in ["crate/src/", "crate/src/a/d/"] {
+        assert!(cycles(&dependencies(folder, &all)).is_empty(), "{folder}");
+    }
 }
