@@ -162,7 +162,7 @@ impl State<'_> {
     }
 }
 
-impl Rule for State<'_> {
+impl<'a> Rule<'a> for State<'a> {
     /// Seconds saved by the donor, then seconds of messages saved by the receiver.
     type Score = (u64, u64);
 
@@ -212,16 +212,12 @@ impl Rule for State<'_> {
         }
     }
 
-    fn seconds(&self, pe: u32) -> f64 {
-        self.pes.seconds[pe as usize]
-    }
-
     fn placement(&self) -> &[u32] {
         &self.placement
     }
 
-    fn open(&mut self, pe: u32) {
-        self.pes.open(pe);
+    fn pes(&mut self) -> &mut Pes<'a> {
+        &mut self.pes
     }
 }
 

@@ -52,7 +52,7 @@ struct State<'a> {
     volumes: PeVolumes,
 }
 
-impl Rule for State<'_> {
+impl<'a> Rule<'a> for State<'a> {
     /// Bytes gained, then the load.
     type Score = (i128, u64);
 
@@ -81,15 +81,11 @@ impl Rule for State<'_> {
         self.placement[object as usize] = receiver;
     }
 
-    fn seconds(&self, pe: u32) -> f64 {
-        self.pes.seconds[pe as usize]
-    }
-
     fn placement(&self) -> &[u32] {
         &self.placement
     }
 
-    fn open(&mut self, pe: u32) {
-        self.pes.open(pe);
+    fn pes(&mut self) -> &mut Pes<'a> {
+        &mut self.pes
     }
 }

@@ -11,7 +11,7 @@ use equipoise_model::Database;
 use equipoise_model::database::End;
 use equipoise_model::params::{Param, ParamError, Params};
 
-use super::load::order;
+use super::load::{Pes, order};
 
 /// Messages and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -193,7 +193,7 @@ impl PeVolumes {
 }
 
 /// How a balancer evaluates and applies moves.
-pub(super) trait Rule {
+pub(super) trait Rule<'a> {
     /// The quality of a move; the move with the largest score is applied first.
     type Score: Ord + Copy;
 
@@ -203,20 +203,17 @@ pub(super) trait Rule {
     /// Applies the move.
     fn apply(&mut self, object: u32, receiver: u32);
 
-    /// The present seconds of `pe`.
-    fn seconds(&self, pe: u32) -> f64;
-
     /// The present PE of each object.
     fn placement(&self) -> &[u32];
 
-    /// Lets `pe`, which is now within the limit, receive objects.
-    fn open(&mut self, pe: u32);
+    /// The present seconds of PEs, and the PEs that receive objects.
+    fn pes(&mut self) -> &mut Pes<'a>;
 }
 
 /// The PEs `heavy`, above the limit, give away objects of `movable` until they are within the limit or no PE accepts
 /// an object. The heaviest PE makes its best move, repeatedly. A move is evaluated again at most once per move of a
 /// partner: O((n + E) log n).
-pub(super) fn give_away<R: Rule>(
+pub(super) fn give_away<'a, R: Rule<'a>>(
     rule: &mut R,
     traffic: &Traffic,
     heavy: &[u32],
@@ -224,7 +221,7 @@ pub(super) fn give_away<R: Rule>(
     limit_seconds: f64,
 ) {
     let mut donors: BinaryHeap<(u64, Reverse<u32>)> =
-        heavy.iter().map(|&pe| (order(rule.seconds(pe)), Reverse(pe))).collect();
+        heavy.iter().map(|&pe| (order(rule.pes().seconds[pe as usize]), Reverse(pe))).collect();
     // The moves of each donor. An entry may be out of date. A move that became worse is evaluated again when its entry
     // is popped. A move that may have become better gets a new entry.
     type Moves<S> = BinaryHeap<(S, Reverse<u32>)>;
@@ -263,11 +260,13 @@ pub(super) fn give_away<R: Rule>(
                 push_move(rule, &mut moves, partner);
             }
         }
-        if rule.seconds(donor) > limit_seconds {
-            donors.push((order(rule.seconds(donor)), Reverse(donor)));
+        let seconds = rule.pes().seconds[donor as usize];
+        if seconds > limit_seconds {
+            donors.push((order(seconds), Reverse(donor)));
         } else {
             moves.remove(&donor);
-            rule.open(donor);
+            // The donor is now within the limit.
+            rule.pes().open(donor);
         }
     }
 }
