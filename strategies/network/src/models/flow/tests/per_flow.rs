@@ -88,8 +88,6 @@ pub struct MaxMin {
     /// The next steps of links: level (as bits, which compare like numbers that are not negative), then link. Entries
     /// that differ from the link's `next` are obsolete.
     due: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The present level of the filling.
-    reached: f64,
     /// Reused buffer: the flows of the link under examination.
     seen: Vec<SeenFlow>,
     /// The number of fillings so far.
@@ -192,7 +190,6 @@ impl MaxMin {
             routes: Vec::new(),
             stale: Vec::new(),
             due: BinaryHeap::new(),
-            reached: 0.0,
             seen: Vec::new(),
             fillings: 0,
         }
@@ -236,14 +233,12 @@ impl MaxMin {
     /// Recomputes the rates after flows have started or ended; appends the flows whose rates changed.
     pub fn fill(&mut self, changed: &mut Vec<u32>) {
         self.fillings += 1;
-        self.reached = 0.0;
         self.examine_stale_links();
         while let Some(Reverse((due, link))) = self.due.pop() {
             let due = f64::from_bits(due);
             let Some((_, step)) = self.links[link as usize].next.take_if(|next| next.0 == due) else {
                 continue;
             };
-            self.reached = due;
             match step {
                 Step::Rise(level) => self.rise(link, level, changed),
                 Step::Saturate => self.saturate(link, due, changed),
@@ -268,7 +263,7 @@ impl MaxMin {
             self.seen.extend(link.members.iter().map(see));
             let load: f64 = self.seen.iter().map(|flow| flow.weight * flow.level).sum();
             let has_room = load <= link.capacity * (1.0 + SLACK);
-            let next = if has_room { None } else { link.next(&self.seen, self.reached, self.fillings) };
+            let next = if has_room { None } else { link.next(&self.seen, self.fillings) };
             if let Some((level, _)) = next.filter(|_| next != link.next) {
                 self.due.push(Reverse((level.to_bits(), id)));
             }
@@ -350,11 +345,9 @@ impl Flow {
 }
 
 impl Link {
-    /// The next step, at level `reached` or above, of a link whose capacity is less than the rates of its flows, given
-    /// the present levels of its flows.
-    fn next(&self, flows: &[SeenFlow], reached: f64, filling: u64) -> Option<(f64, Step)> {
-        let guess = if self.stopped > 0 { self.level } else { reached };
-        let (level, above) = saturation(self.capacity, flows, guess);
+    /// The next step of a link whose capacity is less than the rates of its flows, given the present levels of its flows.
+    fn next(&self, flows: &[SeenFlow], filling: u64) -> Option<(f64, Step)> {
+        let (level, above) = saturation(self.capacity, flows);
         if self.stopped > 0 && level > self.level * (1.0 + SLACK) {
             // Of several links at one level, those with free capacity come first, so that the others see the flows
             // that rise.
@@ -371,37 +364,21 @@ impl Link {
 }
 
 /// The level at which a link saturates, and the number of its flows above this level. The level is the root x of
-/// sum over its flows of w_f min(x, x_f) = C, if there is one.
+/// sum over its flows of w_f min(x, x_f) = C; the caller knows that this sum is above C for large x.
 ///
-/// The left side is concave and piecewise linear. From any start, the first step of Newton's method leads to the left of
-/// the root; from there, each step passes at least one flow and approaches the root. With a good `guess` one step
-/// suffices.
-fn saturation(capacity: f64, flows: &[SeenFlow], guess: f64) -> (f64, u32) {
-    let (mut level, mut least) = (guess, 0.0);
+/// By bisection, because the implementation that this one checks uses Newton's method.
+fn saturation(capacity: f64, flows: &[SeenFlow]) -> (f64, u32) {
+    let load = |level| flows.iter().map(|flow| flow.weight * f64::min(level, flow.level)).sum::<f64>();
+    let (mut low, mut high) = (0.0, 1.0);
+    while load(high) < capacity {
+        (low, high) = (high, 2.0 * high);
+    }
     loop {
-        let bound = level * (1.0 + SLACK);
-        // The capacity left for the flows above the bound, their weight, and the levels next to the bound.
-        let (mut room, mut weight, mut above) = (capacity, 0.0, 0);
-        let (mut below_it, mut above_it) = (0.0, f64::INFINITY);
-        for flow in flows {
-            if flow.level <= bound {
-                room -= flow.weight * flow.level;
-                below_it = f64::max(below_it, flow.level);
-            } else {
-                weight += flow.weight;
-                above += 1;
-                above_it = f64::min(above_it, flow.level);
-            }
+        let level = 0.5 * (low + high);
+        if level <= low || level >= high {
+            let above = flows.iter().filter(|flow| flow.level > level * (1.0 + SLACK)).count();
+            return (level, above as u32);
         }
-        if above == 0 && level == least {
-            return (level, 0);
-        }
-        // Without capacity or flows above the bound, the guess was too far to the right.
-        level = if room > 0.0 && above > 0 { f64::max(least, room / weight) } else { least };
-        let bound = level * (1.0 + SLACK);
-        if above > 0 && below_it <= bound && bound < above_it {
-            return (level, above);
-        }
-        least = level;
+        *(if load(level) < capacity { &mut low } else { &mut high }) = level;
     }
 }
