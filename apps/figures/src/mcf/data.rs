@@ -98,12 +98,8 @@ impl Study {
         self.endings(Goal::Cost(cost), restarts, seed)
     }
 
-    /// The results of searches that minimise the load of the busiest link.
-    pub(crate) fn relieve(&self, norm: i32, restarts: usize, seed: u64) -> Result<Vec<Ending>, Failure> {
-        self.endings(Goal::BusiestLink { norm }, restarts, seed)
-    }
-
-    fn endings(&self, goal: Goal, restarts: usize, seed: u64) -> Result<Vec<Ending>, Failure> {
+    /// The results of searches with any goal.
+    pub(crate) fn endings(&self, goal: Goal, restarts: usize, seed: u64) -> Result<Vec<Ending>, Failure> {
         let search = SwapLb { goal, effort: effort(restarts), grouping: GROUPING };
         Ok(search.endings(&self.tasks, &*self.machine, seed)?)
     }

@@ -7,7 +7,7 @@
 
 use equipoise_apps::Failure;
 use equipoise_strategies::cost::qap::Metric;
-use equipoise_strategies::mapping::swap_lb::{Cost, Ending};
+use equipoise_strategies::mapping::swap_lb::{Cost, Ending, Goal};
 
 use super::data::{PLATFORMS, SEEDS, Study, packets};
 use crate::axis::Axis;
@@ -33,12 +33,15 @@ pub(crate) const MCF_SEARCH: Figure = Figure {
     run,
 };
 
+/// A search: the spec by which it is shown, and its goal.
+type Search = (&'static str, Goal);
+
 /// A comparison of searches on a machine and a network.
 struct Case {
     name: &'static str,
     machine: &'static str,
     network: String,
-    searches: &'static [&'static str],
+    searches: &'static [Search],
     restarts: usize,
 }
 
@@ -57,22 +60,22 @@ const PACKETS: [(&str, &str, &str); 3] = [
 ];
 
 /// The searches that are compared.
-const SEARCHES: [&str; 7] = [
-    "SwapLB:cost=qap:hops",
-    "SwapLB:cost=qap:bandwidth",
+const SEARCHES: [Search; 7] = [
+    ("SwapLB:cost=qap:hops", Goal::Cost(Cost::Qap(Metric::Hops))),
+    ("SwapLB:cost=qap:bandwidth", Goal::Cost(Cost::Qap(Metric::Bandwidth))),
     RTT,
-    "SwapLB:cost=mcf",
-    "McfLB:norm=2",
+    ("SwapLB:cost=mcf", Goal::Cost(Cost::Mcf)),
+    ("McfLB:norm=2", Goal::BusiestLink { norm: 2 }),
     MCF,
-    "McfLB:norm=8",
+    ("McfLB:norm=8", Goal::BusiestLink { norm: 8 }),
 ];
 
 /// The searches of the criteria: by the distances that the paper uses on the grid, and `McfLB` with its default norm.
-const RTT: &str = "SwapLB:cost=qap:rtt";
-const MCF: &str = "McfLB:norm=4";
+const RTT: Search = ("SwapLB:cost=qap:rtt", Goal::Cost(Cost::Qap(Metric::Rtt)));
+const MCF: Search = ("McfLB:norm=4", Goal::BusiestLink { norm: 4 });
 
 /// The searches on networks with packets, whose simulation takes long.
-const OF_PACKETS: [&str; 2] = [RTT, MCF];
+const OF_PACKETS: [Search; 2] = [RTT, MCF];
 
 /// All cases, the grid first.
 fn cases(options: &Options) -> Vec<Case> {
@@ -124,13 +127,13 @@ struct Compared {
     name: &'static str,
     /// A lower bound for every mapping: the busiest task sends all its messages over the links of its host.
     bound: f64,
-    outcomes: Vec<(&'static str, Outcome)>,
+    outcomes: Vec<(Search, Outcome)>,
 }
 
 impl Compared {
     /// The results of `SwapLB` by distances, and of `McfLB`.
     fn both(&self) -> Option<[&Outcome; 2]> {
-        let of = |name| self.outcomes.iter().find(|(search, _)| *search == name).map(|(_, outcome)| outcome);
+        let of = |of| self.outcomes.iter().find(|(search, _)| *search == of).map(|(_, outcome)| outcome);
         Some([of(RTT)?, of(MCF)?])
     }
 }
@@ -179,21 +182,14 @@ fn compared(case: &Case, seed: u64, seeds: u64) -> Result<Compared, Failure> {
     let study = Study::of(case.machine, &case.network)?;
     let mut outcomes: Vec<_> = case.searches.iter().map(|search| (*search, Outcome::default())).collect();
     for seed in (0..seeds).map(|more| seed.wrapping_add(more)) {
-        let find = |search: &str, restarts| match search.strip_prefix("SwapLB:cost=") {
-            Some(cost) => study.search(cost.parse::<Cost>().map_err(Failure::bug)?, restarts, seed),
-            None => study.relieve(
-                search.trim_start_matches("McfLB:norm=").parse().map_err(Failure::bug)?,
-                restarts,
-                seed,
-            ),
-        };
-        let effort = tried(&find(MCF, case.restarts)?);
-        for (search, outcome) in &mut outcomes {
-            let first = find(search, case.restarts)?;
-            let is_ours = search.starts_with("McfLB");
+        let effort = tried(&study.endings(MCF.1, case.restarts, seed)?);
+        for ((_, goal), outcome) in &mut outcomes {
+            let first = study.endings(*goal, case.restarts, seed)?;
+            let is_ours = matches!(goal, Goal::BusiestLink { .. });
             let equal = if is_ours { 1 } else { (effort / tried(&first)).ceil().max(1.0) as usize };
             // Each restart has its own random number generator, so the first restarts are repeated identically.
-            let endings = if equal == 1 { first } else { find(search, case.restarts * equal)? };
+            let endings =
+                if equal == 1 { first } else { study.endings(*goal, case.restarts * equal, seed)? };
             outcome.add(&study, case.restarts, equal, &endings)?;
         }
     }
@@ -218,7 +214,7 @@ fn run(options: &Options) -> Result<FigureResult, Failure> {
         ("mean_tries", "tries"),
     ]);
     for Compared { name, bound, outcomes } in &all {
-        for (search, of) in outcomes {
+        for ((search, _), of) in outcomes {
             let names = [*name, *search].map(|name| Cell::Text(name.into()));
             let Outcome { mean: all, equal_restarts, equal_mean, chosen, best, mcf, tried } = of;
             let [all, equal_restarts, equal_mean, chosen, best, mcf, tried] =
@@ -229,10 +225,10 @@ fn run(options: &Options) -> Result<FigureResult, Failure> {
     }
     let series = SEARCHES.iter().map(|search| {
         let of = |(at, compared): (usize, &Compared)| {
-            let found = compared.outcomes.iter().find(|(name, _)| name == search);
+            let found = compared.outcomes.iter().find(|(other, _)| other == search);
             found.map(|(_, outcome)| (at as f64 + 1.0, mean(&outcome.mean)))
         };
-        Series::measured(*search, all.iter().enumerate().filter_map(of).collect::<Vec<_>>())
+        Series::measured(search.0, all.iter().enumerate().filter_map(of).collect::<Vec<_>>())
     });
     let names: Vec<&str> = cases.iter().map(|case| case.name).collect();
     let chart = Chart {
@@ -308,7 +304,8 @@ fn on<'a>(all: &'a [Compared], name: &str) -> Option<(f64, [&'a Outcome; 2])> {
 fn tenth(all: &[Compared], name: &str) -> Criterion {
     Criterion::every(
         format!(
-            "McfLB on the {name}: communication takes at least 10 % less time than with {RTT}, on average"
+            "McfLB on the {name}: communication takes at least 10 % less time than with {}, on average",
+            RTT.0
         ),
         on(all, name),
         |(_, [swap, mcf])| 0.9 * mean(&swap.mean) - mean(&mcf.mean),
@@ -347,6 +344,6 @@ fn nowhere_above(
 
 /// The least mean of all `SwapLB` searches.
 fn least(compared: &Compared) -> f64 {
-    let swaps = compared.outcomes.iter().filter(|(search, _)| search.starts_with("SwapLB"));
+    let swaps = compared.outcomes.iter().filter(|((_, goal), _)| matches!(goal, Goal::Cost(_)));
     swaps.map(|(_, outcome)| mean(&outcome.mean)).fold(f64::INFINITY, f64::min)
 }
