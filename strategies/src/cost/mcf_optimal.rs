@@ -107,7 +107,7 @@ pub struct Router<'a> {
 type Solver = fn(&Core, &[f64], f64) -> Flow;
 
 /// Whether this build has a solver of linear programs.
-pub const IS_BUILT: bool = cfg!(feature = "lp");
+pub(crate) const IS_BUILT: bool = cfg!(feature = "lp");
 
 /// The solver of this build, if it has one.
 fn solver() -> Result<Solver, Unsolved> {

@@ -7,7 +7,7 @@ use crate::StrategyError;
 use crate::partition::groups::{Grouping, Groups};
 use crate::strategy::check;
 
-pub mod affinity;
+mod affinity;
 pub(super) mod tree;
 
 pub use affinity::Affinity;

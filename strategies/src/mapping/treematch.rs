@@ -24,7 +24,7 @@
 use rayon::prelude::*;
 
 mod grouping;
-pub mod share;
+pub(super) mod share;
 
 pub use share::Surplus;
 

@@ -40,7 +40,7 @@ pub fn correct(graph: &Graph, weights: &[u32], capacities: &[u64], part_of: &mut
 ///
 /// # Panics
 /// When the sizes do not sum to the number of vertices, or a part number is not below the number of sizes.
-pub fn exact_sizes(graph: &Graph, sizes: &[usize], part_of: &mut [u32]) {
+pub(crate) fn exact_sizes(graph: &Graph, sizes: &[usize], part_of: &mut [u32]) {
     assert_eq!(sizes.iter().sum::<usize>(), graph.vertices(), "every vertex has a place");
     let capacities: Vec<u64> = sizes.iter().map(|&size| size as u64).collect();
     correct(graph, &vec![1; graph.vertices()], &capacities, part_of);

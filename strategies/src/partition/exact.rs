@@ -5,7 +5,7 @@
 //! makes parts of about the right sizes; then vertices move out of parts that are too large, at each step the vertex
 //! that adds least to the cut ([`super::correct`]). The recursion is our own: the list of sizes is split into two
 //! halves of about the same sum, and the graph is bisected accordingly. Graphs with few vertices are bisected by
-//! exchanges ([`super::small`]), with either partitioner.
+//! exchanges (`small`), with either partitioner.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -154,7 +154,7 @@ fn middle(rooms: &[u64]) -> usize {
 ///
 /// # Errors
 /// When the partitioner fails.
-pub fn bisect(
+pub(crate) fn bisect(
     graph: &Graph,
     weights: &[u32],
     capacities: [u64; 2],

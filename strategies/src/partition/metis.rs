@@ -82,7 +82,7 @@ pub fn partition(
 ///
 /// # Panics
 /// When the numbers of weights and vertices differ.
-pub fn bisect(
+pub(crate) fn bisect(
     graph: &Graph,
     weights: &[u32],
     shares: [u64; 2],

@@ -8,8 +8,8 @@
 //! - [`exchange`]: corrects parts with few vertices by exchanges;
 //! - [`exact`]: parts of given sizes, by recursive bisection;
 //! - [`groups`]: the groups of movable objects that a mapping strategy places as units;
-//! - [`matching`]: the assignment problem (minimum-weight perfect matching);
-//! - [`small`]: bisection of graphs with few vertices.
+//! - `matching`: the assignment problem (minimum-weight perfect matching);
+//! - `small`: bisection of graphs with few vertices.
 //!
 //! A partition is a `Vec<u32>`: the part of every vertex, from 0.
 
@@ -20,9 +20,9 @@ pub mod exact;
 pub mod exchange;
 pub mod greedy;
 pub mod groups;
-pub mod matching;
+pub(crate) mod matching;
 pub mod metis;
-pub mod small;
+pub(crate) mod small;
 
 /// The sum of [`weights`], up to rounding.
 const TOTAL_WEIGHT: f64 = (1u64 << 28) as f64;
@@ -52,7 +52,7 @@ pub fn capacity(weights: &[u32], parts: usize, imbalance: f64) -> u64 {
 /// Renumbers parts by their lowest vertex, without empty parts; returns the number of parts.
 ///
 /// The part numbers of a partitioner are arbitrary, but mappers break ties by number.
-pub fn renumber(part_of: &mut [u32]) -> usize {
+pub(crate) fn renumber(part_of: &mut [u32]) -> usize {
     let mut new = rustc_hash::FxHashMap::default();
     for part in part_of {
         let next = new.len() as u32;
