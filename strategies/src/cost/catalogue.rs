@@ -9,8 +9,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use equipoise_model::fault::{Classified, Fault};
-use equipoise_model::quote::quoted;
-use equipoise_model::spelling::{nearest, suggestion};
+use equipoise_model::params::ParamError;
 
 use super::criterion::Cost;
 use super::mcf_optimal::{self, Ways};
@@ -272,15 +271,8 @@ pub fn usual() -> impl Iterator<Item = &'static Entry> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CostError {
     /// No cost has this name.
-    #[error("there is no cost `{}`{}; known are {known}", quoted(.name), suggestion(.nearest))]
-    Unknown {
-        /// The name as written.
-        name: String,
-        /// The most similar known name, if any is similar.
-        nearest: Option<String>,
-        /// Every known name.
-        known: String,
-    },
+    #[error(transparent)]
+    Unknown(#[from] ParamError),
     /// The cost was left out of this build.
     #[error("`{name}` is not in this build; enable the feature `{feature}`")]
     NotBuilt {
@@ -304,8 +296,7 @@ impl Classified for CostError {
 pub fn parse(name: &str) -> Result<&'static Entry, CostError> {
     let Some(entry) = ALL.iter().find(|cost| cost.name == name) else {
         let known: Vec<&str> = ALL.iter().map(|cost| cost.name).collect();
-        let (nearest, known) = (nearest(name, &known), known.join(", "));
-        return Err(CostError::Unknown { name: name.to_string(), nearest, known });
+        return Err(ParamError::unknown("cost", name, &known, &known).into());
     };
     match entry.missing_feature() {
         None => Ok(entry),
@@ -314,7 +305,7 @@ pub fn parse(name: &str) -> Result<&'static Entry, CostError> {
 }
 
 /// The costs of this build that searches can minimise.
-pub fn minimisable() -> impl Iterator<Item = &'static Entry> {
+pub(crate) fn minimisable() -> impl Iterator<Item = &'static Entry> {
     ALL.iter().filter(|cost| cost.criterion.is_some() && cost.missing_feature().is_none())
 }
 
@@ -326,7 +317,7 @@ impl FromStr for Cost {
             Ok(Entry { criterion: Some(cost), .. }) => return Ok(*cost),
             Err(error @ CostError::NotBuilt { .. }) => return Err(error.to_string()),
             Ok(_) => format!("; searches cannot minimise `{name}`"),
-            Err(CostError::Unknown { .. }) => String::new(),
+            Err(CostError::Unknown(_)) => String::new(),
         };
         let known: Vec<String> = minimisable().map(|cost| format!("`{}`", cost.name)).collect();
         Err(format!("costs are {}{remark}", known.join(", ")))
