@@ -8,7 +8,7 @@ use crate::interleaving::ArrayHead;
 use crate::node::{Failure, Node, SharedArray};
 use crate::order::PeOrder;
 use crate::panics::message_and_place;
-use crate::pe::{ARRAY_BITS, ArrayInfo, PE_ORDERS, PeCx};
+use crate::pe::{ARRAY_BITS, ArrayInfo, Outbox, PE_ORDERS, PeCx};
 use crate::pulse::Activity;
 use crate::quiescence::Quiet;
 use crate::report::Traffic;
@@ -258,10 +258,10 @@ pub(crate) fn first_by_priority(pe: &PeCx, managers: &[Held], arrays: u64) -> Op
 }
 
 /// No message is in flight: tells all PEs what they do. If no send waits for quiescence, the run fails.
-pub(crate) fn quiet(pe: &PeCx) {
-    let Some(quiet) = pe.out.node.quiet(Some(pe.out.rank)) else { return };
-    for to in 0..pe.out.pes {
-        pe.out.tell(to, PeOrder::Quiet(quiet));
+pub(crate) fn quiet(out: &Outbox) {
+    let Some(quiet) = out.node.quiet(Some(out.rank)) else { return };
+    for to in 0..out.pes {
+        out.tell(to, PeOrder::Quiet(quiet));
     }
 }
 

@@ -8,7 +8,7 @@ use super::chare::Chare;
 use super::port::Port;
 use crate::load::array_and_rank;
 use crate::order::{Order, Partial, Receivers};
-use crate::pe::{AnyPort, Contributor, Offers, PeCx};
+use crate::pe::{AnyPort, Contributor, Delivery, Offers, PeCx};
 use crate::pulse::Activity;
 use crate::reduction::{Pieces, Tally};
 use crate::section::{SectionId, Source};
@@ -108,7 +108,7 @@ impl<T: Chare> Port<T> {
         let next = || self.contributions.totals.borrow_mut().pop();
         while let Some(mut total) = next() {
             if !total.prefixes {
-                self.reduces(pe, total.entry, || total.pieces.merge(T::combine));
+                self.reduces(&pe.delivery, total.entry, || total.pieces.merge(T::combine));
             }
             self.post(&pe.out, pe.out.tree.parent(pe.out.rank), Order::Partial(Box::new(total)));
         }
@@ -193,7 +193,7 @@ impl<T: Chare> Port<T> {
     fn finish_reduction(&self, pe: &PeCx, total: Partial<T::Msg>) {
         let Partial { entry, to, prefixes, pieces, .. } = total;
         if !prefixes {
-            if let Some(msg) = self.reduces(pe, entry, || pieces.fold(T::combine)) {
+            if let Some(msg) = self.reduces(&pe.delivery, entry, || pieces.fold(T::combine)) {
                 self.send_to(pe, &to, msg);
             }
             return;
@@ -201,7 +201,7 @@ impl<T: Chare> Port<T> {
         let mut prefix = None;
         for (rank, msg) in pieces.into_ranks() {
             let next = match prefix {
-                Some(before) => self.reduces(pe, entry, || T::combine(before, msg)),
+                Some(before) => self.reduces(&pe.delivery, entry, || T::combine(before, msg)),
                 None => msg,
             };
             self.send_prefix(pe, &to, rank, T::copy(&next));
@@ -261,8 +261,8 @@ impl<T: Chare> Port<T> {
     }
 
     /// Runs the reducer of an entry.
-    fn reduces<R>(&self, pe: &PeCx, entry: u16, run: impl FnOnce() -> R) -> R {
-        pe.delivery.running.during(Activity::Reducer { array: self.id, entry }, run)
+    fn reduces<R>(&self, delivery: &Delivery, entry: u16, run: impl FnOnce() -> R) -> R {
+        delivery.running.during(Activity::Reducer { array: self.id, entry }, run)
     }
 
     /// A part of a reduction, for messages to users.

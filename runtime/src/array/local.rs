@@ -1,7 +1,7 @@
 //! Access to elements of other arrays on the same PE, without a message.
 
 use super::{Array, Chare};
-use crate::pe::PeCx;
+use crate::pe::{Delivery, PeCx};
 
 impl<T: Chare> Array<T> {
     /// Calls `visit` with an element of this array, at once; `None` if the element is not on this PE.
@@ -21,7 +21,7 @@ impl<T: Chare> Array<T> {
     pub fn local<R>(&self, pe: &PeCx, index: T::Index, visit: impl FnOnce(&mut T) -> R) -> Option<R> {
         let rank = self.port(pe).rank(index);
         let Ok(mut elements) = pe.elements[usize::from(self.id)].try_borrow_mut() else {
-            self.panic_borrowed(pe)
+            self.panic_borrowed(&pe.delivery)
         };
         let (mut visit, mut result) = (Some(visit), None);
         elements.visit(pe, rank, &mut |element| {
@@ -35,8 +35,8 @@ impl<T: Chare> Array<T> {
     #[cold]
     #[inline(never)]
     #[track_caller]
-    fn panic_borrowed(&self, pe: &PeCx) -> ! {
-        if pe.delivery.running.get().is_some_and(|running| running.array == self.id) {
+    fn panic_borrowed(&self, delivery: &Delivery) -> ! {
+        if delivery.running.get().is_some_and(|running| running.array == self.id) {
             panic!(
                 "`local` reaches elements of other arrays than that of the caller; send a message to {}",
                 T::NAME

@@ -8,12 +8,12 @@
 
 use super::Elements;
 use crate::array::Chare;
-use crate::pe::{PeCx, Presence};
+use crate::pe::{ArrayInfo, PeCx, Presence};
 
 impl<T: Chare> Elements<T> {
     /// Whether the array is bound to another one, or another one to it.
-    pub(super) fn is_bound(&self, pe: &PeCx) -> bool {
-        let info = &pe.infos[usize::from(self.port.id)];
+    pub(super) fn is_bound(&self, infos: &[ArrayInfo]) -> bool {
+        let info = &infos[usize::from(self.port.id)];
         info.bound_to.is_some() || !info.followers.is_empty()
     }
 

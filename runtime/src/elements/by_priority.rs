@@ -2,7 +2,7 @@
 
 use super::Elements;
 use crate::array::Chare;
-use crate::pe::PeCx;
+use crate::pe::{Outbox, PeCx};
 use crate::slot::Item;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -74,8 +74,8 @@ impl<M> ByPriority<M> {
 impl<T: Chare> Elements<T> {
     /// Whether messages wait by priority.
     #[inline(always)]
-    pub(super) fn is_by_priority(&self, pe: &PeCx) -> bool {
-        T::PRIORITIZED && pe.out.prioritized != 0
+    pub(super) fn is_by_priority(&self, out: &Outbox) -> bool {
+        T::PRIORITIZED && out.prioritized != 0
     }
 
     /// Queues a message by priority.
@@ -102,7 +102,7 @@ impl<T: Chare> Elements<T> {
 
     /// The priority of the next message; that of an array without priorities if orders wait, so that they wait no longer.
     pub(super) fn first_priority(&mut self, pe: &PeCx) -> Option<i64> {
-        if !self.is_by_priority(pe) {
+        if !self.is_by_priority(&pe.out) {
             return None;
         }
         self.sort_local(pe);

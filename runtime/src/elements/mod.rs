@@ -128,7 +128,7 @@ impl<T: Chare> Elements<T> {
     /// A message arrives from another PE in memory.
     #[inline(always)]
     fn arrives(&mut self, pe: &PeCx, item: Item<T::Msg>) {
-        if self.is_by_priority(pe) {
+        if self.is_by_priority(&pe.out) {
             pe.out.not_executed();
             self.wait_by_priority(pe, item);
         } else {
@@ -350,7 +350,7 @@ impl<T: Chare> Elements<T> {
     const ROUNDS: u32 = 64;
 
     fn run_local(&mut self, pe: &PeCx) {
-        if self.is_by_priority(pe) {
+        if self.is_by_priority(&pe.out) {
             // The scheduler runs messages by priority, over all arrays.
             self.sort_local(pe);
             return self.run_orders(pe);
@@ -397,7 +397,7 @@ impl<T: Chare> Elements<T> {
 
     /// The next message of this PE to itself.
     fn next_item(&mut self, pe: &PeCx) -> Option<Item<T::Msg>> {
-        if self.is_by_priority(pe) {
+        if self.is_by_priority(&pe.out) {
             return self.next_by_priority(pe);
         }
         if self.batch.is_empty() {

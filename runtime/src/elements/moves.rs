@@ -4,7 +4,7 @@ use super::Elements;
 use crate::array::{Chare, ChareSlot};
 use crate::location::Known;
 use crate::order::{Ended, Journey, Order, PeOrder};
-use crate::pe::PeCx;
+use crate::pe::{Outbox, PeCx};
 use crate::reduction::birth;
 use crate::slot::{Collective, Extra, Item, Slot};
 use crate::tracer::Kept;
@@ -25,31 +25,31 @@ impl<T: Chare> Elements<T> {
             .map(|(on, rank, chare)| (on, Box::new(child(creator, rank, chare))))
             .collect();
         for (on, slot) in new {
-            self.send_home(pe, on, slot);
+            self.send_home(&pe.out, on, slot);
         }
     }
 
     /// Sends a new element to its home like a migrating element, so that it receives every broadcast after its
     /// creation. The home sends it to PE `on`.
-    pub(super) fn send_home(&mut self, pe: &PeCx, on: u32, slot: Box<ChareSlot<T>>) {
+    pub(super) fn send_home(&mut self, out: &Outbox, on: u32, slot: Box<ChareSlot<T>>) {
         let flight = self.departures.leave(slot.rank, slot.missing(), self.broadcasts);
-        let journey = Journey { from: pe.out.rank, flight, epoch: 0, step: None };
-        self.port.post(&pe.out, self.port.home(&pe.out, slot.rank), Order::Create { journey, on, slot });
+        let journey = Journey { from: out.rank, flight, epoch: 0, step: None };
+        self.port.post(out, self.port.home(out, slot.rank), Order::Create { journey, on, slot });
     }
 
     /// Removes an element from its slot, because it migrates to PE `to` or ends (`gone`).
-    fn remove(&mut self, pe: &PeCx, at: usize, to: u32, gone: bool) -> (ChareSlot<T>, u32) {
+    fn remove(&mut self, out: &Outbox, at: usize, to: u32, gone: bool) -> (ChareSlot<T>, u32) {
         let slot = self.slots.swap_remove(at);
         let epoch = self.port.unregister_location(slot.rank, to, gone);
         if let Some(moved) = self.slots.get(at) {
-            self.port.shift(&pe.out, moved.rank, at as u32);
+            self.port.shift(out, moved.rank, at as u32);
         }
         (slot, epoch)
     }
 
     pub(super) fn ends(&mut self, pe: &PeCx, at: usize) {
         let home = self.port.home(&pe.out, self.slots[at].rank);
-        let (mut slot, epoch) = self.remove(pe, at, home, true);
+        let (mut slot, epoch) = self.remove(&pe.out, at, home, true);
         let rank = slot.rank;
         self.port.post(&pe.out, home, Order::Located { rank, news: Known { pe: home, epoch, gone: true } });
         // Pending messages go to the next element with this index.
@@ -67,7 +67,7 @@ impl<T: Chare> Elements<T> {
 
     pub(super) fn leave(&mut self, pe: &PeCx, at: usize, to: u32, step: Option<u32>) {
         pe.out.migrated();
-        let (mut slot, epoch) = self.remove(pe, at, to, false);
+        let (mut slot, epoch) = self.remove(&pe.out, at, to, false);
         self.lead(pe, slot.rank, to);
         if let Some(extra) = &mut slot.extra {
             // The message of `at_sync` follows the element like any other message.
@@ -124,7 +124,7 @@ impl<T: Chare> Elements<T> {
             from,
             Order::Landed { flight, at: pe.out.rank, broadcasts: self.broadcasts, buffer },
         );
-        if slot.missing() >= self.broadcasts && !self.is_bound(pe) {
+        if slot.missing() >= self.broadcasts && !self.is_bound(&pe.infos) {
             return self.place(pe, slot, epoch);
         }
         let rank = slot.rank;
@@ -137,7 +137,7 @@ impl<T: Chare> Elements<T> {
         if !self.is_complete(rank) {
             return;
         }
-        if self.is_bound(pe) {
+        if self.is_bound(&pe.infos) {
             return self.report_landing(pe, rank);
         }
         self.place_late(pe, rank);

@@ -85,7 +85,7 @@ impl<T: Chare> Elements<T> {
                     slot.syncs = array_ledgers.syncs.admit();
                 }
                 slot.broadcasts = self.port.broadcasts.get();
-                self.send_home(pe, on, slot);
+                self.send_home(&pe.out, on, slot);
             }
             Order::Create { journey, on, slot } => {
                 pe.out.inserts(-1);
@@ -108,7 +108,7 @@ impl<T: Chare> Elements<T> {
         pe.out.executed(1);
         match route {
             // The packets of a simulated machine have waited by priority.
-            Route::Here(slot) if self.is_by_priority(pe) && pe.clock.simulated().is_none() => {
+            Route::Here(slot) if self.is_by_priority(&pe.out) && pe.clock.simulated().is_none() => {
                 self.arrives(pe, Item { rank, slot, msg });
             }
             Route::Here(slot) => self.deliver(pe, slot as usize, msg),

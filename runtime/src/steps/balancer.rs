@@ -43,7 +43,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         let checked = answer.check(&database);
         checked.map(|()| answer).map_err(|error| format!("the assignment of {name} was rejected: {error}"))
     };
-    let answer = repeat::answer(pe, &placement, || choice.map(ask));
+    let answer = repeat::answer(&pe.out, &placement, || choice.map(ask));
     let strategy_seconds = strategy_seconds(pe, asked.elapsed().as_secs_f64());
     let (answer, error) = match answer {
         None => (Assignment::new(placement.clone()), None),

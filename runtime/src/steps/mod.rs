@@ -17,7 +17,7 @@ mod repeat;
 use crate::checkpoint::Reason;
 use crate::elements::Held;
 use crate::order::{Ended, PeOrder, Plan, Statistics};
-use crate::pe::{PeCx, SyncCalls};
+use crate::pe::{Outbox, PeCx, SyncCalls};
 use crate::reduction::Tally;
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ pub(crate) fn try_step(pe: &PeCx) {
     if !pe.settings().balances() {
         // All resume where they are.
         let step = steps.number.replace(steps.number.get() + 1);
-        send_plans(pe, step, &mut Vec::new());
+        send_plans(&pe.out, step, &mut Vec::new());
         return pe.out.tell(0, PeOrder::Migrate { step, plans: Vec::new() });
     }
     steps.collecting.set(true);
@@ -167,28 +167,28 @@ fn decide(pe: &PeCx) {
     let mut plans = balancer::decide(pe, step, steps.began.get(), collected);
     // Excludes the time of the decision from this PE's background load in the next period.
     pe.recorder.skip(pe.clock.now().wrapping_sub(start));
-    send_plans(pe, step, &mut plans);
+    send_plans(&pe.out, step, &mut plans);
     pe.out.tell(0, PeOrder::Migrate { step, plans });
     steps.collecting.set(false);
     try_step(pe);
 }
 
 /// Sends the plans of other PEs to the children of this PE; its own plan remains.
-fn send_plans(pe: &PeCx, step: u32, plans: &mut Vec<Plan>) {
-    let (tree, rank) = (pe.out.tree, pe.out.rank);
+fn send_plans(out: &Outbox, step: u32, plans: &mut Vec<Plan>) {
+    let (tree, rank) = (out.tree, out.rank);
     let mut below: BTreeMap<u32, Vec<Plan>> = tree.children(rank).map(|child| (child, Vec::new())).collect();
     for plan in plans.extract_if(.., |plan| plan.pe != rank) {
         below.entry(tree.toward(rank, plan.pe)).or_default().push(plan);
     }
     for (child, plans) in below {
-        pe.out.tell(child, PeOrder::Migrate { step, plans });
+        out.tell(child, PeOrder::Migrate { step, plans });
     }
 }
 
 /// Migrates the elements that leave this PE in a step.
 pub(crate) fn migrate(pe: &PeCx, step: u32, mut plans: Vec<Plan>, managers: &[Held]) {
     if pe.out.rank != 0 {
-        send_plans(pe, step, &mut plans);
+        send_plans(&pe.out, step, &mut plans);
     }
     let Plan { moves, incoming, .. } = plans.pop().unwrap_or_default();
     for (array, rank, to) in moves {

@@ -2,15 +2,15 @@
 //! strategy would decide differently in a replay; its decisions are recorded with the order.
 
 use crate::interleaving::{Event, Interleaved, Plan};
-use crate::pe::PeCx;
+use crate::pe::Outbox;
 use equipoise_model::Assignment;
 
 /// What a strategy answers; none if the step has no strategy.
 type Answer = Option<Result<Assignment, String>>;
 
 /// The answer of `ask`, which a recording notes; in a replay, the answer of the recorded run.
-pub(super) fn answer(pe: &PeCx, placement: &[u32], ask: impl FnOnce() -> Answer) -> Answer {
-    match pe.out.interleaved() {
+pub(super) fn answer(out: &Outbox, placement: &[u32], ask: impl FnOnce() -> Answer) -> Answer {
+    match out.interleaved() {
         None => ask(),
         Some(Interleaved::Record(recording)) => {
             let answer = ask();

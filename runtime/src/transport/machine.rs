@@ -10,7 +10,7 @@ mod packets;
 use self::packets::{Latencies, Packets};
 use super::simulated::Mailbag;
 use super::worker::BUSY;
-use crate::clock::VirtualClock;
+use crate::clock::{Clock, VirtualClock};
 use crate::elements::Held;
 use crate::node::{Failure, Node};
 use crate::options::Simulation;
@@ -308,7 +308,7 @@ impl Scheduler<'_> {
         for _ in 0..std::mem::take(&mut state.due) {
             pe.send_first();
         }
-        spend(pe, self.simulation.delivery);
+        spend(&pe.clock, self.simulation.delivery);
         let own = [pe.out.queued.get() & pe.out.expedited, pe.out.queued.get() & !pe.out.expedited];
         let mut has_own = own.map(|queued| queued != 0);
         let mut has_others = [0, 1].map(|class: usize| !state.inboxes[class].is_empty());
@@ -390,8 +390,8 @@ impl Scheduler<'_> {
 }
 
 /// Spends time of the runtime.
-fn spend(pe: &PeCx, seconds: f64) {
-    if let Some(clock) = pe.clock.simulated() {
+fn spend(clock: &Clock, seconds: f64) {
+    if let Some(clock) = clock.simulated() {
         clock.spend(seconds);
     }
 }

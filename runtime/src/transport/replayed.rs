@@ -208,7 +208,7 @@ impl Replayed {
         let finds = self.turn.is_none() && self.position.next() == Some(Event::Quiet);
         if finds {
             self.position.advance();
-            quiet(&self.built.pe);
+            quiet(&self.built.pe.out);
         }
         finds
     }

@@ -77,7 +77,7 @@ fn pe(
         built.begin();
         schedule(&mut built, cores);
     }));
-    if let Some(recording) = recording(&built.pe) {
+    if let Some(recording) = recording(&built.pe.out) {
         recording.end(ran.is_err());
     }
     if let Err(payload) = ran {
@@ -104,11 +104,11 @@ fn schedule(built: &mut Built, cores: &Arc<Cores>) {
             continue;
         }
         if worker.idle(built, idle.limits()) && node.quiescence.found(&node.bells) {
-            worker.found_quiet(&built.pe);
-            if let Some(recording) = recording(&built.pe) {
+            worker.found_quiet(&built.pe.out);
+            if let Some(recording) = recording(&built.pe.out) {
                 recording.note(&Event::Quiet);
             }
-            quiet(&built.pe);
+            quiet(&built.pe.out);
         }
         worker.wait(&built.pe, &mut idle);
     }

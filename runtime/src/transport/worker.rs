@@ -7,7 +7,7 @@ use crate::inbox::Bag;
 use crate::interleaving::{Event, Interleaved, PeRecording};
 use crate::node::Node;
 use crate::order::PeOrder;
-use crate::pe::{PeCx, post_delivery};
+use crate::pe::{Outbox, PeCx, post_delivery};
 use crate::scheduler::{Built, bits, execute, flush, run_queued};
 use std::rc::Rc;
 
@@ -105,7 +105,7 @@ impl Worker {
         let (managers, expedited) = built.map_or((0, 0), |it| (it.managers.len(), it.pe.out.expedited));
         Worker {
             mailboxes: Mailboxes::new(managers, node.settings.mailboxes() as usize, expedited != 0),
-            recording: built.and_then(|built| recording(&built.pe)),
+            recording: built.and_then(|built| recording(&built.pe.out)),
             flushed: false,
             looks: 0,
             stage: Stage::Looking,
@@ -240,8 +240,8 @@ impl Worker {
     }
 
     /// Quiescence was found on this PE, which continues.
-    pub(super) fn found_quiet(&mut self, pe: &PeCx) {
-        pe.out.node.quiescence.resume(pe.out.local);
+    pub(super) fn found_quiet(&mut self, out: &Outbox) {
+        out.node.quiescence.resume(out.local);
         self.resting = false;
         // It has work now, or begins to be idle once more.
         self.stage = Stage::Looking;
@@ -265,8 +265,8 @@ impl Worker {
 }
 
 /// The recording of the order of deliveries, if there is one.
-pub(super) fn recording(pe: &PeCx) -> Option<Rc<PeRecording>> {
-    match pe.out.interleaved() {
+pub(super) fn recording(out: &Outbox) -> Option<Rc<PeRecording>> {
+    match out.interleaved() {
         Some(Interleaved::Record(recording)) => Some(Rc::clone(recording)),
         _ => None,
     }
