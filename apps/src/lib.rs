@@ -1,7 +1,8 @@
 //! The sample programs, as a library for the command `equipoise`, the figures, tests and benches.
 //!
 //! A program is a module: its flags (`Options`), its chares, and a function that runs it with a
-//! [`Config`](equipoise::Config) of the runtime. [`stencil2d`] is the one to read first.
+//! [`Config`](equipoise::Config) of the runtime. [`stencil`], which [`stencil2d`] runs in 2 dimensions, is the one to read
+//! first.
 //!
 //! ```
 //! use equipoise::Config;

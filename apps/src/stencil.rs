@@ -1,9 +1,114 @@
-//! Shared by [`stencil2d`](crate::stencil2d) and [`stencil3d`](crate::stencil3d): flags, domain, neighbors and result.
+//! Jacobi's method, by blocks: every block exchanges edges with its neighbors and replaces each of its cells by the mean
+//! of the neighboring cells; a reduction finds the largest change.
+//!
+//! [`stencil2d`](crate::stencil2d) and [`stencil3d`](crate::stencil3d) are this program in 2 and 3 dimensions.
 
-use crate::command::{Outcome, seconds};
-use serde::{Deserialize, Serialize};
+use equipoise::prelude::*;
+use equipoise::{Index, Report, reduce};
+use serde::de::DeserializeOwned;
+use std::array::from_fn;
 use std::fmt;
 use std::str::FromStr;
+
+use crate::cells::Cells;
+use crate::command::{Outcome, seconds};
+
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "Cells<D>: Serialize", deserialize = "Cells<D>: Deserialize<'de>"))]
+struct Block<const D: usize> {
+    rules: Rules,
+    cells: Cells<D>,
+    done: Exit<Solution>,
+}
+
+#[chare(index = [i32; D], sync)]
+impl<const D: usize> Block<D>
+where
+    [i32; D]: Index,
+    Cells<D>: Serialize + DeserializeOwned,
+{
+    /// Iterates until the rules say that it is enough.
+    #[flow]
+    fn life(&mut self, cx: &Cx<Self>) {
+        let mut iteration: u32 = 0;
+        loop {
+            iteration += 1;
+            for _ in 0usize..self.send_edges(cx, iteration) {
+                when!(halo(i, side, edge) if i == iteration => self.set_halo(cx, side, &edge));
+            }
+            let change: f64 = reduce!(cx, f64::max, self.relax(cx));
+            self.charge(cx, 0);
+            if self.rules.finished(iteration, change) {
+                // Added in the order of the blocks, not of arrival.
+                let heat: f64 = reduce!(cx, reduce::sum, self.cells.sum());
+                self.done.exit(cx, Solution { iterations: iteration, residual: change, heat });
+                return;
+            }
+            if self.rules.balances(iteration) {
+                at_sync!(cx); // balance, maybe migrate
+            }
+        }
+    }
+
+    /// A neighbor's edge in an iteration.
+    #[entry]
+    fn halo(iteration: u32, side: Side, edge: Vec<f64>);
+}
+
+impl<const D: usize> Block<D>
+where
+    [i32; D]: Index,
+    Cells<D>: Serialize + DeserializeOwned,
+{
+    /// Sends the edge on each side to the neighbor there; returns the number of neighbors.
+    fn send_edges(&self, cx: &Cx<Self>, iteration: u32) -> usize {
+        self.charge(cx, 0);
+        let mut count = 0;
+        for (side, neighbor) in neighbors(cx.index(), cx.shape(), self.rules.periodic) {
+            cx.peer(neighbor).halo(iteration, side.opposite(), self.cells.edge(side));
+            count += 1;
+        }
+        count
+    }
+
+    fn set_halo(&mut self, cx: &Cx<Self>, side: Side, edge: &[f64]) {
+        self.charge(cx, 0);
+        self.cells.set_halo(side, edge);
+    }
+
+    /// Replaces the cells; returns the largest change.
+    fn relax(&mut self, cx: &Cx<Self>) -> f64 {
+        let times = self.rules.repeats(cx.index(), cx.shape());
+        let change = self.cells.relax(times);
+        self.charge(cx, self.cells.count() * times as usize);
+        change
+    }
+
+    /// Charges the load of cell updates, unless loads are measured.
+    fn charge(&self, cx: &Cx<Self>, updates: usize) {
+        if let Some(seconds) = self.rules.charge {
+            cx.charge(seconds * updates as f64);
+        }
+    }
+}
+
+/// Runs the program.
+pub(crate) fn solve<const D: usize>(config: Config, options: &Options<D>) -> Report<Solution>
+where
+    [i32; D]: Index,
+    Cells<D>: Serialize + DeserializeOwned,
+{
+    let (blocks, cells, rules) = (options.blocks.0, options.cells.0, options.rules);
+    let world: [i64; D] = from_fn(|d| i64::from(blocks[d]) * i64::from(cells[d]));
+    equipoise::run(config, |pe, done| {
+        let array = pe.array(blocks, |index| {
+            let position = |cell: [i64; D]| from_fn(|d| i64::from(index[d]) * i64::from(cells[d]) + cell[d]);
+            let cells = Cells::new(cells, |cell| temperature(position(cell), world));
+            Block { rules, cells, done }
+        });
+        pe.main(move |pe| array.all(pe).life());
+    })
+}
 
 /// The flags of a stencil program in `D` dimensions.
 #[derive(Clone, Debug, Serialize, clap::Args)]
@@ -95,7 +200,7 @@ impl<const D: usize> FromStr for Extent<D> {
         let sizes: Result<Vec<i32>, _> = text.split('x').map(str::parse).collect();
         let extent: [i32; D] = match sizes.as_deref() {
             Ok(&[all]) => [all; D],
-            Ok(sizes) if sizes.len() == D => std::array::from_fn(|d| sizes[d]),
+            Ok(sizes) if sizes.len() == D => from_fn(|d| sizes[d]),
             _ => return Err(format!("give {D} sizes such as `{}`, or one size for all", Extent([16; D]))),
         };
         if extent.iter().any(|&size| size < 1) {
