@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ArgGroup;
 use equipoise_apps::Failure;
-use equipoise_model::{Database, Topology};
+use equipoise_model::{Database, Topology, graph};
 
 use crate::{input, launcher_files};
 
@@ -19,10 +19,7 @@ pub(crate) const INPUT: &str = "Input options";
 #[command(group = ArgGroup::new("what").required(true))]
 pub(crate) struct TaskArgs {
     /// The task graph: a generator such as mesh:16x16, or a file; `help` lists all kinds
-    ///
-    /// A file is a database, or has one of the extensions .graph (METIS), .mtx (Matrix Market), .csv (edge list), .grf
-    /// (Scotch), .mat (square matrix) and .prof (Open MPI monitoring).
-    #[arg(long, value_name = "SPEC|FILE", value_parser = input::graph(), group = "what")]
+    #[arg(long, value_name = "SPEC|FILE", value_parser = input::graph(), group = "what", long_help = graph_help())]
     pub(crate) graph: Option<String>,
 
     #[command(flatten)]
@@ -31,6 +28,18 @@ pub(crate) struct TaskArgs {
     /// The step of a database with several steps [default: the first]
     #[arg(long, value_name = "S", help_heading = INPUT, conflicts_with = "program")]
     pub(crate) step: Option<u64>,
+}
+
+/// The long help of `--graph`.
+fn graph_help() -> String {
+    let formats: Vec<String> =
+        graph::formats().map(|(extension, kind)| format!(".{extension} ({kind})")).collect();
+    let (last, others) = formats.split_last().expect("there are formats");
+    format!(
+        "The task graph: a generator such as mesh:16x16, or a file; `help` lists all kinds\n\nA file is a database, or has \
+         one of the extensions {} and {last}.",
+        others.join(", ")
+    )
 }
 
 /// A program of communicating processes.

@@ -24,10 +24,11 @@ pub struct Args {
     #[arg(value_name = "IN", value_parser = input::graph())]
     input: String,
 
-    /// The file to write; its extension chooses the format. Databases: .json JSON, data.%p.json or data.%p.json.br
-    /// LB data of vt (one file per rank), .db or no extension binary. Task graphs: .graph METIS, .mtx Matrix Market,
-    /// .csv edge list, .grf Scotch, .mat square matrix, .prof Open MPI monitoring. Programs: .tcg
-    #[arg(value_name = "OUT", required_unless_present = "check")]
+    #[arg(value_name = "OUT", required_unless_present = "check", help = format!(
+        "The file to write; its extension chooses the format. Databases: .json JSON, data.%p.json or data.%p.json.br \
+         LB data of vt (one file per rank), .db or no extension binary. Task graphs: {}. Programs: .tcg",
+        graph::formats().map(|(extension, kind)| format!(".{extension} {kind}")).collect::<Vec<_>>().join(", "),
+    ))]
     output: Option<PathBuf>,
 
     /// Convert only this step of the database [default: all; a task graph needs one]

@@ -133,7 +133,7 @@ fn graphs() -> Vec<Reader> {
         let read = |path: &str| graph::load(path).map(|_| ());
         file(&format!("graph_{extension}"), name, golden, "inspect {}", read)
     };
-    let mut all: Vec<Reader> = graph::format_names().map(format).collect();
+    let mut all: Vec<Reader> = graph::formats().map(|(extension, _)| format(extension)).collect();
     let golden = bytes(&by_key(GRAPHS, "mtx")[..1]);
     let numerical = b"%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 0.5\n1 2 -1e3\n".to_vec();
     let golden = [golden, vec![numerical]].concat();

@@ -15,6 +15,8 @@ pub(super) type Format = Descriptor<FileOf>;
 
 /// Reading and writing a format; the name of the [`Format`] is the extension.
 pub(super) struct FileOf {
+    /// What the files are, in a few words.
+    kind: &'static str,
     read: fn(&str) -> Result<Database, AtLine>,
     /// Formats a database as text; the database has no edges with PEs.
     write: fn(&Database) -> String,
@@ -37,6 +39,7 @@ pub(super) const FORMATS: &[Format] = &[
         help: "METIS.",
         params: &[],
         item: FileOf {
+            kind: "METIS",
             read: metis_format::read,
             write: metis_format::write,
             is_same: metis_format::is_same,
@@ -53,6 +56,7 @@ pub(super) const FORMATS: &[Format] = &[
         help: "Matrix Market: bytes from the task of the row to the task of the column.",
         params: &[],
         item: FileOf {
+            kind: "Matrix Market",
             read: matrix_market::read,
             write: matrix_market::write,
             is_same: is_same_graph,
@@ -68,6 +72,7 @@ pub(super) const FORMATS: &[Format] = &[
         help: "Lines of src,dst,bytes[,messages]; the first line may have these names.",
         params: &[],
         item: FileOf {
+            kind: "edge list",
             read: csv::read,
             write: csv::write,
             is_same: is_same_graph,
@@ -83,6 +88,7 @@ pub(super) const FORMATS: &[Format] = &[
         help: "Scotch.",
         params: &[],
         item: FileOf {
+            kind: "Scotch",
             read: scotch_format::read,
             write: scotch_format::write,
             is_same: scotch_format::is_same,
@@ -99,6 +105,7 @@ pub(super) const FORMATS: &[Format] = &[
         help: "A square matrix as for TreeMatch: a line per task with the bytes sent to each task.",
         params: &[],
         item: FileOf {
+            kind: "square matrix",
             read: dense::read,
             write: dense::write,
             is_same: is_same_graph,
@@ -115,6 +122,7 @@ pub(super) const FORMATS: &[Format] = &[
                the other ranks.",
         params: &[],
         item: FileOf {
+            kind: "Open MPI monitoring",
             read: monitoring::read,
             write: monitoring::write,
             is_same: monitoring::is_same,
@@ -189,9 +197,9 @@ fn required_format(path: &Path) -> Result<&'static Format, GraphError> {
     format(path).ok_or_else(|| GraphError::Spec { spec: path.display().to_string(), reason: reason() })
 }
 
-/// The names of all formats, which are the extensions of their files.
-pub fn format_names() -> impl Iterator<Item = &'static str> {
-    FORMATS.iter().map(|format| format.name)
+/// All formats: the extension of the files, and what they are in a few words, as in `mtx` and `Matrix Market`.
+pub fn formats() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FORMATS.iter().map(|format| (format.name, format.item.kind))
 }
 
 /// The file name extensions of task graphs as a phrase: `.graph, .mtx or .csv`.

@@ -39,7 +39,7 @@ mod tests;
 pub use csv::rows as edge_list;
 pub(crate) use formats::extensions;
 use formats::{FORMATS, format, read};
-pub use formats::{format_names, is_graph_file, reads_back, write};
+pub use formats::{formats, is_graph_file, reads_back, write};
 pub use matrix::Matrix;
 
 use making::{Generator, Refusal, make};
@@ -312,9 +312,8 @@ impl Classified for GraphError {
 
 /// Loads a task graph from a spec: a file, or a generator such as `mesh:16x16` if there is no file with this name.
 ///
-/// The file name selects the format: METIS (`.graph`), Matrix Market (`.mtx`), edge lists (`.csv`), Scotch (`.grf`),
-/// square matrices (`.mat`), Open MPI's monitoring (`.prof`). Any other file is read as a database; its first step is
-/// used.
+/// The extension of the file name selects the format, one of [`formats`]. Any other file is read as a database; its first
+/// step is used.
 ///
 /// # Errors
 /// If the spec names neither a generator nor a file, or the file does not have the format of its name.
