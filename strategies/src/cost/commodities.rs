@@ -24,7 +24,7 @@ pub struct Commodities {
 
 /// The traffic of a vertex with one partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Partner {
+pub struct Partner {
     /// The partner.
     pub vertex: u32,
     /// Bytes to the partner.
@@ -90,7 +90,7 @@ impl Commodities {
     }
 
     /// The partners of a vertex, in ascending order.
-    pub(crate) fn partners(&self, vertex: usize) -> &[Partner] {
+    pub fn partners(&self, vertex: usize) -> &[Partner] {
         &self.partners[self.starts[vertex]..self.starts[vertex + 1]]
     }
 
