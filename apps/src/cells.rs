@@ -1,8 +1,23 @@
 //! The cells of a block: a box in 2 or 3 dimensions with a halo of one cell, and a sweep of Jacobi's method.
 
-use crate::stencil::Side;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
+
+/// One of the two ends of a block along one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    /// The dimension.
+    pub dimension: u8,
+    /// Whether it is the end of the larger coordinates.
+    pub upper: bool,
+}
+
+impl Side {
+    /// The side of the neighbor that touches this side.
+    pub fn opposite(self) -> Side {
+        Side { upper: !self.upper, ..self }
+    }
+}
 
 /// A box of `D` >= 2 dimensions with a halo of one cell.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use std::array::from_fn;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::cells::Cells;
+use crate::cells::{Cells, Side};
 use crate::command::{Outcome, seconds};
 
 #[derive(Serialize, Deserialize)]
@@ -221,22 +221,6 @@ impl<const D: usize> fmt::Display for Extent<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes: Vec<String> = self.0.iter().map(i32::to_string).collect();
         f.write_str(&sizes.join("x"))
-    }
-}
-
-/// One of the two ends of a block along one dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Side {
-    /// The dimension.
-    pub dimension: u8,
-    /// Whether it is the end of the larger coordinates.
-    pub upper: bool,
-}
-
-impl Side {
-    /// The side of the neighbor that touches this side.
-    pub fn opposite(self) -> Side {
-        Side { upper: !self.upper, ..self }
     }
 }
 

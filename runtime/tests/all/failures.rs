@@ -178,17 +178,17 @@ fn a_panic_outside_the_elements_names_its_place() {
 
 #[test]
 fn refuses_a_setup_that_differs_between_pes() {
-    check("make the same arrays on every PE", |pe, done| {
+    check("make the same arrays ", |pe, done| {
         let shape = if pe.here() == Pe(1) { [3, 3] } else { [3, 2] };
         pe.array(shape, clumsy(done));
     });
-    check("make the same arrays on every PE", |pe, done| {
+    check("make the same arrays ", |pe, done| {
         if pe.here() == Pe(1) {
             pe.array((), |()| Lonely);
         }
         pe.array([3, 2], clumsy(done));
     });
-    check("make the same arrays on every PE", |pe, done| {
+    check("make the same arrays ", |pe, done| {
         pe.array([3, 2], clumsy(done));
         if pe.here() != Pe(2) {
             pe.array([3, 2], clumsy(done));

@@ -274,7 +274,7 @@ fn a_flow_with_other_waits_is_refused() {
             another_type::run,
             "does not fit Walker[1]: variable 1 of its flow in `wait 1 for one with a that keeps sum`: ",
         ),
-        (two_reductions::run, swapped_reductions::run, "`wait 1 for life_reduction_1 with high`"),
+        (two_reductions::run, swapped_reductions::run, "`wait 1 for life_reduction_2 with high`"),
     ] {
         let error = restarted(saved, other);
         assert!(error.contains(sentence), "{error}");

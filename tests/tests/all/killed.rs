@@ -152,7 +152,7 @@ fn what_cannot_be_restarted_is_refused_by_name() {
     std::fs::create_dir(sandbox.path().join("empty")).expect("a folder");
     refused("run stencil2d --restart empty", 1, &["`empty` has no complete checkpoint"]);
     let other = [
-        "has Block of shape [4, 4] with the entries",
+        "has Block<2> of shape [4, 4] with the entries",
         "as array",
         "and the setup makes Block of shape [8, 8]",
     ];

@@ -13,7 +13,7 @@ fn a_panic_in_an_entry_method_ends_with_1_and_names_element_entry_and_pe() {
         let last = output.stderr.lines().last().unwrap_or_default();
         // The place of `panic!` in the file.
         let sentence = "error: Runner[3] in entry `run` on PE 1 panicked: dropped the baton after 3 laps \
-                        (tests/examples/failing.rs:69:27)";
+                        (tests/examples/failing.rs:77:27)";
         let again = if transport.contains("seed") { " (simulated: seed 5 repeats it)" } else { "" };
         assert_eq!(last, format!("{sentence}{again}"), "{output:?}");
     }

@@ -248,6 +248,9 @@ fn no_function_is_too_long() {
 /// The last form of an error, which has its class: the failure of a command (`apps`) and of a run (`runtime`).
 const FAILURE: &str = "Failure";
 
+/// Types with the name of an error that are none.
+const NO_ERRORS: &[(&str, &str)] = &[("strategies/src/replay.rs", "Refusal")];
+
 #[test]
 fn errors_are_classified() {
     let all = Source::all();
@@ -258,7 +261,12 @@ fn errors_are_classified() {
     let mut violations = Vec::new();
     for name in errors.into_iter().filter(|name| *name != FAILURE) {
         let is_classified = format!("impl Classified for {name}");
-        for source in all.iter().filter(|source| of_library(&source.name) && source.defines(name)) {
+        let is_error = |source: &&Source| {
+            of_library(&source.name)
+                && source.defines_for_others(name)
+                && !NO_ERRORS.contains(&(source.name.as_str(), name))
+        };
+        for source in all.iter().filter(is_error) {
             let folder = source.name.rsplit_once('/').map_or("", |(folder, _)| folder);
             let is_near = |other: &&Source| other.name.starts_with(folder);
             if all.iter().filter(is_near).all(|other| other.lines_of(&is_classified, false).is_empty()) {

@@ -130,8 +130,9 @@ impl Source {
     }
 
     /// Whether this file defines a struct or an enum with this name, outside of tests.
-    pub fn defines(&self, name: &str) -> bool {
-        ["struct", "enum"].iter().any(|kind| !self.lines_of(&format!("{kind} {name}"), false).is_empty())
+    pub fn defines_for_others(&self, name: &str) -> bool {
+        let starts = ["pub struct", "pub enum", ") struct", ") enum"];
+        starts.iter().any(|start| !self.lines_of(&format!("{start} {name}"), false).is_empty())
     }
 
     /// The possible file names of the modules that this file declares for tests only.
