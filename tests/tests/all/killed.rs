@@ -154,7 +154,7 @@ fn what_cannot_be_restarted_is_refused_by_name() {
     let other = [
         "has Block<2> of shape [4, 4] with the entries",
         "as array",
-        "and the setup makes Block of shape [8, 8]",
+        "and the setup makes Block<2> of shape [8, 8]",
     ];
     refused("run stencil2d --restart saved", 1, &other);
     refused(

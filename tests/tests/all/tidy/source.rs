@@ -129,10 +129,13 @@ impl Source {
         None
     }
 
-    /// Whether this file defines a struct or an enum with this name, outside of tests.
+    /// Whether this file defines a struct or an enum with this name that is not private, outside of tests.
     pub fn defines_for_others(&self, name: &str) -> bool {
-        let starts = ["pub struct", "pub enum", ") struct", ") enum"];
-        starts.iter().any(|start| !self.lines_of(&format!("{start} {name}"), false).is_empty())
+        ["pub", "pub(crate)", "pub(super)"].iter().any(|visible| {
+            ["struct", "enum"]
+                .iter()
+                .any(|kind| !self.lines_of(&format!("{visible} {kind} {name}"), false).is_empty())
+        })
     }
 
     /// The possible file names of the modules that this file declares for tests only.
