@@ -5,7 +5,7 @@
 //! TreeMatch orders the chares along a fake tree with one leaf per chare, so that communicating chares are close. The
 //! order is cut into one consecutive part per core. The cores take chares of their own parts, and a few of other parts,
 //! until all are balanced ([`super::treematch`]'s `share`). The resulting groups are assigned to the physical cores
-//! with the fewest migrations, which is an assignment problem ([`crate::partition::matching`]).
+//! with the fewest migrations, which is an assignment problem (`partition/matching.rs`).
 //!
 //! Choices that the paper leaves open:
 //! - The arities of the fake tree are the prime factors of the number of chares, ascending (100 is 2:2:5:5). A factor
