@@ -53,6 +53,27 @@ impl<const D: usize> Cells<D> {
         self.extent.iter().product()
     }
 
+    /// The place in memory of a cell, or of a cell of the halo.
+    fn place(&self, position: [i64; D]) -> usize {
+        let (mut place, mut stride) = (0, 1);
+        for (x, size) in position.into_iter().zip(self.extent) {
+            place += (x + 1) as usize * stride;
+            stride *= size + 2;
+        }
+        place
+    }
+
+    /// The value at a position; positions -1 and `extent` are in the halo.
+    pub fn at(&self, position: [i64; D]) -> f64 {
+        self.values[self.place(position)]
+    }
+
+    /// Adds to the value at a position.
+    pub fn add(&mut self, position: [i64; D], value: f64) {
+        let place = self.place(position);
+        self.values[place] += value;
+    }
+
     /// The distance in memory between neighbors along each dimension.
     fn strides(&self) -> [usize; D] {
         let mut stride = 1;

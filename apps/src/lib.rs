@@ -24,6 +24,7 @@ pub mod kneighbor;
 pub mod leanmd;
 pub mod output;
 pub mod particles;
+pub mod pic;
 pub mod stencil;
 pub mod stencil2d;
 pub mod stencil3d;
@@ -45,6 +46,8 @@ pub enum Program {
     Kneighbor(Command<kneighbor::Options>),
     /// Molecular dynamics: cells of particles, and forces between neighboring cells
     Leanmd(Command<leanmd::Options>),
+    /// Particles in cells: a cloud of plasma drifts through the blocks, and the load follows it
+    Pic(Command<pic::Options>),
 }
 
 impl Program {
@@ -58,6 +61,7 @@ impl Program {
             Program::Stencil3d(command) => command.run("stencil3d", stencil3d::solve),
             Program::Kneighbor(command) => command.run("kneighbor", kneighbor::exchange),
             Program::Leanmd(command) => command.run("leanmd", leanmd::simulate),
+            Program::Pic(command) => command.run("pic", pic::simulate),
         }
     }
 }

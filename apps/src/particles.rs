@@ -184,7 +184,7 @@ pub fn sigma(most: usize) -> f64 {
 }
 
 /// A pseudorandom number from 0 to 1 that depends only on the arguments (SplitMix64).
-fn noise(id: u64, salt: u64) -> f64 {
+pub fn noise(id: u64, salt: u64) -> f64 {
     let mut z = id.wrapping_mul(6).wrapping_add(salt).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

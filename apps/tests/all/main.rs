@@ -4,5 +4,6 @@ mod common;
 mod flags;
 mod kneighbor;
 mod leanmd;
+mod pic;
 mod stencil;
 mod traces;
