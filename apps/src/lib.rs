@@ -17,14 +17,17 @@
 //! assert!(step.after.imbalance < step.before.imbalance);
 //! ```
 
+pub mod amr;
 pub mod cells;
 mod command;
 pub mod failure;
+pub mod gas;
 pub mod kneighbor;
 pub mod leanmd;
 pub mod output;
 pub mod particles;
 pub mod pic;
+pub mod quadtree;
 pub mod stencil;
 pub mod stencil2d;
 pub mod stencil3d;
@@ -46,6 +49,8 @@ pub enum Program {
     Kneighbor(Command<kneighbor::Options>),
     /// Molecular dynamics: cells of particles, and forces between neighboring cells
     Leanmd(Command<leanmd::Options>),
+    /// Adaptive mesh refinement: blocks follow a shock, so elements are created and destroyed
+    Amr(Command<amr::Options>),
     /// Particles in cells: a cloud of plasma drifts through the blocks, and the load follows it
     Pic(Command<pic::Options>),
 }
@@ -61,6 +66,7 @@ impl Program {
             Program::Stencil3d(command) => command.run("stencil3d", stencil3d::solve),
             Program::Kneighbor(command) => command.run("kneighbor", kneighbor::exchange),
             Program::Leanmd(command) => command.run("leanmd", leanmd::simulate),
+            Program::Amr(command) => command.run("amr", amr::simulate),
             Program::Pic(command) => command.run("pic", pic::simulate),
         }
     }

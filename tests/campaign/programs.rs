@@ -11,14 +11,16 @@ use serde_json::Value;
 use crate::Case;
 
 /// Runs with a load-balancing step after every iteration. Their results depend neither on PEs nor on migrations.
-const PROGRAMS: [&str; 3] = [
+const PROGRAMS: [&str; 5] = [
     "stencil2d --blocks 4 --cells 8 --iterations 12 --lb-every 1",
     "leanmd --cells 3x3x3 --particles 4 --iterations 6 --lb-every 1",
     "kneighbor --elements 24 --iterations 10 --bytes 64 --lb-every 1",
+    "pic --blocks 4 --cells 3 --particles 3 --iterations 10 --lb-every 1",
+    "amr --blocks 3 --cells 4 --levels 3 --iterations 20 --regrid-every 2 --lb-every 1",
 ];
 
 /// The results of plain runs, one of each program.
-static PLAIN: [OnceLock<Value>; 3] = [const { OnceLock::new() }; 3];
+static PLAIN: [OnceLock<Value>; 5] = [const { OnceLock::new() }; 5];
 
 /// The simulated transport delivers messages in an order that follows from a seed.
 pub fn seeds(case: &Case, rng: &mut Rng) -> Option<String> {

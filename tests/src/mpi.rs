@@ -299,11 +299,13 @@ pub struct Case {
     initial: &'static str,
 }
 
-const PROGRAMS: [&str; 4] = [
+const PROGRAMS: [&str; 6] = [
     "stencil2d --blocks 4 --cells 16 --iterations 20",
     "stencil3d --blocks 3 --cells 6 --iterations 12",
     "kneighbor --elements 24 --iterations 15 --bytes 64",
     "leanmd --cells 3x3x3 --particles 4 --iterations 6",
+    "pic --blocks 4 --cells 3 --particles 3 --iterations 20",
+    "amr --blocks 3 --cells 4 --levels 3 --iterations 20",
 ];
 const BALANCERS: [&str; 2] = ["RotateLB", "RandomLB"];
 /// Numbers of processes, and of PEs in each.

@@ -32,6 +32,8 @@ fn every_program_has_defaults_for_all_flags() {
     check("stencil2d", "blocks: Extent([8, 8]), cells: Extent([128, 128])");
     check("stencil3d", "blocks: Extent([4, 4, 4]), cells: Extent([24, 24, 24])");
     check("kneighbor", "elements: 64, neighbors: 6");
+    check("pic", "blocks: Extent([8, 8]), cells: Extent([8, 8]), rules: Rules { particles: 16, drift: 0.4");
+    check("amr", "blocks: [4, 4], cells: 8, levels: 4, iterations: 200, regrid_every: 4, lb_every: 5");
 }
 
 #[test]
@@ -56,6 +58,14 @@ fn errors_name_a_remedy() {
     refused("stencil2d --charge -1", "expected seconds, a number from 0 to 1e6 such as 2e-9");
     refused("kneighbor --charge nan", "expected seconds");
     refused("kneighbor --elements 0", "--elements");
+    refused("pic --cells 1x4", "a block needs at least 2 cells along each dimension, such as `2x2`");
+    refused("pic --drift 1", "expected a fraction of the speed of light from 0 to 0.9 such as 0.4");
+    refused("pic --particles 0", "--particles");
+    refused("amr --blocks 64x64", "give at most 1024 coarsest blocks, such as `32x32`");
+    refused("amr --blocks 0x4", "every size must be at least 1");
+    refused("amr --cells 7", "expected an even number of cells from 4 to 32 such as 8");
+    refused("amr --levels 7", "--levels");
+    refused("amr --regrid-every 0", "--regrid-every");
     refused("kneighbor --format xml", "[possible values: text, json, csv]");
     refused("kneighbor +unknown", "+unknown");
 }

@@ -1,5 +1,6 @@
 //! The results of the sample programs are the same in every configuration, and their flags are parsed.
 
+mod amr;
 mod common;
 mod flags;
 mod kneighbor;
