@@ -18,6 +18,7 @@
 //! ```
 
 pub mod amr;
+pub mod blast;
 pub mod cells;
 mod command;
 pub mod failure;
@@ -27,6 +28,7 @@ pub mod leanmd;
 pub mod output;
 pub mod particles;
 pub mod pic;
+pub mod plasma;
 pub mod quadtree;
 pub mod stencil;
 pub mod stencil2d;
