@@ -17,6 +17,11 @@ const TOLERANCE: f64 = 0.005;
 /// Relative rounding error of sums of seconds in a different order.
 const ROUNDING: f64 = 1e-12;
 
+/// Whether a PE with `seconds` is lighter than one with `than`, by more than the order in which objects are summed makes out.
+pub(super) fn is_lighter(seconds: f64, than: f64) -> bool {
+    seconds < than * (1.0 - ROUNDING)
+}
+
 /// The PE of each object, and the seconds of the heaviest PE.
 pub(super) type Outcome = (Vec<u32>, f64);
 
@@ -48,7 +53,7 @@ pub(super) fn at_lowest_limit(
             low = low.max(limit);
             high = high.min(seconds);
         }
-        if seconds < best_seconds * (1.0 - ROUNDING) {
+        if is_lighter(seconds, best_seconds) {
             (best, best_seconds) = (placement, seconds);
         }
         // False also if the difference is NaN.

@@ -219,7 +219,8 @@ fn a_run_that_a_signal_ends_waits_for_a_process_that_writes_late() {
         let id = job.processes()[&1];
         assert!(signal("USR1", id));
         sandbox.wait_for("saved/checkpoint-1");
-        let is_stopped = signal("STOP", id) && !sandbox.path().join("saved/checkpoint-1/manifest.eqcp").exists();
+        let is_stopped =
+            signal("STOP", id) && !sandbox.path().join("saved/checkpoint-1/manifest.eqcp").exists();
         if is_stopped {
             // Longer than a failed run waits for its processes.
             sleep(Duration::from_millis(3500));
