@@ -135,6 +135,7 @@ pub(super) fn schedule(
         let begin = if node.settings.restart.is_some() { scheduler.pes.len() } else { 1 };
         (0..begin).for_each(|at| scheduler.turn(at, 0.0, Turn::Begin));
         scheduler.run();
+        scheduler.warn_of_missed_failure();
     }));
     // A failed run has a report, too.
     if let Err(payload) = ran {
@@ -199,10 +200,29 @@ impl Scheduler<'_> {
     fn is_over(&self, seconds: f64) -> bool {
         let first = self.simulation.failures.first().filter(|_| self.end.is_none());
         if let Some(fail) = first.filter(|fail| seconds >= fail.seconds) {
-            self.node.fail(Failure::Program(fail.to_string()));
+            let saved = match &self.node.saver {
+                Some(saver) if saver.has_saved() => "--restart continues the run from its last checkpoint",
+                _ => "this run has not saved itself before; --checkpoint says when it does",
+            };
+            self.node.fail(Failure::Program(format!(
+                "PE {} failed at {} s of virtual time, as --fail says; {saved}",
+                fail.pe, fail.seconds
+            )));
             return true;
         }
         self.end.is_some_and(|end| seconds >= end)
+    }
+
+    /// Warns of a PE that was to fail later than the run ended: a test of a recovery would test nothing.
+    fn warn_of_missed_failure(&self) {
+        let (Some(end), Some(fail)) =
+            (self.end.filter(|end| end.is_finite()), self.simulation.failures.first())
+        else {
+            return;
+        };
+        self.node.outcome.lock().warnings.push(format!(
+            "--fail {fail}: the run ended before, at {end:.3e} s of virtual time; give an earlier time"
+        ));
     }
 
     /// Sends a packet into the network.
