@@ -41,7 +41,7 @@ pub(super) fn best(rows: &[Row]) -> Option<&Row> {
     let load = |row: &Row| if least > 0.0 { row.after.max_load_seconds / least } else { 1.0 };
     // Logarithms, because products of hop-bytes and powers of loads could overflow.
     let score = |row: &Row| {
-        let load = load(row).max(1.0 + TOLERANCE);
+        let load = if load(row) <= 1.0 + TOLERANCE { 1.0 } else { load(row) };
         LOAD_WEIGHT * load.ln() + (1.0 + hop_bytes(row) as f64).ln()
     };
     let close = rows.iter().filter(|row| load(row) <= 1.0 + MOST_LOAD);

@@ -31,9 +31,6 @@ pub struct Comparison {
     pub warnings: Vec<String>,
 }
 
-/// Follows the names of the strategies on the Pareto front.
-const MARK: &str = " *";
-
 impl Serialize for Comparison {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -109,12 +106,6 @@ fn show_total(f: &mut fmt::Formatter<'_>, steps: &[Replay]) -> fmt::Result {
 /// The table, and below it the strategies without an answer.
 fn show_answers(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
     write!(f, "\n{}", rows(&replay.before, &replay.strategies))?;
-    if replay.strategies.len() > 1 {
-        writeln!(
-            f,
-            "{MARK}: no other strategy is as good in load, hop-bytes and moves, and better in one of them."
-        )?;
-    }
     if !replay.refusals.is_empty() {
         writeln!(f)?;
     }
@@ -125,7 +116,8 @@ fn show_answers(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
 }
 
 /// The table of the recorded placement and the placement of each strategy, with the columns of the catalogue of costs.
-/// Columns of communication are shown if there are messages, columns of distances if a message takes more than one hop.
+/// Columns of communication are shown if there are messages, columns of distances if a message takes more than one hop, and
+/// the column of the Pareto front if there are several strategies.
 fn rows(before: &Metrics, strategies: &[Row]) -> String {
     let mut all = strategies.iter().map(|row| &row.after).chain([before]);
     let subject = Subject {
@@ -134,17 +126,19 @@ fn rows(before: &Metrics, strategies: &[Row]) -> String {
         ..Subject::WHOLE
     };
     let columns = || catalogue::ALL.iter().filter(|cost| cost.column.is_some() && cost.applies_to(subject));
+    let front = |cell: &str| (strategies.len() > 1).then(|| cell.to_string());
     let mut table = vec![["strategy", "ms"].map(String::from).to_vec()];
-    table[0].extend(columns().filter_map(|cost| cost.column).map(String::from));
+    table[0].extend(columns().filter_map(|cost| cost.column).map(String::from).chain(front("front")));
     let recorded = columns().map(|cost| match cost.is_of_moves() {
         true => "-".to_string(),
         false => cost.in_metrics(before).to_string(),
     });
+    let recorded = recorded.chain(front("-"));
     table.push(["(as recorded)", "-"].map(String::from).into_iter().chain(recorded).collect());
     for row in strategies {
-        let mark = if row.on_front && strategies.len() > 1 { MARK } else { "" };
-        let named = [format!("{}{mark}", row.name), format!("{:.3}", 1e3 * row.seconds)];
+        let named = [row.name.clone(), format!("{:.3}", 1e3 * row.seconds)];
         let costs = columns().map(|cost| cost.in_metrics(&row.after).to_string());
+        let costs = costs.chain(front(if row.on_front { "yes" } else { "no" }));
         table.push(named.into_iter().chain(costs).collect());
     }
     aligned(&table)
@@ -235,13 +229,12 @@ mod tests {
     const STEP: &str = "
 Step 7: 4 objects with a total load of 4.00 s, 100 B in 10 messages over 1 edge.
 
-strategy           ms  max/avg  above bound  hops/byte  above dilation 1  busiest link  moves    moved
-(as recorded)       -    2.000      100.0 %      0.200           150.0 %          50 B      -        -
-FarLB *        12.500    1.000        0.0 %      1.000              12 x          50 B      3  4.50 kB
-BestLB *       12.500    1.005        0.5 %      0.900              11 x          50 B      3  4.50 kB
-BusyLB         12.500    1.005        0.5 %      0.900              11 x          50 B      4  6.00 kB
-NearLB *       12.500    1.500       50.0 %      0.100            25.0 %          50 B      1  1.50 kB
- *: no other strategy is as good in load, hop-bytes and moves, and better in one of them.
+strategy           ms  max/avg  above bound  hops/byte  above dilation 1  busiest link  moves    moved  front
+(as recorded)       -    2.000      100.0 %      0.200           150.0 %          50 B      -        -      -
+FarLB          12.500    1.000        0.0 %      1.000              12 x          50 B      3  4.50 kB    yes
+BestLB         12.500    1.005        0.5 %      0.900              11 x          50 B      3  4.50 kB    yes
+BusyLB         12.500    1.005        0.5 %      0.900              11 x          50 B      4  6.00 kB     no
+NearLB         12.500    1.500       50.0 %      0.100            25.0 %          50 B      1  1.50 kB    yes
 
 Recommended: BestLB. Ideal balance would save 50 % of the time; after this step less than 1 % remains.
 BestLB: 0.5 % more load than FarLB, 10 % fewer hop-bytes.
@@ -259,7 +252,7 @@ Fewest hops per byte: NearLB, with 0.100 instead of 0.900, but max/avg 1.500 ins
         let second = STEP.replace("Step 7", "Step 8");
         let rest = text.strip_prefix(&format!("{HEAD}{STEP}{second}")).expect("a table per step");
         assert!(rest.starts_with("\nAll 2 steps together (each is replayed independently).\n"), "{rest}");
-        let expected = "BestLB *       25.000    1.005        0.5 %      0.900              11 x         100 B      6  9.00 kB\n";
+        let expected = "BestLB         25.000    1.005        0.5 %      0.900              11 x         100 B      6  9.00 kB    yes\n";
         assert!(rest.contains(expected), "{rest}");
         assert!(rest.contains("steps sum to 4.02 s instead of 8.00 s; an ideal balance gives 4.00 s."));
     }

@@ -144,11 +144,11 @@ fn what_cannot_be_restarted_is_refused_by_name() {
     };
     refused(
         "run stencil2d --restart nowhere",
-        1,
+        2,
         &["--restart: the checkpoint folder `nowhere` does not exist; name"],
     );
     sandbox.put("file", "");
-    refused("run stencil2d --restart file", 1, &["the checkpoint folder `file` is a file; name"]);
+    refused("run stencil2d --restart file", 2, &["the checkpoint folder `file` is a file; name"]);
     std::fs::create_dir(sandbox.path().join("empty")).expect("a folder");
     refused("run stencil2d --restart empty", 1, &["`empty` has no complete checkpoint"]);
     let other = [

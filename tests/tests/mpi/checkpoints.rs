@@ -109,10 +109,10 @@ fn jobs_that_are_killed_as_a_whole_continue() {
 
 #[test]
 #[ignore = "slow"]
-fn jobs_of_which_processes_are_killed_100_times_continue() {
+fn jobs_of_which_processes_are_killed_65_times_continue() {
     // This test runs with two MPI libraries.
-    kill_jobs(2, 100, Victim::Process);
-    kill_jobs(4, 30, Victim::Job);
+    kill_jobs(2, 50, Victim::Process);
+    kill_jobs(4, 15, Victim::Job);
 }
 
 #[test]
