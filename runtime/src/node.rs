@@ -225,10 +225,10 @@ impl Node {
         let (saved, error) = saver.finish(failed);
         let mut outcome = self.outcome.lock();
         let nothing_saved = !failed && saved == 0 && error.is_none();
-        if nothing_saved && saver.is_for_program() {
+        if nothing_saved && saver.is_for_program() && self.settings.restart.is_none() {
             outcome.warnings.push(
-                "--checkpoint: no checkpoint was saved, because the program sent no `at_checkpoint`; add \
-                 --checkpoint-every N to save at every N-th sync point"
+                "--checkpoint: nothing was saved, because without --checkpoint-every, --checkpoint-seconds and --checkpoint-on a \
+                 run saves itself only where the program sends `at_checkpoint`; add one of these flags"
                     .into(),
             );
         } else if nothing_saved && saver.is_due() {

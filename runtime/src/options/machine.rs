@@ -293,7 +293,8 @@ fn speeds(specs: &[String], pes: usize) -> Result<Vec<Speeds>, ConfigError> {
 /// The first and the last PE, the time and the speed of one `--speed`.
 fn speed(spec: &str, pes: usize) -> Option<(usize, usize, f64, f64)> {
     let (left, factor) = spec.split_once('=')?;
-    let (range, from) = left.strip_suffix('s').unwrap_or(left).split_once('@').unwrap_or((left, "0"));
+    let (range, from) = left.split_once('@').unwrap_or((left, "0"));
+    let from = from.strip_suffix('s').unwrap_or(from);
     let (first, last) = match range.split_once('-') {
         _ if range == "all" => (0, pes - 1),
         Some((first, last)) => (first.parse().ok()?, last.parse().ok()?),

@@ -5,7 +5,7 @@ use crate::options::{Listed, Settings};
 use crate::process;
 use equipoise_model::database::PeRecord;
 
-/// Marks the PEs that are not available at a step. What the file listed last counts if it is wrong.
+/// Marks the PEs that are not available at a step. While the file is wrong, its last right list counts.
 pub(super) fn mark(settings: &Settings, step: u32, pes: &mut [PeRecord], last: &mut Listed) {
     match settings.available() {
         None => return,
@@ -15,7 +15,7 @@ pub(super) fn mark(settings: &Settings, step: u32, pes: &mut [PeRecord], last: &
             let error = error.to_string();
             if last.error.as_ref() != Some(&error) {
                 process::warn(&format!(
-                    "load-balancing step {step}: {error}; until that is right, the same PEs are available as before"
+                    "load-balancing step {step}: {error}; until that is corrected, the same PEs are available as before"
                 ));
             }
             last.error = Some(error);

@@ -13,13 +13,14 @@ use super::worker::BUSY;
 use crate::clock::{Clock, VirtualClock};
 use crate::elements::Held;
 use crate::node::{Failure, Node};
-use crate::options::Simulation;
+use crate::options::{PeFailure, Simulation};
 use crate::pe::{ARRAY_BITS, PE_ORDERS, PacketCarrier as _, PeCx, array_bit};
 use crate::pulse::RunningPe;
 use crate::quiescence::Quiet;
 use crate::report::{MachineReport, PeTime};
 use crate::scheduler::{Built, first_by_priority, flush, found_quiet, receive, run_queued};
 use crate::tracer::Log;
+use equipoise_model::table::seconds;
 use equipoise_network::models::{Events, Message, Network};
 use equipoise_network::trace::{MessageScheduler, Trace};
 use std::collections::VecDeque;
@@ -202,7 +203,7 @@ impl Scheduler<'_> {
         if let Some(fail) = first.filter(|fail| seconds >= fail.seconds) {
             let saved = match &self.node.saver {
                 Some(saver) if saver.has_saved() => "--restart continues the run from its last checkpoint",
-                _ => "this run has not saved itself before; --checkpoint says when it does",
+                _ => "no checkpoint was saved before",
             };
             self.node.fail(Failure::Program(format!(
                 "PE {} failed at {} s of virtual time, as --fail says; {saved}",
@@ -213,16 +214,17 @@ impl Scheduler<'_> {
         self.end.is_some_and(|end| seconds >= end)
     }
 
-    /// Warns of a PE that was to fail later than the run ended: a test of a recovery would test nothing.
+    /// Warns of a PE that was to fail later than the run ended, so that nobody takes the run for a test of its recovery. Time begins
+    /// again with a restart, which keeps its flags.
     fn warn_of_missed_failure(&self) {
-        let (Some(end), Some(fail)) =
-            (self.end.filter(|end| end.is_finite()), self.simulation.failures.first())
-        else {
-            return;
-        };
-        self.node.outcome.lock().warnings.push(format!(
-            "--fail {fail}: the run ended before, at {end:.3e} s of virtual time; give an earlier time"
-        ));
+        let Some(end) = self.end.filter(|_| self.node.settings.restart.is_none()) else { return };
+        let missed = |fail: &&PeFailure| end.is_finite() && fail.seconds > end;
+        if let Some(fail) = self.simulation.failures.first().filter(missed) {
+            let end = seconds(end);
+            self.node.outcome.lock().warnings.push(format!(
+                "--fail {fail}: the run ended before, after {end} of virtual time; give an earlier time"
+            ));
+        }
     }
 
     /// Sends a packet into the network.

@@ -17,7 +17,7 @@ const TOLERANCE: f64 = 0.005;
 /// Relative rounding error of sums of seconds in a different order.
 const ROUNDING: f64 = 1e-12;
 
-/// Whether a PE with `seconds` is lighter than one with `than`, by more than the order in which objects are summed makes out.
+/// Whether a PE with `seconds` is lighter than one with `than`, by more than the rounding error of the sums.
 pub(super) fn is_lighter(seconds: f64, than: f64) -> bool {
     seconds < than * (1.0 - ROUNDING)
 }

@@ -1,9 +1,9 @@
 //! Which of the answers of a replay to recommend, and why.
 //!
-//! The load of the heaviest PE counts most, because all others wait for it. But a little more load is worth many fewer
-//! hop-bytes: strategies that look at the machine use the imbalance that they may leave. So among the answers with almost the least
-//! load, the product of load to the power [`LOAD_WEIGHT`] and hop-bytes decides: 1 % more load must save about 10 % of
-//! the hop-bytes. This is a rule of thumb; what a hop-byte costs, a database does not tell.
+//! The load of the heaviest PE counts most, because all other PEs wait for it. But strategies that look at the machine leave some
+//! percent of imbalance on purpose, where that saves many hop-bytes. So answers with up to 5 % more load than the least are
+//! compared by the product of load to the power [`LOAD_WEIGHT`] and hop-bytes: each further percent of load must save about 10 % of the
+//! hop-bytes. This is a rule of thumb, because a database does not say how long a hop-byte takes.
 
 use std::fmt::Write;
 
@@ -15,10 +15,10 @@ const MOST_LOAD: f64 = 0.05;
 /// How many percent of hop-bytes one percent of load is worth.
 const LOAD_WEIGHT: f64 = 10.0;
 
-/// The relative tolerance within which largest loads, or hop-bytes, count as equal.
+/// The relative difference up to which a load counts as the least, and below which hop-bytes are not worth a sentence.
 const TOLERANCE: f64 = 0.01;
 
-/// The relative error of sums of loads.
+/// The relative difference below which loads of different placements count as equal: their sums have other roundings.
 const ROUNDING: f64 = 1e-9;
 
 /// Marks the rows of the Pareto front of largest load, hop-bytes and migrations. O(n^2).
@@ -35,7 +35,8 @@ pub(super) fn mark_front(rows: &mut [Row]) {
     rows.iter_mut().zip(front).for_each(|(row, on_front)| row.on_front = on_front);
 }
 
-/// The row to recommend. Ties are broken by the fewest migrations, then by position.
+/// The row to recommend. Ties are broken by the fewest migrations, then by load and position. It is on the front, because a row that
+/// is as good in everything has no higher score.
 pub(super) fn best(rows: &[Row]) -> Option<&Row> {
     let least = least_load(rows)?.after.max_load_seconds;
     let load = |row: &Row| if least > 0.0 { row.after.max_load_seconds / least } else { 1.0 };
@@ -45,30 +46,36 @@ pub(super) fn best(rows: &[Row]) -> Option<&Row> {
         LOAD_WEIGHT * load.ln() + (1.0 + hop_bytes(row) as f64).ln()
     };
     let close = rows.iter().filter(|row| load(row) <= 1.0 + MOST_LOAD);
-    close.min_by(|a, b| score(a).total_cmp(&score(b)).then(a.migrations.cmp(&b.migrations)))
+    close.min_by(|a, b| {
+        score(a).total_cmp(&score(b)).then(a.migrations.cmp(&b.migrations)).then(load(a).total_cmp(&load(b)))
+    })
 }
 
-/// Why `best` is recommended: what it gains and loses against the row with the least load, and the row with the fewest
-/// hop-bytes, if these differ from it by more than [`TOLERANCE`]. Lines of text.
+/// Why `best` is recommended, as the end of a line: what it gains and loses against the row with the least load. Below that, the row
+/// with the fewest hop-bytes. Both only where hop-bytes differ by more than [`TOLERANCE`].
 pub(super) fn reasons(best: &Row, rows: &[Row]) -> String {
-    let mut text = String::new();
+    let mut text = "\n".to_string();
     let Some(cost) = best.after.communication else { return text };
     if let Some(least) = least_load(rows) {
         let load = best.after.max_load_seconds / least.after.max_load_seconds - 1.0;
-        let fewer = hop_bytes(least) as f64 / hop_bytes(best).max(1) as f64;
+        let fewer = hop_bytes(least) as f64 / hop_bytes(best) as f64;
         if load > ROUNDING && fewer > 1.0 + TOLERANCE {
             let fewer = match fewer {
                 few if few < 2.0 => format!("{:.0} % fewer", 100.0 * (1.0 - 1.0 / few)),
-                many => format!("{many:.0} times fewer"),
+                many if many < 1e6 => format!("{many:.0} times fewer"),
+                _ => "almost no".into(),
             };
             let load = match 100.0 * load {
                 small if small < 0.1 => "less than 0.1".to_string(),
                 percent => format!("{percent:.1}"),
             };
-            _ = writeln!(text, "{}: {load} % more load than {}, {fewer} hop-bytes.", best.name, least.name);
+            text = format!(" It has {load} % more load than {} and {fewer} hop-bytes.\n", least.name);
         }
     }
-    let fewest = rows.iter().min_by_key(|row| hop_bytes(row));
+    let fewest = rows.iter().min_by(|a, b| {
+        let load = |row: &Row| row.after.max_load_seconds;
+        hop_bytes(a).cmp(&hop_bytes(b)).then(load(a).total_cmp(&load(b)))
+    });
     if let Some((fewest, least)) = fewest.and_then(|row| row.after.communication.map(|it| (row, it)))
         && (least.hop_bytes as f64) < cost.hop_bytes as f64 * (1.0 - TOLERANCE)
     {
@@ -85,7 +92,7 @@ pub(super) fn reasons(best: &Row, rows: &[Row]) -> String {
     text
 }
 
-/// The row with the least largest load; among equals the one with the fewest hop-bytes.
+/// The row whose heaviest PE has the least load; among equals the one with the fewest hop-bytes.
 fn least_load(rows: &[Row]) -> Option<&Row> {
     let load = |row: &Row| row.after.max_load_seconds;
     rows.iter().min_by(|a, b| load(a).total_cmp(&load(b)).then(hop_bytes(a).cmp(&hop_bytes(b))))
@@ -131,7 +138,8 @@ mod tests {
 
     #[test]
     fn equals_are_decided_by_moves_and_position() {
-        check_best(&[row(1.0, 90, 4), row(1.005, 90, 3), row(1.0, 90, 3)], 1);
+        check_best(&[row(1.0, 90, 4), row(1.005, 90, 3), row(1.0, 90, 3)], 2);
+        check_best(&[row(1.0, 90, 4), row(1.005, 90, 3)], 1);
         check_best(&[row(0.0, 0, 0), row(0.0, 0, 0)], 0);
         assert_eq!(best(&[]), None);
     }
@@ -139,12 +147,13 @@ mod tests {
     #[test]
     fn the_reasons_name_gain_and_loss() {
         let rows = [row(1.0, 1174, 71), row(1.029, 83, 54)];
-        assert_eq!(
-            reasons(&rows[1], &rows),
-            "1.029-83-54: 2.9 % more load than 1-1174-71, 14 times fewer hop-bytes.\n"
-        );
+        let expected = " It has 2.9 % more load than 1-1174-71 and 14 times fewer hop-bytes.\n";
+        assert_eq!(reasons(&rows[1], &rows), expected);
+        let rows = [row(1.0, 93_400, 1), row(1.01, 0, 2)];
+        let expected = " It has 1.0 % more load than 1-93400-1 and almost no hop-bytes.\n";
+        assert_eq!(reasons(&rows[1], &rows), expected);
         let rows = [row(1.0, 100, 1), row(1.0, 100, 2)];
-        assert_eq!(reasons(&rows[0], &rows), "");
+        assert_eq!(reasons(&rows[0], &rows), "\n");
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
     writeln!(f, "\nStep {}: {objects} with a total load of {load}{communication}.", database.step)?;
     show_answers(f, replay)?;
     let Some(best) = best(&replay.strategies) else { return Ok(()) };
-    writeln!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
+    write!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
     f.write_str(&reasons(best, &replay.strategies))?;
     for row in &replay.strategies {
         if let Some(sentence) = &row.sentence {
@@ -91,7 +91,7 @@ fn show_total(f: &mut fmt::Formatter<'_>, steps: &[Replay]) -> fmt::Result {
     writeln!(f, "\nAll {} steps together (each is replayed independently).", steps.len())?;
     show_answers(f, &all)?;
     let Some(best) = best(&all.strategies) else { return Ok(()) };
-    writeln!(
+    write!(
         f,
         "\nRecommended: {}. The largest loads of the steps sum to {} instead of {}; an ideal balance \
          gives {}.",
@@ -236,8 +236,8 @@ BestLB         12.500    1.005        0.5 %      0.900              11 x        
 BusyLB         12.500    1.005        0.5 %      0.900              11 x          50 B      4  6.00 kB     no
 NearLB         12.500    1.500       50.0 %      0.100            25.0 %          50 B      1  1.50 kB    yes
 
-Recommended: BestLB. Ideal balance would save 50 % of the time; after this step less than 1 % remains.
-BestLB: 0.5 % more load than FarLB, 10 % fewer hop-bytes.
+Recommended: BestLB. Ideal balance would save 50 % of the time; after this step less than 1 % remains. \
+It has 0.5 % more load than FarLB and 10 % fewer hop-bytes.
 Fewest hops per byte: NearLB, with 0.100 instead of 0.900, but max/avg 1.500 instead of 1.005.
 ";
 

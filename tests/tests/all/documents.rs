@@ -46,7 +46,7 @@ const COMMUNICATION: &[&str] = &[
 ];
 
 /// The fields of the row of a strategy without notes.
-const ROW: &[&str] = &["name", "seconds", "migrations", "migrated_bytes", "after"];
+const ROW: &[&str] = &["name", "seconds", "migrations", "migrated_bytes", "after", "on_front"];
 
 #[track_caller]
 fn check_fields(document: &Value, expected: &[&str]) {

@@ -169,6 +169,25 @@ fn what_cannot_be_restarted_is_refused_by_name() {
 }
 
 #[test]
+fn runs_that_save_nothing_or_end_before_a_failure_say_so() {
+    let sandbox = Sandbox::new();
+    let warns = |line: &str, phrase: &str| {
+        let output = sandbox.run(line);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert!(output.stderr.contains(phrase), "no `{phrase}` in {output:?}");
+    };
+    warns(
+        &format!("{LINE} --pes 2 --checkpoint none"),
+        "nothing was saved, because without --checkpoint-every",
+    );
+    let simulated = "run kneighbor --pes 4 --transport simulated --network ideal";
+    warns(&format!("{simulated} --fail 3@100s"), "--fail 3@100: the run ended before, after ");
+    let output = sandbox.run(&format!("{simulated} --fail 3@1e-6s"));
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("as --fail says; no checkpoint was saved before"), "{output:?}");
+}
+
+#[test]
 fn a_full_disk_costs_checkpoints_and_not_the_run() {
     let sandbox = Sandbox::new();
     let expected = without_run(sandbox.run(&format!("{LINE} --pes 2")).document());
