@@ -214,8 +214,8 @@ impl Scheduler<'_> {
         self.end.is_some_and(|end| seconds >= end)
     }
 
-    /// Warns of a PE that was to fail later than the run ended, so that nobody takes the run for a test of its recovery. Time begins
-    /// again with a restart, which keeps its flags.
+    /// Warns of a PE that was to fail later than the run ended: the run was no test of its recovery. Time begins again with a restart,
+    /// which keeps its flags.
     fn warn_of_missed_failure(&self) {
         let Some(end) = self.end.filter(|_| self.node.settings.restart.is_none()) else { return };
         let missed = |fail: &&PeFailure| end.is_finite() && fail.seconds > end;
