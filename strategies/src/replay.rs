@@ -66,7 +66,7 @@ pub struct Row {
     /// The costs of the new placement.
     pub after: Metrics,
     /// Whether no other strategy is as good in largest load, hop-bytes and migrations, and better in one of them (the Pareto
-    /// front). Loads that differ by less than a billionth are equal.
+    /// front). Loads that differ by rounding only are equal.
     pub on_front: bool,
     /// The [`Assignment::notes`].
     #[serde(skip_serializing_if = "Vec::is_empty")]

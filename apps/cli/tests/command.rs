@@ -77,7 +77,7 @@ fn the_best_routes_need_the_feature_lp() {
     }
 }
 
-/// The PEs of a run are the hardware threads of this computer, as many as there are PEs.
+/// The first two hardware threads of this computer are the PEs of a run.
 #[cfg(feature = "hwloc")]
 #[test]
 fn a_run_on_the_machine_of_hwloc() {

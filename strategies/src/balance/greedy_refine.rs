@@ -10,8 +10,8 @@ use equipoise_model::params::{Param, Params};
 use equipoise_model::{Assignment, Database, Topology};
 
 use super::greedy::fill;
-use super::limit::is_lighter;
 use super::load::Work;
+use crate::cost::is_lighter;
 use crate::descriptor::Recipe;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};

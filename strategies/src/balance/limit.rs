@@ -6,21 +6,13 @@
 //! below, because objects would move for nothing.
 
 use super::load::Work;
-use crate::cost::LoadBound;
+use crate::cost::{LoadBound, ROUNDING, is_lighter};
 
 /// Maximum number of limits tried after the first.
 const MAX_STEPS: usize = 8;
 
 /// Width of the interval of limits at which the bisection stops, relative to the first limit.
 const TOLERANCE: f64 = 0.005;
-
-/// Relative rounding error of sums of seconds in a different order.
-const ROUNDING: f64 = 1e-12;
-
-/// Whether a PE with `seconds` is lighter than one with `than`, by more than the rounding error of the sums.
-pub(super) fn is_lighter(seconds: f64, than: f64) -> bool {
-    seconds < than * (1.0 - ROUNDING)
-}
 
 /// The PE of each object, and the seconds of the heaviest PE.
 pub(super) type Outcome = (Vec<u32>, f64);

@@ -8,6 +8,7 @@
 use std::fmt::Write;
 
 use super::Row;
+use crate::cost::is_lighter;
 
 /// An answer with more than this part of load above the least is not recommended.
 const MOST_LOAD: f64 = 0.05;
@@ -18,18 +19,13 @@ const LOAD_WEIGHT: f64 = 10.0;
 /// The relative difference up to which a load counts as the least, and below which hop-bytes are not worth a sentence.
 const TOLERANCE: f64 = 0.01;
 
-/// The relative difference below which loads of different placements count as equal: their sums have other roundings.
-const ROUNDING: f64 = 1e-9;
-
 /// Marks the rows of the Pareto front of largest load, hop-bytes and migrations. O(n^2).
 pub(super) fn mark_front(rows: &mut [Row]) {
     let beats = |a: &Row, b: &Row| {
-        let (load, than) = (a.after.max_load_seconds, b.after.max_load_seconds);
-        let as_good =
-            load <= than * (1.0 + ROUNDING) && hop_bytes(a) <= hop_bytes(b) && a.migrations <= b.migrations;
-        let better =
-            load < than * (1.0 - ROUNDING) || hop_bytes(a) < hop_bytes(b) || a.migrations < b.migrations;
-        as_good && better
+        let [load, than] = [a, b].map(|row| row.after.max_load_seconds);
+        let [hops, moves] = [hop_bytes(a).cmp(&hop_bytes(b)), a.migrations.cmp(&b.migrations)];
+        let as_good = !is_lighter(than, load) && hops.is_le() && moves.is_le();
+        as_good && (is_lighter(load, than) || hops.is_lt() || moves.is_lt())
     };
     let front: Vec<bool> = rows.iter().map(|row| !rows.iter().any(|other| beats(other, row))).collect();
     rows.iter_mut().zip(front).for_each(|(row, on_front)| row.on_front = on_front);
@@ -59,7 +55,7 @@ pub(super) fn reasons(best: &Row, rows: &[Row]) -> String {
     if let Some(least) = least_load(rows) {
         let load = best.after.max_load_seconds / least.after.max_load_seconds - 1.0;
         let fewer = hop_bytes(least) as f64 / hop_bytes(best) as f64;
-        if load > ROUNDING && fewer > 1.0 + TOLERANCE {
+        if load > 0.0 && fewer > 1.0 + TOLERANCE {
             let fewer = match fewer {
                 few if few < 2.0 => format!("{:.0} % fewer", 100.0 * (1.0 - 1.0 / few)),
                 many if many < 1e6 => format!("{many:.0} times fewer"),
