@@ -224,7 +224,14 @@ impl Node {
         let failed = self.outcome.lock().result.is_none();
         let (saved, error) = saver.finish(failed);
         let mut outcome = self.outcome.lock();
-        if !failed && saved == 0 && error.is_none() && saver.is_due() {
+        let nothing_saved = !failed && saved == 0 && error.is_none();
+        if nothing_saved && saver.is_for_program() && self.settings.restart.is_none() {
+            outcome.warnings.push(
+                "--checkpoint: nothing was saved, because without --checkpoint-every, --checkpoint-seconds and --checkpoint-on a \
+                 run saves itself only where the program sends `at_checkpoint`; add one of these flags"
+                    .into(),
+            );
+        } else if nothing_saved && saver.is_due() {
             outcome.warnings.push(
                 "--checkpoint: no checkpoint was saved, although one was due; a run saves itself at sync points, and at \
                  quiescence if a message waits for it: call `at_sync`, `at_checkpoint` or `at_quiescence` more often"

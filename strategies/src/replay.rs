@@ -21,6 +21,7 @@ use crate::strategy::guarded;
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::table::count;
 
+mod choice;
 mod comparison;
 mod request;
 mod total;
@@ -64,6 +65,9 @@ pub struct Row {
     pub migrated_bytes: Option<u64>,
     /// The costs of the new placement.
     pub after: Metrics,
+    /// Whether no other strategy is as good in largest load, hop-bytes and migrations, and better in one of them (the Pareto
+    /// front). Loads that differ by rounding only are equal.
+    pub on_front: bool,
     /// The [`Assignment::notes`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
@@ -202,8 +206,10 @@ pub fn replay(
         let after = Metrics::full(database, topology, &assignment.pe_of);
         let (migrations, migrated_bytes) = (after.migrations, after.migrated_bytes);
         let Assignment { pe_of, notes, sentence } = assignment;
-        rows.push(Row { name, seconds, migrations, migrated_bytes, after, notes, sentence, pe_of });
+        let on_front = false;
+        rows.push(Row { name, seconds, migrations, migrated_bytes, after, on_front, notes, sentence, pe_of });
     }
+    choice::mark_front(&mut rows);
     if rows.is_empty() && !refused.is_empty() {
         let (name, error) = refused.swap_remove(0);
         return Err(ReplayError::Strategy { name, step, error });

@@ -76,7 +76,9 @@ fn rows(replay: &Replay) -> Vec<PlacementRow<'_>> {
 
 /// The meaning of the table's columns.
 fn columns() -> String {
-    format!("Columns of the table:\n{}", catalogue::help_on_columns())
+    let front =
+        "whether no other strategy is as good in load, hop-bytes and moves, and better in one of them";
+    format!("Columns of the table:\n{}{:16}  {front}", catalogue::help_on_columns(), "front")
 }
 
 impl Args {

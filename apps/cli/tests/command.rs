@@ -76,3 +76,13 @@ fn the_best_routes_need_the_feature_lp() {
         check_needs_feature("lp", cfg!(feature = "lp"), &words);
     }
 }
+
+/// The first two hardware threads of this computer are the PEs of a run.
+#[cfg(feature = "hwloc")]
+#[test]
+fn a_run_on_the_machine_of_hwloc() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_equipoise"));
+    let words = ["run", "kneighbor", "--pes", "2", "--topology", "hwloc[0-1]", "--balancer", "TopoLB"];
+    let output = command.args(words).output().expect("the command starts");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}

@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 pub struct CheckpointError {
     path: PathBuf,
     reason: String,
+    fault: Fault,
 }
 
 /// What a path of a checkpoint is, for messages.
@@ -24,7 +25,7 @@ fn kind(path: &Path) -> &'static str {
 
 impl Classified for CheckpointError {
     fn fault(&self) -> Fault {
-        Fault::Input
+        self.fault
     }
 }
 
@@ -135,7 +136,8 @@ impl Checkpoint {
         let failed = |reason: &str| CheckpointError::new(dir.to_owned(), reason);
         if !dir.is_dir() {
             let what = if dir.exists() { "is a file" } else { "does not exist" };
-            return Err(failed(&format!("{what}; name the folder of --checkpoint")));
+            let missing = failed(&format!("{what}; name the folder of --checkpoint"));
+            return Err(CheckpointError { fault: Fault::Usage, ..missing });
         }
         let numbers = numbers(dir, true)
             .map_err(|error| failed(&format!("cannot be read: {error}; check its permissions")))?;
@@ -302,7 +304,7 @@ const OTHER: &str =
 
 impl CheckpointError {
     fn new(path: PathBuf, reason: &str) -> Self {
-        CheckpointError { path, reason: sentence(reason) }
+        CheckpointError { path, reason: sentence(reason), fault: Fault::Input }
     }
 
     /// The error that a file of a checkpoint cannot be used. Its remedy has the checkpoint before, if the manifest names one.

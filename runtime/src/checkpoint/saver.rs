@@ -265,6 +265,19 @@ impl Saver {
         state.error.is_none()
     }
 
+    /// Whether the run has saved itself. Waits for the checkpoint that is being written.
+    pub(crate) fn has_saved(&self) -> bool {
+        let mut state = self.state.lock();
+        self.join(&mut state);
+        state.saved > 0
+    }
+
+    /// Whether only `at_checkpoint` of the program asks for checkpoints.
+    pub(crate) fn is_for_program(&self) -> bool {
+        let When { every, period, asked, .. } = &self.plan.when;
+        self.process == 0 && every.is_none() && period.is_none() && asked.is_none()
+    }
+
     /// Waits until all files are written, at the end of a run that `failed` or not. Returns the number of checkpoints that
     /// were written, and why the last one was not.
     pub(crate) fn finish(&self, failed: bool) -> (u64, Option<String>) {

@@ -4,6 +4,13 @@ use super::{Config, ConfigError, Settings, content, flag, wrong};
 use equipoise_model::assignment::MappingFile;
 use std::path::Path;
 
+/// What the file of `--pes-available` listed when it was last right, and what is wrong with it since.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) list: Option<Vec<u32>>,
+    pub(crate) error: Option<String>,
+}
+
 impl Config {
     /// Checks the file of available PEs before the run.
     pub(super) fn check_available(&self, settings: &Settings) -> Result<(), ConfigError> {

@@ -91,13 +91,8 @@ pub struct PeFailure {
 }
 
 impl std::fmt::Display for PeFailure {
-    /// The error of a run that ends so.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let PeFailure { pe, seconds } = self;
-        write!(
-            f,
-            "PE {pe} failed at {seconds} s of virtual time, as --fail says; --restart continues a run that saved itself"
-        )
+        write!(f, "{}@{}", self.pe, self.seconds)
     }
 }
 
@@ -299,6 +294,7 @@ fn speeds(specs: &[String], pes: usize) -> Result<Vec<Speeds>, ConfigError> {
 fn speed(spec: &str, pes: usize) -> Option<(usize, usize, f64, f64)> {
     let (left, factor) = spec.split_once('=')?;
     let (range, from) = left.split_once('@').unwrap_or((left, "0"));
+    let from = from.strip_suffix('s').unwrap_or(from);
     let (first, last) = match range.split_once('-') {
         _ if range == "all" => (0, pes - 1),
         Some((first, last)) => (first.parse().ok()?, last.parse().ok()?),
@@ -315,7 +311,7 @@ mod tests {
 
     #[test]
     fn speeds_are_by_pe_and_time() {
-        let specs = ["all=0.5".to_string(), "1-2@3=2".into(), "2@1=0.25".into(), "2@3=4".into()];
+        let specs = ["all=0.5".to_string(), "1-2@3=2".into(), "2@1s=0.25".into(), "2@3=4".into()];
         let speeds = speeds(&specs, 4).expect("speeds");
         assert_eq!(*speeds[0].0, [(0.0, 0.5)]);
         assert_eq!(*speeds[1].0, [(0.0, 0.5), (3.0, 2.0)]);

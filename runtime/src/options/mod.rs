@@ -14,6 +14,7 @@ pub use checkpoint::Checkpoints;
 pub use machine::{Machine, PeFailure, StrategySeconds, Uncharged};
 pub use spellings::translated;
 
+pub(crate) use available::Listed;
 pub(crate) use job::Job;
 pub(crate) use machine::Simulation;
 pub(crate) use settings::Settings;

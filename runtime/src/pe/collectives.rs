@@ -1,6 +1,7 @@
 //! The state of a PE for collectives: reductions, load-balancing steps, quiescence.
 
 use crate::checkpoint::CostMeter;
+use crate::options::Listed;
 use crate::order::Statistics;
 use crate::reduction::{Ledger, Tally};
 use crate::section::{Members, SectionId, Source};
@@ -77,8 +78,8 @@ pub(crate) struct Steps {
     /// On PE 0: whether statistics are being collected. During this time the next step may become ready to start, if
     /// elements that called `at_sync` for this step end.
     pub(crate) collecting: Cell<bool>,
-    /// On PE 0: the PEs that `--pes-available` listed at the last step.
-    pub(crate) available: RefCell<Option<Vec<u32>>>,
+    /// On PE 0: the PEs that `--pes-available` listed.
+    pub(crate) available: RefCell<Listed>,
     /// On PE 0: the next step waits until the run has saved itself, since this quiescence round.
     pub(crate) saves: Cell<Option<u64>>,
     /// On PE 0: the run has saved itself before the next step.

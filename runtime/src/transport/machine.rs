@@ -13,13 +13,14 @@ use super::worker::BUSY;
 use crate::clock::{Clock, VirtualClock};
 use crate::elements::Held;
 use crate::node::{Failure, Node};
-use crate::options::Simulation;
+use crate::options::{PeFailure, Simulation};
 use crate::pe::{ARRAY_BITS, PE_ORDERS, PacketCarrier as _, PeCx, array_bit};
 use crate::pulse::RunningPe;
 use crate::quiescence::Quiet;
 use crate::report::{MachineReport, PeTime};
 use crate::scheduler::{Built, first_by_priority, flush, found_quiet, receive, run_queued};
 use crate::tracer::Log;
+use equipoise_model::table::seconds;
 use equipoise_network::models::{Events, Message, Network};
 use equipoise_network::trace::{MessageScheduler, Trace};
 use std::collections::VecDeque;
@@ -135,6 +136,7 @@ pub(super) fn schedule(
         let begin = if node.settings.restart.is_some() { scheduler.pes.len() } else { 1 };
         (0..begin).for_each(|at| scheduler.turn(at, 0.0, Turn::Begin));
         scheduler.run();
+        scheduler.warn_of_missed_failure();
     }));
     // A failed run has a report, too.
     if let Err(payload) = ran {
@@ -199,10 +201,30 @@ impl Scheduler<'_> {
     fn is_over(&self, seconds: f64) -> bool {
         let first = self.simulation.failures.first().filter(|_| self.end.is_none());
         if let Some(fail) = first.filter(|fail| seconds >= fail.seconds) {
-            self.node.fail(Failure::Program(fail.to_string()));
+            let saved = match &self.node.saver {
+                Some(saver) if saver.has_saved() => "--restart continues the run from its last checkpoint",
+                _ => "no checkpoint was saved before",
+            };
+            self.node.fail(Failure::Program(format!(
+                "PE {} failed at {} s of virtual time, as --fail says; {saved}",
+                fail.pe, fail.seconds
+            )));
             return true;
         }
         self.end.is_some_and(|end| seconds >= end)
+    }
+
+    /// Warns of a PE that was to fail later than the run ended: the run was no test of its recovery. Time begins again with a restart,
+    /// which keeps its flags.
+    fn warn_of_missed_failure(&self) {
+        let Some(end) = self.end.filter(|_| self.node.settings.restart.is_none()) else { return };
+        let missed = |fail: &&PeFailure| end.is_finite() && fail.seconds > end;
+        if let Some(fail) = self.simulation.failures.first().filter(missed) {
+            let end = seconds(end);
+            self.node.outcome.lock().warnings.push(format!(
+                "--fail {fail}: the run ended before, after {end} of virtual time; give an earlier time"
+            ));
+        }
     }
 
     /// Sends a packet into the network.

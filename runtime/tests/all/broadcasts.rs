@@ -165,7 +165,7 @@ fn received(config: Config, kind: Kind) -> Vec<Received> {
 
 #[test]
 fn every_element_receives_each_broadcast_once_while_all_migrate() {
-    everywhere(60, 24, |config| {
+    everywhere(40, 16, |config| {
         let speakers = config.pes.unwrap_or(1) as u32;
         let all: Vec<News> =
             (0..speakers).flat_map(|from| (0..NEWS).map(move |number| (from, number))).collect();
@@ -203,7 +203,7 @@ fn check_suffix(what: &str, mut news: Vec<News>) {
 
 #[test]
 fn a_new_element_receives_each_broadcast_from_some_point_on_once() {
-    everywhere(60, 24, |config| {
+    everywhere(24, 12, |config| {
         let received = received(config, Kind::Growing);
         assert_eq!(received.len(), LISTENERS as usize + NEWS as usize);
         for (index, news) in received {

@@ -11,6 +11,7 @@ use equipoise_model::{Assignment, Database, Topology};
 
 use super::greedy::fill;
 use super::load::Work;
+use crate::cost::is_lighter;
 use crate::descriptor::Recipe;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
@@ -66,7 +67,7 @@ fn refine(database: &Database, work: &Work, imbalance: f64) -> Assignment {
         answer.pe_of[object as usize] = pe;
     }
     // The new maximum may not be below the old one; then the placement is unchanged.
-    if all_may_stay && work.max_seconds(&pes.seconds) >= work.max_seconds(&seconds_before) {
+    if all_may_stay && !is_lighter(work.max_seconds(&pes.seconds), work.max_seconds(&seconds_before)) {
         return Assignment::unchanged(database);
     }
     answer

@@ -6,16 +6,13 @@
 //! below, because objects would move for nothing.
 
 use super::load::Work;
-use crate::cost::LoadBound;
+use crate::cost::{LoadBound, ROUNDING, is_lighter};
 
 /// Maximum number of limits tried after the first.
 const MAX_STEPS: usize = 8;
 
 /// Width of the interval of limits at which the bisection stops, relative to the first limit.
 const TOLERANCE: f64 = 0.005;
-
-/// Relative rounding error of sums of seconds in a different order.
-const ROUNDING: f64 = 1e-12;
 
 /// The PE of each object, and the seconds of the heaviest PE.
 pub(super) type Outcome = (Vec<u32>, f64);
@@ -48,7 +45,7 @@ pub(super) fn at_lowest_limit(
             low = low.max(limit);
             high = high.min(seconds);
         }
-        if seconds < best_seconds * (1.0 - ROUNDING) {
+        if is_lighter(seconds, best_seconds) {
             (best, best_seconds) = (placement, seconds);
         }
         // False also if the difference is NaN.

@@ -94,3 +94,10 @@ pub(super) fn max_load(database: &Database, placement: &[u32]) -> f64 {
     let loads = database.pe_loads(placement).into_iter().zip(counts);
     loads.filter(|&(_, counts)| counts).map(|(load, _)| load).fold(0.0, f64::max)
 }
+/// Relative rounding error of sums of seconds in a different order.
+pub(crate) const ROUNDING: f64 = 1e-12;
+
+/// Whether a PE with `seconds` is lighter than one with `than`, by more than the rounding error of the sums.
+pub(crate) fn is_lighter(seconds: f64, than: f64) -> bool {
+    seconds < than * (1.0 - ROUNDING)
+}

@@ -38,7 +38,7 @@ pub(crate) use hops::hop_bytes;
 pub use hops::{MAX_BOUND_EDGES, MAX_BOUND_PES, hop_bytes_bound};
 pub use links::link_loads;
 pub use load::LoadBound;
-pub(crate) use load::pour;
+pub(crate) use load::{ROUNDING, is_lighter, pour};
 pub use sentence::sentence;
 
 /// The metrics of a placement on a machine.

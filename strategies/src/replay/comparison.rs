@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use equipoise_model::table::{aligned, bytes, count, pairs, seconds};
 
+use super::choice::{best, reasons};
 use super::{Replay, Row, total::total};
 use crate::cost::catalogue::{self, Subject};
 use crate::cost::{Metrics, sentence};
@@ -29,9 +30,6 @@ pub struct Comparison {
     /// What the reader of the database ignored, as in `Dump::warnings`; not part of the output.
     pub warnings: Vec<String>,
 }
-
-/// The relative tolerance within which largest loads, or hop-bytes, count as equal.
-const TOLERANCE: f64 = 0.01;
 
 impl Serialize for Comparison {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -78,8 +76,8 @@ fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
     writeln!(f, "\nStep {}: {objects} with a total load of {load}{communication}.", database.step)?;
     show_answers(f, replay)?;
     let Some(best) = best(&replay.strategies) else { return Ok(()) };
-    writeln!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
-    show_fewest_hops(f, best, &replay.strategies)?;
+    write!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
+    f.write_str(&reasons(best, &replay.strategies))?;
     for row in &replay.strategies {
         if let Some(sentence) = &row.sentence {
             writeln!(f, "{}: {sentence}", row.name)?;
@@ -93,7 +91,7 @@ fn show_total(f: &mut fmt::Formatter<'_>, steps: &[Replay]) -> fmt::Result {
     writeln!(f, "\nAll {} steps together (each is replayed independently).", steps.len())?;
     show_answers(f, &all)?;
     let Some(best) = best(&all.strategies) else { return Ok(()) };
-    writeln!(
+    write!(
         f,
         "\nRecommended: {}. The largest loads of the steps sum to {} instead of {}; an ideal balance \
          gives {}.",
@@ -102,7 +100,7 @@ fn show_total(f: &mut fmt::Formatter<'_>, steps: &[Replay]) -> fmt::Result {
         seconds(all.before.max_load_seconds),
         seconds(all.before.average_load_seconds),
     )?;
-    show_fewest_hops(f, best, &all.strategies)
+    f.write_str(&reasons(best, &all.strategies))
 }
 
 /// The table, and below it the strategies without an answer.
@@ -118,7 +116,8 @@ fn show_answers(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
 }
 
 /// The table of the recorded placement and the placement of each strategy, with the columns of the catalogue of costs.
-/// Columns of communication are shown if there are messages, columns of distances if a message takes more than one hop.
+/// Columns of communication are shown if there are messages, columns of distances if a message takes more than one hop, and
+/// the column of the Pareto front if there are several strategies.
 fn rows(before: &Metrics, strategies: &[Row]) -> String {
     let mut all = strategies.iter().map(|row| &row.after).chain([before]);
     let subject = Subject {
@@ -127,52 +126,22 @@ fn rows(before: &Metrics, strategies: &[Row]) -> String {
         ..Subject::WHOLE
     };
     let columns = || catalogue::ALL.iter().filter(|cost| cost.column.is_some() && cost.applies_to(subject));
+    let front = |cell: &str| (strategies.len() > 1).then(|| cell.to_string());
     let mut table = vec![["strategy", "ms"].map(String::from).to_vec()];
-    table[0].extend(columns().filter_map(|cost| cost.column).map(String::from));
+    table[0].extend(columns().filter_map(|cost| cost.column).map(String::from).chain(front("front")));
     let recorded = columns().map(|cost| match cost.is_of_moves() {
         true => "-".to_string(),
         false => cost.in_metrics(before).to_string(),
     });
+    let recorded = recorded.chain(front("-"));
     table.push(["(as recorded)", "-"].map(String::from).into_iter().chain(recorded).collect());
     for row in strategies {
         let named = [row.name.clone(), format!("{:.3}", 1e3 * row.seconds)];
         let costs = columns().map(|cost| cost.in_metrics(&row.after).to_string());
+        let costs = costs.chain(front(if row.on_front { "yes" } else { "no" }));
         table.push(named.into_iter().chain(costs).collect());
     }
     aligned(&table)
-}
-
-/// The row to recommend. Among the rows whose largest load is within [`TOLERANCE`] of the least, takes the row
-/// with the fewest hop-bytes. Ties are broken by the fewest migrations, then by position.
-fn best(strategies: &[Row]) -> Option<&Row> {
-    let least = strategies.iter().map(|row| row.after.max_load_seconds).fold(f64::INFINITY, f64::min);
-    let equal = |row: &&Row| row.after.max_load_seconds <= least * (1.0 + TOLERANCE);
-    strategies.iter().filter(equal).min_by_key(|row| (hop_bytes(row), row.migrations))
-}
-
-/// The hop-bytes of a row; 0 if unknown.
-fn hop_bytes(row: &Row) -> u128 {
-    row.after.communication.map_or(0, |cost| cost.hop_bytes)
-}
-
-/// Shows the row with the fewest hop-bytes, if it has fewer than `best` by more than [`TOLERANCE`].
-fn show_fewest_hops(f: &mut fmt::Formatter<'_>, best: &Row, strategies: &[Row]) -> fmt::Result {
-    let Some(fewest) = strategies.iter().min_by_key(|row| hop_bytes(row)) else { return Ok(()) };
-    let (Some(least), Some(of_best)) = (fewest.after.communication, best.after.communication) else {
-        return Ok(());
-    };
-    if least.hop_bytes as f64 >= of_best.hop_bytes as f64 * (1.0 - TOLERANCE) {
-        return Ok(());
-    }
-    writeln!(
-        f,
-        "Fewest hops per byte: {}, with {:.3} instead of {:.3}, but max/avg {:.3} instead of {:.3}.",
-        fewest.name,
-        least.hops_per_byte,
-        of_best.hops_per_byte,
-        fewest.after.imbalance + 1.0,
-        best.after.imbalance + 1.0,
-    )
 }
 
 #[cfg(test)]
@@ -183,6 +152,7 @@ mod tests {
     use super::*;
     use crate::cost::Communication;
     use crate::replay::Refusal;
+    use crate::replay::choice::mark_front;
 
     fn metrics(max: f64, hop_bytes: u128, migrations: u64) -> Metrics {
         Metrics {
@@ -215,6 +185,7 @@ mod tests {
             migrations,
             migrated_bytes,
             after,
+            on_front: false,
             notes: vec![Note::new("groups", 2.0)],
             sentence: None,
             pe_of: Vec::new(),
@@ -232,15 +203,17 @@ mod tests {
             background_seconds: 0.0,
             communication: Some(Volumes { edges: 1, dangling_edges: 0, messages: 10, bytes: 100 }),
         };
+        let mut strategies = vec![
+            row("FarLB", metrics(2.0, 100, 3)),
+            row("BestLB", metrics(2.01, 90, 3)),
+            row("BusyLB", metrics(2.01, 90, 4)),
+            row("NearLB", metrics(3.0, 10, 1)),
+        ];
+        mark_front(&mut strategies);
         let replay = |&step| Replay {
             database: database(step),
             before: metrics(4.0, 20, 0),
-            strategies: vec![
-                row("FarLB", metrics(2.0, 100, 2)),
-                row("BestLB", metrics(2.01, 90, 3)),
-                row("BusyLB", metrics(2.0, 90, 4)),
-                row("NearLB", metrics(3.0, 10, 1)),
-            ],
+            strategies: strategies.clone(),
             refusals: vec![],
         };
         Comparison {
@@ -256,14 +229,15 @@ mod tests {
     const STEP: &str = "
 Step 7: 4 objects with a total load of 4.00 s, 100 B in 10 messages over 1 edge.
 
-strategy           ms  max/avg  above bound  hops/byte  above dilation 1  busiest link  moves    moved
-(as recorded)       -    2.000      100.0 %      0.200           150.0 %          50 B      -        -
-FarLB          12.500    1.000        0.0 %      1.000              12 x          50 B      2  3.00 kB
-BestLB         12.500    1.005        0.5 %      0.900              11 x          50 B      3  4.50 kB
-BusyLB         12.500    1.000        0.0 %      0.900              11 x          50 B      4  6.00 kB
-NearLB         12.500    1.500       50.0 %      0.100            25.0 %          50 B      1  1.50 kB
+strategy           ms  max/avg  above bound  hops/byte  above dilation 1  busiest link  moves    moved  front
+(as recorded)       -    2.000      100.0 %      0.200           150.0 %          50 B      -        -      -
+FarLB          12.500    1.000        0.0 %      1.000              12 x          50 B      3  4.50 kB    yes
+BestLB         12.500    1.005        0.5 %      0.900              11 x          50 B      3  4.50 kB    yes
+BusyLB         12.500    1.005        0.5 %      0.900              11 x          50 B      4  6.00 kB     no
+NearLB         12.500    1.500       50.0 %      0.100            25.0 %          50 B      1  1.50 kB    yes
 
-Recommended: BestLB. Ideal balance would save 50 % of the time; after this step less than 1 % remains.
+Recommended: BestLB. Ideal balance would save 50 % of the time; after this step less than 1 % remains. \
+It has 0.5 % more load than FarLB and 10 % fewer hop-bytes.
 Fewest hops per byte: NearLB, with 0.100 instead of 0.900, but max/avg 1.500 instead of 1.005.
 ";
 
@@ -278,7 +252,7 @@ Fewest hops per byte: NearLB, with 0.100 instead of 0.900, but max/avg 1.500 ins
         let second = STEP.replace("Step 7", "Step 8");
         let rest = text.strip_prefix(&format!("{HEAD}{STEP}{second}")).expect("a table per step");
         assert!(rest.starts_with("\nAll 2 steps together (each is replayed independently).\n"), "{rest}");
-        let expected = "BestLB         25.000    1.005        0.5 %      0.900              11 x         100 B      6  9.00 kB\n";
+        let expected = "BestLB         25.000    1.005        0.5 %      0.900              11 x         100 B      6  9.00 kB    yes\n";
         assert!(rest.contains(expected), "{rest}");
         assert!(rest.contains("steps sum to 4.02 s instead of 8.00 s; an ideal balance gives 4.00 s."));
     }

@@ -2,6 +2,7 @@
 
 use equipoise_model::database::{Summary, Volumes};
 
+use super::choice::mark_front;
 use super::{Refusal, Replay, Row};
 use crate::cost::{Communication, Metrics};
 
@@ -22,6 +23,7 @@ pub(super) fn total(steps: &[Replay]) -> Replay {
             migrations: after.migrations,
             migrated_bytes: after.migrated_bytes,
             after,
+            on_front: false,
             notes: Vec::new(),
             sentence: None,
             pe_of: Vec::new(),
@@ -36,10 +38,12 @@ pub(super) fn total(steps: &[Replay]) -> Replay {
             }
         }
     }
+    let mut strategies: Vec<Row> = first.iter().filter_map(of_strategy).collect();
+    mark_front(&mut strategies);
     Replay {
         database: steps.iter().map(|step| step.database.clone()).reduce(add_records).unwrap_or_default(),
         before: sum(steps.iter().map(|step| &step.before)),
-        strategies: first.iter().filter_map(of_strategy).collect(),
+        strategies,
         refusals,
     }
 }

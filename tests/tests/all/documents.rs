@@ -46,7 +46,7 @@ const COMMUNICATION: &[&str] = &[
 ];
 
 /// The fields of the row of a strategy without notes.
-const ROW: &[&str] = &["name", "seconds", "migrations", "migrated_bytes", "after"];
+const ROW: &[&str] = &["name", "seconds", "migrations", "migrated_bytes", "after", "on_front"];
 
 #[track_caller]
 fn check_fields(document: &Value, expected: &[&str]) {
@@ -283,7 +283,7 @@ fn replay_shows_a_table_and_names_the_best() {
         "",
     ];
     assert_eq!(lines[..5], head);
-    let columns = "strategy ms max/avg above bound hops/byte above dilation 1 busiest link moves moved";
+    let columns = "strategy ms max/avg above bound hops/byte above dilation 1 busiest link moves moved front";
     let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
     assert_eq!(words(lines[5]), words(columns));
     assert_eq!(words(lines[6])[..6], ["(as", "recorded)", "-", "4.000", "66.7", "%"]);

@@ -144,11 +144,11 @@ fn what_cannot_be_restarted_is_refused_by_name() {
     };
     refused(
         "run stencil2d --restart nowhere",
-        1,
+        2,
         &["--restart: the checkpoint folder `nowhere` does not exist; name"],
     );
     sandbox.put("file", "");
-    refused("run stencil2d --restart file", 1, &["the checkpoint folder `file` is a file; name"]);
+    refused("run stencil2d --restart file", 2, &["the checkpoint folder `file` is a file; name"]);
     std::fs::create_dir(sandbox.path().join("empty")).expect("a folder");
     refused("run stencil2d --restart empty", 1, &["`empty` has no complete checkpoint"]);
     let other = [
@@ -166,6 +166,25 @@ fn what_cannot_be_restarted_is_refused_by_name() {
     refused("run stencil2d --checkpoint x --checkpoint-every 0", 2, &["--checkpoint-every 0: give a number"]);
     refused("run stencil2d --checkpoint file/x", 2, &["--checkpoint file/x: ", "name a folder"]);
     refused("run stencil2d --restart saved --record-order order", 2, &["leave out one of them"]);
+}
+
+#[test]
+fn runs_that_save_nothing_or_end_before_a_failure_say_so() {
+    let sandbox = Sandbox::new();
+    let warns = |line: &str, phrase: &str| {
+        let output = sandbox.run(line);
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert!(output.stderr.contains(phrase), "no `{phrase}` in {output:?}");
+    };
+    warns(
+        &format!("{LINE} --pes 2 --checkpoint none"),
+        "nothing was saved, because without --checkpoint-every",
+    );
+    let simulated = "run kneighbor --pes 4 --transport simulated --network ideal";
+    warns(&format!("{simulated} --fail 3@100s"), "--fail 3@100: the run ended before, after ");
+    let output = sandbox.run(&format!("{simulated} --fail 3@1e-6s"));
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("as --fail says; no checkpoint was saved before"), "{output:?}");
 }
 
 #[test]

@@ -109,10 +109,10 @@ fn jobs_that_are_killed_as_a_whole_continue() {
 
 #[test]
 #[ignore = "slow"]
-fn jobs_of_which_processes_are_killed_100_times_continue() {
+fn jobs_of_which_processes_are_killed_65_times_continue() {
     // This test runs with two MPI libraries.
-    kill_jobs(2, 100, Victim::Process);
-    kill_jobs(4, 30, Victim::Job);
+    kill_jobs(2, 50, Victim::Process);
+    kill_jobs(4, 15, Victim::Job);
 }
 
 #[test]
@@ -219,7 +219,8 @@ fn a_run_that_a_signal_ends_waits_for_a_process_that_writes_late() {
         let id = job.processes()[&1];
         assert!(signal("USR1", id));
         sandbox.wait_for("saved/checkpoint-1");
-        let is_stopped = signal("STOP", id) && !sandbox.path().join("saved/checkpoint-1/manifest.eqcp").exists();
+        let is_stopped =
+            signal("STOP", id) && !sandbox.path().join("saved/checkpoint-1/manifest.eqcp").exists();
         if is_stopped {
             // Longer than a failed run waits for its processes.
             sleep(Duration::from_millis(3500));

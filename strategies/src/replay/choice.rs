@@ -1,0 +1,168 @@
+//! Which of the answers of a replay to recommend, and why.
+//!
+//! The load of the heaviest PE counts most, because all other PEs wait for it. But strategies that look at the machine leave some
+//! percent of imbalance on purpose, where that saves many hop-bytes. So answers with up to 5 % more load than the least are
+//! compared by the product of load to the power [`LOAD_WEIGHT`] and hop-bytes: each further percent of load must save about 10 % of the
+//! hop-bytes. This is a rule of thumb, because a database does not say how long a hop-byte takes.
+
+use std::fmt::Write;
+
+use super::Row;
+use crate::cost::is_lighter;
+
+/// An answer with more than this part of load above the least is not recommended.
+const MOST_LOAD: f64 = 0.05;
+
+/// How many percent of hop-bytes one percent of load is worth.
+const LOAD_WEIGHT: f64 = 10.0;
+
+/// The relative difference up to which a load counts as the least, and below which hop-bytes are not worth a sentence.
+const TOLERANCE: f64 = 0.01;
+
+/// Marks the rows of the Pareto front of largest load, hop-bytes and migrations. O(n^2).
+pub(super) fn mark_front(rows: &mut [Row]) {
+    let beats = |a: &Row, b: &Row| {
+        let [load, than] = [a, b].map(|row| row.after.max_load_seconds);
+        let [hops, moves] = [hop_bytes(a).cmp(&hop_bytes(b)), a.migrations.cmp(&b.migrations)];
+        let as_good = !is_lighter(than, load) && hops.is_le() && moves.is_le();
+        as_good && (is_lighter(load, than) || hops.is_lt() || moves.is_lt())
+    };
+    let front: Vec<bool> = rows.iter().map(|row| !rows.iter().any(|other| beats(other, row))).collect();
+    rows.iter_mut().zip(front).for_each(|(row, on_front)| row.on_front = on_front);
+}
+
+/// The row to recommend. Ties are broken by the fewest migrations, then by load and position. It is on the front, because a row that
+/// is as good in everything has no higher score.
+pub(super) fn best(rows: &[Row]) -> Option<&Row> {
+    let least = least_load(rows)?.after.max_load_seconds;
+    let load = |row: &Row| if least > 0.0 { row.after.max_load_seconds / least } else { 1.0 };
+    // Logarithms, because products of hop-bytes and powers of loads could overflow.
+    let score = |row: &Row| {
+        let load = if load(row) <= 1.0 + TOLERANCE { 1.0 } else { load(row) };
+        LOAD_WEIGHT * load.ln() + (1.0 + hop_bytes(row) as f64).ln()
+    };
+    let close = rows.iter().filter(|row| load(row) <= 1.0 + MOST_LOAD);
+    close.min_by(|a, b| {
+        score(a).total_cmp(&score(b)).then(a.migrations.cmp(&b.migrations)).then(load(a).total_cmp(&load(b)))
+    })
+}
+
+/// Why `best` is recommended, as the end of a line: what it gains and loses against the row with the least load. Below that, the row
+/// with the fewest hop-bytes. Both only where hop-bytes differ by more than [`TOLERANCE`].
+pub(super) fn reasons(best: &Row, rows: &[Row]) -> String {
+    let mut text = "\n".to_string();
+    let Some(cost) = best.after.communication else { return text };
+    if let Some(least) = least_load(rows) {
+        let load = best.after.max_load_seconds / least.after.max_load_seconds - 1.0;
+        let fewer = hop_bytes(least) as f64 / hop_bytes(best) as f64;
+        if load > 0.0 && fewer > 1.0 + TOLERANCE {
+            let fewer = match fewer {
+                few if few < 2.0 => format!("{:.0} % fewer", 100.0 * (1.0 - 1.0 / few)),
+                many if many < 1e6 => format!("{many:.0} times fewer"),
+                _ => "almost no".into(),
+            };
+            let load = match 100.0 * load {
+                small if small < 0.1 => "less than 0.1".to_string(),
+                percent => format!("{percent:.1}"),
+            };
+            text = format!(" It has {load} % more load than {} and {fewer} hop-bytes.\n", least.name);
+        }
+    }
+    let fewest = rows.iter().min_by(|a, b| {
+        let load = |row: &Row| row.after.max_load_seconds;
+        hop_bytes(a).cmp(&hop_bytes(b)).then(load(a).total_cmp(&load(b)))
+    });
+    if let Some((fewest, least)) = fewest.and_then(|row| row.after.communication.map(|it| (row, it)))
+        && (least.hop_bytes as f64) < cost.hop_bytes as f64 * (1.0 - TOLERANCE)
+    {
+        _ = writeln!(
+            text,
+            "Fewest hops per byte: {}, with {:.3} instead of {:.3}, but max/avg {:.3} instead of {:.3}.",
+            fewest.name,
+            least.hops_per_byte,
+            cost.hops_per_byte,
+            fewest.after.imbalance + 1.0,
+            best.after.imbalance + 1.0,
+        );
+    }
+    text
+}
+
+/// The row whose heaviest PE has the least load; among equals the one with the fewest hop-bytes.
+fn least_load(rows: &[Row]) -> Option<&Row> {
+    let load = |row: &Row| row.after.max_load_seconds;
+    rows.iter().min_by(|a, b| load(a).total_cmp(&load(b)).then(hop_bytes(a).cmp(&hop_bytes(b))))
+}
+
+/// The hop-bytes of a row; 0 if unknown.
+fn hop_bytes(row: &Row) -> u128 {
+    row.after.communication.map_or(0, |cost| cost.hop_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{Communication, Metrics};
+
+    /// A row with this largest load, hop-bytes and migrations.
+    fn row(max_load_seconds: f64, hop_bytes: u128, migrations: u64) -> Row {
+        let communication = Some(Communication { hop_bytes, total_bytes: 100, ..Communication::default() });
+        Row {
+            name: format!("{max_load_seconds}-{hop_bytes}-{migrations}"),
+            seconds: 0.0,
+            migrations,
+            migrated_bytes: None,
+            after: Metrics { max_load_seconds, communication, migrations, ..Metrics::default() },
+            on_front: false,
+            notes: Vec::new(),
+            sentence: None,
+            pe_of: Vec::new(),
+        }
+    }
+
+    #[track_caller]
+    fn check_best(rows: &[Row], expected: usize) {
+        assert_eq!(best(rows), Some(&rows[expected]));
+    }
+
+    #[test]
+    fn a_little_load_is_given_for_many_hop_bytes() {
+        check_best(&[row(1.0, 1174, 71), row(1.029, 83, 54)], 1);
+        check_best(&[row(1.0, 100, 5), row(1.029, 80, 5)], 0);
+        check_best(&[row(1.0, 1174, 71), row(1.06, 8, 54)], 0);
+    }
+
+    #[test]
+    fn equals_are_decided_by_moves_and_position() {
+        check_best(&[row(1.0, 90, 4), row(1.005, 90, 3), row(1.0, 90, 3)], 2);
+        check_best(&[row(1.0, 90, 4), row(1.005, 90, 3)], 1);
+        check_best(&[row(0.0, 0, 0), row(0.0, 0, 0)], 0);
+        assert_eq!(best(&[]), None);
+    }
+
+    #[test]
+    fn the_reasons_name_gain_and_loss() {
+        let rows = [row(1.0, 1174, 71), row(1.029, 83, 54)];
+        let expected = " It has 2.9 % more load than 1-1174-71 and 14 times fewer hop-bytes.\n";
+        assert_eq!(reasons(&rows[1], &rows), expected);
+        let rows = [row(1.0, 93_400, 1), row(1.01, 0, 2)];
+        let expected = " It has 1.0 % more load than 1-93400-1 and almost no hop-bytes.\n";
+        assert_eq!(reasons(&rows[1], &rows), expected);
+        let rows = [row(1.0, 100, 1), row(1.0, 100, 2)];
+        assert_eq!(reasons(&rows[0], &rows), "\n");
+    }
+
+    #[test]
+    fn the_front_has_the_rows_that_no_other_beats() {
+        let mut rows = [
+            row(1.0, 100, 3),
+            row(1.1, 90, 3),
+            row(1.1, 90, 4),
+            row(3.0, 10, 1),
+            row(1.0, 100, 3),
+            row(4.0, 10, 1),
+        ];
+        mark_front(&mut rows);
+        assert_eq!(rows.map(|row| row.on_front), [true, true, false, true, true, false]);
+    }
+}
