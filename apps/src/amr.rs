@@ -1,13 +1,15 @@
-//! Adaptive mesh refinement: the blast of a hot bubble in a windy box with periodic boundaries. Blocks near the shock are
-//! refined and blocks behind it are coarsened, so the number of blocks and the load of PEs change all the time.
+//! Adaptive mesh refinement: the blast of a hot bubble in a windy box with periodic boundaries. Blocks near the shock
+//! are refined and blocks behind it are coarsened, so the number of blocks and the load of PEs change all the time.
 //!
-//! A block is a leaf of a [quadtree](crate::quadtree) and an element of a sparse array. In a step, blocks send their edges to
-//! neighbors of the same level and to finer ones. These send the fluxes through their sides to coarser neighbors.
-//! At every regridding the blocks report to the mesh, one element that knows all leaves. It sends each block its
-//! new neighbors, or the order to be refined or coarsened: then the block inserts its successors and destroys itself.
+//! A block is a leaf of a [quadtree](crate::quadtree) and an element of a sparse array. In a step, blocks send their
+//! edges to neighbors of the same level and to finer ones. These send the fluxes through their sides to coarser
+//! neighbors. At every regridding the blocks report to the mesh, one element that knows all leaves. It sends each block
+//! its new neighbors, or the order to be refined or coarsened: then the block inserts its successors and destroys
+//! itself.
 //!
-//! The [problem](crate::blast) is separate from its blocks as elements. The [gas](crate::gas) is counted in integers, so mass, momentum and energy are conserved exactly. Every bit of the
-//! result is independent of the number of PEs and of migrations.
+//! The [problem](crate::blast) is separate from its blocks as elements. The [gas](crate::gas) is counted in integers,
+//! so mass, momentum and energy are conserved exactly. Every bit of the result is independent of the number of PEs and
+//! of migrations.
 
 use equipoise::Report;
 use equipoise::prelude::*;

@@ -1,5 +1,5 @@
-//! The blast of the program [`amr`](crate::amr): its flags, the initial mesh and when blocks change, its result, and a run without
-//! PEs.
+//! The blast of the program [`amr`](crate::amr): its flags, the initial mesh and when blocks change, its result, and a
+//! run without PEs.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -325,7 +325,8 @@ impl fmt::Display for Blast {
 mod tests {
     use super::*;
 
-    /// The mean absolute difference of the mass per area of two runs, over all finest cells, where `fine` has no coarser cells.
+    /// The mean absolute difference of the mass per area of two runs, over all finest cells, where `fine` has no
+    /// coarser cells.
     fn distance(coarse: &Sequential, fine: &Sequential) -> f64 {
         let size = fine.survey.options.cells as usize;
         let (mut sum, mut count) = (0.0, 0);

@@ -1,8 +1,8 @@
-//! The gas in a block of an adaptive mesh: Euler's equations in 2D, by Godunov's method of first order with the fluxes of
-//! Harten, Lax and van Leer.
+//! The gas in a block of an adaptive mesh: Euler's equations in 2D, by Godunov's method of first order with the fluxes
+//! of Harten, Lax and van Leer.
 //!
-//! Cells hold integers: the mass, momentum and energy in the cell, in small quanta. A flux is a number of quanta, too. So what
-//! leaves a cell enters the next one to the last bit, also where a coarse cell touches fine cells.
+//! Cells hold integers: the mass, momentum and energy in the cell, in small quanta. A flux is a number of quanta, too.
+//! So what leaves a cell enters the next one to the last bit, also where a coarse cell touches fine cells.
 
 use equipoise_model::random::splitmix;
 use serde::{Deserialize, Serialize};

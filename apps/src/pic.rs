@@ -1,11 +1,12 @@
 //! A plasma by particles in cells: a cloud of electrons and ions drifts through a periodic box in 2D, in the
 //! electromagnetic field of its own charges and currents. The load follows the cloud from block to block.
 //!
-//! In a step every block moves its particles, and sends to its 8 neighbors the particles that left the block and
-//! the currents that these particles deposited beyond its boundary. Then it advances the field, and sends its edges to 2
+//! In a step every block moves its particles, and sends to its 8 neighbors the particles that left the block and the
+//! currents that these particles deposited beyond its boundary. Then it advances the field, and sends its edges to 2
 //! neighbors. A step of a block is in [`plasma`](crate::plasma).
 //!
-//! Positions and currents are integers, and so are the terms of all sums. Every bit of the result is independent of the number of PEs, of migrations, and of the blocks.
+//! Positions and currents are integers, and so are the terms of all sums. Every bit of the result is independent of the
+//! number of PEs, of migrations, and of the blocks.
 
 use equipoise::prelude::*;
 use equipoise::{Report, reduce};
@@ -161,8 +162,8 @@ impl Block {
 }
 
 impl Block {
-    /// Moves the particles, and sends to the neighbors what belongs to them. Returns kinetic energy, momentum and energy
-    /// of the field at the beginning of the step.
+    /// Moves the particles, and sends to the neighbors what belongs to them. Returns kinetic energy, momentum and
+    /// energy of the field at the beginning of the step.
     fn push(&mut self, cx: &Cx<Self>, step: u32) -> Vec<i64> {
         self.charge(cx, self.patch.particles.len(), 0);
         let field = self.patch.field_energy();
@@ -276,8 +277,8 @@ pub fn sequential(options: &Options) -> Plasma {
 }
 
 impl Plasma {
-    /// The result from the sums of all blocks: number, charge, checksum; kinetic energy, energy of the field and momentum in the
-    /// first step and in the last.
+    /// The result from the sums of all blocks: number, charge, checksum; kinetic energy, energy of the field and
+    /// momentum in the first step and in the last.
     fn new(iterations: u32, sums: &[i64], gauss_error: f64) -> Self {
         let quanta = |at: usize| sums[at] as f64 * QUANTUM;
         Plasma {

@@ -406,8 +406,9 @@ impl Cloud {
         PLASMA_FREQUENCY * PLASMA_FREQUENCY / f64::from(self.particles)
     }
 
-    /// Adds the electrons and ions of a cell. The density falls from the center of the cloud, at a quarter of the world, to
-    /// 0 at the distance of a quarter of the shorter side. Each electron has an ion at its place, so the field is 0.
+    /// Adds the electrons and ions of a cell. The density falls from the center of the cloud, at a quarter of the
+    /// world, to 0 at the distance of a quarter of the shorter side. Each electron has an ion at its place, so the
+    /// field is 0.
     fn pairs(&self, origin: [i64; 2], at: [i64; 2], particles: &mut Vec<Particle>) {
         let [width, height] = self.world.map(|size| size as f64);
         let place = [0, 1].map(|d| (origin[d] + at[d]) as f64 + 0.5);

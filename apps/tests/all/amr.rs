@@ -1,4 +1,5 @@
-//! The adaptive mesh: the same result in every configuration, and nothing is lost where blocks are created and destroyed.
+//! The adaptive mesh: the same result in every configuration, and nothing is lost where blocks are created and
+//! destroyed.
 
 use equipoise::checkpoint::Checkpoint;
 use equipoise::strategies::registry::ALL;
