@@ -28,8 +28,36 @@ pub struct LbStep {
     pub after: Metrics,
     /// The notes of the strategy.
     pub notes: Vec<Note>,
-    /// Why the assignment of the strategy was not applied, if it was not.
+    /// Why the assignment of the strategy did not pay, if `--lb-gate` kept the placement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
+    /// Why the assignment of the strategy was not applied, if it could not be.
     pub error: Option<String>,
+}
+
+/// An assignment that did not pay.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Kept {
+    /// The predicted time that the assignment would have saved until the next step.
+    pub gain_seconds: f64,
+    /// The predicted time of its migrations.
+    pub migration_seconds: f64,
+    /// The objects that it would have moved.
+    pub migrations: u64,
+}
+
+impl std::fmt::Display for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let moving = format!(
+            "moving {} costs {}",
+            table::count(self.migrations, "object"),
+            table::seconds(self.migration_seconds)
+        );
+        match self.gain_seconds {
+            gain if gain > 0.0 => write!(f, "kept: would save {}, {moving}", table::seconds(gain)),
+            _ => write!(f, "kept: would save nothing, {moving}"),
+        }
+    }
 }
 
 impl LbStep {
@@ -70,6 +98,12 @@ impl std::fmt::Display for LbStep {
                 "  hops per byte {:.3} -> {:.3}, bytes between PEs {} -> {}",
                 before.hops_per_byte, after.hops_per_byte, before.remote_bytes, after.remote_bytes,
             )?;
+        }
+        if let (Some(before), Some(after)) = (before.step_seconds, after.step_seconds) {
+            writeln!(f, "  predicted time of the period {:.3} -> {:.3} ms", before * 1e3, after * 1e3)?;
+        }
+        if let Some(kept) = self.kept {
+            writeln!(f, "  {kept}")?;
         }
         for Note { name, value } in &self.notes {
             writeln!(f, "  {name}: {value}")?;
@@ -162,6 +196,7 @@ mod tests {
             before: metrics(number as f64),
             after: metrics(0.25),
             notes: Vec::new(),
+            kept: None,
             error: (number % 2 == 0).then(|| "no".into()),
         }
     }

@@ -159,6 +159,7 @@ fn reduced(database: &Database, pes: &[u32]) -> Database {
             .map(|edge| Edge { from: end(edge.from), to: end(edge.to), ..edge.clone() })
             .collect(),
         dangling_edges: database.dangling_edges,
+        costs: database.costs.clone(),
     }
 }
 

@@ -45,7 +45,8 @@ pub(crate) fn informative_costs(
     let loads = database.objects.iter().any(|object| object.load_seconds != 1.0)
         || columns.iter().any(|(_, placed)| placed.metrics.max_load_seconds != 1.0);
     let sizes = database.objects.iter().any(|object| object.bytes.is_some());
-    let subject = Subject { loads, sizes, ..Subject::WHOLE };
+    let costs = columns.iter().any(|(_, placed)| placed.metrics.step_seconds.is_some());
+    let subject = Subject { loads, sizes, costs, ..Subject::WHOLE };
     table(catalogue::usual().filter(|cost| cost.applies_to(subject)), unit, columns)
 }
 

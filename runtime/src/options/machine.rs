@@ -2,6 +2,7 @@
 
 use super::{ConfigError, flag};
 use clap::ValueEnum;
+use equipoise_model::costs::LinkLimits;
 use equipoise_model::topology::Topology;
 use equipoise_network::models::{self, Network};
 use equipoise_network::trace::Speeds;
@@ -166,6 +167,8 @@ pub(crate) struct Simulation {
     pub(crate) spec: String,
     /// The idle network; none once the run has taken it.
     pub(crate) network: Mutex<Option<Box<dyn Network>>>,
+    /// What limits the bytes on the links of the network.
+    pub(crate) limits: Option<LinkLimits>,
     pub(crate) uncharged: Uncharged,
     /// Speeds by PE; empty if every PE always has speed 1.
     pub(crate) speeds: Vec<Speeds>,
@@ -227,6 +230,7 @@ impl Machine {
         Ok(Some(Simulation {
             spec: spec.clone(),
             network: Mutex::new(Some(network)),
+            limits: model.limits(),
             uncharged: self.uncharged,
             speeds: speeds(&self.speed, topology.pes())?,
             delivery: self.delivery,

@@ -108,6 +108,14 @@ pub struct Config {
     #[arg(long, help_heading = BALANCING, hide_short_help = true)]
     pub lb_no_background: bool,
 
+    /// Whether an assignment is applied only if its predicted gain until the next step exceeds the time of its migrations
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN", help_heading = BALANCING)]
+    pub lb_gate: Gate,
+
+    /// What messages and migrations cost, as a JSON document [default: measured, or as the simulated machine has it]
+    #[arg(long, value_name = "FILE", help_heading = BALANCING, hide_short_help = true)]
+    pub cost_model: Option<PathBuf>,
+
     /// Print a report of every load-balancing step [Charm++: +LBDebug 1]
     #[arg(long, value_enum, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", help_heading = BALANCING)]
     pub lb_report: Option<ReportForm>,
@@ -252,6 +260,16 @@ pub enum Comm {
     Off,
 }
 
+/// When assignments are applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Gate {
+    /// Always.
+    #[default]
+    Off,
+    /// If the predicted gain until the next step exceeds the predicted time of the migrations.
+    Auto,
+}
+
 /// How load-balancing steps are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReportForm {
@@ -277,6 +295,8 @@ impl Default for Config {
             lb_off: false,
             pes_available: None,
             lb_no_background: false,
+            lb_gate: Gate::Off,
+            cost_model: None,
             lb_report: None,
             lb_strict: false,
             lb_comm: Comm::Auto,

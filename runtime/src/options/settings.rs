@@ -2,13 +2,14 @@
 
 use super::job::Job;
 use super::machine::Simulation;
-use super::{Comm, Config, ConfigError, Idle, Migration, ReportForm, Transport, content, flag, wrong};
+use super::{Comm, Config, ConfigError, Gate, Idle, Migration, ReportForm, Transport, content, flag, wrong};
 use crate::checkpoint::{Checkpoint, Plan};
 use crate::interleaving::{Interleaving, Replay};
 use crate::location::Placement;
 use crate::tree::Tree;
 use equipoise_model::Topology;
 use equipoise_model::assignment::{MappingError, MappingFile};
+use equipoise_model::costs::Costs;
 use equipoise_model::database::Dump;
 use equipoise_model::fault::Fault;
 use equipoise_network::trace::Trace;
@@ -71,6 +72,13 @@ impl Config {
             lb_report: self.lb_report,
             lb_strict: self.lb_strict,
             lb_comm: self.lb_comm,
+            lb_gate: self.lb_gate,
+            cost_model: self
+                .cost_model
+                .as_deref()
+                .map(Costs::read)
+                .transpose()
+                .map_err(|error| wrong("--cost-model", &error))?,
             dump: self.lb_dump.clone(),
             dump_start: self.lb_dump_start,
             dump_steps: self.lb_dump_steps,
@@ -196,6 +204,9 @@ pub(crate) struct Settings {
     pub(crate) lb_report: Option<ReportForm>,
     pub(crate) lb_strict: bool,
     lb_comm: Comm,
+    lb_gate: Gate,
+    /// The costs of `--cost-model`.
+    pub(crate) cost_model: Option<Costs>,
     pub(crate) dump: Option<PathBuf>,
     pub(crate) dump_start: u64,
     pub(crate) dump_steps: u64,
@@ -237,6 +248,16 @@ impl Settings {
             Comm::Off => false,
             Comm::Auto => self.schedule.needs_communication() || self.dump.is_some(),
         }
+    }
+
+    /// Whether an assignment must pay to be applied.
+    pub(crate) fn gates(&self) -> bool {
+        self.lb_gate == Gate::Auto
+    }
+
+    /// Whether load-balancing steps need the costs of messages and migrations.
+    pub(crate) fn needs_costs(&self) -> bool {
+        self.gates() || self.records_communication()
     }
 
     /// Whether the database of this step is to be written.

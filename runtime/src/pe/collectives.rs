@@ -5,6 +5,7 @@ use crate::options::Listed;
 use crate::order::Statistics;
 use crate::reduction::{Ledger, Tally};
 use crate::section::{Members, SectionId, Source};
+use equipoise_model::costs::Costs;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -78,6 +79,8 @@ pub(crate) struct Steps {
     /// On PE 0: whether statistics are being collected. During this time the next step may become ready to start, if
     /// elements that called `at_sync` for this step end.
     pub(crate) collecting: Cell<bool>,
+    /// On PE 0: what messages, migrations and strategies cost, once a step needed it; none inside if it is unknown.
+    pub(crate) costs: RefCell<Option<Option<Costs>>>,
     /// On PE 0: the PEs that `--pes-available` listed.
     pub(crate) available: RefCell<Listed>,
     /// On PE 0: the next step waits until the run has saved itself, since this quiescence round.

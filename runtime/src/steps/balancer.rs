@@ -3,10 +3,10 @@
 //!
 //! The runtime never looks at the name of a strategy; the schedule selects the strategy of the step.
 
-use super::{available, repeat};
-use crate::lb_history::LbStep;
+use super::{available, costs, repeat};
+use crate::lb_history::{Kept, LbStep};
 use crate::load::{Sent, element_key};
-use crate::options::ReportForm;
+use crate::options::{ReportForm, Settings};
 use crate::order::{ObjectStatistics, Plan, Statistics};
 use crate::pe::PeCx;
 use crate::process;
@@ -25,16 +25,20 @@ use std::time::Instant;
 pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics>) -> Vec<Plan> {
     let settings = pe.settings();
     let (mut database, keys) = database(pe, step, collected);
+    database.costs = costs::so_far(pe);
     let available = &pe.collectives.steps.available;
     available::mark(settings, step, &mut database.pes, &mut available.borrow_mut());
     let period_seconds = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
     let placement = database.placement();
     let choice = settings.schedule.at(u64::from(step));
+    let topology = &*settings.topology;
+    let before = Metrics::of(&database, topology, &placement);
+    let mut kept = None;
     let asked = Instant::now();
     let ask = |choice: &Choice| {
         let name = &choice.spec;
         // A panic of the strategy fails the step, not the run.
-        let assign = || choice.strategy.assign(&database, &*settings.topology, settings.seed);
+        let assign = || choice.strategy.assign(&database, topology, settings.seed);
         let answer = pe
             .delivery
             .running
@@ -43,8 +47,19 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         let checked = answer.check(&database);
         checked.map(|()| answer).map_err(|error| format!("the assignment of {name} was rejected: {error}"))
     };
-    let answer = repeat::answer(&pe.out, &placement, || choice.map(ask));
-    let strategy_seconds = strategy_seconds(pe, asked.elapsed().as_secs_f64());
+    let mut took = 0.0;
+    let answer = repeat::answer(&pe.out, &placement, || {
+        let mut answer = choice.map(ask);
+        took = asked.elapsed().as_secs_f64();
+        if let Some(Ok(answer)) = &mut answer {
+            kept = gate(settings, &database, &before, answer);
+        }
+        answer
+    });
+    let strategy_seconds = strategy_seconds(pe, took);
+    if let Some(choice) = choice {
+        costs::add_strategy(pe, &choice.spec, strategy_seconds);
+    }
     let (answer, error) = match answer {
         None => (Assignment::new(placement.clone()), None),
         Some(Ok(answer)) => (answer, None),
@@ -58,8 +73,6 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         }
     }
     plans.retain(|plan| !plan.moves.is_empty() || plan.incoming > 0);
-    let topology = &*settings.topology;
-    let before = Metrics::of(&database, topology, &placement);
     let after = Metrics::of(&database, topology, &answer.pe_of);
     let report = LbStep {
         step: u64::from(step),
@@ -70,6 +83,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         before,
         after,
         notes: answer.notes,
+        kept,
         error,
     };
     publish(pe, &report);
@@ -88,6 +102,22 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     }
     pe.out.node.outcome.lock().dump = dump;
     plans
+}
+
+/// Replaces an assignment by the present placement if it does not pay, and `--lb-gate` asks for that. An object on a PE that is not
+/// available has to move in any case.
+fn gate(settings: &Settings, database: &Database, before: &Metrics, answer: &mut Assignment) -> Option<Kept> {
+    let must_move = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
+    if !settings.gates() || database.objects.iter().any(must_move) {
+        return None;
+    }
+    let after = Metrics::of(database, &*settings.topology, &answer.pe_of);
+    let migration_seconds = after.migration_seconds.filter(|_| after.migrations > 0)?;
+    let gain_seconds = before.gain_seconds(&after);
+    (gain_seconds <= migration_seconds).then(|| {
+        answer.pe_of = database.placement();
+        Kept { gain_seconds, migration_seconds, migrations: after.migrations }
+    })
 }
 
 /// The time of a strategy that took `seconds` on this computer. On a simulated machine, PE 0 is busy for the virtual

@@ -12,6 +12,7 @@
 
 mod available;
 mod balancer;
+mod costs;
 mod repeat;
 
 use crate::checkpoint::Reason;

@@ -6,6 +6,7 @@
 //! - [`graph`]: weighted task graphs, their generators and files;
 //! - [`topology`]: machines: distances, links and routes, from specs such as `torus:8x8x8`;
 //! - [`assignment`]: the PE of every object, and the check that an assignment can be applied;
+//! - [`costs`]: what messages and migrations cost, as a run measured it;
 //! - [`launcher`]: files that tell process launchers where to start each rank;
 //! - [`descriptor`], [`params`]: entries of registries, and the parser of specs `NAME:key=value,key=value`;
 //! - [`fault`]: the class of an error, which determines the exit code;
@@ -31,6 +32,7 @@
 
 pub mod assignment;
 mod cells;
+pub mod costs;
 pub mod database;
 pub mod decompress;
 pub mod descriptor;

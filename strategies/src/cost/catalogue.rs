@@ -45,6 +45,11 @@ pub const ALL: &[Entry] = &[
     .needs(Needs::Loads)
     .shown(Shown::OnRequest)
     .column("above bound"),
+    of_metrics("step_seconds", "predicted time of the period", |m| {
+        m.step_seconds.map_or(Amount::Unknown, Amount::Seconds)
+    })
+    .needs(Needs::Costs)
+    .column("period"),
     of_messages("total_messages", "messages", |c| Amount::Count(c.total_messages.into())),
     of_messages("remote_messages", "messages between PEs", |c| Amount::Count(c.remote_messages.into())),
     of_messages("total_bytes", "bytes", |c| Amount::Bytes(c.total_bytes)),
@@ -81,6 +86,11 @@ pub const ALL: &[Entry] = &[
     of_metrics("migrated_bytes", "bytes moved", |m| m.migrated_bytes.map_or(Amount::Unknown, Amount::Bytes))
         .needs(Needs::Sizes)
         .column("moved"),
+    of_metrics("migration_seconds", "predicted time of the migrations", |m| {
+        m.migration_seconds.map_or(Amount::Unknown, Amount::Seconds)
+    })
+    .needs(Needs::CostsOfMoves)
+    .column("moving"),
     // The same integer as `hop_bytes`.
     of_messages("qap:hops", "bytes times hops", |c| Amount::Count(c.hop_bytes))
         .shown(Shown::OnRequest)
@@ -147,6 +157,10 @@ enum Needs {
     Moves,
     /// Sizes of migrated objects.
     Sizes,
+    /// Seconds of messages, and the time of the recorded period.
+    Costs,
+    /// Seconds of migrations.
+    CostsOfMoves,
 }
 
 /// The input from which a cost is computed.
@@ -224,12 +238,13 @@ impl Entry {
             Needs::Distances => subject.distances,
             Needs::Moves => true,
             Needs::Sizes => subject.sizes,
+            Needs::Costs | Needs::CostsOfMoves => subject.costs,
         }
     }
 
     /// Whether the cost is about migrations, and therefore meaningless for the recorded placement.
     pub fn is_of_moves(&self) -> bool {
-        matches!(self.needs, Needs::Moves | Needs::Sizes)
+        matches!(self.needs, Needs::Moves | Needs::Sizes | Needs::CostsOfMoves)
     }
 
     /// Whether the cost is a load, whose unit is that of the loads of the tasks.
@@ -255,11 +270,14 @@ pub struct Subject {
     pub distances: bool,
     /// Whether the sizes of objects are known.
     pub sizes: bool,
+    /// Whether the costs of messages are known.
+    pub costs: bool,
 }
 
 impl Subject {
     /// All data are available.
-    pub const WHOLE: Subject = Subject { loads: true, messages: true, distances: true, sizes: true };
+    pub const WHOLE: Subject =
+        Subject { loads: true, messages: true, distances: true, sizes: true, costs: true };
 }
 
 /// The costs that tables show if no cost is requested by name.

@@ -87,11 +87,16 @@ fn open_pes(database: &Database) -> Vec<bool> {
     database.pes.iter().map(|pe| pe.available || !any).collect()
 }
 
-/// The load of the most loaded PE, among the PEs that accept objects or have objects.
-pub(super) fn max_load(database: &Database, placement: &[u32]) -> f64 {
+/// The PEs for which others wait: those that accept objects or have objects.
+pub(super) fn counted_pes(database: &Database, placement: &[u32]) -> Vec<bool> {
     let mut counts = open_pes(database);
     placement.iter().for_each(|&pe| counts[pe as usize] = true);
-    let loads = database.pe_loads(placement).into_iter().zip(counts);
+    counts
+}
+
+/// The load of the most loaded PE, among the [`counted_pes`].
+pub(super) fn max_load(database: &Database, placement: &[u32]) -> f64 {
+    let loads = database.pe_loads(placement).into_iter().zip(counted_pes(database, placement));
     loads.filter(|&(_, counts)| counts).map(|(load, _)| load).fold(0.0, f64::max)
 }
 /// Relative rounding error of sums of seconds in a different order.

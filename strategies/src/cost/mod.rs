@@ -8,6 +8,8 @@
 //!   routes; the same time with the best routes; and its lower bound. [`qap`] and [`mcf`] are updated by [`swaps`];
 //! - [`criterion`]: the costs that searches can minimise, by name;
 //! - [`catalogue`]: every cost by name, for documents and tables;
+//! - [`step_seconds()`], [`migration_seconds`]: the predicted time of a period and of the migrations before it, where the
+//!   costs of messages are known;
 //! - [`sentence()`]: the one-sentence summary.
 
 use serde::Serialize;
@@ -28,6 +30,7 @@ pub mod mcf_optimal;
 pub mod qap;
 pub mod routes;
 mod sentence;
+mod step_seconds;
 pub mod swaps;
 #[cfg(test)]
 mod tests;
@@ -40,6 +43,7 @@ pub use links::link_loads;
 pub use load::LoadBound;
 pub(crate) use load::{ROUNDING, is_lighter, pour};
 pub use sentence::sentence;
+pub use step_seconds::{migration_seconds, step_seconds};
 
 /// The metrics of a placement on a machine.
 ///
@@ -70,6 +74,12 @@ pub struct Metrics {
     pub migrations: u64,
     /// Sum of the encoded sizes of these objects; `None` if one of them was never measured.
     pub migrated_bytes: Option<u64>,
+    /// The predicted time of the period ([`step_seconds()`]); `None`, and omitted from documents, if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_seconds: Option<f64>,
+    /// The predicted time of these migrations ([`migration_seconds`]); `None`, and omitted from documents, if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub migration_seconds: Option<f64>,
 }
 
 /// The cost of communication between objects on different PEs.
@@ -106,7 +116,8 @@ pub struct Communication {
 impl Metrics {
     /// The metrics of the placement of object `i` of `database` on PE `placement[i]`.
     ///
-    /// Takes time linear in the number of objects, edges and PEs; needs no table of all pairs of PEs.
+    /// Takes time linear in the number of objects, edges and PEs; needs no table of all pairs of PEs. Where the limits of
+    /// links are known, follows one route for every pair of PEs that communicates.
     ///
     /// # Panics
     /// When the length of `placement` is not the number of objects, when the database and the topology have
@@ -133,6 +144,8 @@ impl Metrics {
                 .then(|| hops::travel(database, topology, placement)),
             migrations,
             migrated_bytes,
+            step_seconds: step_seconds(database, topology, placement),
+            migration_seconds: migration_seconds(database, topology, placement),
         }
     }
 
@@ -155,6 +168,17 @@ impl Metrics {
             communication.hop_bytes_lower_bound = hop_bytes_bound(database, topology, fullest);
         }
         metrics
+    }
+}
+
+impl Metrics {
+    /// The predicted time of a period that `after` saves, in seconds; negative if `after` is slower. Where a time is unknown, the
+    /// difference of the largest loads.
+    pub fn gain_seconds(&self, after: &Metrics) -> f64 {
+        match (self.step_seconds, after.step_seconds) {
+            (Some(before), Some(after)) => before - after,
+            _ => self.max_load_seconds - after.max_load_seconds,
+        }
     }
 }
 

@@ -122,6 +122,7 @@ fn rows(before: &Metrics, strategies: &[Row]) -> String {
     let mut all = strategies.iter().map(|row| &row.after).chain([before]);
     let subject = Subject {
         messages: before.communication.is_some_and(|cost| cost.total_bytes > 0),
+        costs: before.step_seconds.is_some(),
         distances: all.any(|metrics| metrics.communication.is_some_and(|cost| cost.max_dilation > 1)),
         ..Subject::WHOLE
     };
@@ -174,6 +175,7 @@ mod tests {
             }),
             migrations,
             migrated_bytes: Some(1500 * migrations),
+            ..Metrics::default()
         }
     }
 

@@ -95,6 +95,8 @@ fn add(a: Metrics, b: Metrics) -> Metrics {
         communication: both(a.communication, b.communication, add_communication),
         migrations: a.migrations + b.migrations,
         migrated_bytes: both(a.migrated_bytes, b.migrated_bytes, u64::saturating_add),
+        step_seconds: both(a.step_seconds, b.step_seconds, |a, b| a + b),
+        migration_seconds: both(a.migration_seconds, b.migration_seconds, |a, b| a + b),
         imbalance: a.imbalance,
     }
 }

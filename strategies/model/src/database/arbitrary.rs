@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{Database, Dump, Edge, End, Object, ObjectIndex, PeRecord};
+use crate::costs::{Costs, EndCosts, LinkLimits};
 
 /// Any valid time, including the smallest and the largest.
 fn seconds() -> impl Strategy<Value = f64> {
@@ -29,6 +30,39 @@ fn pe_record(time: impl Strategy<Value = f64> + Clone) -> impl Strategy<Value = 
 
 fn name() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z]{0,8}", any::<String>()]
+}
+
+/// Costs of ends and links of which some are zero or unlimited.
+fn costs() -> impl Strategy<Value = Costs> {
+    let seconds = || prop_oneof![Just(0.0), 1e-9..1e-3f64];
+    let ends = move || {
+        (seconds(), seconds(), seconds(), seconds()).prop_map(
+            |(send_seconds, send_seconds_per_byte, receive_seconds, receive_seconds_per_byte)| EndCosts {
+                send_seconds,
+                send_seconds_per_byte,
+                receive_seconds,
+                receive_seconds_per_byte,
+            },
+        )
+    };
+    let rate = || proptest::option::of(1.0..1e12f64);
+    let links = (rate(), rate(), rate()).prop_map(|(bandwidth, injection, ejection)| LinkLimits {
+        bandwidth,
+        injection,
+        ejection,
+    });
+    let strategies = proptest::collection::btree_map(name(), seconds(), 0..3);
+    (ends(), ends(), ends(), ends(), 1..=8u32, proptest::option::of(links), strategies).prop_map(
+        |(same_pe, same_process, other_process, migration, pes_per_process, links, strategies)| Costs {
+            same_pe,
+            same_process,
+            other_process,
+            migration,
+            pes_per_process,
+            links,
+            strategies,
+        },
+    )
 }
 
 /// Databases of up to `pes` PEs whose edges have at most `bytes` bytes. If `extreme`, times have all magnitudes.
@@ -59,9 +93,10 @@ pub fn database(pes: usize, bytes: u64, extreme: bool) -> BoxedStrategy<Database
                 vec(edge, 0..60),
                 any::<u64>(),
                 prop::sample::select(vec![true, true, true, false]),
+                proptest::option::of(costs()),
             )
         })
-        .prop_map(|(step, arrays, pes, objects, edges, dangling_edges, communication_recorded)| {
+        .prop_map(|(step, arrays, pes, objects, edges, dangling_edges, communication_recorded, costs)| {
             // Adding the position makes ids unique, but not sorted.
             let object = |(position, o): (usize, Object)| Object { id: o.id | position as u64, ..o };
             let edge = |(from, to, messages, bytes)| Edge { from, to, messages, bytes };
@@ -73,6 +108,7 @@ pub fn database(pes: usize, bytes: u64, extreme: bool) -> BoxedStrategy<Database
                 communication_recorded,
                 edges: edges.into_iter().filter(|_| communication_recorded).map(edge).collect(),
                 dangling_edges,
+                costs,
             }
         })
         .boxed()

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::{Database, End};
+use crate::costs::Costs;
 use crate::fault::{Classified, Fault};
 use crate::params::{are_seconds, is_positive};
 use crate::table::{count, there_are};
@@ -27,11 +28,12 @@ impl Database {
     /// times and their quotients by speeds are finite. The total bytes and messages are below 2^64. Databases read from files have passed this check.
     ///
     /// # Errors
-    /// The first problem in the order PEs, objects, edges.
+    /// The first problem in the order PEs, objects, edges, costs.
     pub fn check(&self) -> Result<(), Inconsistent> {
         self.check_pes()?;
         self.check_objects()?;
-        self.check_edges()
+        self.check_edges()?;
+        self.costs.as_ref().map_or(Ok(()), Costs::check)
     }
 
     fn check_pes(&self) -> Result<(), Inconsistent> {

@@ -28,6 +28,8 @@
 //! - `edges`: the messages and bytes from one end to another in the period. An end is an object, by its position in
 //!   `objects`, or a PE. `dangling_edges` counts records with unknown objects. If `communication_recorded` is false
 //!   (version 1 does not have this field), there are no edges, although messages may have been sent.
+//! - `costs`: what messages and migrations cost in the run, a document of [`Costs`](crate::costs::Costs). Without the
+//!   field (as in version 1) they are unknown.
 //!
 //! Each record is on its own line, so that line-based differences are readable. Numbers are exact: floats are written
 //! with the digits that read back as the same float, and integers have 64 bits (unlike the numbers of JavaScript).
@@ -114,7 +116,8 @@ pub(super) fn begin(program: &str, topology: &str, version: u32) -> Result<Vec<u
 /// # Errors
 /// As for [`encode`].
 pub(super) fn step(database: &Database, version: u32, is_first: bool) -> Result<Vec<u8>, Refused> {
-    let Database { step, arrays, pes, objects, communication_recorded, edges, dangling_edges } = database;
+    let Database { step, arrays, pes, objects, communication_recorded, edges, dangling_edges, costs } =
+        database;
     let mut out = Vec::new();
     let mut write = || {
         let comma = if is_first { "" } else { "," };
@@ -124,6 +127,10 @@ pub(super) fn step(database: &Database, version: u32, is_first: bool) -> Result<
         }
         write!(out, "\"dangling_edges\": {dangling_edges}, \"arrays\": ")?;
         write_value(&mut out, arrays)?;
+        if let Some(costs) = costs.as_ref().filter(|_| version > 1) {
+            write!(out, ",\n      \"costs\": ")?;
+            write_value(&mut out, costs)?;
+        }
         write_records(&mut out, "pes", pes)?;
         write_records(&mut out, "objects", objects)?;
         write_records(&mut out, "edges", edges)?;

@@ -12,6 +12,8 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::{SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::costs::Costs;
+
 #[cfg(any(test, feature = "testing"))]
 pub mod arbitrary;
 pub mod binary;
@@ -63,6 +65,8 @@ pub struct Database {
     pub edges: Vec<Edge>,
     /// Communication records with an object that is not in the database; they are only counted.
     pub dangling_edges: u64,
+    /// What messages and migrations cost in the run; none if unknown.
+    pub costs: Option<Costs>,
 }
 
 impl Default for Database {
@@ -76,6 +80,7 @@ impl Default for Database {
             communication_recorded: true,
             edges: Vec::new(),
             dangling_edges: 0,
+            costs: None,
         }
     }
 }

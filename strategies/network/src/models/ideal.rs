@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use equipoise_model::Topology;
+use equipoise_model::costs::LinkLimits;
 use equipoise_model::params::Param;
 
 use super::{Arrival, Events, Kind, Message, Model, Network, NetworkError, Wires};
@@ -49,6 +50,10 @@ pub(super) const KIND: Kind = Kind {
 };
 
 impl Model for Ideal {
+    fn limits(&self) -> Option<LinkLimits> {
+        None
+    }
+
     fn on(&self, machine: &Arc<dyn Topology>) -> Result<Box<dyn Network>, NetworkError> {
         let wires = Wires::new(machine, self.bandwidth, self.hop_seconds)?;
         Ok(Box::new(IdealNetwork {

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use equipoise_model::Topology;
+use equipoise_model::costs::LinkLimits;
 use equipoise_model::descriptor::{self, Descriptor, find, split};
 use equipoise_model::params::{ParamError, Params, is_positive};
 
@@ -49,6 +50,9 @@ pub trait Model: Send + Sync {
     /// # Errors
     /// When the model cannot simulate this machine. The message names the reason and a remedy.
     fn on(&self, machine: &Arc<dyn Topology>) -> Result<Box<dyn Network>, NetworkError>;
+
+    /// What limits the bytes that messages in flight have to share; none if messages do not delay each other.
+    fn limits(&self) -> Option<LinkLimits>;
 }
 
 /// The messages in flight on the links of a machine.

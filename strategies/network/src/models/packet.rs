@@ -25,6 +25,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use equipoise_model::Topology;
+use equipoise_model::costs::LinkLimits;
 use equipoise_model::params::Param;
 
 use super::lines::Lines;
@@ -123,6 +124,11 @@ impl FromStr for Routing {
 }
 
 impl Model for Packet {
+    fn limits(&self) -> Option<LinkLimits> {
+        let Packet { bandwidth, injection, ejection, .. } = *self;
+        Some(LinkLimits { bandwidth, injection, ejection })
+    }
+
     fn on(&self, machine: &Arc<dyn Topology>) -> Result<Box<dyn Network>, NetworkError> {
         Ok(Box::new(PacketNetwork::new(self, machine)?))
     }

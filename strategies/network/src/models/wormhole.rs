@@ -28,6 +28,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use equipoise_model::Topology;
+use equipoise_model::costs::LinkLimits;
 use equipoise_model::params::{Param, ParamError, Params};
 
 use super::lanes::Lanes;
@@ -94,6 +95,12 @@ fn at_least_one(params: &mut Params, key: &str) -> Result<u32, ParamError> {
 }
 
 impl Model for Wormhole {
+    fn limits(&self) -> Option<LinkLimits> {
+        let rate = f64::from(self.flit_bytes) / self.cycle_seconds;
+        let port = self.has_ports.then_some(rate);
+        Some(LinkLimits { bandwidth: Some(rate), injection: port, ejection: port })
+    }
+
     fn on(&self, machine: &Arc<dyn Topology>) -> Result<Box<dyn Network>, NetworkError> {
         self.prepare(machine)?.network()
     }

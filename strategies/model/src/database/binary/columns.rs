@@ -74,10 +74,9 @@ fn join(number: u32, is_pe: bool) -> End {
 }
 
 impl Columns {
-    /// The columns of `database`, without `communication_recorded`, which is stored separately.
+    /// The columns of `database`, without `communication_recorded` and `costs`, which are stored separately.
     pub(super) fn from_database(database: &Database) -> Columns {
-        let Database { step, arrays, pes, objects, communication_recorded: _, edges, dangling_edges } =
-            database;
+        let Database { step, arrays, pes, objects, edges, dangling_edges, .. } = database;
         let coordinates = objects.iter().flat_map(|o| o.index.coordinates().iter().copied());
         Columns {
             step: *step,
@@ -176,6 +175,7 @@ impl Columns {
             communication_recorded,
             edges: (0..edges).map(edge).collect(),
             dangling_edges: self.dangling_edges,
+            costs: None,
         })
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! file    8 bytes MAGIC, u32 format version, section of the header, one section per step, section of the end
 //! header  columns `program` and `topology`
-//! step    column `communication_recorded`, and those of Columns
+//! step    column `communication_recorded`, those of Columns, and if the costs are known, column `costs` (their JSON)
 //! end     column `steps`: the number of steps
 //! ```
 //! [`crate::frames`] describes sections. Steps are stored by column rather than by row, because adjacent similar numbers
@@ -12,7 +12,7 @@
 //! A run appends a section per step. Without the section of the end the file was cut; a reader takes the whole steps and
 //! says so ([`Dump::warnings`]). Columns that a reader does not know are skipped.
 //!
-//! Versions 1 and 2 have frames without columns: a Header with the number of steps, then Columns per step, in version 2
+//! Versions 1 and 2 have no costs, and frames without columns: a Header with the number of steps, then Columns per step, in version 2
 //! with one byte more, whether communication was recorded. In version 1 communication was always recorded.
 //!
 //! A reader does not trust the file: checksums detect damage, lengths are validated before memory is allocated, and the
@@ -21,6 +21,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Database, Dump};
+use crate::costs::Costs;
 use crate::decompress::Expansion;
 use crate::files::Refused;
 use crate::frames::{Ignored, NewSection, Section, cut, damaged, push_frame, take_frame, text, truncated};
@@ -34,6 +35,9 @@ pub const MAGIC: [u8; 8] = *b"\x89EQLB\r\n\x1a";
 
 /// The version written, and the newest version read.
 pub const VERSION: u32 = 3;
+
+/// The column of the costs of a step.
+const COSTS: &str = "costs";
 
 /// The column of the end of a file.
 const END: &str = "steps";
@@ -77,6 +81,11 @@ impl Encoder {
         let mut step = NewSection::default();
         step.put("communication_recorded", &database.communication_recorded)?;
         Columns::from_database(database).put(&mut step)?;
+        if let Some(costs) = &database.costs {
+            let text =
+                serde_json::to_vec(costs).map_err(|error| Refused(format!("cannot be written: {error}")))?;
+            step.put(COSTS, &text)?;
+        }
         self.steps += 1;
         self.part(&step)
     }
@@ -189,8 +198,12 @@ fn decode_sections(mut rest: &[u8], file_bytes: usize) -> Result<Dump, Refused> 
         }
         let communication_recorded = section.take("communication_recorded")?;
         let columns = Columns::take(&mut section)?;
+        let costs = match section.has(COSTS) {
+            true => Some(costs(section.take(COSTS)?)?),
+            false => None,
+        };
         section.list_ignored(&mut ignored);
-        dump.steps.push(checked(columns, communication_recorded)?);
+        dump.steps.push(checked(columns, communication_recorded, costs)?);
     }
     dump.warnings.extend(ignored.clause());
     Ok(dump)
@@ -217,15 +230,24 @@ fn decode_older(version: u32, mut rest: &[u8], file_bytes: usize) -> Result<Dump
             1 => (take_frame(&mut rest, file_bytes, &mut expansion)?, true),
             _ => take_frame(&mut rest, file_bytes, &mut expansion)?,
         };
-        dump.steps.push(checked(columns, communication_recorded)?);
+        dump.steps.push(checked(columns, communication_recorded, None)?);
     }
     check_end(header.steps, dump.steps.len() as u64, rest)?;
     Ok(dump)
 }
 
+/// The costs in their column.
+fn costs(text: Vec<u8>) -> Result<Costs, Refused> {
+    serde_json::from_slice(&text).map_err(|error| damaged(&format!("its costs are no costs ({error})")))
+}
+
 /// The database in these columns, which is consistent.
-fn checked(columns: Columns, communication_recorded: bool) -> Result<Database, Refused> {
-    let database = columns.into_database(communication_recorded)?;
+fn checked(
+    columns: Columns,
+    communication_recorded: bool,
+    costs: Option<Costs>,
+) -> Result<Database, Refused> {
+    let database = Database { costs, ..columns.into_database(communication_recorded)? };
     database.check().map_err(|e| Refused(format!("is inconsistent: {e}")))?;
     Ok(database)
 }

@@ -25,6 +25,7 @@ fn sample() -> Dump {
         communication_recorded: true,
         edges: (0..200).map(edge).collect(),
         dangling_edges: 4,
+        costs: None,
     };
     Dump {
         program: "stencil2d".into(),

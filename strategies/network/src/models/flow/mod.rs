@@ -15,6 +15,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
+use equipoise_model::costs::LinkLimits;
 use equipoise_model::params::{Param, ParamError, Params, are_seconds};
 use equipoise_model::{Topology, memory};
 
@@ -134,6 +135,11 @@ fn latency(params: &mut Params, sharing: Sharing) -> Result<Option<f64>, ParamEr
 }
 
 impl Model for Flow {
+    fn limits(&self) -> Option<LinkLimits> {
+        let Flow { bandwidth, injection, ejection, .. } = *self;
+        Some(LinkLimits { bandwidth, injection, ejection })
+    }
+
     fn on(&self, machine: &Arc<dyn Topology>) -> Result<Box<dyn Network>, NetworkError> {
         let wires = Wires::new(machine, self.bandwidth, self.latency_seconds)?;
         let (links, pes) = (wires.bandwidth.len(), machine.pes());
