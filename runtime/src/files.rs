@@ -4,6 +4,7 @@
 use crate::options::{Config, ReportForm, Settings, program, wrong};
 use crate::process;
 use crate::report::RunError;
+use equipoise_model::costs::Costs;
 use equipoise_model::database::{DatabaseError, DumpWriter};
 use equipoise_model::fault::{Classified as _, Fault};
 use equipoise_model::quote::printable;
@@ -27,14 +28,17 @@ pub(crate) fn answer(config: &Config) -> Result<Option<String>, RunError> {
     }
     let (Some(step), Some(file)) = (config.lb_sim, &config.lb_sim_file) else { return Ok(None) };
     let topology = config.topology.as_deref().map(topology::parse).transpose();
+    let costs = config.cost_model.as_deref().map(Costs::read).transpose();
     let request = Request {
         path: file.clone(),
         step: Some(step),
         steps: Some(config.lb_sim_steps),
         pes: config.lb_sim_pes,
+        costs: costs.map_err(|error| wrong("--cost-model", &error))?,
         topology: topology.map_err(|error| wrong("--topology", &error))?,
         strategies: config.choices()?,
         seed: config.seed,
+        ..Request::default()
     };
     let begin = Instant::now();
     let comparison = request.run(|| begin.elapsed()).map_err(|error| {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use equipoise_apps::{Failure, FormatArg, output};
+use equipoise_model::costs::Costs;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::cost::catalogue;
 use equipoise_strategies::replay::{Replay, Request};
@@ -45,12 +46,25 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = INPUT)]
     steps: Option<u64>,
 
+    /// Periods until the next load-balancing step, for the recommendation where the costs of messages are known
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = horizon, allow_negative_numbers = true)]
+    horizon: f64,
+
+    /// What messages and migrations cost, as a JSON document [default: as recorded]
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    cost_model: Option<PathBuf>,
+
     #[command(flatten)]
     random: SeedArg,
 }
 
+fn horizon(text: &str) -> Result<f64, &'static str> {
+    let periods = text.parse().ok().filter(|periods| (0.0..=1e12).contains(periods));
+    periods.ok_or("expected a number of periods from 0 to 1e12 such as 10")
+}
+
 /// A row of CSV: the recorded placement or a strategy, and its costs.
-#[derive(Serialize)]
+#[derive(Clone, Copy, Serialize)]
 struct PlacementRow<'a> {
     step: u64,
     name: &'a str,
@@ -59,6 +73,8 @@ struct PlacementRow<'a> {
     /// None if the strategy gave no answer.
     #[serde(flatten)]
     metrics: Option<&'a Metrics>,
+    /// None for the recorded placement, and if the strategy gave no answer.
+    on_front: Option<bool>,
     /// Why the strategy gave no answer.
     error: Option<&'a str>,
 }
@@ -66,12 +82,28 @@ struct PlacementRow<'a> {
 /// The rows of a replayed step.
 fn rows(replay: &Replay) -> Vec<PlacementRow<'_>> {
     let step = replay.database.step;
-    let recorded = ("(as recorded)", None, Some(&replay.before), None);
-    let answers =
-        replay.strategies.iter().map(|it| (it.name.as_str(), Some(it.seconds), Some(&it.after), None));
-    let refusals = replay.refusals.iter().map(|it| (it.name.as_str(), None, None, Some(it.error.as_str())));
-    let all = [recorded].into_iter().chain(answers).chain(refusals);
-    all.map(|(name, seconds, metrics, error)| PlacementRow { step, name, seconds, metrics, error }).collect()
+    let none = PlacementRow {
+        step,
+        name: "(as recorded)",
+        seconds: None,
+        metrics: None,
+        on_front: None,
+        error: None,
+    };
+    let recorded = PlacementRow { metrics: Some(&replay.before), ..none };
+    let answers = replay.strategies.iter().map(|row| PlacementRow {
+        name: &row.name,
+        seconds: Some(row.seconds),
+        metrics: Some(&row.after),
+        on_front: Some(row.on_front),
+        ..none
+    });
+    let refusals = replay.refusals.iter().map(|refusal| PlacementRow {
+        name: &refusal.name,
+        error: Some(refusal.error.as_str()),
+        ..none
+    });
+    [recorded].into_iter().chain(answers).chain(refusals).collect()
 }
 
 /// The meaning of the table's columns.
@@ -93,6 +125,8 @@ impl Args {
             topology: self.topology.transpose()?,
             strategies: self.balancer.into_iter().collect::<Result<_, _>>()?,
             seed: self.random.seed,
+            horizon: Some(self.horizon),
+            costs: self.cost_model.as_deref().map(Costs::read).transpose()?,
         };
         let begin = Instant::now();
         let comparison = progress::with_spinner(&what, || request.run(|| begin.elapsed()))?;

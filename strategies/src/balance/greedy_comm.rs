@@ -20,7 +20,7 @@ use equipoise_model::params::Params;
 use equipoise_model::{Assignment, Database, Topology};
 
 use super::load::{Key, Pes, Work, order};
-use super::traffic::{ALPHA, BETA, MessageCost, PeVolumes, Traffic, UNPLACED, Volume};
+use super::traffic::{ALPHA, BETA, MessageCost, MessageCostParams, PeVolumes, Traffic, UNPLACED, Volume};
 use crate::descriptor::Recipe;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
@@ -35,7 +35,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     params: &[ALPHA, BETA],
     item: Recipe {
         needs_communication: true,
-        make: |params: &mut Params| Ok(Box::new(GreedyComm { cost: MessageCost::take(params)? })),
+        make: |params: &mut Params| Ok(Box::new(GreedyComm { cost: MessageCostParams::take(params)? })),
     },
 };
 
@@ -43,7 +43,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
 #[derive(Clone, Copy, Debug)]
 pub struct GreedyComm {
     /// The cost of messages between PEs.
-    pub cost: MessageCost,
+    pub cost: MessageCostParams,
 }
 
 impl Strategy for GreedyComm {
@@ -54,7 +54,7 @@ impl Strategy for GreedyComm {
         _: u64,
     ) -> Result<Assignment, StrategyError> {
         let work = Work::new(database, check(database, topology)?);
-        Ok(Assignment::new(fill(database, &work, self.cost, best)))
+        Ok(Assignment::new(fill(database, &work, self.cost.of(database), best)))
     }
 }
 

@@ -22,7 +22,9 @@ use equipoise_model::{Assignment, Database, Topology};
 
 use super::limit::at_lowest_limit;
 use super::load::{Pes, Work, order};
-use super::traffic::{ALPHA, BETA, MessageCost, PeVolumes, Rule, Traffic, Volume, give_away};
+use super::traffic::{
+    ALPHA, BETA, MessageCost, MessageCostParams, PeVolumes, Rule, Traffic, Volume, give_away,
+};
 use crate::cost::{LoadBound, pour};
 use crate::descriptor::Recipe;
 use crate::strategy::check;
@@ -39,7 +41,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
     item: Recipe {
         needs_communication: true,
         make: |params: &mut Params| {
-            let (imbalance, cost) = (params.take_imbalance()?, MessageCost::take(params)?);
+            let (imbalance, cost) = (params.take_imbalance()?, MessageCostParams::take(params)?);
             Ok(Box::new(RefineComm { imbalance, cost }))
         },
     },
@@ -51,7 +53,7 @@ pub struct RefineComm {
     /// How far above the average the time of a PE may be: max/avg - 1.
     pub imbalance: f64,
     /// The cost of messages between PEs.
-    pub cost: MessageCost,
+    pub cost: MessageCostParams,
 }
 
 impl Strategy for RefineComm {
@@ -62,7 +64,7 @@ impl Strategy for RefineComm {
         _: u64,
     ) -> Result<Assignment, StrategyError> {
         let work = Work::new(database, check(database, topology)?);
-        Ok(Assignment::new(relieve(database, &work, self.imbalance, self.cost)))
+        Ok(Assignment::new(relieve(database, &work, self.imbalance, self.cost.of(database))))
     }
 }
 

@@ -8,6 +8,7 @@ use std::ops::{Add, AddAssign, Sub};
 use rustc_hash::FxHashMap;
 
 use equipoise_model::Database;
+use equipoise_model::costs::{Costs, EndCosts};
 use equipoise_model::database::End;
 use equipoise_model::params::{Param, ParamError, Params};
 
@@ -54,36 +55,80 @@ pub struct MessageCost {
     pub beta_seconds_per_byte: f64,
 }
 
-/// [`MessageCost::alpha_seconds`] for the registry; the default is Charm++'s.
+/// [`MessageCost::alpha_seconds`] for the registry.
 pub(super) const ALPHA: Param = Param {
     key: "alpha_seconds",
-    default: "35e-6",
-    help: "cost per message between PEs, in seconds, charged to sender and receiver",
+    default: MEASURED,
+    help: "cost per message between PEs, in seconds, charged to sender and receiver; `measured`: that of the database, \
+           or without one 35e-6 as in Charm++",
 };
 
-/// [`MessageCost::beta_seconds_per_byte`] for the registry; the default is Charm++'s.
+/// [`MessageCost::beta_seconds_per_byte`] for the registry.
 pub(super) const BETA: Param = Param {
     key: "beta_seconds_per_byte",
-    default: "8.5e-9",
-    help: "cost per byte of a message between PEs, in seconds, charged to sender and receiver",
+    default: MEASURED,
+    help: "cost per byte of a message between PEs, in seconds, charged to sender and receiver; `measured`: that of the \
+           database, or without one 8.5e-9 as in Charm++",
 };
+
+/// The value of [`ALPHA`] and [`BETA`] that stands for the costs of the database.
+const MEASURED: &str = "measured";
+
+/// The costs of Charm++, measured around 2006: they stand for those of databases without costs.
+const OF_CHARM: MessageCost = MessageCost { alpha_seconds: 35e-6, beta_seconds_per_byte: 8.5e-9 };
 
 /// The largest cost of a message or a byte, in seconds.
 const MAX_SECONDS: f64 = 1e9;
 
-impl MessageCost {
+/// The cost of a message as parameters give it; none stands for the cost in the database.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MessageCostParams {
+    /// [`MessageCost::alpha_seconds`].
+    pub alpha_seconds: Option<f64>,
+    /// [`MessageCost::beta_seconds_per_byte`].
+    pub beta_seconds_per_byte: Option<f64>,
+}
+
+impl MessageCostParams {
     /// The values of [`ALPHA`] and [`BETA`].
-    pub(super) fn take(params: &mut Params) -> Result<MessageCost, ParamError> {
+    pub(super) fn take(params: &mut Params) -> Result<MessageCostParams, ParamError> {
         let mut take = |param: Param| {
-            let seconds: f64 = params.take(param.key)?;
-            if (0.0..=MAX_SECONDS).contains(&seconds) {
-                return Ok(seconds);
+            let seconds = params.take_seconds_or(param.key, MEASURED)?;
+            match seconds.filter(|&seconds| seconds > MAX_SECONDS) {
+                None => Ok(seconds),
+                Some(seconds) => {
+                    let expected = format!("expected seconds up to {MAX_SECONDS}, or `{MEASURED}`");
+                    Err(params.bad(param.key, &seconds.to_string(), expected))
+                }
             }
-            let expected =
-                format!("expected seconds, a number from 0 to {MAX_SECONDS}, such as {}", param.default);
-            Err(params.bad(param.key, &seconds.to_string(), expected))
         };
-        Ok(MessageCost { alpha_seconds: take(ALPHA)?, beta_seconds_per_byte: take(BETA)? })
+        Ok(MessageCostParams { alpha_seconds: take(ALPHA)?, beta_seconds_per_byte: take(BETA)? })
+    }
+
+    /// The cost of a message in the run of `database`.
+    pub(super) fn of(self, database: &Database) -> MessageCost {
+        let measured = database.costs.as_ref().map_or(OF_CHARM, |costs| MessageCost::of(costs, database));
+        MessageCost {
+            alpha_seconds: self.alpha_seconds.unwrap_or(measured.alpha_seconds),
+            beta_seconds_per_byte: self.beta_seconds_per_byte.unwrap_or(measured.beta_seconds_per_byte),
+        }
+    }
+}
+
+impl MessageCost {
+    /// What a message between PEs costs each of them beyond a message on one PE: between processes if there are several.
+    fn of(costs: &Costs, database: &Database) -> MessageCost {
+        let one_process = database.pes.len() <= costs.pes_per_process as usize;
+        let remote = if one_process { &costs.same_process } else { &costs.other_process };
+        // Both ends together, for a message or a byte.
+        let both = |ends: &EndCosts, messages, bytes| {
+            ends.sender_seconds(messages, bytes) + ends.receiver_seconds(messages, bytes)
+        };
+        let more = |messages, bytes| {
+            let seconds = both(remote, messages, bytes) - both(&costs.same_pe, messages, bytes);
+            (seconds / 2.0).clamp(0.0, MAX_SECONDS)
+        };
+        MessageCost { alpha_seconds: more(1, 0), beta_seconds_per_byte: more(0, 1) }
     }
 
     /// Seconds at speed 1 that this volume costs each of the two PEs.
@@ -280,6 +325,38 @@ mod tests {
 
     fn edge(from: End, to: End, messages: u64, bytes: u64) -> Edge {
         Edge { from, to, messages, bytes }
+    }
+
+    #[test]
+    fn a_message_costs_what_it_costs_more_than_one_on_a_pe() {
+        let mut database = database(4, &[(1.0, 0)]);
+        let of = |database: &Database, alpha_seconds| {
+            MessageCostParams { alpha_seconds, ..MessageCostParams::default() }.of(database)
+        };
+        assert_eq!(of(&database, None), OF_CHARM);
+        assert_eq!(of(&database, Some(0.5)), MessageCost { alpha_seconds: 0.5, ..OF_CHARM });
+        let ends = |send_seconds, receive_seconds_per_byte| EndCosts {
+            send_seconds,
+            receive_seconds_per_byte,
+            ..EndCosts::default()
+        };
+        let costs = Costs {
+            same_pe: ends(1.0, 0.0),
+            same_process: ends(5.0, 0.5),
+            other_process: ends(9.0, 0.25),
+            pes_per_process: 4,
+            ..Costs::default()
+        };
+        let several = Costs { pes_per_process: 2, ..costs.clone() };
+        let cost =
+            |alpha_seconds, beta_seconds_per_byte| MessageCost { alpha_seconds, beta_seconds_per_byte };
+        database.costs = Some(costs);
+        assert_eq!(of(&database, None), cost(2.0, 0.25));
+        database.costs = Some(several);
+        assert_eq!(of(&database, None), cost(4.0, 0.125));
+        assert_eq!(of(&database, Some(0.5)), cost(0.5, 0.125));
+        database.costs = Some(Costs { same_pe: ends(10.0, 1.0), ..Costs::default() });
+        assert_eq!(of(&database, None), cost(0.0, 0.0));
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Which of the answers of a replay to recommend, and why.
 //!
+//! Where the costs of messages are known, that with which the coming periods end first: the predicted time of a period, times the number
+//! of periods until the next step (the horizon), plus the time to think and to move. Elsewhere a rule of thumb decides:
+//!
 //! The load of the heaviest PE counts most, because all other PEs wait for it. But strategies that look at the machine leave some
 //! percent of imbalance on purpose, where that saves many hop-bytes. So answers with up to 5 % more load than the least are
 //! compared by the product of load to the power [`LOAD_WEIGHT`] and hop-bytes: each further percent of load must save about 10 % of the
@@ -7,8 +10,10 @@
 
 use std::fmt::Write;
 
+use equipoise_model::table::seconds;
+
 use super::Row;
-use crate::cost::is_lighter;
+use crate::cost::{Metrics, is_lighter};
 
 /// An answer with more than this part of load above the least is not recommended.
 const MOST_LOAD: f64 = 0.05;
@@ -31,9 +36,24 @@ pub(super) fn mark_front(rows: &mut [Row]) {
     rows.iter_mut().zip(front).for_each(|(row, on_front)| row.on_front = on_front);
 }
 
-/// The row to recommend. Ties are broken by the fewest migrations, then by load and position. It is on the front, because a row that
-/// is as good in everything has no higher score.
-pub(super) fn best(rows: &[Row]) -> Option<&Row> {
+/// The row to recommend for `horizon` periods. Ties are broken by the fewest migrations, then by load and position.
+pub(super) fn best(rows: &[Row], horizon: f64) -> Option<&Row> {
+    let coming: Option<Vec<f64>> = rows.iter().map(|row| coming_seconds(row, horizon)).collect();
+    let Some(coming) = coming else { return best_by_rule(rows) };
+    let first = coming
+        .iter()
+        .zip(rows)
+        .min_by(|(a, row), (b, other)| a.total_cmp(b).then(row.migrations.cmp(&other.migrations)));
+    first.map(|(_, row)| row)
+}
+
+/// The predicted time of the coming periods with the answer of a row, with the time to think and to move; `None` if unknown.
+fn coming_seconds(row: &Row, horizon: f64) -> Option<f64> {
+    Some(horizon * row.after.step_seconds? + row.seconds + row.after.migration_seconds?)
+}
+
+/// The row to recommend where no time is known. It is on the front, because a row that is as good in everything has no higher score.
+fn best_by_rule(rows: &[Row]) -> Option<&Row> {
     let least = least_load(rows)?.after.max_load_seconds;
     let load = |row: &Row| if least > 0.0 { row.after.max_load_seconds / least } else { 1.0 };
     // Logarithms, because products of hop-bytes and powers of loads could overflow.
@@ -49,9 +69,12 @@ pub(super) fn best(rows: &[Row]) -> Option<&Row> {
 
 /// Why `best` is recommended, as the end of a line: what it gains and loses against the row with the least load. Below that, the row
 /// with the fewest hop-bytes. Both only where hop-bytes differ by more than [`TOLERANCE`].
-pub(super) fn reasons(best: &Row, rows: &[Row]) -> String {
-    let mut text = "\n".to_string();
-    let Some(cost) = best.after.communication else { return text };
+pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics) -> String {
+    let mut text = String::new();
+    if let (Some(after), Some(before)) = (best.after.step_seconds, before.step_seconds) {
+        _ = write!(text, " Predicted: {} instead of {} a period.", seconds(after), seconds(before));
+    }
+    let Some(cost) = best.after.communication else { return text + "\n" };
     if let Some(least) = least_load(rows) {
         let load = best.after.max_load_seconds / least.after.max_load_seconds - 1.0;
         let fewer = hop_bytes(least) as f64 / hop_bytes(best) as f64;
@@ -65,9 +88,10 @@ pub(super) fn reasons(best: &Row, rows: &[Row]) -> String {
                 small if small < 0.1 => "less than 0.1".to_string(),
                 percent => format!("{percent:.1}"),
             };
-            text = format!(" It has {load} % more load than {} and {fewer} hop-bytes.\n", least.name);
+            _ = write!(text, " It has {load} % more load than {} and {fewer} hop-bytes.", least.name);
         }
     }
+    text.push('\n');
     let fewest = rows.iter().min_by(|a, b| {
         let load = |row: &Row| row.after.max_load_seconds;
         hop_bytes(a).cmp(&hop_bytes(b)).then(load(a).total_cmp(&load(b)))
@@ -102,7 +126,7 @@ fn hop_bytes(row: &Row) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::{Communication, Metrics};
+    use crate::cost::Communication;
 
     /// A row with this largest load, hop-bytes and migrations.
     fn row(max_load_seconds: f64, hop_bytes: u128, migrations: u64) -> Row {
@@ -122,7 +146,7 @@ mod tests {
 
     #[track_caller]
     fn check_best(rows: &[Row], expected: usize) {
-        assert_eq!(best(rows), Some(&rows[expected]));
+        assert_eq!(best(rows, 1.0), Some(&rows[expected]));
     }
 
     #[test]
@@ -137,11 +161,31 @@ mod tests {
         check_best(&[row(1.0, 90, 4), row(1.005, 90, 3), row(1.0, 90, 3)], 2);
         check_best(&[row(1.0, 90, 4), row(1.005, 90, 3)], 1);
         check_best(&[row(0.0, 0, 0), row(0.0, 0, 0)], 0);
-        assert_eq!(best(&[]), None);
+        assert_eq!(best(&[], 1.0), None);
+    }
+
+    #[test]
+    fn where_times_are_known_the_shortest_coming_periods_decide() {
+        let timed = |step_seconds, thinking, moving| {
+            let mut row = row(step_seconds, 0, 7);
+            (row.after.step_seconds, row.seconds, row.after.migration_seconds) =
+                (Some(step_seconds), thinking, Some(moving));
+            row
+        };
+        let rows = [timed(1.0, 0.0, 0.0), timed(0.8, 0.1, 0.2), timed(0.7, 2.0, 0.5)];
+        for (horizon, expected) in [(1.0, 0), (2.0, 1), (100.0, 2)] {
+            assert_eq!(best(&rows, horizon), Some(&rows[expected]), "{horizon}");
+        }
+        let before = Metrics { step_seconds: Some(1.5), ..Metrics::default() };
+        assert_eq!(reasons(&rows[2], &rows, &before), " Predicted: 700 ms instead of 1.50 s a period.\n");
+        // Where one time is unknown, none is compared.
+        let unknown = [rows[0].clone(), row(0.5, 0, 7)];
+        assert_eq!(best(&unknown, 1.0), Some(&unknown[1]));
     }
 
     #[test]
     fn the_reasons_name_gain_and_loss() {
+        let reasons = |best: &Row, rows: &[Row]| reasons(best, rows, &Metrics::default());
         let rows = [row(1.0, 1174, 71), row(1.029, 83, 54)];
         let expected = " It has 2.9 % more load than 1-1174-71 and 14 times fewer hop-bytes.\n";
         assert_eq!(reasons(&rows[1], &rows), expected);

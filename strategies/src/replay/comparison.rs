@@ -19,7 +19,7 @@ use crate::cost::{Metrics, sentence};
 /// volumes and counts are sums over the steps, ratios are ratios of sums, the longest dilation is the maximum,
 /// and `database.step` is the first step. If strategies gave no answer for a step, the document also has
 /// `"refusals": [{"name", "error"}, ..]`, and these strategies have no totals.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Comparison {
     /// The recorded program; empty if unknown.
     pub program: String,
@@ -29,6 +29,16 @@ pub struct Comparison {
     pub replays: Vec<Replay>,
     /// What the reader of the database ignored, as in `Dump::warnings`; not part of the output.
     pub warnings: Vec<String>,
+    /// The number of periods until the next step for which the recommendation holds; not part of the document.
+    pub horizon: f64,
+}
+
+impl Default for Comparison {
+    /// Nothing, for a horizon of one period.
+    fn default() -> Self {
+        let (program, topology) = (String::new(), String::new());
+        Comparison { program, topology, replays: Vec::new(), warnings: Vec::new(), horizon: 1.0 }
+    }
 }
 
 impl Serialize for Comparison {
@@ -56,16 +66,16 @@ impl fmt::Display for Comparison {
         let known: Vec<_> = known.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         f.write_str(&pairs(&known))?;
         for replay in &self.replays {
-            show_step(f, replay)?;
+            show_step(f, replay, self.horizon)?;
         }
         if self.replays.len() > 1 {
-            show_total(f, &self.replays)?;
+            show_total(f, &self.replays, self.horizon)?;
         }
         Ok(())
     }
 }
 
-fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
+fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay, horizon: f64) -> fmt::Result {
     let database = &replay.database;
     let communication = database.communication.map_or("; communication was not recorded".into(), |volumes| {
         let (messages, edges) = (count(volumes.messages, "message"), count(volumes.edges as u128, "edge"));
@@ -75,9 +85,9 @@ fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
     let load = seconds(database.load_seconds);
     writeln!(f, "\nStep {}: {objects} with a total load of {load}{communication}.", database.step)?;
     show_answers(f, replay)?;
-    let Some(best) = best(&replay.strategies) else { return Ok(()) };
+    let Some(best) = best(&replay.strategies, horizon) else { return Ok(()) };
     write!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
-    f.write_str(&reasons(best, &replay.strategies))?;
+    f.write_str(&reasons(best, &replay.strategies, &replay.before))?;
     for row in &replay.strategies {
         if let Some(sentence) = &row.sentence {
             writeln!(f, "{}: {sentence}", row.name)?;
@@ -86,11 +96,11 @@ fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay) -> fmt::Result {
     Ok(())
 }
 
-fn show_total(f: &mut fmt::Formatter<'_>, steps: &[Replay]) -> fmt::Result {
+fn show_total(f: &mut fmt::Formatter<'_>, steps: &[Replay], horizon: f64) -> fmt::Result {
     let all = total(steps);
     writeln!(f, "\nAll {} steps together (each is replayed independently).", steps.len())?;
     show_answers(f, &all)?;
-    let Some(best) = best(&all.strategies) else { return Ok(()) };
+    let Some(best) = best(&all.strategies, horizon) else { return Ok(()) };
     write!(
         f,
         "\nRecommended: {}. The largest loads of the steps sum to {} instead of {}; an ideal balance \
@@ -100,7 +110,7 @@ fn show_total(f: &mut fmt::Formatter<'_>, steps: &[Replay]) -> fmt::Result {
         seconds(all.before.max_load_seconds),
         seconds(all.before.average_load_seconds),
     )?;
-    f.write_str(&reasons(best, &all.strategies))
+    f.write_str(&reasons(best, &all.strategies, &all.before))
 }
 
 /// The table, and below it the strategies without an answer.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use equipoise_model::costs::Costs;
 use equipoise_model::database::Dump;
 use equipoise_model::topology::{self, Flat, MAX_PES};
 use equipoise_model::{Database, Topology};
@@ -31,6 +32,10 @@ pub struct Request {
     pub strategies: Vec<Choice>,
     /// The seed of the random number generator.
     pub seed: u64,
+    /// The number of periods until the next step for which the recommendation holds; `None` is 1.
+    pub horizon: Option<f64>,
+    /// What messages and migrations cost; `None` is as recorded.
+    pub costs: Option<Costs>,
 }
 
 impl Request {
@@ -48,8 +53,10 @@ impl Request {
         let strategies = if self.strategies.is_empty() { &defaults } else { &self.strategies };
         let mut comparison =
             Comparison { program: dump.program, warnings: dump.warnings, ..Comparison::default() };
+        comparison.horizon = self.horizon.unwrap_or(comparison.horizon);
         for database in dump.steps {
-            let database = self.remapped(database)?;
+            let mut database = self.remapped(database)?;
+            database.costs = self.costs.clone().or(database.costs);
             let machine = self.machine(&dump.topology, database.pes.len())?;
             comparison.topology = machine.spec();
             comparison.replays.push(replay(&database, &*machine, strategies, self.seed, &mut now)?);

@@ -52,6 +52,7 @@ fn dump(version: u32) -> Dump {
             Edge { from: End::Pe(0), to: End::Pe(1), messages: 2, bytes: 16 },
         ],
         dangling_edges: 4,
+        costs: None,
     };
     let second = Database {
         step: 5,
