@@ -23,6 +23,11 @@ pub(crate) enum Event {
     Quiet,
     /// PE 0 decides a load-balancing step.
     Plan(Plan),
+    /// PE 0 decides whether a sync point becomes a load-balancing step.
+    Sync {
+        /// Whether it does.
+        is_step: bool,
+    },
     /// The PE sends the message of this number, which has waited for a time.
     Timer(u64),
 }
@@ -43,6 +48,7 @@ const QUIET: u64 = 3;
 const PLAN: u64 = 4;
 const FAILED_PLAN: u64 = 5;
 const TIMER: u64 = 6;
+const SYNC: u64 = 7;
 
 fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -80,11 +86,13 @@ impl Event {
             Event::Plan(Plan { error: None, .. }) => PLAN,
             Event::Plan(Plan { error: Some(_), .. }) => FAILED_PLAN,
             Event::Timer(_) => TIMER,
+            Event::Sync { .. } => SYNC,
         };
         put(bytes, defaults << 3 | kind);
         match self {
             Event::Break | Event::Quiet => {}
             Event::Timer(number) => put(bytes, *number),
+            Event::Sync { is_step } => put(bytes, u64::from(*is_step)),
             &Event::Mail { mailbox, count, check, .. } => {
                 put(bytes, mailbox.into());
                 put(bytes, count.into());
@@ -120,6 +128,7 @@ impl Event {
             BREAK => Event::Break,
             QUIET => Event::Quiet,
             TIMER => Event::Timer(get(rest)?),
+            SYNC => Event::Sync { is_step: get(rest)? != 0 },
             kind @ (PLAN | FAILED_PLAN) => {
                 let mut moves = Vec::new();
                 let mut last = 0u32;
@@ -155,7 +164,8 @@ mod tests {
         let plan = (moves, prop::option::of(".{0,9}"))
             .prop_map(|(moves, error)| Event::Plan(Plan { moves: moves.into_iter().collect(), error }));
         let timer = any::<u64>().prop_map(Event::Timer);
-        prop_oneof![mail, Just(Event::Break), Just(Event::Quiet), plan, timer]
+        let sync = any::<bool>().prop_map(|is_step| Event::Sync { is_step });
+        prop_oneof![mail, Just(Event::Break), Just(Event::Quiet), plan, timer, sync]
     }
 
     proptest! {

@@ -12,6 +12,7 @@
 //! | break | within a turn, now and then | no other PE has sent work | [`Event::Break`] |
 //! | time | at the begin of a turn, while a message waits for a time | none is due | [`Event::Timer`] |
 //! | plan | when a load-balancing step is decided | none | [`Event::Plan`] |
+//! | sync | at a sync point, with `--lb-when auto` | none | [`Event::Sync`] |
 //!
 //! PEs that share the table of places would also race for its entries. So these runs have a directory per PE instead,
 //! whose content follows from the deliveries. All messages between PEs are then orders in mailboxes.

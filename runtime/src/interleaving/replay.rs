@@ -263,6 +263,18 @@ impl PeReplay {
         }
     }
 
+    /// Whether a sync point became a load-balancing step.
+    pub(crate) fn is_step(&self) -> bool {
+        if let Some(Event::Sync { is_step }) = self.next() {
+            self.advance();
+            return is_step;
+        }
+        if !self.is_over() {
+            self.diverge("a sync point is reached earlier");
+        }
+        std::panic::resume_unwind(Box::new(Halted))
+    }
+
     /// The PE cannot repeat the next event.
     pub(crate) fn diverge(&self, why: &str) {
         let mut fault = self.fault.borrow_mut();

@@ -24,7 +24,9 @@ use clap::ValueEnum;
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_strategies::Strategy;
 use equipoise_strategies::descriptor::Choice;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// The heading of the flags of load balancing.
@@ -107,6 +109,11 @@ pub struct Config {
     /// Ignore the time that PEs spend outside elements [Charm++: +LBNoBackground]
     #[arg(long, help_heading = BALANCING, hide_short_help = true)]
     pub lb_no_background: bool,
+
+    /// Which sync points become load-balancing steps: `every=N`: every N-th; `auto`: when the time lost since the last step
+    /// exceeds the cost of a step
+    #[arg(long, default_value_t, value_name = "WHEN", help_heading = BALANCING)]
+    pub lb_when: When,
 
     /// Whether an assignment is applied only if its predicted gain until the next step exceeds the time of its migrations
     #[arg(long, value_enum, default_value_t, value_name = "WHEN", help_heading = BALANCING)]
@@ -260,6 +267,41 @@ pub enum Comm {
     Off,
 }
 
+/// Which sync points become load-balancing steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Every N-th.
+    Every(NonZeroU32),
+    /// When the time lost since the last step exceeds the cost of a step.
+    Auto,
+}
+
+impl Default for When {
+    /// Every sync point.
+    fn default() -> Self {
+        When::Every(NonZeroU32::MIN)
+    }
+}
+
+impl FromStr for When {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let every = || text.strip_prefix("every=")?.parse().ok().map(When::Every);
+        let when = if text == "auto" { Some(When::Auto) } else { every() };
+        when.ok_or("write `every=N` with N from 1 on, as in every=5, or `auto`")
+    }
+}
+
+impl std::fmt::Display for When {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            When::Every(every) => write!(f, "every={every}"),
+            When::Auto => f.write_str("auto"),
+        }
+    }
+}
+
 /// When assignments are applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Gate {
@@ -295,6 +337,7 @@ impl Default for Config {
             lb_off: false,
             pes_available: None,
             lb_no_background: false,
+            lb_when: When::default(),
             lb_gate: Gate::Off,
             cost_model: None,
             lb_report: None,

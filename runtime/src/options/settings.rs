@@ -2,7 +2,9 @@
 
 use super::job::Job;
 use super::machine::Simulation;
-use super::{Comm, Config, ConfigError, Gate, Idle, Migration, ReportForm, Transport, content, flag, wrong};
+use super::{
+    Comm, Config, ConfigError, Gate, Idle, Migration, ReportForm, Transport, When, content, flag, wrong,
+};
 use crate::checkpoint::{Checkpoint, Plan};
 use crate::interleaving::{Interleaving, Replay};
 use crate::location::Placement;
@@ -72,6 +74,7 @@ impl Config {
             lb_report: self.lb_report,
             lb_strict: self.lb_strict,
             lb_comm: self.lb_comm,
+            lb_when: self.lb_when,
             lb_gate: self.lb_gate,
             cost_model: self
                 .cost_model
@@ -204,6 +207,7 @@ pub(crate) struct Settings {
     pub(crate) lb_report: Option<ReportForm>,
     pub(crate) lb_strict: bool,
     lb_comm: Comm,
+    pub(crate) lb_when: When,
     lb_gate: Gate,
     /// The costs of `--cost-model`.
     pub(crate) cost_model: Option<Costs>,

@@ -5,6 +5,7 @@ use crate::options::Listed;
 use crate::order::Statistics;
 use crate::reduction::{Ledger, Tally};
 use crate::section::{Members, SectionId, Source};
+use crate::steps::{Busy, Losses};
 use equipoise_model::costs::Costs;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
@@ -81,6 +82,12 @@ pub(crate) struct Steps {
     pub(crate) collecting: Cell<bool>,
     /// On PE 0: what messages, migrations and strategies cost, once a step needed it; none inside if it is unknown.
     pub(crate) costs: RefCell<Option<Option<Costs>>>,
+    /// How long the PEs of this subtree were busy, as far as they have said it.
+    pub(crate) busy: Cell<Busy>,
+    /// On PE 0: the losses since the last step, which decide when the next one follows.
+    pub(crate) losses: RefCell<Losses>,
+    /// On PE 0: the sync points that were no steps.
+    pub(crate) skipped: Cell<u32>,
     /// On PE 0: the PEs that `--pes-available` listed.
     pub(crate) available: RefCell<Listed>,
     /// On PE 0: the next step waits until the run has saved itself, since this quiescence round.

@@ -21,6 +21,8 @@ pub(crate) struct Recorder {
     idle: Cell<u64>,
     /// Measured time of deliveries that charged, in ticks of the load clock.
     charged: Cell<u64>,
+    /// Seconds that the PE was busy in this period until the last sync point.
+    weighed_seconds: Cell<f64>,
 }
 
 /// The records of a PE for a period, without those of its elements.
@@ -43,6 +45,7 @@ impl Recorder {
             off: Cell::new(None),
             idle: Cell::new(0),
             charged: Cell::new(0),
+            weighed_seconds: Cell::new(0.0),
         }
     }
 
@@ -91,9 +94,17 @@ impl Recorder {
         self.charged.set(self.charged.get() + ticks);
     }
 
+    /// The seconds that the PE was busy since the last sync point or the begin of the period.
+    pub(crate) fn busy_since_last(&self, wall: &Clock) -> f64 {
+        let now = self.off.get().unwrap_or_else(|| wall.now());
+        let busy = wall.seconds(now.wrapping_sub(self.since.get()).saturating_sub(self.idle.get()));
+        (busy - self.weighed_seconds.replace(busy)).max(0.0)
+    }
+
     /// Ends the period and begins the next.
     pub(crate) fn end_period(&self, wall: &Clock) -> Period {
         let now = self.off.get().unwrap_or_else(|| wall.now());
+        self.weighed_seconds.set(0.0);
         Period {
             wall_seconds: wall.seconds(now.wrapping_sub(self.since.replace(now))),
             idle_seconds: wall.seconds(self.idle.take()),

@@ -86,6 +86,8 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         kept,
         error,
     };
+    let cost_seconds = report.decision_seconds + report.after.migration_seconds.unwrap_or(0.0);
+    pe.collectives.steps.losses.borrow_mut().stepped(cost_seconds, &report.after);
     publish(pe, &report);
     if let Some(clock) = pe.clock.simulated() {
         // The time of the metrics is no part of the run.

@@ -14,9 +14,13 @@ mod available;
 mod balancer;
 mod costs;
 mod repeat;
+mod when;
+
+pub(crate) use when::{Busy, Losses};
 
 use crate::checkpoint::Reason;
 use crate::elements::Held;
+use crate::options::When;
 use crate::order::{Ended, PeOrder, Plan, Statistics};
 use crate::pe::{Outbox, PeCx, SyncCalls};
 use crate::reduction::Tally;
@@ -61,15 +65,60 @@ pub(crate) fn try_step(pe: &PeCx) {
             array_ledgers.syncs.advance();
         }
     }
-    if !pe.settings().balances() {
-        // All resume where they are.
-        let step = steps.number.replace(steps.number.get() + 1);
-        send_plans(&pe.out, step, &mut Vec::new());
-        return pe.out.tell(0, PeOrder::Migrate { step, plans: Vec::new() });
-    }
-    steps.collecting.set(true);
     steps.began.set(pe.clock.now());
-    pe.out.tell_all(|| PeOrder::Collect);
+    let settings = pe.settings();
+    match settings.lb_when {
+        _ if !settings.balances() => resume_all(pe),
+        When::Auto => {
+            steps.collecting.set(true);
+            pe.out.tell_all(|| PeOrder::Weigh);
+        }
+        When::Every(_) => begin_or_skip(pe, Busy::default()),
+    }
+}
+
+/// Begins the step on PE 0, or skips it.
+fn begin_or_skip(pe: &PeCx, busy: Busy) {
+    let steps = &pe.collectives.steps;
+    let needs_step = || steps.losses.borrow_mut().need_step(busy);
+    let is_step = when::is_step(&pe.out, pe.settings().lb_when, steps.number.get(), needs_step);
+    steps.collecting.set(is_step);
+    if is_step {
+        return pe.out.tell_all(|| PeOrder::Collect);
+    }
+    steps.skipped.set(steps.skipped.get() + 1);
+    resume_all(pe);
+    try_step(pe);
+}
+
+/// All elements resume where they are.
+fn resume_all(pe: &PeCx) {
+    let steps = &pe.collectives.steps;
+    let step = steps.number.replace(steps.number.get() + 1);
+    send_plans(&pe.out, step, &mut Vec::new());
+    pe.out.tell(0, PeOrder::Migrate { step, plans: Vec::new() });
+}
+
+/// Says how long this PE was busy since the last sync point.
+pub(crate) fn weigh(pe: &PeCx) {
+    pe.out.relay(|| PeOrder::Weigh);
+    let seconds = pe.recorder.busy_since_last(&pe.clock);
+    weighed(pe, Busy { pes: 1, sum_seconds: seconds, max_seconds: seconds });
+}
+
+/// Adds how long PEs of this subtree were busy. When all have said it, PE 0 decides; another PE tells its parent.
+pub(crate) fn weighed(pe: &PeCx, busy: Busy) {
+    let rank = pe.out.rank;
+    let sum = &pe.collectives.steps.busy;
+    let mut all = sum.take();
+    all.add(busy);
+    if (all.pes as usize) < pe.out.tree.size(rank) {
+        return sum.set(all);
+    }
+    match rank {
+        0 => begin_or_skip(pe, all),
+        _ => pe.out.tell(pe.out.tree.parent(rank), PeOrder::Weighed(all)),
+    }
 }
 
 /// Whether every element of every `sync` array has called `at_sync`, and there is one.
@@ -165,7 +214,7 @@ fn decide(pe: &PeCx) {
     );
     let step = steps.number.replace(steps.number.get() + 1);
     let start = pe.clock.now();
-    let mut plans = balancer::decide(pe, step, steps.began.get(), collected);
+    let mut plans = balancer::decide(pe, step - steps.skipped.get(), steps.began.get(), collected);
     // Excludes the time of the decision from this PE's background load in the next period.
     pe.recorder.skip(pe.clock.now().wrapping_sub(start));
     send_plans(&pe.out, step, &mut plans);

@@ -1,0 +1,184 @@
+//! Which sync points become load-balancing steps.
+//!
+//! With `auto`, a step follows when the time lost since the last one exceeds what a step costs, as in H. Menon, N. Jain,
+//! G. Zheng and L. Kale, Automated load balancing invocation based on application characteristics, CLUSTER 2012. At every
+//! sync point the PEs add up how long they were busy since the last one. What the slowest PE takes beyond the average is
+//! lost, except for the part that remained after the last step, which another step would not gain either. Where the paper
+//! extrapolates the loads linearly to choose the number of iterations until the next step, the losses so far decide here:
+//! they react to sudden changes, and cost at most as much again as the steps themselves.
+//!
+//! A step that gained nothing doubles the loss that the next one needs.
+
+use crate::interleaving::{Event, Interleaved};
+use crate::options::When;
+use crate::pe::Outbox;
+use equipoise_strategies::cost::Metrics;
+use serde::{Deserialize, Serialize};
+
+/// How long the PEs of a subtree were busy since the last sync point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Busy {
+    pub(crate) pes: u32,
+    pub(crate) sum_seconds: f64,
+    pub(crate) max_seconds: f64,
+}
+
+impl Busy {
+    /// Adds those of another subtree.
+    pub(crate) fn add(&mut self, other: Busy) {
+        self.pes += other.pes;
+        self.sum_seconds += other.sum_seconds;
+        self.max_seconds = self.max_seconds.max(other.max_seconds);
+    }
+
+    /// How much longer the slowest PE was busy than the average.
+    fn excess_seconds(&self) -> f64 {
+        (self.max_seconds - self.average_seconds()).max(0.0)
+    }
+
+    fn average_seconds(&self) -> f64 {
+        self.sum_seconds / f64::from(self.pes.max(1))
+    }
+}
+
+/// An excess below this part of the average is noise.
+const NOISE: f64 = 0.01;
+
+/// The most doublings of the loss that a step needs.
+const MOST_DOUBLINGS: i32 = 10;
+
+/// The losses since the last step, and what steps cost. The first sync point is a step: what a step costs and gains is unknown
+/// before.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    /// The steps so far, and the sum of their costs.
+    steps: u32,
+    cost_seconds: f64,
+    /// The loss since the last step.
+    lost_seconds: f64,
+    /// The excess of the slowest PE over the average, as a part of the average, that remained after the last step.
+    rest: f64,
+    /// The excess in the last interval, and in the last one before the last step.
+    excess: f64,
+    excess_before: f64,
+    /// Whether there was no sync point since the last step.
+    is_fresh: bool,
+    /// Steps in a row that gained nothing.
+    useless: i32,
+}
+
+impl Losses {
+    /// Whether the sync point becomes a step, before which the PEs were `busy`.
+    pub(crate) fn need_step(&mut self, busy: Busy) -> bool {
+        let average = busy.average_seconds();
+        self.excess = if average > 0.0 { busy.excess_seconds() / average } else { 0.0 };
+        if self.steps == 0 {
+            return true;
+        }
+        if std::mem::take(&mut self.is_fresh) {
+            // What a step promised is better than what was measured once the loads have changed again.
+            self.rest = self.rest.min(self.excess);
+            let gained = self.excess < self.excess_before * (1.0 - NOISE);
+            self.useless = if gained { 0 } else { (self.useless + 1).min(MOST_DOUBLINGS) };
+        }
+        let lost = self.excess - self.rest;
+        if lost > NOISE {
+            self.lost_seconds += lost * average;
+        }
+        let cost = self.cost_seconds / f64::from(self.steps);
+        self.lost_seconds > cost * f64::from(1 << self.useless)
+    }
+
+    /// A step was decided that cost this time, with these metrics of its placement.
+    pub(crate) fn stepped(&mut self, cost_seconds: f64, after: &Metrics) {
+        self.steps += 1;
+        self.cost_seconds += cost_seconds;
+        self.lost_seconds = 0.0;
+        self.rest = after.imbalance;
+        self.excess_before = self.excess;
+        self.is_fresh = true;
+    }
+}
+
+/// Whether the sync point becomes a step. `point` counts sync points from 0.
+pub(super) fn is_step(out: &Outbox, when: When, point: u32, needs: impl FnOnce() -> bool) -> bool {
+    match when {
+        When::Every(every) => (point + 1).is_multiple_of(every.get()),
+        When::Auto => match out.interleaved() {
+            None => needs(),
+            Some(Interleaved::Record(recording)) => {
+                let needs = needs();
+                recording.note(&Event::Sync { is_step: needs });
+                needs
+            }
+            Some(Interleaved::Replay(replay)) => replay.is_step(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy(loads: &[f64]) -> Busy {
+        let mut all = Busy::default();
+        for &seconds in loads {
+            all.add(Busy { pes: 1, sum_seconds: seconds, max_seconds: seconds });
+        }
+        all
+    }
+
+    fn after(imbalance: f64) -> Metrics {
+        Metrics { imbalance, ..Metrics::default() }
+    }
+
+    /// The sync points that become steps which cost 1 s, of 100, if the PEs are busy as `loads` says for a point and the
+    /// last step. A step leaves what `rest` says.
+    fn steps(mut loads: impl FnMut(usize, usize) -> Vec<f64>, rest: f64) -> Vec<usize> {
+        let (mut losses, mut steps) = (Losses::default(), Vec::new());
+        for point in 0..100 {
+            if losses.need_step(busy(&loads(point, steps.last().copied().unwrap_or(0)))) {
+                losses.stepped(1.0, &after(rest));
+                steps.push(point);
+            }
+        }
+        steps
+    }
+
+    #[test]
+    fn constant_loads_are_balanced_once() {
+        assert_eq!(steps(|point, _| if point == 0 { vec![2.0, 0.0] } else { vec![1.0, 1.0] }, 0.0), [0]);
+        // A heaviest object keeps its PE at 1.5 s.
+        assert_eq!(steps(|_, _| vec![1.5, 0.5], 0.5), [0]);
+    }
+
+    #[test]
+    fn drifting_loads_are_balanced_when_the_losses_have_the_cost_of_a_step() {
+        // The excess grows by 0.1 s a point: 0.1 + 0.2 + 0.3 + 0.4 s is not more than a step costs, 0.5 s more is.
+        let drift = |point: usize, last: usize| {
+            let excess = 0.1 * (point - last) as f64;
+            vec![1.0 + excess, 1.0 - excess]
+        };
+        assert_eq!(steps(drift, 0.0)[..4], [0, 5, 10, 15]);
+    }
+
+    #[test]
+    fn a_sudden_change_is_balanced_at_once() {
+        let jump = |point: usize, last: usize| {
+            if point > 40 && last <= 40 { vec![3.0, 0.0] } else { vec![1.5, 1.5] }
+        };
+        assert_eq!(steps(jump, 0.0), [0, 41]);
+    }
+
+    #[test]
+    fn steps_without_a_gain_become_rare() {
+        // The strategy promises a balance that never comes.
+        let steps = steps(|_, _| vec![2.0, 0.0], 0.0);
+        assert!(steps.len() < 9 && steps.windows(3).all(|at| at[2] - at[1] >= at[1] - at[0]), "{steps:?}");
+    }
+
+    #[test]
+    fn every_counts_sync_points() {
+        assert!("every=3".parse() == Ok(When::Every(3.try_into().expect("not 0"))));
+    }
+}
