@@ -250,7 +250,8 @@ impl Settings {
         match self.lb_comm {
             Comm::On => true,
             Comm::Off => false,
-            Comm::Auto => self.schedule.needs_communication() || self.dump.is_some(),
+            // Without the communication the time of a placement cannot be predicted.
+            Comm::Auto => self.schedule.needs_communication() || self.dump.is_some() || self.gates(),
         }
     }
 

@@ -47,8 +47,10 @@ const NOISE: f64 = 0.01;
 /// The most doublings of the loss that a step needs.
 const MOST_DOUBLINGS: i32 = 10;
 
-/// The losses since the last step, and what steps cost. The first sync point is a step: what a step costs and gains is unknown
-/// before.
+/// What the first step is assumed to cost, before one was measured.
+const FIRST_COST_SECONDS: f64 = 2e-4;
+
+/// The losses since the last step, and what steps cost.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     /// The steps so far, and the sum of their costs.
@@ -72,20 +74,25 @@ impl Losses {
     pub(crate) fn need_step(&mut self, busy: Busy) -> bool {
         let average = busy.average_seconds();
         self.excess = if average > 0.0 { busy.excess_seconds() / average } else { 0.0 };
-        if self.steps == 0 {
-            return true;
-        }
         if std::mem::take(&mut self.is_fresh) {
-            // What a step promised is better than what was measured once the loads have changed again.
-            self.rest = self.rest.min(self.excess);
+            let promised_gain = self.rest < self.excess_before * (1.0 - NOISE);
             let gained = self.excess < self.excess_before * (1.0 - NOISE);
-            self.useless = if gained { 0 } else { (self.useless + 1).min(MOST_DOUBLINGS) };
+            match (promised_gain, gained) {
+                (_, true) => self.useless = 0,
+                (true, false) => self.useless = (self.useless + 1).min(MOST_DOUBLINGS),
+                (false, false) => {}
+            }
+            // What the step promised is better than what was measured if the loads have changed since.
+            self.rest = self.rest.min(self.excess);
         }
         let lost = self.excess - self.rest;
         if lost > NOISE {
             self.lost_seconds += lost * average;
         }
-        let cost = self.cost_seconds / f64::from(self.steps);
+        let cost = match self.steps {
+            0 => FIRST_COST_SECONDS,
+            steps => self.cost_seconds / f64::from(steps),
+        };
         self.lost_seconds > cost * f64::from(1 << self.useless)
     }
 
@@ -154,12 +161,13 @@ mod tests {
 
     #[test]
     fn drifting_loads_are_balanced_when_the_losses_have_the_cost_of_a_step() {
-        // The excess grows by 0.1 s a point: 0.1 + 0.2 + 0.3 + 0.4 s is not more than a step costs, 0.5 s more is.
+        // The excess grows by 0.1 s a point. The first step costs little as far as is known, and the excess after it is as
+        // before. The later ones come when 0.1 + 0.2 + 0.3 + 0.4 + 0.5 s are more than a step costs.
         let drift = |point: usize, last: usize| {
             let excess = 0.1 * (point - last) as f64;
             vec![1.0 + excess, 1.0 - excess]
         };
-        assert_eq!(steps(drift, 0.0)[..4], [0, 5, 10, 15]);
+        assert_eq!(steps(drift, 0.0)[..4], [1, 7, 12, 17]);
     }
 
     #[test]
@@ -167,7 +175,7 @@ mod tests {
         let jump = |point: usize, last: usize| {
             if point > 40 && last <= 40 { vec![3.0, 0.0] } else { vec![1.5, 1.5] }
         };
-        assert_eq!(steps(jump, 0.0), [0, 41]);
+        assert_eq!(steps(jump, 0.0), [41]);
     }
 
     #[test]
