@@ -7,7 +7,7 @@ use crate::location::Known;
 use crate::quiescence::Quiet;
 use crate::reduction::{Pieces, Tally};
 use crate::section::{Members, Source};
-use crate::steps::Busy;
+use crate::steps::Loads;
 use equipoise_model::database::ObjectIndex;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -167,10 +167,10 @@ pub(crate) enum PeOrder {
     AtSync { array: u16, round: u32, tally: Tally },
     /// An element ended (sent to PE 0).
     Ended(Box<Ended>),
-    /// Asks every PE how long it was busy since the last sync point.
+    /// Asks every PE for its load since the last sync point.
     Weigh,
-    /// How long the PEs of a subtree were busy (sent to the parent in the tree).
-    Weighed(Busy),
+    /// The loads of the PEs of a subtree (sent to the parent in the tree).
+    Weighed(Loads),
     /// Asks every PE for its statistics.
     Collect,
     /// The statistics of all PEs of a subtree (sent to the parent in the tree).

@@ -205,8 +205,8 @@ pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &[Held]) {
     match order {
         PeOrder::AtSync { array, round, tally } => steps::at_sync(pe, (array, round), tally),
         PeOrder::Ended(ended) => steps::ended(pe, *ended),
-        PeOrder::Weigh => steps::weigh(pe),
-        PeOrder::Weighed(busy) => steps::weighed(pe, busy),
+        PeOrder::Weigh => steps::weigh(pe, managers),
+        PeOrder::Weighed(loads) => steps::weighed(pe, loads),
         PeOrder::Collect => steps::collect(pe, managers),
         PeOrder::Statistics(statistics) => steps::collected(pe, statistics),
         PeOrder::Migrate { step, plans } => steps::migrate(pe, step, plans, managers),

@@ -2,6 +2,7 @@
 
 mod amr;
 mod common;
+mod decisions;
 mod flags;
 mod kneighbor;
 mod leanmd;

@@ -68,6 +68,19 @@ impl<T: Chare> Manager for Elements<T> {
         }
     }
 
+    fn load_seconds(&self, pe: &PeCx) -> f64 {
+        let speed = pe.clock.speed();
+        let mut sum = 0.0;
+        for slot in &self.slots {
+            let measured = pe.recorder.clock.seconds(slot.load);
+            sum += match &slot.extra {
+                Some(extra) => extra.declared.unwrap_or(measured * speed + extra.charged) / speed,
+                None => measured,
+            };
+        }
+        sum
+    }
+
     fn collect(&mut self, pe: &PeCx, statistics: &mut Statistics) {
         // Of bound elements, the leader takes part in steps.
         let is_follower = pe.infos[usize::from(self.port.id)].bound_to.is_some();

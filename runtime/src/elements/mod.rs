@@ -47,6 +47,8 @@ pub(crate) trait Manager {
     fn mail(&mut self, pe: &PeCx, from: u32) -> bool;
     /// Runs an encoded order.
     fn packet(&mut self, pe: &PeCx, bytes: &[u8]);
+    /// The load of the elements on this PE since the last load-balancing step, in seconds of this PE.
+    fn load_seconds(&self, pe: &PeCx) -> f64;
     /// Moves the records since the last call into `statistics`.
     fn collect(&mut self, pe: &PeCx, statistics: &mut Statistics);
     /// Migrates an element for a load-balancing step; false if the element is not on this PE.

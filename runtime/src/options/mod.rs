@@ -113,11 +113,11 @@ pub struct Config {
     /// Which sync points become load-balancing steps: `every=N`: every N-th; `auto`: when the time lost since the last step
     /// exceeds the cost of a step
     #[arg(long, default_value_t, value_name = "WHEN", help_heading = BALANCING)]
-    pub lb_when: When,
+    pub lb_when: LbWhen,
 
     /// Whether an assignment is applied only if its predicted gain until the next step exceeds the time of its migrations
     #[arg(long, value_enum, default_value_t, value_name = "WHEN", help_heading = BALANCING)]
-    pub lb_gate: Gate,
+    pub lb_gate: LbGate,
 
     /// What messages and migrations cost, as a JSON document [default: measured, or as the simulated machine has it]
     #[arg(long, value_name = "FILE", help_heading = BALANCING, hide_short_help = true)]
@@ -269,42 +269,42 @@ pub enum Comm {
 
 /// Which sync points become load-balancing steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum LbWhen {
     /// Every N-th.
     Every(NonZeroU32),
     /// When the time lost since the last step exceeds the cost of a step.
     Auto,
 }
 
-impl Default for When {
+impl Default for LbWhen {
     /// Every sync point.
     fn default() -> Self {
-        When::Every(NonZeroU32::MIN)
+        LbWhen::Every(NonZeroU32::MIN)
     }
 }
 
-impl FromStr for When {
+impl FromStr for LbWhen {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let every = || text.strip_prefix("every=")?.parse().ok().map(When::Every);
-        let when = if text == "auto" { Some(When::Auto) } else { every() };
+        let every = || text.strip_prefix("every=")?.parse().ok().map(LbWhen::Every);
+        let when = if text == "auto" { Some(LbWhen::Auto) } else { every() };
         when.ok_or("write `every=N` with N from 1 on, as in every=5, or `auto`")
     }
 }
 
-impl std::fmt::Display for When {
+impl std::fmt::Display for LbWhen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            When::Every(every) => write!(f, "every={every}"),
-            When::Auto => f.write_str("auto"),
+            LbWhen::Every(every) => write!(f, "every={every}"),
+            LbWhen::Auto => f.write_str("auto"),
         }
     }
 }
 
 /// When assignments are applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Gate {
+pub enum LbGate {
     /// Always.
     #[default]
     Off,
@@ -337,8 +337,8 @@ impl Default for Config {
             lb_off: false,
             pes_available: None,
             lb_no_background: false,
-            lb_when: When::default(),
-            lb_gate: Gate::Off,
+            lb_when: LbWhen::default(),
+            lb_gate: LbGate::Off,
             cost_model: None,
             lb_report: None,
             lb_strict: false,

@@ -3,7 +3,7 @@
 use super::job::Job;
 use super::machine::Simulation;
 use super::{
-    Comm, Config, ConfigError, Gate, Idle, Migration, ReportForm, Transport, When, content, flag, wrong,
+    Comm, Config, ConfigError, Idle, LbGate, LbWhen, Migration, ReportForm, Transport, content, flag, wrong,
 };
 use crate::checkpoint::{Checkpoint, Plan};
 use crate::interleaving::{Interleaving, Replay};
@@ -207,8 +207,8 @@ pub(crate) struct Settings {
     pub(crate) lb_report: Option<ReportForm>,
     pub(crate) lb_strict: bool,
     lb_comm: Comm,
-    pub(crate) lb_when: When,
-    lb_gate: Gate,
+    pub(crate) lb_when: LbWhen,
+    lb_gate: LbGate,
     /// The costs of `--cost-model`.
     pub(crate) cost_model: Option<Costs>,
     pub(crate) dump: Option<PathBuf>,
@@ -257,7 +257,7 @@ impl Settings {
 
     /// Whether an assignment must pay to be applied.
     pub(crate) fn gates(&self) -> bool {
-        self.lb_gate == Gate::Auto
+        self.lb_gate == LbGate::Auto
     }
 
     /// Whether load-balancing steps need the costs of messages and migrations.

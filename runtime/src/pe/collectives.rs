@@ -5,7 +5,7 @@ use crate::options::Listed;
 use crate::order::Statistics;
 use crate::reduction::{Ledger, Tally};
 use crate::section::{Members, SectionId, Source};
-use crate::steps::{Busy, Losses};
+use crate::steps::{Loads, Losses};
 use equipoise_model::costs::Costs;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
@@ -82,8 +82,8 @@ pub(crate) struct Steps {
     pub(crate) collecting: Cell<bool>,
     /// On PE 0: what messages, migrations and strategies cost, once a step needed it; none inside if it is unknown.
     pub(crate) costs: RefCell<Option<Option<Costs>>>,
-    /// How long the PEs of this subtree were busy, as far as they have said it.
-    pub(crate) busy: Cell<Busy>,
+    /// The loads of the PEs of this subtree, as far as they have said them.
+    pub(crate) loads: Cell<Loads>,
     /// On PE 0: the losses since the last step, which decide when the next one follows.
     pub(crate) losses: RefCell<Losses>,
     /// On PE 0: the sync points that were no steps.

@@ -21,7 +21,7 @@ pub(crate) struct Recorder {
     idle: Cell<u64>,
     /// Measured time of deliveries that charged, in ticks of the load clock.
     charged: Cell<u64>,
-    /// Seconds that the PE was busy in this period until the last sync point.
+    /// The load of the elements in this period until the last sync point, in seconds.
     weighed_seconds: Cell<f64>,
 }
 
@@ -94,11 +94,10 @@ impl Recorder {
         self.charged.set(self.charged.get() + ticks);
     }
 
-    /// The seconds that the PE was busy since the last sync point or the begin of the period.
-    pub(crate) fn busy_since_last(&self, wall: &Clock) -> f64 {
-        let now = self.off.get().unwrap_or_else(|| wall.now());
-        let busy = wall.seconds(now.wrapping_sub(self.since.get()).saturating_sub(self.idle.get()));
-        (busy - self.weighed_seconds.replace(busy)).max(0.0)
+    /// The load of the elements since the last sync point, of which they have `seconds` since the begin of the period.
+    pub(crate) fn load_since_last(&self, seconds: f64) -> f64 {
+        // Elements that were destroyed, or have migrated by themselves, took their loads with them.
+        (seconds - self.weighed_seconds.replace(seconds)).max(0.0)
     }
 
     /// Ends the period and begins the next.

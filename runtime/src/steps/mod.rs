@@ -16,11 +16,11 @@ mod costs;
 mod repeat;
 mod when;
 
-pub(crate) use when::{Busy, Losses};
+pub(crate) use when::{Loads, Losses};
 
 use crate::checkpoint::Reason;
 use crate::elements::Held;
-use crate::options::When;
+use crate::options::LbWhen;
 use crate::order::{Ended, PeOrder, Plan, Statistics};
 use crate::pe::{Outbox, PeCx, SyncCalls};
 use crate::reduction::Tally;
@@ -69,18 +69,18 @@ pub(crate) fn try_step(pe: &PeCx) {
     let settings = pe.settings();
     match settings.lb_when {
         _ if !settings.balances() => resume_all(pe),
-        When::Auto => {
+        LbWhen::Auto => {
             steps.collecting.set(true);
             pe.out.tell_all(|| PeOrder::Weigh);
         }
-        When::Every(_) => begin_or_skip(pe, Busy::default()),
+        LbWhen::Every(_) => begin_or_skip(pe, Loads::default()),
     }
 }
 
 /// Begins the step on PE 0, or skips it.
-fn begin_or_skip(pe: &PeCx, busy: Busy) {
+fn begin_or_skip(pe: &PeCx, loads: Loads) {
     let steps = &pe.collectives.steps;
-    let needs_step = || steps.losses.borrow_mut().need_step(busy);
+    let needs_step = || steps.losses.borrow_mut().need_step(loads);
     let is_step = when::is_step(&pe.out, pe.settings().lb_when, steps.number.get(), needs_step);
     steps.collecting.set(is_step);
     if is_step {
@@ -99,19 +99,20 @@ fn resume_all(pe: &PeCx) {
     pe.out.tell(0, PeOrder::Migrate { step, plans: Vec::new() });
 }
 
-/// Says how long this PE was busy since the last sync point.
-pub(crate) fn weigh(pe: &PeCx) {
+/// Says how much load this PE had since the last sync point.
+pub(crate) fn weigh(pe: &PeCx, managers: &[Held]) {
     pe.out.relay(|| PeOrder::Weigh);
-    let seconds = pe.recorder.busy_since_last(&pe.clock);
-    weighed(pe, Busy { pes: 1, sum_seconds: seconds, max_seconds: seconds });
+    let of_elements = managers.iter().map(|manager| manager.borrow().load_seconds(pe)).sum();
+    let seconds = pe.recorder.load_since_last(of_elements);
+    weighed(pe, Loads { pes: 1, sum_seconds: seconds, max_seconds: seconds });
 }
 
-/// Adds how long PEs of this subtree were busy. When all have said it, PE 0 decides; another PE tells its parent.
-pub(crate) fn weighed(pe: &PeCx, busy: Busy) {
+/// Adds loads of PEs of this subtree. When all have said theirs, PE 0 decides; another PE tells its parent.
+pub(crate) fn weighed(pe: &PeCx, loads: Loads) {
     let rank = pe.out.rank;
-    let sum = &pe.collectives.steps.busy;
+    let sum = &pe.collectives.steps.loads;
     let mut all = sum.take();
-    all.add(busy);
+    all.add(loads);
     if (all.pes as usize) < pe.out.tree.size(rank) {
         return sum.set(all);
     }

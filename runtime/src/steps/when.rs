@@ -2,36 +2,35 @@
 //!
 //! With `auto`, a step follows when the time lost since the last one exceeds what a step costs, as in H. Menon, N. Jain,
 //! G. Zheng and L. Kale, Automated load balancing invocation based on application characteristics, CLUSTER 2012. At every
-//! sync point the PEs add up how long they were busy since the last one. What the slowest PE takes beyond the average is
-//! lost, except for the part that remained after the last step, which another step would not gain either. Where the paper
+//! sync point the PEs add up their loads since the last one. What the most loaded PE has beyond the average is lost, except for the part that remained after the last step, which another step would not gain either. Where the paper
 //! extrapolates the loads linearly to choose the number of iterations until the next step, the losses so far decide here:
 //! they react to sudden changes, and cost at most as much again as the steps themselves.
 //!
 //! A step that gained nothing doubles the loss that the next one needs.
 
 use crate::interleaving::{Event, Interleaved};
-use crate::options::When;
+use crate::options::LbWhen;
 use crate::pe::Outbox;
 use equipoise_strategies::cost::Metrics;
 use serde::{Deserialize, Serialize};
 
-/// How long the PEs of a subtree were busy since the last sync point.
+/// The loads of the PEs of a subtree since the last sync point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Busy {
+pub(crate) struct Loads {
     pub(crate) pes: u32,
     pub(crate) sum_seconds: f64,
     pub(crate) max_seconds: f64,
 }
 
-impl Busy {
+impl Loads {
     /// Adds those of another subtree.
-    pub(crate) fn add(&mut self, other: Busy) {
+    pub(crate) fn add(&mut self, other: Loads) {
         self.pes += other.pes;
         self.sum_seconds += other.sum_seconds;
         self.max_seconds = self.max_seconds.max(other.max_seconds);
     }
 
-    /// How much longer the slowest PE was busy than the average.
+    /// How much more the most loaded PE had than the average.
     fn excess_seconds(&self) -> f64 {
         (self.max_seconds - self.average_seconds()).max(0.0)
     }
@@ -58,7 +57,7 @@ pub(crate) struct Losses {
     cost_seconds: f64,
     /// The loss since the last step.
     lost_seconds: f64,
-    /// The excess of the slowest PE over the average, as a part of the average, that remained after the last step.
+    /// The excess of the most loaded PE over the average, as a part of the average, that remained after the last step.
     rest: f64,
     /// The excess in the last interval, and in the last one before the last step.
     excess: f64,
@@ -70,10 +69,10 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    /// Whether the sync point becomes a step, before which the PEs were `busy`.
-    pub(crate) fn need_step(&mut self, busy: Busy) -> bool {
-        let average = busy.average_seconds();
-        self.excess = if average > 0.0 { busy.excess_seconds() / average } else { 0.0 };
+    /// Whether the sync point becomes a step, before which the PEs had these loads.
+    pub(crate) fn need_step(&mut self, loads: Loads) -> bool {
+        let average = loads.average_seconds();
+        self.excess = if average > 0.0 { loads.excess_seconds() / average } else { 0.0 };
         if std::mem::take(&mut self.is_fresh) {
             let promised_gain = self.rest < self.excess_before * (1.0 - NOISE);
             let gained = self.excess < self.excess_before * (1.0 - NOISE);
@@ -108,10 +107,10 @@ impl Losses {
 }
 
 /// Whether the sync point becomes a step. `point` counts sync points from 0.
-pub(super) fn is_step(out: &Outbox, when: When, point: u32, needs: impl FnOnce() -> bool) -> bool {
+pub(super) fn is_step(out: &Outbox, when: LbWhen, point: u32, needs: impl FnOnce() -> bool) -> bool {
     match when {
-        When::Every(every) => (point + 1).is_multiple_of(every.get()),
-        When::Auto => match out.interleaved() {
+        LbWhen::Every(every) => (point + 1).is_multiple_of(every.get()),
+        LbWhen::Auto => match out.interleaved() {
             None => needs(),
             Some(Interleaved::Record(recording)) => {
                 let needs = needs();
@@ -127,10 +126,10 @@ pub(super) fn is_step(out: &Outbox, when: When, point: u32, needs: impl FnOnce()
 mod tests {
     use super::*;
 
-    fn busy(loads: &[f64]) -> Busy {
-        let mut all = Busy::default();
-        for &seconds in loads {
-            all.add(Busy { pes: 1, sum_seconds: seconds, max_seconds: seconds });
+    fn of_pes(seconds: &[f64]) -> Loads {
+        let mut all = Loads::default();
+        for &seconds in seconds {
+            all.add(Loads { pes: 1, sum_seconds: seconds, max_seconds: seconds });
         }
         all
     }
@@ -139,12 +138,12 @@ mod tests {
         Metrics { imbalance, ..Metrics::default() }
     }
 
-    /// The sync points that become steps which cost 1 s, of 100, if the PEs are busy as `loads` says for a point and the
+    /// The sync points that become steps which cost 1 s, of 100, if the PEs have the loads that `loads` gives for a point and the
     /// last step. A step leaves what `rest` says.
     fn steps(mut loads: impl FnMut(usize, usize) -> Vec<f64>, rest: f64) -> Vec<usize> {
         let (mut losses, mut steps) = (Losses::default(), Vec::new());
         for point in 0..100 {
-            if losses.need_step(busy(&loads(point, steps.last().copied().unwrap_or(0)))) {
+            if losses.need_step(of_pes(&loads(point, steps.last().copied().unwrap_or(0)))) {
                 losses.stepped(1.0, &after(rest));
                 steps.push(point);
             }
@@ -187,6 +186,6 @@ mod tests {
 
     #[test]
     fn every_counts_sync_points() {
-        assert!("every=3".parse() == Ok(When::Every(3.try_into().expect("not 0"))));
+        assert!("every=3".parse() == Ok(LbWhen::Every(3.try_into().expect("not 0"))));
     }
 }
