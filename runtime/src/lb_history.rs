@@ -28,6 +28,9 @@ pub struct LbStep {
     pub after: Metrics,
     /// The notes of the strategy.
     pub notes: Vec<Note>,
+    /// What the strategy says about its assignment, if it says something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
     /// Why the assignment of the strategy did not pay, if `--lb-gate` kept the placement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
@@ -107,6 +110,9 @@ impl std::fmt::Display for LbStep {
         }
         for Note { name, value } in &self.notes {
             writeln!(f, "  {name}: {value}")?;
+        }
+        if let Some(remark) = &self.remark {
+            writeln!(f, "  {remark}")?;
         }
         write!(f, "  {}", self.sentence())
     }
@@ -196,6 +202,7 @@ mod tests {
             before: metrics(number as f64),
             after: metrics(0.25),
             notes: Vec::new(),
+            remark: None,
             kept: None,
             error: (number % 2 == 0).then(|| "no".into()),
         }

@@ -30,6 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod auto;
 pub mod balance;
 pub mod cost;
 pub mod descriptor;

@@ -12,6 +12,7 @@ use equipoise_model::params::{ParamError, Params};
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_network::program::Model;
 
+use crate::auto::{self, Candidate};
 use crate::balance::{
     comm_aware_refine, distributed, dummy, file, greedy, greedy_comm, greedy_refine, metis_lb, random,
     rec_bipart, refine, refine_comm, refine_swap, rotate, tempered,
@@ -51,6 +52,7 @@ pub const ALL: &[&Descriptor<Recipe>] = &[
     &treematch_const::NAMED,
     &tmlb_min_weight::NAMED,
     &tmlb_tree_based::NAMED,
+    &AUTO_LB,
     &file::NAMED,
     &random::NAMED,
     &rotate::NAMED,
@@ -70,8 +72,25 @@ const CONTENTION_LB: Descriptor<Recipe> = Descriptor {
     ..contention_lb::NAMED
 };
 
+/// `AutoLB` with its candidates. The seconds per object were measured on steps of 500 to 4,000 objects.
+const AUTO_LB: Descriptor<Recipe> = Descriptor {
+    item: Recipe {
+        make: |params| {
+            let candidates =
+                [("GreedyRefineLB", 5e-7), ("CommAwareRefineLB", 1e-6), ("PoiseLB:quality=fast", 4e-5)];
+            let candidates = candidates.into_iter().map(|(spec, seconds_per_object)| {
+                Ok(Candidate { choice: parse(spec, &[])?, seconds_per_object })
+            });
+            let candidates = candidates.collect::<Result<_, ParamError>>()?;
+            auto::make(params, candidates)
+        },
+        ..auto::NAMED.item
+    },
+    ..auto::NAMED
+};
+
 /// Pairs of an alias and the name in [`ALL`].
-pub const ALIASES: &[(&str, &str)] = &[("RandCentLB", "RandomLB")];
+pub const ALIASES: &[(&str, &str)] = &[("RandCentLB", "RandomLB"), ("auto", "AutoLB")];
 
 /// The load balancers of Charm++ that are not available, and what to use instead.
 const OF_CHARM: &[(&str, &str)] = &[

@@ -83,6 +83,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         before,
         after,
         notes: answer.notes,
+        remark: answer.sentence,
         kept,
         error,
     };

@@ -1,0 +1,283 @@
+//! `AutoLB`: tries cheap strategies first, and dearer ones only if what they could gain pays for their thinking.
+//!
+//! Every answer, and the present placement, is judged by the time of the coming periods: the predicted time of a period
+//! ([`step_seconds`](crate::cost::step_seconds())) times the horizon, plus the predicted time of the migrations, plus the
+//! time to think. No placement can be faster than the lower bound of the largest load. So the search ends when the best
+//! answer is close to that bound, or when the next candidate would think longer than it could gain.
+//!
+//! A strategy has no clock. What a candidate needs to think is the time that the database has of it, else an estimate per
+//! object. Where periods cannot be predicted, because costs or communication are unknown, the largest load decides, then
+//! hop-bytes and moves; strategies that think long are then not tried.
+
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+
+use equipoise_model::assignment::Note;
+use equipoise_model::descriptor::Descriptor;
+use equipoise_model::params::{Param, ParamError, Params};
+use equipoise_model::table::seconds;
+use equipoise_model::{Assignment, Database, Topology};
+
+use crate::cost::{Metrics, is_lighter};
+use crate::descriptor::{Choice, Recipe};
+use crate::strategy::check;
+use crate::{Strategy, StrategyError};
+
+/// `AutoLB` for the registry, which gives [`make`] the candidates.
+pub const NAMED: Descriptor<Recipe> = Descriptor {
+    name: "AutoLB",
+    form: "",
+    help: "Tries refinement first, and strategies that think longer only if their possible gain pays for it; takes \
+           what ends the coming periods first.",
+    params: &[Param { key: "horizon", default: "1", help: "periods until the next step, from 0 on" }],
+    item: Recipe { needs_communication: true, make: |params| make(params, Vec::new()) },
+};
+
+/// A strategy to try.
+pub struct Candidate {
+    /// The strategy.
+    pub choice: Choice,
+    /// About how long it thinks per object, in seconds, where the database does not say how long it thought.
+    pub seconds_per_object: f64,
+}
+
+/// The strategy that chooses among candidates.
+pub struct AutoLb {
+    /// The candidates, those that think least first.
+    pub candidates: Vec<Candidate>,
+    /// The number of periods until the next step.
+    pub horizon: f64,
+}
+
+/// A possible gain below this part of the coming periods is not worth thinking.
+const NEGLIGIBLE: f64 = 0.01;
+
+/// A candidate that thinks longer than this per object is not tried where periods cannot be predicted.
+const QUICK_SECONDS_PER_OBJECT: f64 = 5e-6;
+
+/// Makes the strategy from its parameters.
+pub(crate) fn make(params: &mut Params, candidates: Vec<Candidate>) -> Result<Box<dyn Strategy>, ParamError> {
+    let horizon: f64 = params.take("horizon")?;
+    if !(0.0..=1e12).contains(&horizon) {
+        return Err(params.bad(
+            "horizon",
+            &horizon.to_string(),
+            "expected a number of periods from 0 to 1e12",
+        ));
+    }
+    Ok(Box::new(AutoLb { candidates, horizon }))
+}
+
+/// An answer that was tried, with its costs.
+struct Tried<'a> {
+    name: &'a str,
+    pe_of: Vec<u32>,
+    metrics: Metrics,
+    /// The time of the coming periods with migrations and thinking; `None` if it cannot be predicted.
+    coming_seconds: Option<f64>,
+}
+
+impl Strategy for AutoLb {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        check(database, topology)?;
+        let mut tried =
+            vec![self.judged("the present placement", database, topology, database.placement(), 0.0)];
+        let mut sentence = String::new();
+        let mut thought = 0.0;
+        let mut best = 0;
+        for Candidate { choice, seconds_per_object } in &self.candidates {
+            let recorded =
+                database.costs.as_ref().and_then(|costs| costs.strategies.get(&choice.spec)).copied();
+            let thinking = recorded.unwrap_or(seconds_per_object * database.objects.len() as f64);
+            let needs_more = choice.needs_communication && !database.communication_recorded;
+            if needs_more || !self.could_pay(&tried[best], thinking, *seconds_per_object) {
+                _ = write!(sentence, "; {} was not tried", choice.spec);
+                continue;
+            }
+            // A candidate may refuse what it cannot do; then the others decide.
+            let Ok(answer) = choice.strategy.assign(database, topology, seed) else { continue };
+            if answer.check(database).is_err() {
+                continue;
+            }
+            thought += thinking;
+            tried.push(self.judged(&choice.spec, database, topology, answer.pe_of, thought));
+            let last = tried.len() - 1;
+            if is_better(&tried[last], &tried[best], &tried[0].metrics) {
+                best = last;
+            }
+        }
+        let notes = tried[1..]
+            .iter()
+            .filter_map(|it| Some(Note::new(format!("{}_seconds", it.name), it.metrics.step_seconds?)));
+        let notes = notes.collect();
+        let sentence = format!("{}{sentence}.", reason(&tried[best], &tried[0]));
+        let pe_of = tried.swap_remove(best).pe_of;
+        Ok(Assignment { pe_of, notes, sentence: Some(sentence) })
+    }
+}
+
+impl AutoLb {
+    fn judged<'a>(
+        &self,
+        name: &'a str,
+        database: &Database,
+        topology: &dyn Topology,
+        pe_of: Vec<u32>,
+        thought_seconds: f64,
+    ) -> Tried<'a> {
+        let metrics = Metrics::of(database, topology, &pe_of);
+        let times = metrics.step_seconds.zip(metrics.migration_seconds);
+        let coming_seconds = times.map(|(period, moving)| self.horizon * period + moving + thought_seconds);
+        Tried { name, pe_of, metrics, coming_seconds }
+    }
+
+    /// Whether a candidate that thinks for this time could be better than the best answer so far.
+    fn could_pay(&self, best: &Tried, thinking_seconds: f64, seconds_per_object: f64) -> bool {
+        let least = best.metrics.lower_bound_seconds;
+        match best.coming_seconds {
+            Some(coming) => {
+                let gain = coming - self.horizon * least;
+                gain > thinking_seconds && gain > NEGLIGIBLE * coming
+            }
+            None => {
+                let excess = best.metrics.max_load_seconds - least;
+                excess > NEGLIGIBLE * least && seconds_per_object <= QUICK_SECONDS_PER_OBJECT
+            }
+        }
+    }
+}
+
+/// Whether an answer is better than the best so far. One that raises the present largest load never is.
+fn is_better(it: &Tried, best: &Tried, present: &Metrics) -> bool {
+    if is_lighter(present.max_load_seconds, it.metrics.max_load_seconds) {
+        return false;
+    }
+    if let (Some(a), Some(b)) = (it.coming_seconds, best.coming_seconds) {
+        return is_lighter(a, b);
+    }
+    let load = |tried: &Tried| tried.metrics.max_load_seconds;
+    let hops = |tried: &Tried| tried.metrics.communication.map_or(0, |cost| cost.hop_bytes);
+    let by_load = match (is_lighter(load(it), load(best)), is_lighter(load(best), load(it))) {
+        (true, _) => Ordering::Less,
+        (_, true) => Ordering::Greater,
+        _ => Ordering::Equal,
+    };
+    let moves = it.metrics.migrations.cmp(&best.metrics.migrations);
+    by_load.then(hops(it).cmp(&hops(best))).then(moves).is_lt()
+}
+
+/// Why an answer was taken.
+fn reason(best: &Tried, present: &Tried) -> String {
+    let times = best.metrics.step_seconds.zip(present.metrics.step_seconds);
+    match times {
+        Some((after, before)) if best.metrics.migrations > 0 => {
+            format!("{}: {} instead of {} a period", best.name, seconds(after), seconds(before))
+        }
+        _ => format!("{}: max/avg {:.3}", best.name, best.metrics.imbalance + 1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use equipoise_model::costs::{Costs, EndCosts};
+    use equipoise_model::database::{Edge, End};
+    use equipoise_model::topology;
+
+    use super::*;
+    use crate::testing;
+
+    /// A strategy that always returns the same placement.
+    struct Fixed(Vec<u32>);
+
+    impl Strategy for Fixed {
+        fn assign(&self, _: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
+            Ok(Assignment::new(self.0.clone()))
+        }
+    }
+
+    fn candidate(name: &str, pe_of: [u32; 4], seconds_per_object: f64) -> Candidate {
+        let strategy = Arc::new(Fixed(pe_of.into()));
+        let choice = Choice { spec: name.into(), strategy, needs_communication: false };
+        Candidate { choice, seconds_per_object }
+    }
+
+    /// Four objects of 1 s on PE 0 of 2; the first and the second exchange many messages, which cost 2 s between PEs.
+    fn recorded(costs: Option<Costs>) -> Database {
+        let mut database = testing::database(2, &[(1.0, 0), (1.0, 0), (1.0, 0), (1.0, 0)]);
+        database.edges = vec![Edge { from: End::Object(0), to: End::Object(1), messages: 2, bytes: 8 }];
+        database.pes.iter_mut().for_each(|pe| pe.wall_seconds = 4.0);
+        database.costs = costs;
+        database
+    }
+
+    fn costs() -> Costs {
+        let remote = EndCosts { send_seconds: 1.0, ..EndCosts::default() };
+        Costs { same_process: remote, ..Costs::default() }
+    }
+
+    #[track_caller]
+    fn check(database: &Database, candidates: Vec<Candidate>, expected: [u32; 4], sentence: &str) {
+        let machine = topology::parse("flat:2").expect("a machine");
+        let answer = AutoLb { candidates, horizon: 1.0 }.assign(database, &*machine, 0).expect("an answer");
+        let said = answer.sentence.expect("a sentence");
+        assert_eq!((answer.pe_of, said.as_str()), (expected.to_vec(), sentence));
+    }
+
+    #[test]
+    fn the_shortest_coming_period_decides() {
+        let apart = || candidate("ApartLB", [0, 1, 0, 1], 0.0);
+        let together = || candidate("TogetherLB", [0, 0, 1, 1], 0.0);
+        let expected = "TogetherLB: 2.00 s instead of 4.00 s a period.";
+        check(&recorded(Some(costs())), vec![apart(), together()], [0, 0, 1, 1], expected);
+        check(
+            &recorded(None),
+            vec![apart(), together()],
+            [0, 1, 0, 1],
+            "ApartLB: max/avg 1.000; TogetherLB was not tried.",
+        );
+    }
+
+    #[test]
+    fn what_thinks_longer_than_it_can_gain_is_not_tried() {
+        let quick = || candidate("QuickLB", [0, 0, 0, 1], 0.01);
+        let slow = |thinking| candidate("SlowLB", [0, 0, 1, 1], thinking);
+        let database = recorded(Some(costs()));
+        check(
+            &database,
+            vec![quick(), slow(0.2)],
+            [0, 0, 1, 1],
+            "SlowLB: 2.00 s instead of 4.00 s a period.",
+        );
+        let expected = "QuickLB: 3.00 s instead of 4.00 s a period; SlowLB was not tried.";
+        check(&database, vec![quick(), slow(0.3)], [0, 0, 0, 1], expected);
+        // The database knows better how long it thinks.
+        let known = Costs { strategies: [("SlowLB".into(), 0.5)].into(), ..costs() };
+        check(
+            &recorded(Some(known)),
+            vec![quick(), slow(9.0)],
+            [0, 0, 1, 1],
+            "SlowLB: 2.00 s instead of 4.00 s a period.",
+        );
+    }
+
+    #[test]
+    fn the_present_placement_remains_if_nothing_is_better() {
+        let mut database = recorded(Some(costs()));
+        database.objects[1].pe = 1;
+        database.objects[2].pe = 1;
+        let worse = candidate("WorseLB", [0, 0, 0, 1], 0.0);
+        let expected = "the present placement: max/avg 1.000";
+        let machine = topology::parse("flat:2").expect("a machine");
+        let strategy = AutoLb { candidates: vec![worse], horizon: 1.0 };
+        let answer = strategy.assign(&database, &*machine, 0).expect("an answer");
+        assert_eq!(answer.pe_of, database.placement());
+        assert!(answer.sentence.expect("a sentence").starts_with(expected));
+    }
+}
