@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use equipoise_model::assignment::Note;
+use equipoise_model::database::Object;
 use equipoise_model::descriptor::Descriptor;
 use equipoise_model::params::{Param, ParamError, Params};
 use equipoise_model::table::seconds;
@@ -87,6 +88,9 @@ impl Strategy for AutoLb {
         check(database, topology)?;
         let mut tried =
             vec![self.judged("the present placement", database, topology, database.placement(), 0.0)];
+        // Objects leave PEs that are not available: then the present placement is no answer.
+        let must_move = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
+        let mut is_answer = !database.objects.iter().any(must_move);
         let mut sentence = String::new();
         let mut thought = 0.0;
         let mut best = 0;
@@ -95,7 +99,7 @@ impl Strategy for AutoLb {
                 database.costs.as_ref().and_then(|costs| costs.strategies.get(&choice.spec)).copied();
             let thinking = recorded.unwrap_or(seconds_per_object * database.objects.len() as f64);
             let needs_more = choice.needs_communication && !database.communication_recorded;
-            if needs_more || !self.could_pay(&tried[best], thinking, *seconds_per_object) {
+            if needs_more || is_answer && !self.could_pay(&tried[best], thinking, *seconds_per_object) {
                 _ = write!(sentence, "; {} was not tried", choice.spec);
                 continue;
             }
@@ -107,8 +111,13 @@ impl Strategy for AutoLb {
             thought += thinking;
             tried.push(self.judged(&choice.spec, database, topology, answer.pe_of, thought));
             let last = tried.len() - 1;
-            if is_better(&tried[last], &tried[best], &tried[0].metrics) {
+            if !is_answer || is_better(&tried[last], &tried[best], &tried[0].metrics) {
                 best = last;
+            }
+            if !is_answer {
+                // Its loads are what the others must not raise.
+                tried[0].metrics.max_load_seconds = tried[last].metrics.max_load_seconds;
+                is_answer = true;
             }
         }
         let notes = tried[1..]
@@ -265,6 +274,14 @@ mod tests {
             [0, 0, 1, 1],
             "SlowLB: 2.00 s instead of 4.00 s a period.",
         );
+    }
+
+    #[test]
+    fn objects_leave_pes_that_are_not_available() {
+        let mut database = recorded(Some(costs()));
+        database.pes[0].available = false;
+        let candidates = vec![candidate("LeaveLB", [1, 1, 1, 1], 1e9)];
+        check(&database, candidates, [1, 1, 1, 1], "LeaveLB: 4.00 s instead of 4.00 s a period.");
     }
 
     #[test]

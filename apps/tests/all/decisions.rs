@@ -181,9 +181,11 @@ fn balanced(config: Config) -> (Vec<LbStep>, f64) {
 
 #[test]
 fn balanced_loads_are_left_alone() {
-    let (never, _) = with(balanced, None, every(1), LbGate::Off);
+    // Elements wait for each other at every sync point, also where no step follows.
+    let (never, _) = with(balanced, Some("GreedyRefineLB"), every(1000), LbGate::Off);
     let (auto, steps) = with(balanced, Some("GreedyRefineLB"), LbWhen::Auto, LbGate::Auto);
-    assert!(auto <= 1.01 * never, "{auto} s in {steps} steps, without load balancing {never} s");
+    assert_eq!(steps, 0);
+    assert!(auto <= 1.15 * never, "{auto} s in {steps} steps, without load balancing {never} s");
 }
 
 #[test]

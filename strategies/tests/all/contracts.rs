@@ -52,6 +52,7 @@ const MORE_SPECS: &[&str] = &[
 
 /// Strategies that never make the most loaded PE heavier.
 const REFINERS: &[&str] = &[
+    "AutoLB",
     "GreedyRefineLB",
     "GreedyRefineLB:imbalance=0",
     "RefineLB",
