@@ -4,10 +4,10 @@
 
 use crate::load::{Sent, array_and_rank};
 use crate::location::Known;
+use crate::losses::Loads;
 use crate::quiescence::Quiet;
 use crate::reduction::{Pieces, Tally};
 use crate::section::{Members, Source};
-use crate::steps::Loads;
 use equipoise_model::database::ObjectIndex;
 use serde::{Deserialize, Serialize};
 use std::any::Any;

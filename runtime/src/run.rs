@@ -1,6 +1,7 @@
 //! A run from beginning to end: settings, execution, report.
 
 use crate::codec;
+use crate::costs;
 use crate::files::{self, Written};
 use crate::interleaving::Interleaving;
 use crate::options::{Config, Job, Settings, Transport};
@@ -175,19 +176,32 @@ fn settings(
         });
     }
     let link = connect(config).map_err(|sentence| first(RunError::Config(sentence)))?;
-    let Some(link) = link else { return Ok((Arc::new(config.resolve(&Job::default())?), None)) };
+    let Some(link) = link else { return Ok((Arc::new(with_costs(config.resolve(&Job::default())?)), None)) };
     let settings = config.resolve(link.job()).map_err(RunError::from);
     // If one process refuses its flags or files, no process begins, and the first one with an error prints it.
     let refuses = link.first_with(settings.is_err());
     let speaks = refuses == Some(link.job().process);
     match (settings, refuses) {
-        (Ok(settings), None) => Ok((Arc::new(settings), Some(link))),
+        (Ok(settings), None) => {
+            // Process 0 decides load-balancing steps.
+            let settings = if link.job().process == 0 { with_costs(settings) } else { settings };
+            Ok((Arc::new(settings), Some(link)))
+        }
         (Ok(_), Some(process)) => {
             let error = RunError::Config(format!("process {process} refuses its flags or files"));
             Err(Refusal { error, speaks, link: Some(link) })
         }
         (Err(error), _) => Err(Refusal { error, speaks, link: Some(link) }),
     }
+}
+
+/// The settings with the costs of the run, where load-balancing steps need them and no flag gives them.
+fn with_costs(mut settings: Settings) -> Settings {
+    if settings.costs.is_none() && settings.needs_costs() {
+        let run = |config, program: costs::Program| try_run(config, program).ok().map(|report| report.result);
+        settings.costs = costs::of_run(&settings, run);
+    }
+    settings
 }
 
 /// Runs the program. Its databases and its trace are written, even if the run fails.

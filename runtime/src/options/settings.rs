@@ -76,7 +76,7 @@ impl Config {
             lb_comm: self.lb_comm,
             lb_when: self.lb_when,
             lb_gate: self.lb_gate,
-            cost_model: self
+            costs: self
                 .cost_model
                 .as_deref()
                 .map(Costs::read)
@@ -209,8 +209,8 @@ pub(crate) struct Settings {
     lb_comm: Comm,
     pub(crate) lb_when: LbWhen,
     lb_gate: LbGate,
-    /// The costs of `--cost-model`.
-    pub(crate) cost_model: Option<Costs>,
+    /// What messages and migrations cost: as `--cost-model` says, else as `run.rs` finds out.
+    pub(crate) costs: Option<Costs>,
     pub(crate) dump: Option<PathBuf>,
     pub(crate) dump_start: u64,
     pub(crate) dump_steps: u64,
@@ -262,7 +262,7 @@ impl Settings {
 
     /// Whether load-balancing steps need the costs of messages and migrations.
     pub(crate) fn needs_costs(&self) -> bool {
-        self.gates() || self.records_communication()
+        self.balances() && (self.gates() || self.records_communication())
     }
 
     /// Whether the database of this step is to be written.

@@ -1,12 +1,11 @@
 //! The state of a PE for collectives: reductions, load-balancing steps, quiescence.
 
 use crate::checkpoint::CostMeter;
+use crate::losses::{Loads, Losses};
 use crate::options::Listed;
 use crate::order::Statistics;
 use crate::reduction::{Ledger, Tally};
 use crate::section::{Members, SectionId, Source};
-use crate::steps::{Loads, Losses};
-use equipoise_model::costs::Costs;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -80,8 +79,8 @@ pub(crate) struct Steps {
     /// On PE 0: whether statistics are being collected. During this time the next step may become ready to start, if
     /// elements that called `at_sync` for this step end.
     pub(crate) collecting: Cell<bool>,
-    /// On PE 0: what messages, migrations and strategies cost, once a step needed it; none inside if it is unknown.
-    pub(crate) costs: RefCell<Option<Option<Costs>>>,
+    /// On PE 0: the last thinking time of each strategy, in seconds.
+    pub(crate) thinking: RefCell<BTreeMap<String, f64>>,
     /// The loads of the PEs of this subtree, as far as they have said them.
     pub(crate) loads: Cell<Loads>,
     /// On PE 0: the losses since the last step, which decide when the next one follows.

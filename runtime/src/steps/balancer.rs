@@ -3,7 +3,7 @@
 //!
 //! The runtime never looks at the name of a strategy; the schedule selects the strategy of the step.
 
-use super::{available, costs, repeat};
+use super::{available, repeat};
 use crate::lb_history::{Kept, LbStep};
 use crate::load::{Sent, element_key};
 use crate::options::{ReportForm, Settings};
@@ -25,7 +25,10 @@ use std::time::Instant;
 pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics>) -> Vec<Plan> {
     let settings = pe.settings();
     let (mut database, keys) = database(pe, step, collected);
-    database.costs = costs::so_far(pe);
+    database.costs = settings.costs.clone();
+    if let Some(costs) = &mut database.costs {
+        costs.strategies.clone_from(&pe.collectives.steps.thinking.borrow());
+    }
     let available = &pe.collectives.steps.available;
     available::mark(settings, step, &mut database.pes, &mut available.borrow_mut());
     let period_seconds = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
@@ -58,21 +61,14 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     });
     let strategy_seconds = strategy_seconds(pe, took);
     if let Some(choice) = choice {
-        costs::add_strategy(pe, &choice.spec, strategy_seconds);
+        pe.collectives.steps.thinking.borrow_mut().insert(choice.spec.clone(), strategy_seconds);
     }
     let (answer, error) = match answer {
         None => (Assignment::new(placement.clone()), None),
         Some(Ok(answer)) => (answer, None),
         Some(Err(error)) => (Assignment::new(placement.clone()), Some(error)),
     };
-    let mut plans: Vec<Plan> = (0..pe.out.pes).map(|pe| Plan { pe, ..Plan::default() }).collect();
-    for ((&from, &to), &(array, rank)) in placement.iter().zip(&answer.pe_of).zip(&keys) {
-        if from != to {
-            plans[from as usize].moves.push((array, rank, to));
-            plans[to as usize].incoming += 1;
-        }
-    }
-    plans.retain(|plan| !plan.moves.is_empty() || plan.incoming > 0);
+    let plans = plans(pe.out.pes, &placement, &answer.pe_of, &keys);
     let after = Metrics::of(&database, topology, &answer.pe_of);
     let report = LbStep {
         step: u64::from(step),
@@ -104,6 +100,19 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         dump.add(settings, &database);
     }
     pe.out.node.outcome.lock().dump = dump;
+    plans
+}
+
+/// The plans of the PEs with migrations, for objects with these arrays and ranks.
+fn plans(pes: u32, placement: &[u32], pe_of: &[u32], keys: &[(u16, u32)]) -> Vec<Plan> {
+    let mut plans: Vec<Plan> = (0..pes).map(|pe| Plan { pe, ..Plan::default() }).collect();
+    for ((&from, &to), &(array, rank)) in placement.iter().zip(pe_of).zip(keys) {
+        if from != to {
+            plans[from as usize].moves.push((array, rank, to));
+            plans[to as usize].incoming += 1;
+        }
+    }
+    plans.retain(|plan| !plan.moves.is_empty() || plan.incoming > 0);
     plans
 }
 

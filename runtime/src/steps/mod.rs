@@ -12,14 +12,11 @@
 
 mod available;
 mod balancer;
-mod costs;
 mod repeat;
-mod when;
-
-pub(crate) use when::{Loads, Losses};
 
 use crate::checkpoint::Reason;
 use crate::elements::Held;
+use crate::losses::Loads;
 use crate::options::LbWhen;
 use crate::order::{Ended, PeOrder, Plan, Statistics};
 use crate::pe::{Outbox, PeCx, SyncCalls};
@@ -81,7 +78,7 @@ pub(crate) fn try_step(pe: &PeCx) {
 fn begin_or_skip(pe: &PeCx, loads: Loads) {
     let steps = &pe.collectives.steps;
     let needs_step = || steps.losses.borrow_mut().need_step(loads);
-    let is_step = when::is_step(&pe.out, pe.settings().lb_when, steps.number.get(), needs_step);
+    let is_step = repeat::is_step(&pe.out, pe.settings().lb_when, steps.number.get(), needs_step);
     steps.collecting.set(is_step);
     if is_step {
         return pe.out.tell_all(|| PeOrder::Collect);

@@ -2,6 +2,7 @@
 //! strategy would decide differently in a replay; its decisions are recorded with the order.
 
 use crate::interleaving::{Event, Interleaved, Plan};
+use crate::options::LbWhen;
 use crate::pe::Outbox;
 use equipoise_model::Assignment;
 
@@ -18,6 +19,22 @@ pub(super) fn answer(out: &Outbox, placement: &[u32], ask: impl FnOnce() -> Answ
             answer
         }
         Some(Interleaved::Replay(replay)) => Some(repeated(placement, replay.plan(placement.len()))),
+    }
+}
+
+/// Whether the sync point becomes a step. `point` counts sync points from 0; `needs` says whether the losses need a step.
+pub(super) fn is_step(out: &Outbox, when: LbWhen, point: u32, needs: impl FnOnce() -> bool) -> bool {
+    match when {
+        LbWhen::Every(every) => (point + 1).is_multiple_of(every.get()),
+        LbWhen::Auto => match out.interleaved() {
+            None => needs(),
+            Some(Interleaved::Record(recording)) => {
+                let is_step = needs();
+                recording.note(&Event::Sync { is_step });
+                is_step
+            }
+            Some(Interleaved::Replay(replay)) => replay.is_step(),
+        },
     }
 }
 

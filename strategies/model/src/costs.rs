@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::database::Inconsistent;
 use crate::fault::{Classified, Fault};
 use crate::files::{self, Unread};
 use crate::params::{are_seconds, is_positive};
@@ -137,7 +136,7 @@ impl Costs {
     ///
     /// # Errors
     /// The first number that is not.
-    pub fn check(&self) -> Result<(), Inconsistent> {
+    pub fn check(&self) -> Result<(), String> {
         let of_kinds = self.kinds().into_iter().flat_map(|(kind, costs)| {
             costs.numbers().map(|(name, seconds)| (format!("{name} of {kind}"), seconds))
         });
@@ -147,21 +146,19 @@ impl Costs {
             if !are_seconds(seconds) {
                 let sentence =
                     format!("{name} in the costs is {seconds:?}; a time is from 0 to 1e30 seconds");
-                return Err(Inconsistent(sentence));
+                return Err(sentence);
             }
         }
         let LinkLimits { bandwidth, injection, ejection } = self.links.unwrap_or_default();
         for (name, rate) in [("bandwidth", bandwidth), ("injection", injection), ("ejection", ejection)] {
             if let Some(rate) = rate.filter(|&rate| !is_positive(rate)) {
-                return Err(Inconsistent(format!(
+                return Err(format!(
                     "{name} in the costs is {rate:?}; a rate is from 1e-30 to 1e30 bytes per second"
-                )));
+                ));
             }
         }
         if self.pes_per_process == 0 {
-            return Err(Inconsistent(
-                "pes_per_process in the costs is 0; a process has at least 1 PE".into(),
-            ));
+            return Err("pes_per_process in the costs is 0; a process has at least 1 PE".into());
         }
         Ok(())
     }
@@ -183,7 +180,7 @@ impl Costs {
         if let Some(field) = unknown {
             return Err(content(format!("no cost is named {field:?}")));
         }
-        costs.check().map_err(|inconsistent| content(inconsistent.to_string()))?;
+        costs.check().map_err(content)?;
         Ok(costs)
     }
 }

@@ -3,7 +3,6 @@
 use rustc_hash::FxHashSet;
 
 use super::{Database, End};
-use crate::costs::Costs;
 use crate::fault::{Classified, Fault};
 use crate::params::{are_seconds, is_positive};
 use crate::table::{count, there_are};
@@ -33,7 +32,7 @@ impl Database {
         self.check_pes()?;
         self.check_objects()?;
         self.check_edges()?;
-        self.costs.as_ref().map_or(Ok(()), Costs::check)
+        self.costs.as_ref().map_or(Ok(()), |costs| costs.check().map_err(Inconsistent))
     }
 
     fn check_pes(&self) -> Result<(), Inconsistent> {

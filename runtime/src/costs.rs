@@ -1,40 +1,26 @@
 //! What messages and migrations cost in a run: as its simulated machine has it, or measured on this computer.
 //!
-//! The measurement runs a small program of two PEs, once, at the first load-balancing step that needs it; it takes a few
+//! The measurement runs small programs of one and two PEs before a run whose load-balancing steps need it; it takes a few
 //! milliseconds. Elements send each other messages, on one PE and on two, and migrate together. What a message costs
 //! between processes is not measured: a process cannot ask another one for it during a step. It counts as a message
 //! between PEs, plus [`PROCESS_SECONDS`] at both ends and the measured time to encode or decode its bytes.
 
 use crate::codec;
 use crate::options::{Settings, Simulation};
-use crate::pe::PeCx;
 use crate::prelude::*;
+use crate::setup::Setup;
 use equipoise_model::costs::{Costs, EndCosts};
 use std::time::{Instant, SystemTime};
 
-/// The costs of the run so far, if they are needed and known.
-pub(super) fn so_far(pe: &PeCx) -> Option<Costs> {
-    let settings = pe.settings();
-    if !settings.needs_costs() {
-        return None;
-    }
-    let mut costs = pe.collectives.steps.costs.borrow_mut();
-    costs.get_or_insert_with(|| settings.cost_model.clone().or_else(|| of_run(settings))).clone()
-}
+/// A program that measures itself, and ends with seconds.
+pub(crate) type Program = fn(&Setup, Exit<f64>);
 
-/// Remembers how long a strategy took.
-pub(super) fn add_strategy(pe: &PeCx, spec: &str, seconds: f64) {
-    if let Some(Some(costs)) = &mut *pe.collectives.steps.costs.borrow_mut() {
-        costs.strategies.insert(spec.into(), seconds);
-    }
-}
-
-/// The costs of a run. None where there is no time, and where the measurement failed.
-pub(super) fn of_run(settings: &Settings) -> Option<Costs> {
+/// The costs of a run; `run` runs a program. None where there is no time, and where the measurement failed.
+pub(crate) fn of_run(settings: &Settings, run: impl Fn(Config, Program) -> Option<f64>) -> Option<Costs> {
     let costs = match &settings.simulation {
         Some(simulation) => of_machine(simulation),
         None if settings.is_simulated() => return None,
-        None => measured(settings)?,
+        None => measured(settings, run)?,
     };
     Some(Costs { pes_per_process: settings.local_pes(), ..costs })
 }
@@ -71,12 +57,12 @@ const ENCODED_BYTES: usize = 1 << 16;
 const PROCESS_SECONDS: f64 = 3e-8;
 
 /// The costs on this computer. An entry sends within its measured load, so all of a message on one PE is the receiver's.
-fn measured(settings: &Settings) -> Option<Costs> {
+fn measured(settings: &Settings, run: impl Fn(Config, Program) -> Option<f64>) -> Option<Costs> {
     let config = |pes| Config { bind: settings.bind.is_some(), ..Config::threads(pes) };
     // Both elements are on the PE: it handles the messages of both.
-    let same_pe = message_seconds(config(1))? / 2.0;
-    let between_pes = message_seconds(config(2))?.max(same_pe);
-    let migration = migration_seconds(config(2))?;
+    let same_pe = run(config(1), messages)? / 2.0;
+    let between_pes = run(config(2), messages)?.max(same_pe);
+    let migration = run(config(2), migrations)?;
     let [encode, decode] = seconds_per_byte();
     let of_pe = EndCosts { receive_seconds: same_pe, ..EndCosts::default() };
     let more = (between_pes - same_pe) / 2.0;
@@ -121,19 +107,16 @@ impl Player {
         let [number] = cx.index();
         self.left -= u32::from(number == 0);
         match self.left {
-            0 => self.done.exit(cx, seconds_since(self.since)),
+            0 => self.done.exit(cx, seconds_since(self.since) / f64::from(MESSAGES)),
             _ => cx.peer([1 - number]).ball(),
         }
     }
 }
 
-/// The seconds from the first message to the last of those that an element receives, per message.
-fn message_seconds(config: Config) -> Option<f64> {
-    let report = crate::try_run(config, |pe, done| {
-        let players = pe.array([2], |_| Player { left: MESSAGES, since: SystemTime::UNIX_EPOCH, done });
-        pe.main(move |pe| players.at(pe, [0]).begin());
-    });
-    report.ok().map(|report| report.result / f64::from(MESSAGES))
+/// Measures the seconds from the first message to the last of those that an element receives, per message.
+fn messages(pe: &Setup, done: Exit<f64>) {
+    let players = pe.array([2], |_| Player { left: MESSAGES, since: SystemTime::UNIX_EPOCH, done });
+    pe.main(move |pe| players.at(pe, [0]).begin());
 }
 
 /// An element that migrates to the other PE.
@@ -159,18 +142,15 @@ impl Migrant {
 
     #[entry(reduce = std::cmp::min)]
     fn all_landed(&mut self, cx: &Cx<Self>, first: SystemTime) {
-        self.done.exit(cx, seconds_since(first));
+        self.done.exit(cx, seconds_since(first) / f64::from(MIGRANTS));
     }
 }
 
-/// The seconds per element until elements that migrate together have arrived.
-fn migration_seconds(config: Config) -> Option<f64> {
-    let report = crate::try_run(config, |pe, done| {
-        let migrants =
-            pe.array_placed([MIGRANTS], |_| Pe(0), |_| Migrant { since: SystemTime::UNIX_EPOCH, done });
-        pe.main(move |pe| migrants.all(pe).leave());
-    });
-    report.ok().map(|report| report.result / f64::from(MIGRANTS))
+/// Measures the seconds per element until elements that migrate together have arrived.
+fn migrations(pe: &Setup, done: Exit<f64>) {
+    let migrant = |_| Migrant { since: SystemTime::UNIX_EPOCH, done };
+    let migrants = pe.array_placed([MIGRANTS], |_| Pe(0), migrant);
+    pe.main(move |pe| migrants.all(pe).leave());
 }
 
 fn seconds_since(since: SystemTime) -> f64 {
@@ -194,13 +174,17 @@ mod tests {
     use super::*;
     use crate::options::Job;
 
+    fn run(config: Config, program: Program) -> Option<f64> {
+        crate::try_run(config, program).ok().map(|report| report.result)
+    }
+
     #[test]
     fn the_measurement_takes_little_time_and_all_costs_are_plausible() {
         let settings = Config::threads(2).resolve(&Job::default()).expect("the configuration is right");
         let mut fastest = f64::INFINITY;
         for _ in 0..5 {
             let begin = Instant::now();
-            let costs = of_run(&settings).expect("threads can be measured");
+            let costs = of_run(&settings, run).expect("threads can be measured");
             fastest = fastest.min(begin.elapsed().as_secs_f64());
             assert_eq!((costs.pes_per_process, costs.links), (2, None));
             assert!(costs.same_pe.receive_seconds > 0.0, "{costs:?}");
@@ -220,13 +204,13 @@ mod tests {
         let mut config = Config::on_machine("torus:4", "packet:injection=1e8");
         (config.machine.overhead, config.machine.delivery) = (1e-6, 1e-7);
         let settings = config.resolve(&Job::default()).expect("the configuration is right");
-        let costs = of_run(&settings).expect("the machine has costs");
+        let costs = of_run(&settings, run).expect("the machine has costs");
         assert_eq!((costs.same_pe.send_seconds, costs.same_pe.receive_seconds), (0.0, 1e-7));
         assert_eq!((costs.same_process.send_seconds, costs.same_process.receive_seconds), (1e-6, 1.1e-6));
         let links = costs.links.expect("packets share links");
         assert_eq!((links.bandwidth, links.injection, links.ejection), (None, Some(1e8), Some(1e8)));
         // Without a network there is no time.
         let settings = Config::simulated(2, 0).resolve(&Job::default()).expect("the configuration is right");
-        assert_eq!(of_run(&settings), None);
+        assert_eq!(of_run(&settings, run), None);
     }
 }

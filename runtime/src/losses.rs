@@ -8,9 +8,6 @@
 //!
 //! A step that gained nothing doubles the loss that the next one needs.
 
-use crate::interleaving::{Event, Interleaved};
-use crate::options::LbWhen;
-use crate::pe::Outbox;
 use equipoise_strategies::cost::Metrics;
 use serde::{Deserialize, Serialize};
 
@@ -106,22 +103,6 @@ impl Losses {
     }
 }
 
-/// Whether the sync point becomes a step. `point` counts sync points from 0.
-pub(super) fn is_step(out: &Outbox, when: LbWhen, point: u32, needs: impl FnOnce() -> bool) -> bool {
-    match when {
-        LbWhen::Every(every) => (point + 1).is_multiple_of(every.get()),
-        LbWhen::Auto => match out.interleaved() {
-            None => needs(),
-            Some(Interleaved::Record(recording)) => {
-                let needs = needs();
-                recording.note(&Event::Sync { is_step: needs });
-                needs
-            }
-            Some(Interleaved::Replay(replay)) => replay.is_step(),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,10 +163,5 @@ mod tests {
         // The strategy promises a balance that never comes.
         let steps = steps(|_, _| vec![2.0, 0.0], 0.0);
         assert!(steps.len() < 9 && steps.windows(3).all(|at| at[2] - at[1] >= at[1] - at[0]), "{steps:?}");
-    }
-
-    #[test]
-    fn every_counts_sync_points() {
-        assert!("every=3".parse() == Ok(LbWhen::Every(3.try_into().expect("not 0"))));
     }
 }
