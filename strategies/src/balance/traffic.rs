@@ -97,7 +97,7 @@ impl MessageCostParams {
             match seconds.filter(|&seconds| seconds > MAX_SECONDS) {
                 None => Ok(seconds),
                 Some(seconds) => {
-                    let expected = format!("expected seconds up to {MAX_SECONDS}, or `{MEASURED}`");
+                    let expected = format!("expected seconds from 0 to {MAX_SECONDS}, or `{MEASURED}`");
                     Err(params.bad(param.key, &seconds.to_string(), expected))
                 }
             }
