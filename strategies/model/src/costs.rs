@@ -252,7 +252,7 @@ mod tests {
             assert!(error.contains("costs.json") && error.contains(expected), "{error}");
         };
         check("{", "EOF while parsing");
-        check("[]", "invalid length 0");
+        check("3", "invalid type: integer `3`");
         check(r#"{"links": {"bandwith": 1}}"#, "no cost is named \"links.?.bandwith\"");
         check(r#"{"same_pe": {"send_seconds": -1}}"#, "send_seconds of same_pe in the costs is -1.0");
         check(r#"{"links": {"bandwidth": 0}}"#, "bandwidth in the costs is 0.0");

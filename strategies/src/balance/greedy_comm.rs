@@ -198,7 +198,10 @@ mod tests {
         for spec in ["alpha_seconds=-1", "beta_seconds_per_byte=inf"] {
             let error =
                 crate::registry::parse(&format!("GreedyCommLB:{spec}"), &[]).expect_err(spec).to_string();
-            assert!(error.contains("expected seconds, at least 0, or `measured`"), "{error}");
+            assert!(
+                error.contains("expected seconds, a number from 0 to 1000000000, or `measured`"),
+                "{error}"
+            );
         }
     }
 

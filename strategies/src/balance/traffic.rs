@@ -93,12 +93,16 @@ impl MessageCostParams {
     /// The values of [`ALPHA`] and [`BETA`].
     pub(super) fn take(params: &mut Params) -> Result<MessageCostParams, ParamError> {
         let mut take = |param: Param| {
-            let seconds = params.take_seconds_or(param.key, MEASURED)?;
-            match seconds.filter(|&seconds| seconds > MAX_SECONDS) {
-                None => Ok(seconds),
-                Some(seconds) => {
-                    let expected = format!("expected seconds from 0 to {MAX_SECONDS}, or `{MEASURED}`");
-                    Err(params.bad(param.key, &seconds.to_string(), expected))
+            let value: String = params.take(param.key)?;
+            if value == MEASURED {
+                return Ok(None);
+            }
+            match value.parse() {
+                Ok(seconds) if (0.0..=MAX_SECONDS).contains(&seconds) => Ok(Some(seconds)),
+                _ => {
+                    let expected =
+                        format!("expected seconds, a number from 0 to {MAX_SECONDS}, or `{MEASURED}`");
+                    Err(params.bad(param.key, &value, expected))
                 }
             }
         };

@@ -106,6 +106,7 @@ pub fn is_same(dump: &Dump, again: &Dump) -> bool {
 fn representable(dump: &Dump) -> Dump {
     let mut result = dump.clone();
     for database in &mut result.steps {
+        database.costs = None;
         let mut order: Vec<u32> = (0..database.objects.len() as u32).collect();
         order.sort_by_key(|&position| read::order(&database.objects[position as usize]));
         let mut place = vec![0; order.len()];

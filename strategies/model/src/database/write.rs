@@ -185,8 +185,13 @@ impl Dump {
         if vt::is_pattern(path.as_ref()) {
             return Ok(vt::is_same(self, &again));
         }
-        let is_same =
-            (&self.program, &self.topology, &self.steps) == (&again.program, &again.topology, &again.steps);
+        // Older versions have no costs.
+        let is_same_step = |(step, again): (&Database, &Database)| {
+            step == again || again.costs.is_none() && Database { costs: None, ..step.clone() } == *again
+        };
+        let are_same_steps =
+            self.steps.len() == again.steps.len() && self.steps.iter().zip(&again.steps).all(is_same_step);
+        let is_same = (&self.program, &self.topology) == (&again.program, &again.topology) && are_same_steps;
         Ok(is_same && again.warnings.is_empty())
     }
 
