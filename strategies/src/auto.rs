@@ -59,11 +59,11 @@ const QUICK_SECONDS_PER_OBJECT: f64 = 5e-6;
 /// Makes the strategy from its parameters.
 pub(crate) fn make(params: &mut Params, candidates: Vec<Candidate>) -> Result<Box<dyn Strategy>, ParamError> {
     let horizon: f64 = params.take("horizon")?;
-    if !(0.0..=1e12).contains(&horizon) {
+    if !(0.0..=1e9).contains(&horizon) {
         return Err(params.bad(
             "horizon",
             &horizon.to_string(),
-            "expected a number of periods from 0 to 1e12",
+            "expected periods, a number from 0 to 1000000000",
         ));
     }
     Ok(Box::new(AutoLb { candidates, horizon }))
