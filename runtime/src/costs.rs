@@ -105,11 +105,15 @@ impl Player {
     #[entry]
     fn ball(&mut self, cx: &Cx<Self>) {
         let [number] = cx.index();
-        self.left -= u32::from(number == 0);
-        match self.left {
-            0 => self.done.exit(cx, seconds_since(self.since) / f64::from(MESSAGES)),
-            _ => cx.peer([1 - number]).ball(),
+        if number == 0 {
+            // Messages that are still in flight arrive after the last one that counts.
+            let Some(left) = self.left.checked_sub(1) else { return };
+            self.left = left;
+            if left == 0 {
+                return self.done.exit(cx, seconds_since(self.since) / f64::from(MESSAGES));
+            }
         }
+        cx.peer([1 - number]).ball();
     }
 }
 
