@@ -245,6 +245,9 @@ impl Tally {
     }
 }
 
+/// A saved run had fewer elements and rounds than this, so that sums of two of their counts do not overflow.
+const COUNTS_END: u32 = 1 << 31;
+
 /// A number for the creation of an element by another element, by their ranks; not 0.
 pub(crate) fn birth(creator: u32, rank: u32) -> u64 {
     splitmix(u64::from(creator) << 32 | u64::from(rank)) | 1
@@ -269,9 +272,13 @@ impl Ledger {
         Ledger { next: 0, population: i64::from(population), rounds: BTreeMap::new() }
     }
 
-    /// Whether the number of participants is one.
+    /// Whether a run can have saved this: counts of elements, in rounds that are not over.
     pub(crate) fn is_plausible(&self) -> bool {
-        u32::try_from(self.population).is_ok()
+        let is_count = |count: u32| count < COUNTS_END;
+        let is_tally = |tally: &Tally| [tally.count, tally.appeared, tally.ended].into_iter().all(is_count);
+        u32::try_from(self.population).is_ok_and(is_count)
+            && self.next < COUNTS_END
+            && self.rounds.iter().all(|(round, tally)| *round >= self.next && is_tally(tally))
     }
 
     /// All participants become `population` others. Either all or none of them have participated in the oldest incomplete

@@ -62,7 +62,11 @@ fn is_another_array(checkpoint: &Checkpoint, array: usize, here: &ArrayHead) -> 
         let entries: Vec<String> = head.entries.iter().map(|entry| entry.to_string()).collect();
         let bound = head.bound_to.map_or(String::new(), |leader| format!(" bound to array {}", leader + 1));
         let ArrayHead { name, parameters, shape, .. } = head;
-        format!("{name}{parameters} of shape {shape}{bound} with the entries {}", entries.join(", "))
+        let indices = if head.count == 1 { "1 index".into() } else { format!("{} indices", head.count) };
+        format!(
+            "{name}{parameters} of shape {shape} ({indices}){bound} with the entries {}",
+            entries.join(", ")
+        )
     };
     let saved = checkpoint.heads().get(array).map_or("nothing".into(), described);
     let sentence = format!(
@@ -119,7 +123,7 @@ fn read<T: Chare>(
 ) -> Result<ChareSlot<T>, String> {
     let bytes = checkpoint.element(element).map_err(|error| error.to_string())?;
     let name = || format!("{}{}", T::NAME, show(T::Index::unrank(element.rank, shape)));
-    let unfit = |reason: &str| checkpoint.unfit(reason).to_string();
+    let unfit = |reason: &str| checkpoint.unfit_element(element, reason).to_string();
     let slot = restored::<T>(&bytes, element.load_seconds, name).map_err(|reason| unfit(&reason))?;
     if slot.rank == element.rank {
         Ok(slot)

@@ -9,6 +9,7 @@ use crate::checkpoint::{Checkpoint, Generation, Part};
 use crate::codec;
 use crate::elements::Held;
 use crate::pe::{Ledgers, PeCx};
+use crate::slot::NextRounds;
 use crate::steps;
 use equipoise_model::table::count;
 use serde::{Deserialize, Serialize};
@@ -117,13 +118,20 @@ pub(crate) fn restore(pe: &PeCx, checkpoint: &Checkpoint, managers: &[Held]) -> 
     for ((ledgers, info), head) in state.ledgers.iter_mut().zip(&pe.infos).zip(heads) {
         for ledger in [&mut ledgers.reductions, &mut ledgers.syncs] {
             if !ledger.is_plausible() {
-                return Err(checkpoint.unfit("has a negative number of elements; copy it again").to_string());
+                let reason = "has counts of elements that no run saves; restart from another checkpoint";
+                return Err(checkpoint.unfit(reason).to_string());
             }
             if head.count != info.count {
                 ledger.regroup(info.count);
             }
         }
     }
+    let next = state.ledgers.iter().zip(state.broadcasts).map(|(ledgers, broadcast)| NextRounds {
+        reduction: ledgers.reductions.next(),
+        barrier: ledgers.syncs.next(),
+        broadcast,
+    });
+    let next: Vec<_> = next.collect();
     if pe.out.rank == 0 {
         *pe.collectives.ledgers.borrow_mut() = state.ledgers;
     }
@@ -133,8 +141,8 @@ pub(crate) fn restore(pe: &PeCx, checkpoint: &Checkpoint, managers: &[Held]) -> 
         let of_saved = checkpoint.rests_of(saved).map_err(|error| error.to_string())?;
         rests.iter_mut().zip(of_saved).for_each(|(rests, rest)| rests.push(rest));
     }
-    for ((manager, rests), broadcasts) in managers.iter().zip(rests).zip(state.broadcasts) {
-        let restored = manager.borrow_mut().restore(&rests, broadcasts, heads.len());
+    for ((manager, rests), next) in managers.iter().zip(rests).zip(next) {
+        let restored = manager.borrow_mut().restore(&rests, next, heads.len());
         restored.map_err(|reason| checkpoint.unfit(&reason).to_string())?;
     }
     Ok(())

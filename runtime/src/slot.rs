@@ -46,6 +46,14 @@ pub(crate) enum Collective {
     Barrier,
 }
 
+/// The numbers of the oldest collectives of an array that are not complete.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NextRounds {
+    pub(crate) reduction: u32,
+    pub(crate) barrier: u32,
+    pub(crate) broadcast: u32,
+}
+
 /// Runtime state that few elements need.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Extra<M> {
@@ -104,9 +112,14 @@ impl<M> Extra<M> {
 }
 
 impl<C, M, F: Default> Slot<C, M, F> {
-    /// Whether a run can have saved this.
+    /// Whether a run can have saved this. Its load is not saved here, because ticks have another length on another computer.
     pub(crate) fn is_plausible(&self) -> bool {
-        self.extra.as_ref().is_none_or(|extra| extra.is_plausible())
+        self.load == 0 && self.extra.as_ref().is_none_or(|extra| extra.is_plausible())
+    }
+
+    /// Whether its next reduction and its next barrier are not over.
+    pub(crate) fn is_after(&self, next: NextRounds) -> bool {
+        self.contributions >= next.reduction && self.syncs >= next.barrier
     }
 
     pub(crate) fn new(rank: u32, chare: C) -> Self {

@@ -72,9 +72,12 @@ impl Args {
             }
             let Some(fewer) = left.checked_sub(1) else {
                 let retries = count(u64::from(self.retries), "restart");
-                equipoise::warn(&format!(
-                    "the program died again after {retries} without a new checkpoint; given up"
-                ));
+                equipoise::warn(&match self.retries {
+                    0 => {
+                        format!("the program {}; it does not start again, as --retries is 0", ended(&status))
+                    }
+                    _ => format!("the program died again after {retries} without a new checkpoint; given up"),
+                });
                 return Ok(exit_code(&status));
             };
             left = fewer;

@@ -7,6 +7,9 @@ use std::cell::Cell;
 /// What the checkpoints of a run have cost: wall-clock times, or virtual times on a simulated machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CheckpointCost {
+    /// The number of checkpoints for which the run waited.
+    #[serde(skip)]
+    pub checkpoints: u32,
     /// The mean time from the end of a checkpoint to the begin of the next one.
     pub interval_seconds: f64,
     /// The mean time that the run waited for a checkpoint, from the moment when nothing was in flight.
@@ -42,16 +45,20 @@ impl CheckpointCost {
 }
 
 impl std::fmt::Display for CheckpointCost {
-    /// One sentence.
+    /// One sentence. A single checkpoint has no interval.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "a checkpoint every {} costs {:.2} % of the time ({} each); losing a PE costs {}",
-            seconds(self.interval_seconds),
-            100.0 * self.share(),
-            seconds(self.wait_seconds),
-            seconds(self.failure_seconds()),
-        )?;
+        let (wait, restart) = (seconds(self.wait_seconds), seconds(self.restart_seconds));
+        if self.checkpoints == 1 {
+            write!(f, "a checkpoint costs {wait}; a restart costs {restart}")?;
+        } else {
+            write!(
+                f,
+                "a checkpoint every {} costs {:.2} % of the time ({wait} each); losing a PE costs {}",
+                seconds(self.interval_seconds),
+                100.0 * self.share(),
+                seconds(self.failure_seconds()),
+            )?;
+        }
         if let (Some(mtbf), Some(best)) = (self.mtbf_seconds, self.best_interval_seconds()) {
             let failure = seconds(mtbf);
             write!(f, "; with a failure every {failure} the best interval is {} (Daly 2006)", seconds(best))?;
@@ -104,11 +111,12 @@ impl CostMeter {
         self.waits.set(self.waits.get() + now.saturating_sub(since));
         self.last.set(now);
         self.checkpoints.set(self.checkpoints.get() + 1);
-        let mean = |sum: &Cell<u64>| to_seconds(sum.get()) / f64::from(self.checkpoints.get());
+        let checkpoints = self.checkpoints.get();
+        let mean = |sum: &Cell<u64>| to_seconds(sum.get()) / f64::from(checkpoints);
         let wait_seconds = mean(&self.waits);
         let restart_seconds = self.restart.get().unwrap_or(wait_seconds);
         let interval_seconds = mean(&self.intervals);
-        Some(CheckpointCost { interval_seconds, wait_seconds, restart_seconds, mtbf_seconds })
+        Some(CheckpointCost { checkpoints, interval_seconds, wait_seconds, restart_seconds, mtbf_seconds })
     }
 }
 
@@ -122,7 +130,8 @@ mod tests {
         meter.begin(100);
         assert_eq!(meter.go_on(200, |ticks| ticks as f64, None), None);
         meter.save(190);
-        assert!(meter.go_on(200, |ticks| ticks as f64, None).is_some());
+        let first = meter.go_on(200, |ticks| ticks as f64, None).expect("a checkpoint");
+        assert_eq!(first.to_string(), "a checkpoint costs 10.0 s; a restart costs 10.0 s");
         meter.save(310);
         let cost = meter.go_on(340, |ticks| ticks as f64, Some(4000.0)).expect("two checkpoints");
         assert_eq!((cost.interval_seconds, cost.wait_seconds, cost.restart_seconds), (100.0, 20.0, 20.0));

@@ -311,16 +311,22 @@ pub(crate) fn remove(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)
 }
 
+/// What to do if something else is taken for a checkpoint, and if files of a checkpoint have been mixed.
+const NAME_FOLDER: &str = "name the folder of --checkpoint, or one checkpoint in it";
+const RESTORE: &str = "restore the files that were written together";
+
 /// Checks magic and version, and returns what follows.
-fn after_version<'a>(bytes: &'a [u8], magic: [u8; 6], what: &str) -> Result<&'a [u8], Refused> {
+fn after_version<'a>(
+    bytes: &'a [u8],
+    magic: [u8; 6],
+    (what, remedy): (&str, &str),
+) -> Result<&'a [u8], Refused> {
     let refused = |sentence: String| Refused(sentence);
     let Some((start, rest)) = bytes.split_first_chunk::<8>() else {
         return Err(truncated(bytes.len(), 8));
     };
     if start[..6] != magic {
-        return Err(refused(format!(
-            "is not {what}; name the folder of --checkpoint, or one checkpoint in it"
-        )));
+        return Err(refused(format!("is not {what}; {remedy}")));
     }
     let version = u16::from_le_bytes([start[6], start[7]]);
     if version != VERSION {
@@ -335,7 +341,7 @@ fn after_version<'a>(bytes: &'a [u8], magic: [u8; 6], what: &str) -> Result<&'a 
 /// Reads the manifest in a folder.
 pub(crate) fn read_manifest(folder: &Path) -> Result<Manifest, Refused> {
     let bytes = read_small(&manifest_path(folder))?;
-    let mut rest = after_version(&bytes, MANIFEST_MAGIC, "the manifest of a checkpoint")?;
+    let mut rest = after_version(&bytes, MANIFEST_MAGIC, ("the manifest of a checkpoint", NAME_FOLDER))?;
     let manifest = whole_frame(&mut rest, bytes.len())?;
     Ok(manifest)
 }
@@ -399,11 +405,9 @@ impl ProcessFile {
         }
         let mut start = [0; HEADER_BYTES];
         file.read_exact(&mut start).map_err(unreadable)?;
-        let rest = after_version(&start, PROCESS_MAGIC, "the file of a process in a checkpoint")?;
+        let rest = after_version(&start, PROCESS_MAGIC, ("the file of a process in a checkpoint", RESTORE))?;
         if *rest != header(generation.id, process)[8..] {
-            return Err(Refused(
-                "belongs to another checkpoint; restore the files that were written together".into(),
-            ));
+            return Err(Refused(format!("belongs to another checkpoint; {RESTORE}")));
         }
         file.seek(SeekFrom::Start(file_bytes - 8)).map_err(unreadable)?;
         let mut offset = [0; 8];

@@ -5,6 +5,7 @@ use super::file::{
     process_path, read_manifest,
 };
 use equipoise_model::fault::{Classified, Fault};
+use equipoise_model::frames::truncated;
 use equipoise_model::quote::sentence;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -106,6 +107,11 @@ impl Checkpoint {
         let mut files = Vec::new();
         for (process, head) in (0..).zip(&manifest.files) {
             let path = process_path(&folder, process);
+            // Of a file that was cut, the last bytes mean nothing.
+            if let Some(bytes) = path.metadata().ok().map(|it| it.len()).filter(|bytes| *bytes < head.bytes) {
+                let refused = truncated(bytes as usize, head.bytes as usize);
+                return Err(CheckpointError::of_file(path, &refused.0));
+            }
             let file = ProcessFile::open(&folder, manifest.generation, process)
                 .map_err(|refused| CheckpointError::of_file(path.clone(), &refused.0))?;
             if file.head != *head {
@@ -296,6 +302,11 @@ impl Checkpoint {
     pub(crate) fn unfit(&self, reason: &str) -> CheckpointError {
         CheckpointError::new(manifest_path(&self.folder), reason)
     }
+
+    /// The error that an element does not fit the program.
+    pub(crate) fn unfit_element(&self, element: &SavedElement, reason: &str) -> CheckpointError {
+        CheckpointError::new(process_path(&self.folder, element.place.process), reason)
+    }
 }
 
 /// The reason that a file is not the one that the manifest means.
@@ -307,14 +318,28 @@ impl CheckpointError {
         CheckpointError { path, reason: sentence(reason), fault: Fault::Input }
     }
 
-    /// The error that a file of a checkpoint cannot be used. Its remedy has the checkpoint before, if the manifest names one.
+    /// The error that a file of a checkpoint cannot be used. Its remedy has the checkpoint before, if there is one. Only the
+    /// manifest names it for sure.
     fn of_file(path: PathBuf, reason: &str) -> Self {
-        let reason = match path.parent().and_then(before) {
-            Some(before) => format!("{reason}; or use the checkpoint before, `{}`", before.display()),
-            None => reason.to_owned(),
+        let folder = path.parent();
+        let remedy = if let Some(before) = folder.and_then(before) {
+            format!("; or use the checkpoint before, `{}`", before.display())
+        } else if let Some(older) = folder.filter(|folder| read_manifest(folder).is_err()).and_then(older) {
+            format!("; or use an older checkpoint, `{}`, if the same run has saved it", older.display())
+        } else {
+            String::new()
         };
-        CheckpointError::new(path, &reason)
+        CheckpointError::new(path, &format!("{reason}{remedy}"))
     }
+}
+
+/// The folder of the newest complete checkpoint with a lower number than the one in this folder; `None` if there is none.
+fn older(checkpoint: &Path) -> Option<PathBuf> {
+    let dir = checkpoint.parent()?;
+    let numbers = numbers(dir, true).ok()?;
+    let at = numbers.iter().position(|number| folder(dir, *number) == checkpoint)?;
+    let mut older = numbers[..at].iter().rev().map(|number| folder(dir, *number));
+    older.find(|folder| read_manifest(folder).is_ok())
 }
 
 /// The records of each PE, and of the elements of each array; the number of a process whose index does not fit the

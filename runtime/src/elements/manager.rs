@@ -8,7 +8,7 @@ use crate::index::Index;
 use crate::location::Route;
 use crate::order::{ObjectStatistics, Order, Statistics};
 use crate::pe::PeCx;
-use crate::slot::{Collective, Item};
+use crate::slot::{Collective, Item, NextRounds};
 use crate::waiting::Waiting;
 use equipoise_model::table::count;
 use std::collections::BTreeMap;
@@ -172,8 +172,8 @@ impl<T: Chare> Manager for Elements<T> {
         self.save_all(pe, part)
     }
 
-    fn restore(&mut self, rests: &[Vec<u8>], broadcasts: u32, arrays: usize) -> Result<(), String> {
-        self.restore_rests(rests, broadcasts, arrays)
+    fn restore(&mut self, rests: &[Vec<u8>], next: NextRounds, arrays: usize) -> Result<(), String> {
+        self.restore_rests(rests, next, arrays)
     }
 
     fn resend(&mut self, pe: &PeCx) {

@@ -10,7 +10,7 @@ use crate::order::{Journey, Statistics};
 use crate::pe::{ARRAY_BITS, Contributor, Offer, PeCx, SyncCalls, post_delivery};
 use crate::reduction::Tally;
 use crate::section::Source;
-use crate::slot::{Collective, Item};
+use crate::slot::{Collective, Item, NextRounds};
 use crate::tracer::Kept;
 use crate::waiting::Waiting;
 use rustc_hash::FxHashMap;
@@ -67,8 +67,8 @@ pub(crate) trait Manager {
     /// Takes over what saved PEs had beside elements, and the number of the next broadcast. There are `arrays` arrays.
     ///
     /// # Errors
-    /// If the bytes are of another program.
-    fn restore(&mut self, rests: &[Vec<u8>], broadcasts: u32, arrays: usize) -> Result<(), String>;
+    /// If the bytes are of another program, or no run saves them.
+    fn restore(&mut self, rests: &[Vec<u8>], next: NextRounds, arrays: usize) -> Result<(), String>;
     /// Sends again what waited for elements that do not exist, and for quiescence.
     fn resend(&mut self, pe: &PeCx);
     /// Drops one element at the end of the run; false if there is none.

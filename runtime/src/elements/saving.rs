@@ -6,6 +6,7 @@ use crate::checkpoint::{ArrayIndex, ElementIndex, Part};
 use crate::codec::{self, CodecError};
 use crate::order::{Partial, Receivers};
 use crate::pe::PeCx;
+use crate::slot::NextRounds;
 use equipoise_model::table;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -54,7 +55,9 @@ impl<T: Chare> Elements<T> {
             part.record(|bytes| codec::encode_into(&rest, bytes))
         });
         let failed = |what: String, error: CodecError| {
-            format!("{what} cannot be saved: {error}; correct its `Serialize`")
+            format!(
+                "{what} cannot be saved: {error}; correct its `Serialize`, or leave the field out with `#[serde(skip)]`"
+            )
         };
         let rest = rest.map_err(|error| failed(format!("a message to {}", T::NAME), error))?;
         let mut elements = Vec::with_capacity(self.slots.len());
@@ -74,11 +77,14 @@ impl<T: Chare> Elements<T> {
     pub(super) fn restore_rests(
         &mut self,
         rests: &[Vec<u8>],
-        broadcasts: u32,
+        next: NextRounds,
         arrays: usize,
     ) -> Result<(), String> {
-        self.broadcasts = broadcasts;
-        self.port.broadcasts.set(broadcasts);
+        if let Some(slot) = self.slots.iter().find(|slot| !slot.is_after(next)) {
+            return Err(impossible(&self.port.name(slot.rank)));
+        }
+        self.broadcasts = next.broadcast;
+        self.port.broadcasts.set(next.broadcast);
         for bytes in rests {
             let rest: Owned<T::Msg> = codec::decode(bytes).map_err(|error| misfit::<T>(&error, T::NAME))?;
             self.check_receivers(&rest)?;
@@ -138,12 +144,17 @@ pub(crate) fn restored<T: Chare>(
 ) -> Result<ChareSlot<T>, String> {
     let mut slot: ChareSlot<T> = codec::decode(bytes).map_err(|error| misfit::<T>(&error, &name()))?;
     if !slot.is_plausible() {
-        return Err(format!("has {} in a state that no run saves; restart from another checkpoint", name()));
+        return Err(impossible(&name()));
     }
     if load_seconds > 0.0 {
         slot.extra().charged += load_seconds;
     }
     Ok(slot)
+}
+
+/// The sentence that no run has saved such an element.
+fn impossible(name: &str) -> String {
+    format!("has {name} in a state that no run saves; restart from another checkpoint")
 }
 
 /// The sentence that saved bytes do not fit the types of a chare: probably they have other fields than in the saved run.
@@ -167,7 +178,9 @@ fn misfit<T: Chare>(error: &CodecError, name: &str) -> String {
 /// message.
 fn part(place: &str) -> String {
     if let Some(field) = place.strip_prefix("chare.") {
-        return format!("field `{field}`: ");
+        let name = field.split(['.', '[', '(']).next().unwrap_or(field);
+        let inside = if name == field { String::new() } else { format!(", at `{field}`") };
+        return format!("field `{name}`{inside}: ");
     }
     if let Some((wait, number)) =
         place.strip_prefix("flow.").and_then(|flow| flow.trim_end_matches(')').split_once('('))

@@ -5,6 +5,7 @@ use crate::checkpoint::{self, Checkpoint, Plan, When};
 use crate::process::{self, CheckpointSignal};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The heading of the flags of checkpoints.
 const CHECKPOINTS: &str = "Checkpoints";
@@ -55,9 +56,22 @@ pub struct Checkpoints {
     pub restart_other_build: bool,
 }
 
+impl Checkpoints {
+    /// What the signal of `--checkpoint-on` sets, from now on.
+    pub(super) fn asked(&self) -> Result<Option<Arc<AtomicBool>>, ConfigError> {
+        let asked =
+            self.checkpoint_on.filter(|_| self.checkpoint.is_some()).map(process::asks_for_checkpoint);
+        asked.transpose().map_err(|error| flag(format!("--checkpoint-on: {error}; use --checkpoint-seconds")))
+    }
+}
+
 impl Config {
     /// Sets what is saved, and the checkpoint with which the run begins.
-    pub(super) fn checkpoints(&self, settings: &mut Settings) -> Result<(), ConfigError> {
+    pub(super) fn checkpoints(
+        &self,
+        settings: &mut Settings,
+        asked: Option<Arc<AtomicBool>>,
+    ) -> Result<(), ConfigError> {
         let Checkpoints { checkpoint, restart, .. } = &self.checkpoints;
         if checkpoint.is_none() && restart.is_none() {
             return Ok(());
@@ -80,7 +94,7 @@ impl Config {
         })?;
         settings.checkpoint = Some(Plan {
             dir: dir.clone(),
-            when: self.when()?,
+            when: self.when(asked)?,
             first,
             before,
             mtbf_seconds: super::settings::time("--mtbf", self.checkpoints.mtbf)?
@@ -108,15 +122,11 @@ impl Config {
         Ok(checkpoint)
     }
 
-    fn when(&self) -> Result<When, ConfigError> {
-        let Checkpoints { checkpoint_every, checkpoint_seconds, checkpoint_on, checkpoint_exit, .. } =
-            &self.checkpoints;
+    fn when(&self, asked: Option<Arc<AtomicBool>>) -> Result<When, ConfigError> {
+        let Checkpoints { checkpoint_every, checkpoint_seconds, checkpoint_exit, .. } = &self.checkpoints;
         if *checkpoint_every == Some(0) {
             return Err(flag("--checkpoint-every 0: give a number of sync points from 1 on".into()));
         }
-        let asked = checkpoint_on.map(process::asks_for_checkpoint).transpose();
-        let asked =
-            asked.map_err(|error| flag(format!("--checkpoint-on: {error}; use --checkpoint-seconds")))?;
         Ok(When {
             every: *checkpoint_every,
             period: super::settings::time("--checkpoint-seconds", *checkpoint_seconds)?,

@@ -25,6 +25,8 @@ use std::time::Duration;
 impl Config {
     /// Validates the flags, in one process of a job.
     pub(crate) fn resolve(&self, job: &Job) -> Result<Settings, ConfigError> {
+        // First, because a signal that arrives before this is lost. MPI, which is initialised, may have handlers of its own.
+        let asked = self.checkpoints.asked()?;
         let replay = self.replay()?;
         let (pes, local_pes) = self.pes_and_local_pes(job, replay.as_deref().map(Replay::pes))?;
         let topology = self.topology(pes, local_pes, job, replay.is_some())?;
@@ -97,7 +99,7 @@ impl Config {
             interleaving: None,
         };
         self.check_available(&settings)?;
-        self.checkpoints(&mut settings)?;
+        self.checkpoints(&mut settings, asked)?;
         // Last, because it creates a file.
         settings.interleaving = self.interleaving(&settings, replay)?;
         Ok(settings)

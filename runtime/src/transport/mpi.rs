@@ -173,6 +173,11 @@ impl Link for Mpi {
     }
 
     fn end(self: Box<Self>, exit_code: i32, aborts: bool) {
+        // A run that has saved itself ends in all processes, and MPI like after a run that has succeeded.
+        if exit_code == 0 {
+            drop(self);
+            return drop(UNIVERSE.take());
+        }
         if aborts {
             abort(exit_code);
         }

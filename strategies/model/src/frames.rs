@@ -152,11 +152,7 @@ fn inflated(stored: &[u8], decoded_bytes: u64, expansion: &mut Expansion) -> Res
             expansion.limit(stored_bytes)
         )));
     }
-    // The bytes, and values made of them.
-    let (needed, what) =
-        (decoded_bytes.saturating_mul(4), format!("a part of {}", table::bytes(decoded_bytes)));
-    memory::check(needed, &what, "use a computer with more memory")
-        .map_err(|reason| Refused(format!("cannot be read: {reason}")))?;
+    has_memory(decoded_bytes)?;
     let inflated = zstd::bulk::decompress(stored, decoded_bytes as usize)
         .map_err(|e| damaged(&format!("a frame cannot be decompressed ({e})")))?;
     if inflated.len() as u64 != decoded_bytes {
@@ -165,8 +161,19 @@ fn inflated(stored: &[u8], decoded_bytes: u64, expansion: &mut Expansion) -> Res
     Ok(inflated)
 }
 
+/// The most bytes of memory that a byte of an encoded value needs. An empty list has 8 bytes and takes 24 in a list of lists. A
+/// list that doubles its capacity needs the old and the new memory for a moment: three times that of its items.
+const VALUE_BYTES: u64 = 3 * 24 / 8;
+
+/// Checks that there is memory for a part of a file.
+fn has_memory(bytes: u64) -> Result<(), Refused> {
+    memory::check(bytes, &format!("a part of {}", table::bytes(bytes)), "use a computer with more memory")
+        .map_err(|reason| Refused(format!("cannot be read: {reason}")))
+}
+
 /// The value that `bytes` consist of.
 fn decoded<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refused> {
+    has_memory(VALUE_BYTES * bytes.len() as u64)?;
     let (value, used) = bincode::serde::decode_from_slice(bytes, config::legacy())
         .map_err(|e| damaged(&format!("a frame cannot be decoded ({e})")))?;
     if used != bytes.len() {

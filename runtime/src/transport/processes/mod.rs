@@ -40,7 +40,7 @@ pub(crate) trait Link {
     /// Calls `turn` again and again until it breaks. All messages that were sent have left when this returns.
     fn drive(&self, turn: &mut dyn FnMut(&mut dyn Wire) -> ControlFlow<()>);
 
-    /// Ends all processes of a failed job with this exit code. All processes call this. The process that has printed the error
+    /// Ends all processes of a job that has failed, or has saved itself (exit code 0). All processes call this. The process that has printed the error
     /// `aborts`, which ends all; the others wait for that, and return if it takes too long. (Where every process ends on its
     /// own, the launcher of Open MPI waits for a second or two.)
     fn end(self: Box<Self>, exit_code: i32, aborts: bool);
