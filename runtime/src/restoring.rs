@@ -58,17 +58,17 @@ pub(crate) fn add_elements<T: Chare>(
 
 /// The error that an array of the program is not that of the checkpoint.
 fn is_another_array(checkpoint: &Checkpoint, array: usize, here: &ArrayHead) -> String {
+    let found = checkpoint.heads().get(array);
+    // The number of indices is shown where the shape does not tell them apart.
+    let shows_count = found.is_some_and(|saved| saved.shape == here.shape && saved.count != here.count);
     let described = |head: &ArrayHead| {
         let entries: Vec<String> = head.entries.iter().map(|entry| entry.to_string()).collect();
         let bound = head.bound_to.map_or(String::new(), |leader| format!(" bound to array {}", leader + 1));
+        let indices = if shows_count { format!(" with {} indices", head.count) } else { String::new() };
         let ArrayHead { name, parameters, shape, .. } = head;
-        let indices = if head.count == 1 { "1 index".into() } else { format!("{} indices", head.count) };
-        format!(
-            "{name}{parameters} of shape {shape} ({indices}){bound} with the entries {}",
-            entries.join(", ")
-        )
+        format!("{name}{parameters} of shape {shape}{indices}{bound} with the entries {}", entries.join(", "))
     };
-    let saved = checkpoint.heads().get(array).map_or("nothing".into(), described);
+    let saved = found.map_or("nothing".into(), described);
     let sentence = format!(
         "has {saved} as array {}, and the setup makes {}; restart the program that was saved, with the same flags of its own",
         array + 1,

@@ -178,9 +178,7 @@ fn misfit<T: Chare>(error: &CodecError, name: &str) -> String {
 /// message.
 fn part(place: &str) -> String {
     if let Some(field) = place.strip_prefix("chare.") {
-        let name = field.split(['.', '[', '(']).next().unwrap_or(field);
-        let inside = if name == field { String::new() } else { format!(", at `{field}`") };
-        return format!("field `{name}`{inside}: ");
+        return format!("field `{field}`: ");
     }
     if let Some((wait, number)) =
         place.strip_prefix("flow.").and_then(|flow| flow.trim_end_matches(')').split_once('('))
