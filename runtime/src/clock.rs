@@ -2,11 +2,11 @@
 //!
 //! Every PE has two clocks of this type. The *wall clock* (`PeCx::clock`) measures periods, load-balancing steps and
 //! idle time. The *load clock* (`Recorder::clock`) measures the load of elements. The load clock is a copy of the
-//! wall clock. To measure load by CPU time, add a variant of [`Clock`] here and select it where `PeCx::new` creates
-//! the recorder.
+//! wall clock, or with `--lb-load cpu` the CPU time of the thread.
 
-use crate::options::{Settings, Simulation, Uncharged};
+use crate::options::{LbLoad, Settings, Simulation, Uncharged};
 use crate::tracer::Tracer;
+use cpu_time::ThreadTime;
 use equipoise_network::trace::Speeds;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -19,6 +19,8 @@ pub(crate) enum Clock {
     Still,
     /// The TSC (or the operating system's clock where there is no constant TSC).
     Real(quanta::Clock),
+    /// The CPU time of the thread, in nanoseconds. Every PE runs in one thread.
+    Cpu,
     /// The clock of a PE of a simulated machine.
     Virtual(Rc<VirtualClock>),
 }
@@ -43,6 +45,7 @@ impl Clock {
         match self {
             Clock::Real(clock) => clock.raw(),
             Clock::Still => 0,
+            Clock::Cpu => ThreadTime::now().as_duration().as_nanos() as u64,
             Clock::Virtual(clock) => clock.synced_ticks(),
         }
     }
@@ -51,8 +54,17 @@ impl Clock {
     pub(crate) fn seconds(&self, ticks: u64) -> f64 {
         match self {
             Clock::Real(clock) => clock.delta_as_nanos(0, ticks) as f64 * 1e-9,
+            Clock::Cpu => ticks as f64 * 1e-9,
             Clock::Still => 0.0,
             Clock::Virtual(_) => ticks as f64 / VIRTUAL_HERTZ,
+        }
+    }
+
+    /// The load clock of a PE with this wall clock.
+    pub(crate) fn of_loads(settings: &Settings, wall: &Clock) -> Self {
+        match wall {
+            Clock::Real(_) if settings.lb_load == LbLoad::Cpu => Clock::Cpu,
+            wall => wall.clone(),
         }
     }
 

@@ -31,6 +31,10 @@ pub struct LbStep {
     /// What the strategy says about its assignment, if it says something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
+    /// What predicted the loads that the strategy has seen, as in `trend=4`; none if they are those of the last period. The costs
+    /// above are those of the last period in any case.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predictor: Option<String>,
     /// Why the assignment of the strategy did not pay, if `--lb-gate` kept the placement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
@@ -104,6 +108,9 @@ impl std::fmt::Display for LbStep {
         }
         if let (Some(before), Some(after)) = (before.step_seconds, after.step_seconds) {
             writeln!(f, "  predicted time of the period {:.3} -> {:.3} ms", before * 1e3, after * 1e3)?;
+        }
+        if let Some(predictor) = &self.predictor {
+            writeln!(f, "  loads of the coming period predicted by {predictor}")?;
         }
         if let Some(kept) = self.kept {
             writeln!(f, "  {kept}")?;
@@ -203,6 +210,7 @@ mod tests {
             after: metrics(0.25),
             notes: Vec::new(),
             remark: None,
+            predictor: None,
             kept: None,
             error: (number % 2 == 0).then(|| "no".into()),
         }

@@ -134,7 +134,9 @@ pub use command_line::parse;
 pub use equipoise_macros::{Index, at_sync, chare, entry, flow, overlap, reduce, select, when};
 pub use index::{Group, Index, Pe, Process};
 pub use lb_history::{Kept, LbStep, LbSummary};
-pub use options::{Checkpoints, Comm, Config, Idle, LbGate, LbWhen, Migration, ReportForm, Transport};
+pub use options::{
+    Checkpoints, Comm, Config, Idle, LbGate, LbLoad, LbWhen, Migration, ReportForm, Transport,
+};
 pub use options::{Machine, PeFailure, StrategySeconds, Uncharged, translated};
 pub use pe::{Asked, Exit, Main, PeCx, Reply, Shared};
 pub use process::{CheckpointSignal, end_on_signals, print_error, warn};

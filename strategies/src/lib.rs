@@ -12,6 +12,7 @@
 //! - [`poise`]: a strategy for hops, loads and migrations together;
 //! - [`part`]: a part of machines with far more PEs than objects, for strategies that need it;
 //! - [`registry`]: every strategy by name; [`schedule`]: the strategy of each load-balancing step;
+//! - [`predict`]: the loads of the coming period, from those of past periods;
 //! - [`replay`]: the assignments of other strategies at a recorded step;
 //! - [`workloads`]: task graphs of all generators, including those that need a partitioner.
 //!
@@ -39,6 +40,7 @@ pub mod part;
 pub mod partition;
 mod placement;
 pub mod poise;
+pub mod predict;
 pub mod registry;
 pub mod replay;
 pub mod schedule;

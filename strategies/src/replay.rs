@@ -23,10 +23,12 @@ use equipoise_model::table::count;
 
 mod choice;
 mod comparison;
+mod predictions;
 mod request;
 mod total;
 
 pub use comparison::Comparison;
+pub use predictions::Predictions;
 pub use request::Request;
 
 /// A recorded step and the result of each strategy.
@@ -125,6 +127,12 @@ pub enum ReplayError {
         /// PEs of the machine.
         pes: usize,
     },
+    /// There is no later step with which a prediction could be compared.
+    #[error(
+        "predictions of one step are compared with the loads of the next, and this is the only one; give a database with several \
+         steps, or more --steps"
+    )]
+    NoLaterStep,
     /// No strategy gave an answer; this is the error of the first strategy.
     #[error("{name} gave no answer for step {step}: {error}")]
     Strategy {

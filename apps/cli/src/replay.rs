@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use equipoise_apps::{Failure, FormatArg, output};
+use equipoise_apps::{Failure, Format, FormatArg, output};
 use equipoise_model::costs::Costs;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::cost::catalogue;
@@ -53,6 +53,11 @@ pub struct Args {
     /// What messages and migrations cost, as a JSON document [default: as recorded]
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     cost_model: Option<PathBuf>,
+
+    /// Instead of comparing balancers, compare how well the loads of each step could have been predicted, and what the balancer
+    /// makes of the predictions
+    #[arg(long)]
+    predict: bool,
 
     #[command(flatten)]
     random: SeedArg,
@@ -113,6 +118,16 @@ fn columns() -> String {
     format!("Columns of the table:\n{}{:16}  {front}", catalogue::help_on_columns(), "front")
 }
 
+/// Judges the predictors of loads.
+fn predict(request: &Request, name: &str, format: Format) -> Result<(), Failure> {
+    if request.strategies.len() > 1 {
+        return Err(Failure::usage("--predict with more than one --balancer: name one"));
+    }
+    let judged = progress::with_spinner(&format!("predicting {name}"), || request.predictions())?;
+    input::warn_ignored(name, &judged.warnings);
+    output::show_table(format, || judged.to_string(), &judged, &judged.predictors)
+}
+
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let name = self.database.display().to_string();
@@ -128,6 +143,9 @@ impl Args {
             horizon: Some(self.horizon),
             costs: self.cost_model.as_deref().map(Costs::read).transpose()?,
         };
+        if self.predict {
+            return predict(&request, &name, self.output.format);
+        }
         let begin = Instant::now();
         let comparison = progress::with_spinner(&what, || request.run(|| begin.elapsed()))?;
         input::warn_ignored(&name, &comparison.warnings);

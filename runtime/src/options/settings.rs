@@ -3,7 +3,8 @@
 use super::job::Job;
 use super::machine::Simulation;
 use super::{
-    Comm, Config, ConfigError, Idle, LbGate, LbWhen, Migration, ReportForm, Transport, content, flag, wrong,
+    Comm, Config, ConfigError, Idle, LbGate, LbLoad, LbWhen, Migration, ReportForm, Transport, content, flag,
+    wrong,
 };
 use crate::checkpoint::{Checkpoint, Plan};
 use crate::interleaving::{Interleaving, Replay};
@@ -16,6 +17,7 @@ use equipoise_model::database::Dump;
 use equipoise_model::fault::Fault;
 use equipoise_network::trace::Trace;
 use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::predict::Predictor;
 use equipoise_strategies::registry;
 use equipoise_strategies::schedule::Schedule;
 use std::path::{Path, PathBuf};
@@ -38,6 +40,11 @@ impl Config {
             ));
         }
         let simulation = self.machine.resolve(&topology)?;
+        if simulation.is_some() && self.lb_load == LbLoad::Cpu {
+            return Err(flag(
+                "--lb-load cpu on a simulated machine, whose loads are virtual times; leave it out".into(),
+            ));
+        }
         if let Some(path) = &self.machine.record {
             // A path that cannot be written is reported before the run, not after hours.
             Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
@@ -76,6 +83,8 @@ impl Config {
             lb_report: self.lb_report,
             lb_strict: self.lb_strict,
             lb_comm: self.lb_comm,
+            lb_load: self.lb_load,
+            lb_predict: self.lb_predict,
             lb_when: self.lb_when,
             lb_gate: self.lb_gate,
             costs: self
@@ -209,6 +218,8 @@ pub(crate) struct Settings {
     pub(crate) lb_report: Option<ReportForm>,
     pub(crate) lb_strict: bool,
     lb_comm: Comm,
+    pub(crate) lb_load: LbLoad,
+    pub(crate) lb_predict: Predictor,
     pub(crate) lb_when: LbWhen,
     lb_gate: LbGate,
     /// What messages and migrations cost: as `--cost-model` says, else as `run.rs` finds out.

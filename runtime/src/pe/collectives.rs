@@ -6,6 +6,7 @@ use crate::options::Listed;
 use crate::order::Statistics;
 use crate::reduction::{Ledger, Tally};
 use crate::section::{Members, SectionId, Source};
+use equipoise_strategies::predict::History;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -79,6 +80,9 @@ pub(crate) struct Steps {
     /// On PE 0: whether statistics are being collected. During this time the next step may become ready to start, if
     /// elements that called `at_sync` for this step end.
     pub(crate) collecting: Cell<bool>,
+    /// On PE 0: the loads of past periods, if loads are predicted; and the number of sync points before the last step.
+    pub(crate) history: RefCell<Option<History>>,
+    pub(crate) predicted: Cell<u32>,
     /// On PE 0: the last thinking time of each strategy, in seconds.
     pub(crate) thinking: RefCell<BTreeMap<String, f64>>,
     /// The loads of the PEs of this subtree, as far as they have said them.

@@ -75,9 +75,10 @@ impl PeCx {
     pub(crate) fn new(rank: u32, node: Arc<Node>, carrier: Carrier, tracer: Option<Tracer>) -> Self {
         let recording = post_delivery::recording(&node.settings);
         let clock = Clock::of(&node.settings, rank, tracer);
+        let loads = Clock::of_loads(&node.settings, &clock);
         PeCx {
             delivery: Delivery::new(recording, node.pulses.of(rank)),
-            recorder: Recorder::new(clock.clone()),
+            recorder: Recorder::new(loads),
             collectives: Collectives::default(),
             out: Outbox::new(rank, node, carrier, clock.simulated().cloned()),
             clock,

@@ -17,6 +17,7 @@ use equipoise_model::database::{Database, Edge, End, Object, PeRecord};
 use equipoise_model::quote::{printable, sentence};
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::predict::{History, Predictor};
 use equipoise_strategies::strategy::guarded;
 use rustc_hash::FxHashMap;
 use std::time::Instant;
@@ -33,6 +34,11 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     available::mark(settings, step, &mut database.pes, &mut available.borrow_mut());
     let period_seconds = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
     let placement = database.placement();
+    let predicted = predicted(pe, &database);
+    let (expected, predictor) = match &predicted {
+        Some((expected, predictor)) => (expected, Some(predictor.to_string())),
+        None => (&database, None),
+    };
     let choice = settings.schedule.at(u64::from(step));
     let topology = &*settings.topology;
     let before = Metrics::of(&database, topology, &placement);
@@ -41,13 +47,13 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     let ask = |choice: &Choice| {
         let name = &choice.spec;
         // A panic of the strategy fails the step, not the run.
-        let assign = || choice.strategy.assign(&database, topology, settings.seed);
+        let assign = || choice.strategy.assign(expected, topology, settings.seed);
         let answer = pe
             .delivery
             .running
             .during(Activity::Strategy { step }, || guarded(assign))
             .map_err(|error| format!("{name} failed: {error}"))?;
-        let checked = answer.check(&database);
+        let checked = answer.check(expected);
         checked.map(|()| answer).map_err(|error| format!("the assignment of {name} was rejected: {error}"))
     };
     let mut took = 0.0;
@@ -55,7 +61,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         let mut answer = choice.map(ask);
         took = asked.elapsed().as_secs_f64();
         if let Some(Ok(answer)) = &mut answer {
-            kept = gate(settings, &database, &before, answer);
+            kept = gate(settings, expected, answer);
         }
         answer
     });
@@ -80,6 +86,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         after,
         notes: answer.notes,
         remark: answer.sentence,
+        predictor,
         kept,
         error,
     };
@@ -103,6 +110,23 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     plans
 }
 
+/// The database with the loads that `--lb-predict` predicts for the coming period, and what predicted them; `None` if they are taken
+/// to be those of the last period.
+fn predicted(pe: &PeCx, database: &Database) -> Option<(Database, Predictor)> {
+    let steps = &pe.collectives.steps;
+    let points = steps.number.get();
+    let length = points - steps.predicted.replace(points);
+    let predictor = Some(pe.settings().lb_predict).filter(|predictor| *predictor != Predictor::Last)?;
+    let mut history = steps.history.borrow_mut();
+    let history = history.get_or_insert_with(|| History::new(predictor));
+    let loads = history.next(database, f64::from(length.max(1)));
+    let mut expected = database.clone();
+    for (object, load) in expected.objects.iter_mut().zip(loads) {
+        object.load_seconds = load;
+    }
+    Some((expected, history.predictor()))
+}
+
 /// The plans of the PEs with migrations, for objects with these arrays and ranks.
 fn plans(pes: u32, placement: &[u32], pe_of: &[u32], keys: &[(u16, u32)]) -> Vec<Plan> {
     let mut plans: Vec<Plan> = (0..pes).map(|pe| Plan { pe, ..Plan::default() }).collect();
@@ -118,12 +142,13 @@ fn plans(pes: u32, placement: &[u32], pe_of: &[u32], keys: &[(u16, u32)]) -> Vec
 
 /// Replaces an assignment by the present placement if it does not pay, and `--lb-gate` asks for that. An object on a PE that is not
 /// available has to move in any case.
-fn gate(settings: &Settings, database: &Database, before: &Metrics, answer: &mut Assignment) -> Option<Kept> {
+fn gate(settings: &Settings, database: &Database, answer: &mut Assignment) -> Option<Kept> {
     let must_move = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
     if !settings.gates() || database.objects.iter().any(must_move) {
         return None;
     }
-    let after = Metrics::of(database, &*settings.topology, &answer.pe_of);
+    let [before, after] = [&database.placement(), &answer.pe_of]
+        .map(|placement| Metrics::of(database, &*settings.topology, placement));
     let migration_seconds = after.migration_seconds.filter(|_| after.migrations > 0)?;
     let gain_seconds = before.gain_seconds(&after);
     (gain_seconds <= migration_seconds).then(|| {

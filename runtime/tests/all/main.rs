@@ -29,6 +29,7 @@ mod messages;
 mod order;
 mod other_build;
 mod populations;
+mod predicting;
 mod priorities;
 mod processes;
 mod quiescence;

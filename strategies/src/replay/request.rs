@@ -11,8 +11,9 @@ use equipoise_model::database::Dump;
 use equipoise_model::topology::{self, Flat, MAX_PES};
 use equipoise_model::{Database, Topology};
 
-use super::{Comparison, ReplayError, replay};
+use super::{Comparison, Predictions, ReplayError, replay};
 use crate::descriptor::Choice;
+use crate::predict::{best, judge};
 use crate::registry;
 
 /// The options of a replay.
@@ -62,6 +63,39 @@ impl Request {
             comparison.replays.push(replay(&database, &*machine, strategies, self.seed, &mut now)?);
         }
         Ok(comparison)
+    }
+
+    /// Judges the predictors of loads by all requested steps, with the first of the strategies.
+    ///
+    /// # Errors
+    /// If the file cannot be read or has only one such step, or the strategy gives no answer.
+    pub fn predictions(&self) -> Result<Predictions, ReplayError> {
+        let count = self.steps.or(self.step.map(|_| 1));
+        let dump = Dump::read_steps(&self.path, self.step, count)?;
+        let defaults = registry::without_required_parameters();
+        let choice = self.strategies.first().or(defaults.first());
+        let (Some(choice), Some(first), 2..) = (choice, dump.steps.first(), dump.steps.len()) else {
+            return Err(ReplayError::NoLaterStep);
+        };
+        let step = first.step;
+        let steps: Vec<_> =
+            dump.steps.into_iter().map(|database| self.remapped(database)).collect::<Result<_, _>>()?;
+        for database in &steps {
+            let refused = |inconsistent| ReplayError::Inconsistent { step: database.step, inconsistent };
+            database.check().map_err(refused)?;
+        }
+        let machine = self.machine(&dump.topology, steps[0].pes.len())?;
+        let failed = |error| ReplayError::Strategy { name: choice.spec.clone(), step, error };
+        let rows = judge(&steps, &*machine, &*choice.strategy, self.seed).map_err(failed)?;
+        Ok(Predictions {
+            program: dump.program,
+            topology: machine.spec(),
+            strategy: choice.spec.clone(),
+            steps: steps.len(),
+            best: best(&rows),
+            predictors: rows,
+            warnings: dump.warnings,
+        })
     }
 
     fn remapped(&self, database: Database) -> Result<Database, ReplayError> {
