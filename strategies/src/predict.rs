@@ -14,9 +14,10 @@ use equipoise_model::{Database, Topology};
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 
+use crate::StrategyError;
 use crate::cost::Metrics;
+use crate::descriptor::Choice;
 use crate::strategy::guarded;
-use crate::{Strategy, StrategyError};
 
 /// How the load of an object in the coming period follows from its loads in past periods.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -244,17 +245,17 @@ pub struct Judged {
 pub fn judge(
     steps: &[Database],
     topology: &dyn Topology,
-    strategy: &dyn Strategy,
+    choice: &Choice,
     seed: u64,
 ) -> Result<Vec<Judged>, StrategyError> {
     let predictors = [None].into_iter().chain(JUDGED.map(Some));
-    predictors.map(|predictor| judged(steps, topology, strategy, seed, predictor)).collect()
+    predictors.map(|predictor| judged(steps, topology, choice, seed, predictor)).collect()
 }
 
 fn judged(
     steps: &[Database],
     topology: &dyn Topology,
-    strategy: &dyn Strategy,
+    choice: &Choice,
     seed: u64,
     predictor: Option<Predictor>,
 ) -> Result<Judged, StrategyError> {
@@ -280,8 +281,8 @@ fn judged(
                 sum += measured;
             }
         }
-        let answer = guarded(|| strategy.assign(&predicted, topology, seed))?;
-        answer.check(&predicted)?;
+        let answer = guarded(|| choice.strategy.assign(&predicted, topology, seed))?;
+        answer.check(&predicted).map_err(|impossible| StrategyError::rejected(&choice.spec, impossible))?;
         let placed: FxHashMap<u64, u32> =
             step.objects.iter().zip(&answer.pe_of).map(|(object, pe)| (object.id, *pe)).collect();
         let place = |object: &Object| *placed.get(&object.id).unwrap_or(&object.pe);
@@ -389,7 +390,9 @@ mod tests {
         let load = |at: usize, object: usize| if object < 4 { 1.0 + at as f64 } else { 12.0 - at as f64 };
         let steps = steps(10, 8, load);
         let machine = topology::flat(2);
-        let judged = judge(&steps, &*machine, &Greedy, 0).expect("the strategy answers");
+        let strategy = std::sync::Arc::new(Greedy);
+        let choice = Choice { spec: "GreedyLB".into(), strategy, needs_communication: false };
+        let judged = judge(&steps, &*machine, &choice, 0).expect("the strategy answers");
         assert_eq!(judged[0].load_error, 0.0);
         let known = judged[0].max_over_avg;
         assert!(judged.iter().all(|row| row.max_over_avg >= known - 1e-12), "{judged:?}");

@@ -161,7 +161,7 @@ impl Classified for ReplayError {
                 Fault::Usage
             }
             ReplayError::Strategy { error, .. } | ReplayError::Rejected { error, .. } => error.fault(),
-            ReplayError::Inconsistent { .. } => Fault::Input,
+            ReplayError::Inconsistent { .. } | ReplayError::NoLaterStep => Fault::Input,
         }
     }
 }

@@ -38,10 +38,11 @@ impl fmt::Display for Predictions {
             "\n{} places the objects {placed} by predicted loads; the loads of the step after show the result.\n",
             self.strategy
         )?;
-        let head = ["loads", "error of loads", "max/avg after"].map(String::from);
-        let row = |row: &Judged| {
+        let head = ["loads", "error of loads", "max/avg after"].map(String::from).into();
+        let row = |row: &Judged| -> Vec<String> {
             let predictor = row.predictor.map_or("(known)".into(), |predictor| predictor.to_string());
-            [predictor, format!("{:.2} %", 100.0 * row.load_error), format!("{:.3}", row.max_over_avg)]
+            let error = format!("{:.2} %", 100.0 * row.load_error);
+            vec![predictor, error, format!("{:.3}", row.max_over_avg)]
         };
         let rows: Vec<_> = [head].into_iter().chain(self.predictors.iter().map(row)).collect();
         f.write_str(&aligned(&rows))?;

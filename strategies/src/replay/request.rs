@@ -86,7 +86,7 @@ impl Request {
         }
         let machine = self.machine(&dump.topology, steps[0].pes.len())?;
         let failed = |error| ReplayError::Strategy { name: choice.spec.clone(), step, error };
-        let rows = judge(&steps, &*machine, &*choice.strategy, self.seed).map_err(failed)?;
+        let rows = judge(&steps, &*machine, choice, self.seed).map_err(failed)?;
         Ok(Predictions {
             program: dump.program,
             topology: machine.spec(),
