@@ -1,20 +1,21 @@
 //! The registry of strategies: parses the specs of `--balancer` and generates its help.
 //!
 //! A spec is `NAME`, `NAME:key=value,key=value`, or a pipeline `A+B`. The strategies of a pipeline run in sequence in one
-//! step, each on the placement of the strategy before. `+` and `,` are separators, so values cannot contain them.
+//! step, each on the placement of the strategy before. `+` and `,` are separators, so values cannot contain them, except in
+//! square brackets: a value may be a whole spec, as in `HierLB:node=[PoiseLB:quality=fast],root=[GreedyLB+RefineLB]`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use equipoise_model::assignment::Note;
 use equipoise_model::descriptor::{self, Descriptor};
-use equipoise_model::params::{ParamError, Params};
+use equipoise_model::params::{ParamError, Params, split_outside_brackets};
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_network::program::Model;
 
 use crate::auto::{self, Candidate};
 use crate::balance::{
-    comm_aware_refine, distributed, dummy, file, greedy, greedy_comm, greedy_refine, metis_lb, random,
+    comm_aware_refine, distributed, dummy, file, greedy, greedy_comm, greedy_refine, hier, metis_lb, random,
     rec_bipart, refine, refine_comm, refine_swap, rotate, tempered,
 };
 use crate::descriptor::{Choice, Recipe};
@@ -36,6 +37,7 @@ pub const ALL: &[&Descriptor<Recipe>] = &[
     &comm_aware_refine::NAMED,
     &metis_lb::NAMED,
     &rec_bipart::NAMED,
+    &HIER_LB,
     &distributed::NAMED,
     &tempered::NAMED,
     &poise::NAMED,
@@ -89,14 +91,20 @@ const AUTO_LB: Descriptor<Recipe> = Descriptor {
     ..auto::NAMED
 };
 
+/// `HierLB` with the parser of the strategies that it names.
+const HIER_LB: Descriptor<Recipe> = Descriptor {
+    item: Recipe { make: |params| hier::make(params, |spec| parse(spec, &[])), ..hier::NAMED.item },
+    ..hier::NAMED
+};
+
 /// Pairs of an alias and the name in [`ALL`].
 pub const ALIASES: &[(&str, &str)] = &[("RandCentLB", "RandomLB"), ("auto", "AutoLB")];
 
 /// The load balancers of Charm++ that are not available, and what to use instead.
 const OF_CHARM: &[(&str, &str)] = &[
-    ("TreeLB", "GreedyRefineLB, the strategy that TreeLB runs at the root of its tree"),
-    ("HybridLB", "GreedyRefineLB, or DistributedLB for many PEs"),
-    ("HierarchicalLB", "GreedyRefineLB, or DistributedLB for many PEs"),
+    ("TreeLB", "GreedyRefineLB, the strategy that TreeLB runs at the root of its tree, or HierLB"),
+    ("HybridLB", "HierLB"),
+    ("HierarchicalLB", "HierLB"),
     ("GreedyRefineCentralLB", "GreedyRefineLB"),
     ("GreedyCentralLB", "GreedyLB"),
     ("NeighborLB", "DistributedLB"),
@@ -156,7 +164,7 @@ pub fn parse(spec: &str, custom: &[Choice]) -> Result<Choice, ParamError> {
 
 /// The specs of the strategies of a pipeline.
 fn stages_of(spec: &str) -> impl Iterator<Item = &str> {
-    spec.split('+').map(str::trim)
+    split_outside_brackets(spec, '+').map(str::trim)
 }
 
 /// The spec with `key=value` in each of its strategies that has this parameter and does not set it; none if no strategy
@@ -262,7 +270,8 @@ impl Pipeline {
 /// The output of `--balancer help`: every strategy with its use, and its parameters with their defaults.
 pub fn help() -> String {
     let mut text = String::from(
-        "A strategy is NAME or NAME:key=value,key=value; A+B runs A, then B on the placement of A, in one step.\n",
+        "A strategy is NAME or NAME:key=value,key=value; A+B runs A, then B on the placement of A, in one step.\n\
+         A value that is a strategy is in square brackets, as in key=[NAME:key=value].\n",
     );
     for named in ALL {
         let mut title = named.name.to_owned();
@@ -311,6 +320,10 @@ mod tests {
         check_error("RefineLB:imbalance=-0.1", "RefineLB:imbalance=-0.1 is not understood: the allowed");
         check_error("RefineLB:imbalance=NaN", "is a number from 0 to 1000000000");
         check_error("RefineLB:imbalance=", "a value must be given");
+        check_error("HierLB:root=GreedyLB", "expected a spec in square brackets, as in root=[NAME]");
+        check_error("HierLB:root=[GreedyLB,node=[RefineLB]", "expected a spec in square brackets");
+        check_error("HierLB:root=[GreedyLb]", "did you mean `GreedyLB`?");
+        check_error("HierLB:pes=0", "expected `auto` or a number from 1 to ");
     }
 
     #[test]
@@ -335,6 +348,20 @@ mod tests {
         let database = database(4, &[(1.0, 0), (1.0, 1), (1.0, 2), (1.0, 3)]);
         let answer = assign("RotateLB+RotateLB + RotateLB", &database);
         assert_eq!(answer.map(|answer| answer.pe_of), Ok(vec![3, 0, 1, 2]));
+    }
+
+    #[test]
+    fn values_in_brackets_are_whole_specs() {
+        let inner = "RefineLB:imbalance=0.1+HierLB:node=[GreedyLB+RotateLB],root=[GreedyLB]";
+        let spec = format!("HierLB:node=[{inner}],pes=2,root=[RotateLB]+RotateLB");
+        assert_eq!(parse(&spec, &[]).map(|choice| choice.spec), Ok(spec.clone()));
+        assert_eq!(stages_of(&spec).count(), 2);
+        let of = |spec| with_default(spec, "imbalance", 1);
+        assert_eq!(of("HierLB:node=[RefineLB]"), None);
+        assert_eq!(
+            of("HierLB:node=[RefineLB]+RefineLB").as_deref(),
+            Some("HierLB:node=[RefineLB]+RefineLB:imbalance=1")
+        );
     }
 
     /// Puts every object on a PE that does not exist.

@@ -145,6 +145,27 @@ impl From<ParamError> for String {
     }
 }
 
+/// The parts of a text between the separators that are not in square brackets. If brackets have no partner, those in brackets count,
+/// too.
+pub fn split_outside_brackets(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let mut depth = 0i32;
+    let counts = brackets_match(text);
+    text.split(move |letter| {
+        depth += i32::from(counts && letter == '[') - i32::from(counts && letter == ']');
+        letter == separator && depth == 0
+    })
+}
+
+/// Whether every square bracket has a partner.
+fn brackets_match(text: &str) -> bool {
+    let mut depth = 0i32;
+    let fits = text.chars().all(|letter| {
+        depth += i32::from(letter == '[') - i32::from(letter == ']');
+        depth >= 0
+    });
+    fits && depth == 0
+}
+
 impl Params {
     /// Parses the arguments `text` of `owner`, which has the keys `declared`, and passes them to `make`. Arguments are
     /// separated by commas; those without `=` are positional.
@@ -164,7 +185,7 @@ impl Params {
         };
         let keys: Vec<&str> = declared.iter().map(|param| param.key).collect();
         let (mut given, mut positional) = (Vec::<(String, String)>::new(), Vec::new());
-        for argument in text.split(',').filter(|_| !text.is_empty()) {
+        for argument in split_outside_brackets(text, ',').filter(|_| !text.is_empty()) {
             let Some((key, value)) = argument.split_once('=') else {
                 positional.push(argument.to_string());
                 continue;
@@ -195,8 +216,8 @@ impl Params {
 
     /// The list of arguments `text` with `key=value` at its end, unless it gives `key`.
     pub fn with_default(text: &str, key: &str, value: impl fmt::Display) -> String {
-        let is_given =
-            text.split(',').any(|argument| argument.split_once('=').is_some_and(|given| given.0 == key));
+        let is_given = split_outside_brackets(text, ',')
+            .any(|argument| argument.split_once('=').is_some_and(|given| given.0 == key));
         match text {
             "" => format!("{key}={value}"),
             given if is_given => given.to_string(),
@@ -243,6 +264,19 @@ impl Params {
                 self.bad(key, &value, "expected a whole number of at least 0 that is not too large")
             }
             _ => self.bad(key, &value, error),
+        })
+    }
+
+    /// The value of `key`, a spec in square brackets, without them.
+    ///
+    /// # Errors
+    /// If it is not in brackets.
+    pub fn take_bracketed(&mut self, key: &str) -> Result<String, ParamError> {
+        let value: String = self.take(key)?;
+        let spec = value.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let spec = spec.filter(|spec| brackets_match(spec)).map(str::to_owned);
+        spec.ok_or_else(|| {
+            self.bad(key, &value, format!("expected a spec in square brackets, as in {key}=[NAME]"))
         })
     }
 

@@ -12,6 +12,7 @@ mod gossip;
 pub mod greedy;
 pub mod greedy_comm;
 pub mod greedy_refine;
+pub mod hier;
 mod limit;
 pub(crate) mod load;
 pub mod metis_lb;

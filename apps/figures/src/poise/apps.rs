@@ -79,8 +79,17 @@ const STRATEGIES: [&str; 25] = [
 /// The strategies that are not compared: those without a decision of their own, and those that take minutes for thousands of
 /// objects.
 #[cfg(test)]
-const LEFT_OUT: [&str; 8] =
-    ["AutoLB", "FileLB", "RandomLB", "RotateLB", "ContentionLB", "LeeAggarwalLB", "McfLB", "SwapLB"];
+const LEFT_OUT: [&str; 9] = [
+    "AutoLB",
+    "HierLB",
+    "FileLB",
+    "RandomLB",
+    "RotateLB",
+    "ContentionLB",
+    "LeeAggarwalLB",
+    "McfLB",
+    "SwapLB",
+];
 
 const SMALL: [&str; 4] = [DUMMY, "RefineLB", "GreedyCommLB", POISE];
 
