@@ -115,9 +115,9 @@ impl Strategy for HierLb {
         let between = database.objects.iter().zip(&node_of);
         let between = between.filter(|(object, node)| nodes.of[object.pe as usize] != **node).count();
         answer.notes = vec![
-            Note::new("nodes".into(), nodes.pes.len().to_string()),
-            Note::new("chunks".into(), summary.objects.len().to_string()),
-            Note::new("objects that change their node".into(), between.to_string()),
+            Note::new("nodes", nodes.pes.len() as f64),
+            Note::new("chunks", summary.objects.len() as f64),
+            Note::new("objects that change their node", between as f64),
         ];
         Ok(if is_worse(database, topology, &answer) { Assignment::unchanged(database) } else { answer })
     }
