@@ -1,10 +1,11 @@
 //! `cargo bench -p equipoise-benches --bench hot_path [-- --small --rounds N --json FILTER]`: the costs of messages,
 //! creation, broadcasts, reductions and migrations in the runtime, and of small programs.
 
-use equipoise::Config;
+use equipoise::{Config, LbWhen};
 use equipoise_benches::near::Pace;
 use equipoise_benches::ring::{Options, Pattern};
 use equipoise_benches::{Measurement, floors, near, programs, ring};
+use std::num::NonZeroU32;
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -204,11 +205,27 @@ fn migrations(all: &mut All) {
     all.add("migrate 1000 elements of 64 KiB, each", "us", Some(6.9), COPY, move |s| {
         moves(1000, 65536, 10, s)
     });
-    all.add("load-balancing step, GreedyRefineLB, 512 elements, 2 PEs", "us", Some(150.0), LINE, |s| {
-        let steps = if s { 2 } else { 200 };
-        let config = Config { balancer: vec!["GreedyRefineLB".into()], ..pinned(2) };
-        programs::balance(config, 512, steps).result * 1e6 / f64::from(steps)
+    let balanced = |balancer: &str, lb_when, elements, steps| {
+        let config = Config { balancer: vec![balancer.into()], lb_when, ..pinned(2) };
+        programs::balance(config, elements, steps).result / f64::from(steps)
+    };
+    let steps = |s| if s { 2 } else { 1000 };
+    let every = |number| LbWhen::Every(NonZeroU32::new(number).expect("a number"));
+    all.add("load-balancing step, GreedyRefineLB, 512 elements, 2 PEs", "us", Some(55.0), LINE, move |s| {
+        balanced("GreedyRefineLB", every(1), 512, steps(s)) * 1e6
     });
+    all.add("load-balancing step, DummyLB, 512 elements, 2 PEs", "us", Some(30.0), LINE, move |s| {
+        balanced("DummyLB", every(1), 512, steps(s)) * 1e6
+    });
+    // The message that resumes an element is in the time.
+    for (name, when) in [
+        ("sync point that is no step, each of 10,000 elements, 2 PEs", every(u32::MAX)),
+        ("sync point with --lb-when auto, each of 10,000 elements, 2 PEs", LbWhen::Auto),
+    ] {
+        all.add(name, "ns", Some(30.0), LINE, move |s| {
+            balanced("DummyLB", when, 10_000, steps(s) / 2) * 1e9 / 10_000.0
+        });
+    }
 }
 
 fn main() {

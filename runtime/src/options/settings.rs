@@ -45,14 +45,7 @@ impl Config {
                 "--lb-load cpu on a simulated machine, whose loads are virtual times; leave it out".into(),
             ));
         }
-        if let Some(path) = &self.machine.record {
-            // A path that cannot be written is reported before the run, not after hours.
-            Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
-        }
-        // Of several processes, the first writes the file.
-        if let Some(path) = self.lb_dump.as_ref().filter(|_| job.process == 0) {
-            Dump::can_write(path).map_err(|error| wrong("--lb-dump", &error))?;
-        }
+        self.can_write(job)?;
         if self.then.is_some() && self.balancer.is_empty() {
             return Err(flag(
                 "--then without --balancer: name the load balancer of the first step with --balancer".into(),
@@ -112,6 +105,18 @@ impl Config {
         // Last, because it creates a file.
         settings.interleaving = self.interleaving(&settings, replay)?;
         Ok(settings)
+    }
+
+    /// Checks that files can be written: that is reported before the run, not after hours.
+    fn can_write(&self, job: &Job) -> Result<(), ConfigError> {
+        if let Some(path) = &self.machine.record {
+            Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
+        }
+        // Of several processes, the first writes the file.
+        if let Some(path) = self.lb_dump.as_ref().filter(|_| job.process == 0) {
+            Dump::can_write(path).map_err(|error| wrong("--lb-dump", &error))?;
+        }
+        Ok(())
     }
 
     fn schedule(&self) -> Result<Schedule, ConfigError> {

@@ -149,21 +149,28 @@ impl From<ParamError> for String {
 /// too.
 pub fn split_outside_brackets(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut depth = 0i32;
-    let counts = brackets_match(text);
+    let counts = nesting(text).is_some();
     text.split(move |letter| {
         depth += i32::from(counts && letter == '[') - i32::from(counts && letter == ']');
         letter == separator && depth == 0
     })
 }
 
-/// Whether every square bracket has a partner.
-fn brackets_match(text: &str) -> bool {
-    let mut depth = 0i32;
-    let fits = text.chars().all(|letter| {
-        depth += i32::from(letter == '[') - i32::from(letter == ']');
-        depth >= 0
-    });
-    fits && depth == 0
+/// The most specs in brackets in each other.
+const MOST_NESTED: u32 = 8;
+
+/// How many square brackets are in each other; none if one has no partner.
+fn nesting(text: &str) -> Option<u32> {
+    let (mut depth, mut most) = (0u32, 0);
+    for letter in text.chars() {
+        match letter {
+            '[' => depth += 1,
+            ']' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        most = most.max(depth);
+    }
+    (depth == 0).then_some(most)
 }
 
 impl Params {
@@ -274,9 +281,13 @@ impl Params {
     pub fn take_bracketed(&mut self, key: &str) -> Result<String, ParamError> {
         let value: String = self.take(key)?;
         let spec = value.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-        let spec = spec.filter(|spec| brackets_match(spec)).map(str::to_owned);
+        let spec =
+            spec.filter(|spec| nesting(spec).is_some_and(|depth| depth < MOST_NESTED)).map(str::to_owned);
         spec.ok_or_else(|| {
-            self.bad(key, &value, format!("expected a spec in square brackets, as in {key}=[NAME]"))
+            let expected = format!(
+                "expected a spec in square brackets, as in {key}=[NAME], with at most {MOST_NESTED} brackets in each other"
+            );
+            self.bad(key, &value, expected)
         })
     }
 

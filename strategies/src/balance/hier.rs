@@ -4,8 +4,8 @@
 //! 25(4), 2011, sections 3 and 4, with two levels. A strategy that sees every object needs memory and time for all of them; here
 //! no part sees more than one node, or a summary of all nodes:
 //!
-//! 1. *Aggregate.* Every node groups its objects into [`CHUNKS_PER_PE`](chunks::CHUNKS_PER_PE) chunks for each of its PEs: objects that communicate, of
-//!    about the same load together. A chunk is sent to another node as a whole.
+//! 1. *Aggregate.* Every node groups its objects into chunks: objects that communicate, of about the same load together. There are
+//!    about [`CHUNKS_PER_PE`](chunks::CHUNKS_PER_PE) chunks for each PE of the machine. A chunk is sent to another node as a whole.
 //! 2. *Root.* The root sees one PE per node, as fast as all PEs of the node, and the chunks. Its strategy moves chunks between nodes.
 //! 3. *Inside.* The strategy of the nodes balances every node by itself, from where its objects are. Those that arrive begin on the
 //!    PEs that finish them first.
@@ -23,7 +23,7 @@ use equipoise_model::topology::MAX_PES;
 use equipoise_model::{Assignment, Database, Topology};
 use rayon::prelude::*;
 
-use chunks::{aggregate, summary};
+use chunks::{Goal, aggregate, summary};
 use inside::Inside;
 
 use crate::cost::{Metrics, is_lighter};
@@ -97,20 +97,22 @@ impl Strategy for HierLb {
         if nodes.pes.iter().all(|pes| pes.len() == 1) {
             return answer_of(&self.root, database, topology, seed);
         }
-        let chunks = aggregate(database, &nodes);
-        let summary = summary(database, &nodes, &chunks);
+        let goal = Goal::of(database);
+        let chunks = aggregate(database, &nodes, &goal);
+        let summary = summary(database, &nodes, &chunks, &goal);
         let first: Vec<u32> = nodes.pes.iter().map(|pes| pes[0]).collect();
         let machine = Allocation::of(topology, first, "nodes".into()).map_err(StrategyError::Bug)?;
         let node_of_chunk = answer_of(&self.root, &summary, &machine, seed)?.pe_of;
         let node_of: Vec<u32> = chunks.of.iter().map(|&chunk| node_of_chunk[chunk as usize]).collect();
         let inside = Inside::of(database, topology, &nodes, &node_of);
-        let placed: Vec<Vec<(u32, u32)>> = (0..nodes.pes.len())
-            .into_par_iter()
-            .map(|node| inside.balance(node, &self.node, seed))
-            .collect::<Result<_, _>>()?;
+        let all = (0..nodes.pes.len()).into_par_iter();
+        let placed: Vec<_> = all.map(|node| inside.balance(node, &self.node, seed)).collect();
         let mut answer = Assignment::unchanged(database);
-        for (object, pe) in placed.into_iter().flatten() {
-            answer.pe_of[object as usize] = pe;
+        for node in placed {
+            // Of several errors, the one of the first node, on any number of threads.
+            for (object, pe) in node? {
+                answer.pe_of[object as usize] = pe;
+            }
         }
         let between = database.objects.iter().zip(&node_of);
         let between = between.filter(|(object, node)| nodes.of[object.pe as usize] != **node).count();

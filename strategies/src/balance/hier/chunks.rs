@@ -4,18 +4,67 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use equipoise_model::Database;
+use equipoise_model::costs::Costs;
 use equipoise_model::database::{Edge, End, Object, ObjectIndex, PeRecord};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::Nodes;
+use crate::cost::pour;
 
-/// The chunks of a node for each of its PEs. With 4, nodes are balanced to an eighth of what a PE has, and the root sees 64 times
-/// fewer objects than there are where a PE has 256.
+/// There are about as many chunks for each PE of the machine, so a node with much load offers many. With 4, nodes are balanced to
+/// an eighth of what a PE has, and the root sees 64 times fewer objects than there are where a PE has 256.
 pub(super) const CHUNKS_PER_PE: usize = 4;
 
 /// An object begins a new chunk if the present one would then be larger than this multiple of its share.
 const LARGEST_CHUNK: f64 = 1.5;
+
+/// What every node knows of the whole machine.
+pub(super) struct Goal {
+    /// The load of a chunk, in seconds at speed 1; if no object has a load, its number of objects.
+    share: f64,
+    has_load: bool,
+    /// The background and the objects that may not migrate of each PE, in seconds of this PE.
+    fixed_seconds: Vec<f64>,
+    /// The level that the movable load reaches if it is poured over these. PEs above it get nothing.
+    level_seconds: f64,
+}
+
+impl Goal {
+    pub(super) fn of(database: &Database) -> Self {
+        let mut fixed_seconds: Vec<f64> = database.pes.iter().map(|pe| pe.background_seconds).collect();
+        let (mut movable, mut number) = (0.0, 0);
+        for object in &database.objects {
+            let pe = object.pe as usize;
+            if object.migratable {
+                (movable, number) = (movable + object.load_seconds, number + 1);
+            } else {
+                fixed_seconds[pe] += object.load_seconds / database.pes[pe].speed;
+            }
+        }
+        let available = database.pes.iter().zip(&fixed_seconds).filter(|(pe, _)| pe.available);
+        let mut available: Vec<(f64, f64)> = available.map(|(pe, seconds)| (*seconds, pe.speed)).collect();
+        let chunks = (CHUNKS_PER_PE * available.len()) as f64;
+        let has_load = movable > 0.0;
+        Goal {
+            share: if has_load { movable } else { f64::from(number) } / chunks,
+            has_load,
+            level_seconds: pour(movable, &mut available),
+            fixed_seconds,
+        }
+    }
+
+    /// The weight of an object in a chunk.
+    fn weight(&self, object: &Object) -> f64 {
+        if self.has_load { object.load_seconds } else { 1.0 }
+    }
+
+    /// Whether a PE can get objects without a higher level.
+    fn has_room(&self, database: &Database, pe: u32) -> bool {
+        let pe = pe as usize;
+        database.pes[pe].available && self.fixed_seconds[pe] <= self.level_seconds
+    }
+}
 
 /// The chunks of all nodes.
 pub(super) struct Chunks {
@@ -26,18 +75,15 @@ pub(super) struct Chunks {
 }
 
 /// Groups the objects of every node into chunks; those that may not migrate are a chunk of their own.
-pub(super) fn aggregate(database: &Database, nodes: &Nodes) -> Chunks {
+pub(super) fn aggregate(database: &Database, nodes: &Nodes, goal: &Goal) -> Chunks {
     let mut members = vec![(Vec::new(), Vec::new()); nodes.pes.len()];
     for (at, object) in (0u32..).zip(&database.objects) {
         let (movable, fixed) = &mut members[nodes.of[object.pe as usize] as usize];
         if object.migratable { movable.push(at) } else { fixed.push(at) }
     }
     let partners = Partners::of(database, nodes);
-    let grown: Vec<Vec<u32>> = members
-        .par_iter()
-        .zip(&nodes.pes)
-        .map(|((movable, _), pes)| grow(database, &partners, movable, CHUNKS_PER_PE * pes.len()))
-        .collect();
+    let grown: Vec<Vec<u32>> =
+        members.par_iter().map(|(movable, _)| grow(database, &partners, movable, goal)).collect();
     let mut chunks = Chunks { of: vec![0; database.objects.len()], nodes: Vec::new() };
     for (node, ((movable, fixed), grown)) in (0..).zip(members.iter().zip(grown)) {
         let first = chunks.nodes.len() as u32;
@@ -94,13 +140,10 @@ impl Partners {
 }
 
 /// The chunk of each of these objects of a node, numbered from 0: every chunk grows by the object that exchanges most bytes with it,
-/// or the next one without a chunk, until it has its share of the load. There are at most about twice `number` chunks.
-fn grow(database: &Database, partners: &Partners, objects: &[u32], number: usize) -> Vec<u32> {
-    let seconds = |object: u32| database.objects[object as usize].load_seconds;
-    let sum: f64 = objects.iter().map(|&object| seconds(object)).sum();
-    // Objects without load count as one each.
-    let weight = |object: u32| if sum > 0.0 { seconds(object) } else { 1.0 };
-    let share = if sum > 0.0 { sum } else { objects.len() as f64 } / number as f64;
+/// or the next one without a chunk, until it has its share of the load.
+fn grow(database: &Database, partners: &Partners, objects: &[u32], goal: &Goal) -> Vec<u32> {
+    let weight = |object: u32| goal.weight(&database.objects[object as usize]);
+    let share = goal.share;
     let mut chunk_of: FxHashMap<u32, Option<u32>> = objects.iter().map(|&object| (object, None)).collect();
     let mut unplaced = objects.iter().copied();
     let (mut chunk, mut filled, mut is_empty) = (0, 0.0, true);
@@ -145,8 +188,8 @@ fn grow(database: &Database, partners: &Partners, objects: &[u32], number: usize
     objects.iter().map(|object| chunk_of[object].unwrap_or_default()).collect()
 }
 
-/// What the root sees: a PE per node, and the chunks as objects.
-pub(super) fn summary(database: &Database, nodes: &Nodes, chunks: &Chunks) -> Database {
+/// What the root sees: a PE per node, and the chunks as objects. The load of objects that may not migrate is background.
+pub(super) fn summary(database: &Database, nodes: &Nodes, chunks: &Chunks, goal: &Goal) -> Database {
     let mut objects: Vec<Object> = (0i32..)
         .zip(&chunks.nodes)
         .map(|(at, &(node, migratable))| Object {
@@ -161,7 +204,7 @@ pub(super) fn summary(database: &Database, nodes: &Nodes, chunks: &Chunks) -> Da
         .collect();
     for (object, &chunk) in database.objects.iter().zip(&chunks.of) {
         let chunk = &mut objects[chunk as usize];
-        chunk.load_seconds += object.load_seconds;
+        chunk.load_seconds += if object.migratable { object.load_seconds } else { 0.0 };
         chunk.bytes = chunk.bytes.zip(object.bytes).map(|(sum, bytes)| sum.saturating_add(bytes));
     }
     let end = |end: End| match end {
@@ -182,31 +225,58 @@ pub(super) fn summary(database: &Database, nodes: &Nodes, chunks: &Chunks) -> Da
         let [from, to] = ends.map(end);
         Edge { from, to, messages, bytes }
     };
-    Database {
+    let mut summary = Database {
         step: database.step,
         arrays: vec!["chunk".into()],
-        pes: nodes.pes.iter().map(|pes| joined(database, pes)).collect(),
+        pes: nodes.pes.iter().map(|pes| joined(database, pes, goal)).collect(),
         objects,
         communication_recorded: database.communication_recorded,
         edges: volumes.into_iter().map(edge).collect(),
         dangling_edges: database.dangling_edges,
-        costs: database.costs.clone(),
-    }
+        costs: database.costs.clone().map(|costs| of_nodes(costs, nodes)),
+    };
+    bound(&mut summary);
+    summary
 }
 
-/// A PE that is as fast as the available ones of these, and has their background.
-fn joined(database: &Database, pes: &[u32]) -> PeRecord {
-    let all = || pes.iter().map(|&pe| &database.pes[pe as usize]);
-    let available = all().any(|pe| pe.available);
-    let counted = || all().filter(|pe| pe.available || !available);
-    let speed: f64 = counted().map(|pe| pe.speed).sum();
-    let work =
-        |seconds: fn(&PeRecord) -> f64| counted().map(|pe| seconds(pe) * pe.speed).sum::<f64>() / speed;
+/// The costs of messages between nodes. Thinking times are those of other numbers of objects.
+fn of_nodes(costs: Costs, nodes: &Nodes) -> Costs {
+    let of_node = nodes.of.len().div_ceil(nodes.pes.len()) as u32;
+    let pes_per_process = (costs.pes_per_process / of_node).max(1);
+    Costs { pes_per_process, strategies: BTreeMap::new(), ..costs }
+}
+
+/// Sums of extreme numbers can be beyond those of a database: then all are scaled.
+fn bound(summary: &mut Database) {
+    const MOST: f64 = 1e30;
+    let speed = summary.pes.iter().map(|pe| pe.speed).fold(0.0, f64::max);
+    let slower = (MOST / speed).min(1.0);
+    let seconds = summary.objects.iter().map(|object| object.load_seconds * slower);
+    let seconds = seconds.chain(summary.pes.iter().map(|pe| pe.background_seconds)).fold(0.0, f64::max);
+    let shorter = (MOST / seconds).min(1.0);
+    for pe in &mut summary.pes {
+        pe.speed = (pe.speed * slower).max(1.0 / MOST);
+        for time in [&mut pe.wall_seconds, &mut pe.idle_seconds, &mut pe.background_seconds] {
+            *time = (*time * shorter).min(MOST);
+        }
+    }
+    summary.objects.iter_mut().for_each(|object| object.load_seconds *= slower * shorter);
+}
+
+/// A PE that is as fast as those of these PEs that can get objects, and has their background.
+fn joined(database: &Database, pes: &[u32], goal: &Goal) -> PeRecord {
+    let available = pes.iter().any(|&pe| goal.has_room(database, pe));
+    let counted = || pes.iter().copied().filter(|&pe| !available || goal.has_room(database, pe));
+    let speed_of = |pe: u32| database.pes[pe as usize].speed;
+    let speed: f64 = counted().map(speed_of).sum();
+    let mean = |seconds: &dyn Fn(usize) -> f64| {
+        counted().map(|pe| seconds(pe as usize) * (speed_of(pe) / speed)).sum::<f64>()
+    };
     PeRecord {
         speed,
-        wall_seconds: all().map(|pe| pe.wall_seconds).fold(0.0, f64::max),
-        idle_seconds: work(|pe| pe.idle_seconds),
-        background_seconds: work(|pe| pe.background_seconds),
+        wall_seconds: pes.iter().map(|&pe| database.pes[pe as usize].wall_seconds).fold(0.0, f64::max),
+        idle_seconds: mean(&|pe| database.pes[pe].idle_seconds),
+        background_seconds: mean(&|pe| goal.fixed_seconds[pe]),
         available,
     }
 }
@@ -226,48 +296,67 @@ mod tests {
         Edge { from: End::Object(from), to: End::Object(to), messages: 1, bytes }
     }
 
-    #[test]
-    fn objects_that_communicate_share_a_chunk() {
-        // Eight objects of 1 s on one PE, so that each of four chunks has two; neighbors are not next to each other in the list.
-        let mut database = testing::database(2, &[(1.0, 0); 8]);
-        database.edges = vec![edge(0, 4, 9), edge(5, 1, 9), edge(2, 6, 9), edge(7, 3, 9), edge(0, 1, 1)];
-        let chunks = aggregate(&database, &nodes(2, 1));
-        assert_eq!(chunks.of, [0, 1, 2, 3, 0, 1, 2, 3]);
-        assert_eq!(chunks.nodes, [(0, true); 4]);
-        let summary = summary(&database, &nodes(2, 1), &chunks);
-        assert!(summary.objects.iter().all(|chunk| chunk.load_seconds == 2.0 && chunk.pe == 0));
-        assert_eq!(summary.edges, [edge(0, 1, 1)]);
+    fn chunks(database: &Database, nodes: &Nodes) -> (Chunks, Database) {
+        let goal = Goal::of(database);
+        let chunks = aggregate(database, nodes, &goal);
+        let summary = summary(database, nodes, &chunks, &goal);
         assert_eq!(summary.check(), Ok(()));
+        (chunks, summary)
     }
 
     #[test]
-    fn heavy_objects_have_a_chunk_of_their_own_and_fixed_ones_another() {
+    fn objects_that_communicate_share_a_chunk() {
+        // 16 objects of 1 s on one of two PEs: two for each of eight chunks. Partners are not next to each other in the list.
+        let mut database = testing::database(2, &[(1.0, 0); 16]);
+        database.edges = (0..8).map(|at| edge(at, 8 + (at + 3) % 8, 9)).chain([edge(0, 1, 1)]).collect();
+        let (chunks, summary) = chunks(&database, &nodes(2, 1));
+        assert_eq!(chunks.of, [0, 1, 2, 3, 4, 5, 6, 7, 5, 6, 7, 0, 1, 2, 3, 4]);
+        assert_eq!(chunks.nodes, [(0, true); 8]);
+        assert!(summary.objects.iter().all(|chunk| chunk.load_seconds == 2.0 && chunk.pe == 0));
+        assert_eq!(summary.edges, [edge(0, 1, 1)]);
+    }
+
+    #[test]
+    fn heavy_objects_have_a_chunk_of_their_own_and_fixed_ones_are_background() {
         let mut database = testing::database(2, &[(1.0, 0), (100.0, 0), (1.0, 0), (2.0, 1), (3.0, 1)]);
         database.objects[3].migratable = false;
-        let chunks = aggregate(&database, &nodes(2, 1));
+        let (chunks, summary) = chunks(&database, &nodes(2, 1));
         assert_eq!(chunks.of, [0, 1, 2, 4, 3]);
         assert_eq!(chunks.nodes, [(0, true), (0, true), (0, true), (1, true), (1, false)]);
-        assert_eq!(summary(&database, &nodes(2, 1), &chunks).check(), Ok(()));
+        assert_eq!((summary.objects[4].load_seconds, summary.pes[1].background_seconds), (0.0, 2.0));
     }
 
     #[test]
     fn chunks_are_few() {
         for loads in [[0.0, 0.0, 0.0], [1.0, 0.0, 5.0], [1e-12, 1e9, 1.0]] {
             let objects: Vec<(f64, u32)> = (0..3000).map(|at| (loads[at % 3], (at % 8) as u32)).collect();
-            let chunks = aggregate(&testing::database(8, &objects), &nodes(8, 4));
-            // An object may be larger than the share of a chunk; small ones before and after it are chunks, too.
-            assert!(chunks.nodes.len() <= 2 * (2 * 4 * CHUNKS_PER_PE + 1), "{}", chunks.nodes.len());
+            let (chunks, _) = chunks(&testing::database(8, &objects), &nodes(8, 4));
+            // Small objects before and after one that is larger than the share are chunks, too.
+            let most = 2 * 8 * CHUNKS_PER_PE + 2;
+            assert!(chunks.nodes.len() <= most || loads[1] == 1e9, "{}", chunks.nodes.len());
         }
     }
 
     #[test]
-    fn a_node_is_as_fast_as_its_available_pes() {
-        let mut database = testing::database(3, &[]);
+    fn a_node_is_as_fast_as_its_pes_that_can_get_objects() {
+        let mut database = testing::database(5, &[(6.0, 4), (6.0, 4)]);
         database.pes[0] = PeRecord { speed: 2.0, background_seconds: 3.0, ..PeRecord::default() };
         database.pes[2].available = false;
-        let node = joined(&database, &[0, 1, 2]);
+        // Above the level that 12 s of work reach.
+        database.pes[3].background_seconds = 100.0;
+        let goal = Goal::of(&database);
+        let node = joined(&database, &[0, 1, 2, 3], &goal);
         assert_eq!((node.speed, node.background_seconds, node.available), (3.0, 2.0, true));
-        let node = joined(&database, &[2]);
-        assert_eq!((node.speed, node.available), (1.0, false));
+        let node = joined(&database, &[2, 3], &goal);
+        assert_eq!((node.speed, node.available), (2.0, false));
+    }
+
+    #[test]
+    fn extreme_numbers_are_scaled() {
+        let mut database = testing::database(4, &[(1e30, 0); 100]);
+        database.pes.iter_mut().for_each(|pe| pe.speed = 1e30);
+        chunks(&database, &nodes(4, 2));
+        database.pes.iter_mut().for_each(|pe| pe.speed = 1e-30);
+        chunks(&database, &nodes(4, 2));
     }
 }

@@ -1,8 +1,11 @@
 //! The last step of `HierLB`: every node balances its PEs.
 
+use equipoise_model::costs::Costs;
 use equipoise_model::database::{Edge, End, Object, PeRecord};
 use equipoise_model::topology::Allocation;
 use equipoise_model::{Database, Topology};
+
+use std::collections::BTreeMap;
 
 use super::{Nodes, answer_of};
 use crate::StrategyError;
@@ -114,7 +117,7 @@ impl<'a> Inside<'a> {
             communication_recorded: whole.communication_recorded,
             edges: self.edges[node].iter().map(edge).collect(),
             dangling_edges: 0,
-            costs: whole.costs.clone(),
+            costs: whole.costs.clone().map(|costs| Costs { strategies: BTreeMap::new(), ..costs }),
         }
     }
 }
