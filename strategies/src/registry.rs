@@ -91,8 +91,9 @@ const AUTO_LB: Descriptor<Recipe> = Descriptor {
     ..auto::NAMED
 };
 
-/// `HierLB` with the parser of the strategies that it names.
+/// `HierLB` with the parser of the strategies that it names. What both defaults allow adds up to about the 3 % of one.
 const HIER_LB: Descriptor<Recipe> = Descriptor {
+    params: &hier::params("[GreedyRefineLB:imbalance=0.02]", "[GreedyRefineLB:imbalance=0.01]"),
     item: Recipe { make: |params| hier::make(params, |spec| parse(spec, &[])), ..hier::NAMED.item },
     ..hier::NAMED
 };

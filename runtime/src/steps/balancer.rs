@@ -90,6 +90,12 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         kept,
         error,
     };
+    finish(pe, step, report, &database);
+    plans
+}
+
+/// Notes a decision, shows its report, and writes the database if it is to be written.
+fn finish(pe: &PeCx, step: u32, report: LbStep, database: &Database) {
     let cost_seconds = report.decision_seconds + report.after.migration_seconds.unwrap_or(0.0);
     pe.collectives.steps.losses.borrow_mut().stepped(cost_seconds, &report.after);
     publish(pe, &report);
@@ -102,12 +108,11 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         outcome.lb_steps.add(report);
         std::mem::take(&mut outcome.dump)
     };
-    if settings.dumps(u64::from(step)) {
+    if pe.settings().dumps(u64::from(step)) {
         // Without the lock: a slow disk must not keep other PEs from ending the run.
-        dump.add(settings, &database);
+        dump.add(pe.settings(), database);
     }
     pe.out.node.outcome.lock().dump = dump;
-    plans
 }
 
 /// The database with the loads that `--lb-predict` predicts for the coming period, and what predicted them; `None` if they are taken
