@@ -206,8 +206,7 @@ impl Gas {
         let mut largest = 0.0;
         for stride in [1, size] {
             for at in (0..size * size).filter(|at| at / stride % size + 1 < size) {
-                for k in 0..2 {
-                    let (a, b) = (values[at][k], values[at + stride][k]);
+                for (&a, &b) in values[at].iter().zip(&values[at + stride]) {
                     largest = f64::max(largest, (a - b).abs() / a.min(b));
                 }
             }
