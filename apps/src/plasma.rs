@@ -145,7 +145,7 @@ pub struct Patch {
     electric: [Cells<2>; 2],
     /// In the middle of cells, perpendicular to the plane.
     magnetic: Cells<2>,
-    /// Charge times distance along each dimension in this step, in halves of a [`UNIT`] squared.
+    /// Charge times distance along each dimension in this step, in halves of a `UNIT` squared.
     currents: [Nodes; 2],
 }
 
@@ -257,7 +257,7 @@ impl Patch {
         }
     }
 
-    /// The charges of the particles on the nodes, in halves of a [`UNIT`] squared.
+    /// The charges of the particles on the nodes, in halves of a `UNIT` squared.
     pub fn charges(&self) -> Nodes {
         let mut charges = Nodes::new(self.extent);
         for particle in &self.particles {

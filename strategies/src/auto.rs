@@ -24,7 +24,7 @@ use crate::descriptor::{Choice, Recipe};
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
 
-/// `AutoLB` for the registry, which gives [`make`] the candidates.
+/// `AutoLB` for the registry, which gives `make` the candidates.
 pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "AutoLB",
     form: "",

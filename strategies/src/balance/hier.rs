@@ -1,11 +1,11 @@
 //! `HierLB`: balances the nodes of a machine, and then the PEs inside every node.
 //!
 //! After G. Zheng, A. Bhatele, E. Meneses, L. V. Kale, "Periodic hierarchical load balancing for large supercomputers", IJHPCA
-//! 25(4), 2011, sections 3 and 4, with two levels. A strategy that sees every object needs memory and time for all of them; here
+//! 25(4), 2011, with two levels. A strategy that sees every object needs memory and time for all of them; here
 //! no part sees more than one node, or a summary of all nodes:
 //!
 //! 1. *Aggregate.* Every node groups its objects into chunks: objects that communicate, of about the same load together. There are
-//!    about [`CHUNKS_PER_PE`](chunks::CHUNKS_PER_PE) chunks for each PE of the machine. A chunk is sent to another node as a whole.
+//!    about `CHUNKS_PER_PE` chunks for each PE of the machine. A chunk is sent to another node as a whole.
 //! 2. *Root.* The root sees one PE per node, as fast as all PEs of the node, and the chunks. Its strategy moves chunks between nodes.
 //! 3. *Inside.* The strategy of the nodes balances every node by itself, from where its objects are. Those that arrive begin on the
 //!    PEs that finish them first.
@@ -34,7 +34,7 @@ use crate::{Strategy, StrategyError};
 mod chunks;
 mod inside;
 
-/// `HierLB` for the registry, which gives [`make`] the parser of specs, and has the defaults.
+/// `HierLB` for the registry, which gives `make` the parser of specs, and has the defaults.
 pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "HierLB",
     form: "",
