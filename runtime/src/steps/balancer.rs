@@ -184,7 +184,7 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
         communication_recorded: settings.records_communication(),
         ..Database::default()
     };
-    let mut found = Vec::new();
+    let mut found = Vec::with_capacity(collected.iter().map(|statistics| statistics.objects.len()).sum());
     for statistics in &mut collected {
         let outside = statistics.wall_seconds - statistics.idle_seconds - statistics.measured_seconds;
         database.pes.push(PeRecord {
@@ -194,20 +194,12 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
             background_seconds: if settings.background { outside.max(0.0) } else { 0.0 },
             ..PeRecord::default()
         });
-        found.extend(statistics.objects.drain(..).map(|object| (statistics.pe, object)));
+        found.extend(statistics.objects.drain(..).map(|object| Some((statistics.pe, object))));
     }
     // Bound elements are one object, that of the array to which the others are bound.
     let leader =
         |array: u16| pe.infos.get(usize::from(array)).and_then(|info| info.bound_to).unwrap_or(array);
-    // Sorted by element, so that an assignment does not depend on the current placement.
-    found.sort_unstable_by_key(|(_, object)| (leader(object.array), object.rank, object.array));
-    found.dedup_by(|(_, later), (_, object)| {
-        let same = (leader(later.array), later.rank) == (leader(object.array), object.rank);
-        if same {
-            merge(object, later);
-        }
-        same
-    });
+    let mut found = sorted(found, leader);
     for (_, object) in &mut found {
         // The leader is between two PEs, and only it knows whether it may migrate.
         object.migratable &= object.array == leader(object.array);
@@ -250,6 +242,34 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
     database.edges = edges;
     database.dangling_edges = dangling;
     (database, keys)
+}
+
+/// The records by element, so that an assignment does not depend on the current placement; `leader` is the array to which an array
+/// is bound. Records of one object are one. Positions are sorted instead of the records, which are large.
+fn sorted(
+    mut found: Vec<Option<(u32, ObjectStatistics)>>,
+    leader: impl Fn(u16) -> u16,
+) -> Vec<(u32, ObjectStatistics)> {
+    let key = |object: &ObjectStatistics| {
+        let element = element_key(leader(object.array), object.rank);
+        (element, object.array)
+    };
+    let mut order: Vec<_> = (0u32..)
+        .zip(&found)
+        .filter_map(|(at, it)| it.as_ref().map(|(_, object)| (key(object), at)))
+        .collect();
+    order.sort_unstable();
+    let mut sorted: Vec<(u32, ObjectStatistics)> = Vec::with_capacity(order.len());
+    let mut last = None;
+    for ((element, _), at) in order {
+        let Some((pe, mut later)) = found[at as usize].take() else { continue };
+        match sorted.last_mut().filter(|_| last == Some(element)) {
+            Some((_, object)) => merge(object, &mut later),
+            None => sorted.push((pe, later)),
+        }
+        last = Some(element);
+    }
+    sorted
 }
 
 /// Adds the records of an object that are in another place: of a bound element, or, for an element that called `migrate`
