@@ -32,7 +32,7 @@ const YIELDS: u64 = 16;
 /// Of a thread that polls a connection: looks before it first yields its core, with a core of its own and where threads share
 /// cores, and how often it yields before it sleeps. Nothing wakes it when a message arrives, so it looks for longer.
 const POLLING_SPINS: u64 = 20_000;
-const POLLING_SHARED_SPINS: u64 = 20;
+const POLLING_SHARED_SPINS: u64 = 4;
 const POLLING_YIELDS: u64 = 2_000;
 /// The times for which it sleeps, each as often as [`POLLING_SLEEPS`].
 const POLLING_SLEEP_MICROSECONDS: [u64; 3] = [50, 250, 1_000];
