@@ -49,6 +49,9 @@ impl fmt::Display for Predictions {
         let of = |predictor| self.predictors.iter().find(|row| row.predictor == predictor);
         if let (Some(best), Some(last)) = (of(self.best), of(Some(Predictor::Last))) {
             let (name, after) = (self.best.unwrap_or_default(), best.max_over_avg);
+            if name == Predictor::Last {
+                return writeln!(f, "\nBest: --lb-predict {name}, the default, with max/avg {after:.3}.");
+            }
             writeln!(
                 f,
                 "\nBest: --lb-predict {name}, with max/avg {after:.3}; last gives {:.3}.",
