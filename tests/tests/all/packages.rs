@@ -10,13 +10,14 @@ use equipoise_tests::WORKSPACE;
 use serde_json::Value;
 
 /// The crates that are published, in alphabetical order. All others are `publish = false`.
-const PUBLISHED: [&str; 7] = [
+const PUBLISHED: [&str; 8] = [
     "equipoise",
     "equipoise-apps",
     "equipoise-cli",
     "equipoise-macros",
     "equipoise-model",
     "equipoise-network",
+    "equipoise-report",
     "equipoise-strategies",
 ];
 

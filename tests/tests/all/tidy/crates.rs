@@ -13,9 +13,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("strategies/model", &["equipoise-model"]),
     ("strategies/network", &["equipoise-model"]),
     ("strategies", &["equipoise-model", "equipoise-network"]),
+    ("strategies/report", &["equipoise-model", "equipoise-network", "equipoise-strategies"]),
     ("runtime/macros", &[]),
-    ("runtime", &["equipoise-macros", "equipoise-model", "equipoise-network", "equipoise-strategies"]),
-    ("apps", &["equipoise", "equipoise-model", "equipoise-network", "equipoise-strategies"]),
+    ("runtime", &["equipoise-macros", "equipoise-model", "equipoise-network", "equipoise-report", "equipoise-strategies"]),
+    ("apps", &["equipoise", "equipoise-model", "equipoise-network", "equipoise-report", "equipoise-strategies"]),
     ("apps/cli", ABOVE_APPS),
     ("apps/figures", ABOVE_APPS),
     ("tests", ABOVE_APPS),
@@ -23,8 +24,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// All library crates.
-const ABOVE_APPS: &[&str] =
-    &["equipoise", "equipoise-apps", "equipoise-model", "equipoise-network", "equipoise-strategies"];
+const ABOVE_APPS: &[&str] = &[
+    "equipoise",
+    "equipoise-apps",
+    "equipoise-model",
+    "equipoise-network",
+    "equipoise-report",
+    "equipoise-strategies",
+];
 
 /// The manifest in a folder of the workspace.
 fn manifest(folder: &str) -> toml::Table {
@@ -52,7 +59,7 @@ fn forbidden_dependencies(member: &str, manifest: &toml::Table, allowed: &[&str]
                 if !allowed.contains(&name.as_str()) {
                     violations.push(format!(
                         "{member}/Cargo.toml: {kind} on {name} are forbidden; the order is strategies/model <- \
-                         strategies/network <- strategies <- runtime <- apps <- apps/cli, apps/figures <- tests, \
+                         strategies/network <- strategies <- strategies/report <- runtime <- apps <- apps/cli, apps/figures <- tests, \
                          benches; move shared code to the left"
                     ));
                 }
