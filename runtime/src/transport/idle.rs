@@ -30,13 +30,15 @@ const SPIN: Duration = Duration::from_micros(50);
 /// How often a thread yields its core before it sleeps.
 const YIELDS: u64 = 16;
 /// Of a thread that polls a connection: looks before it first yields its core, with a core of its own and where threads share
-/// cores, and how often it yields before it sleeps. Nothing wakes it when a message arrives, so it looks for longer.
+/// cores, and for how long it yields before it sleeps. Nothing wakes it when a message arrives, so it looks for longer.
 const POLLING_SPINS: u64 = 20_000;
 const POLLING_SHARED_SPINS: u64 = 4;
-const POLLING_YIELDS: u64 = 2_000;
-/// The times for which it sleeps, each as often as [`POLLING_SLEEPS`].
-const POLLING_SLEEP_MICROSECONDS: [u64; 3] = [50, 250, 1_000];
-const POLLING_SLEEPS: u64 = 100;
+const POLLING_YIELDS: Duration = Duration::from_micros(300);
+/// Then it sleeps again and again, each time for this part of the time that it has waited, one tenth, so that no message waits much
+/// longer than it would have waited anyway; but for times between these two, because waking costs some microseconds.
+const POLLING_SLEEP_PART: u32 = 10;
+const POLLING_SHORTEST_SLEEP: Duration = Duration::from_micros(50);
+const POLLING_LONGEST_SLEEP: Duration = Duration::from_millis(1);
 /// The time between two looks from which on another thread may have run meanwhile.
 const AWAY: Duration = Duration::from_micros(100);
 /// How often a thread with a core of its own looks at its CPU time.
@@ -213,22 +215,21 @@ impl IdleThread {
 /// How a thread waits that polls a connection between processes.
 pub(super) struct PollingThread {
     cores: Arc<Cores>,
-    /// What it has done since its last work.
+    /// How often it has looked since its last work, and when it first yielded or slept since then.
     looks: u64,
-    yields: u64,
-    sleeps: u64,
+    since: Option<Instant>,
 }
 
 impl PollingThread {
     pub(super) fn new(cores: &Arc<Cores>) -> Self {
-        PollingThread { cores: Arc::clone(cores), looks: 0, yields: 0, sleeps: 0 }
+        PollingThread { cores: Arc::clone(cores), looks: 0, since: None }
     }
 
     /// The thread has looked for messages: waits a moment if it has not `worked`.
     #[inline]
     pub(super) fn after(&mut self, worked: bool, desk: &Desk) {
         if worked {
-            (self.looks, self.yields, self.sleeps) = (0, 0, 0);
+            (self.looks, self.since) = (0, None);
             return;
         }
         self.looks += 1;
@@ -246,23 +247,20 @@ impl PollingThread {
 
     #[cold]
     fn wait(&mut self, desk: &Desk) {
-        match self.cores.idle {
-            Idle::Spin => std::hint::spin_loop(),
-            Idle::Park => self.sleep(desk),
-            Idle::Auto => {
-                if self.yields >= POLLING_YIELDS {
-                    return self.sleep(desk);
-                }
-                self.yields += 1;
-                std::thread::yield_now();
-            }
+        if self.cores.idle == Idle::Spin {
+            return std::hint::spin_loop();
+        }
+        let now = Instant::now();
+        match self.sleep_after(now - *self.since.get_or_insert(now)) {
+            Some(sleep) => desk.sleep(sleep),
+            None => std::thread::yield_now(),
         }
     }
 
-    fn sleep(&mut self, desk: &Desk) {
-        let longer = (self.sleeps / POLLING_SLEEPS).min(POLLING_SLEEP_MICROSECONDS.len() as u64 - 1);
-        desk.sleep(Duration::from_micros(POLLING_SLEEP_MICROSECONDS[longer as usize]));
-        self.sleeps += 1;
+    /// For how long the thread sleeps after it has waited for this time; none if it only yields its core.
+    fn sleep_after(&self, waited: Duration) -> Option<Duration> {
+        let yields = self.cores.idle == Idle::Auto && waited < POLLING_YIELDS;
+        (!yields).then(|| (waited / POLLING_SLEEP_PART).clamp(POLLING_SHORTEST_SLEEP, POLLING_LONGEST_SLEEP))
     }
 }
 
@@ -331,5 +329,15 @@ mod tests {
         idle.sleep(|| std::thread::sleep(20 * PERIOD));
         idle.wait(STRIDE);
         assert!(!cores.is_crowded.load(Relaxed), "it has slept");
+    }
+
+    #[test]
+    fn a_polling_thread_yields_first_and_then_sleeps_for_a_tenth_of_the_time_waited() {
+        let sleep = |idle, microseconds| {
+            PollingThread::new(&cores(idle, false)).sleep_after(Duration::from_micros(microseconds)).map(|sleep| sleep.as_micros())
+        };
+        assert_eq!([0, 299].map(|waited| sleep(Idle::Auto, waited)), [None, None]);
+        assert_eq!([300, 2_000, 1_000_000].map(|waited| sleep(Idle::Auto, waited)), [50, 200, 1_000].map(Some));
+        assert_eq!([0, 2_000].map(|waited| sleep(Idle::Park, waited)), [50, 200].map(Some));
     }
 }
