@@ -251,7 +251,8 @@ impl PollingThread {
             return std::hint::spin_loop();
         }
         let now = Instant::now();
-        match self.sleep_after(now - *self.since.get_or_insert(now)) {
+        let waited = now - *self.since.get_or_insert(now);
+        match self.sleep_after(waited) {
             Some(sleep) => desk.sleep(sleep),
             None => std::thread::yield_now(),
         }
