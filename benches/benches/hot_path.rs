@@ -188,13 +188,20 @@ fn whole(all: &mut All) {
 
 /// Single migrations, migrations of all elements, and a load-balancing step.
 fn migrations(all: &mut All) {
-    let hops = |bytes, count: u32, s: bool| {
+    let travel = |bytes, hops: u32, pattern| {
+        ring::run(pinned(2), Options { elements: 2, bytes, pattern }).result * 1e6 / f64::from(hops)
+    };
+    let hops = move |bytes, count: u32, s: bool| {
         let hops = if s { 4 } else { count };
-        let options = Options { elements: 2, bytes, pattern: Pattern::Hops(hops) };
-        ring::run(pinned(2), options).result * 1e6 / f64::from(hops)
+        travel(bytes, hops, Pattern::Hops(hops))
     };
     all.add("migrate one element of 8 B", "us", Some(0.5), LINE, move |s| hops(8, 200_000, s));
     all.add("migrate one element of 64 KiB", "us", Some(3.5), COPY, move |s| hops(65536, 20_000, s));
+    // At least 2 GB/s, there and back.
+    all.add("migrate one element of 64 KiB in a plain Vec<f64>", "us", Some(33.0), COPY, move |s| {
+        let hops = if s { 4 } else { 20_000 };
+        travel(65536, hops, Pattern::PlainHops(hops))
+    });
     let moves = |elements: i32, bytes, count: u32, s: bool| {
         let moves = if s { 2 } else { count };
         let elements = if s { 10 } else { elements };

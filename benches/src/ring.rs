@@ -16,6 +16,8 @@ pub struct Ring {
     counter: Array<Counter>,
     #[serde(with = "equipoise::numbers")]
     data: Vec<u8>,
+    /// Numbers without the attribute of `data`, which serde visits one by one.
+    plain: Vec<f64>,
     seen: i32,
 }
 
@@ -172,6 +174,8 @@ pub enum Pattern {
     Passes(u32),
     /// Element 0 migrates this number of times.
     Hops(u32),
+    /// The same with its bytes in a plain vector of `f64`, without `equipoise::numbers`.
+    PlainHops(u32),
     /// This number of broadcasts, each followed by a reduction.
     Rounds(u32),
     /// All elements migrate this number of times.
@@ -198,7 +202,9 @@ fn setup(options: Options, pe: &Setup, done: Exit<f64>) {
     let start: Start = pe.shared(|| Mutex::new(Instant::now()));
     let (left, rounds, migrates) = match pattern {
         Pattern::Tokens { tokens, .. } => (tokens as u32, 0, false),
-        Pattern::Blast { .. } | Pattern::Passes(_) | Pattern::Hops(_) => (1, 0, false),
+        Pattern::Blast { .. } | Pattern::Passes(_) | Pattern::Hops(_) | Pattern::PlainHops(_) => {
+            (1, 0, false)
+        },
         Pattern::Rounds(rounds) => (0, rounds, false),
         Pattern::Moves(rounds) => (0, rounds, true),
     };
@@ -211,7 +217,9 @@ fn setup(options: Options, pe: &Setup, done: Exit<f64>) {
         start,
         done,
     });
-    let ring = pe.array([elements], |_| Ring { count: elements, counter, data: vec![1; bytes], seen: 0 });
+    let (data, plain) = if matches!(pattern, Pattern::PlainHops(_)) { (0, bytes / 8) } else { (bytes, 0) };
+    let make = |_| Ring { count: elements, counter, data: vec![1; data], plain: vec![1.0; plain], seen: 0 };
+    let ring = pe.array([elements], make);
     pe.main(move |pe| {
         *start.get(pe).lock().expect("no thread panics while it holds this lock") = Instant::now();
         match pattern {
@@ -222,7 +230,7 @@ fn setup(options: Options, pe: &Setup, done: Exit<f64>) {
             }
             Pattern::Blast { messages } => ring.at(pe, [0]).blast(elements - 1, messages),
             Pattern::Passes(passes) => ring.at(pe, [0]).pass(passes, vec![1; bytes]),
-            Pattern::Hops(hops) => ring.at(pe, [0]).hop(hops),
+            Pattern::Hops(hops) | Pattern::PlainHops(hops) => ring.at(pe, [0]).hop(hops),
             Pattern::Rounds(_) | Pattern::Moves(_) => counter.at(pe, ()).begin(ring),
         }
     });
