@@ -82,7 +82,8 @@ impl Near {
     #[inline]
     fn count_one(&mut self, cx: &Cx<Self>) {
         self.missing -= 1;
-        if self.missing > 0 {
+        // Below 0 are the messages of neighbors that have begun the next iteration.
+        if self.missing != 0 {
             return;
         }
         match self.pace {
