@@ -215,8 +215,7 @@ impl Block {
     /// A variant that never exists, for the enums of a block with type parameters, because an enum must use its parameters.
     pub fn unused_variant(&self) -> Option<TokenStream> {
         let types: Vec<_> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
-        self.is_generic()
-            .then(|| quote!(#[serde(skip)] __Parameters(::core::marker::PhantomData<fn() -> (#(#types,)*)>),))
+        self.is_generic().then(|| quote!(__Parameters(::core::marker::PhantomData<fn() -> (#(#types,)*)>)))
     }
 
     /// For the enums of a block with type parameters, whose bounds suffice: bounds of serde in addition would be ambiguous.

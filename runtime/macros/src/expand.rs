@@ -98,7 +98,8 @@ fn message(block: &Block, Names { message, .. }: &Names) -> TokenStream {
     });
     let generics = &block.generics;
     let where_clause = &generics.where_clause;
-    let (unused, no_bound) = (block.unused_variant(), block.no_bound());
+    let unused = block.unused_variant().map(|variant| quote!(#[serde(skip)] #variant));
+    let no_bound = block.no_bound();
     quote! {
         #[doc(hidden)]
         #[allow(non_camel_case_types, private_bounds, private_interfaces, dead_code, clippy::all)]

@@ -17,10 +17,12 @@ use syn::{ImplItemFn, Lifetime, Stmt, parse_quote};
 pub struct Emit<'a> {
     pub graph: &'a Graph,
     pub live: &'a Live,
-    /// The name of the state.
+    /// The names of the state and of the steps.
     pub state: &'a Ident,
-    /// The state with the parameters of the block.
+    pub step: &'a Ident,
+    /// The two with the parameters of the block.
     pub state_type: &'a TokenStream,
+    pub step_type: &'a TokenStream,
     /// The name of the method.
     pub name: &'a Ident,
     /// The variables that were reported as hidden, with those that hide them.
@@ -37,11 +39,16 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// The state at a point, with these fields; also its pattern.
+    /// The state or the step at a point, with these fields; also its pattern.
     pub fn at(&self, point: Point, field: impl FnMut(Var) -> TokenStream) -> TokenStream {
-        let (state, variant) = (self.state, self.variant(point));
+        let (of, variant) = (if self.is_inside(point) { self.step } else { self.state }, self.variant(point));
         let fields: Vec<_> = self.live[point].iter().copied().map(field).collect();
-        if fields.is_empty() { quote!(#state::#variant) } else { quote!(#state::#variant(#(#fields),*)) }
+        if fields.is_empty() { quote!(#of::#variant) } else { quote!(#of::#variant(#(#fields),*)) }
+    }
+
+    /// Whether the point is a step, where the flow does not wait.
+    pub fn is_inside(&self, point: Point) -> bool {
+        matches!(self.graph.nodes[point].kind, Kind::Inside)
     }
 
     /// The pattern of a point that binds its variables to their names.
@@ -62,16 +69,16 @@ impl<'a> Emit<'a> {
     }
 
     fn inside(&self) -> impl Iterator<Item = Point> {
-        let nodes = self.graph.nodes.iter().enumerate();
-        nodes.filter(|(_, node)| matches!(node.kind, Kind::Inside)).map(|(point, _)| point)
+        (0..self.graph.nodes.len()).filter(|&point| self.is_inside(point))
     }
 
-    /// The definition of the state.
-    pub fn state(&self, block: &Block) -> TokenStream {
-        let (state, generics) = (self.state, &block.generics);
+    /// The definitions of the state and of the steps.
+    pub fn items(&self, block: &Block) -> TokenStream {
+        let (state, step, generics) = (self.state, self.step, &block.generics);
         let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
         let (unused, no_bound) = (block.unused_variant(), block.no_bound());
-        // Variants that are never encoded are last: serde numbers variants with and without them differently.
+        // A variant that is never encoded is last: serde numbers variants with and without it differently.
+        let never_saved = unused.as_ref().map(|variant| quote!(#[serde(skip)] #variant));
         // The graph is built from the end of the flow.
         let waits: Vec<_> = self.waits().collect();
         let waits = (1..).zip(waits.into_iter().rev()).map(|(number, (point, cases))| {
@@ -84,7 +91,7 @@ impl<'a> Emit<'a> {
             let variant = self.variant(point);
             let fields = self.live[point].iter().map(|&var| &self.graph.variables[var].ty);
             let fields = (!self.live[point].is_empty()).then(|| quote!((#(#fields),*)));
-            quote!(#[serde(skip)] #variant #fields)
+            quote!(#variant #fields)
         });
         let doc = format!("Where the flow of a `{}` waits, with its variables.", block.ty.to_token_stream());
         quote! {
@@ -97,6 +104,11 @@ impl<'a> Emit<'a> {
             pub enum #state #generics #where_clause {
                 Idle,
                 #(#waits,)*
+                #never_saved
+            }
+
+            #[allow(dead_code, private_bounds, private_interfaces, clippy::all)]
+            enum #step #generics #where_clause {
                 #(#inside,)*
                 #unused
             }
@@ -135,10 +147,10 @@ impl<'a> Emit<'a> {
         quote!(#bulk #bound #(#serde)* #ty)
     }
 
-    /// The method that runs the flow from a point to the next wait.
-    pub fn method(&self, written: &ImplItemFn, errors: &mut Errors) -> ImplItemFn {
-        let (at, step) = (local("at"), step());
-        let wait = local("wait");
+    /// The method that runs the flow from a step to the next wait. It writes the state in place: to return it and to copy it costs as
+    /// much as a message.
+    pub fn method(&self, block: &Block, written: &ImplItemFn, errors: &mut Errors) -> ImplItemFn {
+        let (at, flow, step) = (local("at"), local("flow"), step());
         let arms: Vec<TokenStream> = self
             .inside()
             .map(|point| {
@@ -146,12 +158,15 @@ impl<'a> Emit<'a> {
                 quote!(#binding => { #code })
             })
             .collect();
-        let (state, items) = (self.state_type, &self.graph.items);
+        let (state, steps, items) = (self.state_type, self.step_type, &self.graph.items);
+        let steps_name = self.step;
+        let unused = block.is_generic().then(|| quote!(#steps_name::__Parameters(_) => unreachable!(),));
         let mut method = written.clone();
         // The receiver and the context; arguments are variables.
         method.sig.inputs = method.sig.inputs.into_iter().take(2).collect();
-        method.sig.inputs.push(parse_quote!(mut #at: #state));
-        method.sig.output = parse_quote!(-> #state);
+        method.sig.inputs.push(parse_quote!(#flow: &mut #state));
+        method.sig.inputs.push(parse_quote!(mut #at: #steps));
+        method.sig.output = syn::ReturnType::Default;
         method.vis = syn::Visibility::Inherited;
         method.attrs.push(parse_quote! {
             #[allow(
@@ -165,7 +180,7 @@ impl<'a> Emit<'a> {
                 #at = #step: {
                     match #at {
                         #(#arms)*
-                        #wait => return #wait,
+                        #unused
                     }
                 };
             }
@@ -222,7 +237,10 @@ impl<'a> Emit<'a> {
         let step = step();
         match self.graph.nodes[to].kind {
             Kind::Inside => quote!(break #step #state),
-            Kind::Idle | Kind::Wait(_) => quote!(return #state),
+            Kind::Idle | Kind::Wait(_) => {
+                let flow = local("flow");
+                quote!({ *#flow = #state; return })
+            }
         }
     }
 

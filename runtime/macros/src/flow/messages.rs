@@ -17,8 +17,8 @@ pub fn arms(emit: &Emit<'_>, block: &Block, message: &Ident, this: &Ident) -> Ve
 fn arm(emit: &Emit<'_>, entry: &Entry, message: &Ident, this: &Ident) -> [TokenStream; 2] {
     let name = &entry.name;
     let fields: Vec<Ident> = (0..entry.arguments.len()).map(|i| local(&format!("value{i}"))).collect();
-    let (flow, cx, next, other) = (local("flow"), local("cx"), local("next"), local("other"));
-    let (state, method) = (emit.state, emit.name);
+    let (flow, other, state) = (local("flow"), local("other"), emit.state);
+    let go = |point, field: &dyn Fn(Var) -> TokenStream| go(emit, this, point, field);
     let (mut ready, mut then, mut is_reduction) = (Vec::new(), Vec::new(), false);
     for (point, cases) in emit.waits() {
         let cases: Vec<&Case> = cases.iter().filter(|case| case.entry == *name).collect();
@@ -27,33 +27,42 @@ fn arm(emit: &Emit<'_>, entry: &Entry, message: &Ident, this: &Ident) -> [TokenS
             let pattern = emit.at(point, |var| variable(emit, var));
             let conditions = cases.iter().map(|case| condition(emit, case, &fields));
             ready.push(quote!(#pattern => #(#conditions)||*,));
-            let next = continuation(emit, point, &cases, &fields);
+            let next = continuation(emit, point, &cases, &fields, &go);
             then.push(quote!(#pattern => #next,));
         }
     }
-    if name == method {
+    if name == emit.name {
         let argument = |var| {
             let field = emit.graph.arguments.iter().position(|argument| *argument == var);
             field.map(|field| &fields[field]).into_token_stream()
         };
-        let start = emit.at(emit.graph.start, argument);
+        let start = go(emit.graph.start, &argument);
         ready.push(quote!(#state::Idle => true,));
         then.push(quote!(#state::Idle => #start,));
     }
     // The result of a reduction goes to all elements. An element whose flow does not wait for it has not contributed, and
     // drops it.
     let ready = if is_reduction { quote!(true) } else { quote!(match #flow { #(#ready)* _ => false }) };
-    let deliver = quote! {{
-        let #next = match ::core::mem::take(#flow) { #(#then)* #other => #other };
-        *#flow = Self::#method(#this, #cx, #next);
-    }};
+    let deliver = quote!(match ::core::mem::take(#flow) { #(#then)* #other => *#flow = #other },);
     [quote!(#message::#name(#(#fields),*) => #ready,), quote!(#message::#name(#(#fields),*) => #deliver)]
 }
 
-/// The point where the flow continues from a wait with a message of these cases: with the first whose condition is true.
-fn continuation(emit: &Emit<'_>, wait: Point, cases: &[&Case], fields: &[Ident]) -> TokenStream {
+/// Runs the flow from a point.
+fn go(emit: &Emit<'_>, this: &Ident, point: Point, field: &dyn Fn(Var) -> TokenStream) -> TokenStream {
+    let (at, method, cx, flow) = (emit.at(point, field), emit.name, local("cx"), local("flow"));
+    if emit.is_inside(point) { quote!(Self::#method(#this, #cx, #flow, #at)) } else { quote!(*#flow = #at) }
+}
+
+/// Continues at a wait after a message of these cases has come: with the first case whose condition is true.
+fn continuation(
+    emit: &Emit<'_>,
+    wait: Point,
+    cases: &[&Case],
+    fields: &[Ident],
+    run: &dyn Fn(Point, &dyn Fn(Var) -> TokenStream) -> TokenStream,
+) -> TokenStream {
     let go = |case: &Case| {
-        emit.at(case.then, |var| match case.arguments.iter().position(|argument| *argument == Some(var)) {
+        run(case.then, &|var| match case.arguments.iter().position(|argument| *argument == Some(var)) {
             Some(field) => fields[field].to_token_stream(),
             None => variable(emit, var),
         })

@@ -11,30 +11,31 @@
 //!    `graph` has the types, `build` makes the points.
 //! 2. **Variables.** A point *needs* a variable if code that is reachable from it mentions the variable before it is declared.
 //!    `live` computes this backward over all points until nothing changes. A variable that a point needs has a written type.
-//! 3. **The state** is an enum, `BlockFlow`, with a variant per point that holds the variables that the point needs:
+//! 3. **The state** is an enum, `BlockFlow`, with a variant per wait, and a **step** an enum, `BlockFlowStep`, with a variant per
+//!    other point. A variant holds the variables that the point needs:
 //!
 //!    ```text
 //!    for i in 0u32..self.n {             enum BlockFlow {
-//!        self.send(cx, i);                   Idle,                        // does not run
-//!        when!(halo(j, edge) if j == i       Wait2(Range<u32>, u32),      // at `when!`: range and i
-//!            => self.set(edge));             At3(Range<u32>, Vec<f64>),   // `halo` has come: range and edge
-//!    }                                       At1(Range<u32>),             // at the head of the loop
+//!        self.send(cx, i);                   Idle,                         // does not run
+//!        when!(halo(j, edge) if j == i       Wait2(Range<u32>, u32) }      // at `when!`: range and i
+//!            => self.set(edge));         enum BlockFlowStep {
+//!    }                                       At3(Range<u32>, Vec<f64>),    // `halo` has come: range and edge
+//!                                            At1(Range<u32>),              // at the head of the loop
 //!                                            At4(..) }
 //!    ```
 //!
-//!    The runtime keeps the state of an element next to the element (`Slot::flow`); for other chares it is `()`. Only
-//!    `Idle` and waits are ever encoded: the other variants exist while the method runs.
-//! 4. **The method** (`emit`) is a loop over a `match` of the point, so code after a wait is neither recursive nor nested:
+//!    The runtime keeps the state of an element next to the element (`Slot::flow`); for other chares it is `()`. Steps exist only
+//!    while the method runs. They hold the fields of messages, so the state is small without them.
+//! 4. **The method** (`emit`) is a loop over a `match` of the step, so code after a wait is neither recursive nor nested:
 //!
 //!    ```text
-//!    fn life(&mut self, cx: &Cx<Self>, mut at: BlockFlow) -> BlockFlow {
+//!    fn life(&mut self, cx: &Cx<Self>, flow: &mut BlockFlow, mut at: BlockFlowStep) {
 //!        loop { at = 'step: { match at {
 //!            At1(mut range) => match range.next() {
-//!                Some(i) => { self.send(cx, i); return Wait2(range, i) }
+//!                Some(i) => { self.send(cx, i); *flow = Wait2(range, i); return }
 //!                None => break 'step At4(..),
 //!            }
 //!            At3(range, edge) => { self.set(edge); break 'step At1(range) }
-//!            wait => return wait,
 //!        } } }
 //!    }
 //!    ```
@@ -68,7 +69,7 @@ use syn::FnArg;
 pub struct Flow {
     /// The type of its state.
     pub state: TokenStream,
-    /// The definition of the state.
+    /// The definitions of the state and of the steps.
     pub items: TokenStream,
     /// The method, for the block.
     pub method: Option<syn::ImplItemFn>,
@@ -121,14 +122,24 @@ pub fn compile(block: &mut Block, message: &Ident, errors: &mut Errors) -> Flow 
     }
     let (_, type_generics, _) = block.generics.split_for_impl();
     let state_type = quote!(#state #type_generics);
-    let (state, name, hidden) = (&state, &name, RefCell::default());
-    let emit = Emit { graph: &graph, live: &live, state, state_type: &state_type, name, hidden };
-    let written = emit.method(&method, errors);
+    let step = format_ident!("{state}Step");
+    let step_type = quote!(#step #type_generics);
+    let emit = Emit {
+        graph: &graph,
+        live: &live,
+        state: &state,
+        step: &step,
+        state_type: &state_type,
+        step_type: &step_type,
+        name: &name,
+        hidden: RefCell::default(),
+    };
+    let written = emit.method(block, &method, errors);
     if errors.count() != before {
         return Flow::none();
     }
     Flow {
-        items: emit.state(block),
+        items: emit.items(block),
         method: Some(written),
         arms: messages::arms(&emit, block, message, &this(method.sig.inputs.first())),
         waits: messages::waits(&emit),
