@@ -204,7 +204,7 @@ fn setup(options: Options, pe: &Setup, done: Exit<f64>) {
         Pattern::Tokens { tokens, .. } => (tokens as u32, 0, false),
         Pattern::Blast { .. } | Pattern::Passes(_) | Pattern::Hops(_) | Pattern::PlainHops(_) => {
             (1, 0, false)
-        },
+        }
         Pattern::Rounds(rounds) => (0, rounds, false),
         Pattern::Moves(rounds) => (0, rounds, true),
     };

@@ -335,10 +335,15 @@ mod tests {
     #[test]
     fn a_polling_thread_yields_first_and_then_sleeps_for_a_tenth_of_the_time_waited() {
         let sleep = |idle, microseconds| {
-            PollingThread::new(&cores(idle, false)).sleep_after(Duration::from_micros(microseconds)).map(|sleep| sleep.as_micros())
+            PollingThread::new(&cores(idle, false))
+                .sleep_after(Duration::from_micros(microseconds))
+                .map(|sleep| sleep.as_micros())
         };
         assert_eq!([0, 299].map(|waited| sleep(Idle::Auto, waited)), [None, None]);
-        assert_eq!([300, 2_000, 1_000_000].map(|waited| sleep(Idle::Auto, waited)), [50, 200, 1_000].map(Some));
+        assert_eq!(
+            [300, 2_000, 1_000_000].map(|waited| sleep(Idle::Auto, waited)),
+            [50, 200, 1_000].map(Some)
+        );
         assert_eq!([0, 2_000].map(|waited| sleep(Idle::Park, waited)), [50, 200].map(Some));
     }
 }

@@ -176,13 +176,11 @@ impl<'a> Emit<'a> {
         });
         method.block = parse_quote! {{
             #(#items)*
-            loop {
-                #at = #step: {
-                    match #at {
-                        #(#arms)*
-                        #unused
-                    }
-                };
+            #step: loop {
+                match #at {
+                    #(#arms)*
+                    #unused
+                }
             }
         }};
         method
@@ -236,7 +234,10 @@ impl<'a> Emit<'a> {
         let state = self.at(to, |var| self.graph.variables[var].name.to_token_stream());
         let step = step();
         match self.graph.nodes[to].kind {
-            Kind::Inside => quote!(break #step #state),
+            Kind::Inside => {
+                let at = local("at");
+                quote!({ #at = #state; continue #step })
+            }
             Kind::Idle | Kind::Wait(_) => {
                 let flow = local("flow");
                 quote!({ *#flow = #state; return })

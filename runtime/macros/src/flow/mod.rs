@@ -30,18 +30,18 @@
 //!
 //!    ```text
 //!    fn life(&mut self, cx: &Cx<Self>, flow: &mut BlockFlow, mut at: BlockFlowStep) {
-//!        loop { at = 'step: { match at {
+//!        'step: loop { match at {
 //!            At1(mut range) => match range.next() {
 //!                Some(i) => { self.send(cx, i); *flow = Wait2(range, i); return }
-//!                None => break 'step At4(..),
+//!                None => { at = At4(..); continue 'step }
 //!            }
-//!            At3(range, edge) => { self.set(edge); break 'step At1(range) }
-//!        } } }
+//!            At3(range, edge) => { self.set(edge); at = At1(range); continue 'step }
+//!        } }
 //!    }
 //!    ```
 //!
 //!    A point binds its variables to their names in the source, so rustc checks the statements as they were written. `break`, `continue`
-//!    and `return` that leave a statement become such a `break 'step` or `return` (`jumps`).
+//!    and `return` that leave a statement become such a `continue 'step` or `return` (`jumps`).
 //! 5. **Messages.** The flow is an entry: its message starts it. An entry without a body is received by the flow. Every
 //!    `reduce!` is an entry with `reduce`, `at_sync!` is one entry. `deliver` takes the state, combines a wait and
 //!    the fields of the message to the next point, calls the method and stores its result. `ready` is true for a message for which
