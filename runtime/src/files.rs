@@ -37,6 +37,7 @@ pub(crate) fn answer(config: &Config) -> Result<Option<String>, RunError> {
         costs: costs.map_err(|error| wrong("--cost-model", &error))?,
         topology: topology.map_err(|error| wrong("--topology", &error))?,
         strategies: config.choices()?,
+        max_moves: config.max_moves.into_iter().collect(),
         seed: config.seed,
         ..Request::default()
     };

@@ -10,6 +10,7 @@
 //! - `placement`: the assignment of groups to PEs, shared by mappers;
 //! - [`balance`]: strategies for load; [`mapping`]: strategies for the topology;
 //! - [`poise`]: a strategy for hops, loads and migrations together;
+//! - [`max_moves`]: any strategy with a limit of moves;
 //! - [`part`]: a part of machines with far more PEs than objects, for strategies that need it;
 //! - [`registry`]: every strategy by name; [`schedule`]: the strategy of each load-balancing step;
 //! - [`predict`]: the loads of the coming period, from those of past periods;
@@ -36,6 +37,7 @@ pub mod balance;
 pub mod cost;
 pub mod descriptor;
 pub mod mapping;
+pub mod max_moves;
 pub mod part;
 pub mod partition;
 mod placement;

@@ -10,7 +10,7 @@ use equipoise_model::topology::Allocation;
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_network::program::Model;
 
-use crate::strategy::check;
+use crate::strategy::{Alternatives, check};
 use crate::{Strategy, StrategyError};
 
 /// With at most this many PEs, a strategy gets the whole machine.
@@ -40,6 +40,20 @@ impl<S: Strategy> Strategy for OnPart<S> {
             Some(part) => Ok(part.on_whole(self.0.assign(&part.database, &part.machine, seed)?)),
             None => self.0.assign(database, topology, seed),
         }
+    }
+
+    fn alternatives(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Alternatives, StrategyError> {
+        let Some(part) = Part::of(database, topology)? else {
+            return self.0.alternatives(database, topology, seed);
+        };
+        let Alternatives { answer, mut others } = self.0.alternatives(&part.database, &part.machine, seed)?;
+        others.iter_mut().for_each(|placement| part.map(placement));
+        Ok(Alternatives { answer: part.on_whole(answer), others })
     }
 
     fn assign_program(
@@ -102,8 +116,12 @@ impl<'a> Part<'a> {
 
     /// An assignment to the part as an assignment to the machine.
     fn on_whole(&self, mut answer: Assignment) -> Assignment {
-        answer.pe_of.iter_mut().for_each(|pe| *pe = self.pes[*pe as usize]);
+        self.map(&mut answer.pe_of);
         answer
+    }
+
+    fn map(&self, placement: &mut [u32]) {
+        placement.iter_mut().for_each(|pe| *pe = self.pes[*pe as usize]);
     }
 }
 

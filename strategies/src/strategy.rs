@@ -70,6 +70,30 @@ pub trait Strategy: Send + Sync {
         let _ = model;
         self.assign(database, topology, seed)
     }
+
+    /// The answer of [`Self::assign`], and other placements that are worse and move fewer objects, for users who limit moves. Only
+    /// strategies that find such placements implement this method.
+    ///
+    /// # Errors
+    /// Those of [`Self::assign`].
+    fn alternatives(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Alternatives, StrategyError> {
+        let answer = self.assign(database, topology, seed)?;
+        Ok(Alternatives { answer, others: Vec::new() })
+    }
+}
+
+/// An answer of a strategy with the placements beside it.
+#[derive(Clone, Debug)]
+pub struct Alternatives {
+    /// The answer.
+    pub answer: Assignment,
+    /// Placements of all objects that move fewer of them, each possible.
+    pub others: Vec<Vec<u32>>,
 }
 
 /// Why a strategy gave no answer: a sentence that says what is wrong and what to do.

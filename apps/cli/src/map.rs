@@ -11,6 +11,7 @@ use equipoise_model::table::{count, seconds};
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::max_moves::MaxMoves;
 use equipoise_strategies::strategy::guarded;
 use equipoise_strategies::{StrategyError, registry};
 use serde::Serialize;
@@ -64,6 +65,10 @@ struct PlacementArgs {
     #[arg(long, value_name = "FILE")]
     initial: Option<PathBuf>,
 
+    /// The largest number of tasks that may leave the PE from which the search starts, as in 100 or 5% [default: any number]
+    #[arg(long, value_name = "N|P%")]
+    max_moves: Option<MaxMoves>,
+
     /// Tasks with a fixed PE: lines `task pe`
     #[arg(long, value_name = "FILE")]
     fixed: Option<PathBuf>,
@@ -112,7 +117,7 @@ impl Args {
         let topology = self.machine.topology?;
         let machine = &*topology;
         let LauncherArgs { launcher, slots: SlotsArg { slots }, check } = self.launchers;
-        let PlacementArgs { imbalance, initial, fixed, random: SeedArg { seed } } = self.placement;
+        let PlacementArgs { imbalance, initial, max_moves, fixed, random: SeedArg { seed } } = self.placement;
         let mut tasks = Tasks::of(&self.tasks, machine, self.assumed)?.on(&topology);
         let balancer = match self.balancer {
             Some(choice) => choice?,
@@ -122,6 +127,7 @@ impl Args {
             Some(imbalance) => input::allow_imbalance(&balancer, imbalance)?,
             None => balancer,
         };
+        let choice = max_moves.map_or(choice.clone(), |most| most.limit(&choice));
         // Moved, not cloned: a database of millions of tasks has hundreds of megabytes.
         let mut database = std::mem::take(&mut tasks.database);
         if slots > 1 && launcher.is_empty() && initial.is_none() {

@@ -7,6 +7,7 @@ use equipoise_apps::{Failure, Format, FormatArg, output};
 use equipoise_model::costs::Costs;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::cost::catalogue;
+use equipoise_strategies::max_moves::MaxMoves;
 use equipoise_strategies::replay::{Replay, Request};
 use serde::Serialize;
 
@@ -45,6 +46,11 @@ pub struct Args {
     /// Number of steps to replay [default: 1 with --step, else all]
     #[arg(long, value_name = "N", help_heading = INPUT)]
     steps: Option<u64>,
+
+    /// The largest number of objects that each balancer may move, as in 100 or 5%; with several, as in 1%,10%,100%, each
+    /// balancer has a row for each [default: any number]
+    #[arg(long, value_name = "N|P%", value_delimiter = ',')]
+    max_moves: Vec<MaxMoves>,
 
     /// Periods until the next load-balancing step, for the recommendation where the costs of messages are known
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = horizon, allow_negative_numbers = true)]
@@ -139,6 +145,7 @@ impl Args {
             pes: self.pes,
             topology: self.topology.transpose()?,
             strategies: self.balancer.into_iter().collect::<Result<_, _>>()?,
+            max_moves: self.max_moves,
             seed: self.random.seed,
             horizon: Some(self.horizon),
             costs: self.cost_model.as_deref().map(Costs::read).transpose()?,

@@ -24,6 +24,7 @@ use clap::ValueEnum;
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_strategies::Strategy;
 use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::max_moves::MaxMoves;
 use equipoise_strategies::predict::Predictor;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -110,6 +111,10 @@ pub struct Config {
     /// Ignore the time that PEs spend outside elements [Charm++: +LBNoBackground]
     #[arg(long, help_heading = BALANCING, hide_short_help = true)]
     pub lb_no_background: bool,
+
+    /// The largest number of elements that a load-balancing step may move, as in 100 or 5% [default: any number]
+    #[arg(long, value_name = "N|P%", help_heading = BALANCING)]
+    pub max_moves: Option<MaxMoves>,
 
     /// What counts as the load of elements: the time of their entries (`wall`), or the CPU time, which leaves out time of other
     /// programs, but takes about 0.2 us more per message
@@ -358,6 +363,7 @@ impl Default for Config {
             lb_off: false,
             pes_available: None,
             lb_no_background: false,
+            max_moves: None,
             lb_load: LbLoad::Wall,
             lb_predict: Predictor::Last,
             lb_when: LbWhen::default(),

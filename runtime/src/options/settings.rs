@@ -17,6 +17,7 @@ use equipoise_model::database::Dump;
 use equipoise_model::fault::Fault;
 use equipoise_network::trace::Trace;
 use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::max_moves::MaxMoves;
 use equipoise_strategies::predict::Predictor;
 use equipoise_strategies::registry;
 use equipoise_strategies::schedule::Schedule;
@@ -76,6 +77,7 @@ impl Config {
             lb_report: self.lb_report,
             lb_strict: self.lb_strict,
             lb_comm: self.lb_comm,
+            max_moves: self.max_moves,
             lb_load: self.lb_load,
             lb_predict: self.lb_predict,
             lb_when: self.lb_when,
@@ -223,6 +225,7 @@ pub(crate) struct Settings {
     pub(crate) lb_report: Option<ReportForm>,
     pub(crate) lb_strict: bool,
     lb_comm: Comm,
+    pub(crate) max_moves: Option<MaxMoves>,
     pub(crate) lb_load: LbLoad,
     pub(crate) lb_predict: Predictor,
     pub(crate) lb_when: LbWhen,

@@ -40,6 +40,8 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         None => (&database, None),
     };
     let choice = settings.schedule.at(u64::from(step));
+    let limited = settings.max_moves.zip(choice).map(|(most, choice)| most.limit(choice));
+    let choice = limited.as_ref().or(choice);
     let topology = &*settings.topology;
     let before = Metrics::of(&database, topology, &placement);
     let mut kept = None;

@@ -15,7 +15,7 @@ pub(crate) mod topolb;
 pub(crate) mod volumes;
 
 /// Relative rounding error of sums of seconds in a different order.
-const ROUNDING: f64 = 1e-9;
+pub(crate) const ROUNDING: f64 = 1e-9;
 
 /// The PEs for `groups` groups, ascending: the `available` PEs without fixed load and, only if there are more groups than
 /// these, the PEs with the least fixed load.

@@ -10,6 +10,8 @@
 //! 5. The best placement by `objective` wins: least overload, then fewest hop-bytes including the cost of moves. `report`
 //!    compares it with the lower `bound`.
 //!
+//! `between` finds placements between the present one and the answer, for users who limit the number of moves.
+//!
 //! The effort of each step is in `settings`, the parameters of the strategy are in `strategy`.
 
 use equipoise_model::{Database, Topology};
@@ -17,6 +19,7 @@ use rayon::prelude::*;
 
 #[cfg(feature = "ablation")]
 pub mod ablation;
+mod between;
 mod board;
 mod bound;
 #[cfg(test)]
@@ -125,8 +128,13 @@ impl Solver<'_> {
     }
 
     /// A placement, refined over the PEs.
-    fn refined(&self, problem: &Problem, mut block_of: Vec<u32>) -> Vec<u32> {
-        let (layer, homes) = (problem.machine.layers.len() - 1, problem.homes(&self.migration_costs));
+    fn refined(&self, problem: &Problem, block_of: Vec<u32>) -> Vec<u32> {
+        self.refined_with(problem, block_of, &self.migration_costs)
+    }
+
+    /// A placement, refined over the PEs with these migration costs.
+    fn refined_with(&self, problem: &Problem, mut block_of: Vec<u32>, migration_costs: &[i64]) -> Vec<u32> {
+        let (layer, homes) = (problem.machine.layers.len() - 1, problem.homes(migration_costs));
         refine_layer(problem, &self.settings, layer, &mut block_of, &problem.capacity, homes, self.seed);
         block_of
     }

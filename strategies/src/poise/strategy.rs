@@ -3,14 +3,14 @@
 use equipoise_model::params::{Param, Params};
 use equipoise_model::{Assignment, Database, Topology};
 
-use super::Solver;
 use super::objective::migration_costs;
 use super::problem::Problem;
 use super::report::report;
 use super::settings::{Quality, Settings};
+use super::{Solver, between};
 use crate::descriptor::Recipe;
 use crate::part::OnPart;
-use crate::strategy::check;
+use crate::strategy::{Alternatives, check};
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
 
@@ -98,16 +98,43 @@ impl Strategy for PoiseLb {
     ) -> Result<Assignment, StrategyError> {
         self.assign_with(self.quality.settings(), database, topology, seed)
     }
+
+    fn alternatives(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Alternatives, StrategyError> {
+        let mut others = Vec::new();
+        let answer =
+            self.solve(self.quality.settings(), database, topology, seed, |solver, problem, block_of| {
+                let placements = between::placements(solver, problem, block_of);
+                others = placements.iter().map(|block_of| problem.placement(database, block_of)).collect();
+            })?;
+        Ok(Alternatives { answer, others })
+    }
 }
 
 impl PoiseLb {
     /// As [`Strategy::assign`], with the effort given by `settings`.
     pub(super) fn assign_with(
         &self,
+        settings: Settings,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        self.solve(settings, database, topology, seed, |_, _, _| {})
+    }
+
+    /// As [`Self::assign_with`]; `look` sees the solved problem.
+    fn solve(
+        &self,
         mut settings: Settings,
         database: &Database,
         topology: &dyn Topology,
         seed: u64,
+        look: impl FnOnce(&Solver, &Problem, &[u32]),
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
         settings.restarts = self.restarts.unwrap_or(settings.restarts);
@@ -127,6 +154,7 @@ impl PoiseLb {
         if self.links {
             solver.relieve_links(&problem, &mut block_of);
         }
+        look(&solver, &problem, &block_of);
         Ok(report(&problem, database, topology, &block_of))
     }
 }

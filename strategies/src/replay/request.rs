@@ -13,6 +13,7 @@ use equipoise_model::{Database, Topology};
 
 use super::{Comparison, Predictions, ReplayError, replay};
 use crate::descriptor::Choice;
+use crate::max_moves::MaxMoves;
 use crate::predict::{best, judge};
 use crate::registry;
 
@@ -31,6 +32,8 @@ pub struct Request {
     pub topology: Option<Arc<dyn Topology>>,
     /// The strategies to compare; if empty, all strategies without required parameters.
     pub strategies: Vec<Choice>,
+    /// The largest numbers of moves: each strategy is replayed with each of them. If empty, once with any number.
+    pub max_moves: Vec<MaxMoves>,
     /// The seed of the random number generator.
     pub seed: u64,
     /// The number of periods until the next step for which the recommendation holds; `None` is 1.
@@ -52,6 +55,7 @@ impl Request {
             false => Vec::new(),
         };
         let strategies = if self.strategies.is_empty() { &defaults } else { &self.strategies };
+        let limited = self.limited(strategies);
         let mut comparison =
             Comparison { program: dump.program, warnings: dump.warnings, ..Comparison::default() };
         comparison.horizon = self.horizon.unwrap_or(comparison.horizon);
@@ -60,9 +64,25 @@ impl Request {
             database.costs = self.costs.clone().or(database.costs);
             let machine = self.machine(&dump.topology, database.pes.len())?;
             comparison.topology = machine.spec();
-            comparison.replays.push(replay(&database, &*machine, strategies, self.seed, &mut now)?);
+            comparison.replays.push(replay(&database, &*machine, &limited, self.seed, &mut now)?);
         }
         Ok(comparison)
+    }
+
+    /// The strategies with the limits of moves; where there are several limits, names say which.
+    fn limited(&self, strategies: &[Choice]) -> Vec<Choice> {
+        if self.max_moves.is_empty() {
+            return strategies.to_vec();
+        }
+        let with_limits = |choice: &Choice| {
+            let with = |most: &MaxMoves| {
+                let limited = most.limit(choice);
+                let spec = format!("{}, at most {most}", choice.spec);
+                if self.max_moves.len() == 1 { limited } else { Choice { spec, ..limited } }
+            };
+            self.max_moves.iter().map(with).collect::<Vec<_>>()
+        };
+        strategies.iter().flat_map(with_limits).collect()
     }
 
     /// Judges the predictors of loads by all requested steps, with the first of the strategies.
@@ -73,7 +93,8 @@ impl Request {
         let count = self.steps.or(self.step.map(|_| 1));
         let dump = Dump::read_steps(&self.path, self.step, count)?;
         let defaults = registry::without_required_parameters();
-        let choice = self.strategies.first().or(defaults.first());
+        let limited = self.limited(if self.strategies.is_empty() { &defaults } else { &self.strategies });
+        let choice = limited.first();
         let (Some(choice), Some(first), 2..) = (choice, dump.steps.first(), dump.steps.len()) else {
             return Err(ReplayError::NoLaterStep);
         };

@@ -1,0 +1,361 @@
+//! At most a given number of moves, with any strategy: the flag `--max-moves`.
+//!
+//! A strategy answers with one placement, which may move all objects. Between the present placement and this one are others, which
+//! gain less and move less. [`MaxMoves::limit`] makes a strategy that chooses among them:
+//!
+//! 1. The strategy gives its answer, and placements with fewer moves if it knows some ([`Strategy::alternatives`]).
+//! 2. From each of them, objects return to their present PE, one after the other, until all have returned. Those return first whose return
+//!    makes no PE heavier than the heaviest PE of the answer, and among these those whose return costs the fewest hop-bytes. If a return
+//!    makes a PE too heavy, an object that has moved there returns next: so exchanges are undone as a whole.
+//! 3. Of all placements on these ways that move few enough objects, the one whose heaviest PE is the lightest wins. Placements whose
+//!    heaviest PE is at most as heavy as that of the answer count as equal; of these the one with the fewest hop-bytes wins.
+//!
+//! The ways do not depend on the limit, and all end at the present placement. So a larger limit never gives a worse placement, and no
+//! limit one that is worse than the present placement. An answer that moves few enough objects is taken as it is.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use equipoise_model::table::count;
+use equipoise_model::{Assignment, Database, Topology};
+use equipoise_network::program::Model;
+
+use crate::balance::load::{Work, order};
+use crate::cost::commodities::Commodities;
+use crate::descriptor::Choice;
+use crate::placement::ROUNDING;
+use crate::strategy::{Alternatives, check};
+use crate::{Strategy, StrategyError};
+
+/// The largest number of objects that a load-balancing step may move. Objects whose PE is not available must leave and do not count.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MaxMoves {
+    /// So many objects.
+    Objects(u64),
+    /// This part of all objects, in percent from 0 to 100.
+    Percent(f64),
+}
+
+impl FromStr for MaxMoves {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let moves = match text.strip_suffix('%') {
+            Some(percent) => {
+                percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent)).map(MaxMoves::Percent)
+            }
+            None => text.parse().ok().map(MaxMoves::Objects),
+        };
+        moves.ok_or_else(|| {
+            "expected a number of objects such as 100, or a part of them from 0% to 100%".into()
+        })
+    }
+}
+
+impl fmt::Display for MaxMoves {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MaxMoves::Objects(objects) => write!(f, "{objects}"),
+            MaxMoves::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+impl MaxMoves {
+    /// The number of objects, of this many.
+    fn of(self, objects: usize) -> usize {
+        match self {
+            MaxMoves::Objects(most) => usize::try_from(most).unwrap_or(usize::MAX).min(objects),
+            MaxMoves::Percent(percent) => (percent / 100.0 * objects as f64) as usize,
+        }
+    }
+
+    /// The same strategy with at most this number of moves.
+    #[must_use]
+    pub fn limit(self, choice: &Choice) -> Choice {
+        let strategy = Arc::new(Limited { strategy: Arc::clone(&choice.strategy), most: self });
+        Choice { strategy, ..choice.clone() }
+    }
+}
+
+/// A strategy with a limit of moves.
+struct Limited {
+    strategy: Arc<dyn Strategy>,
+    most: MaxMoves,
+}
+
+impl Limited {
+    /// The best placement within the limit.
+    fn choose(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        Alternatives { answer, others }: Alternatives,
+    ) -> Result<Assignment, StrategyError> {
+        let work = Work::new(database, check(database, topology)?);
+        let most = self.most.of(database.objects.len());
+        if moves(&work, &answer.pe_of) <= most {
+            return Ok(answer);
+        }
+        let limit_seconds = work.max_seconds(&work.seconds_at(&answer.pe_of)) * (1.0 + ROUNDING);
+        let traffic = Commodities::of(database);
+        let returning = Returning { work: &work, topology, traffic: &traffic, limit_seconds };
+        let ways = others.into_iter().chain([answer.pe_of]);
+        let best = ways.map(|placement| returning.best_on_way(placement, most)).min_by_key(|found| found.0);
+        let pe_of = best.map_or_else(Vec::new, |found| found.1);
+        let moved = count(moves(&work, &pe_of) as u64, "object");
+        let sentence =
+            format!("At most {} may move: of such placements the best found moves {moved}.", self.most);
+        Ok(Assignment { sentence: Some(sentence), ..Assignment::new(pe_of) })
+    }
+}
+
+impl Strategy for Limited {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        self.choose(database, topology, self.strategy.alternatives(database, topology, seed)?)
+    }
+
+    fn assign_program(
+        &self,
+        model: &Model,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let answer = self.strategy.assign_program(model, database, topology, seed)?;
+        self.choose(database, topology, Alternatives { answer, others: Vec::new() })
+    }
+}
+
+/// The objects on another PE than now, without those that must leave their PE.
+fn moves(work: &Work, placement: &[u32]) -> usize {
+    let is_moved = |&&object: &&u32| is_moved(work, placement, object);
+    work.movable.iter().filter(is_moved).count()
+}
+
+fn is_moved(work: &Work, placement: &[u32], object: u32) -> bool {
+    let home = work.home(object);
+    placement[object as usize] != home && work.is_available(home)
+}
+
+/// Objects return to their present PE.
+struct Returning<'a> {
+    work: &'a Work<'a>,
+    topology: &'a dyn Topology,
+    traffic: &'a Commodities,
+    /// The heaviest PE of the strategy's answer.
+    limit_seconds: f64,
+}
+
+/// The seconds of the heaviest PE, or of the PE to which an object returns, as a number that orders them; and hop-bytes, or those that a
+/// return adds.
+type Grade = (u64, i128);
+
+impl Returning<'_> {
+    /// The best placement with at most `most` moves on the way from `placement` to the present one, and its grade.
+    fn best_on_way(&self, mut placement: Vec<u32>, most: usize) -> (Grade, Vec<u32>) {
+        let mut seconds = self.work.seconds_at(&placement);
+        let mut places = self.traffic.places(&placement);
+        let mut heaviest: BTreeSet<(u64, u32)> =
+            self.work.available.iter().map(|&pe| (order(seconds[pe as usize]), pe)).collect();
+        let mut hop_bytes = self.hop_bytes(&places);
+        let moved = self.work.movable.iter().copied();
+        let moved: Vec<u32> = moved.filter(|&object| is_moved(self.work, &placement, object)).collect();
+        let ranked = moved.iter().map(|&object| Reverse((self.rank(object, &seconds, &places), object)));
+        let mut queue: BinaryHeap<Reverse<(Grade, u32)>> = ranked.collect();
+        let mut moved_to = vec![Vec::new(); seconds.len()];
+        moved.iter().for_each(|&object| moved_to[placement[object as usize] as usize].push(object));
+        let mut returned: Vec<u32> = Vec::with_capacity(moved.len());
+        let mut best: Option<(Grade, usize)> = None;
+        loop {
+            let most_seconds = heaviest.last().map_or(0, |last| last.0).max(order(self.limit_seconds));
+            let grade = (most_seconds, hop_bytes);
+            if moved.len() - returned.len() <= most && best.is_none_or(|best| grade < best.0) {
+                best = Some((grade, returned.len()));
+            }
+            let filled = returned.last().map(|&object| self.work.home(object));
+            let too_heavy = filled.filter(|&pe| seconds[pe as usize] > self.limit_seconds);
+            let of_exchange =
+                too_heavy.and_then(|pe| self.next_of(&moved_to[pe as usize], &seconds, &places));
+            let next = of_exchange.or_else(|| self.next(&mut queue, &seconds, &places));
+            let Some((added, object)) = next else { break };
+            let (from, home) = (places[object as usize], self.work.home(object));
+            for (pe, change) in
+                [(from, -self.work.seconds(object, from)), (home, self.work.seconds(object, home))]
+            {
+                let of_pe = &mut seconds[pe as usize];
+                heaviest.remove(&(order(*of_pe), pe));
+                // The rest after all objects have left may be below 0 by rounding.
+                *of_pe = (*of_pe + change).max(0.0);
+                heaviest.insert((order(*of_pe), pe));
+            }
+            places[object as usize] = home;
+            hop_bytes += added;
+            returned.push(object);
+        }
+        let (grade, count) = best.unwrap_or(((u64::MAX, 0), returned.len()));
+        returned[..count].iter().for_each(|&object| placement[object as usize] = self.work.home(object));
+        (grade, placement)
+    }
+
+    /// The object of `moved` that returns first, if not all have returned, and the hop-bytes that its return adds.
+    fn next_of(&self, moved: &[u32], seconds: &[f64], places: &[u32]) -> Option<(i128, u32)> {
+        let away = moved.iter().filter(|&&object| places[object as usize] != self.work.home(object));
+        let ranked = away.map(|&object| (self.rank(object, seconds, places), object));
+        ranked.min().map(|((_, added), object)| (added, object))
+    }
+
+    /// The object that returns next, and the hop-bytes that its return adds.
+    fn next(
+        &self,
+        queue: &mut BinaryHeap<Reverse<(Grade, u32)>>,
+        seconds: &[f64],
+        places: &[u32],
+    ) -> Option<(i128, u32)> {
+        while let Some(Reverse((before, object))) = queue.pop() {
+            if places[object as usize] == self.work.home(object) {
+                continue;
+            }
+            // Other returns have changed the rank meanwhile. An object whose rank became better is found late, which is good enough.
+            let rank = self.rank(object, seconds, places);
+            if rank <= before || queue.peek().is_none_or(|Reverse(next)| (rank, object) <= *next) {
+                return Some((rank.1, object));
+            }
+            queue.push(Reverse((rank, object)));
+        }
+        None
+    }
+
+    /// What the return of an object makes of its present PE, and the hop-bytes that it adds.
+    fn rank(&self, object: u32, seconds: &[f64], places: &[u32]) -> Grade {
+        let (from, home) = (places[object as usize], self.work.home(object));
+        let added = self.traffic.partners(object as usize).iter().map(|partner| {
+            let other = places[partner.vertex as usize];
+            let bytes = i128::from(partner.sent_bytes) + i128::from(partner.received_bytes);
+            bytes * (self.hops(home, other) - self.hops(from, other))
+        });
+        let heavy = seconds[home as usize] + self.work.seconds(object, home);
+        (order(heavy.max(self.limit_seconds)), added.sum())
+    }
+
+    fn hop_bytes(&self, places: &[u32]) -> i128 {
+        let sent = self.traffic.sent();
+        sent.map(|(from, to, bytes)| i128::from(bytes) * self.hops(places[from], places[to])).sum()
+    }
+
+    fn hops(&self, a: u32, b: u32) -> i128 {
+        i128::from(self.topology.distance(a as usize, b as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+    use equipoise_model::{graph, topology};
+
+    #[test]
+    fn limits_are_numbers_or_parts() {
+        assert_eq!("100".parse(), Ok(MaxMoves::Objects(100)));
+        assert_eq!("2.5%".parse(), Ok(MaxMoves::Percent(2.5)));
+        for wrong in ["", "%", "-1", "101%", "1e3", "NaN%", "5 %"] {
+            assert!(wrong.parse::<MaxMoves>().is_err(), "{wrong}");
+        }
+        assert_eq!(MaxMoves::Percent(2.5).of(81), 2);
+        assert_eq!(MaxMoves::Objects(u64::MAX).of(81), 81);
+        assert_eq!(
+            [MaxMoves::Objects(7), MaxMoves::Percent(2.5)].map(|most| most.to_string()),
+            ["7", "2.5%"]
+        );
+    }
+
+    /// Objects on a grid, on PEs in another order, a few of them heavy.
+    fn scattered() -> Database {
+        let mut database = graph::load("mesh:16x16,bytes=100").expect("a graph").remap(64);
+        for (index, object) in database.objects.iter_mut().enumerate() {
+            object.pe = (object.pe * 37 + 11) % 64;
+            object.load_seconds = if index % 29 == 0 { 3e-3 } else { 1e-3 };
+            object.migratable = index % 17 != 0;
+        }
+        database
+    }
+
+    #[test]
+    fn every_limit_holds_and_a_larger_one_is_never_worse() {
+        let (database, machine) = (scattered(), topology::parse("torus:8x8").expect("a machine"));
+        let work = Work::new(&database, (0..64).collect());
+        for choice in registry::without_required_parameters() {
+            let name = choice.spec.as_str();
+            let unlimited = choice.strategy.assign(&database, &*machine, 3).expect(name);
+            let limit = work.max_seconds(&work.seconds_at(&unlimited.pe_of)) * (1.0 + ROUNDING);
+            let traffic = Commodities::of(&database);
+            let returning =
+                Returning { work: &work, topology: &*machine, traffic: &traffic, limit_seconds: limit };
+            let grade = |placement: &[u32]| {
+                let heaviest = work.max_seconds(&work.seconds_at(placement)).max(limit * (1.0 + ROUNDING));
+                (order(heaviest), returning.hop_bytes(&traffic.places(placement)))
+            };
+            let mut before = grade(&database.placement());
+            for most in [0, 3, 30, 120, 200] {
+                let limited = MaxMoves::Objects(most).limit(&choice);
+                let answer = limited.strategy.assign(&database, &*machine, 3).expect(name);
+                answer.check(&database).expect(name);
+                assert!(moves(&work, &answer.pe_of) as u64 <= most, "{name}, at most {most}");
+                if answer == unlimited {
+                    break;
+                }
+                let after = grade(&answer.pe_of);
+                assert!(after <= before, "{name}, at most {most}: {before:?} became {after:?}");
+                before = after;
+            }
+        }
+    }
+
+    #[test]
+    fn between_the_present_placement_and_one_from_scratch_are_others() {
+        let machine = topology::parse("torus:8x8").expect("a machine");
+        let mut database = scattered();
+        database
+            .objects
+            .iter_mut()
+            .for_each(|object| (object.load_seconds, object.migratable) = (1e-3, true));
+        let choice = registry::parse("PoiseLB:gamma=0", &[]).expect("a strategy");
+        let hop_bytes = |percent| {
+            let limited = MaxMoves::Percent(percent).limit(&choice);
+            let answer = limited.strategy.assign(&database, &*machine, 0).expect("an answer");
+            let traffic = Commodities::of(&database);
+            let sent = traffic.sent();
+            let places = traffic.places(&answer.pe_of);
+            sent.map(|(from, to, bytes)| {
+                bytes * u64::from(machine.distance(places[from] as usize, places[to] as usize))
+            })
+            .sum::<u64>()
+        };
+        let front = [1.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 80.0, 100.0].map(hop_bytes);
+        assert!(front.is_sorted_by(|a, b| a >= b), "{front:?}");
+        let steps = front.windows(2).filter(|pair| pair[1] < pair[0]).count();
+        assert!(steps >= 7 && front[8] * 2 < front[0], "{front:?}");
+    }
+
+    #[test]
+    fn objects_leave_unavailable_pes_whatever_the_limit() {
+        let (mut database, machine) = (scattered(), topology::parse("torus:8x8").expect("a machine"));
+        database.objects.iter_mut().for_each(|object| object.migratable = true);
+        database.pes[5].available = false;
+        let choice = registry::parse("GreedyLB", &[]).expect("a strategy");
+        let limited = MaxMoves::Objects(0).limit(&choice);
+        let answer = limited.strategy.assign(&database, &*machine, 0).expect("an answer");
+        answer.check(&database).expect("a possible placement");
+        let stays =
+            |(object, pe): (&equipoise_model::database::Object, &u32)| object.pe == 5 || object.pe == *pe;
+        assert!(database.objects.iter().zip(&answer.pe_of).all(stays));
+    }
+}
