@@ -5,8 +5,9 @@
 //!
 //! 1. The strategy gives its answer, and placements with fewer moves if it knows some ([`Strategy::alternatives`]).
 //! 2. From each of them, objects return to their present PE, one after the other, until all have returned. Those return first whose return
-//!    makes no PE heavier than the heaviest PE of the answer, and among these those whose return costs the fewest hop-bytes. If a return
-//!    makes a PE too heavy, an object that has moved there returns next: so exchanges are undone as a whole.
+//!    makes no PE heavier than the heaviest PE of the answer, and among these those whose return costs the fewest hop-bytes. On a second way,
+//!    whenever a return has made a PE too heavy, an object that has moved there returns next: so exchanges are undone as a whole, which
+//!    matters where the loads leave no room.
 //! 3. Of all placements on these ways that move few enough objects, the one whose heaviest PE is the lightest wins. Placements whose
 //!    heaviest PE is at most as heavy as that of the answer count as equal; of these the one with the fewest hop-bytes wins.
 //!
@@ -104,7 +105,7 @@ impl Limited {
         let traffic = Commodities::of(database);
         let returning = Returning { work: &work, topology, traffic: &traffic, limit_seconds };
         let ways = others.into_iter().chain([answer.pe_of]);
-        let best = ways.map(|placement| returning.best_on_way(placement, most)).min_by_key(|found| found.0);
+        let best = ways.map(|placement| returning.best_on_ways(&placement, most)).min_by_key(|found| found.0);
         let pe_of = best.map_or_else(Vec::new, |found| found.1);
         let moved = count(moves(&work, &pe_of) as u64, "object");
         let sentence =
@@ -160,8 +161,15 @@ struct Returning<'a> {
 type Grade = (u64, i128);
 
 impl Returning<'_> {
-    /// The best placement with at most `most` moves on the way from `placement` to the present one, and its grade.
-    fn best_on_way(&self, mut placement: Vec<u32>, most: usize) -> (Grade, Vec<u32>) {
+    /// The best placement with at most `most` moves on the ways from `placement` to the present one, and its grade.
+    fn best_on_ways(&self, placement: &[u32], most: usize) -> (Grade, Vec<u32>) {
+        let [one, other] =
+            [false, true].map(|undoes_exchanges| self.best_on_way(placement, most, undoes_exchanges));
+        if other.0 < one.0 { other } else { one }
+    }
+
+    fn best_on_way(&self, placement: &[u32], most: usize, undoes_exchanges: bool) -> (Grade, Vec<u32>) {
+        let mut placement = placement.to_vec();
         let mut seconds = self.work.seconds_at(&placement);
         let mut places = self.traffic.places(&placement);
         let mut heaviest: BTreeSet<(u64, u32)> =
@@ -182,7 +190,8 @@ impl Returning<'_> {
                 best = Some((grade, returned.len()));
             }
             let filled = returned.last().map(|&object| self.work.home(object));
-            let too_heavy = filled.filter(|&pe| seconds[pe as usize] > self.limit_seconds);
+            let too_heavy =
+                filled.filter(|&pe| undoes_exchanges && seconds[pe as usize] > self.limit_seconds);
             let of_exchange =
                 too_heavy.and_then(|pe| self.next_of(&moved_to[pe as usize], &seconds, &places));
             let next = of_exchange.or_else(|| self.next(&mut queue, &seconds, &places));
