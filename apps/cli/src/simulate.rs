@@ -53,7 +53,7 @@ pub struct Args {
     mapping: Option<PathBuf>,
 
     /// Write a timeline of the simulated run for Perfetto (ui.perfetto.dev), as in run.pftrace; needs --events
-    #[arg(long, value_name = "FILE", requires = "events")]
+    #[arg(long, value_name = "FILE", requires = "events", conflicts_with_all = ["graph", "messages", "program"])]
     perfetto: Option<PathBuf>,
 
     #[command(flatten)]

@@ -90,7 +90,7 @@ impl Track {
             Track::Imbalance => (4, 0),
             Track::Link(at) => (5, at as u64),
         };
-        kind << 40 | number
+        (kind << 40) | number
     }
 }
 

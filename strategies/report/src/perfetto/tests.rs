@@ -84,8 +84,11 @@ fn take<'a>(rest: &mut &'a [u8], length: usize) -> &'a [u8] {
     taken
 }
 
-/// Events as lines: seconds in nanoseconds, track, kind, name, flows and flows that end.
-fn events(file: &[u8], track: Track) -> Vec<(u64, u64, Option<String>, Vec<u64>, Vec<u64>)> {
+/// An event: nanoseconds, kind, name, flows, and flows that end.
+type Event = (u64, u64, Option<String>, Vec<u64>, Vec<u64>);
+
+/// The events of a track, in the order of the file.
+fn events(file: &[u8], track: Track) -> Vec<Event> {
     let fixed = |event: &Read, tag| {
         let number = |value: &Value| match value {
             Value::Fixed(number) => *number,
