@@ -14,19 +14,20 @@ use equipoise_network::program;
 use equipoise_network::program::convert::{ConvertError, Converted};
 use equipoise_network::trace::Trace;
 
-use crate::{input, progress};
+use crate::{input, progress, timeline};
 
 /// The arguments of `equipoise convert`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The input: a database (binary, JSON, a Charm++ dump, or LB data of vt), or a task graph (a file or a spec);
-    /// `help` lists all kinds. For OUT in .tcg: a file of --record, a PICL trace (.trf), or a program
+    /// `help` lists all kinds. For OUT in .tcg: a file of --record, a PICL trace (.trf), or a program. For OUT in .pftrace: a file of
+    /// --record
     #[arg(value_name = "IN", value_parser = input::graph())]
     input: String,
 
     #[arg(value_name = "OUT", required_unless_present = "check", help = format!(
         "The file to write; its extension chooses the format. Databases: .json JSON, data.%p.json or data.%p.json.br \
-         LB data of vt (one file per rank), .db or no extension binary. Task graphs: {}. Programs: .tcg",
+         LB data of vt (one file per rank), .db or no extension binary. Task graphs: {}. Programs: .tcg. Timelines for Perfetto: .pftrace",
         graph::formats().map(|(extension, kind)| format!(".{extension} {kind}")).collect::<Vec<_>>().join(", "),
     ))]
     output: Option<PathBuf>,
@@ -65,6 +66,9 @@ impl Args {
         }
         if is_program {
             return self.write_program();
+        }
+        if timeline::is_timeline(self.output()) {
+            return self.write_timeline();
         }
         if self.cycle.is_some() {
             return Err(Failure::usage(
@@ -173,6 +177,26 @@ impl Args {
         let checked = if self.is_checked() { ", which reads back the same" } else { "" };
         let steps = count(program.steps(), "instruction");
         output::print(&format!("a program that executes {steps} in {name}{checked}\n"))
+    }
+
+    /// Writes the timeline of a recorded run.
+    fn write_timeline(&self) -> Result<(), Failure> {
+        let given = [
+            ("--step", self.step.is_some()),
+            ("--cycle", self.cycle.is_some()),
+            ("--to-version", self.to_version.is_some()),
+            ("--check", self.check),
+        ];
+        if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            return Err(Failure::usage(format!(
+                "{flag} does not apply when OUT is a timeline (.pftrace); leave out {flag}"
+            )));
+        }
+        let trace = Trace::read(Path::new(&self.input))?;
+        input::warn_ignored(&self.input, &trace.warnings);
+        timeline::write_recorded(self.output(), &self.input, &trace)?;
+        let executions = count(trace.executions.len() as u64, "execution");
+        output::print(&format!("{executions} in {}\n", self.output().display()))
     }
 
     fn program(&self) -> Result<Converted, Failure> {

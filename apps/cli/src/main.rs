@@ -25,6 +25,7 @@ mod program;
 mod progress;
 mod replay;
 mod simulate;
+mod timeline;
 mod topology;
 
 #[cfg(feature = "mimalloc")]

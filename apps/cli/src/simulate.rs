@@ -10,12 +10,13 @@ use equipoise_network::models::exchange::{Exchange, Traffic};
 use equipoise_network::models::{self, Network, batch};
 use equipoise_network::program::{self, Delivery};
 use equipoise_network::trace::{self, Trace};
+use equipoise_report::perfetto::Run;
 use serde::Serialize;
 
 use crate::arguments::TaskArgs;
 use crate::input::NetworkModel;
 use crate::program::CostArgs;
-use crate::{input, progress};
+use crate::{input, progress, timeline};
 
 /// The arguments of `equipoise simulate`.
 #[derive(clap::Args)]
@@ -50,6 +51,10 @@ pub struct Args {
     /// placement].
     #[arg(long, value_name = "FILE", conflicts_with = "messages")]
     mapping: Option<PathBuf>,
+
+    /// Write a timeline of the simulated run for Perfetto (ui.perfetto.dev), as in run.pftrace; needs --events
+    #[arg(long, value_name = "FILE", requires = "events", conflicts_with_all = ["graph", "messages", "program"])]
+    perfetto: Option<PathBuf>,
 
     #[command(flatten)]
     output: FormatArg,
@@ -236,6 +241,10 @@ impl Args {
         let result = progress::with_spinner(&what, || {
             trace::simulate(&trace, &mut *platform.network, placement.as_deref())
         });
+        if let Some(path) = &self.perfetto {
+            let simulated = Some((&result, placement.as_deref()));
+            timeline::write(path, &Run { trace: &trace, simulated, machine: Some(&*platform.topology) })?;
+        }
         let document =
             Document::once(result.seconds, result.mean_message_latency_seconds, &*platform.network);
         let what = format!("{what} ({} on {}, {})", seconds(trace.seconds), trace.topology, trace.network);

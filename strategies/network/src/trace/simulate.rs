@@ -29,6 +29,8 @@ pub struct Timing {
     pub mean_message_latency_seconds: f64,
     /// By PE: the seconds that it was busy until the end.
     pub busy_seconds: Vec<f64>,
+    /// By execution: when it began, in seconds; infinite if the simulation ended before.
+    pub begin_seconds: Vec<f64>,
 }
 
 /// An event outside the network.
@@ -53,7 +55,7 @@ pub fn simulate(trace: &Trace, network: &mut dyn Network, placement: Option<&[u3
         }
     }
     simulation.run();
-    let Simulation { pes, last_seconds, messages, latency_seconds, .. } = simulation;
+    let Simulation { pes, last_seconds, messages, latency_seconds, begin_seconds, .. } = simulation;
     Timing {
         seconds: last_seconds,
         messages,
@@ -63,6 +65,7 @@ pub fn simulate(trace: &Trace, network: &mut dyn Network, placement: Option<&[u3
             .iter()
             .map(|pe| pe.busy_seconds - (pe.until_seconds - last_seconds).max(0.0))
             .collect(),
+        begin_seconds,
     }
 }
 
@@ -171,6 +174,8 @@ struct Simulation<'a> {
     /// When each message arrived and each execution ended, in seconds.
     arrived_seconds: Vec<f64>,
     ended_seconds: Vec<f64>,
+    /// By execution: see [`Timing::begin_seconds`].
+    begin_seconds: Vec<f64>,
     last_seconds: f64,
     has_ended: bool,
     messages: u64,
@@ -220,6 +225,7 @@ impl<'a> Simulation<'a> {
             left_seconds: vec![0.0; trace.messages.len()],
             arrived_seconds: vec![0.0; trace.messages.len()],
             ended_seconds: vec![0.0; executions.len()],
+            begin_seconds: vec![f64::INFINITY; executions.len()],
             last_seconds: 0.0,
             has_ended: false,
             messages: 0,
@@ -352,6 +358,7 @@ impl<'a> Simulation<'a> {
         let Some(number) = place.next(&self.states) else { return };
         self.states[number as usize] = State::Begun;
         place.is_busy = true;
+        self.begin_seconds[number as usize] = seconds;
         let speeds = self.trace.speeds.get(pe as usize).unwrap_or(&self.normal);
         let mut now = seconds;
         for step in &self.trace.executions[number as usize].steps {

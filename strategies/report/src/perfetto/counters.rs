@@ -1,0 +1,146 @@
+//! What changes over time: messages that wait, the relative load of the heaviest PE, and the hottest links.
+
+use equipoise_model::Topology;
+use equipoise_network::trace::{Speeds, Step, Trace};
+use rustc_hash::FxHashMap;
+
+use super::slices::{Slice, Slices};
+
+/// The number of equal parts of a run for which loads and bytes are summed.
+const WINDOWS: usize = 512;
+
+/// The number of links that are shown.
+const HOTTEST: usize = 16;
+
+/// A message from its send to the begin of the first execution that it caused.
+pub(super) struct Flight {
+    pub(super) message: u32,
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) sent: f64,
+    pub(super) taken: f64,
+}
+
+/// The messages whose send and execution are both known, in the order of messages.
+pub(super) fn flights(trace: &Trace, slices: &Slices) -> Vec<Flight> {
+    let mut sent = vec![None; trace.messages.len()];
+    let mut taken: Vec<Option<&Slice>> = vec![None; trace.messages.len()];
+    let normal = Speeds::default();
+    for slice in &slices.0 {
+        let execution = &trace.executions[slice.execution as usize];
+        let speeds = trace.speeds.get(slice.pe as usize).unwrap_or(&normal);
+        let mut now = slice.begin;
+        for step in &execution.steps {
+            match *step {
+                Step::Work(work) => now = speeds.finish(now, work),
+                Step::Send(message) => sent[message as usize] = Some((slice.pe, now.min(slice.end))),
+            }
+        }
+        if let Some(cause) = execution.cause {
+            let first = taken[cause as usize].filter(|first| first.begin <= slice.begin);
+            taken[cause as usize] = first.or(Some(slice));
+        }
+    }
+    let both = (0u32..).zip(sent.into_iter().zip(taken));
+    both.filter_map(|(message, (sent, taken))| {
+        let ((from, sent), taken) = (sent?, taken?);
+        Some(Flight { message, from, to: taken.pe, sent, taken: taken.begin.max(sent) })
+    })
+    .collect()
+}
+
+/// The number of messages that are on their way to each PE or wait there: (PE, seconds, messages), by PE and time.
+pub(super) fn waiting(flights: &[Flight]) -> Vec<(u32, f64, u64)> {
+    let ends = flights.iter().flat_map(|it| [(it.to, it.sent, 1i64), (it.to, it.taken, -1)]);
+    let mut changes: Vec<(u32, f64, i64)> = ends.collect();
+    changes.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let mut points = Vec::new();
+    for of_pe in changes.chunk_by(|a, b| a.0 == b.0) {
+        let mut messages = 0;
+        for at_once in of_pe.chunk_by(|a, b| a.1 == b.1) {
+            messages += at_once.iter().map(|change| change.2).sum::<i64>();
+            points.push((at_once[0].0, at_once[0].1, messages as u64));
+        }
+    }
+    points
+}
+
+/// The equal parts of a run that are summed.
+pub(super) struct Windows {
+    seconds: f64,
+}
+
+impl Windows {
+    /// The parts of a run of `seconds`; none if it takes no time.
+    pub(super) fn new(seconds: f64) -> Option<Windows> {
+        (seconds > 0.0).then_some(Windows { seconds: seconds / WINDOWS as f64 })
+    }
+
+    /// The begins of the parts, in seconds.
+    pub(super) fn begins(&self) -> impl Iterator<Item = f64> {
+        (0..WINDOWS).map(|window| window as f64 * self.seconds)
+    }
+
+    fn of(&self, seconds: f64) -> usize {
+        ((seconds / self.seconds) as usize).min(WINDOWS - 1)
+    }
+
+    /// By part: the load of the heaviest of `pes` PEs over the average load; none where no PE works.
+    pub(super) fn max_over_avg(&self, slices: &Slices, pes: u32) -> Vec<Option<f64>> {
+        let (mut max, mut sum) = ([0.0f64; WINDOWS], [0.0f64; WINDOWS]);
+        for of_pe in slices.by_pe() {
+            let mut busy = [0.0; WINDOWS];
+            for slice in of_pe {
+                for (window, busy) in
+                    busy.iter_mut().enumerate().take(self.of(slice.end) + 1).skip(self.of(slice.begin))
+                {
+                    let begin = window as f64 * self.seconds;
+                    *busy += (slice.end.min(begin + self.seconds) - slice.begin.max(begin)).max(0.0);
+                }
+            }
+            for (window, busy) in busy.into_iter().enumerate() {
+                max[window] = max[window].max(busy);
+                sum[window] += busy;
+            }
+        }
+        let ratio = |(max, sum)| (sum > 0.0).then(|| max * f64::from(pes) / sum);
+        max.into_iter().zip(sum).map(ratio).collect()
+    }
+
+    /// The links that most bytes cross, the busiest relative to its bandwidth first; each with the bytes per second by
+    /// part. A message counts for all links of its route at the time when it is sent.
+    pub(super) fn hottest(
+        &self,
+        trace: &Trace,
+        flights: &[Flight],
+        machine: &dyn Topology,
+    ) -> Vec<(String, Vec<f64>)> {
+        let mut route = Vec::new();
+        let mut total: FxHashMap<usize, u64> = FxHashMap::default();
+        let mut for_each = |visit: &mut dyn FnMut(usize, &Flight)| {
+            for flight in flights.iter().filter(|it| it.from != it.to) {
+                route.clear();
+                machine.route(flight.from as usize, flight.to as usize, &mut route);
+                route.iter().for_each(|&link| visit(link, flight));
+            }
+        };
+        let bytes = |flight: &Flight| trace.messages[flight.message as usize].bytes;
+        for_each(&mut |link, flight| {
+            let sum = total.entry(link).or_default();
+            *sum = sum.saturating_add(bytes(flight));
+        });
+        let seconds = |(link, bytes): (usize, u64)| (link, bytes as f64 / machine.link(link).bandwidth);
+        let mut hottest: Vec<(usize, f64)> = total.into_iter().map(seconds).collect();
+        hottest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        hottest.truncate(HOTTEST);
+        let place: FxHashMap<usize, usize> = hottest.iter().enumerate().map(|(at, it)| (it.0, at)).collect();
+        let name = |&(link, _): &(usize, f64)| (machine.link(link).name, vec![0.0; WINDOWS]);
+        let mut links: Vec<(String, Vec<f64>)> = hottest.iter().map(name).collect();
+        for_each(&mut |link, flight| {
+            if let Some(&at) = place.get(&link) {
+                links[at].1[self.of(flight.sent)] += bytes(flight) as f64 / self.seconds;
+            }
+        });
+        links
+    }
+}

@@ -1,0 +1,234 @@
+//! Tests with a reader of protobuf that shares no code with the writer.
+
+use equipoise_model::topology;
+use equipoise_network::models;
+use equipoise_network::trace::{Execution, TraceMessage, TraceObject, simulate};
+
+use super::*;
+
+/// The value of a field.
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    Number(u64),
+    Fixed(u64),
+    Bytes(Vec<u8>),
+}
+
+/// The fields of a message, with their tags.
+struct Read(Vec<(u64, Value)>);
+
+impl Read {
+    fn new(mut rest: &[u8]) -> Read {
+        let mut fields = Vec::new();
+        while !rest.is_empty() {
+            let key = varint(&mut rest);
+            let value = match key & 7 {
+                0 => Value::Number(varint(&mut rest)),
+                1 => Value::Fixed(u64::from_le_bytes(take(&mut rest, 8).try_into().expect("8 bytes"))),
+                2 => {
+                    let length = varint(&mut rest) as usize;
+                    Value::Bytes(take(&mut rest, length).to_vec())
+                }
+                other => panic!("wire type {other}"),
+            };
+            fields.push((key >> 3, value));
+        }
+        Read(fields)
+    }
+
+    fn values(&self, tag: u64) -> impl Iterator<Item = &Value> {
+        self.0.iter().filter(move |field| field.0 == tag).map(|field| &field.1)
+    }
+
+    fn number(&self, tag: u64) -> Option<u64> {
+        self.values(tag).next().map(|value| match value {
+            Value::Number(number) | Value::Fixed(number) => *number,
+            Value::Bytes(_) => panic!("field {tag} is no number"),
+        })
+    }
+
+    fn messages(&self, tag: u64) -> impl Iterator<Item = Read> {
+        self.values(tag).map(|value| match value {
+            Value::Bytes(bytes) => Read::new(bytes),
+            _ => panic!("a field is no message"),
+        })
+    }
+
+    fn message(&self, tag: u64) -> Option<Read> {
+        self.messages(tag).next()
+    }
+
+    fn text(&self, tag: u64) -> Option<String> {
+        self.values(tag).next().map(|value| match value {
+            Value::Bytes(bytes) => String::from_utf8(bytes.clone()).expect("a text"),
+            _ => panic!("field {tag} is no text"),
+        })
+    }
+}
+
+fn varint(rest: &mut &[u8]) -> u64 {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let byte = take(rest, 1)[0];
+        value |= u64::from(byte & 127) << shift;
+        if byte < 128 {
+            return value;
+        }
+        shift += 7;
+    }
+}
+
+fn take<'a>(rest: &mut &'a [u8], length: usize) -> &'a [u8] {
+    let (taken, after) = rest.split_at(length);
+    *rest = after;
+    taken
+}
+
+/// An event: nanoseconds, kind, name, flows, and flows that end.
+type Event = (u64, u64, Option<String>, Vec<u64>, Vec<u64>);
+
+/// The events of a track, in the order of the file.
+fn events(file: &[u8], track: Track) -> Vec<Event> {
+    let fixed = |event: &Read, tag| {
+        let number = |value: &Value| match value {
+            Value::Fixed(number) => *number,
+            other => panic!("{other:?} is no flow"),
+        };
+        event.values(tag).map(number).collect()
+    };
+    let of_track = |packet: Read| {
+        assert_eq!(packet.number(10), Some(1), "all packets are of one sequence");
+        let event = packet.message(11).filter(|event| event.number(11) == Some(track.uuid()))?;
+        let kind = event.number(9)?;
+        Some((packet.number(8)?, kind, event.text(23), fixed(&event, 47), fixed(&event, 48)))
+    };
+    Read::new(file).messages(1).filter_map(of_track).collect()
+}
+
+/// Element 0 works for 1 s on PE 0, sends 100 bytes to element 9 on PE 1, and works for 1 s more. Element 9 works for
+/// 2 s, then for 1 s on PE 2.
+fn trace() -> Trace {
+    let execution = |object, pe, begin_seconds, cause, steps: &[Step]| Execution {
+        object,
+        pe,
+        begin_seconds,
+        same_turn: false,
+        expedited: false,
+        cause,
+        left_by: None,
+        after: Vec::new(),
+        steps: steps.to_vec(),
+    };
+    let trace = Trace {
+        topology: "mesh:4".into(),
+        network: "ideal".into(),
+        pes: 4,
+        seconds: 8.0,
+        exit: Some(2),
+        arrays: vec!["Some".into()],
+        objects: vec![TraceObject { array: 0, rank: 0 }, TraceObject { array: 0, rank: 9 }],
+        messages: vec![TraceMessage { to: 5, pe: 1, bytes: 100 }],
+        executions: vec![
+            execution(4, 0, 0.0, None, &[Step::Work(1.0), Step::Send(0), Step::Work(1.0)]),
+            execution(5, 1, 2.5, Some(0), &[Step::Work(2.0)]),
+            execution(5, 2, 7.0, None, &[Step::Work(5.0)]),
+        ],
+        ..Trace::default()
+    };
+    assert_eq!(trace.check(), Ok(()));
+    trace
+}
+
+#[test]
+fn executions_are_slices_and_messages_flows() {
+    let trace = trace();
+    let machine = topology::parse("mesh:4").expect("a machine");
+    let run = Run { trace: &trace, simulated: None, machine: Some(&*machine) };
+    let file = encode(&run);
+    assert_eq!(file, encode(&run), "the same run gives the same bytes");
+    let name = |name: &str| Some(name.to_owned());
+    let (second, none) = (1_000_000_000, Vec::new);
+    assert_eq!(
+        events(&file, Track::Pe(0)),
+        [(0, 1, name("Some[0]"), vec![1], none()), (2 * second, 2, None, none(), none())]
+    );
+    assert_eq!(
+        events(&file, Track::Pe(1)),
+        [(2_500_000_000, 1, name("Some[9]"), none(), vec![1]), (4_500_000_000, 2, None, none(), none())]
+    );
+    // The run ends at 8 s.
+    assert_eq!(
+        events(&file, Track::Pe(2)),
+        [
+            (7 * second, 3, name("Some[9] arrived from PE 1"), none(), none()),
+            (7 * second, 1, name("Some[9]"), none(), none()),
+            (8 * second, 2, None, none(), none()),
+        ]
+    );
+    assert_eq!(events(&file, Track::Pe(3)), []);
+    let waiting = events(&file, Track::Waiting(1));
+    assert_eq!(waiting.iter().map(|event| event.0).collect::<Vec<_>>(), [second, 2_500_000_000]);
+    assert!(!events(&file, Track::Imbalance).is_empty());
+    assert_eq!(events(&file, Track::Link(0)).len(), 3, "0, the bytes of the message, 0");
+}
+
+#[test]
+fn tracks_are_declared_once_before_their_events() {
+    let trace = trace();
+    let machine = topology::parse("mesh:4").expect("a machine");
+    let file = encode(&Run { trace: &trace, simulated: None, machine: Some(&*machine) });
+    let mut declared = Vec::new();
+    let mut threads = Vec::new();
+    for packet in Read::new(&file).messages(1) {
+        if let Some(track) = packet.message(60) {
+            let uuid = track.number(1).expect("a number");
+            assert!(!declared.contains(&uuid), "track {uuid} is declared twice");
+            declared.push(uuid);
+            threads.extend(track.message(4).and_then(|thread| thread.text(5)));
+        }
+        if let Some(event) = packet.message(11) {
+            assert!(declared.contains(&event.number(11).expect("a track")));
+        }
+    }
+    assert_eq!(threads, ["PE 0", "PE 1", "PE 2", "PE 3"]);
+}
+
+#[test]
+fn a_run_without_executions_has_only_its_pes() {
+    let trace = Trace { pes: 2, ..Trace::default() };
+    let file = encode(&Run { trace: &trace, simulated: None, machine: None });
+    assert_eq!(Read::new(&file).messages(1).count(), 3, "a node and two PEs");
+}
+
+#[test]
+fn slices_of_a_pe_do_not_overlap() {
+    let mut trace = trace();
+    trace.executions[1].pe = 0;
+    trace.executions[1].begin_seconds = 1.5;
+    let file = encode(&Run { trace: &trace, simulated: None, machine: None });
+    let mut last = (0, 2);
+    for (at, kind, ..) in events(&file, Track::Pe(0)) {
+        assert!(at >= last.0 && kind != last.1, "{kind} at {at} follows {last:?}");
+        last = (at, kind);
+    }
+}
+
+#[test]
+fn a_simulated_run_has_its_own_times_and_pes() {
+    let trace = trace();
+    let machine = topology::parse("mesh:4").expect("a machine");
+    let model = models::parse("ideal:hop=0.5,bandwidth=100").expect("a network");
+    let mut network = model.on(&machine).expect("the model supports this machine");
+    let placement = [3, 2];
+    let timing = simulate(&trace, &mut *network, Some(&placement));
+    let simulated = Some((&timing, Some(&placement[..])));
+    let file = encode(&Run { trace: &trace, simulated, machine: Some(&*machine) });
+    let begins = |pe| {
+        let begins = events(&file, Track::Pe(pe)).into_iter().filter(|event| event.1 == 1);
+        begins.map(|event| event.0).collect::<Vec<_>>()
+    };
+    assert_eq!(begins(3), [0]);
+    // The message leaves at 1 s, and crosses one link in 0.5 s and 1 s for its bytes.
+    assert_eq!(begins(2), [2_500_000_000, 4_500_000_000]);
+    assert!(begins(0).is_empty());
+}
