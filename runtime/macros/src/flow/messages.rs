@@ -18,7 +18,6 @@ fn arm(emit: &Emit<'_>, entry: &Entry, message: &Ident, this: &Ident) -> [TokenS
     let name = &entry.name;
     let fields: Vec<Ident> = (0..entry.arguments.len()).map(|i| local(&format!("value{i}"))).collect();
     let (flow, other, state) = (local("flow"), local("other"), emit.state);
-    let go = |point, field: &dyn Fn(Var) -> TokenStream| go(emit, this, point, field);
     let (mut ready, mut then, mut is_reduction) = (Vec::new(), Vec::new(), false);
     for (point, cases) in emit.waits() {
         let cases: Vec<&Case> = cases.iter().filter(|case| case.entry == *name).collect();
@@ -27,7 +26,7 @@ fn arm(emit: &Emit<'_>, entry: &Entry, message: &Ident, this: &Ident) -> [TokenS
             let pattern = emit.at(point, |var| variable(emit, var));
             let conditions = cases.iter().map(|case| condition(emit, case, &fields));
             ready.push(quote!(#pattern => #(#conditions)||*,));
-            let next = continuation(emit, point, &cases, &fields, &go);
+            let next = continuation(emit, this, point, &cases, &fields);
             then.push(quote!(#pattern => #next,));
         }
     }
@@ -36,7 +35,7 @@ fn arm(emit: &Emit<'_>, entry: &Entry, message: &Ident, this: &Ident) -> [TokenS
             let field = emit.graph.arguments.iter().position(|argument| *argument == var);
             field.map(|field| &fields[field]).into_token_stream()
         };
-        let start = go(emit.graph.start, &argument);
+        let start = go(emit, this, emit.graph.start, &argument);
         ready.push(quote!(#state::Idle => true,));
         then.push(quote!(#state::Idle => #start,));
     }
@@ -56,19 +55,23 @@ fn go(emit: &Emit<'_>, this: &Ident, point: Point, field: &dyn Fn(Var) -> TokenS
 /// Continues at a wait after a message of these cases has come: with the first case whose condition is true.
 fn continuation(
     emit: &Emit<'_>,
+    this: &Ident,
     wait: Point,
     cases: &[&Case],
     fields: &[Ident],
-    run: &dyn Fn(Point, &dyn Fn(Var) -> TokenStream) -> TokenStream,
 ) -> TokenStream {
-    let go = |case: &Case| {
-        run(case.then, &|var| match case.arguments.iter().position(|argument| *argument == Some(var)) {
+    let run = |case: &Case| {
+        go(emit, this, case.then, &|var| match case
+            .arguments
+            .iter()
+            .position(|argument| *argument == Some(var))
+        {
             Some(field) => fields[field].to_token_stream(),
             None => variable(emit, var),
         })
     };
     let Some((last, others)) = cases.split_last() else { return TokenStream::new() };
-    let last = go(last);
+    let last = run(last);
     if others.is_empty() {
         return last;
     }
@@ -79,7 +82,7 @@ fn continuation(
     let choices =
         numbers.clone().zip(conditions).map(|(number, condition)| quote!(if #condition { #number } else));
     let arms = numbers.zip(others).map(|(number, case)| {
-        let go = go(case);
+        let go = run(case);
         quote!(#number => #go,)
     });
     let (chosen, end) = (local("chosen"), others.len());
