@@ -5,6 +5,7 @@ use crate::checkpoint::{CheckpointCost, Generation, Next, Saver};
 use crate::files::DumpFile;
 use crate::inbox::{Bells, Mail};
 use crate::lb_history::LbHistory;
+use crate::run_report::RunReport;
 use crate::options::Settings;
 use crate::order::PeOrder;
 use crate::pulse::Pulses;
@@ -67,6 +68,7 @@ pub(crate) struct Outcome {
     pub(crate) trace_error: Option<String>,
     pub(crate) lb_steps: LbHistory,
     pub(crate) dump: DumpFile,
+    pub(crate) run_report: RunReport,
     /// The number of checkpoints that were written, and why the last one was not.
     pub(crate) checkpoints: u64,
     pub(crate) checkpoint_error: Option<String>,

@@ -9,7 +9,7 @@ use equipoise_model::assignment::{Note, mapping_file};
 use equipoise_model::launcher::Slots;
 use equipoise_model::table::{count, seconds};
 use equipoise_model::{Assignment, Database, Topology};
-use equipoise_strategies::cost::Metrics;
+use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::strategy::guarded;
 use equipoise_strategies::{StrategyError, registry};
@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::arguments::{MachineArg, SeedArg, SlotsArg, TaskArgs};
 use crate::program::{ModelArgs, Tasks, Times};
+use crate::report::{self, ReportArg};
 use crate::{input, launcher_files, metrics, progress};
 
 /// The arguments of `equipoise map`.
@@ -38,6 +39,9 @@ pub struct Args {
 
     #[command(flatten)]
     format: FormatArg,
+
+    #[command(flatten)]
+    report: ReportArg,
 
     #[command(flatten)]
     placement: PlacementArgs,
@@ -129,7 +133,8 @@ impl Args {
                 "--slots applies to launchers' files; give one with --launcher or --initial",
             ));
         }
-        let paths = self.output.iter().chain(launcher.iter().map(|file| &file.path));
+        let report_path = self.report.report.as_ref().map(|file| file.path().to_path_buf());
+        let paths = self.output.iter().chain(&report_path).chain(launcher.iter().map(|file| &file.path));
         if let Some(path) = duplicate(paths) {
             return Err(Failure::usage(format!(
                 "two outputs have the same path `{}`; give each its own path",
@@ -159,6 +164,13 @@ impl Args {
             tasks.placed(&database, machine, &answer.pe_of)
         });
         let times = tasks.times(&topology, &answer.pe_of)?;
+        self.report.write(|| {
+            let start = database.placement();
+            let then = Metrics::full(&database, machine, &start);
+            let words = [sentence(&then, &mapped.metrics)].into_iter().chain(answer.sentence.clone()).collect();
+            let placed = (choice.spec.as_str(), answer.pe_of.as_slice(), &mapped.metrics);
+            report::of_mapping(&tasks.name, (&database, machine), (&start, &then), placed, words)
+        })?;
         let text = || {
             let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (objects, edges) = (count(objects, "task"), count(edges, "edge"));

@@ -11,6 +11,7 @@ use equipoise_strategies::replay::{Replay, Request};
 use serde::Serialize;
 
 use crate::arguments::{INPUT, SeedArg};
+use crate::report::{Replayed, ReportArg};
 use crate::{input, progress};
 
 /// The arguments of `equipoise replay`.
@@ -58,6 +59,9 @@ pub struct Args {
     /// makes of the predictions
     #[arg(long)]
     predict: bool,
+
+    #[command(flatten)]
+    report: ReportArg,
 
     #[command(flatten)]
     random: SeedArg,
@@ -144,10 +148,25 @@ impl Args {
             costs: self.cost_model.as_deref().map(Costs::read).transpose()?,
         };
         if self.predict {
+            if self.report.report.is_some() {
+                return Err(Failure::usage("--report shows placements, which --predict does not compare; leave one of them out"));
+            }
             return predict(&request, &name, self.output.format);
         }
         let begin = Instant::now();
-        let comparison = progress::with_spinner(&what, || request.run(|| begin.elapsed()))?;
+        let mut replayed = Replayed::default();
+        let comparison = progress::with_spinner(&what, || {
+            let is_reported = self.report.report.is_some();
+            request.run_and(
+                || begin.elapsed(),
+                |database, machine, replay| {
+                    if is_reported {
+                        replayed.add(database, machine, replay);
+                    }
+                },
+            )
+        })?;
+        self.report.write(|| replayed.data(&name, &comparison))?;
         input::warn_ignored(&name, &comparison.warnings);
         let rows: Vec<_> = comparison.replays.iter().flat_map(rows).collect();
         output::show_table(self.output.format, || comparison.to_string(), &comparison, &rows)

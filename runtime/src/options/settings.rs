@@ -16,6 +16,7 @@ use equipoise_model::costs::Costs;
 use equipoise_model::database::Dump;
 use equipoise_model::fault::Fault;
 use equipoise_network::trace::Trace;
+use equipoise_report::ReportFile;
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::predict::Predictor;
 use equipoise_strategies::registry;
@@ -86,6 +87,7 @@ impl Config {
                 .map(Costs::read)
                 .transpose()
                 .map_err(|error| wrong("--cost-model", &error))?,
+            report: self.report.clone(),
             dump: self.lb_dump.clone(),
             dump_start: self.lb_dump_start,
             dump_steps: self.lb_dump_steps,
@@ -113,6 +115,9 @@ impl Config {
             Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
         }
         // Of several processes, the first writes the file.
+        if let Some(file) = self.report.as_ref().filter(|_| job.process == 0) {
+            file.can_write().map_err(|error| wrong("--report", &error))?;
+        }
         if let Some(path) = self.lb_dump.as_ref().filter(|_| job.process == 0) {
             Dump::can_write(path).map_err(|error| wrong("--lb-dump", &error))?;
         }
@@ -230,6 +235,8 @@ pub(crate) struct Settings {
     /// What messages and migrations cost: as `--cost-model` says, else as `run.rs` finds out.
     pub(crate) costs: Option<Costs>,
     pub(crate) dump: Option<PathBuf>,
+    /// The file of `--report`.
+    pub(crate) report: Option<ReportFile>,
     pub(crate) dump_start: u64,
     pub(crate) dump_steps: u64,
     /// How threads wait that have nothing to do.
@@ -269,7 +276,7 @@ impl Settings {
             Comm::On => true,
             Comm::Off => false,
             // Without the communication the time of a placement cannot be predicted.
-            Comm::Auto => self.schedule.needs_communication() || self.dump.is_some() || self.gates(),
+            Comm::Auto => self.schedule.needs_communication() || self.dump.is_some() || self.report.is_some() || self.gates(),
         }
     }
 
