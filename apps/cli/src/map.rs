@@ -167,7 +167,8 @@ impl Args {
         self.report.write(|| {
             let start = database.placement();
             let then = Metrics::full(&database, machine, &start);
-            let words = [sentence(&then, &mapped.metrics)].into_iter().chain(answer.sentence.clone()).collect();
+            let words =
+                [sentence(&then, &mapped.metrics)].into_iter().chain(answer.sentence.clone()).collect();
             let placed = (choice.spec.as_str(), answer.pe_of.as_slice(), &mapped.metrics);
             report::of_mapping(&tasks.name, (&database, machine), (&start, &then), placed, words)
         })?;

@@ -136,6 +136,8 @@ impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let name = self.database.display().to_string();
         let what = format!("replaying {name}");
+        let file_name = self.database.file_name().unwrap_or_default();
+        let title = file_name.to_string_lossy().into_owned();
         let request = Request {
             path: self.database,
             step: self.step,
@@ -149,7 +151,9 @@ impl Args {
         };
         if self.predict {
             if self.report.report.is_some() {
-                return Err(Failure::usage("--report shows placements, which --predict does not compare; leave one of them out"));
+                return Err(Failure::usage(
+                    "--report shows placements, which --predict does not compare; leave one of them out",
+                ));
             }
             return predict(&request, &name, self.output.format);
         }
@@ -166,7 +170,7 @@ impl Args {
                 },
             )
         })?;
-        self.report.write(|| replayed.data(&name, &comparison))?;
+        self.report.write(|| replayed.data(&title, &comparison))?;
         input::warn_ignored(&name, &comparison.warnings);
         let rows: Vec<_> = comparison.replays.iter().flat_map(rows).collect();
         output::show_table(self.output.format, || comparison.to_string(), &comparison, &rows)

@@ -62,7 +62,8 @@ impl Replayed {
             let added = builder.place(row.name.clone(), &row.pe_of, row.after.clone());
             added.strategy_seconds = Some(row.seconds);
             added.on_front = Some(row.on_front);
-            added.sentences = [sentence(&replay.before, &row.after)].into_iter().chain(row.sentence.clone()).collect();
+            added.sentences =
+                [sentence(&replay.before, &row.after)].into_iter().chain(row.sentence.clone()).collect();
             let heat = self.after.iter().find(|(name, _)| several && *name == row.name);
             added.steps = heat.map(|(_, heat)| heat.clone().finished());
         }

@@ -276,7 +276,12 @@ impl Settings {
             Comm::On => true,
             Comm::Off => false,
             // Without the communication the time of a placement cannot be predicted.
-            Comm::Auto => self.schedule.needs_communication() || self.dump.is_some() || self.report.is_some() || self.gates(),
+            Comm::Auto => {
+                self.schedule.needs_communication()
+                    || self.dump.is_some()
+                    || self.report.is_some()
+                    || self.gates()
+            }
         }
     }
 

@@ -66,13 +66,18 @@ impl<'a> Builder<'a> {
         if self.data.matrix.is_some() {
             let start = before.as_deref().unwrap_or(pe_of);
             let explained = Explanation::of(database, topology, start, pe_of, TOP_LINKS);
-            placement.distances = explained.distances.iter().map(|at| (at.distance, at.bytes_after)).collect();
+            placement.distances =
+                explained.distances.iter().map(|at| (at.distance, at.bytes_after)).collect();
             placement.levels = explained.levels.into_iter().map(|at| (at.name, at.bytes_after)).collect();
             let hot = explained.hot_after.into_iter();
-            placement.top_links = hot.map(|link| (link.name, link.bytes, rounded(link.seconds, DIGITS))).collect();
+            placement.top_links =
+                hot.map(|link| (link.name, link.bytes, rounded(link.seconds, DIGITS))).collect();
             let links = link_loads(database, topology, pe_of);
-            let seconds: Vec<f64> =
-                links.iter().zip(&self.bandwidth).map(|(&bytes, bandwidth)| bytes as f64 / bandwidth).collect();
+            let seconds: Vec<f64> = links
+                .iter()
+                .zip(&self.bandwidth)
+                .map(|(&bytes, bandwidth)| bytes as f64 / bandwidth)
+                .collect();
             placement.link_seconds =
                 self.drawing.seconds(&seconds).into_iter().map(|it| rounded(it, DIGITS)).collect();
             placement.matrix = Some(matrix(database, &ranks_by_pe(pe_of, topology.pes())));

@@ -98,7 +98,10 @@ mod tests {
         assert!("a/b.html".parse::<ReportFile>().is_ok_and(|file| file.is_page));
         assert!("b.JSON".parse::<ReportFile>().is_ok_and(|file| !file.is_page));
         let error = "b.svg".parse::<ReportFile>().expect_err("no format");
-        assert_eq!(error.to_string(), "`b.svg` ends neither in .html nor in .json; name a file such as report.html");
+        assert_eq!(
+            error.to_string(),
+            "`b.svg` ends neither in .html nor in .json; name a file such as report.html"
+        );
         assert!(error.fault() == Fault::Usage);
     }
 

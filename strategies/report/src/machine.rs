@@ -82,11 +82,7 @@ fn grid(topology: &dyn Topology) -> Option<Drawing> {
     let (ends, drawn_of) = Drawing::by_key(topology, |from, to| Some((node(from)?, node(to)?)));
     let (sizes, wraps) = dimensions.into_iter().unzip();
     let (from, to) = ends.iter().copied().unzip();
-    Some(Drawing {
-        machine: Machine::Grid { sizes, wraps, nodes, from, to },
-        drawn: ends.len(),
-        drawn_of,
-    })
+    Some(Drawing { machine: Machine::Grid { sizes, wraps, nodes, from, to }, drawn: ends.len(), drawn_of })
 }
 
 /// Dragonflies, whose routers are named `router GROUP.ROUTER`.

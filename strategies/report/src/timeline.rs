@@ -69,7 +69,8 @@ mod tests {
         };
         let trace = Trace { pes: 2, seconds: 8.0, executions: vec![execution], ..Trace::default() };
         let heat = timeline(&trace).expect("a timeline");
-        let full = |pe: usize| heat.cells.iter().skip(pe).step_by(heat.rows).filter(|&&cell| cell == 1000).count();
+        let full =
+            |pe: usize| heat.cells.iter().skip(pe).step_by(heat.rows).filter(|&&cell| cell == 1000).count();
         assert_eq!((full(0), full(1)), (0, 128));
         assert_eq!(timeline(&Trace::default()), None);
     }

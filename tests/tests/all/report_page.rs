@@ -7,7 +7,8 @@ use std::process::Command;
 /// The browser, if the computer has one.
 fn browser() -> Option<&'static str> {
     let found = ["chromium", "google-chrome"].into_iter().find(|name| {
-        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(name).exists())
+        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+            .any(|folder| folder.join(name).exists())
     });
     if found.is_none() {
         skip("pages of reports: neither chromium nor google-chrome is on the PATH");
@@ -49,8 +50,17 @@ fn every_panel_of_a_replay_is_drawn() {
         .ended_well();
     let panels = "data-panels=\"summary loads steps machine matrix moves distances\"";
     let page = opened(browser, sandbox.path(), "a.html", "panel=all&strategy=GreedyLB&theme=dark");
-    let sentences = ["as recorded", "★ recommended", "Load of 4 PEs GreedyLB", "Links of the grid, GreedyLB", "GreedyLB moves "];
-    check_page(&page, &[&[panels, "data-strategy=\"GreedyLB\"", "data-theme=\"dark\""], &sentences[..]].concat());
+    let sentences = [
+        "as recorded",
+        "★ recommended",
+        "Load of 4 PEs GreedyLB",
+        "Links of the grid, GreedyLB",
+        "GreedyLB moves ",
+    ];
+    check_page(
+        &page,
+        &[&[panels, "data-strategy=\"GreedyLB\"", "data-theme=\"dark\""], &sentences[..]].concat(),
+    );
 }
 
 #[test]

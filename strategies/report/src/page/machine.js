@@ -3,7 +3,7 @@
 function gridPicture(it, top, name) {
   const m = data.machine, [w, h = 1, slices = 1] = m.sizes;
   const across = Math.ceil(Math.sqrt(slices)), down = Math.ceil(slices / across);
-  const cell = Math.max(6, Math.min(36, Math.floor(560 / (across * (w + 1)))));
+  const cell = Math.max(6, Math.min(90, Math.floor(560 / (across * (w + 1)))));
   const place = (node) => {
     const z = Math.floor(node / (w * h)), y = Math.floor(node / w) % h, x = node % w;
     return [((z % across) * (w + 1) + x + 0.7) * cell, (Math.floor(z / across) * (h + 1) + y + 0.7) * cell];
@@ -20,17 +20,17 @@ function gridPicture(it, top, name) {
       // The two directions of a cable lie next to each other; a link around the torus is drawn as a stub at the border.
       const wraps = Math.abs(u - x) > 1.5 * cell || Math.abs(v - y) > 1.5 * cell;
       const [dx, dy] = [Math.sign(u - x) * (wraps ? -1 : 1), Math.sign(v - y) * (wraps ? -1 : 1)];
-      const side = 0.13 * cell, long = wraps ? 0.55 : 1;
-      context.strokeStyle = css("viridis", it.link_seconds[i] / top);
-      context.lineWidth = Math.max(1.5, 0.2 * cell);
+      const side = 0.1 * cell, long = wraps ? 0.55 : 1;
+      context.strokeStyle = it.link_seconds[i] ? css("viridis", it.link_seconds[i] / top) : variable("--line");
+      context.lineWidth = Math.max(1.5, 0.14 * cell);
       context.beginPath();
       context.moveTo(x - dy * side, y + dx * side);
       context.lineTo(x + dx * cell * long - dy * side, y + dy * cell * long + dx * side);
       context.stroke();
     });
     for (let node = 0; node < w * h * slices; node++) {
-      const [x, y] = place(node), size = Math.max(3, 0.36 * cell);
-      context.fillStyle = through.size ? css("viridis", (through.get(node) || 0) / top) : variable("--dim");
+      const [x, y] = place(node), size = Math.max(3, 0.32 * cell);
+      context.fillStyle = through.get(node) ? css("viridis", through.get(node) / top) : variable("--dim");
       context.fillRect(x - size / 2, y - size / 2, size, size);
     }
   };
@@ -44,7 +44,7 @@ function gridPicture(it, top, name) {
     return `node ${node} (${[u, v, z].slice(0, m.sizes.length).join(", ")})\n` +
       (links.get(node) || []).map((i) => `to node ${m.to[i]}: ${secondsText(it.link_seconds[i])}`).join("\n");
   };
-  const note = through.size ? "Squares show links between slices of the third dimension." : "";
+  const note = through.size ? "A square is a node; its colour is the busiest link from it to another slice of the third dimension. Grey: no bytes." : "A square is a node. Grey: no bytes.";
   return make("div", {}, picture(width, height, `Links of the grid, ${name}`, draw, at), make("div", { class: "axis" }, note));
 }
 

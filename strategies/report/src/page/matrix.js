@@ -46,14 +46,14 @@ const matrix = {
   exists: () => Boolean(data.matrix) && data.placements.length > 0,
   draw(section) {
     const all = [data.matrix, ...pair().map(([it]) => it.matrix)];
-    const low = Math.min(...all.map((m) => m.levels.reduce((least, x) => Math.min(least, x), 1e9)));
-    const high = Math.max(...all.map((m) => largest(m.levels)));
+    const lowest = Math.min(...all.map((m) => m.levels.reduce((least, x) => Math.min(least, x), 1e9)));
+    const high = Math.max(...all.map((m) => largest(m.levels))), low = lowest === high ? high - 8 : lowest;
     const n = data.objects.array.length;
     const object = (bin, bins) => {
       const [first, end] = [Math.ceil(bin * n / bins), Math.ceil((bin + 1) * n / bins)];
       return end - first === 1 ? objectName(first) : `${objectName(first)} and ${end - first - 1} following`;
     };
-    const holder = make("div", { class: "pair" }, matrixPicture(data.matrix, "in the order of tasks", [], low, high, object));
+    const holder = make("div", { class: "pair triple" }, matrixPicture(data.matrix, "in the order of tasks", [], low, high, object));
     for (const [it, name] of pair()) {
       const order = it.pe_of.map((_, i) => i).sort((a, b) => it.pe_of[a] - it.pe_of[b] || a - b);
       const placed = (bin, bins) => {

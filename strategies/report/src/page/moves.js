@@ -1,5 +1,7 @@
 // Panel 6: which objects migrate, from where to where, and why.
 let wanted = "";
+/** The heaviest objects that the table lists and sorts. */
+const most = 2000;
 const moves = {
   id: "moves", title: "Migrations",
   exists: () => data.placements.length > 1,
@@ -28,15 +30,17 @@ const moves = {
       if (!reasons.length) reasons.push(`makes PE ${from} free for others`);
       return reasons.join("; ");
     };
-    const rows = (list) => table(["object", "from PE", "to PE", "load", "added hop-bytes", "why"], list.map((i) => [{ value: i, text: objectName(i) }, was.pe_of[i], is.pe_of[i],
+    const rows = (list) => table(["object", "from PE", "to PE", "load", "added hop-bytes", "why"], list.slice(0, most).map((i) => [{ value: i, text: objectName(i) }, was.pe_of[i], is.pe_of[i],
       { value: -load[i], text: secondsText(load[i]) }, { value: is.hop_bytes_added[i] ?? 0, text: is.hop_bytes_added.length ? withUnit(is.hop_bytes_added[i], ["B", "kB", "MB", "GB", "TB"], 1000) : "–" }, why(i)]));
-    const found = () => moved.filter((i) => objectName(i).includes(wanted)).sort((a, b) => load[b] - load[a]);
-    const list = make("div", {}, rows(found()));
+    const found = () => (wanted ? moved.filter((i) => objectName(i).includes(wanted)) : moved.slice()).sort((a, b) => load[b] - load[a]);
+    // A table of all objects of a large run would take longer than a glance; the search finds each of them.
+    const list = make("div", { class: "words" }, rows(found()));
     const search = make("input", { type: "search", placeholder: "Find an object", value: wanted, "aria-label": "Find an object by name",
       oninput: (event) => { wanted = event.target.value; list.replaceChildren(rows(found())); } });
-    section.append(make("div", { class: "pair" }, make("div", {}, make("h3", {}, `from (row) to (column), by ${n === data.pes.nodes.length ? "PE" : "node"}`),
+    section.append(make("div", { class: "pair wide" }, make("div", {}, make("h3", {}, `from (row) to (column), by ${n === data.pes.nodes.length ? "PE" : "node"}`),
       picture(size, size, `Migrations of ${moved.length} objects`, draw, at), legend("viridis", "1 object", countText(top, "object"), "migrations")),
-    make("div", {}, make("h3", {}, "objects that move, heaviest first"), search, list)));
+    make("div", {}, make("h3", {}, "objects that move, heaviest first"), search, list,
+      moved.length > most ? make("p", { class: "note" }, `The table has the ${most.toLocaleString("en")} heaviest objects; the search finds the others.`) : undefined)));
     const bytes = is.metrics.migrated_bytes;
     return `${is.name} moves ${moved.length.toLocaleString("en")} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}.`;
   },

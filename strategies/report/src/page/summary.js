@@ -22,6 +22,6 @@ const summary = {
     section.append(table(only(heads), rows.map(only), 200, (i) => ({ "aria-selected": i === state.after })));
     if (data.placements.length > 1) section.append(make("p", { class: "note" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it."));
     data.refusals.forEach(([name, reason]) => section.append(make("p", { class: "note" }, `No answer from ${name}: ${reason}.`)));
-    return `${countText(data.placements.length, "placement")}`;
+    return "";
   },
 };

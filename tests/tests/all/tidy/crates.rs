@@ -15,8 +15,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("strategies", &["equipoise-model", "equipoise-network"]),
     ("strategies/report", &["equipoise-model", "equipoise-network", "equipoise-strategies"]),
     ("runtime/macros", &[]),
-    ("runtime", &["equipoise-macros", "equipoise-model", "equipoise-network", "equipoise-report", "equipoise-strategies"]),
-    ("apps", &["equipoise", "equipoise-model", "equipoise-network", "equipoise-report", "equipoise-strategies"]),
+    (
+        "runtime",
+        &[
+            "equipoise-macros",
+            "equipoise-model",
+            "equipoise-network",
+            "equipoise-report",
+            "equipoise-strategies",
+        ],
+    ),
+    (
+        "apps",
+        &["equipoise", "equipoise-model", "equipoise-network", "equipoise-report", "equipoise-strategies"],
+    ),
     ("apps/cli", ABOVE_APPS),
     ("apps/figures", ABOVE_APPS),
     ("tests", ABOVE_APPS),
