@@ -53,7 +53,10 @@ impl RunReport {
 
     fn data(self, settings: &Settings, run_seconds: f64) -> ReportData {
         let topology = &*settings.topology;
-        let title = format!("Run of {} on {}", program(), topology.spec());
+        // Without its flags, the command is short enough for a title.
+        let command = program();
+        let words = command.split(" --").next().unwrap_or_default();
+        let title = format!("Run of {words} on {}", topology.spec());
         let steps = self.before.steps();
         let length = format!("The run took {} on {}", seconds(run_seconds), count(settings.pes as u64, "PE"));
         let Some(Best { database, pe_of, step }) = self.best else {

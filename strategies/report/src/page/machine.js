@@ -78,7 +78,7 @@ function groupPicture(it, top, name) {
     return `group ${from} to group ${to}: ${secondsText(cells.get(from * n + to) || 0)}`;
   };
   return make("div", {}, picture(size, size, `Busiest link from group to group, ${name}`, draw, at),
-    make("div", { class: "axis" }, "Row: group of the sender; column: group of the receiver. The diagonal is the busiest link within a group."));
+    make("div", { class: "axis" }, "Row: group of the sender; column: group of the receiver. The diagonal is the busiest link between routers of a group. Links of PEs are in the list only."));
 }
 
 const machine = {
