@@ -81,12 +81,7 @@ impl Config {
             lb_predict: self.lb_predict,
             lb_when: self.lb_when,
             lb_gate: self.lb_gate,
-            costs: self
-                .cost_model
-                .as_deref()
-                .map(Costs::read)
-                .transpose()
-                .map_err(|error| wrong("--cost-model", &error))?,
+            costs: self.costs()?,
             report: self.report.clone(),
             dump: self.lb_dump.clone(),
             dump_start: self.lb_dump_start,
@@ -107,6 +102,12 @@ impl Config {
         // Last, because it creates a file.
         settings.interleaving = self.interleaving(&settings, replay)?;
         Ok(settings)
+    }
+
+    /// The costs of `--cost-model`.
+    fn costs(&self) -> Result<Option<Costs>, ConfigError> {
+        let read = self.cost_model.as_deref().map(Costs::read).transpose();
+        read.map_err(|error| wrong("--cost-model", &error))
     }
 
     /// Checks that files can be written: that is reported before the run, not after hours.
