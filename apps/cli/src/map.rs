@@ -105,11 +105,17 @@ struct Document<'a> {
     notes: &'a [Note],
 }
 
-/// The first path that occurs twice.
-fn duplicate<'a>(paths: impl Iterator<Item = &'a Path>) -> Option<&'a Path> {
+/// Refuses outputs with the same path.
+fn refuse_duplicate<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     // Streams such as /dev/stdout accept several outputs in sequence.
-    paths.filter(|path| !path.exists() || path.is_file()).find(|path| !seen.insert(*path))
+    let twice = paths.filter(|path| !path.exists() || path.is_file()).find(|path| !seen.insert(*path));
+    twice.map_or(Ok(()), |path| {
+        Err(Failure::usage(format!(
+            "two outputs have the same path `{}`; give each its own path",
+            path.display()
+        )))
+    })
 }
 
 impl Args {
@@ -137,12 +143,7 @@ impl Args {
         let report = self.report.report.as_ref().map(|file| file.path());
         let paths = self.output.iter().chain(launcher.iter().map(|file| &file.path));
         let paths = paths.map(PathBuf::as_path).chain(report);
-        if let Some(path) = duplicate(paths) {
-            return Err(Failure::usage(format!(
-                "two outputs have the same path `{}`; give each its own path",
-                path.display()
-            )));
-        }
+        refuse_duplicate(paths)?;
         if let Some(path) = &initial {
             let initial = launcher_files::placement(path, &database, machine, slots)?;
             database = database.placed(&initial);
