@@ -116,6 +116,7 @@ mod reduction;
 mod report;
 mod restoring;
 mod run;
+mod run_report;
 mod saving;
 mod scheduler;
 mod section;

@@ -10,6 +10,7 @@ use crate::order::PeOrder;
 use crate::pulse::Pulses;
 use crate::quiescence::{Quiescence, Quiet};
 use crate::report::{MachineReport, RunError, Traffic, list};
+use crate::run_report::RunReport;
 use crate::waiting::Waiting;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,7 @@ pub(crate) struct Outcome {
     pub(crate) trace_error: Option<String>,
     pub(crate) lb_steps: LbHistory,
     pub(crate) dump: DumpFile,
+    pub(crate) run_report: RunReport,
     /// The number of checkpoints that were written, and why the last one was not.
     pub(crate) checkpoints: u64,
     pub(crate) checkpoint_error: Option<String>,

@@ -241,6 +241,12 @@ where
         0 => std::mem::take(&mut outcome.dump).finish(&settings, outcome.trace_error.take()),
         _ => Written::default(),
     };
+    if let Some(file) = settings.report.as_ref().filter(|_| process == 0) {
+        let report = std::mem::take(&mut outcome.run_report);
+        let unwritten = report.write(file, &settings, seconds, config.machine.record.as_deref());
+        written.error =
+            written.error.into_iter().chain(unwritten).reduce(|all, error| format!("{all}; {error}"));
+    }
     if let Some(Interleaving::Record(recording)) = &settings.interleaving {
         let unrecorded = recording.finish(outcome.ended_by);
         written.error =

@@ -34,7 +34,7 @@ use crate::{Strategy, StrategyError};
 /// The largest number of objects that a load-balancing step may move. Objects whose PE is not available must leave and do not count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MaxMoves {
-    /// So many objects.
+    /// This number of objects.
     Objects(u64),
     /// This part of all objects, in percent from 0 to 100.
     Percent(f64),

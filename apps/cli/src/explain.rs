@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::arguments::{MachineArg, MappingArgs, TaskArgs};
 use crate::inspect::end_name;
 use crate::program::{ModelArgs, Tasks};
+use crate::report::{self, ReportArg};
 use crate::{launcher_files, metrics, progress};
 
 /// The arguments of `equipoise explain`.
@@ -37,6 +38,9 @@ pub struct Args {
 
     #[command(flatten)]
     output: FormatArg,
+
+    #[command(flatten)]
+    report: ReportArg,
 
     #[command(flatten)]
     assumed: ModelArgs,
@@ -74,6 +78,11 @@ impl Args {
             let placed = |pe_of| tasks.placed(database, machine, pe_of);
             (placed(&before), placed(&after), explanation)
         });
+        self.report.write(|| {
+            let words = vec![summary(&then.metrics, &now.metrics)];
+            let placed = ("mapping", after.as_slice(), &now.metrics);
+            report::of_mapping(&tasks.name, (database, machine), (&before, &then.metrics), placed, words)
+        })?;
         let text = || {
             let count = count(database.objects.len() as u64, "task");
             let heading = format!("{} on {}: {count}", tasks.name, machine.spec());

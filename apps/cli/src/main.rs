@@ -24,6 +24,7 @@ mod metrics;
 mod program;
 mod progress;
 mod replay;
+mod report;
 mod simulate;
 mod timeline;
 mod topology;

@@ -1,7 +1,7 @@
 //! `equipoise map`: maps the tasks of a graph, or the processes of a program, to the PEs of a machine.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use equipoise_apps::{Failure, FormatArg, output};
@@ -9,7 +9,8 @@ use equipoise_model::assignment::{Note, mapping_file};
 use equipoise_model::launcher::Slots;
 use equipoise_model::table::{count, seconds};
 use equipoise_model::{Assignment, Database, Topology};
-use equipoise_strategies::cost::Metrics;
+use equipoise_report::ReportData;
+use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::max_moves::MaxMoves;
 use equipoise_strategies::strategy::guarded;
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 use crate::arguments::{MachineArg, SeedArg, SlotsArg, TaskArgs};
 use crate::program::{ModelArgs, Tasks, Times};
+use crate::report::{self, ReportArg};
 use crate::{input, launcher_files, metrics, progress};
 
 /// The arguments of `equipoise map`.
@@ -39,6 +41,9 @@ pub struct Args {
 
     #[command(flatten)]
     format: FormatArg,
+
+    #[command(flatten)]
+    report: ReportArg,
 
     #[command(flatten)]
     placement: PlacementArgs,
@@ -105,11 +110,17 @@ struct Document<'a> {
     notes: &'a [Note],
 }
 
-/// The first path that occurs twice.
-fn duplicate<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Option<&'a PathBuf> {
+/// Refuses outputs with the same path.
+fn refuse_duplicate<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     // Streams such as /dev/stdout accept several outputs in sequence.
-    paths.filter(|path| !path.exists() || path.is_file()).find(|path| !seen.insert(*path))
+    let twice = paths.filter(|path| !path.exists() || path.is_file()).find(|path| !seen.insert(*path));
+    twice.map_or(Ok(()), |path| {
+        Err(Failure::usage(format!(
+            "two outputs have the same path `{}`; give each its own path",
+            path.display()
+        )))
+    })
 }
 
 impl Args {
@@ -135,13 +146,10 @@ impl Args {
                 "--slots applies to launchers' files; give one with --launcher or --initial",
             ));
         }
+        let report = self.report.report.as_ref().map(|file| file.path());
         let paths = self.output.iter().chain(launcher.iter().map(|file| &file.path));
-        if let Some(path) = duplicate(paths) {
-            return Err(Failure::usage(format!(
-                "two outputs have the same path `{}`; give each its own path",
-                path.display()
-            )));
-        }
+        let paths = paths.map(PathBuf::as_path).chain(report);
+        refuse_duplicate(paths)?;
         if let Some(path) = &initial {
             let initial = launcher_files::placement(path, &database, machine, slots)?;
             database = database.placed(&initial);
@@ -165,6 +173,8 @@ impl Args {
             tasks.placed(&database, machine, &answer.pe_of)
         });
         let times = tasks.times(&topology, &answer.pe_of)?;
+        self.report
+            .write(|| reported(&tasks.name, &database, machine, &choice.spec, &answer, &mapped.metrics))?;
         let text = || {
             let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (objects, edges) = (count(objects, "task"), count(edges, "edge"));
@@ -191,6 +201,22 @@ impl Args {
         let document = Document { metrics: &mapped.metrics, seconds: took, times, notes: &answer.notes };
         output::show_table(self.format.format, text, &document, &[&document])
     }
+}
+
+/// The report of a mapping, compared with the placement where it started.
+fn reported(
+    name: &str,
+    database: &Database,
+    machine: &dyn Topology,
+    strategy: &str,
+    answer: &Assignment,
+    metrics: &Metrics,
+) -> ReportData {
+    let start = database.placement();
+    let then = Metrics::full(database, machine, &start);
+    let words = [sentence(&then, metrics)].into_iter().chain(answer.sentence.clone()).collect();
+    let placed = (strategy, answer.pe_of.as_slice(), metrics);
+    report::of_mapping(name, (database, machine), (&start, &then), placed, words)
 }
 
 /// The strategy's valid assignment, and its running time in seconds.

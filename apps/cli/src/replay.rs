@@ -12,6 +12,7 @@ use equipoise_strategies::replay::{Replay, Request};
 use serde::Serialize;
 
 use crate::arguments::{INPUT, SeedArg};
+use crate::report::{Replayed, ReportArg};
 use crate::{input, progress};
 
 /// The arguments of `equipoise replay`.
@@ -64,6 +65,9 @@ pub struct Args {
     /// makes of the predictions
     #[arg(long)]
     predict: bool,
+
+    #[command(flatten)]
+    report: ReportArg,
 
     #[command(flatten)]
     random: SeedArg,
@@ -138,6 +142,8 @@ impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let name = self.database.display().to_string();
         let what = format!("replaying {name}");
+        let file_name = self.database.file_name().unwrap_or_default();
+        let title = file_name.to_string_lossy().into_owned();
         let request = Request {
             path: self.database,
             step: self.step,
@@ -151,10 +157,27 @@ impl Args {
             costs: self.cost_model.as_deref().map(Costs::read).transpose()?,
         };
         if self.predict {
+            if self.report.report.is_some() {
+                return Err(Failure::usage(
+                    "--report shows placements, which --predict does not compare; leave one of them out",
+                ));
+            }
             return predict(&request, &name, self.output.format);
         }
         let begin = Instant::now();
-        let comparison = progress::with_spinner(&what, || request.run(|| begin.elapsed()))?;
+        let mut replayed = Replayed::default();
+        let comparison = progress::with_spinner(&what, || {
+            let is_reported = self.report.report.is_some();
+            request.run_and(
+                || begin.elapsed(),
+                |database, machine, replay| {
+                    if is_reported {
+                        replayed.add(database, machine, replay);
+                    }
+                },
+            )
+        })?;
+        self.report.write(|| replayed.data(&title, &comparison))?;
         input::warn_ignored(&name, &comparison.warnings);
         let rows: Vec<_> = comparison.replays.iter().flat_map(rows).collect();
         output::show_table(self.output.format, || comparison.to_string(), &comparison, &rows)

@@ -10,12 +10,16 @@ use equipoise_network::models::exchange::{Exchange, Traffic};
 use equipoise_network::models::{self, Network, batch};
 use equipoise_network::program::{self, Delivery};
 use equipoise_network::trace::{self, Trace};
+use equipoise_report::data::VERSION;
 use equipoise_report::perfetto::Run;
+use equipoise_report::{Builder, ReportData};
+use equipoise_strategies::cost::Metrics;
 use serde::Serialize;
 
 use crate::arguments::TaskArgs;
 use crate::input::NetworkModel;
 use crate::program::CostArgs;
+use crate::report::ReportArg;
 use crate::{input, progress, timeline};
 
 /// The arguments of `equipoise simulate`.
@@ -59,6 +63,9 @@ pub struct Args {
     #[command(flatten)]
     output: FormatArg,
 
+    #[command(flatten)]
+    report: ReportArg,
+
     /// Number of iterations, in each of which every task computes and exchanges messages
     #[arg(long, value_name = "I", default_value_t = 1, conflicts_with_all = ["messages", "events", "program"],
           help_heading = "Task graph options", value_parser = clap::value_parser!(u64).range(1..))]
@@ -87,6 +94,9 @@ struct Document {
     /// Only for networks that count time in cycles.
     #[serde(skip_serializing_if = "Option::is_none")]
     cycles: Option<u64>,
+    /// The placement or the timeline, for reports; no part of the document.
+    #[serde(skip)]
+    report: ReportData,
 }
 
 impl Document {
@@ -99,6 +109,7 @@ impl Document {
             mean_message_latency_seconds,
             max_link_seconds: network.wires().busiest().map_or(0.0, |busiest| busiest.1),
             cycles: network.cycle_seconds().map(|cycle| (seconds / cycle).round() as u64),
+            report: ReportData::default(),
         }
     }
 }
@@ -126,7 +137,7 @@ impl Args {
             };
             Platform::new(topology.clone()?, network)
         };
-        let (platform, what, document) =
+        let (platform, what, mut document) =
             match (&self.tasks.graph, &self.messages, &self.events, &self.tasks.program.program) {
                 (Some(graph), ..) => self.exchange(graph, given()?)?,
                 (None, Some(path), ..) => batch(path, given()?)?,
@@ -136,6 +147,19 @@ impl Args {
                     return Err(Failure::usage("give --graph, --messages, --events or --program"));
                 }
             };
+        let mut shown = std::mem::take(&mut document.report);
+        self.report.write(|| {
+            shown.version = VERSION;
+            shown.title = format!("{what} on {}", platform.topology.spec());
+            shown.topology = platform.topology.spec();
+            shown.sentences = vec![format!(
+                "It takes {} on {}; a message takes {} on average.",
+                seconds(document.seconds),
+                platform.spec,
+                seconds(document.mean_message_latency_seconds)
+            )];
+            shown
+        })?;
         let text = || {
             let heading = format!("{what} on {}, {}\n\n", platform.topology.spec(), platform.spec);
             heading + &lines(&document, &*platform.network, self.iterations)
@@ -161,7 +185,13 @@ impl Args {
             progress::with_spinner(&what, || exchange.run(&traffic, &placement, &mut *platform.network));
         let tasks = count(traffic.tasks as u64, "task");
         let what = format!("{what}: {tasks}, {}", count(result.messages, "message"));
+        let report = self.report.report.as_ref().map(|_| {
+            let topology = &*platform.topology;
+            let metrics = Metrics::full(&database, topology, &placement);
+            Builder::new(String::new(), &database, topology, placement.clone(), metrics).data
+        });
         let document = Document {
+            report: report.unwrap_or_default(),
             seconds_per_iteration: result.seconds_per_iteration,
             simulated_iterations: Some(result.simulated_iterations),
             max_link_seconds: result.max_link_seconds,
@@ -245,8 +275,9 @@ impl Args {
             let simulated = Some((&result, placement.as_deref()));
             timeline::write(path, &Run { trace: &trace, simulated, machine: Some(&*platform.topology) })?;
         }
-        let document =
-            Document::once(result.seconds, result.mean_message_latency_seconds, &*platform.network);
+        let once = Document::once(result.seconds, result.mean_message_latency_seconds, &*platform.network);
+        let timeline = self.report.report.as_ref().and_then(|_| equipoise_report::timeline::timeline(&trace));
+        let document = Document { report: ReportData { timeline, ..ReportData::default() }, ..once };
         let what = format!("{what} ({} on {}, {})", seconds(trace.seconds), trace.topology, trace.network);
         Ok((platform, what, document))
     }

@@ -22,6 +22,7 @@ pub(crate) use spellings::{unknown, unsupported};
 
 use clap::ValueEnum;
 use equipoise_model::fault::{Classified, Fault};
+use equipoise_report::ReportFile;
 use equipoise_strategies::Strategy;
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::max_moves::MaxMoves;
@@ -150,6 +151,10 @@ pub struct Config {
     /// Whether the messages and bytes between elements are recorded [Charm++: +LBCommOn]
     #[arg(long, value_enum, default_value_t, value_name = "WHEN", help_heading = BALANCING, hide_short_help = true)]
     pub lb_comm: Comm,
+
+    /// Write a report for people: .html is a page for any browser, .json the numbers of the page
+    #[arg(long, value_name = "FILE", help_heading = DATABASES)]
+    pub report: Option<ReportFile>,
 
     /// Write load-balancing databases to this file (.json: as JSON) [Charm++: +LBDumpFile]
     #[arg(long, value_name = "FILE", help_heading = DATABASES)]
@@ -372,6 +377,7 @@ impl Default for Config {
             lb_report: None,
             lb_strict: false,
             lb_comm: Comm::Auto,
+            report: None,
             lb_dump: None,
             lb_dump_start: 0,
             lb_dump_steps: 1,

@@ -16,6 +16,7 @@ use equipoise_model::costs::Costs;
 use equipoise_model::database::Dump;
 use equipoise_model::fault::Fault;
 use equipoise_network::trace::Trace;
+use equipoise_report::ReportFile;
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::max_moves::MaxMoves;
 use equipoise_strategies::predict::Predictor;
@@ -82,12 +83,8 @@ impl Config {
             lb_predict: self.lb_predict,
             lb_when: self.lb_when,
             lb_gate: self.lb_gate,
-            costs: self
-                .cost_model
-                .as_deref()
-                .map(Costs::read)
-                .transpose()
-                .map_err(|error| wrong("--cost-model", &error))?,
+            costs: self.costs()?,
+            report: self.report.clone(),
             dump: self.lb_dump.clone(),
             dump_start: self.lb_dump_start,
             dump_steps: self.lb_dump_steps,
@@ -109,12 +106,21 @@ impl Config {
         Ok(settings)
     }
 
+    /// The costs of `--cost-model`.
+    fn costs(&self) -> Result<Option<Costs>, ConfigError> {
+        let read = self.cost_model.as_deref().map(Costs::read).transpose();
+        read.map_err(|error| wrong("--cost-model", &error))
+    }
+
     /// Checks that files can be written: that is reported before the run, not after hours.
     fn can_write(&self, job: &Job) -> Result<(), ConfigError> {
         if let Some(path) = &self.machine.record {
             Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
         }
         // Of several processes, the first writes the file.
+        if let Some(file) = self.report.as_ref().filter(|_| job.process == 0) {
+            file.can_write().map_err(|error| wrong("--report", &error))?;
+        }
         if let Some(path) = self.lb_dump.as_ref().filter(|_| job.process == 0) {
             Dump::can_write(path).map_err(|error| wrong("--lb-dump", &error))?;
         }
@@ -233,6 +239,8 @@ pub(crate) struct Settings {
     /// What messages and migrations cost: as `--cost-model` says, else as `run.rs` finds out.
     pub(crate) costs: Option<Costs>,
     pub(crate) dump: Option<PathBuf>,
+    /// The file of `--report`.
+    pub(crate) report: Option<ReportFile>,
     pub(crate) dump_start: u64,
     pub(crate) dump_steps: u64,
     /// How threads wait that have nothing to do.
@@ -272,7 +280,12 @@ impl Settings {
             Comm::On => true,
             Comm::Off => false,
             // Without the communication the time of a placement cannot be predicted.
-            Comm::Auto => self.schedule.needs_communication() || self.dump.is_some() || self.gates(),
+            Comm::Auto => {
+                self.schedule.needs_communication()
+                    || self.dump.is_some()
+                    || self.report.is_some()
+                    || self.gates()
+            }
         }
     }
 

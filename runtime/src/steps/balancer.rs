@@ -92,6 +92,9 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         kept,
         error,
     };
+    if settings.report.is_some() {
+        pe.out.node.outcome.lock().run_report.add(&report, &database, &answer.pe_of);
+    }
     finish(pe, step, report, &database);
     plans
 }

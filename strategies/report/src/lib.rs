@@ -1,3 +1,20 @@
 //! Reports that people look at: one HTML file about placements and runs, and timelines of recorded runs for Perfetto.
+//!
+//! A [`ReportData`] holds all numbers of a report. A [`Builder`] makes it from a database, a machine and placements. [`ReportFile`]
+//! writes it, as a page or as JSON. The page has no external address and opens from the disk.
+//! [`perfetto`] writes timelines.
 
+pub mod build;
+pub mod data;
+pub mod file;
+pub mod heat;
+mod machine;
+mod matrix;
+mod page;
 pub mod perfetto;
+pub mod timeline;
+
+pub use build::Builder;
+pub use data::ReportData;
+pub use file::{ReportError, ReportFile};
+pub use heat::Heat;

@@ -41,6 +41,20 @@ impl Default for Comparison {
     }
 }
 
+impl Comparison {
+    /// The recommended strategy over all steps, and why it is recommended.
+    pub fn recommendation(&self) -> Option<(String, String)> {
+        let (all, is_one) = match self.replays.as_slice() {
+            [only] => (only.clone(), true),
+            steps => (total(steps), false),
+        };
+        let best = best(&all.strategies, self.horizon)?;
+        let gain = if is_one { sentence(&all.before, &best.after) } else { String::new() };
+        let reasons = reasons(best, &all.strategies, &all.before);
+        Some((best.name.clone(), format!("{gain}{reasons}").trim().to_string()))
+    }
+}
+
 impl Serialize for Comparison {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]

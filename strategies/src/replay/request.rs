@@ -11,7 +11,7 @@ use equipoise_model::database::Dump;
 use equipoise_model::topology::{self, Flat, MAX_PES};
 use equipoise_model::{Database, Topology};
 
-use super::{Comparison, Predictions, ReplayError, replay};
+use super::{Comparison, Predictions, Replay, ReplayError, replay};
 use crate::descriptor::Choice;
 use crate::max_moves::MaxMoves;
 use crate::predict::{best, judge};
@@ -47,7 +47,19 @@ impl Request {
     ///
     /// # Errors
     /// If the file cannot be read or has no such step, or the errors of [`replay`].
-    pub fn run(&self, mut now: impl FnMut() -> Duration) -> Result<Comparison, ReplayError> {
+    pub fn run(&self, now: impl FnMut() -> Duration) -> Result<Comparison, ReplayError> {
+        self.run_and(now, |_, _, _| {})
+    }
+
+    /// As [`Self::run`]; also calls `see` with the database, the machine and the result of each step, which reports need.
+    ///
+    /// # Errors
+    /// As `run`.
+    pub fn run_and(
+        &self,
+        mut now: impl FnMut() -> Duration,
+        mut see: impl FnMut(Database, &Arc<dyn Topology>, &Replay),
+    ) -> Result<Comparison, ReplayError> {
         let count = self.steps.or(self.step.map(|_| 1));
         let dump = Dump::read_steps(&self.path, self.step, count)?;
         let defaults = match self.strategies.is_empty() {
@@ -64,7 +76,9 @@ impl Request {
             database.costs = self.costs.clone().or(database.costs);
             let machine = self.machine(&dump.topology, database.pes.len())?;
             comparison.topology = machine.spec();
-            comparison.replays.push(replay(&database, &*machine, &limited, self.seed, &mut now)?);
+            let replayed = replay(&database, &*machine, &limited, self.seed, &mut now)?;
+            see(database, &machine, &replayed);
+            comparison.replays.push(replayed);
         }
         Ok(comparison)
     }

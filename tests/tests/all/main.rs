@@ -18,6 +18,7 @@ mod packages;
 mod processes;
 mod programs;
 mod ranks;
+mod report_page;
 mod simulate;
 mod tables;
 mod tidy;

@@ -1,0 +1,106 @@
+//! The flag `--report`: what the subcommands write into reports.
+
+use std::sync::Arc;
+
+use equipoise_apps::Failure;
+use equipoise_model::table::count;
+use equipoise_model::{Database, Topology};
+use equipoise_report::{Builder, Heat, ReportData, ReportFile};
+use equipoise_strategies::cost::{Metrics, sentence};
+use equipoise_strategies::replay::{Comparison, Replay};
+
+/// The flag `--report`.
+#[derive(clap::Args)]
+pub(crate) struct ReportArg {
+    /// Also write a report for people: .html is a page for any browser, .json the numbers of the page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<ReportFile>,
+}
+
+impl ReportArg {
+    /// Writes the report if it was asked for; `data` makes it.
+    pub(crate) fn write(&self, data: impl FnOnce() -> ReportData) -> Result<(), Failure> {
+        self.report.as_ref().map_or(Ok(()), |file| Ok(file.write(&data())?))
+    }
+}
+
+/// What a report shows of the steps of a replay: the loads of all, and all of the one with the largest load.
+#[derive(Default)]
+pub(crate) struct Replayed {
+    recorded: Heat,
+    /// By strategy: its name and the loads of its placements.
+    after: Vec<(String, Heat)>,
+    heaviest: Option<(Database, Arc<dyn Topology>, Replay)>,
+}
+
+impl Replayed {
+    /// Adds a step.
+    pub(crate) fn add(&mut self, database: Database, machine: &Arc<dyn Topology>, replay: &Replay) {
+        let step = database.step as f64;
+        self.recorded.push(step, &database.pe_loads(&database.placement()));
+        for row in &replay.strategies {
+            let at = self.after.iter().position(|(name, _)| *name == row.name).unwrap_or_else(|| {
+                self.after.push((row.name.clone(), Heat::default()));
+                self.after.len() - 1
+            });
+            self.after[at].1.push(step, &database.pe_loads(&row.pe_of));
+        }
+        let most = self.heaviest.as_ref().map_or(-1.0, |(_, _, replay)| replay.before.max_load_seconds);
+        if replay.before.max_load_seconds > most {
+            self.heaviest = Some((database, machine.clone(), replay.clone()));
+        }
+    }
+
+    /// The report.
+    pub(crate) fn data(self, name: &str, comparison: &Comparison) -> ReportData {
+        let Some((database, machine, replay)) = &self.heaviest else { return ReportData::default() };
+        let title = format!("Replay of {name} on {}", machine.spec());
+        let mut builder =
+            Builder::new(title, database, &**machine, database.placement(), replay.before.clone());
+        let several = self.recorded.steps() > 1;
+        for row in &replay.strategies {
+            let added = builder.place(row.name.clone(), &row.pe_of, row.after.clone());
+            added.strategy_seconds = Some(row.seconds);
+            added.on_front = Some(row.on_front);
+            added.sentences =
+                [sentence(&replay.before, &row.after)].into_iter().chain(row.sentence.clone()).collect();
+            let heat = self.after.iter().find(|(name, _)| several && *name == row.name);
+            added.steps = heat.map(|(_, heat)| heat.clone().finished());
+        }
+        let mut data = builder.data;
+        if let Some((best, reason)) = comparison.recommendation() {
+            data.recommended = data.placements.iter().position(|it| it.name == best);
+            data.sentences.push(format!("Recommended: {best}. {reason}"));
+        }
+        let summary = &replay.database;
+        let (objects, pes) = (count(summary.objects as u128, "object"), count(summary.pes as u128, "PE"));
+        data.sentences.push(match several {
+            true => format!(
+                "{} were replayed; all panels but that of the steps show step {}, which has the largest load: {objects} on {pes}.",
+                count(self.recorded.steps() as u128, "step"),
+                summary.step
+            ),
+            false => format!("Step {}: {objects} on {pes}.", summary.step),
+        });
+        let refusals = replay.refusals.iter();
+        data.refusals = refusals.map(|refusal| (refusal.name.clone(), refusal.error.clone())).collect();
+        data.steps = several.then(|| self.recorded.finished());
+        data
+    }
+}
+
+/// The report of two placements of the tasks `name`.
+pub(crate) fn of_mapping(
+    name: &str,
+    (database, machine): (&Database, &dyn Topology),
+    (before, then): (&[u32], &Metrics),
+    (strategy, after, now): (&str, &[u32], &Metrics),
+    words: Vec<String>,
+) -> ReportData {
+    let title = format!("{name} on {}", machine.spec());
+    let mut builder = Builder::new(title, database, machine, before.to_vec(), then.clone());
+    builder.data.placements.iter_mut().for_each(|it| it.name = "start".into());
+    builder.place(strategy.to_string(), after, now.clone());
+    builder.data.sentences = words;
+    builder.data
+}

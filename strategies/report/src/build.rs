@@ -1,0 +1,160 @@
+//! Makes a report from a database, a machine and placements.
+
+use equipoise_model::database::End;
+use equipoise_model::{Database, Topology};
+use equipoise_strategies::cost::explain::{Explanation, Names};
+use equipoise_strategies::cost::{Metrics, link_loads};
+
+use crate::data::{Objects, Pes, Placement, ReportData, VERSION, rounded};
+use crate::machine::Drawing;
+use crate::matrix::{matrix, ranks_by_pe};
+
+/// The digits of loads and times.
+const DIGITS: i32 = 4;
+
+/// The links that are listed by name.
+const TOP_LINKS: usize = 24;
+
+/// A report in the making: of the placements of one database.
+pub struct Builder<'a> {
+    database: &'a Database,
+    topology: &'a dyn Topology,
+    drawing: Drawing,
+    bandwidth: Vec<f64>,
+    /// The report so far.
+    pub data: ReportData,
+}
+
+impl<'a> Builder<'a> {
+    /// A report whose placement before is `before`, with the costs `metrics`.
+    ///
+    /// # Panics
+    /// As [`Metrics::of`], also when placements are added.
+    pub fn new(
+        title: String,
+        database: &'a Database,
+        topology: &'a dyn Topology,
+        before: Vec<u32>,
+        metrics: Metrics,
+    ) -> Self {
+        let drawing = Drawing::of(topology);
+        let has_messages = database.communication_recorded && !database.edges.is_empty();
+        let in_order: Vec<u32> = (0..database.objects.len() as u32).collect();
+        let data = ReportData {
+            version: VERSION,
+            title,
+            topology: topology.spec(),
+            pes: pes(database, topology),
+            objects: objects(database),
+            matrix: has_messages.then(|| matrix(database, &in_order)),
+            machine: has_messages.then(|| drawing.machine.clone()),
+            ..ReportData::default()
+        };
+        let bandwidth = (0..topology.links()).map(|link| topology.link(link).bandwidth).collect();
+        let mut builder = Builder { database, topology, drawing, bandwidth, data };
+        builder.place("as recorded".into(), &before, metrics);
+        builder
+    }
+
+    /// Adds a placement, and returns it for what only the caller knows of it.
+    pub fn place(&mut self, name: String, pe_of: &[u32], metrics: Metrics) -> &mut Placement {
+        let (database, topology) = (self.database, self.topology);
+        let before = self.data.placements.first().map(|first| first.pe_of.clone());
+        let loads = database.pe_loads(pe_of).into_iter().map(|load| rounded(load, DIGITS)).collect();
+        let mut placement =
+            Placement { name, metrics, pe_of: pe_of.to_vec(), load_seconds: loads, ..Placement::default() };
+        if self.data.matrix.is_some() {
+            let start = before.as_deref().unwrap_or(pe_of);
+            let explained = Explanation::of(database, topology, start, pe_of, TOP_LINKS);
+            placement.distances =
+                explained.distances.iter().map(|at| (at.distance, at.bytes_after)).collect();
+            placement.levels = explained.levels.into_iter().map(|at| (at.name, at.bytes_after)).collect();
+            let hot = explained.hot_after.into_iter();
+            placement.top_links =
+                hot.map(|link| (link.name, link.bytes, rounded(link.seconds, DIGITS))).collect();
+            let links = link_loads(database, topology, pe_of);
+            let seconds: Vec<f64> = links
+                .iter()
+                .zip(&self.bandwidth)
+                .map(|(&bytes, bandwidth)| bytes as f64 / bandwidth)
+                .collect();
+            placement.link_seconds =
+                self.drawing.seconds(&seconds).into_iter().map(|it| rounded(it, DIGITS)).collect();
+            placement.matrix = Some(matrix(database, &ranks_by_pe(pe_of, topology.pes())));
+            if let Some(before) = before {
+                placement.hop_bytes_added = hop_bytes_added(database, topology, &before, pe_of);
+            }
+        }
+        self.data.placements.push(placement);
+        let last = self.data.placements.len() - 1;
+        &mut self.data.placements[last]
+    }
+}
+
+fn pes(database: &Database, topology: &dyn Topology) -> Pes {
+    let all = 0..topology.pes();
+    let speeds: Vec<f64> = database.pes.iter().map(|pe| pe.speed).collect();
+    let nodes: Vec<u32> = all.clone().map(|pe| topology.node_of(pe) as u32).collect();
+    let mut switch = vec![0u32; topology.pes()];
+    if let Some(tree) = topology.hierarchy().filter(|tree| tree.depth() > 1) {
+        for (range, number) in tree.nodes(1).zip(0..) {
+            tree.leaves()[range].iter().for_each(|&pe| switch[pe as usize] = number);
+        }
+    }
+    let several = {
+        let mut found = nodes.clone();
+        found.sort_unstable();
+        found.dedup();
+        found.len() < nodes.len()
+    };
+    let border = |pe: usize| match pe {
+        0 => 0,
+        pe if switch[pe] != switch[pe - 1] => 2,
+        pe if several && nodes[pe] != nodes[pe - 1] => 1,
+        _ => 0,
+    };
+    let borders = all.clone().map(border).collect();
+    let names = Names::of(topology);
+    let background = database.pes.iter().map(|pe| rounded(pe.background_seconds, DIGITS)).collect();
+    Pes {
+        names: match topology.host(0) {
+            Some(_) => all.map(|pe| names.pe(pe as u32).to_string()).collect(),
+            None => Vec::new(),
+        },
+        speeds: if speeds.iter().all(|&speed| speed == 1.0) { Vec::new() } else { speeds },
+        background_seconds: background,
+        nodes,
+        borders,
+    }
+}
+
+fn objects(database: &Database) -> Objects {
+    let all = &database.objects;
+    let dimensions = all.iter().map(|object| object.index.coordinates().len()).max().unwrap_or(0);
+    let uniform = all.iter().all(|object| object.index.coordinates().len() == dimensions);
+    let dimensions = if uniform { 0..dimensions } else { 0..0 };
+    Objects {
+        arrays: database.arrays.clone(),
+        array: all.iter().map(|object| object.array).collect(),
+        index: dimensions.map(|d| all.iter().map(|object| object.index.coordinates()[d]).collect()).collect(),
+        load_seconds: all.iter().map(|object| rounded(object.load_seconds, DIGITS)).collect(),
+        bytes: all.iter().map(|object| object.bytes).collect::<Option<_>>().unwrap_or_default(),
+    }
+}
+
+/// By object: what its messages travel farther after than before, in bytes times distance.
+fn hop_bytes_added(database: &Database, topology: &dyn Topology, before: &[u32], after: &[u32]) -> Vec<i64> {
+    let mut added = vec![0i128; after.len()];
+    for edge in &database.edges {
+        let distance = |pe_of: &[u32]| {
+            i128::from(topology.distance(edge.from.pe(pe_of) as usize, edge.to.pe(pe_of) as usize))
+        };
+        let difference = i128::from(edge.bytes) * (distance(after) - distance(before));
+        for end in [edge.from, edge.to] {
+            if let End::Object(object) = end {
+                added[object as usize] += difference;
+            }
+        }
+    }
+    added.into_iter().map(|it| rounded(it as f64, 3) as i64).collect()
+}

@@ -1,0 +1,185 @@
+//! The numbers of a report: one document with a version.
+//!
+//! Lists are columns, so that large reports stay small: all lists of objects have the order of the database, and all lists of PEs
+//! have the order of their numbers. Loads and times are seconds, rounded to four digits.
+
+use equipoise_strategies::cost::Metrics;
+use serde::Serialize;
+
+use crate::heat::Heat;
+
+/// The version of the document.
+pub const VERSION: u32 = 1;
+
+/// All numbers of a report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ReportData {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The title.
+    pub title: String,
+    /// The spec of the machine.
+    pub topology: String,
+    /// What the report says in words, the most important sentence first.
+    pub sentences: Vec<String>,
+    /// The position in `placements` of the recommended placement.
+    pub recommended: Option<usize>,
+    /// The PEs.
+    pub pes: Pes,
+    /// The objects.
+    pub objects: Objects,
+    /// The bytes between objects in the order of the database; none if communication was not recorded.
+    pub matrix: Option<Matrix>,
+    /// The links that the page draws; none if there are no messages.
+    pub machine: Option<Machine>,
+    /// The placements; the first one is that before.
+    pub placements: Vec<Placement>,
+    /// The strategies without an answer, with the reason.
+    pub refusals: Vec<(String, String)>,
+    /// The load of each PE at each step before the step, if there are several steps.
+    pub steps: Option<Heat>,
+    /// Which part of the time each PE was busy, if a trace was recorded.
+    pub timeline: Option<Heat>,
+}
+
+/// The PEs, by number.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Pes {
+    /// The names, where hosts are known; else empty.
+    pub names: Vec<String>,
+    /// The relative speeds; empty if all are 1.
+    pub speeds: Vec<f64>,
+    /// The time outside of objects.
+    pub background_seconds: Vec<f64>,
+    /// The node of each PE, for the matrix of migrations.
+    pub nodes: Vec<u32>,
+    /// 0, or what begins with this PE: 1 is a node, 2 is a switch of the highest level.
+    pub borders: Vec<u8>,
+}
+
+/// The objects, in the order of the database.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Objects {
+    /// The names of arrays.
+    pub arrays: Vec<String>,
+    /// By object: its array.
+    pub array: Vec<u32>,
+    /// By dimension, then by object: the coordinate of its index. Empty if objects have no index.
+    pub index: Vec<Vec<i32>>,
+    /// By object: its load.
+    pub load_seconds: Vec<f64>,
+    /// By object: its encoded size in bytes; empty if a size is unknown.
+    pub bytes: Vec<u64>,
+}
+
+/// A placement, and what it costs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Placement {
+    /// The strategy, or `as recorded`.
+    pub name: String,
+    /// The time that the strategy took; none for the placement before.
+    pub strategy_seconds: Option<f64>,
+    /// The costs.
+    pub metrics: Metrics,
+    /// What the placement changes, in words.
+    pub sentences: Vec<String>,
+    /// Whether no other placement is as good in all costs and better in one of them.
+    pub on_front: Option<bool>,
+    /// By object: its PE.
+    pub pe_of: Vec<u32>,
+    /// By PE: its load.
+    pub load_seconds: Vec<f64>,
+    /// By object: what the placement adds to its hop-bytes, rounded to three digits; empty for the placement before.
+    pub hop_bytes_added: Vec<i64>,
+    /// By distance, ascending: (distance, bytes).
+    pub distances: Vec<(u32, u64)>,
+    /// By level of the machine: (name, bytes).
+    pub levels: Vec<(String, u64)>,
+    /// By link of [`ReportData::machine`]: bytes over bandwidth.
+    pub link_seconds: Vec<f64>,
+    /// The links with the longest times: (name, bytes, seconds).
+    pub top_links: Vec<(String, u64, f64)>,
+    /// The bytes between objects in the order of their PEs.
+    pub matrix: Option<Matrix>,
+    /// The load of each PE at each step after the step, if there are several steps.
+    pub steps: Option<Heat>,
+}
+
+/// A matrix of bytes with a row for each bin of senders and a column for each bin of receivers.
+///
+/// A bin is a range of objects: object `i` of `n` is in bin `i * bins / n`. Only cells with bytes are listed, row by row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Matrix {
+    /// The number of bins.
+    pub bins: usize,
+    /// The distance of each cell from the previous one.
+    pub gaps: Vec<u32>,
+    /// By cell: four times the binary logarithm of the bytes, rounded.
+    pub levels: Vec<u16>,
+}
+
+/// The links of a machine as the page draws them. A drawn link joins the cables between the same two places; its time is that of its
+/// busiest cable.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "layout", rename_all = "lowercase")]
+pub enum Machine {
+    /// A torus or mesh of at most three dimensions.
+    Grid {
+        /// Nodes per dimension, the first dimension fastest.
+        sizes: Vec<usize>,
+        /// Whether each dimension wraps.
+        wraps: Vec<bool>,
+        /// By PE: its node.
+        nodes: Vec<u32>,
+        /// By link: the node where it begins.
+        from: Vec<u32>,
+        /// By link: the node where it ends.
+        to: Vec<u32>,
+    },
+    /// A tree or fat tree.
+    Tree {
+        /// By level from below the root to the PEs, by vertex: its first leaf; finally the number of leaves.
+        starts: Vec<Vec<u32>>,
+        /// By leaf: its PE.
+        leaves: Vec<u32>,
+        /// By link: the level of its lower end.
+        level: Vec<u32>,
+        /// By link: the vertex of that level.
+        vertex: Vec<u32>,
+        /// By link: whether it leads up.
+        up: Vec<bool>,
+    },
+    /// A dragonfly: links within and between groups.
+    Groups {
+        /// The number of groups.
+        groups: usize,
+        /// By link: the group where it begins.
+        from: Vec<u32>,
+        /// By link: the group where it ends.
+        to: Vec<u32>,
+    },
+    /// Any other machine: the page lists the busiest links only.
+    Links,
+}
+
+/// `value` rounded to `digits` significant digits, because the digits of a report make most of its size.
+pub(crate) fn rounded(value: f64, digits: i32) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let scale = 10f64.powi(digits - 1 - value.abs().log10().floor() as i32);
+    // Of tiny numbers the scale overflows; they are 0 on every picture.
+    if scale.is_finite() { (value * scale).round() / scale } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded;
+
+    #[test]
+    fn numbers_keep_their_first_digits() {
+        assert_eq!(rounded(123_456.0, 4), 123_500.0);
+        assert_eq!(rounded(-0.001_234_56, 4), -0.001_235);
+        assert_eq!((rounded(0.0, 4), rounded(f64::NAN, 4), rounded(1e-320, 4)), (0.0, 0.0, 0.0));
+    }
+}

@@ -1,0 +1,104 @@
+//! Values of PEs over steps or time, in at most 512 rows and 512 columns.
+
+use serde::Serialize;
+
+/// The largest number of rows, and of columns.
+pub const MAX_BINS: usize = 512;
+
+/// Values of PEs, by column. Row `r` has PEs `r * pes_per_row` and following. A cell is the largest value of its PEs and steps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Heat {
+    /// PEs per row.
+    pub pes_per_row: usize,
+    /// Rows.
+    pub rows: usize,
+    /// By column: the number of its first step, or the time where it begins.
+    pub columns: Vec<f64>,
+    /// The value of 1,000 in `cells`: seconds, or a part of the time.
+    pub largest: f64,
+    /// Values, column by column, in thousandths of `largest`.
+    pub cells: Vec<u16>,
+    /// What [`Heat::finished`] turns into `cells`.
+    #[serde(skip)]
+    values: Vec<f32>,
+    /// Steps per column.
+    #[serde(skip)]
+    stride: usize,
+    /// Steps so far.
+    #[serde(skip)]
+    steps: usize,
+}
+
+impl Heat {
+    /// Adds the values of all PEs at a step. If there are too many columns, each two become one.
+    pub fn push(&mut self, step: f64, values: &[f64]) {
+        if self.stride == 0 {
+            self.stride = 1;
+            self.pes_per_row = values.len().div_ceil(MAX_BINS).max(1);
+            self.rows = values.len().div_ceil(self.pes_per_row);
+        }
+        if self.steps.is_multiple_of(self.stride) {
+            if self.columns.len() == MAX_BINS {
+                self.halve();
+            }
+            self.columns.push(step);
+            self.values.resize(self.columns.len() * self.rows, 0.0);
+        }
+        let first = (self.columns.len() - 1) * self.rows;
+        for (pe, &value) in values.iter().enumerate() {
+            let cell = self.values.get_mut(first + pe / self.pes_per_row);
+            cell.into_iter().for_each(|cell| *cell = cell.max(value as f32));
+        }
+        self.steps += 1;
+    }
+
+    /// The number of steps so far.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    fn halve(&mut self) {
+        let rows = self.rows;
+        let half = self.columns.len() / 2;
+        for column in 0..half {
+            for row in 0..rows {
+                let [a, b] = [2 * column, 2 * column + 1].map(|from| self.values[from * rows + row]);
+                self.values[column * rows + row] = a.max(b);
+            }
+        }
+        self.columns = self.columns.iter().copied().step_by(2).collect();
+        self.values.truncate(half * rows);
+        self.stride *= 2;
+    }
+
+    /// With the cells that are written.
+    pub fn finished(mut self) -> Heat {
+        let largest = self.values.iter().fold(0.0f32, |all, &value| all.max(value));
+        self.largest = f64::from(largest);
+        let thousandths =
+            |&value: &f32| if largest > 0.0 { (1000.0 * value / largest).round() as u16 } else { 0 };
+        self.cells = self.values.iter().map(thousandths).collect();
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_steps_and_pes_share_cells_and_keep_the_largest_value() {
+        let mut heat = Heat::default();
+        for step in 0..1500 {
+            let mut loads = vec![1.0; 1000];
+            loads[999] = if step == 1234 { 4.0 } else { 2.0 };
+            heat.push(f64::from(step), &loads);
+        }
+        let heat = heat.finished();
+        assert_eq!((heat.pes_per_row, heat.rows, heat.columns.len()), (2, 500, 375));
+        assert_eq!((heat.columns[1], heat.largest), (4.0, 4.0));
+        assert_eq!(heat.cells.iter().filter(|&&cell| cell == 1000).count(), 1);
+        assert_eq!(heat.cells[1234 / 4 * 500 + 499], 1000);
+        assert_eq!((heat.cells[0], heat.cells[499]), (250, 500));
+    }
+}

@@ -1,0 +1,160 @@
+// What all panels share: the state, numbers with units, colours, elements, and canvases that are labelled and can be hovered.
+let data = null;
+const state = { after: 0, panel: "summary", theme: "" };
+const before = () => data.placements[0];
+const after = () => data.placements[state.after];
+const pair = () => state.after ? [[before(), "before"], [after(), after().name]] : [[before(), before().name]];
+
+/** Decodes the document of the page. */
+async function decoded() {
+  const text = atob(document.getElementById("data").textContent.trim());
+  const bytes = Uint8Array.from(text, (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+const digits = (x) => x === 0 ? "0" : Math.abs(x) >= 100 ? x.toFixed(0) : x.toPrecision(3);
+function withUnit(x, units, step) {
+  let at = 0;
+  while (at + 1 < units.length && Math.abs(x) >= step) { x /= step; at++; }
+  return `${digits(x)} ${units[at]}`;
+}
+const bytesText = (x) => withUnit(x, ["B", "kB", "MB", "GB", "TB", "PB"], 1000);
+const secondsText = (x) => Math.abs(x) >= 1 || x === 0 ? `${digits(x)} s` : withUnit(x * 1e6, ["µs", "ms", "s"], 1000);
+const percentText = (x) => `${(100 * x).toFixed(x < 0.1 ? 1 : 0)} %`;
+const countText = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "" : "s"}`;
+const changeText = (then, now) => then === now ? "unchanged" : then === 0 ? "none before"
+  : `${now > then ? "+" : "−"}${percentText(Math.abs(now / then - 1))}`;
+const peName = (pe) => data.pes.names[pe] ? `PE ${pe} (${data.pes.names[pe]})` : `PE ${pe}`;
+function objectName(i) {
+  const { arrays, array, index } = data.objects;
+  const name = arrays[array[i]] || "object ";
+  return index.length ? `${name}[${index.map((column) => column[i]).join(", ")}]` : `${name}#${i}`;
+}
+const largest = (list) => list.reduce((most, x) => x > most ? x : most, 0);
+
+/** Colour maps for readers with any sight: viridis for amounts, cividis for loads; the values are anchors of the published maps. */
+const maps = {
+  viridis: ["440154", "482878", "3e4a89", "31688e", "26828e", "1f9e89", "35b779", "6dcd59", "b4de2c", "fde725"],
+  cividis: ["00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a59c74", "c3b369", "e1cc55", "fee838"],
+};
+const tables = Object.fromEntries(Object.entries(maps).map(([name, anchors]) => {
+  const rgb = anchors.map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
+  const at = (i) => {
+    const x = i / 255 * (rgb.length - 1), low = Math.min(rgb.length - 2, Math.floor(x));
+    return rgb[low].map((c, k) => Math.round(c + (x - low) * (rgb[low + 1][k] - c)));
+  };
+  return [name, Array.from({ length: 256 }, (_, i) => at(i))];
+}));
+const colour = (map, part) => tables[map][Math.max(0, Math.min(255, Math.round(255 * part)))];
+const css = (map, part) => `rgb(${colour(map, part).join(",")})`;
+const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** An element; text is never read as HTML. */
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== undefined));
+  return element;
+}
+const safe = (text) => String(text).replace(/[<>&"']/g, (c) => `&#${c.charCodeAt(0)};`);
+/** A picture in SVG; `inside` is its markup, whose texts are made safe by `safe`. */
+function svg(width, height, label, inside) {
+  const holder = make("div");
+  holder.innerHTML = `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${safe(label)}">${inside}</svg>`;
+  return holder;
+}
+
+function tip(event, text) {
+  const box = document.getElementById("tip");
+  box.hidden = !text;
+  if (!text) return;
+  box.textContent = text;
+  box.style.left = `${Math.min(event.clientX + 14, innerWidth - box.offsetWidth - 8)}px`;
+  box.style.top = `${Math.min(event.clientY + 14, innerHeight - box.offsetHeight - 8)}px`;
+}
+
+/** A canvas that is drawn by `draw(context, width, height)`. `at(x, y)` says what is there; arrow keys move a cursor over it. */
+function picture(width, height, label, draw, at) {
+  const canvas = make("canvas", { width, height, role: "img", "aria-label": label, tabindex: 0 });
+  const context = canvas.getContext("2d");
+  draw(context, width, height);
+  if (!at) return canvas;
+  const show = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const scale = width / box.width;
+    tip(event, at((event.clientX - box.left) * scale, (event.clientY - box.top) * scale));
+  };
+  canvas.addEventListener("mousemove", show);
+  canvas.addEventListener("mouseleave", (event) => tip(event, ""));
+  canvas.addEventListener("blur", (event) => tip(event, ""));
+  const cursor = { x: width / 2, y: height / 2 };
+  canvas.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const by = event.shiftKey ? 10 : 2;
+    cursor.x = Math.max(0, Math.min(width - 1, cursor.x + by * step[0]));
+    cursor.y = Math.max(0, Math.min(height - 1, cursor.y + by * step[1]));
+    const box = canvas.getBoundingClientRect();
+    const place = { clientX: box.left + cursor.x * box.width / width, clientY: box.top + cursor.y * box.height / height };
+    tip(place, at(cursor.x, cursor.y));
+  });
+  return canvas;
+}
+
+/** Draws a matrix of `columns` x `rows` pixels, whose colours `paint(column, row)` returns, to the whole of a canvas. */
+function paintCells(context, width, height, columns, rows, paint) {
+  const small = make("canvas", { width: columns, height: rows }).getContext("2d");
+  const image = small.createImageData(columns, rows);
+  for (let row = 0, at = 0; row < rows; row++) for (let column = 0; column < columns; column++, at += 4) {
+    const rgb = paint(column, row);
+    if (!rgb) continue;
+    [image.data[at], image.data[at + 1], image.data[at + 2]] = rgb;
+    image.data[at + 3] = 255;
+  }
+  small.putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(small.canvas, 0, 0, width, height);
+}
+
+/** The scale of a colour map: a bar with its ends. */
+function legend(map, low, high, title) {
+  const stops = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((i) => `<stop offset="${i / 8}" stop-color="${css(map, i / 8)}"/>`).join("");
+  const id = `scale-${map}`;
+  const bar = svg(460, 34, `Colours: ${title}, from ${low} to ${high}`,
+    `<defs><linearGradient id="${id}">${stops}</linearGradient></defs><rect width="220" height="14" fill="url(#${id})"/>` +
+    `<text x="0" y="29">${safe(low)}</text><text x="220" y="29" text-anchor="end">${safe(high)}</text>` +
+    `<text x="230" y="12">${safe(title)}</text>`);
+  bar.style.maxWidth = "460px";
+  return bar;
+}
+
+/** A table; `sort` names the column by which it begins sorted, in descending order if negative. Heads are buttons that sort. */
+function table(heads, rows, limit = 200, row = () => ({})) {
+  const body = make("tbody"), order = rows.map((_, i) => i);
+  const text = (cell) => cell instanceof Node ? cell : typeof cell === "object" && cell ? cell.text : String(cell);
+  const value = (cell) => cell && typeof cell === "object" && "value" in cell ? cell.value
+    : cell instanceof Node ? cell.textContent : cell;
+  const fill = () => body.replaceChildren(...order.slice(0, limit).map((i) =>
+    make("tr", row(i), ...rows[i].map((cell) => make("td", {}, text(cell))))));
+  let last = -1, up = true;
+  const buttons = heads.map((head, at) => make("button", { onclick() {
+    up = last === at ? !up : true;
+    last = at;
+    order.sort((a, b) => {
+      const [x, y] = [value(rows[a][at]), value(rows[b][at])];
+      return (x < y ? -1 : x > y ? 1 : a - b) * (up ? 1 : -1);
+    });
+    buttons.forEach((button, i) => button.parentNode.setAttribute("aria-sort", i !== at ? "none" : up ? "ascending" : "descending"));
+    fill();
+  } }, head));
+  const cells = buttons.map((button) => make("th", { scope: "col", "aria-sort": "none" }, button));
+  const whole = make("table", {}, make("thead", {}, make("tr", {}, ...cells)), body);
+  fill();
+  const more = rows.length > limit ? make("p", { class: "note" }, `The first ${limit} of ${rows.length.toLocaleString("en")} rows; sort to see others.`) : undefined;
+  return make("div", {}, make("div", { class: "scroll", tabindex: 0 }, whole), more);
+}

@@ -1,0 +1,78 @@
+// The page: its panels as tabs, the choice of the strategy, the address, and what tests read.
+const panels = [summary, loads, steps, machine, matrix, moves, distances, timeline];
+const shown = () => panels.filter((panel) => panel.exists());
+
+/** Draws a panel into its section; the first sentence of a panel says in words what it shows. */
+function drawPanel(panel) {
+  const section = make("section", { id: `panel-${panel.id}`, role: "tabpanel", "aria-label": panel.title }, make("h2", {}, panel.title));
+  const sentence = make("p", {});
+  section.append(sentence);
+  sentence.textContent = panel.draw(section);
+  return section;
+}
+
+function redraw() {
+  const begin = performance.now();
+  const chosen = state.panel === "all" ? shown() : shown().filter((panel) => panel.id === state.panel);
+  document.getElementById("panels").replaceChildren(...chosen.map(drawPanel));
+  document.querySelectorAll("nav button").forEach((button) => button.setAttribute("aria-selected", button.id === `tab-${state.panel}`));
+  document.getElementById("choice").textContent = data.placements.length > 1 ? `Compared: ${before().name} and ${after().name}.` : "";
+  const body = document.body.dataset;
+  body.milliseconds = (performance.now() - begin).toFixed(1);
+  body.panels = shown().map((panel) => panel.id).join(" ");
+  body.strategy = data.placements.length ? after().name : "";
+  const address = new URLSearchParams({ panel: state.panel, ...(body.strategy && { strategy: body.strategy }), ...(state.theme && { theme: state.theme }) });
+  history.replaceState(null, "", `#${address}`);
+}
+function choose(placement) { state.after = placement; redraw(); }
+function open(panel) { state.panel = panel; redraw(); }
+
+/** Reads the panel, the strategy and the theme from the address. */
+function readAddress() {
+  const address = new URLSearchParams(location.hash.slice(1));
+  const named = data.placements.findIndex((it) => it.name === address.get("strategy"));
+  const usual = data.recommended ?? Math.max(0, data.placements.length - 1);
+  state.after = named >= 0 ? named : usual;
+  const panel = address.get("panel");
+  state.panel = panel === "all" || shown().some((it) => it.id === panel) ? panel : "summary";
+  state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";
+  if (state.theme) document.documentElement.dataset.theme = state.theme;
+}
+
+/** By colour: how many of the pixels of each canvas have the colour of its first pixel; a canvas of one colour is blank. */
+function blankCanvases() {
+  return [...document.querySelectorAll("canvas")].filter((canvas) => {
+    const pixels = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+    return pixels.every((pixel) => pixel === pixels[0]);
+  }).length;
+}
+
+async function start() {
+  data = await decoded();
+  document.getElementById("title").textContent = data.title;
+  document.getElementById("lead").textContent = data.sentences[0] || "";
+  readAddress();
+  const tab = (id, title) => make("button", { id: `tab-${id}`, role: "tab", onclick: () => open(id) }, title);
+  document.getElementById("tabs").append(...shown().map((panel) => tab(panel.id, panel.title)), tab("all", "All"));
+  document.getElementById("tabs").addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    const all = [...event.currentTarget.children];
+    const next = all[(all.indexOf(document.activeElement) + step + all.length) % all.length];
+    next.focus();
+    next.click();
+  });
+  let usual = state.panel;
+  addEventListener("beforeprint", () => { usual = state.panel; open("all"); });
+  addEventListener("afterprint", () => open(usual));
+  addEventListener("hashchange", () => { readAddress(); redraw(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  redraw();
+  document.body.dataset.blank = blankCanvases();
+  document.body.dataset.ready = "yes";
+}
+addEventListener("error", (event) => { document.body.dataset.error = event.message; });
+start().catch((error) => {
+  document.body.dataset.error = String(error);
+  document.getElementById("lead").textContent = `The report cannot be shown: ${error}. Open it in a browser of 2023 or later.`;
+});

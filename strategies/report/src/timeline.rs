@@ -1,0 +1,77 @@
+//! The timeline of the PEs of a recorded run.
+
+use equipoise_network::trace::{Step, Trace};
+
+use crate::heat::{Heat, MAX_BINS};
+
+/// Which part of each of 512 intervals every PE worked. Work at speeds other than 1 takes the time that it would take at speed 1.
+pub fn timeline(trace: &Trace) -> Option<Heat> {
+    let pes = trace.pes as usize;
+    if trace.executions.is_empty() || trace.seconds <= 0.0 {
+        return None;
+    }
+    let width = trace.seconds / MAX_BINS as f64;
+    let pes_per_row = pes.div_ceil(MAX_BINS).max(1);
+    let rows = pes.div_ceil(pes_per_row);
+    let mut busy = vec![0.0; MAX_BINS * rows];
+    for execution in &trace.executions {
+        let work: f64 = execution
+            .steps
+            .iter()
+            .map(|step| match step {
+                Step::Work(seconds) => *seconds,
+                Step::Send(_) => 0.0,
+            })
+            .sum();
+        let (begin, end) = (execution.begin_seconds, (execution.begin_seconds + work).min(trace.seconds));
+        let first = ((begin / width) as usize).min(MAX_BINS - 1);
+        let last = ((end / width) as usize).min(MAX_BINS - 1);
+        for column in first..=last {
+            let inside = end.min((column + 1) as f64 * width) - begin.max(column as f64 * width);
+            let row = execution.pe as usize / pes_per_row;
+            if let Some(cell) = busy.get_mut(column * rows + row) {
+                *cell += inside.max(0.0);
+            }
+        }
+    }
+    let mut heat = Heat::default();
+    for column in 0..MAX_BINS {
+        let parts: Vec<f64> = (0..pes)
+            .map(|pe| {
+                let row = pe / pes_per_row;
+                let in_row = pes_per_row.min(pes - row * pes_per_row) as f64;
+                (busy[column * rows + row] / (width * in_row)).min(1.0)
+            })
+            .collect();
+        heat.push(column as f64 * width, &parts);
+    }
+    Some(heat.finished())
+}
+
+#[cfg(test)]
+mod tests {
+    use equipoise_network::trace::Execution;
+
+    use super::*;
+
+    #[test]
+    fn an_execution_fills_the_columns_of_its_time() {
+        let execution = Execution {
+            object: 1,
+            pe: 1,
+            begin_seconds: 2.0,
+            same_turn: false,
+            expedited: false,
+            cause: None,
+            left_by: None,
+            after: Vec::new(),
+            steps: vec![Step::Work(2.0)],
+        };
+        let trace = Trace { pes: 2, seconds: 8.0, executions: vec![execution], ..Trace::default() };
+        let heat = timeline(&trace).expect("a timeline");
+        let full =
+            |pe: usize| heat.cells.iter().skip(pe).step_by(heat.rows).filter(|&&cell| cell == 1000).count();
+        assert_eq!((full(0), full(1)), (0, 128));
+        assert_eq!(timeline(&Trace::default()), None);
+    }
+}
