@@ -23,6 +23,7 @@ use std::sync::Arc;
 use equipoise_model::table::count;
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_network::program::Model;
+use rayon::prelude::*;
 
 use crate::balance::load::{Work, order};
 use crate::cost::commodities::Commodities;
@@ -104,8 +105,11 @@ impl Limited {
         let limit_seconds = work.max_seconds(&work.seconds_at(&answer.pe_of)) * (1.0 + ROUNDING);
         let traffic = Commodities::of(database);
         let returning = Returning { work: &work, topology, traffic: &traffic, limit_seconds };
-        let ways = others.into_iter().chain([answer.pe_of]);
-        let best = ways.map(|placement| returning.best_on_ways(&placement, most)).min_by_key(|found| found.0);
+        let ways: Vec<Vec<u32>> = others.into_iter().chain([answer.pe_of]).collect();
+        let found: Vec<(Grade, Vec<u32>)> =
+            ways.into_par_iter().map(|placement| returning.best_on_ways(&placement, most)).collect();
+        // Of equals the first.
+        let best = found.into_iter().min_by_key(|found| found.0);
         let pe_of = best.map_or_else(Vec::new, |found| found.1);
         let moved = count(moves(&work, &pe_of) as u64, "object");
         let sentence =

@@ -57,6 +57,6 @@ const loads = {
     }
     section.append(holder, make("p", { class: "note" }, `Solid line: average (${secondsText(before().metrics.average_load_seconds)}). Dashed line: lower bound of the largest load ` +
       `(${secondsText(before().metrics.lower_bound_seconds)}). Orange: background. Point at a PE to see its heaviest objects.`));
-    return `Largest load: ${pair().map(([it, name]) => `${secondsText(it.metrics.max_load_seconds)} ${name}`).join(", ")}.`;
+    return `Largest load: ${pair().map(([it, name]) => `${secondsText(it.metrics.max_load_seconds)} ${spoken(it, name)}`).join(", ")}.`;
   },
 };

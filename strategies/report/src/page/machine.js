@@ -98,6 +98,6 @@ const machine = {
     }
     section.append(holder);
     if (drawing) section.append(legend("viridis", "0 s", secondsText(top), "bytes over bandwidth"));
-    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))} ${name}`).join(", ")}.`;
+    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))} ${spoken(it, name)}`).join(", ")}.`;
   },
 };

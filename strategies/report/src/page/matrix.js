@@ -65,6 +65,6 @@ const matrix = {
     section.append(holder, legend("viridis", bytesText(2 ** (low / 4)), bytesText(2 ** (high / 4)), "bytes, logarithmic"),
       make("p", { class: "note" }, "Cells near the diagonal are messages between objects that are placed together. Pink lines: borders of switches (strong) and of nodes (faint)."));
     const share = (it) => percentText(it.metrics.remote_bytes / Math.max(1, it.metrics.total_bytes));
-    return `Part of the bytes that leaves its PE: ${pair().map(([it, name]) => `${share(it)} ${name}`).join(", ")}.`;
+    return `Part of the bytes that leaves its PE: ${pair().map(([it, name]) => `${share(it)} ${spoken(it, name)}`).join(", ")}.`;
   },
 };
