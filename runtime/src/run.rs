@@ -237,13 +237,17 @@ where
     let build = |pe: PeCx| Setup::run(pe, |pe| setup(pe, Exit(PhantomData)));
     let mut outcome = transport::run(&settings, &build, link.as_deref());
     let seconds = start.elapsed().as_secs_f64();
+    let record = config.machine.record.as_deref();
+    // Not a file of an earlier run, and not a pipe, whose end this process would wait for.
+    let record =
+        record.filter(|path| outcome.trace_error.is_none() && equipoise_model::files::is_read_back(path));
     let mut written = match process {
         0 => std::mem::take(&mut outcome.dump).finish(&settings, outcome.trace_error.take()),
         _ => Written::default(),
     };
     if let Some(file) = settings.report.as_ref().filter(|_| process == 0) {
         let report = std::mem::take(&mut outcome.run_report);
-        let unwritten = report.write(file, &settings, seconds, config.machine.record.as_deref());
+        let unwritten = report.write(file, &settings, seconds, record);
         written.error =
             written.error.into_iter().chain(unwritten).reduce(|all, error| format!("{all}; {error}"));
     }

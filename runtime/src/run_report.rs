@@ -45,7 +45,6 @@ impl RunReport {
         record: Option<&Path>,
     ) -> Option<String> {
         let mut data = self.data(settings, run_seconds);
-        // A trace that could not be written has its own error.
         let trace = record.and_then(|path| Trace::read(path).ok());
         data.timeline = trace.and_then(|trace| timeline::timeline(&trace));
         file.write(&data).err().map(|error| error.to_string())

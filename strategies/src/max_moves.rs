@@ -11,8 +11,9 @@
 //! 3. Of all placements on these ways that move few enough objects, the one whose heaviest PE is the lightest wins. Placements whose
 //!    heaviest PE is at most as heavy as that of the answer count as equal; of these the one with the fewest hop-bytes wins.
 //!
-//! The ways do not depend on the limit, and all end at the present placement. So a larger limit never gives a worse placement, and no
-//! limit one that is worse than the present placement. An answer that moves few enough objects is taken as it is.
+//! An answer that moves few enough objects is taken as it is. The ways from others do not depend on the limit, and all end at the present
+//! placement (but for objects that must leave their PE). So, of limits that the answer exceeds, a larger one never gives a worse placement,
+//! and none a placement that is worse than the present one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -71,7 +72,14 @@ impl MaxMoves {
     fn of(self, objects: usize) -> usize {
         match self {
             MaxMoves::Objects(most) => usize::try_from(most).unwrap_or(usize::MAX).min(objects),
-            MaxMoves::Percent(percent) => (percent / 100.0 * objects as f64) as usize,
+            MaxMoves::Percent(percent) => (percent * objects as f64 / 100.0) as usize,
+        }
+    }
+
+    fn in_words(self) -> String {
+        match self {
+            MaxMoves::Objects(objects) => count(objects, "object"),
+            MaxMoves::Percent(percent) => format!("{percent} % of the objects"),
         }
     }
 
@@ -98,6 +106,10 @@ impl Limited {
         Alternatives { answer, others }: Alternatives,
     ) -> Result<Assignment, StrategyError> {
         let work = Work::new(database, check(database, topology)?);
+        if answer.check(database).is_err() {
+            // The caller says why it is rejected.
+            return Ok(answer);
+        }
         let most = self.most.of(database.objects.len());
         if moves(&work, &answer.pe_of) <= most {
             return Ok(answer);
@@ -113,7 +125,7 @@ impl Limited {
         let pe_of = best.map_or_else(Vec::new, |found| found.1);
         let moved = count(moves(&work, &pe_of) as u64, "object");
         let sentence =
-            format!("At most {} may move: of such placements the best found moves {moved}.", self.most);
+            format!("At most {} may move; the chosen placement moves {moved}.", self.most.in_words());
         Ok(Assignment { sentence: Some(sentence), ..Assignment::new(pe_of) })
     }
 }
@@ -197,7 +209,7 @@ impl Returning<'_> {
             let too_heavy =
                 filled.filter(|&pe| undoes_exchanges && seconds[pe as usize] > self.limit_seconds);
             let of_exchange =
-                too_heavy.and_then(|pe| self.next_of(&moved_to[pe as usize], &seconds, &places));
+                too_heavy.and_then(|pe| self.next_of(&mut moved_to[pe as usize], &seconds, &places));
             let next = of_exchange.or_else(|| self.next(&mut queue, &seconds, &places));
             let Some((added, object)) = next else { break };
             let (from, home) = (places[object as usize], self.work.home(object));
@@ -220,9 +232,9 @@ impl Returning<'_> {
     }
 
     /// The object of `moved` that returns first, if not all have returned, and the hop-bytes that its return adds.
-    fn next_of(&self, moved: &[u32], seconds: &[f64], places: &[u32]) -> Option<(i128, u32)> {
-        let away = moved.iter().filter(|&&object| places[object as usize] != self.work.home(object));
-        let ranked = away.map(|&object| (self.rank(object, seconds, places), object));
+    fn next_of(&self, moved: &mut Vec<u32>, seconds: &[f64], places: &[u32]) -> Option<(i128, u32)> {
+        moved.retain(|&object| places[object as usize] != self.work.home(object));
+        let ranked = moved.iter().map(|&object| (self.rank(object, seconds, places), object));
         ranked.min().map(|((_, added), object)| (added, object))
     }
 
@@ -283,6 +295,7 @@ mod tests {
             assert!(wrong.parse::<MaxMoves>().is_err(), "{wrong}");
         }
         assert_eq!(MaxMoves::Percent(2.5).of(81), 2);
+        assert_eq!([29.0, 57.0, 58.0].map(|percent| MaxMoves::Percent(percent).of(100)), [29, 57, 58]);
         assert_eq!(MaxMoves::Objects(u64::MAX).of(81), 81);
         assert_eq!(
             [MaxMoves::Objects(7), MaxMoves::Percent(2.5)].map(|most| most.to_string()),
@@ -356,6 +369,31 @@ mod tests {
         assert!(front.is_sorted_by(|a, b| a >= b), "{front:?}");
         let steps = front.windows(2).filter(|pair| pair[1] < pair[0]).count();
         assert!(steps >= 7 && front[8] * 2 < front[0], "{front:?}");
+    }
+
+    #[test]
+    fn an_impossible_answer_is_left_to_the_caller() {
+        struct Wrong;
+        impl Strategy for Wrong {
+            fn assign(&self, _: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
+                Ok(Assignment::new(vec![999]))
+            }
+        }
+        let (database, machine) = (scattered(), topology::parse("torus:8x8").expect("a machine"));
+        let choice = Choice { spec: "Wrong".into(), strategy: Arc::new(Wrong), needs_communication: false };
+        let answer = MaxMoves::Objects(1).limit(&choice).strategy.assign(&database, &*machine, 0);
+        assert_eq!(answer, Ok(Assignment::new(vec![999])));
+    }
+
+    #[test]
+    fn limits_hold_and_give_the_same_answer_on_any_number_of_threads() {
+        let (database, machine) = (scattered(), topology::parse("torus:8x8").expect("a machine"));
+        let choice = MaxMoves::Percent(20.0).limit(&registry::parse("PoiseLB", &[]).expect("a strategy"));
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+            pool.install(|| choice.strategy.assign(&database, &*machine, 5).expect("an answer"))
+        };
+        assert_eq!(on(1), on(4));
     }
 
     #[test]

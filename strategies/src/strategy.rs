@@ -71,8 +71,8 @@ pub trait Strategy: Send + Sync {
         self.assign(database, topology, seed)
     }
 
-    /// The answer of [`Self::assign`], and other placements that are worse and move fewer objects, for users who limit moves. Only
-    /// strategies that find such placements implement this method.
+    /// The answer of [`Self::assign`], and other placements that move fewer objects, for users who limit moves. Only strategies that find
+    /// such placements implement this method.
     ///
     /// # Errors
     /// Those of [`Self::assign`].
@@ -87,7 +87,7 @@ pub trait Strategy: Send + Sync {
     }
 }
 
-/// An answer of a strategy with the placements beside it.
+/// An answer of a strategy, and placements that move fewer objects.
 #[derive(Clone, Debug)]
 pub struct Alternatives {
     /// The answer.

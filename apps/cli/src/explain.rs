@@ -65,6 +65,7 @@ struct Row<'a> {
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.report.check()?;
         let machine = &*self.machine.topology?;
         let tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
         let database = &tasks.database;

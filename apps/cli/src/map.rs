@@ -125,6 +125,7 @@ fn refuse_duplicate<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), Fai
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.report.check()?;
         let topology = self.machine.topology?;
         let machine = &*topology;
         let LauncherArgs { launcher, slots: SlotsArg { slots }, check } = self.launchers;

@@ -133,6 +133,9 @@ fn predict(request: &Request, name: &str, format: Format) -> Result<(), Failure>
     if request.strategies.len() > 1 {
         return Err(Failure::usage("--predict with more than one --balancer: name one"));
     }
+    if request.max_moves.len() > 1 {
+        return Err(Failure::usage("--predict with more than one limit in --max-moves: give one"));
+    }
     let judged = progress::with_spinner(&format!("predicting {name}"), || request.predictions())?;
     input::warn_ignored(name, &judged.warnings);
     output::show_table(format, || judged.to_string(), &judged, &judged.predictors)
@@ -140,6 +143,7 @@ fn predict(request: &Request, name: &str, format: Format) -> Result<(), Failure>
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.report.check()?;
         let name = self.database.display().to_string();
         let what = format!("replaying {name}");
         let file_name = self.database.file_name().unwrap_or_default();

@@ -18,6 +18,11 @@ pub(crate) struct ReportArg {
 }
 
 impl ReportArg {
+    /// Checks before the work that the file can be written.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.report.as_ref().map_or(Ok(()), |file| Ok(file.can_write()?))
+    }
+
     /// Writes the report if it was asked for; `data` makes it.
     pub(crate) fn write(&self, data: impl FnOnce() -> ReportData) -> Result<(), Failure> {
         self.report.as_ref().map_or(Ok(()), |file| Ok(file.write(&data())?))
@@ -76,7 +81,7 @@ impl Replayed {
         let (objects, pes) = (count(summary.objects as u128, "object"), count(summary.pes as u128, "PE"));
         data.sentences.push(match several {
             true => format!(
-                "{} were replayed; all panels but that of the steps show step {}, which has the largest load: {objects} on {pes}.",
+                "{} were replayed. The panel Steps shows all of them; the other panels show step {}, which has the largest load: {objects} on {pes}.",
                 count(self.recorded.steps() as u128, "step"),
                 summary.step
             ),

@@ -129,8 +129,22 @@ impl Platform {
     }
 }
 
+/// The trace as it was simulated: other times, and other PEs of objects that were placed.
+fn simulated(mut trace: Trace, timing: &trace::Timing, placement: Option<&[u32]>) -> Trace {
+    trace.seconds = timing.seconds;
+    for (execution, &begin_seconds) in trace.executions.iter_mut().zip(&timing.begin_seconds) {
+        execution.begin_seconds = begin_seconds;
+        let object = execution.object.checked_sub(trace.pes);
+        if let Some((placement, object)) = placement.zip(object) {
+            execution.pe = placement[object as usize];
+        }
+    }
+    trace
+}
+
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.report.check()?;
         let given = || -> Result<Platform, Failure> {
             let (Some(topology), Some(network)) = (&self.topology, &self.network) else {
                 return Err(Failure::usage("give --topology and --network"));
@@ -276,7 +290,10 @@ impl Args {
             timeline::write(path, &Run { trace: &trace, simulated, machine: Some(&*platform.topology) })?;
         }
         let once = Document::once(result.seconds, result.mean_message_latency_seconds, &*platform.network);
-        let timeline = self.report.report.as_ref().and_then(|_| equipoise_report::timeline::timeline(&trace));
+        let timeline = self.report.report.as_ref().and_then(|_| {
+            let simulated = simulated(trace.clone(), &result, placement.as_deref());
+            equipoise_report::timeline::timeline(&simulated)
+        });
         let document = Document { report: ReportData { timeline, ..ReportData::default() }, ..once };
         let what = format!("{what} ({} on {}, {})", seconds(trace.seconds), trace.topology, trace.network);
         Ok((platform, what, document))

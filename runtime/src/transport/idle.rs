@@ -34,8 +34,8 @@ const YIELDS: u64 = 16;
 const POLLING_SPINS: u64 = 20_000;
 const POLLING_SHARED_SPINS: u64 = 4;
 const POLLING_YIELDS: Duration = Duration::from_micros(300);
-/// Then it sleeps again and again, each time for this part of the time that it has waited, one tenth, so that no message waits much
-/// longer than it would have waited anyway; but for times between these two, because waking costs some microseconds.
+/// Each later sleep lasts one tenth of the time waited so far, so that a message waits about 10 % longer at most. A sleep is not shorter
+/// than 50 us, because waking costs some microseconds, and not longer than 1 ms.
 const POLLING_SLEEP_PART: u32 = 10;
 const POLLING_SHORTEST_SLEEP: Duration = Duration::from_micros(50);
 const POLLING_LONGEST_SLEEP: Duration = Duration::from_millis(1);

@@ -24,7 +24,7 @@ pub enum ReportError {
     #[error("`{0}` ends neither in .html nor in .json; name a file such as report.html")]
     Name(String),
     /// The file cannot be written.
-    #[error("the report `{path}` cannot be written: {error}")]
+    #[error("the report `{path}` cannot be written: {error}; choose another path")]
     Write {
         /// The file.
         path: String,
@@ -40,7 +40,7 @@ impl Classified for ReportError {
     fn fault(&self) -> Fault {
         match self {
             ReportError::Name(_) => Fault::Usage,
-            ReportError::Write { .. } => Fault::Input,
+            ReportError::Write { error, .. } => error.fault(),
             ReportError::Encoding(_) => Fault::Bug,
         }
     }

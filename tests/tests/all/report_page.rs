@@ -72,3 +72,11 @@ fn names_without_a_format_are_bad_usage() {
     let document: serde_json::Value = serde_json::from_str(&sandbox.text("map.json")).expect("JSON");
     assert_eq!((&document["version"], &document["topology"]), (&1.into(), &"torus:4x4".into()));
 }
+
+#[test]
+fn a_report_that_cannot_be_written_is_refused_before_the_work() {
+    let sandbox = Sandbox::new();
+    let map = "map --graph mesh:4x4 --topology torus:4x4 --output p.txt --report nowhere/map.html";
+    sandbox.run(map).failed(2, &["nowhere/map.html", "choose another path"]);
+    assert!(!sandbox.path().join("p.txt").exists());
+}

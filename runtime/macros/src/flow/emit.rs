@@ -147,8 +147,8 @@ impl<'a> Emit<'a> {
         quote!(#bulk #bound #(#serde)* #ty)
     }
 
-    /// The method that runs the flow from a step to the next wait. It writes the state in place: to return it and to copy it costs as
-    /// much as a message.
+    /// The method that runs the flow from a step to the next wait. It writes the state in place: returning and copying it would
+    /// cost as much as a message.
     pub fn method(&self, block: &Block, written: &ImplItemFn, errors: &mut Errors) -> ImplItemFn {
         let (at, flow, step) = (local("at"), local("flow"), step());
         let arms: Vec<TokenStream> = self
