@@ -139,7 +139,10 @@ impl Args {
             Some(imbalance) => input::allow_imbalance(&balancer, imbalance)?,
             None => balancer,
         };
-        let choice = max_moves.map_or(choice.clone(), |most| most.limit(&choice));
+        let choice = match max_moves {
+            Some(most) => most.limit(&choice),
+            None => choice,
+        };
         // Moved, not cloned: a database of millions of tasks has hundreds of megabytes.
         let mut database = std::mem::take(&mut tasks.database);
         if slots > 1 && launcher.is_empty() && initial.is_none() {

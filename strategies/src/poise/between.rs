@@ -11,7 +11,6 @@ use rayon::prelude::*;
 
 use super::Solver;
 use super::initial_mapping::incremental;
-use super::machine::NONE;
 use super::objective::cost;
 use super::problem::Problem;
 
@@ -48,7 +47,7 @@ pub(super) fn placements(solver: &Solver, problem: &Problem, answer: &[u32]) -> 
 
 /// The present placement, except that the objects which the answer places on blocks below `end` are there.
 fn applied_below(end: u32, problem: &Problem, present: &[u32], answer: &[u32]) -> Vec<u32> {
-    let apply = |(&now, &then): (&u32, &u32)| if then < end && then != NONE { then } else { now };
+    let apply = |(&now, &then): (&u32, &u32)| if then < end { then } else { now };
     let movable = present.iter().zip(answer).take(problem.movable).map(apply);
     movable.chain(present[problem.movable..].iter().copied()).collect()
 }
