@@ -131,18 +131,7 @@ impl Args {
         let LauncherArgs { launcher, slots: SlotsArg { slots }, check } = self.launchers;
         let PlacementArgs { imbalance, initial, max_moves, fixed, random: SeedArg { seed } } = self.placement;
         let mut tasks = Tasks::of(&self.tasks, machine, self.assumed)?.on(&topology);
-        let balancer = match self.balancer {
-            Some(choice) => choice?,
-            None => registry::parse(if tasks.program.is_some() { "ContentionLB" } else { "PoiseLB" }, &[])?,
-        };
-        let choice = match imbalance {
-            Some(imbalance) => input::allow_imbalance(&balancer, imbalance)?,
-            None => balancer,
-        };
-        let choice = match max_moves {
-            Some(most) => most.limit(&choice),
-            None => choice,
-        };
+        let choice = strategy(self.balancer, &tasks, imbalance, max_moves)?;
         // Moved, not cloned: a database of millions of tasks has hundreds of megabytes.
         let mut database = std::mem::take(&mut tasks.database);
         if slots > 1 && launcher.is_empty() && initial.is_none() {
@@ -205,6 +194,27 @@ impl Args {
         let document = Document { metrics: &mapped.metrics, seconds: took, times, notes: &answer.notes };
         output::show_table(self.format.format, text, &document, &[&document])
     }
+}
+
+/// The strategy of the flags, or the default for the tasks, within the limits of imbalance and moves.
+fn strategy(
+    balancer: Option<input::Balancer>,
+    tasks: &Tasks,
+    imbalance: Option<f64>,
+    max_moves: Option<MaxMoves>,
+) -> Result<Choice, Failure> {
+    let balancer = match balancer {
+        Some(choice) => choice?,
+        None => registry::parse(if tasks.program.is_some() { "ContentionLB" } else { "PoiseLB" }, &[])?,
+    };
+    let choice = match imbalance {
+        Some(imbalance) => input::allow_imbalance(&balancer, imbalance)?,
+        None => balancer,
+    };
+    Ok(match max_moves {
+        Some(most) => most.limit(&choice),
+        None => choice,
+    })
 }
 
 /// The report of a mapping, compared with the placement where it started.
