@@ -98,35 +98,36 @@ struct Limited {
 }
 
 impl Limited {
+    /// Whether the answer is taken as it is: it moves few enough objects, or is impossible, and the caller says why it is rejected.
+    fn is_enough(&self, work: &Work, answer: &Assignment) -> bool {
+        let most = self.most.of(work.database().objects.len());
+        answer.check(work.database()).is_err() || moves(work, &answer.pe_of) <= most
+    }
+
     /// The best placement within the limit.
     fn choose(
         &self,
-        database: &Database,
+        work: &Work,
         topology: &dyn Topology,
         Alternatives { answer, others }: Alternatives,
-    ) -> Result<Assignment, StrategyError> {
-        let work = Work::new(database, check(database, topology)?);
-        if answer.check(database).is_err() {
-            // The caller says why it is rejected.
-            return Ok(answer);
+    ) -> Assignment {
+        if self.is_enough(work, &answer) {
+            return answer;
         }
-        let most = self.most.of(database.objects.len());
-        if moves(&work, &answer.pe_of) <= most {
-            return Ok(answer);
-        }
+        let most = self.most.of(work.database().objects.len());
         let limit_seconds = work.max_seconds(&work.seconds_at(&answer.pe_of)) * (1.0 + ROUNDING);
-        let traffic = Commodities::of(database);
-        let returning = Returning { work: &work, topology, traffic: &traffic, limit_seconds };
+        let traffic = Commodities::of(work.database());
+        let returning = Returning { work, topology, traffic: &traffic, limit_seconds };
         let ways: Vec<Vec<u32>> = others.into_iter().chain([answer.pe_of]).collect();
         let found: Vec<(Grade, Vec<u32>)> =
             ways.into_par_iter().map(|placement| returning.best_on_ways(&placement, most)).collect();
         // Of equals the first.
         let best = found.into_iter().min_by_key(|found| found.0);
         let pe_of = best.map_or_else(Vec::new, |found| found.1);
-        let moved = count(moves(&work, &pe_of) as u64, "object");
+        let moved = count(moves(work, &pe_of) as u64, "object");
         let sentence =
             format!("At most {} may move; the chosen placement moves {moved}.", self.most.in_words());
-        Ok(Assignment { sentence: Some(sentence), ..Assignment::new(pe_of) })
+        Assignment { sentence: Some(sentence), ..Assignment::new(pe_of) }
     }
 }
 
@@ -137,7 +138,10 @@ impl Strategy for Limited {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
-        self.choose(database, topology, self.strategy.alternatives(database, topology, seed)?)
+        let work = Work::new(database, check(database, topology)?);
+        let is_enough = |answer: &Assignment| self.is_enough(&work, answer);
+        let alternatives = self.strategy.alternatives(database, topology, seed, &is_enough)?;
+        Ok(self.choose(&work, topology, alternatives))
     }
 
     fn assign_program(
@@ -148,7 +152,8 @@ impl Strategy for Limited {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         let answer = self.strategy.assign_program(model, database, topology, seed)?;
-        self.choose(database, topology, Alternatives { answer, others: Vec::new() })
+        let work = Work::new(database, check(database, topology)?);
+        Ok(self.choose(&work, topology, Alternatives { answer, others: Vec::new() }))
     }
 }
 

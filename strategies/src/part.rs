@@ -47,11 +47,14 @@ impl<S: Strategy> Strategy for OnPart<S> {
         database: &Database,
         topology: &dyn Topology,
         seed: u64,
+        is_enough: &dyn Fn(&Assignment) -> bool,
     ) -> Result<Alternatives, StrategyError> {
         let Some(part) = Part::of(database, topology)? else {
-            return self.0.alternatives(database, topology, seed);
+            return self.0.alternatives(database, topology, seed, is_enough);
         };
-        let Alternatives { answer, mut others } = self.0.alternatives(&part.database, &part.machine, seed)?;
+        let is_enough = |answer: &Assignment| is_enough(&part.on_whole(answer.clone()));
+        let Alternatives { answer, mut others } =
+            self.0.alternatives(&part.database, &part.machine, seed, &is_enough)?;
         others.iter_mut().for_each(|placement| part.map(placement));
         Ok(Alternatives { answer: part.on_whole(answer), others })
     }

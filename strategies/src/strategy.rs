@@ -71,8 +71,8 @@ pub trait Strategy: Send + Sync {
         self.assign(database, topology, seed)
     }
 
-    /// The answer of [`Self::assign`], and other placements that move fewer objects, for users who limit moves. Only strategies that find
-    /// such placements implement this method.
+    /// The answer of [`Self::assign`], and other placements that move fewer objects, for users who limit moves. They are not searched for
+    /// if `is_enough` says so of the answer. Only strategies that find such placements implement this method.
     ///
     /// # Errors
     /// Those of [`Self::assign`].
@@ -81,7 +81,9 @@ pub trait Strategy: Send + Sync {
         database: &Database,
         topology: &dyn Topology,
         seed: u64,
+        is_enough: &dyn Fn(&Assignment) -> bool,
     ) -> Result<Alternatives, StrategyError> {
+        let _ = is_enough;
         let answer = self.assign(database, topology, seed)?;
         Ok(Alternatives { answer, others: Vec::new() })
     }

@@ -104,12 +104,17 @@ impl Strategy for PoiseLb {
         database: &Database,
         topology: &dyn Topology,
         seed: u64,
+        is_enough: &dyn Fn(&Assignment) -> bool,
     ) -> Result<Alternatives, StrategyError> {
         let mut others = Vec::new();
+        let settings = self.quality.settings();
         let answer =
-            self.solve(self.quality.settings(), database, topology, seed, |solver, problem, block_of| {
-                let placements = between::placements(solver, problem, block_of);
-                others = placements.iter().map(|block_of| problem.placement(database, block_of)).collect();
+            self.solve(settings, database, topology, seed, |solver, problem, block_of, answer| {
+                if !is_enough(answer) {
+                    let placements = between::placements(solver, problem, block_of);
+                    others =
+                        placements.iter().map(|block_of| problem.placement(database, block_of)).collect();
+                }
             })?;
         Ok(Alternatives { answer, others })
     }
@@ -124,17 +129,17 @@ impl PoiseLb {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
-        self.solve(settings, database, topology, seed, |_, _, _| {})
+        self.solve(settings, database, topology, seed, |_, _, _, _| {})
     }
 
-    /// As [`Self::assign_with`]; `look` sees the solved problem.
+    /// As [`Self::assign_with`]; `look` sees the solved problem and the answer.
     fn solve(
         &self,
         mut settings: Settings,
         database: &Database,
         topology: &dyn Topology,
         seed: u64,
-        look: impl FnOnce(&Solver, &Problem, &[u32]),
+        look: impl FnOnce(&Solver, &Problem, &[u32], &Assignment),
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
         settings.restarts = self.restarts.unwrap_or(settings.restarts);
@@ -154,7 +159,8 @@ impl PoiseLb {
         if self.links {
             solver.relieve_links(&problem, &mut block_of);
         }
-        look(&solver, &problem, &block_of);
-        Ok(report(&problem, database, topology, &block_of))
+        let answer = report(&problem, database, topology, &block_of);
+        look(&solver, &problem, &block_of, &answer);
+        Ok(answer)
     }
 }
