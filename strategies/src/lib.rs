@@ -35,6 +35,7 @@
 pub mod auto;
 pub mod balance;
 pub mod cost;
+pub mod decentral;
 pub mod descriptor;
 pub mod mapping;
 pub mod max_moves;

@@ -9,6 +9,8 @@ use equipoise_model::table::count;
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_network::program::Model;
 
+use crate::decentral::Decentral;
+
 /// Assigns objects to PEs.
 ///
 /// A strategy is pure: the same database, topology and seed give the same assignment on any number of
@@ -86,6 +88,12 @@ pub trait Strategy: Send + Sync {
         let _ = is_enough;
         let answer = self.assign(database, topology, seed)?;
         Ok(Alternatives { answer, others: Vec::new() })
+    }
+
+    /// The strategy as a protocol between PEs, if PEs can carry it out together. A run then collects no database. On a machine whose
+    /// PEs are all available, the protocol gives the placement of [`Self::assign`].
+    fn decentral(&self) -> Option<&dyn Decentral> {
+        None
     }
 }
 

@@ -9,33 +9,45 @@
 //! maximum. After a phase without progress, PEs below the threshold give objects away, too. In Charm++ that restricts
 //! what a PE accepts; here it does not, so that objects that are a large part of the average find a place.
 //!
-//! In Charm++ every PE decides for itself. Here all PEs are simulated, each with its own random number generator and
-//! its own information, so that a recorded step shows what the decentralized strategy would have done. The proposals
-//! of a phase arrive in the order in which they were made, as if all PEs were equally fast. Objects on unavailable
-//! PEs are placed before the first phase. If there are far more PEs than objects, only as many of the idle PEs take part
-//! as the objects can use.
+//! Every PE decides for itself, with its own random number generator and its own information: in a run as a member on each PE
+//! ([`crate::decentral`]), in a replay as all members in one place. Rounds are synchronous, and a receiver reads the proposals of a phase
+//! in the order in which their donors made them, as if all PEs were equally fast. If some PEs are unavailable, the strategy runs in one
+//! place: objects on unavailable PEs are placed before the first phase. If there are far more PEs than objects, only as many of the idle
+//! PEs take part there as the objects can use.
+//!
+//! The rounds of a member:
+//!
+//! 1. It says its load and speed.
+//! 2. If the heaviest PE is above the target: rounds of gossip.
+//! 3. A phase of three rounds. Donors make offers. Receivers answer. All settle what they have, and say their seconds. Then the
+//!    next phase follows, with new limits.
+//! 4. It tells the PEs that have its new objects in memory that it takes them.
+
+use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
-use rayon::prelude::*;
 
+use equipoise_model::assignment::Note;
+use equipoise_model::descriptor::Descriptor;
 use equipoise_model::params::{Param, Params};
 use equipoise_model::{Assignment, Database, Topology};
 
 use super::gossip::{
-    Gossip, KNOWN, MAX_FANOUT, MAX_KNOWN, MAX_ROUNDS, Ranks, participating, rank_rngs, sample, spread,
+    Gossip, KNOWN, MAX_FANOUT, MAX_KNOWN, MAX_ROUNDS, Rumours, participating, rank_rng, sample,
 };
 use super::load::Work;
+use super::members::{Pile, decide, taken};
+use crate::decentral::{Decentral, Item, Known, Letter, Member, Outcome, Own, Sends, Totals};
 use crate::descriptor::Recipe;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
-use equipoise_model::descriptor::Descriptor;
 
 /// `DistributedLB` for the registry.
 pub const NAMED: Descriptor<Recipe> = Descriptor {
     name: "DistributedLB",
     form: "",
-    help: "Simulates a decentralized balancer (Menon, Kalé 2013): PEs learn by gossip which PEs are below the \
-           average and send objects to them. Moves many small objects.",
+    help: "Without a centre (Menon, Kalé 2013): PEs learn by gossip which PEs are below the average and send \
+           objects to them. Moves many small objects.",
     params: &[
         Param { key: "imbalance", default: "0.05", help: "max/avg - 1 at which the strategy stops" },
         Param { key: "phases", default: "10", help: "maximum number of transfer phases, 1 to 1000" },
@@ -63,7 +75,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
 /// The maximum of `phases`.
 const MAX_PHASES: usize = 1000;
 
-/// The strategy that simulates every PE deciding by itself.
+/// The strategy with which every PE decides by itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Distributed {
     /// How far above the average a PE may be: max/avg - 1.
@@ -87,76 +99,288 @@ impl Strategy for Distributed {
     ) -> Result<Assignment, StrategyError> {
         let work = Work::new(database, check(database, topology)?);
         let (placement, _) = work.placement();
-        self.balance(&participating(work, &placement), placement, seed, database.step)
+        let work = participating(work, &placement);
+        self.gossip(work.available.len()).check(work.available.len(), 1)?;
+        let (placement, notes) = decide(self, &work, placement, seed);
+        Ok(Assignment { notes, ..Assignment::new(placement) })
+    }
+
+    fn decentral(&self) -> Option<&dyn Decentral> {
+        Some(self)
     }
 }
 
-/// A rank's proposal to move `object` to `receiver`.
-#[derive(Clone, Copy, Debug)]
-struct Proposal {
-    /// The number of earlier proposals of the donor in this phase.
-    turn: u32,
-    donor: u32,
-    object: u32,
-    receiver: u32,
-    /// The position of the receiver in the list of ranks known to the donor.
-    position: u32,
-}
-
 impl Distributed {
-    fn balance(
-        &self,
-        work: &Work,
-        placement: Vec<u32>,
-        seed: u64,
-        step: u64,
-    ) -> Result<Assignment, StrategyError> {
-        let average_seconds = work.average_seconds();
-        let target_seconds = (1.0 + self.imbalance) * average_seconds;
-        let mut ranks = Ranks::new(work, placement);
-        let mut max_seconds = ranks.max_seconds();
-        if max_seconds <= target_seconds || work.available.len() < 2 {
-            return Ok(Assignment::new(ranks.placement));
-        }
-        let count = work.available.len();
-        let gossip = Gossip {
+    fn gossip(&self, ranks: usize) -> Gossip {
+        Gossip {
             fanout: self.fanout.unwrap_or(2),
-            rounds: self.rounds.unwrap_or((count as f64).log2().ceil() as usize),
+            rounds: self.rounds.unwrap_or(((ranks as f64).log2().ceil() as usize).max(1)),
             known: self.known,
             avoids_known: false,
-        };
-        gossip.check(count, 1)?;
-        let mut rngs = rank_rngs(seed, step, count);
-        let is_underloaded: Vec<bool> =
-            ranks.seconds.iter().map(|&seconds| seconds < average_seconds).collect();
-        let outcome = spread(gossip, &is_underloaded, &mut rngs);
-        // By rank: the expected seconds of each rank in its list. Proposals and refusals update these.
-        let mut expected_seconds: Vec<Vec<f64>> = (outcome.known.iter())
-            .map(|known| known.iter().map(|&rank| ranks.seconds[rank as usize]).collect())
-            .collect();
+        }
+    }
+}
 
-        let mut limits = Limits::new(average_seconds, target_seconds, max_seconds);
-        let (mut phases, mut declined) = (0, 0);
-        while phases < self.phases && max_seconds > target_seconds {
-            phases += 1;
-            let proposals = propose(&ranks, &outcome.known, &mut expected_seconds, &mut rngs, &limits);
-            let moved =
-                apply_accepted(&mut ranks, &mut expected_seconds, &proposals, limits.receiver_seconds, work);
-            declined += proposals.len() - moved;
-            if moved == 0 && limits.donor_seconds <= target_seconds {
-                break;
+impl Decentral for Distributed {
+    fn member(&self, own: Own) -> Box<dyn Member> {
+        Box::new(OnPe {
+            gossip: self.gossip(own.ranks as usize),
+            imbalance: self.imbalance,
+            max_phases: self.phases,
+            ranks: own.ranks,
+            rng: rank_rng(own.seed, own.step, own.rank),
+            pile: Pile::new(&own),
+            rumours: Rumours::new(own.rank, None),
+            limits: Limits::new(0.0, 0.0, 0.0),
+            max_seconds: 0.0,
+            expected_seconds: Vec::new(),
+            offered: Vec::new(),
+            accepted: Vec::new(),
+            phases: 0,
+            counts: [0; 3],
+            next: Next::Begin,
+            outcome: Outcome::default(),
+        })
+    }
+}
+
+/// What a member does in its next round.
+#[derive(Clone, Copy)]
+enum Next {
+    /// Says its load and speed.
+    Begin,
+    /// Learns the limits and begins with the gossip.
+    Compare,
+    /// Reads the gossip of the round with this number, from 1.
+    Gossip(usize),
+    /// Answers offers.
+    Answer,
+    /// Reads the answers.
+    Settle,
+    /// Begins a phase, or ends.
+    Phase,
+    /// Learns which of its objects leave.
+    End,
+}
+
+/// The member on one PE.
+struct OnPe {
+    gossip: Gossip,
+    imbalance: f64,
+    max_phases: usize,
+    ranks: u32,
+    rng: ChaCha8Rng,
+    pile: Pile,
+    rumours: Rumours,
+    limits: Limits,
+    /// The heaviest PE before the phase.
+    max_seconds: f64,
+    /// The expected seconds of each rank that it knows. Offers and refusals update them.
+    expected_seconds: Vec<f64>,
+    /// The objects offered in this phase, each with the position of the receiver among the ranks that it knows.
+    offered: Vec<(usize, Item)>,
+    /// The objects accepted in this phase.
+    accepted: Vec<Item>,
+    phases: usize,
+    counts: [u64; 3],
+    next: Next,
+    outcome: Outcome,
+}
+
+impl Member for OnPe {
+    fn round(
+        &mut self,
+        totals: &Totals,
+        received: &[(u32, Arc<Letter>)],
+        sends: &mut Sends,
+    ) -> Option<Totals> {
+        self.counts.iter_mut().zip(totals.counts).for_each(|(sum, count)| *sum += count);
+        match self.next {
+            Next::Begin => {
+                self.next = Next::Compare;
+                Some(Totals::with_work(self.pile.seconds, self.pile.speed))
             }
-            let before = std::mem::replace(&mut max_seconds, ranks.max_seconds());
-            let donor_seconds = target_seconds.max(limits.donor_seconds / 2.0 + average_seconds / 2.0);
-            limits = Limits::new(average_seconds, target_seconds, max_seconds);
-            if before - max_seconds < 0.01 * average_seconds {
-                limits.donor_seconds = donor_seconds;
+            Next::Compare => {
+                let average = totals.average_seconds();
+                let target = (1.0 + self.imbalance) * average;
+                if totals.max_seconds <= target || self.ranks < 2 {
+                    return None;
+                }
+                self.max_seconds = totals.max_seconds;
+                self.limits = Limits::new(average, target, totals.max_seconds);
+                let Pile { rank, speed, seconds, .. } = self.pile;
+                let own = Known { rank, speed: speed as f32, seconds };
+                self.rumours = Rumours::new(rank, (seconds < average).then_some(own));
+                Some(self.whisper(1, sends))
+            }
+            Next::Gossip(round) => {
+                self.rumours.read(self.gossip, received);
+                if round < self.gossip.rounds {
+                    return Some(self.whisper(round + 1, sends));
+                }
+                self.expected_seconds = self.rumours.known().iter().map(|known| known.seconds).collect();
+                Some(self.offer(sends))
+            }
+            Next::Answer => Some(self.answer(received, sends)),
+            Next::Settle => Some(self.settle(received)),
+            Next::Phase => {
+                self.phases += 1;
+                let [_, moved, _] = totals.counts;
+                let is_stuck = moved == 0 && self.limits.donor_seconds <= self.limits.target_seconds;
+                if !is_stuck {
+                    self.lower_limits(totals.max_seconds);
+                }
+                if is_stuck
+                    || self.phases >= self.max_phases
+                    || self.max_seconds <= self.limits.target_seconds
+                {
+                    self.next = Next::End;
+                    self.outcome.coming = self.pile.take(sends);
+                    return Some(Totals::default());
+                }
+                Some(self.offer(sends))
+            }
+            Next::End => {
+                self.outcome.leaving = taken(received);
+                let [messages, _, declined] = self.counts.map(|count| count as f64);
+                self.outcome.notes = [
+                    ("gossip messages", messages),
+                    ("phases", self.phases as f64),
+                    ("proposals declined", declined),
+                ]
+                .map(|(name, value)| Note::new(name, value))
+                .into();
+                None
             }
         }
-        Ok(Assignment::new(ranks.placement)
-            .with_note("gossip messages", outcome.messages as f64)
-            .with_note("phases", phases as f64)
-            .with_note("proposals declined", declined as f64))
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        std::mem::take(&mut self.outcome)
+    }
+}
+
+impl OnPe {
+    /// Sends the gossip of a round.
+    fn whisper(&mut self, round: usize, sends: &mut Sends) -> Totals {
+        let messages = self.rumours.send(self.gossip, self.ranks, &mut self.rng, sends);
+        self.next = Next::Gossip(round);
+        Totals::of(0.0, [messages, 0, 0])
+    }
+
+    /// Offers objects if this PE is above the threshold: the lightest first, to receivers with room that are chosen at random.
+    fn offer(&mut self, sends: &mut Sends) -> Totals {
+        self.next = Next::Answer;
+        let (known, expected) = (self.rumours.known(), &mut self.expected_seconds);
+        let after = |expected: &[f64], position: usize, item: &Item| {
+            expected[position] + item.load_seconds / f64::from(known[position].speed)
+        };
+        let mut seconds = self.pile.seconds;
+        let mut weights = Vec::new();
+        for item in &self.pile.items {
+            if seconds <= self.limits.donor_seconds {
+                break;
+            }
+            // The list of an underloaded rank contains the rank itself. The rank may have received objects since the
+            // gossip.
+            let takes = |expected: &[f64], position: usize| {
+                let after = after(expected, position, item);
+                let is_other = known[position].rank != self.pile.rank;
+                after <= self.limits.receiver_seconds && after < seconds && is_other
+            };
+            // If no known rank is below the average, a rank below the target is chosen.
+            let scales = [self.limits.average_seconds, self.limits.target_seconds];
+            let sampled = scales.into_iter().find_map(|scale| {
+                let weight = |position: usize| {
+                    let weight = 1.0 - expected[position] / scale;
+                    if weight > 0.0 && takes(expected, position) { weight } else { 0.0 }
+                };
+                weights.clear();
+                weights.extend((0..expected.len()).map(weight));
+                sample(&mut self.rng, &weights)
+            });
+            // If the lightest object fits nowhere, no heavier one does.
+            let Some(position) = sampled else { break };
+            expected[position] = after(expected, position, item);
+            seconds -= self.pile.seconds_of(item);
+            self.offered.push((position, *item));
+        }
+        let mut turns: Vec<(usize, u32, Item)> =
+            (0..).zip(&self.offered).map(|(turn, &(position, item))| (position, turn, item)).collect();
+        turns.sort_unstable_by_key(|&(position, turn, _)| (position, turn));
+        for of_one in turns.chunk_by(|a, b| a.0 == b.0) {
+            let offers = of_one.iter().map(|&(_, turn, item)| (turn, item)).collect();
+            sends.push((vec![known[of_one[0].0].rank], Arc::new(Letter::Offers(offers))));
+        }
+        Totals::default()
+    }
+
+    /// Accepts the offers that leave this PE below the limit, in the order of their turns.
+    fn answer(&mut self, received: &[(u32, Arc<Letter>)], sends: &mut Sends) -> Totals {
+        self.next = Next::Settle;
+        let mut answers: Vec<(u32, Vec<bool>, Option<f64>)> = Vec::new();
+        let mut offers = Vec::new();
+        for (donor, letter) in received {
+            if let Letter::Offers(of_donor) = &**letter {
+                let letter = answers.len();
+                answers.push((*donor, vec![false; of_donor.len()], None));
+                let numbered = of_donor.iter().enumerate();
+                offers.extend(numbered.map(|(at, &(turn, item))| (turn, letter, at, item)));
+            }
+        }
+        // Letters are in the order of their senders.
+        offers.sort_unstable_by_key(|&(turn, letter, ..)| (turn, letter));
+        let mut seconds = self.pile.seconds;
+        let declined = offers.len() as u64;
+        for (_, letter, at, item) in offers {
+            let after = seconds + self.pile.seconds_of(&item);
+            if after > self.limits.receiver_seconds {
+                answers[letter].2 = Some(seconds);
+                continue;
+            }
+            seconds = after;
+            answers[letter].1[at] = true;
+            self.accepted.push(item);
+        }
+        for (donor, accepted, seconds) in answers {
+            sends.push((vec![donor], Arc::new(Letter::Answer(accepted, seconds))));
+        }
+        let moved = self.accepted.len() as u64;
+        Totals::of(0.0, [0, 0, declined - moved])
+    }
+
+    /// Reads the answers, and has the objects that it has accepted.
+    fn settle(&mut self, received: &[(u32, Arc<Letter>)]) -> Totals {
+        self.next = Next::Phase;
+        let mut given = Vec::new();
+        for (receiver, letter) in received {
+            let Letter::Answer(accepted, seconds) = &**letter else { continue };
+            let Some(position) = self.rumours.known().iter().position(|known| known.rank == *receiver) else {
+                continue;
+            };
+            let offers = self.offered.iter().filter(|(to, _)| *to == position).zip(accepted);
+            given.extend(offers.filter(|&(_, accepted)| *accepted).map(|((_, item), _)| item.key));
+            if let Some(seconds) = seconds {
+                self.expected_seconds[position] = *seconds;
+            }
+        }
+        self.offered.clear();
+        self.pile.remove(given);
+        let moved = self.accepted.len() as u64;
+        self.pile.items.append(&mut self.accepted);
+        self.pile.settle();
+        Totals::of(self.pile.seconds, [0, moved, 0])
+    }
+
+    /// The limits of the next phase; `max_seconds` is the heaviest PE now.
+    fn lower_limits(&mut self, max_seconds: f64) {
+        let before = std::mem::replace(&mut self.max_seconds, max_seconds);
+        let Limits { average_seconds, target_seconds, donor_seconds, .. } = self.limits;
+        let donor_seconds = target_seconds.max(donor_seconds / 2.0 + average_seconds / 2.0);
+        self.limits = Limits::new(average_seconds, target_seconds, max_seconds);
+        if before - max_seconds < 0.01 * average_seconds {
+            self.limits.donor_seconds = donor_seconds;
+        }
     }
 }
 
@@ -176,89 +400,6 @@ impl Limits {
         let halfway = target_seconds.max(average_seconds / 2.0 + max_seconds / 2.0);
         Limits { average_seconds, target_seconds, donor_seconds: halfway, receiver_seconds: halfway }
     }
-}
-
-/// The proposals of all donors, in the order of arrival.
-fn propose(
-    ranks: &Ranks,
-    known: &[Vec<u32>],
-    expected_seconds: &mut [Vec<f64>],
-    rngs: &mut [ChaCha8Rng],
-    limits: &Limits,
-) -> Vec<Proposal> {
-    let of_one = |(donor, (expected_seconds, rng)): (usize, (&mut Vec<f64>, &mut ChaCha8Rng))| {
-        let mut proposals = Vec::new();
-        let mut seconds = ranks.seconds[donor];
-        let mut weights = Vec::new();
-        for &object in &ranks.objects[donor] {
-            if seconds <= limits.donor_seconds {
-                break;
-            }
-            let after = |position: usize| {
-                expected_seconds[position] + ranks.seconds_of(object, known[donor][position] as usize)
-            };
-            // The list of an underloaded rank contains the rank itself. The rank may have received objects since the
-            // gossip.
-            let takes = |position: usize| {
-                let after = after(position);
-                after <= limits.receiver_seconds && after < seconds && known[donor][position] != donor as u32
-            };
-            // If no known rank is below the average, a rank below the target is chosen.
-            let sampled = [limits.average_seconds, limits.target_seconds].into_iter().find_map(|scale| {
-                let weight = |position: usize| {
-                    let weight = 1.0 - expected_seconds[position] / scale;
-                    if weight > 0.0 && takes(position) { weight } else { 0.0 }
-                };
-                weights.clear();
-                weights.extend((0..expected_seconds.len()).map(weight));
-                sample(rng, &weights)
-            });
-            // If the lightest object fits nowhere, no heavier one does.
-            let Some(position) = sampled else { break };
-            let receiver = known[donor][position] as usize;
-            expected_seconds[position] = after(position);
-            seconds -= ranks.seconds_of(object, donor);
-            proposals.push(Proposal {
-                turn: proposals.len() as u32,
-                donor: donor as u32,
-                object,
-                receiver: receiver as u32,
-                position: position as u32,
-            });
-        }
-        proposals
-    };
-    let gives = |donor: usize| ranks.seconds[donor] > limits.donor_seconds;
-    let all = expected_seconds.par_iter_mut().zip(rngs).enumerate().filter(|&(donor, _)| gives(donor));
-    let mut proposals: Vec<Proposal> = all.flat_map_iter(of_one).collect();
-    proposals.sort_unstable_by_key(|proposal| (proposal.turn, proposal.donor));
-    proposals
-}
-
-/// Moves the objects that the receivers accept; returns their number.
-fn apply_accepted<'a>(
-    ranks: &mut Ranks<'a>,
-    expected_seconds: &mut [Vec<f64>],
-    proposals: &[Proposal],
-    receiver_seconds: f64,
-    work: &'a Work<'a>,
-) -> usize {
-    let mut moved = 0;
-    for &Proposal { donor, object, receiver, position, .. } in proposals {
-        let after = ranks.seconds[receiver as usize] + ranks.seconds_of(object, receiver as usize);
-        if after > receiver_seconds {
-            expected_seconds[donor as usize][position as usize] = ranks.seconds[receiver as usize];
-            continue;
-        }
-        ranks.placement[object as usize] = work.available[receiver as usize];
-        ranks.seconds[receiver as usize] = after;
-        moved += 1;
-    }
-    if moved > 0 {
-        // The sums are computed again, which removes accumulated rounding errors.
-        *ranks = Ranks::new(work, std::mem::take(&mut ranks.placement));
-    }
-    moved
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Gossip between PEs, simulated in rounds: PEs learn which PEs are underloaded without a central collector.
+//! Gossip between PEs in rounds: PEs learn which PEs are underloaded without a central collector.
 //!
 //! H. Menon, L. V. Kalé, "A distributed dynamic load balancer for iterative applications", SC 2013, section
 //! 4.1 (Grapevine): a PE below the average sends a message to a few random PEs, and each PE that receives a message
@@ -8,9 +8,12 @@
 //!
 //! The rank of a PE is its position among the available PEs.
 
+use std::sync::Arc;
+
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore;
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 
 use equipoise_model::memory;
 use equipoise_model::params::Param;
@@ -18,6 +21,7 @@ use equipoise_model::random::{below, generator};
 
 use super::load::Work;
 use crate::StrategyError;
+use crate::decentral::{Known, Letter, Sends};
 use crate::part::{LEAST_PES, PES_PER_OBJECT};
 
 /// The parameter of [`Gossip::known`]. With the default, a simulation of 100,000 PEs fits in memory.
@@ -87,8 +91,8 @@ impl Gossip {
                  smaller fanout, fewer rounds or iterations, or fewer PEs"
             )));
         }
-        // A message in two lists; a known PE in a list, its news and its load; the generator and the lists of a PE.
-        let bytes = 8 * each_round + ranks as u64 * (16 * self.known.min(ranks) as u64 + 600);
+        // A message in two lists; a known PE in a list, a letter, and its expected load; the generator and the lists of a PE.
+        let bytes = 40 * each_round + ranks as u64 * (40 * self.known.min(ranks) as u64 + 800);
         memory::check(
             bytes,
             &format!("gossip between {ranks} PEs"),
@@ -98,145 +102,138 @@ impl Gossip {
     }
 }
 
-/// The outcome of the gossip.
-pub(super) struct Outcome {
-    /// For each rank, the underloaded ranks it has learned of, in order of arrival. An underloaded rank itself comes first.
-    pub(super) known: Vec<Vec<u32>>,
-    /// Messages sent.
-    pub(super) messages: u64,
+/// The random number generator of a rank at load-balancing step `step`.
+pub(super) fn rank_rng(seed: u64, step: u64, rank: u32) -> ChaCha8Rng {
+    // The step selects the stream, so that the steps of a run differ although the seed is the same.
+    generator(seed, (step << 32) ^ u64::from(rank))
 }
 
-/// The random number generator of every rank at load-balancing step `step`.
-pub(super) fn rank_rngs(seed: u64, step: u64, ranks: usize) -> Vec<ChaCha8Rng> {
-    // The step selects the streams, so that the steps of a run differ although the seed is the same.
-    (0..ranks as u64).map(|rank| generator(seed, (step << 32) ^ rank)).collect()
+/// What a rank has learned.
+pub(super) struct Rumours {
+    rank: u32,
+    /// The letter that it sends: the underloaded ranks that it knows, in order of arrival; it itself comes first. Ranks that read the
+    /// letter share its memory until this rank learns more.
+    letter: Arc<Letter>,
+    is_sender: bool,
 }
 
-/// A set of ranks that is emptied in constant time.
-struct Marks {
-    mark_of: Vec<u32>,
-    mark: u32,
-}
-
-impl Marks {
-    fn new(ranks: usize) -> Marks {
-        Marks { mark_of: vec![0; ranks], mark: 0 }
+impl Rumours {
+    /// A rank before the first round; `own` is what it says of itself if it is underloaded.
+    pub(super) fn new(rank: u32, own: Option<Known>) -> Rumours {
+        let is_sender = own.is_some();
+        Rumours { rank, letter: Arc::new(Letter::Known(own.into_iter().collect())), is_sender }
     }
 
-    fn clear(&mut self) {
-        self.mark = self.mark.wrapping_add(1);
-        if self.mark == 0 {
-            self.mark_of.fill(0);
-            self.mark = 1;
+    /// The underloaded ranks that it knows.
+    pub(super) fn known(&self) -> &[Known] {
+        listed(&self.letter)
+    }
+
+    /// Sends what it knows to ranks chosen at random, if it has learned something in the last round. Returns the number of messages.
+    pub(super) fn send(&self, gossip: Gossip, ranks: u32, rng: &mut ChaCha8Rng, sends: &mut Sends) -> u64 {
+        if !self.is_sender {
+            return 0;
+        }
+        let targets = self.targets(gossip, ranks as usize, rng);
+        let messages = targets.len() as u64;
+        sends.push((targets, Arc::clone(&self.letter)));
+        messages
+    }
+
+    /// Reads the letters of a round, ascending by sender.
+    pub(super) fn read(&mut self, gossip: Gossip, letters: &[(u32, Arc<Letter>)]) {
+        self.is_sender = !letters.is_empty();
+        let mut room = gossip.known.saturating_sub(self.known().len());
+        if room == 0 || letters.is_empty() {
+            return;
+        }
+        let mut is_known: FxHashSet<u32> = self.known().iter().map(|known| known.rank).collect();
+        // Each rank first reads the letters of higher ranks, so that not all ranks remember the same few.
+        let (before, after) = letters.split_at(letters.partition_point(|of| of.0 < self.rank));
+        let mut news = Vec::new();
+        for &known in after.iter().chain(before).flat_map(|(_, letter)| listed(letter)) {
+            if room > 0 && is_known.insert(known.rank) {
+                news.push(known);
+                room -= 1;
+            }
+        }
+        if news.is_empty() {
+            return;
+        }
+        if let Letter::Known(known) = Arc::make_mut(&mut self.letter) {
+            known.append(&mut news);
         }
     }
 
-    /// Adds `rank`; returns whether the set did not contain `rank` before.
-    fn insert(&mut self, rank: u32) -> bool {
-        std::mem::replace(&mut self.mark_of[rank as usize], self.mark) != self.mark
+    /// The ranks that it informs in a round: `fanout` different ones, chosen at random.
+    fn targets(&self, gossip: Gossip, ranks: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
+        let mut excluded = FxHashSet::default();
+        excluded.insert(self.rank);
+        if gossip.avoids_known {
+            excluded.extend(self.known().iter().map(|known| known.rank));
+        }
+        let left = ranks - excluded.len();
+        let fanout = gossip.fanout.min(left);
+        let mut targets = Vec::with_capacity(fanout);
+        if 2 * fanout < left && left > ranks / 8 {
+            while targets.len() < fanout {
+                let target = below(rng, ranks as u64) as u32;
+                if excluded.insert(target) {
+                    targets.push(target);
+                }
+            }
+            return targets;
+        }
+        // Few candidates are left: partial Fisher-Yates shuffle of their list.
+        let mut others: Vec<u32> = (0..ranks as u32).filter(|other| !excluded.contains(other)).collect();
+        for i in 0..fanout {
+            let chosen = i + below(rng, (others.len() - i) as u64) as usize;
+            others.swap(i, chosen);
+        }
+        others.truncate(fanout);
+        others
     }
 }
 
-/// Simulates the gossip about underloaded ranks.
-pub(super) fn spread(gossip: Gossip, is_underloaded: &[bool], rngs: &mut [ChaCha8Rng]) -> Outcome {
+/// The ranks that a letter of gossip lists.
+fn listed(letter: &Letter) -> &[Known] {
+    match letter {
+        Letter::Known(known) => known,
+        _ => &[],
+    }
+}
+
+/// All rounds of the gossip between ranks in one place: for each rank, the underloaded ranks that it has learned of; and the number of
+/// messages.
+pub(super) fn spread(
+    gossip: Gossip,
+    is_underloaded: &[bool],
+    rngs: &mut [ChaCha8Rng],
+) -> (Vec<Vec<u32>>, u64) {
     let ranks = is_underloaded.len();
-    let mut known: Vec<Vec<u32>> = (0..ranks as u32)
-        .map(|rank| if is_underloaded[rank as usize] { vec![rank] } else { Vec::new() })
-        .collect();
-    let mut is_sender = is_underloaded.to_vec();
+    let of_rank = |(rank, &is_underloaded): (u32, &bool)| {
+        let own = Known { rank, speed: 1.0, seconds: 0.0 };
+        Rumours::new(rank, is_underloaded.then_some(own))
+    };
+    let mut all: Vec<Rumours> = (0..).zip(is_underloaded).map(of_rank).collect();
     let mut messages = 0;
     for _ in 0..gossip.rounds {
-        let targets: Vec<Vec<u32>> = (rngs.par_iter_mut().enumerate())
-            .map_init(
-                || Marks::new(ranks),
-                |marks, (rank, rng)| match is_sender[rank] {
-                    true => targets(gossip, rank as u32, &known[rank], ranks, rng, marks),
-                    false => Vec::new(),
-                },
-            )
-            .collect();
-        let mut senders = vec![Vec::new(); ranks];
-        for (rank, targets) in (0..).zip(&targets) {
-            targets.iter().for_each(|&target| senders[target as usize].push(rank));
-        }
-        messages += targets.iter().map(|targets| targets.len() as u64).sum::<u64>();
-        // Ranks received in this round are forwarded only in the next one, so `known` is updated after all reads.
-        let news: Vec<Vec<u32>> = (senders.par_iter().enumerate())
-            .map_init(
-                || Marks::new(ranks),
-                |marks, (rank, senders)| {
-                    // Each rank first reads the messages of higher ranks, so that not all ranks remember the same few.
-                    let (before, after) = senders.split_at(senders.partition_point(|&s| (s as usize) < rank));
-                    let messages = after.iter().chain(before).map(|&sender| &known[sender as usize]);
-                    new_ranks(gossip.known, &known[rank], messages, marks)
-                },
-            )
-            .collect();
-        known.par_iter_mut().zip(news).for_each(|(known, news)| known.extend(news));
-        is_sender = senders.iter().map(|senders| !senders.is_empty()).collect();
-    }
-    Outcome { known, messages }
-}
-
-/// The ranks that `rank` informs in a round: `fanout` different ranks, chosen at random.
-fn targets(
-    gossip: Gossip,
-    rank: u32,
-    known: &[u32],
-    ranks: usize,
-    rng: &mut ChaCha8Rng,
-    marks: &mut Marks,
-) -> Vec<u32> {
-    marks.clear();
-    let mut left = ranks - usize::from(marks.insert(rank));
-    if gossip.avoids_known {
-        left -= known.iter().filter(|&&known| marks.insert(known)).count();
-    }
-    let fanout = gossip.fanout.min(left);
-    let mut targets = Vec::with_capacity(fanout);
-    if 2 * fanout < left && left > ranks / 8 {
-        while targets.len() < fanout {
-            let target = below(rng, ranks as u64) as u32;
-            if marks.insert(target) {
-                targets.push(target);
+        let send = |(rumours, rng): (&Rumours, &mut ChaCha8Rng)| {
+            let mut sends = Sends::new();
+            (rumours.send(gossip, ranks as u32, rng, &mut sends), sends)
+        };
+        let sent: Vec<(u64, Sends)> = all.par_iter().zip(&mut *rngs).map(send).collect();
+        let mut inboxes = vec![Vec::new(); ranks];
+        for (sender, (count, sends)) in (0..).zip(sent) {
+            messages += count;
+            for (receivers, letter) in sends {
+                receivers.iter().for_each(|&to| inboxes[to as usize].push((sender, Arc::clone(&letter))));
             }
         }
-        return targets;
+        all.par_iter_mut().zip(&inboxes).for_each(|(rumours, letters)| rumours.read(gossip, letters));
     }
-    // Few candidates are left: partial Fisher-Yates shuffle of their list.
-    let mut others: Vec<u32> = (0..ranks as u32).filter(|&other| marks.insert(other)).collect();
-    for i in 0..fanout {
-        let chosen = i + below(rng, (others.len() - i) as u64) as usize;
-        others.swap(i, chosen);
-    }
-    others.truncate(fanout);
-    others
-}
-
-/// The ranks that a rank adds to its list in a round, until the list has `most` entries.
-fn new_ranks<'a>(
-    most: usize,
-    known: &[u32],
-    messages: impl Iterator<Item = &'a Vec<u32>>,
-    marks: &mut Marks,
-) -> Vec<u32> {
-    let mut room = most.saturating_sub(known.len());
-    if room == 0 {
-        return Vec::new();
-    }
-    marks.clear();
-    known.iter().for_each(|&rank| _ = marks.insert(rank));
-    let mut news = Vec::new();
-    for &rank in messages.flatten() {
-        if marks.insert(rank) {
-            news.push(rank);
-            room -= 1;
-            if room == 0 {
-                break;
-            }
-        }
-    }
-    news
+    let ranks_of = |rumours: &Rumours| rumours.known().iter().map(|known| known.rank).collect();
+    (all.iter().map(ranks_of).collect(), messages)
 }
 
 /// Samples an index of `weights` with a probability proportional to its weight. Weights that are not positive are
@@ -260,51 +257,6 @@ pub(super) fn sample(rng: &mut impl RngCore, weights: &[f64]) -> Option<usize> {
     last
 }
 
-/// Objects and seconds by rank.
-pub(super) struct Ranks<'a> {
-    work: &'a Work<'a>,
-    /// The speed of each rank.
-    speeds: Vec<f64>,
-    /// The PE of each object of the database.
-    pub(super) placement: Vec<u32>,
-    /// Seconds of each rank.
-    pub(super) seconds: Vec<f64>,
-    /// The migratable objects with a load of each rank, lightest first, lowest index first among equals.
-    pub(super) objects: Vec<Vec<u32>>,
-}
-
-impl<'a> Ranks<'a> {
-    /// The ranks if object `i` is on PE `placement[i]`.
-    pub(super) fn new(work: &'a Work<'a>, placement: Vec<u32>) -> Self {
-        let mut rank_of = rustc_hash::FxHashMap::default();
-        rank_of.extend((work.available.iter().copied()).zip(0usize..));
-        let mut objects = vec![Vec::new(); work.available.len()];
-        let mut seconds: Vec<f64> =
-            work.available.iter().map(|&pe| work.fixed_seconds[pe as usize]).collect();
-        for &object in work.movable.iter().filter(|&&object| work.load_seconds(object) > 0.0) {
-            let pe = placement[object as usize];
-            if let Some(&rank) = rank_of.get(&pe) {
-                objects[rank].push(object);
-                seconds[rank] += work.seconds(object, pe);
-            }
-        }
-        let key = |&object: &u32| (super::load::order(work.load_seconds(object)), object);
-        objects.par_iter_mut().for_each(|own: &mut Vec<u32>| own.sort_unstable_by_key(key));
-        let speeds = work.available.iter().map(|&pe| work.speed(pe)).collect();
-        Ranks { work, speeds, placement, seconds, objects }
-    }
-
-    /// Seconds that `object` takes on `rank`.
-    pub(super) fn seconds_of(&self, object: u32, rank: usize) -> f64 {
-        self.work.load_seconds(object) / self.speeds[rank]
-    }
-
-    /// Seconds of the heaviest rank.
-    pub(super) fn max_seconds(&self) -> f64 {
-        self.seconds.iter().copied().fold(0.0, f64::max)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,9 +264,11 @@ mod tests {
     const TWO: Gossip = Gossip { fanout: 2, rounds: 20, known: 1000, avoids_known: false };
 
     /// Simulates the gossip and checks its invariants: lists contain only underloaded ranks, each once.
-    fn check(gossip: Gossip, is_underloaded: &[bool]) -> Outcome {
-        let outcome = spread(gossip, is_underloaded, &mut rank_rngs(5, 0, is_underloaded.len()));
-        for (rank, known) in outcome.known.iter().enumerate() {
+    fn check(gossip: Gossip, is_underloaded: &[bool]) -> (Vec<Vec<u32>>, u64) {
+        let mut rngs: Vec<ChaCha8Rng> =
+            (0..is_underloaded.len() as u32).map(|rank| rank_rng(5, 0, rank)).collect();
+        let outcome = spread(gossip, is_underloaded, &mut rngs);
+        for (rank, known) in outcome.0.iter().enumerate() {
             let mut sorted = known.clone();
             sorted.sort_unstable();
             sorted.dedup();
@@ -329,33 +283,31 @@ mod tests {
     fn after_enough_rounds_all_ranks_know_all_underloaded_ranks() {
         let is_underloaded: Vec<bool> = (0..300).map(|rank| rank % 3 == 0).collect();
         let outcome = check(TWO, &is_underloaded);
-        assert!(outcome.known.iter().all(|known| known.len() == 100));
+        assert!(outcome.0.iter().all(|known| known.len() == 100));
         // A third of the ranks sends in the first round, then every rank that received a message in the round before.
-        assert!((18 * 440..18 * 560).contains(&outcome.messages), "{}", outcome.messages);
+        assert!((18 * 440..18 * 560).contains(&outcome.1), "{}", outcome.1);
         let few = check(Gossip { rounds: 1, ..TWO }, &is_underloaded);
-        assert_eq!(few.messages, 200);
-        assert_eq!(few.known.iter().map(Vec::len).sum::<usize>(), 300);
+        assert_eq!(few.1, 200);
+        assert_eq!(few.0.iter().map(Vec::len).sum::<usize>(), 300);
     }
 
     #[test]
     fn lists_are_limited_and_known_ranks_are_avoided() {
         let is_underloaded = vec![true; 50];
-        assert!(
-            check(Gossip { known: 7, ..TWO }, &is_underloaded).known.iter().all(|known| known.len() == 7)
-        );
+        assert!(check(Gossip { known: 7, ..TWO }, &is_underloaded).0.iter().all(|known| known.len() == 7));
         let gossip = Gossip { fanout: 49, rounds: 1, known: 50, avoids_known: true };
         let complete = check(gossip, &is_underloaded);
-        assert!(complete.messages == 50 * 49 && complete.known.iter().all(|known| known.len() == 50));
+        assert!(complete.1 == 50 * 49 && complete.0.iter().all(|known| known.len() == 50));
         // A rank whose list is complete sends no messages.
-        assert_eq!(check(Gossip { rounds: 5, ..gossip }, &is_underloaded).messages, 50 * 49);
+        assert_eq!(check(Gossip { rounds: 5, ..gossip }, &is_underloaded).1, 50 * 49);
     }
 
     #[test]
     fn gossip_works_with_zero_to_two_pes() {
-        assert_eq!(check(TWO, &[]).messages, 0);
-        assert_eq!(check(TWO, &[true]).known, [[0]]);
-        assert_eq!(check(TWO, &[false, true]).known, [[1], [1]]);
-        assert_eq!(check(TWO, &[false; 9]).messages, 0);
+        assert_eq!(check(TWO, &[]).1, 0);
+        assert_eq!(check(TWO, &[true]).0, [[0]]);
+        assert_eq!(check(TWO, &[false, true]).0, [[1], [1]]);
+        assert_eq!(check(TWO, &[false; 9]).1, 0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! One file per strategy. Shared modules: `load` (the work to balance and the search for the best PE), `limit` (the
 //! lowest limit that can be kept), `relief` (PEs above the limit give objects away), `traffic` (messages and their
-//! costs), `gossip` (decentralized exchange of information between PEs).
+//! costs), `gossip` (exchange of information between PEs without a centre), `members` (all PEs of such a strategy in one place).
 
 pub mod comm_aware_refine;
 pub mod distributed;
@@ -15,6 +15,7 @@ pub mod greedy_refine;
 pub mod hier;
 mod limit;
 pub(crate) mod load;
+mod members;
 pub mod metis_lb;
 pub mod random;
 pub mod rec_bipart;

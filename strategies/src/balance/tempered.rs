@@ -9,27 +9,27 @@
 //! times from the initial placement. The result is the iteration with the least maximum, or the initial placement if
 //! no iteration is better.
 //!
-//! Parameters have vt's names, values and defaults, in any case and with or without hyphens. Every PE is simulated
-//! with its own random number generator and its own information. Rounds of gossip are synchronous (vt's `SyncInform`,
+//! Parameters have vt's names, values and defaults, in any case and with or without hyphens. Every PE has its own random number
+//! generator and its own information: in a run it is a member (`member.rs`), in a replay all members are in one place. Rounds of gossip are synchronous (vt's `SyncInform`,
 //! its reproducible mode); the probabilities of receivers are vt's `NormByMax`. vt lists `Recursive` as a value of
 //! `transfer` but does not implement it, so it is rejected.
 
 use std::str::FromStr;
 
-use rayon::prelude::*;
-
 use equipoise_model::params::{Param, ParamError, Params};
 use equipoise_model::{Assignment, Database, Topology};
 
-use super::gossip::{
-    Gossip, KNOWN, MAX_FANOUT, MAX_KNOWN, MAX_ROUNDS, Ranks, participating, rank_rngs, spread,
-};
+use super::gossip::{Gossip, KNOWN, MAX_FANOUT, MAX_KNOWN, MAX_ROUNDS, participating};
 use super::load::Work;
+use super::members::decide;
+use crate::decentral::Decentral;
 use crate::descriptor::Recipe;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
 
+mod member;
+mod swaps;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -121,7 +121,7 @@ impl Knowledge {
     }
 }
 
-/// The strategy that simulates every PE deciding by itself, and keeps the best of several iterations.
+/// The strategy with which every PE decides by itself, and which keeps the best of several iterations.
 #[derive(Clone, Copy, Debug)]
 pub struct Tempered {
     /// How fanout and rounds of the gossip are chosen.
@@ -170,65 +170,9 @@ impl Tempered {
         })
     }
 
-    fn balance(
-        &self,
-        database: &Database,
-        work: &Work,
-        placement: Vec<u32>,
-        seed: u64,
-    ) -> Result<Assignment, StrategyError> {
-        let target_seconds = work.average_seconds();
-        let count = work.available.len();
-        let mut best = Ranks::new(work, placement.clone());
-        let mut best_seconds = best.max_seconds();
-        if best_seconds <= target_seconds || count < 2 {
-            return Ok(Assignment::new(placement));
-        }
-        let (fanout, rounds) = self.knowledge.resolve(count);
-        let gossip = Gossip { fanout, rounds, known: self.known, avoids_known: true };
-        gossip.check(count, self.iters * self.trials)?;
-        let mut rngs = rank_rngs(seed, database.step, count);
-        let (mut messages, mut iterations, mut best_iteration) = (0, 0, 0);
-        for _ in 0..self.trials {
-            let mut ranks = Ranks::new(work, placement.clone());
-            for _ in 0..self.iters {
-                let is_underloaded: Vec<bool> =
-                    ranks.seconds.iter().map(|&seconds| seconds < target_seconds).collect();
-                let outcome = spread(gossip, &is_underloaded, &mut rngs);
-                let rules = transfer::TransferRules {
-                    database,
-                    work,
-                    criterion: self.criterion,
-                    ordering: self.ordering,
-                    target_seconds,
-                };
-                let moves = match self.transfer {
-                    Transfer::Original => {
-                        let ranks = &ranks;
-                        let each = rngs.par_iter_mut().zip(&outcome.known).enumerate();
-                        each.flat_map_iter(|(rank, (rng, known))| {
-                            rules.single_transfers(ranks, rank, known, rng)
-                        })
-                        .collect()
-                    }
-                    Transfer::SwapClusters => rules.swaps(&ranks, &outcome.known),
-                };
-                for (object, rank) in moves {
-                    ranks.placement[object as usize] = work.available[rank];
-                }
-                // The sums are computed again, which removes accumulated rounding errors.
-                ranks = Ranks::new(work, ranks.placement);
-                (messages, iterations) = (messages + outcome.messages, iterations + 1);
-                if ranks.max_seconds() < best_seconds {
-                    (best_seconds, best_iteration) = (ranks.max_seconds(), iterations);
-                    best.placement.clone_from(&ranks.placement);
-                }
-            }
-        }
-        Ok(Assignment::new(best.placement)
-            .with_note("gossip messages", messages as f64)
-            .with_note("iterations", f64::from(iterations))
-            .with_note("best iteration", f64::from(best_iteration)))
+    fn gossip(&self, ranks: usize) -> Gossip {
+        let (fanout, rounds) = self.knowledge.resolve(ranks);
+        Gossip { fanout, rounds, known: self.known, avoids_known: true }
     }
 }
 
@@ -241,7 +185,22 @@ impl Strategy for Tempered {
     ) -> Result<Assignment, StrategyError> {
         let work = Work::new(database, check(database, topology)?);
         let (placement, _) = work.placement();
-        self.balance(database, &participating(work, &placement), placement, seed)
+        let work = participating(work, &placement);
+        if work.available.len() > 1 {
+            self.gossip(work.available.len()).check(work.available.len(), self.iters * self.trials)?;
+        }
+        match self.transfer {
+            Transfer::Original => {
+                let (placement, notes) = decide(self, &work, placement, seed);
+                Ok(Assignment { notes, ..Assignment::new(placement) })
+            }
+            Transfer::SwapClusters => Ok(self.exchange(database, &work, placement, seed)),
+        }
+    }
+
+    fn decentral(&self) -> Option<&dyn Decentral> {
+        // An exchange locks two PEs, which members cannot do.
+        (self.transfer == Transfer::Original).then_some(self)
     }
 }
 

@@ -4,8 +4,9 @@ use proptest::prelude::*;
 
 use equipoise_model::database::arbitrary;
 
-use super::transfer::TransferRules;
 use super::*;
+use crate::balance::members::Pile;
+use crate::decentral::{Item, Own};
 use crate::testing::{assign, database, max_per_average, uneven};
 
 fn ratio(spec: &str, database: &Database) -> f64 {
@@ -54,20 +55,14 @@ fn exchanges_help_where_no_single_object_fits() {
 }
 
 #[track_caller]
-fn check_order(ordering: Ordering, expected: &[u32]) {
+fn check_order(ordering: Ordering, expected: &[u64]) {
     // PE 0 has 10 seconds; the average is 6.
-    let database = database(2, &[(1.0, 0), (4.5, 0), (2.5, 0), (2.0, 0), (2.0, 1)]);
-    let work = Work::new(&database, vec![0, 1]);
-    let ranks = Ranks::new(&work, database.placement());
-    let criterion = Criterion::Grapevine;
-    let rules = TransferRules {
-        database: &database,
-        work: &work,
-        criterion,
-        ordering,
-        target_seconds: work.average_seconds(),
-    };
-    assert_eq!(rules.ordered_objects(&ranks, 0), expected, "{ordering:?}");
+    let loads = [1.0, 4.5, 2.5, 2.0];
+    let item = |(key, load_seconds)| Item { key, id: key, home: 0, load_seconds };
+    let objects = (0..).zip(loads).map(item).collect();
+    let own = Own { rank: 0, ranks: 2, seed: 0, step: 0, speed: 1.0, fixed_seconds: 0.0, objects };
+    let order: Vec<u64> = ordering.of(&Pile::new(&own), 6.0).iter().map(|item| item.key).collect();
+    assert_eq!(order, expected, "{ordering:?}");
 }
 
 #[test]
