@@ -9,8 +9,10 @@ use crate::quiescence::Quiet;
 use crate::reduction::{Pieces, Tally};
 use crate::section::{Members, Source};
 use equipoise_model::database::ObjectIndex;
+use equipoise_strategies::decentral::{Letter, Totals};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
+use std::sync::Arc;
 
 /// An order about one array with messages `M` and slots `S`.
 #[derive(Serialize, Deserialize)]
@@ -181,6 +183,8 @@ pub(crate) enum PeOrder {
     WillNotArrive { step: u32, count: u32 },
     /// Resumes the elements of a PE if the load-balancing step is over (sent by the PE to itself).
     TryResume { step: u32 },
+    /// A load-balancing step without a centre.
+    Decentral(Box<Decentral>),
     /// The reply to a parked closure.
     Reply { parked: u64, answer: Answer },
     /// Nothing is in flight.
@@ -188,6 +192,67 @@ pub(crate) enum PeOrder {
     /// Orders from a PE of another process, encoded (sent by the connection to other processes).
     #[serde(skip)]
     Batch { from_process: u32, bytes: Vec<u8> },
+}
+
+/// Orders of load-balancing step `step` without a centre.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Decentral {
+    /// Begins the step (sent along the tree).
+    Begin { step: u32 },
+    /// Begins a round of the strategy; `totals` are those of the round before (sent along the tree).
+    Round { step: u32, round: u32, totals: Totals },
+    /// A letter of a round, from a PE.
+    Letter { step: u32, round: u32, from: u32, letter: Arc<Letter> },
+    /// A letter of this PE has arrived.
+    Arrived { step: u32 },
+    /// What PEs of a subtree add to the totals of the round (sent to the parent in the tree).
+    Sum { step: u32, pes: u32, totals: Totals },
+    /// What PEs of a subtree have decided (sent to the parent in the tree).
+    Decided { step: u32, pes: u32, account: Account },
+    /// Ends the step, at the sync point with this number: the objects move, or none does (sent along the tree).
+    End { point: u32, is_applied: bool },
+}
+
+/// What PEs have decided in a load-balancing step without a centre, for its report.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Account {
+    /// The loads before the step.
+    pub(crate) loads: Totals,
+    /// The longest period since the last step.
+    pub(crate) wall_seconds: f64,
+    /// The longest time that the strategy took.
+    pub(crate) strategy_seconds: f64,
+    /// The heaviest PE after the step.
+    pub(crate) after_seconds: f64,
+    /// The most seconds of background and of objects that cannot move.
+    pub(crate) fixed_seconds: f64,
+    /// The heaviest object that can move, on its PE.
+    pub(crate) heaviest_seconds: f64,
+    pub(crate) objects: u64,
+    pub(crate) migrations: u64,
+    pub(crate) migrated_bytes: u64,
+    /// The most seconds that a PE needs for migrations; 0 if the costs are unknown.
+    pub(crate) migration_seconds: f64,
+}
+
+impl Account {
+    /// Adds that of other PEs.
+    pub(crate) fn add(&mut self, other: &Account) {
+        self.loads.add(&other.loads);
+        for (most, seconds) in [
+            (&mut self.wall_seconds, other.wall_seconds),
+            (&mut self.strategy_seconds, other.strategy_seconds),
+            (&mut self.after_seconds, other.after_seconds),
+            (&mut self.fixed_seconds, other.fixed_seconds),
+            (&mut self.heaviest_seconds, other.heaviest_seconds),
+            (&mut self.migration_seconds, other.migration_seconds),
+        ] {
+            *most = most.max(seconds);
+        }
+        self.objects += other.objects;
+        self.migrations += other.migrations;
+        self.migrated_bytes += other.migrated_bytes;
+    }
 }
 
 /// The tallies of an element that ended, for PE 0.

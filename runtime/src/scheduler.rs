@@ -212,6 +212,7 @@ pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &[Held]) {
         PeOrder::Migrate { step, plans } => steps::migrate(pe, step, plans, managers),
         PeOrder::WillNotArrive { step, count } => steps::will_not_arrive(pe, step, count, managers),
         PeOrder::TryResume { step } => steps::try_resume(pe, step, managers),
+        PeOrder::Decentral(order) => steps::decentral::execute(pe, *order, managers),
         PeOrder::Reply { parked, answer } => pe.answered(parked, answer),
         PeOrder::Quiet(quiet) => found_quiet(pe, quiet, managers),
         PeOrder::Batch { from_process, bytes } => {

@@ -65,6 +65,8 @@ pub struct Item {
     pub home: u32,
     /// Its load, at speed 1.
     pub load_seconds: f64,
+    /// Its encoded size; 0 if unknown.
+    pub bytes: u64,
 }
 
 /// What members send each other.
@@ -145,8 +147,10 @@ impl Totals {
 pub struct Outcome {
     /// The objects that leave its PE: key, and rank of the new PE.
     pub leaving: Vec<(u64, u32)>,
-    /// The objects that come to its PE.
-    pub coming: u32,
+    /// The objects that come to its PE, and their bytes.
+    pub coming: (u32, u64),
+    /// The seconds of its PE with the new objects.
+    pub seconds: f64,
     /// What is notable about the protocol; the same on all PEs.
     pub notes: Vec<Note>,
 }

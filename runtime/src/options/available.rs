@@ -25,6 +25,11 @@ impl Config {
 }
 
 impl Settings {
+    /// Whether PEs may be unavailable.
+    pub(crate) fn lists_pes(&self) -> bool {
+        self.pes_available.is_some()
+    }
+
     /// The PEs that the file of `--pes-available` lists now; none without the flag.
     pub(crate) fn available(&self) -> Option<Result<Vec<u32>, ConfigError>> {
         self.pes_available.as_ref().map(|path| listed(path, self.pes))

@@ -249,10 +249,12 @@ impl Simulation {
         self.speeds.get(pe as usize).cloned().unwrap_or_default()
     }
 
-    /// The virtual time of a strategy that took `measured` seconds on this computer.
-    pub(crate) fn strategy(&self, measured: f64) -> f64 {
+    /// The virtual time of a strategy that took `measured` seconds on this computer. The time that a flag sets for a whole strategy is 0
+    /// if it `was_charged` before.
+    pub(crate) fn strategy(&self, measured: f64, was_charged: bool) -> f64 {
         match self.strategy_seconds {
             StrategySeconds::Measured => measured,
+            StrategySeconds::Charged(_) if was_charged => 0.0,
             StrategySeconds::Charged(seconds) => seconds,
         }
     }

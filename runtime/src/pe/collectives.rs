@@ -1,5 +1,6 @@
 //! The state of a PE for collectives: reductions, load-balancing steps, quiescence.
 
+use super::meeting::Meeting;
 use crate::checkpoint::CostMeter;
 use crate::losses::{Loads, Losses};
 use crate::options::Listed;
@@ -64,7 +65,7 @@ impl Collectives {
 }
 
 /// The state of a PE for load-balancing steps.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Steps {
     /// The number of steps that this PE has finished.
     pub(crate) resumed: Cell<u32>,
@@ -85,6 +86,8 @@ pub(crate) struct Steps {
     pub(crate) predicted: Cell<u32>,
     /// On PE 0: the last thinking time of each strategy, in seconds.
     pub(crate) thinking: RefCell<BTreeMap<String, f64>>,
+    /// A step without a centre.
+    pub(crate) meeting: Meeting,
     /// The loads of the PEs of this subtree, as far as they have said them.
     pub(crate) loads: Cell<Loads>,
     /// On PE 0: the losses since the last step, which decide when the next one follows.

@@ -67,7 +67,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         }
         answer
     });
-    let strategy_seconds = strategy_seconds(pe, took);
+    let strategy_seconds = strategy_seconds(pe, took, false);
     if let Some(choice) = choice {
         pe.collectives.steps.thinking.borrow_mut().insert(choice.spec.clone(), strategy_seconds);
     }
@@ -95,12 +95,12 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     if settings.report.is_some() {
         pe.out.node.outcome.lock().run_report.add(&report, &database, &answer.pe_of);
     }
-    finish(pe, step, report, &database);
+    finish(pe, step, report, Some(&database));
     plans
 }
 
-/// Notes a decision, shows its report, and writes the database if it is to be written.
-fn finish(pe: &PeCx, step: u32, report: LbStep, database: &Database) {
+/// Notes a decision, shows its report, and writes the database if there is one and it is to be written.
+pub(super) fn finish(pe: &PeCx, step: u32, report: LbStep, database: Option<&Database>) {
     let cost_seconds = report.decision_seconds + report.after.migration_seconds.unwrap_or(0.0);
     pe.collectives.steps.losses.borrow_mut().stepped(cost_seconds, &report.after);
     publish(pe, &report);
@@ -108,6 +108,9 @@ fn finish(pe: &PeCx, step: u32, report: LbStep, database: &Database) {
         // The time of the metrics is no part of the run.
         clock.discard_measured();
     }
+    let Some(database) = database else {
+        return pe.out.node.outcome.lock().lb_steps.add(report);
+    };
     let mut dump = {
         let mut outcome = pe.out.node.outcome.lock();
         outcome.lb_steps.add(report);
@@ -159,22 +162,27 @@ fn gate(settings: &Settings, database: &Database, answer: &mut Assignment) -> Op
     }
     let [before, after] = [&database.placement(), &answer.pe_of]
         .map(|placement| Metrics::of(database, &*settings.topology, placement));
-    let migration_seconds = after.migration_seconds.filter(|_| after.migrations > 0)?;
-    let gain_seconds = before.gain_seconds(&after);
-    (gain_seconds <= migration_seconds).then(|| {
-        answer.pe_of = database.placement();
-        Kept { gain_seconds, migration_seconds, migrations: after.migrations }
-    })
+    let kept = kept(settings, &before, &after)?;
+    answer.pe_of = database.placement();
+    Some(kept)
 }
 
-/// The time of a strategy that took `seconds` on this computer. On a simulated machine, PE 0 is busy for the virtual
-/// time of the strategy.
-fn strategy_seconds(pe: &PeCx, seconds: f64) -> f64 {
+/// Why a decision does not pay, if it does not, and `--lb-gate` asks for that.
+pub(super) fn kept(settings: &Settings, before: &Metrics, after: &Metrics) -> Option<Kept> {
+    let migration_seconds = after.migration_seconds.filter(|_| settings.gates() && after.migrations > 0)?;
+    let gain_seconds = before.gain_seconds(after);
+    let kept = Kept { gain_seconds, migration_seconds, migrations: after.migrations };
+    (gain_seconds <= migration_seconds).then_some(kept)
+}
+
+/// The time of a strategy that took `seconds` on this computer. On a simulated machine, the PE is busy for the virtual
+/// time of the strategy. If that is a time for the whole strategy, it counts unless it `was_charged`.
+pub(super) fn strategy_seconds(pe: &PeCx, seconds: f64, was_charged: bool) -> f64 {
     let simulation = pe.settings().simulation.as_ref();
     let (Some(simulation), Some(clock)) = (simulation, pe.clock.simulated()) else { return seconds };
     // The time measured meanwhile belongs to the strategy, not to an element.
     clock.discard_measured();
-    let seconds = simulation.strategy(seconds);
+    let seconds = simulation.strategy(seconds, was_charged);
     clock.spend(seconds);
     seconds
 }
@@ -191,19 +199,17 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
     };
     let mut found = Vec::with_capacity(collected.iter().map(|statistics| statistics.objects.len()).sum());
     for statistics in &mut collected {
-        let outside = statistics.wall_seconds - statistics.idle_seconds - statistics.measured_seconds;
+        let outside = outside_seconds(statistics);
         database.pes.push(PeRecord {
             speed: statistics.speed,
             wall_seconds: statistics.wall_seconds,
             idle_seconds: statistics.idle_seconds,
-            background_seconds: if settings.background { outside.max(0.0) } else { 0.0 },
+            background_seconds: if settings.background { outside } else { 0.0 },
             ..PeRecord::default()
         });
         found.extend(statistics.objects.drain(..).map(|object| Some((statistics.pe, object))));
     }
-    // Bound elements are one object, that of the array to which the others are bound.
-    let leader =
-        |array: u16| pe.infos.get(usize::from(array)).and_then(|info| info.bound_to).unwrap_or(array);
+    let leader = |array: u16| bound_leader(pe, array);
     let mut found = sorted(found, leader);
     for (_, object) in &mut found {
         // The leader is between two PEs, and only it knows whether it may migrate.
@@ -249,9 +255,19 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
     (database, keys)
 }
 
+/// The time of a PE outside of elements: its background.
+pub(super) fn outside_seconds(statistics: &Statistics) -> f64 {
+    (statistics.wall_seconds - statistics.idle_seconds - statistics.measured_seconds).max(0.0)
+}
+
+/// The array to which an array is bound; bound elements are one object, of that array.
+pub(super) fn bound_leader(pe: &PeCx, array: u16) -> u16 {
+    pe.infos.get(usize::from(array)).and_then(|info| info.bound_to).unwrap_or(array)
+}
+
 /// The records by element, so that an assignment does not depend on the current placement; `leader` is the array to which an array
 /// is bound. Records of one object are one. Positions are sorted instead of the records, which are large.
-fn sorted(
+pub(super) fn sorted(
     mut found: Vec<Option<(u32, ObjectStatistics)>>,
     leader: impl Fn(u16) -> u16,
 ) -> Vec<(u32, ObjectStatistics)> {

@@ -6,12 +6,14 @@
 //!    ([`PeOrder::Collect`], [`PeOrder::Statistics`]).
 //! 3. [`balancer`] builds a database, calls the strategy, and sends every PE the migrations of its
 //!    elements and the number of elements to expect ([`PeOrder::Migrate`]).
+//!    If the strategy and the flags allow, PEs decide together instead, without a database on PE 0 ([`decentral`]).
 //! 4. A PE to which all expected elements have migrated resumes its elements; it does not wait for other PEs.
 //!
 //! Messages are delivered during a step. Orders carry the number of their step, so they may arrive out of order.
 
 mod available;
 mod balancer;
+pub(crate) mod decentral;
 mod repeat;
 
 use crate::checkpoint::Reason;
@@ -81,7 +83,11 @@ fn begin_or_skip(pe: &PeCx, loads: Loads) {
     let is_step = repeat::is_step(&pe.out, pe.settings().lb_when, steps.number.get(), needs_step);
     steps.collecting.set(is_step);
     if is_step {
-        return pe.out.tell_all(|| PeOrder::Collect);
+        let step = steps.number.get() - steps.skipped.get();
+        return match decentral::strategy(pe, step) {
+            Some(_) => decentral::begin(pe, step),
+            None => pe.out.tell_all(|| PeOrder::Collect),
+        };
     }
     steps.skipped.set(steps.skipped.get() + 1);
     resume_all(pe);
@@ -162,6 +168,11 @@ pub(crate) fn resume_after_restart(pe: &PeCx) {
 /// Adds the statistics of this PE since the last step.
 pub(crate) fn collect(pe: &PeCx, managers: &[Held]) {
     pe.out.relay(|| PeOrder::Collect);
+    collected(pe, vec![gather(pe, managers)]);
+}
+
+/// The statistics of this PE since the last step.
+fn gather(pe: &PeCx, managers: &[Held]) -> Statistics {
     let period = pe.recorder.end_period(&pe.clock);
     let mut statistics = Statistics {
         pe: pe.out.rank,
@@ -181,7 +192,7 @@ pub(crate) fn collect(pe: &PeCx, managers: &[Held]) {
         statistics.idle_seconds = 0.0;
         statistics.measured_seconds = statistics.wall_seconds;
     }
-    collected(pe, vec![statistics]);
+    statistics
 }
 
 /// Adds statistics of PEs of this subtree. When those of all its PEs are there, PE 0 decides; another PE sends them to its
@@ -238,7 +249,11 @@ pub(crate) fn migrate(pe: &PeCx, step: u32, mut plans: Vec<Plan>, managers: &[He
     if pe.out.rank != 0 {
         send_plans(&pe.out, step, &mut plans);
     }
-    let Plan { moves, incoming, .. } = plans.pop().unwrap_or_default();
+    carry_out(pe, step, plans.pop().unwrap_or_default(), managers);
+}
+
+/// Migrates the elements of this PE's plan.
+fn carry_out(pe: &PeCx, step: u32, Plan { moves, incoming, .. }: Plan, managers: &[Held]) {
     for (array, rank, to) in moves {
         if !managers[usize::from(array)].borrow_mut().migrate(pe, step, rank, to) {
             pe.out.tell(to, PeOrder::WillNotArrive { step, count: 1 });

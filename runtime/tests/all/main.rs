@@ -8,6 +8,7 @@ mod checkpoints;
 mod common;
 mod corners;
 mod creation;
+mod decentral;
 mod endings;
 mod expedited;
 mod failures;

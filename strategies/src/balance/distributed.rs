@@ -256,7 +256,7 @@ impl Member for OnPe {
     }
 
     fn outcome(&mut self) -> Outcome {
-        std::mem::take(&mut self.outcome)
+        Outcome { seconds: self.pile.seconds, ..std::mem::take(&mut self.outcome) }
     }
 }
 

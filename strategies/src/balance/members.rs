@@ -48,16 +48,17 @@ impl Pile {
         self.items.retain(|item| keys.binary_search(&item.key).is_err());
     }
 
-    /// Tells the PEs that have objects of this pile in memory. Returns the number of these objects.
-    pub(super) fn take(&self, sends: &mut Sends) -> u32 {
-        let mut taken: Vec<(u32, u64)> =
-            self.items.iter().map(|item| (item.home, item.key)).filter(|of| of.0 != self.rank).collect();
+    /// Tells the PEs that have objects of this pile in memory. Returns the number of these objects, and their bytes.
+    pub(super) fn take(&self, sends: &mut Sends) -> (u32, u64) {
+        let foreign = self.items.iter().filter(|item| item.home != self.rank);
+        let bytes = foreign.clone().map(|item| item.bytes).sum();
+        let mut taken: Vec<(u32, u64)> = foreign.map(|item| (item.home, item.key)).collect();
         taken.sort_unstable();
         for from_one in taken.chunk_by(|a, b| a.0 == b.0) {
             let keys = from_one.iter().map(|of| of.1).collect();
             sends.push((vec![from_one[0].0], Arc::new(Letter::Taken(keys))));
         }
-        taken.len() as u32
+        (taken.len() as u32, bytes)
     }
 }
 
@@ -85,7 +86,8 @@ pub(super) fn decide(
         if let Some(&home) = rank_of.get(&placement[object as usize]) {
             let id = work.database().objects[object as usize].id;
             let load_seconds = work.load_seconds(object);
-            objects[home as usize].push(Item { key: object.into(), id, home, load_seconds });
+            // Nobody asks here what migrations cost.
+            objects[home as usize].push(Item { key: object.into(), id, home, load_seconds, bytes: 0 });
         }
     }
     let step = work.database().step;

@@ -130,6 +130,7 @@ impl Member for OnPe {
                 if self.iterations == self.config.iters * self.config.trials {
                     self.next = Next::End;
                     self.pile.items = std::mem::take(&mut self.best);
+                    self.pile.settle();
                     self.outcome.coming = self.pile.take(sends);
                     return Some(Totals::default());
                 }
@@ -152,7 +153,7 @@ impl Member for OnPe {
     }
 
     fn outcome(&mut self) -> Outcome {
-        std::mem::take(&mut self.outcome)
+        Outcome { seconds: self.pile.seconds, ..std::mem::take(&mut self.outcome) }
     }
 }
 

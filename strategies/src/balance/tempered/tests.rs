@@ -58,7 +58,7 @@ fn exchanges_help_where_no_single_object_fits() {
 fn check_order(ordering: Ordering, expected: &[u64]) {
     // PE 0 has 10 seconds; the average is 6.
     let loads = [1.0, 4.5, 2.5, 2.0];
-    let item = |(key, load_seconds)| Item { key, id: key, home: 0, load_seconds };
+    let item = |(key, load_seconds)| Item { key, id: key, home: 0, load_seconds, bytes: 0 };
     let objects = (0..).zip(loads).map(item).collect();
     let own = Own { rank: 0, ranks: 2, seed: 0, step: 0, speed: 1.0, fixed_seconds: 0.0, objects };
     let order: Vec<u64> = ordering.of(&Pile::new(&own), 6.0).iter().map(|item| item.key).collect();

@@ -1,0 +1,184 @@
+//! Load-balancing steps without a centre give the placements of the same strategy on PE 0, to the last bit, and lose nothing.
+
+#![allow(missing_docs)]
+
+use crate::common::workers::about;
+use crate::common::*;
+use equipoise::model::costs::{Costs, EndCosts};
+use equipoise::model::database::Database;
+use equipoise::model::{Assignment, Topology};
+use equipoise::prelude::*;
+use equipoise::strategies::decentral::{Decentral, Letter, Member, Outcome, Own, Sends, Totals};
+use equipoise::strategies::{Strategy, StrategyError, registry};
+use equipoise::{LbGate, Report, RunError, try_run};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const STEPS: u32 = 5;
+const ELEMENTS: i32 = 40;
+
+/// The PE of every element in each period.
+type Places = BTreeMap<(i32, u32), u32>;
+
+#[derive(Serialize, Deserialize)]
+struct Judge {
+    places: Places,
+    missing: i32,
+    done: Exit<Places>,
+}
+
+#[chare(index = ())]
+impl Judge {
+    #[entry]
+    fn note(&mut self, cx: &Cx<Self>, places: Places) {
+        self.places.extend(places);
+        self.missing -= 1;
+        if self.missing == 0 {
+            self.done.exit(cx, std::mem::take(&mut self.places));
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Worker {
+    step: u32,
+    places: Places,
+    judge: Array<Judge>,
+}
+
+#[chare(index = [i32; 1], sync)]
+impl Worker {
+    #[entry]
+    fn go(&mut self, cx: &Cx<Self>) {
+        let [i] = cx.index();
+        self.places.insert((i, self.step), cx.here().0);
+        if self.step == STEPS {
+            return self.judge.at(cx, ()).note(std::mem::take(&mut self.places));
+        }
+        // The load moves from step to step. A few elements are heavy, and a few may not move.
+        cx.pin(i % 11 == 3);
+        let heavy = (i + 7 * self.step as i32) % 9 == 0;
+        cx.charge(f64::from(1 + i % 5 + if heavy { 30 } else { 0 } + if i < 8 { 9 } else { 0 }) / 1024.0);
+        self.step += 1;
+        cx.at_sync().go();
+    }
+}
+
+fn work(config: Config) -> Report<Places> {
+    try_work(config).unwrap()
+}
+
+fn try_work(config: Config) -> Result<Report<Places>, RunError> {
+    try_run(config, |pe, done| {
+        let judge = pe.array((), |()| Judge { places: Places::new(), missing: ELEMENTS, done });
+        let workers = pe.array([ELEMENTS], |_| Worker { step: 0, places: Places::new(), judge });
+        pe.main(move |pe| workers.all(pe).go());
+    })
+}
+
+/// A strategy as PE 0 runs it.
+struct Central(Arc<dyn Strategy>);
+
+impl Strategy for Central {
+    fn assign(
+        &self,
+        database: &Database,
+        machine: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        self.0.assign(database, machine, seed)
+    }
+}
+
+const SPECS: [&str; 4] = [
+    "DistributedLB",
+    "DistributedLB:imbalance=0,phases=3,fanout=3,known=5",
+    "TemperedLB",
+    "TemperedLB:criterion=Grapevine,ordering=LargestObjects,trials=2,rounds=3",
+];
+
+#[test]
+fn pes_decide_together_what_pe_0_decides_alone() {
+    everywhere(40, 16, |config| {
+        let config = Config { lb_no_background: true, ..config };
+        let spec = SPECS[config.seed as usize % SPECS.len()];
+        let alone = registry::parse(spec, &[]).unwrap().strategy;
+        assert!(alone.decentral().is_some());
+        let together = work(Config { balancer: vec![spec.into()], ..config.clone() });
+        let central = Config { balancer: vec!["Central".into()], ..config };
+        let alone = work(central.strategy("Central", Arc::new(Central(alone)), false));
+        assert_eq!(together.result, alone.result, "{spec}");
+        assert_eq!(together.migrations, alone.migrations);
+        assert_eq!((together.lb_steps.len(), alone.lb_steps.len()), (STEPS as usize, STEPS as usize));
+        for (together, alone) in together.lb_steps.iter().zip(&alone.lb_steps) {
+            assert_eq!(together.strategy.as_deref(), Some(spec));
+            for (together, alone) in [(&together.before, &alone.before), (&together.after, &alone.after)] {
+                about(together.max_load_seconds, alone.max_load_seconds);
+                about(together.average_load_seconds, alone.average_load_seconds);
+                assert_eq!((together.objects, together.migrations), (alone.objects, alone.migrations));
+                assert!(together.lower_bound_seconds <= alone.lower_bound_seconds * (1.0 + 1e-9));
+            }
+            assert_eq!(together.after.migrated_bytes, alone.after.migrated_bytes);
+            assert_eq!(together.notes, alone.notes);
+        }
+    });
+}
+
+#[test]
+fn a_decision_that_does_not_pay_is_not_applied() {
+    let costs =
+        Costs { migration: EndCosts { send_seconds: 1e3, ..Default::default() }, ..Default::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("costs.json");
+    std::fs::write(&file, serde_json::to_string(&costs).unwrap()).unwrap();
+    let config = Config {
+        balancer: vec!["DistributedLB".into()],
+        lb_gate: LbGate::Auto,
+        cost_model: Some(file),
+        ..Config::simulated(4, 1)
+    };
+    let report = work(config);
+    assert_eq!(report.migrations, 0);
+    assert!(report.lb_steps.iter().all(|step| step.kept.is_some_and(|kept| kept.migrations > 0)));
+}
+
+/// Falls over in the third round.
+struct Faulty(u32);
+
+impl Strategy for Faulty {
+    fn assign(&self, database: &Database, _: &dyn Topology, _: u64) -> Result<Assignment, StrategyError> {
+        Ok(Assignment::unchanged(database))
+    }
+
+    fn decentral(&self) -> Option<&dyn Decentral> {
+        Some(self)
+    }
+}
+
+impl Decentral for Faulty {
+    fn member(&self, own: Own) -> Box<dyn Member> {
+        Box::new(Faulty(own.rank * 10))
+    }
+}
+
+impl Member for Faulty {
+    fn round(&mut self, _: &Totals, _: &[(u32, Arc<Letter>)], _: &mut Sends) -> Option<Totals> {
+        self.0 += 1;
+        assert_ne!(self.0, 13, "it fell over");
+        Some(Totals::default())
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        Outcome::default()
+    }
+}
+
+#[test]
+fn a_member_that_panics_ends_the_run() {
+    for config in [Config::simulated(3, 2), Config::threads(3)] {
+        let config = Config { balancer: vec!["Faulty".into()], ..config };
+        let config = config.strategy("Faulty", Arc::new(Faulty(0)), false);
+        let error = try_work(config).expect_err("a strategy panics").to_string();
+        assert!(error.contains("load-balancing step 0: the strategy panicked: it fell over"), "{error}");
+    }
+}
