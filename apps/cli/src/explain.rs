@@ -65,6 +65,12 @@ struct Row<'a> {
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.tasks
+            .files()
+            .reads(self.machine.topology.iter().map(|machine| machine.spec()))
+            .reads(self.initial.iter().chain([&self.mapping.mapping]))
+            .writes(self.report.path())
+            .check()?;
         self.report.check()?;
         let machine = &*self.machine.topology?;
         let tasks = Tasks::of(&self.tasks, machine, self.assumed)?;

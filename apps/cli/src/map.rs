@@ -1,7 +1,6 @@
 //! `equipoise map`: maps the tasks of a graph, or the processes of a program, to the PEs of a machine.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use equipoise_apps::{Failure, FormatArg, output};
@@ -110,21 +109,9 @@ struct Document<'a> {
     notes: &'a [Note],
 }
 
-/// Refuses outputs with the same path.
-fn refuse_duplicate<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
-    let mut seen = BTreeSet::new();
-    // Streams such as /dev/stdout accept several outputs in sequence.
-    let twice = paths.filter(|path| !path.exists() || path.is_file()).find(|path| !seen.insert(*path));
-    twice.map_or(Ok(()), |path| {
-        Err(Failure::usage(format!(
-            "two outputs have the same path `{}`; give each its own path",
-            path.display()
-        )))
-    })
-}
-
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.check_files()?;
         self.report.check()?;
         let topology = self.machine.topology?;
         let machine = &*topology;
@@ -139,10 +126,6 @@ impl Args {
                 "--slots applies to launchers' files; give one with --launcher or --initial",
             ));
         }
-        let report = self.report.report.as_ref().map(|file| file.path());
-        let paths = self.output.iter().chain(launcher.iter().map(|file| &file.path));
-        let paths = paths.map(PathBuf::as_path).chain(report);
-        refuse_duplicate(paths)?;
         if let Some(path) = &initial {
             let initial = launcher_files::placement(path, &database, machine, slots)?;
             database = database.placed(&initial);
@@ -193,6 +176,20 @@ impl Args {
         };
         let document = Document { metrics: &mapped.metrics, seconds: took, times, notes: &answer.notes };
         output::show_table(self.format.format, text, &document, &[&document])
+    }
+
+    /// Refuses outputs that would replace an input or another output.
+    fn check_files(&self) -> Result<(), Failure> {
+        let placement = &self.placement;
+        self.tasks
+            .files()
+            .reads(self.machine.topology.iter().map(|machine| machine.spec()))
+            .reads(self.balancer.iter().flatten().map(|choice| &choice.spec))
+            .reads(placement.initial.iter().chain(&placement.fixed))
+            .writes(&self.output)
+            .writes(self.launchers.launcher.iter().map(|file| &file.path))
+            .writes(self.report.path())
+            .check()
     }
 }
 

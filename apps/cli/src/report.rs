@@ -1,5 +1,6 @@
 //! The flag `--report`: what the subcommands write into reports.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use equipoise_apps::Failure;
@@ -21,6 +22,11 @@ impl ReportArg {
     /// Checks before the work that the file can be written.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.report.as_ref().map_or(Ok(()), |file| Ok(file.can_write()?))
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.report.as_ref().map(ReportFile::path)
     }
 
     /// Writes the report if it was asked for; `data` makes it.

@@ -123,7 +123,7 @@ pub struct Matrix {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "layout", rename_all = "lowercase")]
 pub enum Machine {
-    /// A torus or mesh of at most three dimensions.
+    /// A torus, a mesh or a hypercube.
     Grid {
         /// Nodes per dimension, the first dimension fastest.
         sizes: Vec<usize>,
@@ -153,9 +153,9 @@ pub enum Machine {
     Groups {
         /// The number of groups.
         groups: usize,
-        /// By link: the group where it begins.
+        /// By link: the group where it begins; the number of groups stands for the PEs of the group `to`.
         from: Vec<u32>,
-        /// By link: the group where it ends.
+        /// By link: the group where it ends; the number of groups stands for the PEs of the group `from`.
         to: Vec<u32>,
     },
     /// Any other machine: the page lists the busiest links only.

@@ -56,7 +56,7 @@ impl Drawing {
     }
 }
 
-/// Grids of up to three dimensions, alone or as the network of nodes.
+/// Grids, alone or as the network of nodes.
 fn grid(topology: &dyn Topology) -> Option<Drawing> {
     let (dimensions, nodes): (_, Vec<u32>) = match topology.shape() {
         Shape::Grid { sizes, nodes } => (sizes, nodes),
@@ -70,9 +70,6 @@ fn grid(topology: &dyn Topology) -> Option<Drawing> {
         _ => return None,
     };
     let of_nodes = matches!(topology.shape(), Shape::Product { .. });
-    if dimensions.len() > 3 {
-        return None;
-    }
     let node = |end: &str| match (end.strip_prefix("unused "), end.strip_prefix("node ")) {
         (Some(node), None) if !of_nodes => node.parse().ok(),
         (None, Some(node)) => node.parse::<u32>().ok(),
@@ -85,13 +82,20 @@ fn grid(topology: &dyn Topology) -> Option<Drawing> {
     Some(Drawing { machine: Machine::Grid { sizes, wraps, nodes, from, to }, drawn: ends.len(), drawn_of })
 }
 
-/// Dragonflies, whose routers are named `router GROUP.ROUTER`.
+/// Dragonflies, whose routers are named `router GROUP.ROUTER`. The other ends of links of routers are PEs or nodes.
 fn groups(topology: &dyn Topology) -> Option<Drawing> {
+    const PES: u32 = u32::MAX;
     let group = |end: &str| end.strip_prefix("router ")?.split_once('.')?.0.parse::<u32>().ok();
-    let (ends, drawn_of) = Drawing::by_key(topology, |from, to| Some((group(from)?, group(to)?)));
-    let groups = ends.iter().map(|&(from, to)| from.max(to)).max()? as usize + 1;
-    let (from, to) = ends.iter().copied().unzip();
-    Some(Drawing { machine: Machine::Groups { groups, from, to }, drawn: ends.len(), drawn_of })
+    let key = |from: &str, to: &str| match (group(from), group(to)) {
+        (None, None) => None,
+        (from, to) => Some((from.unwrap_or(PES), to.unwrap_or(PES))),
+    };
+    let (ends, drawn_of) = Drawing::by_key(topology, key);
+    let all = ends.iter().flat_map(|&(from, to)| [from, to]);
+    let groups = all.filter(|&group| group != PES).max()? + 1;
+    let (from, to) = ends.iter().map(|&(from, to)| (from.min(groups), to.min(groups))).unzip();
+    let machine = Machine::Groups { groups: groups as usize, from, to };
+    Some(Drawing { machine, drawn: ends.len(), drawn_of })
 }
 
 /// The place of an end in a tree: (level, vertex). PEs are leaves, and switches are named `switch HEIGHT.VERTEX`.
@@ -163,8 +167,11 @@ mod tests {
         check("torus:4x4*flat:2", "grid", 64);
         check("tree:2:4", "tree", 20);
         check("fattree:2:4/2e9:1e9", "tree", 20);
-        check("dragonfly:groups=3,routers=2,hosts=2", "groups", 9);
-        check("hypercube:4", "links", 0);
+        check("dragonfly:groups=3,routers=2,hosts=2", "groups", 9 + 6);
+        check("dragonfly:groups=3,routers=2,hosts=2*flat:2", "groups", 9 + 6);
+        check("torus:2x3x2x3", "grid", 2 * 36 + 4 * 36);
+        check("hypercube:4", "grid", 64);
+        check("flat:4*torus:2x2", "links", 0);
         check("flat:3", "tree", 6);
     }
 

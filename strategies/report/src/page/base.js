@@ -79,11 +79,20 @@ function tip(event, text) {
   box.style.top = `${Math.min(event.clientY + 14, innerHeight - box.offsetHeight - 8)}px`;
 }
 
-/** A canvas that is drawn by `draw(context, width, height)`. `at(x, y)` says what is there; arrow keys move a cursor over it. */
+/**
+ * A canvas of `width` x `height` that is drawn by `draw(context, width, height)`, at least two pixels wide for each of them, for sharp
+ * prints. `at(x, y)` says what is there; arrow keys move a cursor over it.
+ */
 function picture(width, height, label, draw, at) {
-  const canvas = make("canvas", { width, height, role: "img", "aria-label": label, tabindex: 0 });
+  const sharp = Math.max(2, Math.ceil(devicePixelRatio || 1));
+  const canvas = make("canvas", { width: width * sharp, height: height * sharp, role: "img", "aria-label": label, tabindex: 0, style: `width: ${width}px` });
   const context = canvas.getContext("2d");
-  draw(context, width, height);
+  canvas.paint = () => {
+    context.setTransform(sharp, 0, 0, sharp, 0, 0);
+    context.clearRect(0, 0, width, height);
+    draw(context, width, height);
+  };
+  canvas.paint();
   if (!at) return canvas;
   const show = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -98,7 +107,7 @@ function picture(width, height, label, draw, at) {
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (!step) return;
     event.preventDefault();
-    const by = event.shiftKey ? 10 : 2;
+    const by = event.shiftKey ? 20 : 2;
     cursor.x = Math.max(0, Math.min(width - 1, cursor.x + by * step[0]));
     cursor.y = Math.max(0, Math.min(height - 1, cursor.y + by * step[1]));
     const box = canvas.getBoundingClientRect();
@@ -135,7 +144,10 @@ function legend(map, low, high, title) {
   return bar;
 }
 
-/** A table; `sort` names the column by which it begins sorted, in descending order if negative. Heads are buttons that sort. */
+/**
+ * A table of `rows`, of which the first `limit` are shown. Heads are buttons that sort; the first click on a column of numbers sorts its
+ * largest value first. Arrow keys move between the buttons of rows. `row(i)` has the attributes of row `i`.
+ */
 function table(heads, rows, limit = 200, row = () => ({})) {
   const body = make("tbody"), order = rows.map((_, i) => i);
   const text = (cell) => cell instanceof Node ? cell : typeof cell === "object" && cell ? cell.text : String(cell);
@@ -145,18 +157,42 @@ function table(heads, rows, limit = 200, row = () => ({})) {
     make("tr", row(i), ...rows[i].map((cell) => make("td", {}, text(cell))))));
   let last = -1, up = true;
   const buttons = heads.map((head, at) => make("button", { onclick() {
-    up = last === at ? !up : true;
+    up = last === at ? !up : !rows.length || typeof value(rows[0][at]) === "string";
     last = at;
     order.sort((a, b) => {
       const [x, y] = [value(rows[a][at]), value(rows[b][at])];
-      return (x < y ? -1 : x > y ? 1 : a - b) * (up ? 1 : -1);
+      return (x < y ? -1 : x > y ? 1 : 0) * (up ? 1 : -1) || a - b;
     });
     buttons.forEach((button, i) => button.parentNode.setAttribute("aria-sort", i !== at ? "none" : up ? "ascending" : "descending"));
     fill();
   } }, head));
   const cells = buttons.map((button) => make("th", { scope: "col", "aria-sort": "none" }, button));
   const whole = make("table", {}, make("thead", {}, make("tr", {}, ...cells)), body);
+  body.addEventListener("keydown", (event) => {
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key], all = [...body.querySelectorAll("button")];
+    const next = step && all[all.indexOf(document.activeElement) + step];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  });
   fill();
   const more = rows.length > limit ? make("p", { class: "note" }, `The first ${limit} of ${rows.length.toLocaleString("en")} rows; sort to see others.`) : undefined;
-  return make("div", {}, make("div", { class: "scroll", tabindex: 0 }, whole), more);
+  return make("div", {}, make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table" }, whole), more);
+}
+
+/** The titles of the texts that are open, so that they stay open when a panel is drawn again. */
+const opened = new Set();
+/** What pictures show, as a text that can be opened. `content` makes it when it is. */
+function asText(title, content, isOpen = opened.has(title)) {
+  const details = make("details", {}, make("summary", {}, title));
+  const fill = () => {
+    if (details.childElementCount === 1) details.append(content());
+  };
+  details.addEventListener("toggle", () => {
+    if (details.open) fill();
+    opened[details.open ? "add" : "delete"](title);
+  });
+  if (isOpen) fill();
+  details.open = isOpen;
+  return details;
 }

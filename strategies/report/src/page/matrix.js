@@ -41,6 +41,14 @@ function matrixPicture(m, title, lines, low, high, what) {
   return make("div", {}, make("h3", {}, title), picture(size, size, `Bytes between objects, ${title}`, draw, at),
     make("div", { class: "axis" }, "Row: sender; column: receiver."));
 }
+/** The largest cells in the order of tasks. */
+function largestCells(name) {
+  const { bins, gaps, levels } = data.matrix;
+  let at = 0;
+  const cells = gaps.map((gap, i) => [at += gap, levels[i]]).sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, 200);
+  return table(["sender", "receiver", "about"], cells.map(([cell, level]) =>
+    [name(Math.floor(cell / bins), bins), name(cell % bins, bins), { value: level, text: bytesText(2 ** (level / 4)) }]));
+}
 const matrix = {
   id: "matrix", title: "Communication",
   exists: () => Boolean(data.matrix) && data.placements.length > 0,
@@ -63,6 +71,7 @@ const matrix = {
       holder.append(matrixPicture(it.matrix, `by placement ${name}`, bordersOf(it), low, high, placed));
     }
     section.append(holder, legend("viridis", bytesText(2 ** (low / 4)), bytesText(2 ** (high / 4)), "bytes, logarithmic"),
+      asText("The largest cells as a table", () => largestCells(object)),
       make("p", { class: "note" }, "Cells near the diagonal are messages between objects that are placed together. Pink lines: borders of switches (strong) and of nodes (faint)."));
     const share = (it) => percentText(it.metrics.remote_bytes / Math.max(1, it.metrics.total_bytes));
     return `Part of the bytes that leaves its PE: ${pair().map(([it, name]) => `${share(it)} ${spoken(it, name)}`).join(", ")}.`;

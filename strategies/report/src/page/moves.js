@@ -21,6 +21,8 @@ const moves = {
       const [to, from] = [x, y].map((v) => Math.min(bins - 1, Math.floor(v / size * bins)));
       return `${name(from)} to ${name(to)}: ${countText(counts[from * bins + to], "object")}`;
     };
+    const pairs = () => table(["from", "to", "objects"], [...counts.keys()].filter((cell) => counts[cell]).sort((a, b) => counts[b] - counts[a] || a - b)
+      .map((cell) => [name(Math.floor(cell / bins)), name(cell % bins), { value: counts[cell], text: counts[cell].toLocaleString("en") }]));
     const part = (it, pe) => percentText(it.load_seconds[pe] / average);
     const why = (i) => {
       const [from, to, added] = [was.pe_of[i], is.pe_of[i], is.hop_bytes_added[i]];
@@ -38,7 +40,7 @@ const moves = {
     const search = make("input", { type: "search", placeholder: "Find an object", value: wanted, "aria-label": "Find an object by name",
       oninput: (event) => { wanted = event.target.value; list.replaceChildren(rows(found())); } });
     section.append(make("div", { class: "pair wide" }, make("div", {}, make("h3", {}, `from (row) to (column), by ${n === data.pes.nodes.length ? "PE" : "node"}`),
-      picture(size, size, `Migrations of ${moved.length} objects`, draw, at), legend("viridis", "1 object", countText(top, "object"), "migrations")),
+      picture(size, size, `Migrations of ${moved.length} objects`, draw, at), legend("viridis", "0 objects", countText(top, "object"), "migrations"), asText("Migrations as a table", pairs)),
     make("div", {}, make("h3", {}, "objects that move, heaviest first"), search, list,
       moved.length > most ? make("p", { class: "note" }, `The table has the ${most.toLocaleString("en")} heaviest objects; the search finds the others.`) : undefined)));
     const bytes = is.metrics.migrated_bytes;

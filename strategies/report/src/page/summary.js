@@ -19,8 +19,8 @@ const summary = {
     const heads = ["strategy", "largest load", "max/avg", "predicted period", "hops per byte", "bytes between PEs", "busiest link", "migrations", "strategy time"];
     const kept = heads.map((_, at) => at === 0 || rows.some((row) => row[at].value !== -1));
     const only = (row) => row.filter((_, at) => kept[at]);
-    section.append(table(only(heads), rows.map(only), 200, (i) => ({ "aria-selected": i === state.after })));
-    if (data.placements.length > 1) section.append(make("p", { class: "note" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it."));
+    section.append(table(only(heads), rows.map(only), 200, (i) => (i === state.after ? { "aria-current": "true" } : {})));
+    if (data.placements.length > 1) section.append(make("p", { class: "note" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
     data.refusals.forEach(([name, reason]) => section.append(make("p", { class: "note" }, `No answer from ${name}: ${reason}.`)));
     return "";
   },

@@ -1,0 +1,1 @@
+//! How people use a page: keys, mouse, paper.
