@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::arguments::{MachineArg, SeedArg, SlotsArg, TaskArgs};
 use crate::program::{ModelArgs, Tasks, Times};
 use crate::report::{self, ReportArg};
-use crate::{input, launcher_files, metrics, progress};
+use crate::{explain, input, launcher_files, metrics, progress};
 
 /// The arguments of `equipoise map`.
 #[derive(clap::Args)]
@@ -149,8 +149,7 @@ impl Args {
             tasks.placed(&database, machine, &answer.pe_of)
         });
         let times = tasks.times(&topology, &answer.pe_of)?;
-        self.report
-            .write(|| reported(&tasks.name, &database, machine, &choice.spec, &answer, &mapped.metrics))?;
+        self.report.write(|| reported(&tasks, &database, machine, &choice.spec, &answer, &mapped.metrics))?;
         let text = || {
             let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (objects, edges) = (count(objects, "task"), count(edges, "edge"));
@@ -216,7 +215,7 @@ fn strategy(
 
 /// The report of a mapping, compared with the placement where it started.
 fn reported(
-    name: &str,
+    tasks: &Tasks,
     database: &Database,
     machine: &dyn Topology,
     strategy: &str,
@@ -225,9 +224,11 @@ fn reported(
 ) -> ReportData {
     let start = database.placement();
     let then = Metrics::full(database, machine, &start);
-    let words = [sentence(&then, metrics)].into_iter().chain(answer.sentence.clone()).collect();
+    // Loads of tasks are often equal, so what the strategy says of itself is more important.
+    let of_strategy = answer.sentence.iter().cloned();
+    let words = of_strategy.chain([explain::summary(&then, metrics), sentence(&then, metrics)]).collect();
     let placed = (strategy, answer.pe_of.as_slice(), metrics);
-    report::of_mapping(name, (database, machine), (&start, &then), placed, words)
+    report::of_mapping(tasks, (database, machine), (&start, &then), placed, words)
 }
 
 /// The strategy's valid assignment, and its running time in seconds.

@@ -68,9 +68,8 @@ fn resolved(path: &Path) -> PathBuf {
 /// Whether `input` is the file of a rank of `output`, whose name has `%p` for the rank.
 fn is_of_rank(input: &Path, output: &Path) -> bool {
     let [input, output] = [input, output].map(|path| path.to_str().unwrap_or_default());
-    let rank = output
-        .split_once("%p")
-        .and_then(|(before, after)| input.strip_prefix(before)?.strip_suffix(after));
+    let rank =
+        output.split_once("%p").and_then(|(before, after)| input.strip_prefix(before)?.strip_suffix(after));
     rank.is_some_and(|rank| !rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
@@ -87,7 +86,10 @@ mod tests {
         let check = |inputs: &[&str], outputs: &[&str], expected: &str| {
             let found = Files::default().reads(inputs).writes(outputs).check();
             let found = found.map_or_else(|error| error.to_string(), |()| String::new());
-            assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{outputs:?}: {found}");
+            assert!(
+                found.contains(expected) && found.is_empty() == expected.is_empty(),
+                "{outputs:?}: {found}"
+            );
         };
         let replaces = "would replace an input";
         check(&["a.db"], &["b.db", "c.html"], "");

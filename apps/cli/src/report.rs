@@ -10,6 +10,9 @@ use equipoise_report::{Builder, Heat, ReportData, ReportFile};
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::replay::{Comparison, Replay};
 
+use crate::metrics::LoadUnit;
+use crate::program::Tasks;
+
 /// The flag `--report`.
 #[derive(clap::Args)]
 pub(crate) struct ReportArg {
@@ -100,18 +103,19 @@ impl Replayed {
     }
 }
 
-/// The report of two placements of the tasks `name`.
+/// The report of two placements of tasks on a machine.
 pub(crate) fn of_mapping(
-    name: &str,
+    tasks: &Tasks,
     (database, machine): (&Database, &dyn Topology),
     (before, then): (&[u32], &Metrics),
     (strategy, after, now): (&str, &[u32], &Metrics),
     words: Vec<String>,
 ) -> ReportData {
-    let title = format!("{name} on {}", machine.spec());
+    let title = format!("{} on {}", tasks.name, machine.spec());
     let mut builder = Builder::new(title, database, machine, before.to_vec(), then.clone());
     builder.data.placements.iter_mut().for_each(|it| it.name = "start".into());
     builder.place(strategy.to_string(), after, now.clone());
+    builder.data.weights = tasks.unit == LoadUnit::None;
     builder.data.sentences = words;
     builder.data
 }

@@ -8,8 +8,8 @@ use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::database::{Edge, End, Object, ObjectIndex, PeRecord};
 use equipoise_model::table::{count, pairs, seconds};
 use equipoise_model::{Database, Topology, topology};
-use equipoise_network::models::exchange::{Exchange, Traffic};
 use equipoise_network::models::batch::{self, Item};
+use equipoise_network::models::exchange::{Exchange, Traffic};
 use equipoise_network::models::{self, Network};
 use equipoise_network::program::{self, Delivery, Model, OVERLAP};
 use equipoise_network::trace::{self, Trace};
@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use crate::arguments::TaskArgs;
 use crate::input::NetworkModel;
+use crate::metrics::LoadUnit;
 use crate::program::CostArgs;
 use crate::report::ReportArg;
 use crate::{input, progress, timeline};
@@ -209,7 +210,9 @@ impl Args {
             progress::with_spinner(&what, || exchange.run(&traffic, &placement, &mut *platform.network));
         let tasks = count(traffic.tasks as u64, "task");
         let what = format!("{what}: {tasks}, {}", count(result.messages, "message"));
+        let weights = LoadUnit::of(graph, &database) == LoadUnit::None;
         let report = self.placed("mapping", &platform, || Ok(database.placed(&placement)))?;
+        let report = ReportData { weights, ..report };
         let document = Document {
             report,
             seconds_per_iteration: result.seconds_per_iteration,

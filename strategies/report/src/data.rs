@@ -24,6 +24,8 @@ pub struct ReportData {
     pub sentences: Vec<String>,
     /// The position in `placements` of the recommended placement.
     pub recommended: Option<usize>,
+    /// Whether loads are weights of a task graph, which have no unit. The names of fields say seconds all the same.
+    pub weights: bool,
     /// The PEs.
     pub pes: Pes,
     /// The objects.

@@ -22,7 +22,9 @@ function withUnit(x, units, step) {
   return `${digits(x)} ${units[at]}`;
 }
 const bytesText = (x) => withUnit(x, ["B", "kB", "MB", "GB", "TB", "PB"], 1000);
-const secondsText = (x) => Math.abs(x) >= 1 || x === 0 ? `${digits(x)} s` : withUnit(x * 1e6, ["µs", "ms", "s"], 1000);
+const secondsText = (x) => Math.abs(x) >= 1 || x === 0 ? `${digits(x)} s` : withUnit(x * 1e9, ["ns", "µs", "ms", "s"], 1000);
+/** A load: seconds, or a weight of a task graph without a unit. */
+const loadText = (x) => data.weights ? String(Number(x.toPrecision(4))) : secondsText(x);
 const percentText = (x) => `${(100 * x).toFixed(x < 0.1 ? 1 : 0)} %`;
 const countText = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "" : "s"}`;
 const changeText = (then, now) => then === now ? "unchanged" : then === 0 ? "none before"
@@ -136,11 +138,10 @@ function paintCells(context, width, height, columns, rows, paint) {
 function legend(map, low, high, title) {
   const stops = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((i) => `<stop offset="${i / 8}" stop-color="${css(map, i / 8)}"/>`).join("");
   const id = `scale-${map}`;
-  const bar = svg(460, 34, `Colours: ${title}, from ${low} to ${high}`,
-    `<defs><linearGradient id="${id}">${stops}</linearGradient></defs><rect width="220" height="14" fill="url(#${id})"/>` +
-    `<text x="0" y="29">${safe(low)}</text><text x="220" y="29" text-anchor="end">${safe(high)}</text>` +
-    `<text x="230" y="12">${safe(title)}</text>`);
-  bar.style.maxWidth = "460px";
+  const bar = svg(300, 46, `Colours: ${title}, from ${low} to ${high}`,
+    `<defs><linearGradient id="${id}">${stops}</linearGradient></defs><text x="0" y="11">${safe(title)}</text>` +
+    `<rect y="16" width="220" height="12" fill="url(#${id})"/><text x="0" y="42">${safe(low)}</text><text x="220" y="42" text-anchor="end">${safe(high)}</text>`);
+  bar.className = "legend";
   return bar;
 }
 

@@ -1,7 +1,7 @@
 // Panels 3 and 8: PEs over steps with a slider, and PEs over time.
 let column = 0;
-/** A picture of a heat map on the scale up to `top`; `marked()` is the column with a frame, or undefined. */
-function heatPicture(heat, top, label, say, marked = () => undefined) {
+/** A picture of a heat map, `wide` pixels wide, on the scale up to `top`; `marked()` is the column with a frame, or undefined. */
+function heatPicture(heat, top, wide, label, say, marked = () => undefined) {
   const n = heat.columns.length, high = Math.max(120, Math.min(420, 14 * heat.rows));
   const draw = (context, width, height) => {
     paintCells(context, width, height, n, heat.rows, (c, r) => colour("cividis", valueOf(heat, c, r) / top));
@@ -11,8 +11,8 @@ function heatPicture(heat, top, label, say, marked = () => undefined) {
     context.strokeStyle = variable("--frame");
     context.strokeRect(at * width / n + 1, 1, Math.max(1, width / n - 2), height - 2);
   };
-  return picture(560, high, label, draw, (x, y) =>
-    say(Math.min(n - 1, Math.floor(x / 560 * n)), Math.min(heat.rows - 1, Math.floor(y / high * heat.rows))));
+  return picture(wide, high, label, draw, (x, y) =>
+    say(Math.min(n - 1, Math.floor(x / wide * n)), Math.min(heat.rows - 1, Math.floor(y / high * heat.rows))));
 }
 const rowName = (heat, row) => {
   const first = row * heat.pes_per_row, last = Math.min(data.pes.nodes.length || Infinity, first + heat.pes_per_row) - 1;
@@ -30,7 +30,7 @@ function stepPicture(heat, top, name, ink) {
   });
   return picture(560, 90, `Load of PEs at the chosen step, ${name}`, draw, (x) => {
     const row = Math.min(heat.rows - 1, Math.floor(x / 560 * heat.rows));
-    return `${rowName(heat, row)}: ${secondsText(valueOf(heat, column, row))}`;
+    return `${rowName(heat, row)}: ${loadText(valueOf(heat, column, row))}`;
   });
 }
 const steps = {
@@ -43,7 +43,7 @@ const steps = {
     column = Math.min(column, last);
     const words = make("output", { "aria-live": "polite" });
     const describe = () => {
-      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat, name]) => `${secondsText(largest(columnOf(heat, column)))} ${name}`).join(", ")}`;
+      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat, name]) => `${loadText(largest(columnOf(heat, column)))} ${name}`).join(", ")}`;
     };
     // Only the pictures are painted again, because a slider that is replaced would not follow the mouse.
     const slider = make("input", { type: "range", min: 0, max: last, value: column, "aria-label": "Step", oninput: (event) => {
@@ -55,16 +55,16 @@ const steps = {
     section.append(make("label", {}, "Step ", slider, words));
     const holder = make("div", { class: "pair" });
     for (const [heat, name, ink] of maps) {
-      const say = (c, r) => `Step ${heat.columns[c]}, ${rowName(heat, r)}: ${secondsText(valueOf(heat, c, r))}`;
-      holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, top, `Load of PEs at ${heat.columns.length} steps, ${name}`, say, () => column),
+      const say = (c, r) => `Step ${heat.columns[c]}, ${rowName(heat, r)}: ${loadText(valueOf(heat, c, r))}`;
+      holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, top, 560, `Load of PEs at ${heat.columns.length} steps, ${name}`, say, () => column),
         axisOf(heat, `step ${heat.columns[0]}`, heat.columns.at(-1)), make("h3", {}, "loads of PEs at the chosen step"), stepPicture(heat, top, name, ink)));
     }
     const rows = () => data.steps.columns.map((step, c) => [step, ...maps.flatMap(([heat]) => {
       const list = columnOf(heat, c);
       const mean = list.reduce((sum, x) => sum + x, 0) / list.length;
-      return [largest(list), mean].map((value) => ({ value, text: secondsText(value) }));
+      return [largest(list), mean].map((value) => ({ value, text: loadText(value) }));
     })]);
-    section.append(holder, legend("cividis", "0 s", secondsText(top), "load of a PE"), asText("Steps as a table", () =>
+    section.append(legend("cividis", "0 s", loadText(top), "load of a PE"), holder, asText("Steps as a table", () =>
       table(["step", ...maps.flatMap(([, name]) => [`largest load ${name}`, `mean load ${name}`])], rows())));
     return `Loads of PEs at ${countText(data.steps.columns.length, "step")}.`;
   },
@@ -76,7 +76,7 @@ const timeline = {
     const heat = data.timeline, n = heat.columns.length;
     const say = (c, r) => `${secondsText(heat.columns[c])}, ${rowName(heat, r)}: busy ${percentText(valueOf(heat, c, r))}`;
     const busy = Array.from({ length: heat.rows }, (_, r) => heat.columns.reduce((sum, _, c) => sum + valueOf(heat, c, r), 0) / n);
-    section.append(heatPicture(heat, 1, "Which part of the time each PE was busy", say), axisOf(heat, "time 0 s", secondsText(heat.columns.at(-1) + heat.columns[1])),
+    section.append(heatPicture(heat, 1, 1120, "Which part of the time each PE was busy", say), axisOf(heat, "time 0 s", secondsText(heat.columns.at(-1) + heat.columns[1])),
       legend("cividis", "idle", "busy", "part of the time"),
       asText("Timeline as a table", () => table(["PE", "busy"], busy.map((part, r) => [{ value: r, text: rowName(heat, r) }, { value: part, text: percentText(part) }]))));
     const mean = busy.reduce((sum, part) => sum + part, 0) / heat.rows;

@@ -43,16 +43,17 @@ function loadPicture(it, name, order, top) {
   };
   const at = (x) => {
     const pe = order[Math.min(order.length - 1, Math.floor(x / 560 * order.length))];
-    return `${peName(pe)}: ${secondsText(it.load_seconds[pe])}, background ${secondsText(data.pes.background_seconds[pe] || 0)}\n` +
-      heavy[pe].map((i) => `${objectName(i)}: ${secondsText(data.objects.load_seconds[i])}`).join("\n");
+    return `${peName(pe)}: ${loadText(it.load_seconds[pe])}, background ${loadText(data.pes.background_seconds[pe] || 0)}\n` +
+      heavy[pe].map((i) => `${objectName(i)}: ${loadText(data.objects.load_seconds[i])}`).join("\n");
   };
-  const label = `Load of ${order.length} PEs ${name}: largest ${secondsText(most)}, average ${secondsText(average)}`;
-  return make("div", {}, make("h3", {}, `${name}: largest load ${secondsText(most)}, ${(1 + it.metrics.imbalance).toFixed(2)} times the average`),
-    picture(560, 281, label, draw, at), make("div", { class: "axis" }, `${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${secondsText(top)}`));
+  const label = `Load of ${order.length} PEs ${name}: largest ${loadText(most)}, average ${loadText(average)}`;
+  return make("div", {}, make("h3", {}, `${name}: largest load ${loadText(most)}, ${(1 + it.metrics.imbalance).toFixed(2)} times the average`),
+    picture(560, 281, label, draw, at), make("div", { class: "axis" }, `${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`));
 }
 const loads = {
   id: "loads", title: "Loads",
-  exists: () => data.placements.length > 0 && largest(before().load_seconds) > 0,
+  // Tasks without weights that are alone on their PEs have nothing to show.
+  exists: () => data.placements.some((it) => largest(it.load_seconds) > (data.weights && data.objects.load_seconds.every((load) => load === 1) ? 1 : 0)),
   draw(section) {
     const toggle = make("input", { type: "checkbox", "aria-label": "Sorted by load", onchange: (event) => { sorted = event.target.checked; redraw(); } });
     toggle.checked = sorted;
@@ -67,14 +68,14 @@ const loads = {
     const { average_load_seconds: average, lower_bound_seconds: bound } = before().metrics;
     const rows = () => {
       const heavy = heaviest(after());
-      return data.pes.nodes.map((_, pe) => [{ value: pe, text: peName(pe) }, ...pair().map(([it]) => ({ value: it.load_seconds[pe], text: secondsText(it.load_seconds[pe]) })),
-        { value: data.pes.background_seconds[pe] || 0, text: secondsText(data.pes.background_seconds[pe] || 0) },
-        heavy[pe].map((i) => `${objectName(i)} ${secondsText(data.objects.load_seconds[i])}`).join(", ")]);
+      return data.pes.nodes.map((_, pe) => [{ value: pe, text: peName(pe) }, ...pair().map(([it]) => ({ value: it.load_seconds[pe], text: loadText(it.load_seconds[pe]) })),
+        { value: data.pes.background_seconds[pe] || 0, text: loadText(data.pes.background_seconds[pe] || 0) },
+        heavy[pe].map((i) => `${objectName(i)} ${loadText(data.objects.load_seconds[i])}`).join(", ")]);
     };
     const heads = () => ["PE", ...pair().map(([, name]) => `load ${name}`), "background", `heaviest objects ${pair().at(-1)[1]}`];
-    section.append(holder, make("p", { class: "note" }, `Solid line: average (${secondsText(average)}). Dashed line: lower bound of the largest load ` +
-      `(${secondsText(bound)}). Orange: background. Point at a PE to see its heaviest objects.`),
+    section.append(holder, make("p", { class: "note" }, `Solid line: average (${loadText(average)}). Dashed line: lower bound of the largest load ` +
+      `(${loadText(bound)}). Orange: background. Point at a PE to see its heaviest objects.`),
     asText("Loads as a table", () => make("div", { class: "words" }, table(heads(), rows()))));
-    return `Largest load: ${pair().map(([it, name]) => `${secondsText(it.metrics.max_load_seconds)} ${spoken(it, name)}`).join(", ")}.`;
+    return `Largest load: ${pair().map(([it, name]) => `${loadText(it.metrics.max_load_seconds)} ${spoken(it, name)}`).join(", ")}.`;
   },
 };

@@ -30,18 +30,20 @@ function gridPicture(it, top, name) {
   const m = data.machine, [w, h = 1, depth = 1] = m.sizes, inner = w * h * depth;
   const first = slice.reduceRight((sum, at, k) => sum * m.sizes[k + 3] + at, 0) * inner;
   const across = Math.ceil(Math.sqrt(depth)), down = Math.ceil(depth / across);
-  const cell = Math.max(6, Math.min(90, Math.floor(560 / (across * (w + 1)))));
+  const cell = Math.max(3, Math.min(80, Math.floor(560 / (across * (w + 1))), Math.floor(480 / (down * (h + 1)))));
+  // On small squares there is no place for links; each square shows the busiest of its node.
+  const isSmall = cell < 16, lift = isSmall && depth > 1 ? 12 : 0;
   const place = (node) => {
     const z = Math.floor(node / (w * h)), y = Math.floor(node / w) % h, x = node % w;
-    return [((z % across) * (w + 1) + x + 0.7) * cell, (Math.floor(z / across) * (h + 1) + y + 0.7) * cell];
+    return [((z % across) * (w + 1) + x + 0.7) * cell, lift + (Math.floor(z / across) * (h + 1) + y + 0.7) * cell];
   };
-  const width = across * (w + 1) * cell, height = down * (h + 1) * cell;
+  const width = across * (w + 1) * cell, height = lift + down * (h + 1) * cell;
   const inside = (node) => node >= first && node < first + inner;
   const isFlat = (i) => Math.floor(m.from[i] / (w * h)) === Math.floor(m.to[i] / (w * h));
   const shownLinks = [], through = new Map(), links = new Map();
   m.from.forEach((from, i) => {
     if (!inside(from)) return;
-    if (isFlat(i)) shownLinks.push(i);
+    if (isFlat(i) && !isSmall) shownLinks.push(i);
     else through.set(from - first, Math.max(through.get(from - first) || 0, it.link_seconds[i]));
     if (!links.has(from)) links.set(from, []);
     links.get(from).push(i);
@@ -62,12 +64,13 @@ function gridPicture(it, top, name) {
       context.lineTo(x + dx * cell * long - dy * side, y + dy * cell * long + dx * side);
       context.stroke();
     }
-    const size = Math.max(3, 0.34 * cell);
+    const size = isSmall ? cell - (cell > 4 ? 1 : 0) : 0.34 * cell, frame = isSmall ? 0 : Math.max(1, 0.06 * cell);
+    const back = variable("--back"), grey = variable("--node");
     for (let node = 0; node < inner; node++) {
-      const [x, y] = place(node), edge = size + Math.max(1, 0.06 * cell);
-      context.fillStyle = variable("--card");
+      const [x, y] = place(node), edge = size + frame;
+      context.fillStyle = back;
       context.fillRect(x - edge / 2, y - edge / 2, edge, edge);
-      context.fillStyle = through.get(node) ? hot(through.get(node), top) : variable("--dim");
+      context.fillStyle = through.get(node) ? hot(through.get(node), top) : grey;
       context.fillRect(x - size / 2, y - size / 2, size, size);
     }
     if (depth < 2) return;
@@ -75,20 +78,22 @@ function gridPicture(it, top, name) {
     context.font = `${Math.min(12, Math.max(9, 0.35 * cell))}px system-ui, sans-serif`;
     for (let z = 0; z < depth; z++) {
       const [x, y] = place(z * w * h);
-      context.fillText(String(z), x - 0.6 * cell, y - 0.3 * cell);
+      context.fillText(String(z), isSmall ? x - cell / 2 : x - 0.6 * cell, isSmall ? y - 0.5 * cell - 2 : y - 0.3 * cell);
     }
   };
   const at = (x, y) => {
-    const [a, b] = [Math.floor(x / cell / (w + 1)), Math.floor(y / cell / (h + 1))];
-    const [u, v, z] = [Math.floor(x / cell - a * (w + 1) - 0.2), Math.floor(y / cell - b * (h + 1) - 0.2), b * across + a];
+    const [a, b] = [Math.floor(x / cell / (w + 1)), Math.floor((y - lift) / cell / (h + 1))];
+    const [u, v, z] = [Math.floor(x / cell - a * (w + 1) - 0.2), Math.floor((y - lift) / cell - b * (h + 1) - 0.2), b * across + a];
     if (u < 0 || v < 0 || u >= w || v >= h || z >= depth) return "";
     const node = first + u + w * (v + h * z);
     return `node ${node} (${coordinates(node).join(", ")})\n` +
       (links.get(node) || []).map((i) => `to node ${m.to[i]} (${coordinates(m.to[i]).join(", ")}): ${secondsText(it.link_seconds[i])}`).join("\n");
   };
-  const note = m.sizes.length < 3 ? "A square is a node." : `A square is a node; its colour is the busiest link from it in dimension 3${m.sizes.length > 3 ? " and beyond" : ""}. The number at a slice is its coordinate in dimension 3.`;
+  const which = isSmall ? "the busiest link from it" : `the busiest link from it in dimension 3${m.sizes.length > 3 ? " and beyond" : ""}`;
+  const note = "A square is a node" + (isSmall || m.sizes.length > 2 ? `; its colour is ${which}.` : ".") +
+    (depth > 1 ? " The number at a slice is its coordinate in dimension 3." : "") + (isSmall ? "" : " Next to each other: the two directions of a cable.");
   return make("div", {}, picture(width, height, `Links of the grid, ${name}${sliceName()}`, draw, at),
-    make("div", { class: "axis" }, `${note} Next to each other: the two directions of a cable. Grey: no bytes.`));
+    make("div", { class: "axis" }, `${note} Grey: no bytes.`));
 }
 
 /** Levels of a tree, the root on top; each vertex has its link up in the upper half and its link down in the lower half. */
@@ -212,7 +217,7 @@ const machine = {
       holder.append(make("div", {}, make("h3", {}, `${name}: busiest link ${secondsText(busiest(it))}`), draw(it, top, name),
         asText(`The ${it.top_links.length} busiest links ${name}`, list)));
     }
-    section.append(holder, legend("viridis", "0 s", secondsText(top), "bytes over bandwidth, both pictures"));
+    section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"), holder);
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is inside of a node. The pictures show the links between nodes."));
     if (layout !== "links") section.append(asText("Links as a table", kindTable));
     return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))} ${spoken(it, name)}`).join(", ")}.`;

@@ -33,7 +33,7 @@ const moves = {
       return reasons.join("; ");
     };
     const rows = (list) => table(["object", "from PE", "to PE", "load", "added hop-bytes", "why"], list.slice(0, most).map((i) => [{ value: i, text: objectName(i) }, was.pe_of[i], is.pe_of[i],
-      { value: -load[i], text: secondsText(load[i]) }, { value: is.hop_bytes_added[i] ?? 0, text: is.hop_bytes_added.length ? withUnit(is.hop_bytes_added[i], ["B", "kB", "MB", "GB", "TB"], 1000) : "–" }, why(i)]));
+      { value: -load[i], text: loadText(load[i]) }, { value: is.hop_bytes_added[i] ?? 0, text: is.hop_bytes_added.length ? withUnit(is.hop_bytes_added[i], ["B", "kB", "MB", "GB", "TB"], 1000) : "–" }, why(i)]));
     const found = () => (wanted ? moved.filter((i) => objectName(i).includes(wanted)) : moved.slice()).sort((a, b) => load[b] - load[a]);
     // A table of all objects of a large run would take longer than a glance; the search finds each of them.
     const list = make("div", { class: "words" }, rows(found()));

@@ -12,7 +12,7 @@ const summary = {
       const name = make("span", {}, make("button", { onclick: () => choose(i), "aria-label": `Show ${it.name} in all panels` }, it.name),
         i === data.recommended ? make("span", { class: "mark" }, " ★ recommended") : "");
       const m = it.metrics;
-      return [name, cost(m.max_load_seconds, secondsText), cost(m.imbalance, (x) => (x + 1).toFixed(3)),
+      return [name, cost(m.max_load_seconds, loadText), cost(m.imbalance, (x) => (x + 1).toFixed(3)),
         cost(m.step_seconds, secondsText), cost(m.hops_per_byte, (x) => x.toFixed(3)), cost(m.remote_bytes, bytesText),
         cost(m.max_link_bytes, bytesText), cost(i ? m.migrations : null, plain), cost(it.strategy_seconds, secondsText)];
     });

@@ -109,7 +109,9 @@ impl Chromium {
             let (params, text) = (&answer["params"], answer["params"].to_string());
             let is_problem = match answer["method"].as_str().unwrap_or_default() {
                 "Runtime.exceptionThrown" => true,
-                "Runtime.consoleAPICalled" => ["error", "warning", "assert"].map(Value::from).contains(&params["type"]),
+                "Runtime.consoleAPICalled" => {
+                    ["error", "warning", "assert"].map(Value::from).contains(&params["type"])
+                }
                 "Log.entryAdded" => ["error", "warning"].map(Value::from).contains(&params["entry"]["level"]),
                 _ => false,
             };

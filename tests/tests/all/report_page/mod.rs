@@ -42,7 +42,10 @@ fn look(sandbox: &Sandbox, line: &str, name: &str, panels: &str) -> Option<Chrom
         let pictures = tab.value("document.querySelectorAll('main canvas, main svg').length");
         let rows = tab.value("document.querySelectorAll('main tbody tr').length");
         let has_text = texts.as_array().is_some_and(|texts| texts.iter().all(|rows| rows.as_u64() > Some(0)));
-        assert!(has_text && rows.as_u64() > Some(0), "{name}, {panel}: {texts} rows behind {pictures} pictures, {rows} in all");
+        assert!(
+            has_text && rows.as_u64() > Some(0),
+            "{name}, {panel}: {texts} rows behind {pictures} pictures, {rows} in all"
+        );
         let sentence = tab.text("document.querySelector('main').innerText");
         assert!(sentence.len() > 40, "{name}, {panel}: {sentence}");
         tab.photograph(&format!("{name}-{panel}"));
@@ -57,8 +60,8 @@ fn charm_dump(sandbox: &Sandbox) {
     sandbox.put("leanmd.dat.0", fs::read(dump).expect("a dump"));
 }
 
-/// The command that replays the dump.
-const REPLAY: &str = "replay leanmd.dat.0 --balancer GreedyLB --balancer RefineLB --balancer PoiseLB";
+/// The command that replays the dump on a larger machine.
+const REPLAY: &str = "replay leanmd.dat.0 --pes 27 --topology torus:3x3x3 --balancer GreedyLB --balancer RefineLB --balancer PoiseLB";
 
 /// A run with five load-balancing steps on the simulated machine.
 const RUN: &str = "run stencil2d --pes 8 --cells 16 --iterations 120 --imbalance 4 --charge 1e-7 --lb-every 20 --lb-no-background \
@@ -96,7 +99,6 @@ fn a_run_with_several_steps_shows_them() {
     let steps = document["steps"]["columns"].as_array().expect("a list").len();
     assert_eq!(steps, 5);
     tab.open(&sandbox.path().join("run.html"), "panel=steps");
-    assert_eq!(tab.value("document.querySelectorAll('main tbody tr').length"), 0);
     assert_eq!(tab.value("Number(document.querySelector('input[type=range]').max)"), steps as u64 - 1);
     known::brightest_cell_is_yellow(&mut tab, 0, &document["steps"], true);
 }
@@ -116,7 +118,7 @@ fn a_simulated_trace_shows_a_timeline() {
 fn pages_open_in_firefox() {
     let sandbox = Sandbox::new();
     charm_dump(&sandbox);
-    sandbox.run(&format!("{REPLAY} --topology torus:3x3x9 --report replay.html")).result();
+    sandbox.run(&format!("{REPLAY} --report replay.html")).result();
     let Some(mut tab) = Firefox::start() else { return };
     tab.open(&sandbox.path().join("replay.html"), "panel=all&theme=light");
     let state = tab.value("Object.assign({}, document.body.dataset)");
