@@ -4,8 +4,8 @@ const state = { after: 0, panel: "summary", theme: "" };
 const before = () => data.placements[0];
 const after = () => data.placements[state.after];
 const pair = () => state.after ? [[before(), "before"], [after(), after().name]] : [[before(), before().name]];
-/** A placement within a sentence: "before", or "with PoiseLB". */
-const spoken = (it, name) => it === before() ? name : `with ${name}`;
+/** A placement within a sentence: " before", or " with PoiseLB"; nothing if there is only one. */
+const spoken = (it, name) => it !== before() ? ` with ${name}` : state.after ? " before" : "";
 
 /** Decodes the document of the page. */
 async function decoded() {

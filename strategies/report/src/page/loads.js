@@ -76,6 +76,6 @@ const loads = {
     section.append(holder, make("p", { class: "note" }, `Solid line: average (${loadText(average)}). Dashed line: lower bound of the largest load ` +
       `(${loadText(bound)}). Orange: background. Point at a PE to see its heaviest objects.`),
     asText("Loads as a table", () => make("div", { class: "words" }, table(heads(), rows()))));
-    return `Largest load: ${pair().map(([it, name]) => `${loadText(it.metrics.max_load_seconds)} ${spoken(it, name)}`).join(", ")}.`;
+    return `Largest load: ${pair().map(([it, name]) => `${loadText(it.metrics.max_load_seconds)}${spoken(it, name)}`).join(", ")}.`;
   },
 };

@@ -220,6 +220,6 @@ const machine = {
     section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"), holder);
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is inside of a node. The pictures show the links between nodes."));
     if (layout !== "links") section.append(asText("Links as a table", kindTable));
-    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))} ${spoken(it, name)}`).join(", ")}.`;
+    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}.`;
   },
 };

@@ -44,7 +44,7 @@ function readAddress() {
   const usual = data.recommended ?? Math.max(0, data.placements.length - 1);
   state.after = named >= 0 ? named : usual;
   const panel = address.get("panel");
-  state.panel = panel === "all" || shown().some((it) => it.id === panel) ? panel : "summary";
+  state.panel = panel === "all" || shown().some((it) => it.id === panel) ? panel : shown()[0].id;
   state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";
   if (state.theme) document.documentElement.dataset.theme = state.theme;
 }

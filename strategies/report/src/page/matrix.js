@@ -81,6 +81,6 @@ const matrix = {
       make("p", { class: "note" }, "Cells near the diagonal are messages between objects that are placed together." +
         (data.pes.borders.some(Boolean) ? " Pink lines: borders of switches (strong) and of nodes (faint)." : "")));
     const share = (it) => percentText(it.metrics.remote_bytes / Math.max(1, it.metrics.total_bytes));
-    return `Part of the bytes that leaves its PE: ${pair().map(([it, name]) => `${share(it)} ${spoken(it, name)}`).join(", ")}.`;
+    return `Part of the bytes that leaves its PE: ${pair().map(([it, name]) => `${share(it)}${spoken(it, name)}`).join(", ")}.`;
   },
 };

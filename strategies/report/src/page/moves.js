@@ -4,12 +4,12 @@ let wanted = "";
 const most = 2000;
 const moves = {
   id: "moves", title: "Migrations",
-  exists: () => data.placements.length > 1,
+  exists: () => data.placements.some((it) => it.metrics.migrations > 0),
   draw(section) {
     const [was, is] = [before(), after()], load = data.objects.load_seconds, average = was.metrics.average_load_seconds || 1e-300;
     const moved = [];
     is.pe_of.forEach((pe, i) => { if (pe !== was.pe_of[i]) moved.push(i); });
-    if (!moved.length) return `${is.name} moves no object.`;
+    if (!moved.length) return `${is === was ? "This placement" : is.name} moves no object.`;
     const nodes = [...new Set(data.pes.nodes)].sort((a, b) => a - b), n = nodes.length, bins = Math.min(n, 256);
     const row = new Map(nodes.map((node, at) => [node, Math.floor(at * bins / n)]));
     const counts = new Float64Array(bins * bins);

@@ -1,7 +1,8 @@
 // Panel 1: what the report says, and the table of strategies.
 const summary = {
   id: "summary", title: "Overview",
-  exists: () => true,
+  // The lead of the page has the first sentence.
+  exists: () => data.placements.length > 0 || data.sentences.length > 1 || !data.timeline,
   draw(section) {
     data.sentences.slice(1).forEach((sentence) => section.append(make("p", {}, sentence)));
     if (!data.placements.length) return "";

@@ -190,9 +190,11 @@ impl Chromium {
     /// The red, green, blue and opacity of a canvas at a place in the units of its drawing.
     #[track_caller]
     pub(super) fn colour(&mut self, canvas: usize, x: f64, y: f64) -> [u64; 4] {
+        // A copy, because the browser warns of pictures that are read often.
         let script = format!(
             "{{ const it = document.querySelectorAll('canvas')[{canvas}], sharp = it.width / parseFloat(it.style.width); \
-             [...it.getContext('2d').getImageData(Math.floor({x} * sharp), Math.floor({y} * sharp), 1, 1).data] }}"
+             const copy = new OffscreenCanvas(1, 1).getContext('2d', {{ willReadFrequently: true }}); \
+             copy.drawImage(it, -Math.floor({x} * sharp), -Math.floor({y} * sharp)); [...copy.getImageData(0, 0, 1, 1).data] }}"
         );
         let pixel = self.value(&script);
         [0, 1, 2, 3].map(|at| pixel[at].as_u64().expect("a number"))

@@ -21,27 +21,15 @@ fn check(tab: &mut Chromium, canvas: usize, (x, y): (f64, f64), expected: [u64; 
     assert_eq!(([red, green, blue], opacity), (expected, 255), "canvas {canvas} at {x}, {y}");
 }
 
-/// Checks the cell with the largest value of a heat map, which fills a canvas.
+/// Checks the cell with the largest value of a heat map, which fills the first canvas.
 #[track_caller]
-pub(super) fn brightest_cell_is_yellow(tab: &mut Chromium, canvas: usize, heat: &Value, is_first: bool) {
+pub(super) fn brightest_cell_is_yellow(tab: &mut Chromium, size: (f64, f64), heat: &Value) {
     let cells: Vec<u64> = heat["cells"].as_array().expect("cells").iter().filter_map(Value::as_u64).collect();
-    let (rows, columns) =
-        (heat["rows"].as_u64().expect("rows") as usize, heat["columns"].as_array().expect("columns").len());
-    // The chosen column, which is the first, has a frame.
-    let is_inside = |at: &usize| !is_first || *at >= rows;
-    let brightest = (0..cells.len()).filter(is_inside).max_by_key(|&at| cells[at]).expect("a cell");
-    assert_eq!(cells[brightest], 1000, "a column without a frame has the largest value");
-    let script = format!(
-        "(() => {{ const it = document.querySelectorAll('canvas')[{canvas}]; return it.height / it.width * parseFloat(it.style.width); }})()"
-    );
-    let height = tab.value(&script).as_f64().expect("a height");
+    let rows = heat["rows"].as_u64().expect("rows") as usize;
+    let columns = heat["columns"].as_array().expect("columns").len();
+    let brightest = cells.iter().position(|&cell| cell == 1000).expect("a cell with the largest value");
     let place = |at: usize, of: usize, size: f64| (at as f64 + 0.5) / of as f64 * size;
-    check(
-        tab,
-        canvas,
-        (place(brightest / rows, columns, 560.0), place(brightest % rows, rows, height)),
-        CIVIDIS,
-    );
+    check(tab, 0, (place(brightest / rows, columns, size.0), place(brightest % rows, rows, size.1)), CIVIDIS);
 }
 
 /// The PEs of two tasks after the strategy.
@@ -137,8 +125,8 @@ fn a_torus_of_four_dimensions_is_shown_in_slices() {
     );
     check(&mut tab, 0, node, VIRIDIS);
     check(&mut tab, 0, (42.0 + 60.0, 42.0), NODE);
-    // Half of the largest time is the middle of the colour map; the link right lies above the one left.
-    let [red, green, blue, _] = tab.colour(0, 42.0 + 30.0, 42.0 - 6.0);
+    // Half of the largest time is the middle of the colour map; the link to the right lies below the one to the left.
+    let [red, green, blue, _] = tab.colour(0, 42.0 + 30.0, 42.0 + 6.0);
     assert!(red < 50 && green > 130 && blue > 125, "the middle of viridis is green: {red} {green} {blue}");
     let choose = |slice: usize| {
         format!(
@@ -147,7 +135,7 @@ fn a_torus_of_four_dimensions_is_shown_in_slices() {
     };
     tab.value(&choose(1));
     check(&mut tab, 0, node, VIRIDIS);
-    assert_eq!(tab.colour(0, 42.0 + 30.0, 42.0 - 6.0)[..3], NO_BYTES, "dimension 1 of slice 1");
+    assert_eq!(tab.colour(0, 42.0 + 30.0, 42.0 + 6.0)[..3], NO_BYTES, "dimension 1 of slice 1");
     tab.value(&choose(2));
     check(&mut tab, 1, node, NODE);
     tab.photograph("torus4-slice");
@@ -157,22 +145,21 @@ fn a_torus_of_four_dimensions_is_shown_in_slices() {
 }
 
 #[test]
-fn loads_and_bytes_are_at_their_places() {
+fn loads_are_as_high_as_they_are_large() {
     let sandbox = Sandbox::new();
     super::charm_dump(&sandbox);
-    let line = "replay leanmd.dat.0 --balancer GreedyLB";
-    let document = document(&sandbox, line);
-    sandbox.run(&format!("{line} --report a.html")).result();
+    let document = document(&sandbox, super::REPLAY);
+    sandbox.run(&format!("{} --report a.html", super::REPLAY)).result();
     let Some(mut tab) = Chromium::start() else { return };
     let file = sandbox.path().join("a.html");
-    tab.open(&file, "panel=loads&theme=light");
+    tab.open(&file, "panel=loads&strategy=RefineLB&theme=light");
     let loads = |placement: usize| -> Vec<f64> {
         let loads = document["placements"][placement]["load_seconds"].as_array().expect("loads");
         loads.iter().filter_map(Value::as_f64).collect()
     };
     let top = loads(0).into_iter().fold(0.0, f64::max);
-    for (canvas, ink) in [(0, BEFORE), (1, AFTER)] {
-        let loads = loads(canvas);
+    for (canvas, placement, ink) in [(0, 0, BEFORE), (1, 2, AFTER)] {
+        let loads = loads(placement);
         let heaviest = (0..loads.len()).max_by(|&a, &b| loads[a].total_cmp(&loads[b])).expect("a PE");
         let (x, y) =
             ((heaviest as f64 + 0.4) / loads.len() as f64 * 560.0, 280.0 - 270.0 * loads[heaviest] / top);
@@ -190,7 +177,7 @@ fn lists_of_messages_and_programs_show_the_machine() {
     let Some(mut tab) = look(&sandbox, line, "messages", "summary machine matrix distances") else { return };
     tab.open(&sandbox.path().join("messages.html"), "panel=machine&theme=light");
     let sentence = tab.text("document.querySelector('main section > p').textContent");
-    assert_eq!(sentence, "The busiest link of tree:2:2 needs 3.00 ms messages.");
+    assert_eq!(sentence, "The busiest link of tree:2:2/4:2 needs 3.00 ms.");
     let program = "simulate --program ring:n=8 --topology torus:4x2 --network flow";
     let document = document(&sandbox, program);
     assert_eq!(document["machine"]["layout"], "grid");

@@ -120,6 +120,7 @@ fn pages_follow_the_light_of_the_system() {
     let bar = tab.colour(1, 10.0, 275.0);
     tab.prefer("light");
     assert_eq!(tab.text(back), "rgb(255, 255, 255)");
+    tab.value("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))");
     assert_ne!(tab.colour(1, 10.0, 275.0), bar, "pictures are drawn again");
     tab.has_no_problem();
 }
