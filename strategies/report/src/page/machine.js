@@ -29,7 +29,7 @@ function sliceChoice() {
 function gridPicture(it, top, name) {
   const m = data.machine, [w, h = 1, depth = 1] = m.sizes, inner = w * h * depth;
   const first = slice.reduceRight((sum, at, k) => sum * m.sizes[k + 3] + at, 0) * inner;
-  const across = Math.ceil(Math.sqrt(depth)), down = Math.ceil(depth / across);
+  const across = depth < 4 ? depth : Math.ceil(Math.sqrt(depth)), down = Math.ceil(depth / across);
   const cell = Math.max(3, Math.min(80, Math.floor(560 / (across * (w + 1))), Math.floor(480 / (down * (h + 1)))));
   // On small squares there is no place for links; each square shows the busiest of its node.
   const isSmall = cell < 16, lift = isSmall && depth > 1 ? 12 : 0;

@@ -116,17 +116,17 @@ fn a_torus_of_four_dimensions_is_shown_in_slices() {
     let line = "explain --graph g.csv --topology torus:3x3x3x3 --mapping places.txt";
     let Some(mut tab) = look(&sandbox, line, "torus4", "summary machine matrix distances") else { return };
     tab.open(&sandbox.path().join("torus4.html"), "panel=machine&theme=light");
-    // The first of two rows of two slices; a slice has 4 x 4 cells of 60 pixels, and node 0 is at 0.7 cells.
-    let node = (42.0, 42.0);
+    // Three slices of 4 x 4 cells of 46 pixels; node 0 is at 0.7 cells.
+    let node = (32.0, 32.0);
     assert_eq!(
         tab.text("document.querySelector('select').value"),
         "0",
         "the slice where the busiest link begins"
     );
     check(&mut tab, 0, node, VIRIDIS);
-    check(&mut tab, 0, (42.0 + 60.0, 42.0), NODE);
+    check(&mut tab, 0, (32.0 + 46.0, 32.0), NODE);
     // Half of the largest time is the middle of the colour map; the link to the right lies below the one to the left.
-    let [red, green, blue, _] = tab.colour(0, 42.0 + 30.0, 42.0 + 6.0);
+    let [red, green, blue, _] = tab.colour(0, 32.0 + 23.0, 32.0 + 5.0);
     assert!(red < 50 && green > 130 && blue > 125, "the middle of viridis is green: {red} {green} {blue}");
     let choose = |slice: usize| {
         format!(
@@ -135,7 +135,7 @@ fn a_torus_of_four_dimensions_is_shown_in_slices() {
     };
     tab.value(&choose(1));
     check(&mut tab, 0, node, VIRIDIS);
-    assert_eq!(tab.colour(0, 42.0 + 30.0, 42.0 + 6.0)[..3], NO_BYTES, "dimension 1 of slice 1");
+    assert_eq!(tab.colour(0, 32.0 + 23.0, 32.0 + 5.0)[..3], NO_BYTES, "dimension 1 of slice 1");
     tab.value(&choose(2));
     check(&mut tab, 1, node, NODE);
     tab.photograph("torus4-slice");

@@ -75,7 +75,7 @@ fn pictures_say_what_is_under_the_cursor() {
     tab.press("Tab");
     assert_eq!(tab.value("document.getElementById('tip').hidden"), true);
     tab.open(&file, "panel=machine&strategy=GreedyLB");
-    tab.point("main canvas", 0.0875, 0.0875);
+    tab.point("main canvas", 0.058, 0.175);
     let tip = tab.text("document.getElementById('tip').textContent");
     assert!(tip.starts_with("node 0 (0, 0, 0)\n") && tip.lines().count() == 7, "six links: {tip}");
     tab.open(&file, "panel=moves&strategy=RefineLB");
