@@ -3,7 +3,9 @@ let data = null;
 const state = { after: 0, panel: "summary", theme: "" };
 const before = () => data.placements[0];
 const after = () => data.placements[state.after];
-const pair = () => state.after ? [[before(), "before"], [after(), after().name]] : [[before(), before().name]];
+const pair = () => state.after ? [[before(), "before"], [after(), after().name]] : [[before(), data.placements.length > 1 ? before().name : ""]];
+/** A head about a placement; the name is empty if there is only one. */
+const headed = (name, text) => name ? `${name}: ${text}` : text;
 /** A placement within a sentence: " before", or " with PoiseLB"; nothing if there is only one. */
 const spoken = (it, name) => it !== before() ? ` with ${name}` : state.after ? " before" : "";
 
@@ -18,8 +20,8 @@ async function decoded() {
 const digits = (x) => x === 0 ? "0" : Math.abs(x) >= 100 ? x.toFixed(0) : x.toPrecision(3);
 function withUnit(x, units, step) {
   let at = 0;
-  while (at + 1 < units.length && Math.abs(x) >= step) { x /= step; at++; }
-  return `${digits(x)} ${units[at]}`;
+  while (at + 1 < units.length && Math.abs(x) >= 0.9995 * step) { x /= step; at++; }
+  return `${at === 0 && Number.isInteger(x) ? x : digits(x)} ${units[at]}`;
 }
 const bytesText = (x) => withUnit(x, ["B", "kB", "MB", "GB", "TB", "PB"], 1000);
 const secondsText = (x) => Math.abs(x) >= 1 || x === 0 ? `${digits(x)} s` : withUnit(x * 1e9, ["ns", "µs", "ms", "s"], 1000);

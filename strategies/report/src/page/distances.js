@@ -24,7 +24,7 @@ const distances = {
       it.distances.forEach(([d, bytes]) => { values[Math.floor(all.indexOf(d) / size)] += bytes; });
       return { values, ink: inks[k], name };
     });
-    section.append(make("p", { class: "note" }, `Grey: ${pair()[0][1]}. ${state.after ? `Blue: ${after().name}.` : ""}`));
+    if (state.after) section.append(make("p", { class: "note" }, `Grey: before. Blue: ${after().name}.`));
     section.append(bars(names, series), asText("Distances as a table", () => table(["distance", ...series.map(({ name }) => `bytes ${name}`)],
       names.map((label, i) => [{ value: i, text: label }, ...series.map(({ values }) => ({ value: values[i], text: bytesText(values[i]) }))]))));
     if (before().levels.length) {

@@ -65,7 +65,7 @@ const steps = {
       return [largest(list), mean].map((value) => ({ value, text: loadText(value) }));
     })]);
     section.append(legend("cividis", "0 s", loadText(top), "load of a PE"), holder, asText("Steps as a table", () =>
-      table(["step", ...maps.flatMap(([, name]) => [`largest load ${name}`, `mean load ${name}`])], rows())));
+      table(["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `mean load ${when}`])], rows())));
     return `Loads of PEs at ${countText(data.steps.columns.length, "step")}.`;
   },
 };

@@ -46,8 +46,8 @@ function loadPicture(it, name, order, top) {
     return `${peName(pe)}: ${loadText(it.load_seconds[pe])}, background ${loadText(data.pes.background_seconds[pe] || 0)}\n` +
       heavy[pe].map((i) => `${objectName(i)}: ${loadText(data.objects.load_seconds[i])}`).join("\n");
   };
-  const label = `Load of ${order.length} PEs ${name}: largest ${loadText(most)}, average ${loadText(average)}`;
-  return make("div", {}, make("h3", {}, `${name}: largest load ${loadText(most)}, ${(1 + it.metrics.imbalance).toFixed(2)} times the average`),
+  const label = `Load of ${order.length} PEs${name && ` ${name}`}: largest ${loadText(most)}, average ${loadText(average)}`;
+  return make("div", {}, make("h3", {}, headed(name, `largest load ${loadText(most)}, ${(1 + it.metrics.imbalance).toFixed(2)} times the average`)),
     picture(560, 281, label, draw, at), make("div", { class: "axis" }, `${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`));
 }
 const loads = {

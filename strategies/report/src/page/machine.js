@@ -92,7 +92,7 @@ function gridPicture(it, top, name) {
   const which = isSmall ? "the busiest link from it" : `the busiest link from it in dimension 3${m.sizes.length > 3 ? " and beyond" : ""}`;
   const note = "A square is a node" + (isSmall || m.sizes.length > 2 ? `; its colour is ${which}.` : ".") +
     (depth > 1 ? " The number at a slice is its coordinate in dimension 3." : "") + (isSmall ? "" : " Next to each other: the two directions of a cable.");
-  return make("div", {}, picture(width, height, `Links of the grid, ${name}${sliceName()}`, draw, at),
+  return make("div", {}, picture(width, height, `Links of the grid${name && `, ${name}`}${sliceName()}`, draw, at),
     make("div", { class: "axis" }, `${note} Grey: no bytes.`));
 }
 
@@ -131,7 +131,7 @@ function treePicture(it, top, name) {
     const link = (up) => index.has(`${level}/${vertex}/${up}`) ? secondsText(it.link_seconds[index.get(`${level}/${vertex}/${up}`)]) : "no link";
     return `${level === levels - 1 ? peName(m.leaves[leaf]) : `switch ${vertex} of level ${level + 1}`}: up ${link(true)}, down ${link(false)}`;
   };
-  return make("div", {}, picture(560, levels * row, `Links of the tree, ${name}`, draw, at),
+  return make("div", {}, picture(560, levels * row, `Links of the tree${name && `, ${name}`}`, draw, at),
     make("div", { class: "axis" }, "Rows: the links above the vertices of a level, the root on top. ↑ up, ↓ down. Grey: no bytes."));
 }
 
@@ -161,7 +161,7 @@ function groupPicture(it, top, name) {
       : [`group ${from}`, from === to ? "itself" : `group ${to}`];
     return `${sender} to ${receiver}: busiest link ${secondsText(cells.get(from * (n + 1) + to))}`;
   };
-  return make("div", {}, picture(size, size, `Busiest link from group to group, ${name}`, draw, at),
+  return make("div", {}, picture(size, size, `Busiest link from group to group${name && `, ${name}`}`, draw, at),
     make("div", { class: "axis" }, "Row: group of the sender. Column: group of the receiver. Diagonal: between the routers of a group. Last row and column: links from and to PEs. Grey: no bytes."));
 }
 
@@ -171,7 +171,7 @@ function listPicture(it, top, name) {
   const inside = links.map(([link, , seconds], i) => `<text x="0" y="${i * line + 13}">${safe(link)}</text>` +
     `<rect x="230" y="${i * line + 2}" width="${Math.max(1, 240 * seconds / top)}" height="${line - 5}" fill="${css("viridis", seconds / top)}"/>` +
     `<text x="${236 + 240 * seconds / top}" y="${i * line + 13}">${secondsText(seconds)}</text>`).join("");
-  return links.length ? svg(560, links.length * line, `Busiest links, ${name}`, inside) : make("p", {}, "No message crosses a link.");
+  return links.length ? svg(560, links.length * line, `Busiest links${name && `, ${name}`}`, inside) : make("p", {}, "No message crosses a link.");
 }
 
 /** The kind of a drawn link, for the table. */
@@ -214,8 +214,8 @@ const machine = {
     for (const [it, name] of pair()) {
       const list = () => table(["link", "bytes", "bytes over bandwidth"], it.top_links.map(([link, bytes, seconds]) =>
         [link, { value: bytes, text: bytesText(bytes) }, { value: seconds, text: secondsText(seconds) }]));
-      holder.append(make("div", {}, make("h3", {}, `${name}: busiest link ${secondsText(busiest(it))}`), draw(it, top, name),
-        asText(`The ${it.top_links.length} busiest links ${name}`, list)));
+      holder.append(make("div", {}, make("h3", {}, headed(name, `busiest link ${secondsText(busiest(it))}`)), draw(it, top, name),
+        asText(`The ${countText(it.top_links.length, "busiest link")}${spoken(it, name)}`, list)));
     }
     section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"), holder);
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is inside of a node. The pictures show the links between nodes."));

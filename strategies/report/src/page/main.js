@@ -26,7 +26,7 @@ function redraw() {
     button.setAttribute("aria-selected", isOpen);
     button.tabIndex = isOpen ? 0 : -1;
   });
-  document.getElementById("choice").textContent = data.placements.length > 1 ? `Compared: ${before().name} and ${after().name}.` : "";
+  document.querySelectorAll("#choice select").forEach((select) => { select.value = state.after; });
   const body = document.body.dataset;
   body.milliseconds = (performance.now() - begin).toFixed(1);
   body.panels = shown().map((panel) => panel.id).join(" ");
@@ -72,6 +72,10 @@ async function start() {
     next.focus();
     next.click();
   });
+  if (data.placements.length > 1) {
+    const options = data.placements.map((it, i) => make("option", { value: i }, i ? it.name : "no other placement"));
+    document.getElementById("choice").append(`Compared: ${before().name} and `, make("select", { "aria-label": "Compared strategy", onchange: (event) => choose(Number(event.target.value)) }, ...options));
+  }
   let usual = state.panel;
   // Paper is white, and has no tabs.
   addEventListener("beforeprint", () => {

@@ -74,7 +74,7 @@ const matrix = {
         const i = order[Math.min(n - 1, Math.ceil(bin * n / bins))];
         return `${peName(it.pe_of[i])} (${objectName(i)})`;
       };
-      holder.append(matrixPicture(placed[k], `by placement ${name}`, bordersOf(it), low, high, object));
+      holder.append(matrixPicture(placed[k], `by placement${spoken(it, name)}`, bordersOf(it), low, high, object));
     });
     section.append(legend("viridis", bytesText(low), bytesText(high), "bytes, logarithmic"), holder,
       asText("The largest cells as a table", () => largestCells(object)),

@@ -10,7 +10,7 @@ const moves = {
     const moved = [];
     is.pe_of.forEach((pe, i) => { if (pe !== was.pe_of[i]) moved.push(i); });
     if (!moved.length) return `${is === was ? "This placement" : is.name} moves no object.`;
-    const nodes = [...new Set(data.pes.nodes)].sort((a, b) => a - b), n = nodes.length, bins = Math.min(n, 256);
+    const nodes = [...new Set(data.pes.nodes)].sort((a, b) => a - b), n = nodes.length, bins = Math.min(n, 128);
     const row = new Map(nodes.map((node, at) => [node, Math.floor(at * bins / n)]));
     const counts = new Float64Array(bins * bins);
     moved.forEach((i) => { counts[row.get(data.pes.nodes[was.pe_of[i]]) * bins + row.get(data.pes.nodes[is.pe_of[i]])]++; });

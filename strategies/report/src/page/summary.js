@@ -13,11 +13,12 @@ const summary = {
       const name = make("span", {}, make("button", { onclick: () => choose(i), "aria-label": `Show ${it.name} in all panels` }, it.name),
         i === data.recommended ? make("span", { class: "mark" }, " ★ recommended") : "");
       const m = it.metrics;
-      return [name, cost(m.max_load_seconds, loadText), cost(m.imbalance, (x) => (x + 1).toFixed(3)),
+      const hasLoads = loads.exists();
+      return [name, cost(hasLoads ? m.max_load_seconds : null, loadText), cost(hasLoads ? m.imbalance : null, (x) => (x + 1).toFixed(3)),
         cost(m.step_seconds, secondsText), cost(m.hops_per_byte, (x) => x.toFixed(3)), cost(m.remote_bytes, bytesText),
         cost(m.max_link_bytes, bytesText), cost(i ? m.migrations : null, plain), cost(it.strategy_seconds, secondsText)];
     });
-    const heads = ["strategy", "largest load", "max/avg", "predicted period", "hops per byte", "bytes between PEs", "busiest link", "migrations", "strategy time"];
+    const heads = [data.placements.length > 1 ? "strategy" : "placement", "largest load", "max/avg", "predicted period", "hops per byte", "bytes between PEs", "busiest link", "migrations", "strategy time"];
     const kept = heads.map((_, at) => at === 0 || rows.some((row) => row[at].value !== -1));
     const only = (row) => row.filter((_, at) => kept[at]);
     section.append(table(only(heads), rows.map(only), 200, (i) => (i === state.after ? { "aria-current": "true" } : {})));

@@ -119,7 +119,7 @@ fn a_torus_of_four_dimensions_is_shown_in_slices() {
     // Three slices of 4 x 4 cells of 46 pixels; node 0 is at 0.7 cells.
     let node = (32.0, 32.0);
     assert_eq!(
-        tab.text("document.querySelector('select').value"),
+        tab.text("document.querySelector('main select').value"),
         "0",
         "the slice where the busiest link begins"
     );
@@ -130,7 +130,7 @@ fn a_torus_of_four_dimensions_is_shown_in_slices() {
     assert!(red < 50 && green > 130 && blue > 125, "the middle of viridis is green: {red} {green} {blue}");
     let choose = |slice: usize| {
         format!(
-            "{{ const it = document.querySelector('select'); it.value = {slice}; it.dispatchEvent(new Event('change')); it.value }}"
+            "{{ const it = document.querySelector('main select'); it.value = {slice}; it.dispatchEvent(new Event('change')); it.value }}"
         )
     };
     tab.value(&choose(1));
@@ -140,7 +140,7 @@ fn a_torus_of_four_dimensions_is_shown_in_slices() {
     check(&mut tab, 1, node, NODE);
     tab.photograph("torus4-slice");
     tab.value("document.querySelector('button.plain').click()");
-    assert_eq!(tab.text("document.querySelector('select').value"), "0");
+    assert_eq!(tab.text("document.querySelector('main select').value"), "0");
     tab.has_no_problem();
 }
 

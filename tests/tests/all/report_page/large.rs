@@ -62,7 +62,7 @@ fn dump() -> Dump {
 #[ignore = "slow"]
 fn large_pages_are_small_and_fast() {
     let sandbox = Sandbox::new();
-    dump().write(&sandbox.path().join("large.db")).expect("a database");
+    dump().write(sandbox.path().join("large.db")).expect("a database");
     let strategies = ["GreedyRefineLB", "GreedyLB", "RefineLB"];
     let size = |count: usize| {
         let flags: String = strategies[..count].iter().map(|name| format!(" --balancer {name}")).collect();

@@ -37,6 +37,10 @@ fn tabs_and_tables_are_used_with_keys() {
     assert_eq!(focused(&mut tab), "tab-all");
     tab.press("ArrowRight");
     assert_eq!(focused(&mut tab), "tab-summary");
+    tab.press("Tab");
+    assert_eq!(focused(&mut tab), "Compared strategy");
+    tab.press("ArrowUp");
+    assert_eq!(tab.text("document.body.dataset.strategy"), "RefineLB");
     // The table itself scrolls, its first head sorts by the name of the strategy.
     tab.press("Tab");
     tab.press("Tab");
