@@ -140,10 +140,12 @@ pub enum Machine {
     },
     /// A tree or fat tree.
     Tree {
-        /// By level from below the root to the PEs, by vertex: its first leaf; finally the number of leaves.
+        /// By level from below the root to the leaves, by vertex: its first leaf; finally the number of leaves.
         starts: Vec<Vec<u32>>,
-        /// By leaf: its PE.
+        /// By leaf: its PE, or its node if leaves are nodes.
         leaves: Vec<u32>,
+        /// Whether the leaves are nodes.
+        of_nodes: bool,
         /// By link: the level of its lower end.
         level: Vec<u32>,
         /// By link: the vertex of that level.

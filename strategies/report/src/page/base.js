@@ -179,8 +179,8 @@ function table(heads, rows, limit = 200, row = () => ({})) {
     next.focus();
   });
   fill();
-  const more = rows.length > limit ? make("p", { class: "note" }, `The first ${limit} of ${rows.length.toLocaleString("en")} rows; sort to see others.`) : undefined;
-  return make("div", {}, make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table" }, whole), more);
+  const more = rows.length > limit ? make("p", { class: "note more" }, `The first ${limit} of ${rows.length.toLocaleString("en")} rows; sort to see others.`) : undefined;
+  return make("div", { class: rows.length > 40 ? "long" : undefined }, make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table" }, whole), more);
 }
 
 /** The titles of the texts that are open, so that they stay open when a panel is drawn again. */

@@ -27,7 +27,10 @@ function sliceChoice() {
 
 /** A dimension across the page, one down the page, slices for the third, and one slice of the further dimensions. */
 function gridPicture(it, top, name) {
-  const m = data.machine, [w, h = 1, depth = 1] = m.sizes, inner = w * h * depth;
+  const m = data.machine, inner = sliceSize();
+  // A long ring is folded into rows.
+  const isFolded = m.sizes.length === 1 && inner > 64;
+  const [w, h = 1, depth = 1] = isFolded ? [64, Math.ceil(inner / 64)] : m.sizes;
   const first = slice.reduceRight((sum, at, k) => sum * m.sizes[k + 3] + at, 0) * inner;
   const across = depth < 4 ? depth : Math.ceil(Math.sqrt(depth)), down = Math.ceil(depth / across);
   const cell = Math.max(3, Math.min(80, Math.floor(560 / (across * (w + 1))), Math.floor(480 / (down * (h + 1)))));
@@ -86,21 +89,23 @@ function gridPicture(it, top, name) {
     const [u, v, z] = [Math.floor(x / cell - a * (w + 1) - 0.2), Math.floor((y - lift) / cell - b * (h + 1) - 0.2), b * across + a];
     if (u < 0 || v < 0 || u >= w || v >= h || z >= depth) return "";
     const node = first + u + w * (v + h * z);
+    if (node >= first + inner) return "";
     return `node ${node} (${coordinates(node).join(", ")})\n` +
       (links.get(node) || []).map((i) => `to node ${m.to[i]} (${coordinates(m.to[i]).join(", ")}): ${secondsText(it.link_seconds[i])}`).join("\n");
   };
   const which = isSmall ? "the busiest link from it" : `the busiest link from it in dimension 3${m.sizes.length > 3 ? " and beyond" : ""}`;
   const note = "A square is a node" + (isSmall || m.sizes.length > 2 ? `; its colour is ${which}.` : ".") +
-    (depth > 1 ? " The number at a slice is its coordinate in dimension 3." : "") + (isSmall ? "" : " Next to each other: the two directions of a cable.");
+    (isFolded ? " A row has 64 nodes of the ring." : "") + (depth > 1 ? " The number at a slice is its coordinate in dimension 3." : "") + (isSmall ? "" : " Next to each other: the two directions of a cable.");
   return make("div", {}, picture(width, height, `Links of the grid${name && `, ${name}`}${sliceName()}`, draw, at),
     make("div", { class: "axis" }, `${note} Grey: no bytes.`));
 }
 
+const leafKind = () => data.machine.of_nodes ? "nodes" : "PEs";
 /** Levels of a tree, the root on top; each vertex has its link up in the upper half and its link down in the lower half. */
 function treePicture(it, top, name) {
   const m = data.machine, leaves = m.leaves.length, row = 44, left = 62, wide = 560 - left, levels = m.starts.length;
   const index = new Map(m.level.map((level, i) => [`${level}/${m.vertex[i]}/${m.up[i]}`, i]));
-  const levelName = (level) => level === levels - 1 ? "PEs" : `level ${level + 1}`;
+  const levelName = (level) => level === levels - 1 ? leafKind() : `level ${level + 1}`;
   const draw = (context) => {
     m.starts.forEach((starts, level) => [true, false].forEach((up) => {
       const y = level * row + (up ? 1 : row / 2), high = row / 2 - 2;
@@ -129,7 +134,7 @@ function treePicture(it, top, name) {
     if (leaf < 0) return "";
     const vertex = m.starts[level].findIndex((_, v) => leaf < m.starts[level][v + 1]);
     const link = (up) => index.has(`${level}/${vertex}/${up}`) ? secondsText(it.link_seconds[index.get(`${level}/${vertex}/${up}`)]) : "no link";
-    return `${level === levels - 1 ? peName(m.leaves[leaf]) : `switch ${vertex} of level ${level + 1}`}: up ${link(true)}, down ${link(false)}`;
+    return `${level === levels - 1 ? m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]) : `switch ${vertex} of level ${level + 1}`}: up ${link(true)}, down ${link(false)}`;
   };
   return make("div", {}, picture(560, levels * row, `Links of the tree${name && `, ${name}`}`, draw, at),
     make("div", { class: "axis" }, "Rows: the links above the vertices of a level, the root on top. ↑ up, ↓ down. Grey: no bytes."));
@@ -177,7 +182,7 @@ function listPicture(it, top, name) {
 /** The kind of a drawn link, for the table. */
 function linkKind(i) {
   const m = data.machine;
-  if (m.layout === "tree") return `${m.level[i] === m.starts.length - 1 ? "PEs" : `level ${m.level[i] + 1}`}, ${m.up[i] ? "up" : "down"}`;
+  if (m.layout === "tree") return `${m.level[i] === m.starts.length - 1 ? leafKind() : `level ${m.level[i] + 1}`}, ${m.up[i] ? "up" : "down"}`;
   if (m.layout === "groups") return m.from[i] === m.groups ? "from PEs" : m.to[i] === m.groups ? "to PEs" : m.from[i] === m.to[i] ? "inside of groups" : "between groups";
   const [from, to] = [m.from[i], m.to[i]].map(coordinates);
   return `dimension ${from.findIndex((at, k) => at !== to[k]) + 1}`;
@@ -217,8 +222,9 @@ const machine = {
       holder.append(make("div", {}, make("h3", {}, headed(name, `busiest link ${secondsText(busiest(it))}`)), draw(it, top, name),
         asText(`The ${countText(it.top_links.length, "busiest link")}${spoken(it, name)}`, list)));
     }
-    section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"), holder);
-    if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is inside of a node. The pictures show the links between nodes."));
+    if (top > 1e-300) section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"));
+    section.append(holder);
+    if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
     if (layout !== "links") section.append(asText("Links as a table", kindTable));
     return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}.`;
   },

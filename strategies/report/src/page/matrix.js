@@ -56,7 +56,7 @@ function largestCells(name) {
 }
 const matrix = {
   id: "matrix", title: "Communication",
-  exists: () => Boolean(data.matrix) && data.placements.length > 0,
+  exists: () => data.placements.length > 0 && Boolean(data.matrix?.gaps.length),
   draw(section) {
     const [tasks, ...placed] = [data.matrix, ...pair().map(([it]) => it.matrix)].map(cellsOf);
     const high = Math.max(...[tasks, ...placed].map((m) => largest(m.bytes)));
