@@ -4,9 +4,9 @@
 //! letters, and adds to [`Totals`], which all members see in the next round. What ends the protocol depends on rounds and totals only, so
 //! all members end it in the same round.
 //!
-//! The runtime runs one member on every PE. The strategies themselves run all members in one
-//! place: for replays, and for steps of a run at which PE 0 has the database for another reason. Both give the same placement, to the last bit: totals are sums of integers, and letters are read
-//! in the order of their senders.
+//! The runtime runs one member on every PE. The strategies themselves run all members in one place: for replays, and for
+//! steps of a run at which PE 0 has the database for another reason. Both give the same placement, to the last bit: totals are sums of
+//! integers, and letters are read in the order of their senders.
 
 use std::sync::Arc;
 
@@ -94,6 +94,9 @@ pub struct Known {
     /// Its seconds when it said so.
     pub seconds: f64,
 }
+
+/// Letters that a member receives, each with its sender.
+pub type Letters = Vec<(u32, Arc<Letter>)>;
 
 /// Letters that a member sends in a round, each to some members.
 pub type Sends = Vec<(Vec<u32>, Arc<Letter>)>;

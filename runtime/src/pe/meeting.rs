@@ -1,14 +1,10 @@
 //! The state of a PE for load-balancing steps without a centre (`steps/decentral.rs`).
 
 use crate::order::Account;
-use equipoise_strategies::decentral::{Letter, Member, Outcome, Totals};
+use equipoise_strategies::decentral::{Letters, Member, Outcome, Totals};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::sync::Arc;
-
-/// Letters, each with its sender.
-pub(crate) type Letters = Vec<(u32, Arc<Letter>)>;
 
 /// The state of a PE for steps without a centre.
 #[derive(Default)]

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use equipoise_model::assignment::Note;
 
 use super::load::{Work, order};
-use crate::decentral::{Decentral, Item, Letter, Member, Own, Sends, Totals};
+use crate::decentral::{Decentral, Item, Letter, Letters, Member, Own, Sends, Totals};
 
 /// The objects that a PE has at a moment of the protocol.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ pub(super) fn decide(
     };
     let all = objects.into_par_iter().zip(&work.available).enumerate();
     let mut members: Vec<Box<dyn Member>> = all.map(|of| strategy.member(own(of))).collect();
-    let mut inboxes = vec![Vec::new(); ranks];
+    let mut inboxes = vec![Letters::new(); ranks];
     let mut totals = Totals::default();
     loop {
         let round = |(member, received): (&mut Box<dyn Member>, &mut Vec<(u32, Arc<Letter>)>)| {

@@ -9,10 +9,10 @@
 //! times from the initial placement. The result is the iteration with the least maximum, or the initial placement if
 //! no iteration is better.
 //!
-//! Parameters have vt's names, values and defaults, in any case and with or without hyphens. Every PE has its own random number
-//! generator and its own information: in a run it is a member (`member.rs`), in a replay all members are in one place. Rounds of gossip are synchronous (vt's `SyncInform`,
-//! its reproducible mode); the probabilities of receivers are vt's `NormByMax`. vt lists `Recursive` as a value of
-//! `transfer` but does not implement it, so it is rejected.
+//! Parameters have vt's names, values and defaults, in any case and with or without hyphens. Every PE has its own random
+//! number generator and its own information: in a run it is a member (`member.rs`), in a replay all members are in one place. Rounds of
+//! gossip are synchronous (vt's `SyncInform`, its reproducible mode); the probabilities of receivers are vt's `NormByMax`. vt lists
+//! `Recursive` as a value of `transfer` but does not implement it, so it is rejected.
 
 use std::str::FromStr;
 
