@@ -105,7 +105,7 @@ pub(super) fn decide(
     let mut inboxes = vec![Letters::new(); ranks];
     let mut totals = Totals::default();
     loop {
-        let round = |(member, received): (&mut Box<dyn Member>, &mut Vec<(u32, Arc<Letter>)>)| {
+        let round = |(member, received): (&mut Box<dyn Member>, &mut Letters)| {
             let mut sends = Sends::new();
             let added = member.round(&totals, received, &mut sends);
             received.clear();
