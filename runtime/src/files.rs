@@ -38,6 +38,7 @@ pub(crate) fn answer(config: &Config) -> Result<Option<String>, RunError> {
         topology: topology.map_err(|error| wrong("--topology", &error))?,
         strategies: config.choices()?,
         max_moves: config.max_moves.into_iter().collect(),
+        constraints: config.constraints()?,
         seed: config.seed,
         ..Request::default()
     };

@@ -34,6 +34,7 @@
 
 pub mod auto;
 pub mod balance;
+pub mod constrained;
 pub mod cost;
 pub mod decentral;
 pub mod descriptor;

@@ -12,7 +12,6 @@ use equipoise_model::database::Dump;
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::files::{self, Unread};
 use equipoise_model::params::ParamError;
-use equipoise_model::table::count;
 use equipoise_model::topology::{self, TopologyError};
 use equipoise_model::{Database, Topology, graph};
 use equipoise_network::models::{self, Model};
@@ -182,12 +181,6 @@ pub(crate) fn places(path: &Path, objects: usize, pes: usize) -> Result<Vec<u32>
     Ok(MappingFile::read(path)?.of(objects, pes)?.to_vec())
 }
 
-/// Places tasks by the lines `task pe` of a file, and makes these tasks not migratable.
-pub(crate) fn fix(path: &Path, database: &mut Database) -> Result<(), Failure> {
-    let list = format!("the list of fixed tasks `{}`", path.display());
-    fix_lines(&text(&list, path)?, database).map_err(|failure| failure.about(list))
-}
-
 /// The text of the file at `path`; errors call it `what`.
 pub(crate) fn text(what: &str, path: &Path) -> Result<String, Failure> {
     files::text(path).map_err(|unread| {
@@ -197,41 +190,6 @@ pub(crate) fn text(what: &str, path: &Path) -> Result<String, Failure> {
         };
         Failure::Of(unread.fault(), sentence)
     })
-}
-
-fn fix_lines(text: &str, database: &mut Database) -> Result<(), Failure> {
-    let (objects, pes) = (database.objects.len(), database.pes.len());
-    let mut fixed_at = vec![None; objects];
-    for (number, line) in text.lines().enumerate() {
-        let (number, line) = (number + 1, line.trim());
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let numbers: Option<Vec<usize>> = words.iter().map(|word| word.parse().ok()).collect();
-        let Some(&[task, pe]) = numbers.as_deref() else {
-            return Err(Failure::input(format!("line {number}: expected `task pe`, found `{line}`")));
-        };
-        let Some(object) = database.objects.get_mut(task) else {
-            return Err(Failure::input(format!(
-                "line {number}: there is no task {task}; the graph has {}, numbered from 0",
-                count(objects as u64, "task")
-            )));
-        };
-        if pe >= pes {
-            return Err(Failure::input(format!(
-                "line {number}: there is no PE {pe}; the machine has PEs 0 to {}",
-                pes - 1
-            )));
-        }
-        if let Some(earlier) = fixed_at[task].replace(number) {
-            return Err(Failure::input(format!(
-                "line {number}: task {task} is already fixed by line {earlier}; remove one of the two lines"
-            )));
-        }
-        (object.pe, object.migratable) = (pe as u32, false);
-    }
-    Ok(())
 }
 
 /// The balancer with `imbalance` in every strategy that has this parameter and does not set it.
@@ -272,30 +230,5 @@ mod tests {
         };
         check("GreedyLB", 0.1, "--imbalance 0.1: GreedyLB has no parameter `imbalance`");
         check("RefineLB", -1.0, "--imbalance -1: RefineLB:imbalance=-1 is not understood");
-    }
-
-    #[track_caller]
-    fn check(text: &str, expected: &str) {
-        let mut database = workloads::load("ring:4").expect("a ring").remap(2);
-        let error = fix_lines(text, &mut database).expect_err(expected).to_string();
-        assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
-    }
-
-    #[test]
-    fn errors_in_a_list_of_fixed_tasks_name_the_line() {
-        check("0 1\nx 1", "line 2: expected `task pe`, found `x 1`");
-        check("# none\n\n1 1 1", "line 3: expected `task pe`");
-        check("4 0", "line 1: there is no task 4; the graph has 4 tasks, numbered from 0");
-        check("0 2", "line 1: there is no PE 2; the machine has PEs 0 to 1");
-        check("0 1\n1 1\n0 0", "line 3: task 0 is already fixed by line 1");
-    }
-
-    #[test]
-    fn fixed_tasks_have_the_listed_pe_and_are_not_migratable() {
-        let mut database = workloads::load("ring:4").expect("a ring").remap(2);
-        fix_lines("# task pe\n3 0\n 0\t1 \n", &mut database).expect("a list");
-        assert_eq!(database.placement(), [1, 0, 1, 0]);
-        let fixed: Vec<bool> = database.objects.iter().map(|object| !object.migratable).collect();
-        assert_eq!(fixed, [true, false, false, true]);
     }
 }

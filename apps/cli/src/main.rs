@@ -10,6 +10,7 @@ use equipoise_apps::{Failure, Program};
 
 mod arguments;
 mod completions;
+mod constraints;
 mod convert;
 mod evaluate;
 mod explain;

@@ -9,6 +9,7 @@ use equipoise_model::launcher::Slots;
 use equipoise_model::table::{count, seconds};
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_report::ReportData;
+use equipoise_strategies::constrained::keep;
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::max_moves::MaxMoves;
@@ -17,6 +18,7 @@ use equipoise_strategies::{StrategyError, registry};
 use serde::Serialize;
 
 use crate::arguments::{MachineArg, SeedArg, SlotsArg, TaskArgs};
+use crate::constraints::{self, ConstraintArgs};
 use crate::program::{ModelArgs, Tasks, Times};
 use crate::report::{self, ReportArg};
 use crate::{explain, input, launcher_files, metrics, progress};
@@ -48,6 +50,9 @@ pub struct Args {
     placement: PlacementArgs,
 
     #[command(flatten)]
+    constraints: ConstraintArgs,
+
+    #[command(flatten)]
     launchers: LauncherArgs,
 
     #[command(flatten)]
@@ -72,10 +77,6 @@ struct PlacementArgs {
     /// The largest number of tasks that may leave the PE from which the search starts, as in 100 or 5% [default: any number]
     #[arg(long, value_name = "N|P%")]
     max_moves: Option<MaxMoves>,
-
-    /// Tasks with a fixed PE: lines `task pe`
-    #[arg(long, value_name = "FILE")]
-    fixed: Option<PathBuf>,
 
     #[command(flatten)]
     random: SeedArg,
@@ -116,7 +117,7 @@ impl Args {
         let topology = self.machine.topology?;
         let machine = &*topology;
         let LauncherArgs { launcher, slots: SlotsArg { slots }, check } = self.launchers;
-        let PlacementArgs { imbalance, initial, max_moves, fixed, random: SeedArg { seed } } = self.placement;
+        let PlacementArgs { imbalance, initial, max_moves, random: SeedArg { seed } } = self.placement;
         let mut tasks = Tasks::of(&self.tasks, machine, self.assumed)?.on(&topology);
         let choice = strategy(self.balancer, &tasks, imbalance, max_moves)?;
         // Moved, not cloned: a database of millions of tasks has hundreds of megabytes.
@@ -130,9 +131,9 @@ impl Args {
             let initial = launcher_files::placement(path, &database, machine, slots)?;
             database = database.placed(&initial);
         }
-        if let Some(path) = &fixed {
-            input::fix(path, &mut database)?;
-        }
+        let mut constraints = self.constraints.read()?;
+        constraints::fix(&mut constraints, &mut database, machine)?;
+        let choice = keep(&constraints, &choice);
         let what = format!("{} places {}", choice.spec, count(database.objects.len() as u64, "task"));
         let (answer, took) =
             progress::with_spinner(&what, || assign(&choice, &tasks, &database, machine, seed))?;
@@ -184,7 +185,8 @@ impl Args {
             .files()
             .reads(self.machine.topology.iter().map(|machine| machine.spec()))
             .reads(self.balancer.iter().flatten().map(|choice| &choice.spec))
-            .reads(placement.initial.iter().chain(&placement.fixed))
+            .reads(&placement.initial)
+            .reads(self.constraints.files())
             .writes(&self.output)
             .writes(self.launchers.launcher.iter().map(|file| &file.path))
             .writes(self.report.path())

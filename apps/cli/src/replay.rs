@@ -12,6 +12,7 @@ use equipoise_strategies::replay::{Replay, Request};
 use serde::Serialize;
 
 use crate::arguments::{INPUT, SeedArg};
+use crate::constraints::ConstraintArgs;
 use crate::paths::Files;
 use crate::report::{Replayed, ReportArg};
 use crate::{input, progress};
@@ -72,6 +73,9 @@ pub struct Args {
 
     #[command(flatten)]
     random: SeedArg,
+
+    #[command(flatten)]
+    constraints: ConstraintArgs,
 }
 
 fn horizon(text: &str) -> Result<f64, &'static str> {
@@ -146,6 +150,7 @@ impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         Files::default()
             .reads([&self.database].into_iter().chain(&self.cost_model))
+            .reads(self.constraints.files())
             .reads(self.topology.iter().flatten().map(|machine| machine.spec()))
             .reads(self.balancer.iter().flatten().map(|choice| &choice.spec))
             .writes(self.report.path())
@@ -163,6 +168,7 @@ impl Args {
             topology: self.topology.transpose()?,
             strategies: self.balancer.into_iter().collect::<Result<_, _>>()?,
             max_moves: self.max_moves,
+            constraints: self.constraints.read()?,
             seed: self.random.seed,
             horizon: Some(self.horizon),
             costs: self.cost_model.as_deref().map(Costs::read).transpose()?,

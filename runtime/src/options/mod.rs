@@ -117,6 +117,16 @@ pub struct Config {
     #[arg(long, value_name = "N|P%", help_heading = BALANCING)]
     pub max_moves: Option<MaxMoves>,
 
+    /// The largest number of elements on each PE after a load-balancing step, or a file with a number for each PE, one per line; with
+    /// `,exact` each PE has exactly this number [default: any number]
+    #[arg(long, value_name = "N|FILE[,exact]", conflicts_with = "max_moves", help_heading = BALANCING)]
+    pub max_objects: Option<String>,
+
+    /// The bytes that each PE has for encoded elements after a load-balancing step, as in 80G, or a file with a number for each PE, one per
+    /// line [default: any number]
+    #[arg(long, value_name = "BYTES|FILE", conflicts_with = "max_moves", help_heading = BALANCING)]
+    pub memory: Option<String>,
+
     /// What counts as the load of elements: the time of their entries (`wall`), or the CPU time, which leaves out time of other
     /// programs, but takes about 0.2 us more per message
     #[arg(long, value_enum, default_value_t, value_name = "TIME", help_heading = BALANCING)]
@@ -369,6 +379,8 @@ impl Default for Config {
             pes_available: None,
             lb_no_background: false,
             max_moves: None,
+            max_objects: None,
+            memory: None,
             lb_load: LbLoad::Wall,
             lb_predict: Predictor::Last,
             lb_when: LbWhen::default(),

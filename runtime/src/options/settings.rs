@@ -12,8 +12,9 @@ use crate::location::Placement;
 use crate::tree::Tree;
 use equipoise_model::Topology;
 use equipoise_model::assignment::{MappingError, MappingFile};
+use equipoise_model::constraints::{Constraints, MaxObjects, PerPe};
 use equipoise_model::costs::Costs;
-use equipoise_model::database::Dump;
+use equipoise_model::database::{Database, Dump, PeRecord};
 use equipoise_model::fault::Fault;
 use equipoise_network::trace::Trace;
 use equipoise_report::ReportFile;
@@ -59,6 +60,11 @@ impl Config {
             ));
         }
         let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
+        let constraints = self.constraints()?;
+        let without_objects = Database { pes: vec![PeRecord::default(); pes], ..Database::default() };
+        constraints
+            .rules(&without_objects, &*topology)
+            .map_err(|sentence| ConfigError { fault: Fault::Usage, sentence })?;
         let mut settings = Settings {
             pes,
             local_pes,
@@ -79,6 +85,7 @@ impl Config {
             lb_strict: self.lb_strict,
             lb_comm: self.lb_comm,
             max_moves: self.max_moves,
+            constraints,
             lb_load: self.lb_load,
             lb_predict: self.lb_predict,
             lb_when: self.lb_when,
@@ -110,6 +117,18 @@ impl Config {
     fn costs(&self) -> Result<Option<Costs>, ConfigError> {
         let read = self.cost_model.as_deref().map(Costs::read).transpose();
         read.map_err(|error| wrong("--cost-model", &error))
+    }
+
+    /// The constraints of load-balancing steps.
+    pub(crate) fn constraints(&self) -> Result<Constraints, ConfigError> {
+        let most = self.max_objects.as_deref().map(MaxObjects::read).transpose();
+        let memory =
+            self.memory.as_deref().map(|text| PerPe::read("the bytes that PEs have for elements", text));
+        Ok(Constraints {
+            max_objects: most.map_err(|error| wrong("--max-objects", &error))?,
+            memory: memory.transpose().map_err(|error| wrong("--memory", &error))?,
+            ..Constraints::default()
+        })
     }
 
     /// Checks that files can be written: that is reported before the run, not after hours.
@@ -232,6 +251,7 @@ pub(crate) struct Settings {
     pub(crate) lb_strict: bool,
     lb_comm: Comm,
     pub(crate) max_moves: Option<MaxMoves>,
+    pub(crate) constraints: Constraints,
     pub(crate) lb_load: LbLoad,
     pub(crate) lb_predict: Predictor,
     pub(crate) lb_when: LbWhen,

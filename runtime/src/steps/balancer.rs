@@ -15,6 +15,7 @@ use crate::report::show;
 use equipoise_model::Assignment;
 use equipoise_model::database::{Database, Edge, End, Object, PeRecord};
 use equipoise_model::quote::{printable, sentence};
+use equipoise_strategies::constrained::keep;
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::predict::{History, Predictor};
@@ -41,7 +42,8 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     };
     let choice = settings.schedule.at(u64::from(step));
     let limited = settings.max_moves.zip(choice).map(|(most, choice)| most.limit(choice));
-    let choice = limited.as_ref().or(choice);
+    let constrained = limited.as_ref().or(choice).map(|choice| keep(&settings.constraints, choice));
+    let choice = constrained.as_ref();
     let topology = &*settings.topology;
     let before = Metrics::of(&database, topology, &placement);
     let mut kept = None;

@@ -33,6 +33,7 @@ pub(super) fn strategy(pe: &PeCx, step: u32) -> Option<&dyn Decentral> {
         || settings.report.is_some()
         || settings.lb_predict != Predictor::Last
         || settings.max_moves.is_some()
+        || !settings.constraints.is_empty()
         || settings.lists_pes()
         || pe.out.interleaved().is_some();
     if needs_database {

@@ -32,6 +32,7 @@
 
 pub mod assignment;
 mod cells;
+pub mod constraints;
 pub mod costs;
 pub mod database;
 pub mod decompress;

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use equipoise_model::constraints::Constraints;
 use equipoise_model::costs::Costs;
 use equipoise_model::database::Dump;
 use equipoise_model::topology::{self, Flat, MAX_PES};
 use equipoise_model::{Database, Topology};
 
 use super::{Comparison, Predictions, Replay, ReplayError, replay};
+use crate::constrained::keep;
 use crate::descriptor::Choice;
 use crate::max_moves::MaxMoves;
 use crate::predict::{best, judge};
@@ -34,6 +36,8 @@ pub struct Request {
     pub strategies: Vec<Choice>,
     /// The largest numbers of moves: each strategy is replayed with each of them. If empty, once with any number.
     pub max_moves: Vec<MaxMoves>,
+    /// What the placements must keep. They may move more objects than `max_moves` for it.
+    pub constraints: Constraints,
     /// The seed of the random number generator.
     pub seed: u64,
     /// The number of periods until the next step for which the recommendation holds; `None` is 1.
@@ -83,20 +87,20 @@ impl Request {
         Ok(comparison)
     }
 
-    /// The strategies with the limits of moves; where there are several limits, names say which.
+    /// The strategies with the limits of moves and the constraints; where there are several limits, names say which.
     fn limited(&self, strategies: &[Choice]) -> Vec<Choice> {
-        if self.max_moves.is_empty() {
-            return strategies.to_vec();
-        }
-        let with_limits = |choice: &Choice| {
+        let with_limits = |choice: &Choice| -> Vec<Choice> {
             let with = |most: &MaxMoves| {
                 let limited = most.limit(choice);
                 let spec = format!("{}, at most {most}", choice.spec);
                 if self.max_moves.len() == 1 { limited } else { Choice { spec, ..limited } }
             };
-            self.max_moves.iter().map(with).collect::<Vec<_>>()
+            match self.max_moves.as_slice() {
+                [] => vec![choice.clone()],
+                limits => limits.iter().map(with).collect(),
+            }
         };
-        strategies.iter().flat_map(with_limits).collect()
+        strategies.iter().flat_map(with_limits).map(|choice| keep(&self.constraints, &choice)).collect()
     }
 
     /// Judges the predictors of loads by all requested steps, with the first of the strategies.

@@ -95,7 +95,7 @@ const KEEPERS: &[&str] =
 
 /// Every strategy of the registry, and [`MORE_SPECS`]. The only required parameter is the path of a mapping file; it is
 /// set to `mapping`.
-fn choices(mapping: &std::path::Path) -> Vec<Choice> {
+pub(crate) fn choices(mapping: &std::path::Path) -> Vec<Choice> {
     let bare = registry::ALL.iter().map(|named| {
         let required: Vec<String> = named
             .params
@@ -114,7 +114,7 @@ fn choices(mapping: &std::path::Path) -> Vec<Choice> {
 }
 
 /// A mapping file that moves every movable object of `database` to some available PE.
-fn mapping_file(database: &Database) -> tempfile::NamedTempFile {
+pub(crate) fn mapping_file(database: &Database) -> tempfile::NamedTempFile {
     let available: Vec<usize> = (0..database.pes.len()).filter(|&pe| database.pes[pe].available).collect();
     let mut text = String::from("# one PE per line\n");
     for (i, object) in database.objects.iter().enumerate() {
@@ -128,7 +128,7 @@ fn mapping_file(database: &Database) -> tempfile::NamedTempFile {
 
 /// Databases of all kinds: PEs that are slow, busy or not available (except the first), objects that are fixed, without
 /// load or with a large load, and edges between objects and PEs.
-fn databases(
+pub(crate) fn databases(
     pes: impl Into<SizeRange>,
     objects: impl Into<SizeRange>,
     edges: impl Into<SizeRange>,

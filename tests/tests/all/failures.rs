@@ -200,7 +200,7 @@ fn errors_in_the_content_of_files_end_with_1() {
             ),
             (
                 "map --graph ring:8 --topology flat:2 --fixed far.fixed",
-                &["`far.fixed`: line 1: there is no task 8; the graph has 8 tasks, numbered from 0"],
+                &["there is no object 8 among 8 objects"],
             ),
             (
                 "topology matrix:wild.map",

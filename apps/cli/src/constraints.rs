@@ -1,0 +1,87 @@
+//! The flags of constraints, which `map` and `replay` share.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use equipoise_apps::Failure;
+use equipoise_model::constraints::{Constraints, Group, MaxObjects, PerPe, Place, files};
+use equipoise_model::{Database, Topology};
+
+/// What a placement must keep.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Constraints")]
+pub(crate) struct ConstraintArgs {
+    /// The largest number of objects on each PE, or a file with a number for each PE, one per line; with `,exact` each PE has exactly
+    /// this number [default: any number]
+    #[arg(long, value_name = "N|FILE[,exact]", conflicts_with = "max_moves")]
+    max_objects: Option<String>,
+
+    /// The bytes that each PE has for objects, as in 80G, or a file with a number for each PE, one per line [default: any number]
+    #[arg(long, value_name = "BYTES|FILE", conflicts_with = "max_moves")]
+    memory: Option<String>,
+
+    /// The sizes of objects, for --memory: lines `object bytes` [default: as recorded]
+    #[arg(long, value_name = "FILE", requires = "memory")]
+    object_bytes: Option<PathBuf>,
+
+    /// Where objects must be: lines `object places`; with a number of seconds where they should be
+    ///
+    /// Places are PEs and nodes, as in `7 3`, `7 0-3,8`, `7 node:2`, or all but those, as in `7 !5`. In `7 node:2 0.5`, object 7 goes to node 2 if
+    /// the slowest PE takes at most 0.5 s more for it.
+    #[arg(long, value_name = "FILE")]
+    fixed: Option<PathBuf>,
+
+    /// Objects that must be together or apart: lines `together LEVEL objects` or `apart LEVEL objects`; the level is pe, node or switch
+    #[arg(long, value_name = "FILE", conflicts_with = "max_moves")]
+    groups: Option<PathBuf>,
+
+    /// Loads by phase: lines `object seconds seconds ..` with a number for each phase; what counts is the sum over phases of the slowest PE
+    #[arg(long, value_name = "FILE", conflicts_with = "max_moves")]
+    phases: Option<PathBuf>,
+}
+
+impl ConstraintArgs {
+    /// The files that the flags name.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let numbers = self.max_objects.iter().chain(&self.memory);
+        let of_pes = numbers.map(|text| Path::new(text.strip_suffix(",exact").unwrap_or(text)));
+        let others = [&self.object_bytes, &self.fixed, &self.groups, &self.phases];
+        of_pes.chain(others.into_iter().flatten().map(PathBuf::as_path))
+    }
+
+    /// The constraints.
+    pub(crate) fn read(&self) -> Result<Constraints, Failure> {
+        Ok(Constraints {
+            max_objects: self.max_objects.as_deref().map(MaxObjects::read).transpose()?,
+            memory: self
+                .memory
+                .as_deref()
+                .map(|text| PerPe::read("the bytes that PEs have for objects", text))
+                .transpose()?,
+            object_bytes: self.object_bytes.as_deref().map_or(Ok(Vec::new()), files::sizes)?,
+            places: self.fixed.as_deref().map_or(Ok(Vec::new()), Place::read)?,
+            groups: self.groups.as_deref().map_or(Ok(Vec::new()), Group::read)?,
+            phases: self.phases.as_deref().map_or(Ok(Vec::new()), files::phases)?,
+        })
+    }
+}
+
+/// Checks the constraints of tasks on a machine. Tasks with one PE start there and do not move; this is not left to a strategy, so it also holds
+/// under a limit of moves.
+pub(crate) fn fix(
+    constraints: &mut Constraints,
+    database: &mut Database,
+    machine: &dyn Topology,
+) -> Result<(), Failure> {
+    let rules = constraints.rules(database, machine).map_err(Failure::input)?;
+    let mut is_fixed = BTreeSet::new();
+    for (object, allowed) in (0u32..).zip(&rules.allowed) {
+        if let Some([pe]) = allowed.as_ref().map(|set| set.as_slice()) {
+            let object = &mut database.objects[object as usize];
+            (object.pe, object.migratable) = (*pe, false);
+            is_fixed.insert(object.id);
+        }
+    }
+    constraints.places.retain(|place| place.worth_seconds.is_some() || !is_fixed.contains(&place.object));
+    Ok(())
+}

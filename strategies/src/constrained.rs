@@ -1,0 +1,84 @@
+//! Any strategy under [`Constraints`]: counts, memory, places, groups, and loads by phase.
+//!
+//! [`keep`] makes a strategy that keeps them:
+//!
+//! 1. Objects that must be together on a PE become one object, and objects that may be on one PE only are fixed there
+//!    (`contracted.rs`). The strategy answers for these objects, so it keeps those constraints by itself.
+//! 2. Objects stay where the answer has them as far as the constraints allow. The others go, those with the least choice first, where
+//!    they fit: to a PE that does not become heavier than the heaviest PE of the answer, and among these to the one with the fewest
+//!    hop-bytes; else to the PE that finishes first. If an object fits nowhere, a chain of objects moves on to make room (`repair.rs`).
+//! 3. While the heaviest PE is heavier than that of the answer, objects leave it or are exchanged, where the constraints allow that. With
+//!    loads by phase, the cost is the sum over phases of the slowest PE, and this step always runs. Then wishes are granted that cost less
+//!    than they are worth (`improve.rs`).
+//!
+//! Counts and places alone are a bipartite matching with capacities. The chains of step 2 are its augmenting paths, so a placement is found
+//! if there is one; otherwise the error names a smallest set of objects that have too few places (Hall's theorem). With memory or groups the
+//! problem contains bin packing; there the error says `no placement was found`, unless a single number proves that there is none.
+
+use std::sync::Arc;
+
+use equipoise_model::assignment::Note;
+use equipoise_model::constraints::Constraints;
+use equipoise_model::{Assignment, Database, Topology};
+
+use crate::descriptor::Choice;
+use crate::strategy::check;
+use crate::{Strategy, StrategyError};
+
+mod contracted;
+mod improve;
+mod repair;
+mod state;
+
+/// The same strategy under constraints. Without constraints, it is returned as it is.
+#[must_use]
+pub fn keep(constraints: &Constraints, choice: &Choice) -> Choice {
+    if constraints.is_empty() {
+        return choice.clone();
+    }
+    let strategy =
+        Arc::new(Constrained { strategy: Arc::clone(&choice.strategy), constraints: constraints.clone() });
+    Choice { strategy, ..choice.clone() }
+}
+
+/// A strategy under constraints.
+struct Constrained {
+    strategy: Arc<dyn Strategy>,
+    constraints: Constraints,
+}
+
+impl Strategy for Constrained {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        let available = check(database, topology)?;
+        let rules = self.constraints.rules(database, topology).map_err(StrategyError::Request)?;
+        let mut items = contracted::of(database, &rules, &available).map_err(StrategyError::Request)?;
+        repair::prove_impossible(&items, &rules).map_err(StrategyError::Request)?;
+        let answer = self.strategy.assign(&items.database, topology, seed)?;
+        answer
+            .check(&items.database)
+            .map_err(|impossible| StrategyError::rejected("the strategy", impossible))?;
+        repair::choose_parts(&mut items, &rules, &answer.pe_of).map_err(StrategyError::Request)?;
+        let (mut placed, limit_seconds) =
+            repair::repaired(&items, &rules, topology, &answer.pe_of).map_err(StrategyError::Request)?;
+        let granted = improve::improve(&items, &mut placed, limit_seconds);
+        let pe_of = items.placement(&placed.pe_of);
+        rules.check(database, &pe_of).map_err(|broken| {
+            StrategyError::Bug(format!(
+                "the placement breaks a constraint: {broken} (please report this bug)"
+            ))
+        })?;
+        let changed = answer.pe_of.iter().zip(&placed.pe_of).filter(|(a, b)| a != b).count();
+        let mut notes = answer.notes;
+        let note = |name: &str, value: usize| Note::new(name, value as f64);
+        notes.push(note("objects that constraints moved", changed));
+        if !rules.wishes.is_empty() {
+            notes.push(note("wishes granted", granted));
+        }
+        Ok(Assignment { notes, ..Assignment::new(pe_of) })
+    }
+}

@@ -1,0 +1,132 @@
+//! Lighter placements that keep the constraints: moves and exchanges from the heaviest PE, and wishes.
+
+use super::contracted::Items;
+use super::state::State;
+use crate::balance::load::order;
+
+/// How many of the lightest PEs receive objects of the heaviest.
+const RECEIVERS: usize = 16;
+/// Moves and exchanges per item, at most.
+const ROUNDS: usize = 4;
+
+/// Improves a placement until it is as light as `limit_seconds` allows, then grants wishes; returns how many are granted.
+pub(super) fn improve(items: &Items, state: &mut State, limit_seconds: f64) -> usize {
+    // Moves below this part of the cost are rounding.
+    let limit_seconds = limit_seconds * (1.0 + crate::placement::ROUNDING);
+    for _ in 0..ROUNDS * items.weight.len() {
+        if state.phases() == 1 && state.cost_seconds() <= limit_seconds || !relieve(state) {
+            break;
+        }
+    }
+    grant(items, state)
+}
+
+/// Makes the heaviest PE of a phase lighter. Returns whether it could.
+fn relieve(state: &mut State) -> bool {
+    for phase in 0..state.phases() {
+        let Some(heaviest) = state.lightest(phase).next_back() else { continue };
+        let mut leaving: Vec<u32> = state.on(heaviest).filter(|&item| state.can_move(item)).collect();
+        leaving.sort_by_key(|&item| std::cmp::Reverse(order(state.seconds_of(item, heaviest, phase))));
+        let receivers: Vec<u32> =
+            state.lightest(phase).filter(|&pe| pe != heaviest).take(RECEIVERS).collect();
+        for &item in &leaving {
+            if receivers.iter().any(|&to| moves(state, item, to)) {
+                return true;
+            }
+        }
+        for &to in &receivers {
+            let others: Vec<u32> = state.on(to).filter(|&other| state.can_move(other)).collect();
+            for &item in &leaving {
+                if others.iter().any(|&other| exchanges(state, item, other)) {
+                    return true;
+                }
+            }
+        }
+    }
+    false
+}
+
+/// The sum over phases of the heavier of two PEs, and their squares, which fall when the two become more equal.
+fn pair(state: &State, a: u32, b: u32) -> (f64, f64) {
+    let of = |phase| (state.seconds(a, phase), state.seconds(b, phase));
+    let sums = (0..state.phases()).map(of).map(|(a, b)| (a.max(b), a * a + b * b));
+    sums.fold((0.0, 0.0), |(max, squares), (m, s)| (max + m, squares + s))
+}
+
+/// Whether a pair became better.
+fn is_better(state: &State, before: (f64, f64, f64), a: u32, b: u32) -> bool {
+    let (max, squares) = pair(state, a, b);
+    let least = before.0 * (1.0 - crate::placement::ROUNDING);
+    state.cost_seconds() <= before.2 && max < least && squares < before.1
+}
+
+fn before(state: &State, a: u32, b: u32) -> (f64, f64, f64) {
+    let (max, squares) = pair(state, a, b);
+    (max, squares, state.cost_seconds())
+}
+
+/// Moves an item if that pays.
+fn moves(state: &mut State, item: u32, to: u32) -> bool {
+    let from = state.pe_of[item as usize];
+    let was = before(state, from, to);
+    if !state.fits(item, to) {
+        return false;
+    }
+    state.take(item);
+    state.put(item, to);
+    if is_better(state, was, from, to) {
+        return true;
+    }
+    state.take(item);
+    state.put(item, from);
+    false
+}
+
+/// Exchanges two items if that pays.
+fn exchanges(state: &mut State, item: u32, other: u32) -> bool {
+    let (from, to) = (state.pe_of[item as usize], state.pe_of[other as usize]);
+    let was = before(state, from, to);
+    state.take(item);
+    state.take(other);
+    if state.fits(item, to) {
+        state.put(item, to);
+        if state.fits(other, from) {
+            state.put(other, from);
+            if is_better(state, was, from, to) {
+                return true;
+            }
+            state.take(other);
+        }
+        state.take(item);
+    }
+    state.put(item, from);
+    state.put(other, to);
+    false
+}
+
+/// Grants wishes, the dearest first, if the cost grows by less than they are worth. Returns how many are granted.
+fn grant(items: &Items, state: &mut State) -> usize {
+    let mut wishes: Vec<usize> = (0..items.wishes.len()).collect();
+    wishes.sort_by_key(|&wish| (std::cmp::Reverse(order(items.wishes[wish].2)), wish));
+    for wish in wishes {
+        let (item, set, worth_seconds) = &items.wishes[wish];
+        let from = state.pe_of[*item as usize];
+        if set.binary_search(&from).is_ok() || !state.can_move(*item) {
+            continue;
+        }
+        let cost_seconds = state.cost_seconds();
+        state.take(*item);
+        let places = set.iter().copied().filter(|&pe| state.fits(*item, pe));
+        let lightest =
+            places.min_by_key(|&pe| (order(state.seconds(pe, 0) + state.seconds_of(*item, pe, 0)), pe));
+        state.put(*item, lightest.unwrap_or(from));
+        if state.cost_seconds() - cost_seconds > *worth_seconds {
+            state.take(*item);
+            state.put(*item, from);
+        }
+    }
+    let granted = |(item, set, _): &&(u32, std::sync::Arc<Vec<u32>>, f64)| {
+        set.binary_search(&state.pe_of[*item as usize]).is_ok()
+    };
+    items.wishes.iter().filter(granted).count()
+}

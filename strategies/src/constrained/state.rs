@@ -1,0 +1,230 @@
+//! A placement of items in the making: what each PE has, and what fits where.
+
+use std::collections::BTreeSet;
+
+use equipoise_model::constraints::{Rules, allows};
+use rustc_hash::FxHashMap;
+
+use super::contracted::Items;
+use crate::balance::load::order;
+
+/// The PE of an item that has no place.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// A placement in the making.
+pub(super) struct State<'a> {
+    items: &'a Items,
+    rules: &'a Rules,
+    /// The PE of each item, or [`NOWHERE`].
+    pub(super) pe_of: Vec<u32>,
+    /// The items of each PE.
+    on: Vec<BTreeSet<u32>>,
+    /// The objects of each PE.
+    count: Vec<u64>,
+    /// The bytes of the objects of each PE.
+    bytes: Vec<u64>,
+    /// The groups apart of each item: (group, position in `rules.parts`).
+    apart: Vec<Vec<u32>>,
+    /// How many items of a group are in a part of the machine.
+    taken: FxHashMap<(u32, u32), u32>,
+    /// The seconds of each PE in each phase.
+    seconds: Vec<Vec<f64>>,
+    /// The available PEs by their seconds in each phase, lightest first.
+    by_seconds: Vec<BTreeSet<(u64, u32)>>,
+}
+
+impl<'a> State<'a> {
+    /// A placement of the items that cannot move.
+    ///
+    /// # Errors
+    /// If they break a constraint.
+    pub(super) fn new(items: &'a Items, rules: &'a Rules) -> Result<State<'a>, String> {
+        let (count, pes) = (items.weight.len(), items.database.pes.len());
+        let phases = items.phases.len();
+        let mut apart = vec![Vec::new(); count];
+        for (group, (together, _, members)) in (0..).zip(&items.groups) {
+            if !together {
+                members.iter().for_each(|&item| apart[item as usize].push(group));
+            }
+        }
+        // The background is divided equally among phases.
+        let background = items.database.pes.iter().map(|pe| pe.background_seconds / phases as f64);
+        let seconds = vec![background.collect::<Vec<f64>>(); phases];
+        let available = |seconds: &Vec<f64>| {
+            let open = (0..pes as u32).filter(|&pe| items.database.pes[pe as usize].available);
+            open.map(|pe| (order(seconds[pe as usize]), pe)).collect()
+        };
+        let mut state = State {
+            items,
+            rules,
+            pe_of: vec![NOWHERE; count],
+            on: vec![BTreeSet::new(); pes],
+            count: vec![0; pes],
+            bytes: vec![0; pes],
+            apart,
+            taken: FxHashMap::default(),
+            by_seconds: seconds.iter().map(available).collect(),
+            seconds,
+        };
+        for item in (0..count as u32).filter(|&item| items.is_fixed[item as usize]) {
+            let pe = items.database.objects[item as usize].pe;
+            if !state.has_room(item, pe) {
+                let id = items.id[item as usize];
+                return Err(format!(
+                    "object {id} cannot leave PE {pe}, and may not stay there with its other objects"
+                ));
+            }
+            state.put(item, pe);
+        }
+        Ok(state)
+    }
+
+    /// Whether an item can move.
+    pub(super) fn can_move(&self, item: u32) -> bool {
+        !self.items.is_fixed[item as usize]
+    }
+
+    /// The number of PEs.
+    pub(super) fn pes(&self) -> u32 {
+        self.count.len() as u32
+    }
+
+    /// Whether a PE receives items.
+    pub(super) fn is_available(&self, pe: u32) -> bool {
+        self.items.database.pes[pe as usize].available
+    }
+
+    /// Where an item may be.
+    pub(super) fn allowed(&self, item: u32) -> Option<&[u32]> {
+        self.items.allowed[item as usize].as_ref().map(|set| set.as_slice())
+    }
+
+    /// The id of the first object of an item.
+    pub(super) fn id(&self, item: u32) -> u64 {
+        self.items.id[item as usize]
+    }
+
+    /// The bytes of an item.
+    pub(super) fn bytes_of(&self, item: u32) -> u64 {
+        self.items.bytes[item as usize]
+    }
+
+    /// Whether counts and places are the only constraints.
+    pub(super) fn has_only_counts(&self) -> bool {
+        self.rules.memory.is_none()
+            && self.items.groups.is_empty()
+            && self.items.weight.iter().all(|&weight| weight == 1)
+    }
+
+    /// The items of a PE, ascending.
+    pub(super) fn on(&self, pe: u32) -> impl Iterator<Item = u32> + '_ {
+        self.on[pe as usize].iter().copied()
+    }
+
+    /// The part of the machine that `pe` is in, at the level of a group.
+    fn part(&self, group: u32, pe: u32) -> u32 {
+        self.rules.parts[&self.items.groups[group as usize].1][pe as usize]
+    }
+
+    /// Whether an item without a place can go to `pe`.
+    pub(super) fn fits(&self, item: u32, pe: u32) -> bool {
+        self.is_available(pe) && self.has_room(item, pe)
+    }
+
+    /// Whether the constraints allow an item on `pe`.
+    fn has_room(&self, item: u32, pe: u32) -> bool {
+        let (at, to) = (item as usize, pe as usize);
+        let most = self.rules.most.as_ref().map_or(u64::MAX, |most| most[to]);
+        let room = self.rules.memory.as_ref().map_or(u64::MAX, |memory| memory[to]);
+        allows(&self.items.allowed[at], pe)
+            && self.count[to] + self.items.weight[at] <= most
+            && self.bytes[to].saturating_add(self.items.bytes[at]) <= room
+            && self.apart[at].iter().all(|&group| !self.taken.contains_key(&(group, self.part(group, pe))))
+    }
+
+    /// The bytes that a PE has left.
+    pub(super) fn free_bytes(&self, pe: u32) -> u64 {
+        let room = self.rules.memory.as_ref().map_or(u64::MAX, |memory| memory[pe as usize]);
+        room.saturating_sub(self.bytes[pe as usize])
+    }
+
+    /// Whether a PE takes more objects.
+    pub(super) fn has_place(&self, pe: u32) -> bool {
+        self.rules.most.as_ref().is_none_or(|most| self.count[pe as usize] < most[pe as usize])
+    }
+
+    /// Puts an item without a place on a PE.
+    pub(super) fn put(&mut self, item: u32, pe: u32) {
+        let (at, to) = (item as usize, pe as usize);
+        self.pe_of[at] = pe;
+        self.on[to].insert(item);
+        self.count[to] += self.items.weight[at];
+        self.bytes[to] = self.bytes[to].saturating_add(self.items.bytes[at]);
+        for group in 0..self.apart[at].len() {
+            let group = self.apart[at][group];
+            *self.taken.entry((group, self.part(group, pe))).or_default() += 1;
+        }
+        self.add_seconds(item, pe, 1.0);
+    }
+
+    /// Takes an item from its PE.
+    pub(super) fn take(&mut self, item: u32) {
+        let (at, pe) = (item as usize, self.pe_of[item as usize]);
+        let from = pe as usize;
+        self.pe_of[at] = NOWHERE;
+        self.on[from].remove(&item);
+        self.count[from] -= self.items.weight[at];
+        self.bytes[from] -= self.items.bytes[at];
+        for group in 0..self.apart[at].len() {
+            let group = self.apart[at][group];
+            let key = (group, self.part(group, pe));
+            let left = self.taken.get(&key).map_or(0, |taken| taken - 1);
+            match left {
+                0 => self.taken.remove(&key),
+                left => self.taken.insert(key, left),
+            };
+        }
+        self.add_seconds(item, pe, -1.0);
+    }
+
+    fn add_seconds(&mut self, item: u32, pe: u32, sign: f64) {
+        let is_available = self.items.database.pes[pe as usize].available;
+        for phase in 0..self.seconds.len() {
+            let added = sign * self.seconds_of(item, pe, phase);
+            let seconds = &mut self.seconds[phase][pe as usize];
+            let before = order(*seconds);
+            // Rounding must not make a PE without items lighter than nothing.
+            *seconds = (*seconds + added).max(0.0);
+            if is_available {
+                self.by_seconds[phase].remove(&(before, pe));
+                self.by_seconds[phase].insert((order(*seconds), pe));
+            }
+        }
+    }
+
+    /// The seconds of an item on a PE in a phase.
+    pub(super) fn seconds_of(&self, item: u32, pe: u32, phase: usize) -> f64 {
+        self.items.phases[phase][item as usize] / self.items.database.pes[pe as usize].speed
+    }
+
+    /// The number of phases.
+    pub(super) fn phases(&self) -> usize {
+        self.seconds.len()
+    }
+
+    /// The seconds of a PE in a phase.
+    pub(super) fn seconds(&self, pe: u32, phase: usize) -> f64 {
+        self.seconds[phase][pe as usize]
+    }
+
+    /// The available PEs, the lightest in a phase first.
+    pub(super) fn lightest(&self, phase: usize) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        self.by_seconds[phase].iter().map(|entry| entry.1)
+    }
+
+    /// The sum over phases of the seconds of the slowest available PE.
+    pub(super) fn cost_seconds(&self) -> f64 {
+        let slowest = |phase: &BTreeSet<(u64, u32)>| phase.last().map_or(0.0, |last| f64::from_bits(last.0));
+        self.by_seconds.iter().map(slowest).sum()
+    }
+}

@@ -1,0 +1,354 @@
+//! Every strategy keeps constraints; what is called impossible is.
+
+use std::sync::Arc;
+
+use equipoise_model::constraints::{Constraints, Group, Level, MaxObjects, PerPe, Place};
+use equipoise_model::database::Database;
+use equipoise_model::{Topology, testing, topology};
+use equipoise_strategies::constrained::keep;
+use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::{StrategyError, registry};
+use proptest::prelude::*;
+
+use crate::contracts::{choices, databases, mapping_file};
+
+/// The machine of the random cases: 3 nodes with 2 PEs each.
+const MACHINE: &str = "flat:3*flat:2";
+
+/// Places of an object, as in a file of places, with the PEs that they mean on [`MACHINE`].
+const PLACES: [(&str, &[u32]); 6] = [
+    ("0", &[0]),
+    ("5", &[5]),
+    ("0-2", &[0, 1, 2]),
+    ("node:1", &[2, 3]),
+    ("!4", &[0, 1, 2, 3, 5]),
+    ("0,3,node:2", &[0, 3, 4, 5]),
+];
+
+/// Places of objects: pairs of object and position in [`PLACES`], at most one for each object.
+fn places(of: &[(u64, usize)]) -> Vec<Place> {
+    let text: String = of.iter().map(|(object, place)| format!("{object} {}\n", PLACES[*place].0)).collect();
+    Place::parse(&text).expect("places")
+}
+
+/// The PEs where each object may be, found without the code that is tested.
+fn allowed(database: &Database, of: &[(u64, usize)]) -> Vec<Vec<u32>> {
+    let of_object = |at: usize| {
+        let object = &database.objects[at];
+        let listed = of.iter().find(|of| of.0 == object.id).map(|of| PLACES[of.1].1.to_vec());
+        let may = listed.unwrap_or_else(|| (0..6).collect());
+        let is_open = |pe: &u32| database.pes[*pe as usize].available;
+        match object.migratable {
+            true => may.into_iter().filter(is_open).collect(),
+            false => may.into_iter().filter(|&pe| pe == object.pe).collect(),
+        }
+    };
+    (0..database.objects.len()).map(of_object).collect()
+}
+
+/// Whether `objects` can be placed if PE `p` takes `room[p]` of them: Kuhn's algorithm, each place by itself.
+fn can_be_placed(objects: &[usize], allowed: &[Vec<u32>], room: &[u64]) -> bool {
+    fn find(
+        object: usize,
+        allowed: &[Vec<u32>],
+        room: &[u64],
+        seen: &mut [bool],
+        on: &mut [Vec<usize>],
+    ) -> bool {
+        for &pe in &allowed[object] {
+            let pe = pe as usize;
+            if std::mem::replace(&mut seen[pe], true) {
+                continue;
+            }
+            if (on[pe].len() as u64) < room[pe] {
+                on[pe].push(object);
+                return true;
+            }
+            for at in 0..on[pe].len() {
+                let other = on[pe][at];
+                if find(other, allowed, room, seen, on) {
+                    on[pe][at] = object;
+                    return true;
+                }
+            }
+        }
+        false
+    }
+    let mut on = vec![Vec::new(); room.len()];
+    objects.iter().all(|&object| find(object, allowed, room, &mut vec![false; room.len()], &mut on))
+}
+
+/// The numbers between two parts of a sentence.
+fn numbers<'a>(sentence: &'a str, before: &str, after: &str) -> Vec<u64> {
+    let rest: &'a str = sentence.split_once(before).expect("the sentence").1;
+    let list = rest.split_once(after).expect("the sentence").0;
+    list.split(", ").map(|number| number.parse().expect("a number")).collect()
+}
+
+fn machine() -> Arc<dyn Topology> {
+    topology::parse(MACHINE).expect("a machine")
+}
+
+/// A strategy of the registry.
+fn choice(database: &Database, number: usize) -> Choice {
+    let file = mapping_file(database);
+    let all = choices(file.path());
+    let choice = all[number % all.len()].clone();
+    // FileLB reads its file at every call.
+    if choice.spec.contains("FileLB") { all[0].clone() } else { choice }
+}
+
+/// The answer under constraints, checked; or the sentence that refuses them.
+fn answer(database: &Database, choice: &Choice, constraints: &Constraints) -> Result<Vec<u32>, String> {
+    match keep(constraints, choice).strategy.assign(database, &*machine(), 1) {
+        Ok(answer) => {
+            answer.check(database).expect("a possible placement");
+            Ok(answer.pe_of)
+        }
+        Err(StrategyError::Request(sentence)) => Err(sentence),
+        Err(error) => panic!("{}: {error}", choice.spec),
+    }
+}
+
+/// How many objects are on each PE.
+fn counts(pe_of: &[u32]) -> [u64; 6] {
+    let mut counts = [0; 6];
+    pe_of.iter().for_each(|&pe| counts[pe as usize] += 1);
+    counts
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    /// Counts and places: a placement is found if there is one; otherwise the named objects have too few places, and no part of them has.
+    #[test]
+    fn counts_and_places(
+        database in databases(6, 1..14usize, 0..20usize),
+        of in prop::collection::btree_map(0..14usize, 0..PLACES.len(), 0..10),
+        room in prop::collection::vec(0..4u64, 6),
+        number in any::<usize>(),
+    ) {
+        let objects = database.objects.len();
+        let of: Vec<(u64, usize)> =
+            of.into_iter().filter(|of| of.0 < objects).map(|(at, place)| (database.objects[at].id, place)).collect();
+        let constraints = Constraints {
+            max_objects: Some(MaxObjects { most: PerPe::Each(room.clone()), exact: false }),
+            places: places(&of),
+            ..Constraints::default()
+        };
+        let allowed = allowed(&database, &of);
+        let all: Vec<usize> = (0..objects).collect();
+        let choice = choice(&database, number);
+        match answer(&database, &choice, &constraints) {
+            Ok(pe_of) => {
+                for (object, pe) in pe_of.iter().enumerate() {
+                    prop_assert!(allowed[object].contains(pe), "{}: object {object} on {pe}", choice.spec);
+                }
+                for (pe, (has, takes)) in counts(&pe_of).into_iter().zip(&room).enumerate() {
+                    prop_assert!(has <= *takes, "{}: PE {pe} has {has}", choice.spec);
+                }
+            }
+            Err(sentence) => {
+                prop_assert!(!can_be_placed(&all, &allowed, &room), "{}: {sentence}", choice.spec);
+                if sentence.starts_with("no placement exists: ") && !sentence.contains("more") {
+                    let ids = numbers(&sentence, "objects ", " may be");
+                    let named: Vec<usize> =
+                        all.iter().copied().filter(|&at| ids.contains(&database.objects[at].id)).collect();
+                    // Objects that cannot move occupy their places.
+                    let mut left = room.clone();
+                    for object in database.objects.iter().filter(|object| !object.migratable) {
+                        left[object.pe as usize] = left[object.pe as usize].saturating_sub(1);
+                    }
+                    prop_assert!(!can_be_placed(&named, &allowed, &left), "{sentence}");
+                    for without in 0..named.len() {
+                        let mut fewer = named.clone();
+                        fewer.remove(without);
+                        prop_assert!(can_be_placed(&fewer, &allowed, &left), "{sentence}, without the {without}th");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Memory and groups: an answer keeps them; "the objects have .. bytes" is true.
+    #[test]
+    fn memory_and_groups(
+        database in databases(6, 2..14usize, 0..20usize),
+        groups in prop::collection::vec((any::<bool>(), 0..2u8, prop::collection::btree_set(0..14usize, 2..4usize)), 0..4),
+        memory in prop::collection::vec(0..40u64, 6),
+        has_memory in any::<bool>(),
+        number in any::<usize>(),
+    ) {
+        let objects = database.objects.len();
+        let sizes: Vec<u64> = (0..objects as u64).map(|at| at * 7 % 11).collect();
+        let groups: Vec<(bool, bool, Vec<usize>)> = groups
+            .into_iter()
+            .map(|(together, level, of)| (together, level == 0, of.into_iter().filter(|&at| at < objects).collect()))
+            .collect();
+        let named = |of: &[usize]| of.iter().map(|&at| database.objects[at].id).collect();
+        let constraints = Constraints {
+            memory: has_memory.then(|| PerPe::Each(memory.clone())),
+            object_bytes: database.objects.iter().zip(&sizes).map(|(object, &size)| (object.id, size)).collect(),
+            groups: groups
+                .iter()
+                .map(|(together, is_pe, of)| Group {
+                    together: *together,
+                    level: if *is_pe { Level::Pe } else { Level::Node },
+                    objects: named(of),
+                })
+                .collect(),
+            ..Constraints::default()
+        };
+        let choice = choice(&database, number);
+        let Ok(pe_of) = answer(&database, &choice, &constraints) else { return Ok(()) };
+        for pe in 0..6u32 {
+            let bytes: u64 = (0..objects).filter(|&at| pe_of[at] == pe).map(|at| sizes[at]).sum();
+            prop_assert!(!has_memory || bytes <= memory[pe as usize], "{}: PE {pe} has {bytes} bytes", choice.spec);
+        }
+        for (together, is_pe, of) in &groups {
+            let part = |at: &usize| if *is_pe { pe_of[*at] } else { pe_of[*at] / 2 };
+            for pair in of.windows(2) {
+                prop_assert!(!together || part(&pair[0]) == part(&pair[1]), "{}: {of:?}", choice.spec);
+            }
+            let distinct: std::collections::BTreeSet<u32> = of.iter().map(part).collect();
+            prop_assert!(*together || distinct.len() == of.len(), "{}: {of:?}", choice.spec);
+        }
+    }
+
+    /// Constraints that bind nothing change nothing.
+    #[test]
+    fn room_for_all(database in databases(6, 1..14usize, 0..20usize), number in any::<usize>()) {
+        let choice = choice(&database, number);
+        let bare = choice.strategy.assign(&database, &*machine(), 1).expect("an answer");
+        let objects = database.objects.len() as u64;
+        let constraints = Constraints {
+            max_objects: Some(MaxObjects { most: PerPe::All(objects), exact: false }),
+            ..Constraints::default()
+        };
+        if database.objects.iter().zip(&bare.pe_of).all(|(_, &pe)| database.pes[pe as usize].available) {
+            prop_assert_eq!(answer(&database, &choice, &constraints), Ok(bare.pe_of), "{}", choice.spec);
+        }
+    }
+}
+
+/// Objects without load on PE 0 of [`MACHINE`], with these loads.
+fn loads(loads: &[f64]) -> Database {
+    testing::database(6, &loads.iter().map(|&load| (load, 0)).collect::<Vec<_>>())
+}
+
+#[track_caller]
+fn refuses(constraints: &Constraints, database: &Database, expected: &str) {
+    let choice = registry::parse("GreedyLB", &[]).expect("a strategy");
+    let error = answer(database, &choice, constraints).expect_err(expected);
+    assert!(error.contains(expected), "`{error}` does not contain `{expected}`");
+}
+
+#[test]
+fn impossible_constraints_are_named() {
+    let database = loads(&[1.0; 7]);
+    let most =
+        |most, exact| Constraints { max_objects: Some(MaxObjects { most, exact }), ..Constraints::default() };
+    refuses(
+        &most(PerPe::All(1), false),
+        &database,
+        "the PEs take at most 6 objects, and there are 7 objects",
+    );
+    refuses(
+        &most(PerPe::All(2), true),
+        &database,
+        "the PEs take exactly 12 objects, and there are 7 objects",
+    );
+    refuses(
+        &most(PerPe::Each(vec![7; 5]), false),
+        &database,
+        "the list of largest numbers of objects has 5 numbers, and `flat:3*flat:2` has 6 PEs",
+    );
+    let three = Constraints { places: places(&[(0, 3), (1, 3), (2, 3)]), ..most(PerPe::All(1), false) };
+    refuses(
+        &three,
+        &loads(&[1.0; 4]),
+        "no placement exists: objects 0, 1, 2 may be on PEs 2, 3 only, which have 2 places for them",
+    );
+    let memory = |bytes| Constraints {
+        memory: Some(PerPe::All(bytes)),
+        object_bytes: (0..7).map(|object| (object, 10)).collect(),
+        ..Constraints::default()
+    };
+    refuses(&memory(11), &database, "the objects have 70 bytes, and the available PEs have room for 66");
+    refuses(&memory(19), &database, "no placement was found: object");
+    let unknown = Constraints { memory: Some(PerPe::All(1)), ..Constraints::default() };
+    refuses(&unknown, &database, "the size of object 0 is not recorded");
+    let group = |together, level, objects: &[u64]| Group { together, level, objects: objects.to_vec() };
+    let both = Constraints {
+        groups: vec![group(true, Level::Pe, &[0, 1, 2]), group(false, Level::Node, &[0, 2])],
+        ..Constraints::default()
+    };
+    refuses(&both, &database, "two objects must be on one PE and may not be");
+    let switch = Constraints { groups: vec![group(true, Level::Switch, &[0, 1])], ..Constraints::default() };
+    refuses(&switch, &database, "has no switches");
+    let nowhere = Constraints { places: Place::parse("0 9").expect("places"), ..Constraints::default() };
+    refuses(&nowhere, &database, "there is no PE 9 in `9`; `flat:3*flat:2` has PEs 0 to 5");
+    refuses(
+        &Constraints { places: Place::parse("70 0").expect("places"), ..Constraints::default() },
+        &database,
+        "there is no object 70 among 7 objects",
+    );
+}
+
+#[test]
+fn exact_counts_are_balanced_by_exchanges() {
+    // With two objects on each PE, the best heaviest PE has 6 + 1.
+    let database = loads(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let constraints = Constraints {
+        max_objects: Some(MaxObjects { most: PerPe::All(2), exact: true }),
+        ..Constraints::default()
+    };
+    for spec in ["GreedyRefineLB", "RefineLB", "PoiseLB", "DummyLB"] {
+        let choice = registry::parse(spec, &[]).expect("a strategy");
+        let pe_of = answer(&database, &choice, &constraints).expect("a placement");
+        assert_eq!(counts(&pe_of), [2; 6]);
+        let mut seconds = [0.0; 6];
+        pe_of
+            .iter()
+            .zip(&database.objects)
+            .for_each(|(&pe, object)| seconds[pe as usize] += object.load_seconds);
+        let heaviest = seconds.into_iter().fold(0.0, f64::max);
+        // An answer that moves nothing has no limit that the exchanges must reach.
+        assert!(heaviest <= 8.0 || spec == "DummyLB", "{spec}: {seconds:?}");
+    }
+}
+
+#[test]
+fn wishes_are_granted_if_they_are_worth_it() {
+    let database = loads(&[4.0, 1.0, 1.0]);
+    let choice = registry::parse("GreedyLB", &[]).expect("a strategy");
+    let with = |text: &str| {
+        let places = Place::parse(text).expect("places");
+        answer(&database, &choice, &Constraints { places, ..Constraints::default() }).expect("a placement")
+    };
+    let heavy = with("0 0")[0];
+    assert_eq!(heavy, 0);
+    // Next to the heavy object, an object makes the heaviest PE heavier by a second.
+    assert_eq!(with("0 0\n1 0 1.5")[1], 0);
+    assert_ne!(with("0 0\n1 0 0.5")[1], 0);
+}
+
+#[test]
+fn loads_by_phase_are_balanced_in_every_phase() {
+    // Objects 0 to 5 work in the first phase only, 6 to 11 in the second. The sum of loads is equal if phases are separated, but the
+    // slowest PEs of both phases together take 4 s instead of 2.
+    let database = loads(&[1.0; 12]);
+    let phases = (0..12).map(|at| (at, if at < 6 { vec![1.0, 0.0] } else { vec![0.0, 1.0] })).collect();
+    let constraints = Constraints { phases, ..Constraints::default() };
+    let machine = machine();
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "0\n0\n1\n1\n2\n2\n3\n3\n4\n4\n5\n5\n").expect("a mapping");
+    let choice = registry::parse(&format!("FileLB:path={}", file.path().display()), &[]).expect("a strategy");
+    let apart = choice.strategy.assign(&database, &*machine, 0).expect("a mapping").pe_of;
+    let slowest = |pe_of: &[u32]| {
+        let of = |first: usize| counts(&pe_of[first..first + 6]).into_iter().max().unwrap_or(0);
+        of(0) + of(6)
+    };
+    assert_eq!(slowest(&apart), 4);
+    assert_eq!(slowest(&answer(&database, &choice, &constraints).expect("a placement")), 2);
+}
