@@ -1,0 +1,102 @@
+//! Fills the empty slots of a layout: how many replicas experts have, and where.
+//!
+//! Counts are greedy: one more replica at a time for the expert with the largest load per replica, which makes the heaviest
+//! replica as light as possible. Placement is by descending load, each replica on the lightest PE with an empty slot and
+//! without the expert.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::layout::{EMPTY, Layout};
+
+impl Layout<'_> {
+    /// Fills all empty slots. Every zone needs at least a slot, and at most a slot on each PE, for every expert of the zone.
+    pub(super) fn complete(&mut self) {
+        if !self.slot.contains(&EMPTY) && self.hosts.iter().all(|hosts| !hosts.is_empty()) {
+            return;
+        }
+        let zones = self.given.pes as u32 / self.given.zone_pes;
+        let pending: Vec<u32> = (0..zones).flat_map(|zone| self.pending(zone)).collect();
+        // The loads with all replicas, so that placing one changes no other.
+        let mut counts: Vec<i64> = self.hosts.iter().map(|hosts| hosts.len() as i64).collect();
+        pending.iter().for_each(|&expert| counts[expert as usize] += 1);
+        self.share = self.given.load.iter().zip(&counts).map(|(load, &count)| load / count.max(1)).collect();
+        self.pe_load = vec![0; self.given.pes];
+        for at in 0..self.slot.len() {
+            if self.slot[at] != EMPTY {
+                self.pe_load[at / self.given.slots] += self.share[self.slot[at] as usize];
+            }
+        }
+        let mut order = pending;
+        order.sort_by_key(|&expert| (Reverse(self.share[expert as usize]), expert));
+        order.into_iter().for_each(|expert| self.place(expert));
+        self.update_loads();
+    }
+
+    /// The experts of the replicas that fill the empty slots of a zone. If these are fewer than the experts without a
+    /// replica, others lose replicas first.
+    fn pending(&mut self, zone: u32) -> Vec<u32> {
+        let experts: Vec<u32> =
+            (0..).zip(&self.given.zone_of_expert).filter(|it| *it.1 == zone).map(|it| it.0).collect();
+        let slots =
+            (0..self.slot.len()).filter(|at| self.given.zone_of_pe[at / self.given.slots] == zone).collect::<Vec<_>>();
+        let missing: Vec<u32> = experts.iter().copied().filter(|&expert| self.count(expert) == 0).collect();
+        let mut empty = slots.iter().filter(|&&at| self.slot[at] == EMPTY).count();
+        while empty < missing.len() {
+            let spare = experts.iter().copied().filter(|&expert| self.count(expert) > 1);
+            let Some(lightest) = spare.min_by_key(|&it| self.share_of(it, self.count(it) - 1)) else { break };
+            let of_it = slots.iter().copied().filter(|&at| self.slot[at] == lightest);
+            let Some(heaviest) = of_it.max_by_key(|&at| (self.pe_load[self.pe(at)], Reverse(at))) else { break };
+            self.put(heaviest, EMPTY);
+            empty += 1;
+        }
+        let mut pending = missing;
+        let more = |expert: u32, count: u32| (self.share_of(expert, count), Reverse(expert), count);
+        let mut heap: BinaryHeap<_> = experts.iter().map(|&it| more(it, self.count(it).max(1))).collect();
+        while pending.len() < empty {
+            let Some((_, Reverse(expert), count)) = heap.pop() else { break };
+            if count < self.given.zone_pes {
+                pending.push(expert);
+                heap.push(more(expert, count + 1));
+            }
+        }
+        pending
+    }
+
+    /// Places one replica; loads of PEs are updated, loads of replicas stay.
+    fn place(&mut self, expert: u32) {
+        let given = self.given;
+        let allowed: Vec<usize> = (0..given.pes).filter(|&pe| given.allows(expert, pe)).collect();
+        let empty = |layout: &Self, pe: usize| layout.slots_of(pe).find(|&at| layout.slot[at] == EMPTY);
+        let by_load = |layout: &Self, pe: usize| (layout.pe_load[pe], pe);
+        let free = allowed.iter().copied().filter(|&pe| !self.holds(expert, pe) && empty(self, pe).is_some());
+        let (pe, slot) = match free.min_by_key(|&pe| by_load(self, pe)) {
+            Some(pe) => (pe, empty(self, pe)),
+            None => {
+                // All PEs with an empty slot have the expert. A PE without it is full, so it has an expert that a PE with an
+                // empty slot lacks: that one makes room.
+                let with_room = allowed.iter().copied().find(|&pe| empty(self, pe).is_some());
+                let without = allowed.iter().copied().filter(|&pe| !self.holds(expert, pe));
+                let Some((room, full)) = with_room.zip(without.min_by_key(|&pe| by_load(self, pe))) else { return };
+                let leaves = |&at: &usize| self.slot[at] != EMPTY && !self.holds(self.slot[at], room);
+                let Some(from) = self.slots_of(full).filter(leaves).min_by_key(|&at| {
+                    (self.share[self.slot[at] as usize], at)
+                }) else {
+                    return;
+                };
+                let (moved, to) = (self.slot[from], empty(self, room));
+                self.put(from, EMPTY);
+                if let Some(to) = to {
+                    self.put(to, moved);
+                }
+                self.pe_load[full] -= self.share[moved as usize];
+                self.pe_load[room] += self.share[moved as usize];
+                (full, Some(from))
+            }
+        };
+        if let Some(slot) = slot {
+            self.put(slot, expert);
+            self.pe_load[pe] += self.share[expert as usize];
+        }
+    }
+}
