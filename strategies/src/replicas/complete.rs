@@ -33,6 +33,18 @@ impl Layout<'_> {
         self.update_loads();
     }
 
+    /// Empties slots of experts that have more replicas than in `other`, on their heaviest PEs.
+    pub(super) fn recount(&mut self, other: &Layout) {
+        for expert in 0..self.given.load.len() as u32 {
+            while self.count(expert) > other.count(expert).max(1) {
+                let hosts = self.hosts[expert as usize].iter().copied();
+                let Some(pe) = hosts.max_by_key(|&pe| (self.pe_load[pe as usize], Reverse(pe))) else { break };
+                let Some(slot) = self.slots_of(pe as usize).find(|&at| self.slot[at] == expert) else { break };
+                self.put(slot, EMPTY);
+            }
+        }
+    }
+
     /// The experts of the replicas that fill the empty slots of a zone. If these are fewer than the experts without a
     /// replica, others lose replicas first.
     fn pending(&mut self, zone: u32) -> Vec<u32> {

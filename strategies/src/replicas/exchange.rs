@@ -15,27 +15,97 @@ pub(super) enum Exchange {
 struct Best {
     exchange: Option<Exchange>,
     score: f64,
-    free: f64,
+    least_cost: f64,
 }
 
-/// The cost of an exchange that is free, relative to that of one replica: without it, a small gain that is free would win
-/// against every other.
-const FREE: f64 = 0.25;
+/// The largest number of steps of a descent.
+const MOST: usize = 10_000;
+
+/// The largest number of replacements that make a PE too heavy for a time, how many are tried for each, and the most steps
+/// after each.
+const KICKS: usize = 100;
+const TRIED: usize = 12;
+const STEPS: usize = 12;
 
 impl Layout<'_> {
-    /// Makes PEs with more load than `cap` lighter, the heaviest first, until none is left or no exchange helps.
-    pub(super) fn relieve(&mut self, cap: i64) {
+    /// Makes PEs with more load than `goal` lighter, the heaviest first, until none is left or no exchange helps. While a PE
+    /// has more load than `bound`, what takes longer is tried, too.
+    pub(super) fn relieve(&mut self, goal: i64, bound: i64) {
+        self.descend(goal, MOST);
+        for _ in 0..KICKS {
+            if self.peak() <= bound {
+                return;
+            }
+            let heavy = self.heaviest();
+            if !self.chain(heavy, bound.max(self.pe_load[heavy] - 1)) && !self.kick(bound) {
+                return;
+            }
+            self.descend(bound, MOST);
+        }
+    }
+
+    /// Applies the exchanges that help most.
+    fn descend(&mut self, cap: i64, most: usize) {
         // Every exchange lowers the sum of squares above `cap`; the limit only bounds the time.
-        for _ in 0..8 * self.slot.len() {
+        for _ in 0..most {
             let heavy = self.heaviest();
             if self.pe_load[heavy] <= cap {
                 return;
             }
-            match self.best_exchange(heavy, cap) {
-                Some(exchange) => self.apply(exchange),
-                None => return,
+            let Some(exchange) = self.best_exchange(heavy, cap) else { return };
+            self.apply(exchange);
+        }
+    }
+
+    /// Replaces a replica although another PE becomes too heavy, if exchanges make that one light again.
+    fn kick(&mut self, cap: i64) -> bool {
+        let peak = self.peak();
+        let heavy = self.heaviest();
+        for (_, slot, expert) in self.kicks(heavy, peak) {
+            let mut tried = self.clone();
+            tried.replace(slot, expert);
+            tried.descend(cap.max(peak - 1), STEPS);
+            if tried.peak() < peak {
+                *self = tried;
+                return true;
             }
         }
+        false
+    }
+
+    /// Replacements that make `heavy` lighter than `peak`, by the load of the heaviest PE afterwards.
+    fn kicks(&self, heavy: usize, peak: i64) -> Vec<(i64, usize, u32)> {
+        let given = self.given;
+        let mut kicks: Vec<(i64, usize, u32)> = Vec::new();
+        let mut offer = |slot: usize, expert: u32| {
+            let loads = self.replaced_loads(slot, expert).map(|(_, after)| after);
+            let highest = loads.max().unwrap_or(i64::MAX);
+            let kick = (highest, slot, expert);
+            if kicks.len() < TRIED || kick < kicks[TRIED - 1] {
+                let at = kicks.partition_point(|other| *other < kick);
+                kicks.insert(at, kick);
+                kicks.truncate(TRIED);
+            }
+        };
+        for a in self.slots_of(heavy) {
+            let expert = self.slot[a];
+            for slot in 0..self.slot.len() {
+                let (pe, old) = (slot / given.slots, self.slot[slot]);
+                if pe != heavy && self.count(old) > 1 && given.allows(expert, pe) && !self.holds(expert, pe) {
+                    offer(slot, expert);
+                }
+            }
+            if self.count(expert) > 1 {
+                for other in 0..given.load.len() as u32 {
+                    let share = self.share_of(other, self.count(other) + 1);
+                    let is_lighter = share < self.share[expert as usize] + (self.pe_load[heavy] - peak).min(0);
+                    if is_lighter && given.allows(other, heavy) && !self.holds(other, heavy) {
+                        offer(a, other);
+                    }
+                }
+            }
+        }
+        kicks
     }
 
     pub(super) fn apply(&mut self, exchange: Exchange) {
@@ -48,7 +118,7 @@ impl Layout<'_> {
     /// The exchange that makes `heavy` lighter and has the largest gain for its cost. The gain is the decrease of the sum of
     /// squares of the loads above `cap`.
     fn best_exchange(&self, heavy: usize, cap: i64) -> Option<Exchange> {
-        let mut best = Best { exchange: None, score: 0.0, free: FREE * self.given.unit };
+        let mut best = Best { exchange: None, score: 0.0, least_cost: self.given.least_cost };
         self.best_swap(heavy, cap, &mut best);
         self.best_replacement(heavy, cap, &mut best);
         best.exchange
@@ -56,14 +126,16 @@ impl Layout<'_> {
 
     fn best_swap(&self, heavy: usize, cap: i64, best: &mut Best) {
         let (given, load) = (self.given, self.pe_load[heavy]);
-        for light in 0..given.pes {
+        let is_lighter = |&pe: &usize| {
+            self.pe_load[pe] < load && given.zone_of_pe[pe] == given.zone_of_pe[heavy]
+        };
+        let mut lighter: Vec<usize> = (0..given.pes).filter(is_lighter).collect();
+        lighter.sort_unstable_by_key(|&pe| (self.pe_load[pe], pe));
+        for light in lighter {
             let room = load - self.pe_load[light];
-            if room <= 0 || given.zone_of_pe[light] != given.zone_of_pe[heavy] {
-                continue;
-            }
             let before = over(load, cap) + over(self.pe_load[light], cap);
-            let bound = before - 2.0 * over(load - room / 2, cap);
-            if bound / best.free <= best.score {
+            // No swap with this PE gains more than one that makes both equal.
+            if !best.may_take(before - 2.0 * over(load - room / 2, cap), 0.0) {
                 continue;
             }
             for a in self.slots_of(heavy) {
@@ -71,17 +143,16 @@ impl Layout<'_> {
                 if self.holds(down, light) {
                     continue;
                 }
+                let share = self.share[down as usize];
                 for b in self.slots_of(light) {
-                    let up = self.slot[b];
-                    let less = self.share[down as usize] - self.share[up as usize];
+                    let less = share - self.share[self.slot[b] as usize];
                     if less <= 0 || less >= room {
                         continue;
                     }
                     let gain = before - over(load - less, cap) - over(self.pe_load[light] + less, cap);
-                    if gain / best.free <= best.score || self.holds(up, heavy) {
-                        continue;
+                    if best.may_take(gain, 0.0) && !self.holds(self.slot[b], heavy) {
+                        best.offer(gain, self.swap_cost(a, b), Exchange::Swap(a, b));
                     }
-                    best.offer(gain, || self.swap_cost(a, b), Exchange::Swap(a, b));
                 }
             }
         }
@@ -104,14 +175,21 @@ impl Layout<'_> {
         let (given, peak) = (self.given, self.pe_load[heavy]);
         let zone = given.zone_of_pe[heavy];
         let can_grow = |expert: u32| self.count(expert) < given.zone_pes;
+        // The slots whose expert has other replicas, with their PEs.
+        let spare: Vec<(usize, usize)> = (0..given.pes)
+            .filter(|&pe| given.zone_of_pe[pe] == zone)
+            .flat_map(|pe| self.slots_of(pe).map(move |slot| (slot, pe)))
+            .filter(|&(slot, _)| self.count(self.slot[slot]) > 1)
+            .collect();
         for a in self.slots_of(heavy) {
             let expert = self.slot[a];
-            if can_grow(expert) {
+            if can_grow(expert) && !spare.is_empty() {
                 // One more replica of an expert of the heavy PE, elsewhere.
-                for slot in 0..self.slot.len() {
-                    let (pe, old) = (slot / given.slots, self.slot[slot]);
-                    if self.count(old) > 1 && given.zone_of_pe[pe] == zone && !self.holds(expert, pe) {
-                        self.offer_replacement(slot, expert, peak, cap, best);
+                let growth = self.growth_gain(expert, cap);
+                for &(slot, pe) in &spare {
+                    if !self.holds(expert, pe) {
+                        let bound = growth + over(self.pe_load[pe], cap);
+                        self.offer_replacement(slot, expert, bound, peak, cap, best);
                     }
                 }
             }
@@ -119,18 +197,38 @@ impl Layout<'_> {
                 // One replica less on the heavy PE, for an expert that is not there.
                 for other in 0..given.load.len() as u32 {
                     if given.allows(other, heavy) && can_grow(other) && !self.holds(other, heavy) {
-                        self.offer_replacement(a, other, peak, cap, best);
+                        let share = self.share_of(other, self.count(other) + 1);
+                        let load = peak - self.share[expert as usize] + share;
+                        if load < peak {
+                            let bound = over(peak, cap) - over(load, cap) + self.growth_gain(other, cap);
+                            self.offer_replacement(a, other, bound, peak, cap, best);
+                        }
                     }
                 }
             }
         }
     }
 
-    fn offer_replacement(&self, slot: usize, expert: u32, peak: i64, cap: i64, best: &mut Best) {
-        if let Some(gain) = self.replacement_gain(slot, expert, peak, cap)
-            && gain / best.free > best.score
+    /// The gain on the PEs of an expert if it has one more replica.
+    fn growth_gain(&self, expert: u32, cap: i64) -> f64 {
+        let less = self.share[expert as usize] - self.share_of(expert, self.count(expert) + 1);
+        let loads = self.hosts[expert as usize].iter().map(|&pe| self.pe_load[pe as usize]);
+        loads.filter(|&load| load > cap).map(|load| over(load, cap) - over(load - less, cap)).sum()
+    }
+
+    /// Offers a replacement whose gain is at most `bound`.
+    fn offer_replacement(&self, slot: usize, expert: u32, bound: f64, peak: i64, cap: i64, best: &mut Best) {
+        if !best.may_take(bound, 0.0) {
+            return;
+        }
+        let (given, pe) = (self.given, self.pe(slot));
+        let moved = f64::from(given.is_move(expert, pe)) - f64::from(given.is_move(self.slot[slot], pe));
+        let moved = if given.message_cost.is_empty() { moved * given.move_cost } else { 0.0 };
+        if best.may_take(bound, moved)
+            && let Some(gain) = self.replacement_gain(slot, expert, peak, cap)
+            && best.may_take(gain, moved)
         {
-            best.offer(gain, || self.replacement_cost(slot, expert), Exchange::Replace(slot, expert));
+            best.offer(gain, self.replacement_cost(slot, expert), Exchange::Replace(slot, expert));
         }
     }
 
@@ -189,11 +287,15 @@ impl Layout<'_> {
 }
 
 impl Best {
+    /// Whether an exchange with at most this gain and at least this cost may be better than the best so far.
+    fn may_take(&self, gain: f64, cost: f64) -> bool {
+        gain > self.score * (self.least_cost + cost.max(0.0))
+    }
+
     /// Takes an exchange with a better score than the best so far.
-    fn offer(&mut self, gain: f64, cost: impl FnOnce() -> f64, exchange: Exchange) {
-        let score = gain / (self.free + cost().max(0.0));
-        if score > self.score {
-            (self.score, self.exchange) = (score, Some(exchange));
+    fn offer(&mut self, gain: f64, cost: f64, exchange: Exchange) {
+        if self.may_take(gain, cost) {
+            (self.score, self.exchange) = (gain / (self.least_cost + cost.max(0.0)), Some(exchange));
         }
     }
 }

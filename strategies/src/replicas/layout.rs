@@ -21,14 +21,15 @@ pub(super) struct Given {
     pub(super) zone_of_expert: Vec<u32>,
     /// The PEs of a zone.
     pub(super) zone_pes: u32,
-    /// Whether an expert is on a PE before, at `expert * pes + pe`; empty if nothing was placed before.
-    pub(super) home: Vec<bool>,
+    /// The experts of PEs before; none if nothing was placed before.
+    pub(super) home: Option<Pairs>,
     /// The cost of a replica on a PE where it was not before.
     pub(super) move_cost: f64,
     /// The cost of the messages of an expert with a single replica on a PE, at `expert * pes + pe`; empty if unknown.
     pub(super) message_cost: Vec<f64>,
-    /// The cost of one replica that is large: what the costs of exchanges are compared with.
-    pub(super) unit: f64,
+    /// What is added to the cost of every exchange when exchanges are compared: without it, a small gain that costs nothing
+    /// would win against every other. Above 0.
+    pub(super) least_cost: f64,
 }
 
 impl Given {
@@ -57,7 +58,7 @@ impl Given {
 
     /// Whether a replica of an expert on a PE must be copied there.
     pub(super) fn is_move(&self, expert: u32, pe: usize) -> bool {
-        !self.home.is_empty() && !self.home[expert as usize * self.pes + pe]
+        self.home.as_ref().is_some_and(|home| !home.has(expert, pe))
     }
 
     /// The cost of one of `count` replicas of an expert on a PE, without its load.
@@ -70,7 +71,33 @@ impl Given {
 
     /// Whether replicas have costs other than their load.
     pub(super) fn has_costs(&self) -> bool {
-        !self.home.is_empty() || !self.message_cost.is_empty()
+        self.home.is_some() || !self.message_cost.is_empty()
+    }
+}
+
+/// Pairs of an expert and a PE, as bits.
+#[derive(Clone, Debug)]
+pub(super) struct Pairs {
+    /// The words of an expert.
+    words: usize,
+    bits: Vec<u64>,
+}
+
+impl Pairs {
+    /// No pairs of these.
+    pub(super) fn new(experts: usize, pes: usize) -> Self {
+        let words = pes.div_ceil(64);
+        Pairs { words, bits: vec![0; experts * words] }
+    }
+
+    pub(super) fn has(&self, expert: u32, pe: usize) -> bool {
+        self.bits[expert as usize * self.words + pe / 64] >> (pe % 64) & 1 == 1
+    }
+
+    /// Adds a pair, or removes it.
+    pub(super) fn set(&mut self, expert: u32, pe: usize, is_there: bool) {
+        let word = &mut self.bits[expert as usize * self.words + pe / 64];
+        *word = *word & !(1 << (pe % 64)) | u64::from(is_there) << (pe % 64);
     }
 }
 
@@ -86,7 +113,8 @@ pub(super) struct Layout<'a> {
     pub(super) share: Vec<i64>,
     /// The load of every PE.
     pub(super) pe_load: Vec<i64>,
-    holds: Vec<bool>,
+    holds: Pairs,
+    count: Vec<u32>,
 }
 
 impl<'a> Layout<'a> {
@@ -99,7 +127,8 @@ impl<'a> Layout<'a> {
             hosts: vec![Vec::new(); experts],
             share: Vec::new(),
             pe_load: Vec::new(),
-            holds: vec![false; experts * given.pes],
+            holds: Pairs::new(experts, given.pes),
+            count: vec![0; experts],
         };
         for at in 0..layout.slot.len() {
             let (expert, pe) = (layout.slot[at], layout.pe(at));
@@ -123,11 +152,11 @@ impl<'a> Layout<'a> {
     }
 
     pub(super) fn holds(&self, expert: u32, pe: usize) -> bool {
-        self.holds[expert as usize * self.given.pes + pe]
+        self.holds.has(expert, pe)
     }
 
     pub(super) fn count(&self, expert: u32) -> u32 {
-        self.hosts[expert as usize].len() as u32
+        self.count[expert as usize]
     }
 
     /// The load of a replica of an expert if it has `count`.
@@ -136,12 +165,14 @@ impl<'a> Layout<'a> {
     }
 
     fn enter(&mut self, expert: u32, pe: usize) {
-        self.holds[expert as usize * self.given.pes + pe] = true;
+        self.holds.set(expert, pe, true);
+        self.count[expert as usize] += 1;
         self.hosts[expert as usize].push(pe as u32);
     }
 
     fn leave(&mut self, expert: u32, pe: usize) {
-        self.holds[expert as usize * self.given.pes + pe] = false;
+        self.holds.set(expert, pe, false);
+        self.count[expert as usize] -= 1;
         self.hosts[expert as usize].retain(|&host| host != pe as u32);
     }
 

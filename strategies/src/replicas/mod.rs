@@ -2,6 +2,7 @@
 //!
 //! - [`eplb`]: the published algorithm that plans are compared with.
 
+mod chain;
 mod complete;
 pub mod eplb;
 mod exchange;
@@ -13,5 +14,5 @@ mod search;
 /// Temporary.
 #[allow(missing_docs)]
 pub fn place_layer(loads: &[f64], pes: usize, slots: usize, nodes: usize, groups: usize, previous: Option<&[u32]>, message_cost: Vec<f64>, gamma: f64, tolerance: f64) -> Vec<u32> {
-    search::Layer { loads, pes, slots, nodes, groups, previous, message_cost, gamma, tolerance }.place()
+    let z: Vec<u32> = (0..pes).map(|p| (p / (pes / nodes)) as u32).collect(); search::Layer { loads, zone_of: &z, zones: nodes, slots, groups, previous, message_cost, gamma, tolerance }.place()
 }

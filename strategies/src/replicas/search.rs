@@ -1,21 +1,32 @@
-//! The placement of one layer: from EPLB's plan and from the previous plan, improved by exchanges.
+//! The placement of one layer: EPLB's plan or the previous plan, improved by exchanges.
+//!
+//! The load of the heaviest PE of EPLB's plan is the reference. A plan made anew starts from EPLB's plan, so that its heaviest
+//! PE is not heavier than the reference unless EPLB has two replicas of an expert on a PE. A plan with costs (moves, messages)
+//! keeps the heaviest PE below the reference and a tolerance, and has low costs.
 
 use super::eplb;
 use super::groups::nodes_of_groups;
-use super::layout::{EMPTY, Given, Layout};
+use super::layout::{EMPTY, Given, Layout, Pairs};
 
 /// The largest load over the average that is not improved further.
 const BALANCED: f64 = 1.001;
 
+/// The cost of every exchange, relative to the cost of a move.
+const LEAST_COST: f64 = 0.25;
+
+/// While messages are shortened, PEs may have this load over the average, in turn.
+const LOOSE: [f64; 2] = [1.3, 1.1];
+
 /// A layer, and what its plan depends on.
 pub(super) struct Layer<'a> {
     pub(super) loads: &'a [f64],
-    pub(super) pes: usize,
     /// The slots of a PE.
     pub(super) slots: usize,
-    /// The nodes that the groups of experts are packed to, and the number of groups; 1 and 1 without groups. PEs of a node
-    /// are adjacent.
-    pub(super) nodes: usize,
+    /// The zone of every PE; a single one without groups.
+    pub(super) zone_of: &'a [u32],
+    /// The number of zones, to which the groups of experts are packed.
+    pub(super) zones: usize,
+    /// The number of groups; 1 without groups.
     pub(super) groups: usize,
     /// The previous expert of every slot.
     pub(super) previous: Option<&'a [u32]>,
@@ -23,94 +34,215 @@ pub(super) struct Layer<'a> {
     pub(super) message_cost: Vec<f64>,
     /// The cost of moving all replicas.
     pub(super) gamma: f64,
+    /// The allowed excess over the reference of plans with costs.
     pub(super) tolerance: f64,
+}
+
+/// A plan that was found: the load of its heaviest PE, its other costs, the expert of every slot, and the zone of every
+/// expert.
+struct Found {
+    peak: i64,
+    cost: f64,
+    slot: Vec<u32>,
+    zone_of_expert: Vec<u32>,
 }
 
 impl Layer<'_> {
     /// The expert of every slot.
     pub(super) fn place(self) -> Vec<u32> {
-        let blind = self.given();
+        let given = self.given();
         let published = self.published();
-        let mut starts = vec![self.zones(&published)];
-        if self.groups > 1 {
-            let improved = self.zones_of_groups(nodes_of_groups(&self.group_loads(&blind), self.nodes, None, 0));
-            starts.extend(Some(improved).filter(|zones| *zones != starts[0]));
-        }
-        let goal = (blind.average() as f64 * BALANCED) as i64;
-        let fresh = starts.into_iter().map(|zone_of_expert| {
-            let given = Given { zone_of_expert, ..blind.clone() };
-            let mut layout = Layout::new(&given, published.iter().copied());
-            layout.complete();
-            layout.relieve(goal);
-            (layout.peak(), layout.slot.clone(), given.zone_of_expert.clone())
-        });
-        let (peak, fresh, zones) = fresh.min_by_key(|it| it.0).unwrap_or_default();
+        let reference = self.reference(&given, &published);
         if self.previous.is_none() && self.message_cost.is_empty() {
-            return fresh;
+            return self.anew(&given, &published, reference).slot;
         }
-        let cap = (peak.max(goal) as f64 * (1.0 + self.tolerance)) as i64;
-        self.with_costs(blind, cap, zones, fresh)
+        let cap = (reference as f64 * (1.0 + self.tolerance)) as i64;
+        self.with_costs(&given, &published, reference, cap)
     }
 
-    fn with_costs(self, blind: Given, cap: i64, zones: Vec<u32>, fresh: Vec<u32>) -> Vec<u32> {
-        let mut given = Given { zone_of_expert: zones, ..blind };
-        given.unit = self.gamma / fresh.len() as f64;
-        if let Some(previous) = self.previous {
-            given.home = vec![false; given.load.len() * given.pes];
-            for (slot, &expert) in previous.iter().enumerate() {
-                given.home[expert as usize * given.pes + slot / given.slots] = true;
-            }
-            given.move_cost = self.gamma / fresh.len() as f64;
+    /// The plan without regard to a previous plan and to messages.
+    fn anew(&self, given: &Given, published: &[u32], reference: i64) -> Found {
+        let goal = ((given.average() as f64 * BALANCED) as i64).min(reference);
+        let plan = |zone_of_expert: Vec<u32>| {
+            let given = Given { zone_of_expert, ..given.clone() };
+            let mut layout = Layout::new(&given, published.iter().copied());
+            layout.complete();
+            layout.relieve(goal, reference);
+            Found::of(layout)
+        };
+        let first = plan(self.zones_in(published));
+        if self.groups == 1 {
+            return first;
         }
-        given.message_cost = self.message_cost;
-        let start = self.previous.unwrap_or(&fresh).to_vec();
-        let mut layout = Layout::new(&given, start);
-        layout.complete();
-        layout.relieve(cap);
-        layout.reduce_costs(cap.max(layout.peak()));
-        layout.slot
+        let improved = self.zones_of_groups(nodes_of_groups(&self.group_loads(given), self.zones, None, 0));
+        if improved == first.zone_of_expert {
+            return first;
+        }
+        let second = plan(improved);
+        if second.peak < first.peak { second } else { first }
+    }
+
+    /// The plan with low costs of which no PE has more load than `cap`, if one is found.
+    fn with_costs(&self, blind: &Given, published: &[u32], reference: i64, cap: i64) -> Vec<u32> {
+        let unit = self.gamma / (self.slots * self.zone_of.len()) as f64;
+        let unit = if unit > 0.0 { unit } else { f64::MIN_POSITIVE.sqrt() };
+        let given = Given {
+            home: self.previous.map(|previous| self.home(previous)),
+            move_cost: unit,
+            message_cost: self.message_cost.clone(),
+            least_cost: LEAST_COST * unit,
+            zone_of_expert: self.zones_with_costs(blind, published, cap),
+            ..blind.clone()
+        };
+        let found = |mut layout: Layout| {
+            layout.complete();
+            if self.previous.is_none() {
+                let average = given.average() as f64;
+                LOOSE.iter().for_each(|loose| layout.reduce_costs((average * loose) as i64));
+            }
+            layout.relieve(cap, cap);
+            layout.reduce_costs(cap.max(layout.peak()));
+            Found::of(layout)
+        };
+        let start = Layout::new(&given, self.previous.unwrap_or(published).iter().copied());
+        let mut best = found(start.clone());
+        if best.peak <= cap {
+            return best.slot;
+        }
+        // Where exchanges do not suffice, the counts of a plan made anew, or its PEs.
+        let fresh = self.anew(blind, published, reference);
+        let given = Given { zone_of_expert: fresh.zone_of_expert.clone(), ..given.clone() };
+        let mut recounted = Layout::new(&given, start.slot.iter().copied());
+        recounted.recount(&Layout::new(&given, fresh.slot.iter().copied()));
+        let matched = Layout::new(&given, matched(&given, &fresh.slot));
+        for start in [recounted, matched] {
+            let other = found(start);
+            let order = |found: &Found| (found.peak.max(cap), found.cost);
+            if order(&other).partial_cmp(&order(&best)).is_some_and(std::cmp::Ordering::is_lt) {
+                best = other;
+            }
+        }
+        best.slot
     }
 
     /// What is given, without previous placement and messages, and with all experts in one zone.
     fn given(&self) -> Given {
-        let zone_pes = self.pes / self.nodes;
         Given {
             load: Given::integers(self.loads),
-            pes: self.pes,
+            pes: self.zone_of.len(),
             slots: self.slots,
-            zone_of_pe: (0..self.pes).map(|pe| (pe / zone_pes) as u32).collect(),
+            zone_of_pe: self.zone_of.to_vec(),
             zone_of_expert: vec![0; self.loads.len()],
-            zone_pes: zone_pes as u32,
-            home: Vec::new(),
+            zone_pes: (self.zone_of.len() / self.zones) as u32,
+            home: None,
             move_cost: 0.0,
             message_cost: Vec::new(),
-            unit: 1.0,
+            least_cost: 1.0,
         }
+    }
+
+    /// The pairs of experts and PEs in a plan.
+    fn home(&self, plan: &[u32]) -> Pairs {
+        let mut home = Pairs::new(self.loads.len(), self.zone_of.len());
+        for (slot, &expert) in plan.iter().enumerate() {
+            home.set(expert, slot / self.slots, true);
+        }
+        home
     }
 
     /// EPLB's plan.
     fn published(&self) -> Vec<u32> {
-        let slots = self.pes * self.slots;
-        let plan = eplb::layer(self.loads, slots, self.groups, self.nodes, self.pes);
-        plan.into_iter().map(|(expert, _)| expert as u32).collect()
+        let pes = self.zone_of.len();
+        let plan = eplb::layer(self.loads, pes * self.slots, self.groups, self.zones, pes);
+        // EPLB numbers the PEs of a zone consecutively.
+        let mut order: Vec<usize> = (0..pes).collect();
+        order.sort_by_key(|&pe| (self.zone_of[pe], pe));
+        let mut slot = vec![EMPTY; plan.len()];
+        for (experts, pe) in plan.chunks(self.slots).zip(order) {
+            let to = slot[pe * self.slots..].iter_mut();
+            to.zip(experts).for_each(|(slot, &(expert, _))| *slot = expert as u32);
+        }
+        slot
+    }
+
+    /// The load of the heaviest PE of EPLB's plan.
+    fn reference(&self, given: &Given, plan: &[u32]) -> i64 {
+        let mut counts = vec![0i64; self.loads.len()];
+        plan.iter().for_each(|&expert| counts[expert as usize] += 1);
+        let share = |&expert: &u32| given.load[expert as usize] / counts[expert as usize];
+        plan.chunks(self.slots).map(|pe| pe.iter().map(share).sum()).max().unwrap_or(0)
     }
 
     fn group_loads(&self, given: &Given) -> Vec<i64> {
         given.load.chunks(given.load.len() / self.groups).map(|group| group.iter().sum()).collect()
     }
 
-    /// The zone of every expert in a plan that keeps groups on nodes.
-    fn zones(&self, plan: &[u32]) -> Vec<u32> {
+    /// The zones of experts in the previous plan, if it keeps groups in zones, with as few swaps of groups as the cap needs;
+    /// otherwise those of EPLB's plan.
+    fn zones_with_costs(&self, given: &Given, published: &[u32], cap: i64) -> Vec<u32> {
+        let size = self.loads.len() / self.groups;
+        let kept = self.previous.filter(|_| self.groups > 1).and_then(|previous| {
+            let zones = self.zones_in(previous);
+            let has_whole_groups = zones.chunks(size).all(|group| group.iter().all(|zone| *zone == group[0]));
+            let of_group: Vec<u32> = zones.iter().step_by(size).copied().collect();
+            let groups_in = |zone| of_group.iter().filter(|&&it| it == zone).count();
+            let is_even = (0..self.zones as u32).all(|zone| groups_in(zone) == self.groups / self.zones);
+            (has_whole_groups && is_even).then_some(of_group)
+        });
+        let Some(kept) = kept else { return self.zones_in(published) };
+        let cap = cap.saturating_mul(i64::from(given.zone_pes));
+        self.zones_of_groups(nodes_of_groups(&self.group_loads(given), self.zones, Some(kept), cap))
+    }
+
+    /// The zone of every expert in a plan that keeps experts in zones.
+    fn zones_in(&self, plan: &[u32]) -> Vec<u32> {
         let mut zones = vec![0; self.loads.len()];
-        for (slot, &expert) in plan.iter().enumerate().filter(|it| *it.1 != EMPTY) {
-            zones[expert as usize] = (slot / (plan.len() / self.nodes)) as u32;
+        for (slot, &expert) in plan.iter().enumerate() {
+            zones[expert as usize] = self.zone_of[slot / self.slots];
         }
         zones
     }
 
-    /// The zone of every expert, given the node of every group.
-    fn zones_of_groups(&self, node_of: Vec<u32>) -> Vec<u32> {
+    /// The zone of every expert, given that of every group.
+    fn zones_of_groups(&self, zone_of: Vec<u32>) -> Vec<u32> {
         let size = self.loads.len() / self.groups;
-        node_of.into_iter().flat_map(|node| std::iter::repeat_n(node, size)).collect()
+        zone_of.into_iter().flat_map(|zone| std::iter::repeat_n(zone, size)).collect()
     }
+}
+
+impl Found {
+    fn of(layout: Layout) -> Self {
+        Found {
+            peak: layout.peak(),
+            cost: layout.cost(),
+            zone_of_expert: layout.given.zone_of_expert.clone(),
+            slot: layout.slot,
+        }
+    }
+}
+
+/// The plan with its PEs renumbered such that many replicas are where they were; only PEs of a zone change places.
+fn matched(given: &Given, plan: &[u32]) -> Vec<u32> {
+    let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
+    for (from, experts) in plan.chunks(given.slots).enumerate() {
+        for to in (0..given.pes).filter(|&to| given.zone_of_pe[to] == given.zone_of_pe[from]) {
+            let moves = experts.iter().filter(|&&expert| given.is_move(expert, to)).count();
+            pairs.push((moves, from, to));
+        }
+    }
+    pairs.sort_unstable();
+    let (mut to_of, mut is_taken) = (vec![None; given.pes], vec![false; given.pes]);
+    for (_, from, to) in pairs {
+        if to_of[from].is_none() && !is_taken[to] {
+            to_of[from] = Some(to);
+            is_taken[to] = true;
+        }
+    }
+    let mut matched = vec![EMPTY; plan.len()];
+    for (experts, to) in plan.chunks(given.slots).zip(to_of) {
+        if let Some(to) = to {
+            matched[to * given.slots..][..given.slots].copy_from_slice(experts);
+        }
+    }
+    matched
 }
