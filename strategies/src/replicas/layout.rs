@@ -247,12 +247,4 @@ impl<'a> Layout<'a> {
         self.slot.iter().enumerate().map(cost).sum()
     }
 
-    /// The replicas that are not where the expert was before.
-    pub(super) fn moves(&self) -> usize {
-        self.slot
-            .iter()
-            .enumerate()
-            .filter(|&(at, &expert)| self.given.is_move(expert, at / self.given.slots))
-            .count()
-    }
 }

@@ -1,6 +1,28 @@
-//! Objects with replicas whose load divides among them: how many of each, and where. Made for the experts of models.
+//! Objects with replicas whose load divides among them, such as the experts of a model: how many of each, and where.
 //!
-//! - [`eplb`]: the published algorithm that plans are compared with.
+//! A layer has experts with loads, and PEs with the same number of slots. Every slot gets a replica of an expert, every expert
+//! has at least one replica and at most one on a PE, and the load of an expert divides equally among its replicas. [`place`]
+//! makes the heaviest PE light; with a previous plan it moves few replicas, and if it knows from which nodes messages come, it
+//! shortens their ways. [`evaluate`] judges any plan. [`eplb`] is the published algorithm that both are compared with.
+//!
+//! ```
+//! use equipoise_model::{numbers::Numbers, topology};
+//! use equipoise_strategies::replicas::{Request, evaluate, place};
+//!
+//! let machine = topology::parse("flat:2*flat:4")?;
+//! let loads = Numbers { rows: vec![vec![90., 132., 40., 61., 104., 165., 39., 4., 73., 56., 183., 86.]] };
+//! let request = Request::new(&loads, 16);
+//! let plan = place(&request, &*machine)?;
+//! let costs = evaluate(&plan, &request, &*machine, 0)?;
+//! assert!(costs[0].max_over_average < 1.05);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use equipoise_model::numbers::Numbers;
+use equipoise_model::replica_plan::ReplicaPlan;
+use equipoise_model::table::count;
+use equipoise_model::{Topology, memory};
+use rayon::prelude::*;
 
 mod chain;
 mod complete;
@@ -8,11 +30,204 @@ pub mod eplb;
 mod exchange;
 mod groups;
 mod layout;
+mod measure;
+mod nodes;
 mod reduce;
 mod search;
 
-/// Temporary.
-#[allow(missing_docs)]
-pub fn place_layer(loads: &[f64], pes: usize, slots: usize, nodes: usize, groups: usize, previous: Option<&[u32]>, message_cost: Vec<f64>, gamma: f64, tolerance: f64) -> Vec<u32> {
-    let z: Vec<u32> = (0..pes).map(|p| (p / (pes / nodes)) as u32).collect(); search::Layer { loads, zone_of: &z, zones: nodes, slots, groups, previous, message_cost, gamma, tolerance }.place()
+pub use measure::{LayerCosts, evaluate};
+
+use crate::StrategyError;
+use nodes::Nodes;
+
+/// What is placed, and what a plan costs.
+///
+/// The cost of a plan is the largest load over the average, plus `gamma` times the part of all replicas that must be copied,
+/// plus `messages` times the hops of all tokens relative to those with replicas at random places. The first term comes first:
+/// a plan with a previous plan or with sources has at most `tolerance` more load on its heaviest PE than EPLB's plan for these
+/// loads, as far as the search finds such a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The load of every expert; a row per layer.
+    pub loads: &'a Numbers,
+    /// The slots of all PEs in each layer.
+    pub slots: usize,
+    /// The number of groups of experts with consecutive numbers. If the nodes divide it, every node has the same number of
+    /// groups, and the experts of a group have all their replicas on one node.
+    pub groups: usize,
+    /// The plan that is in use.
+    pub previous: Option<&'a ReplicaPlan>,
+    /// The tokens from every node to every expert: a row per node, or for each layer a row per node.
+    pub sources: Option<&'a Numbers>,
+    /// The cost of moving all replicas.
+    pub gamma: f64,
+    /// The cost of messages to replicas at random places.
+    pub messages: f64,
+    /// The allowed relative excess of the largest load over that of EPLB's plan.
+    pub tolerance: f64,
+}
+
+impl<'a> Request<'a> {
+    /// The cost of moving all replicas, by default.
+    pub const GAMMA: f64 = 0.1;
+    /// The cost of messages to replicas at random places, by default.
+    pub const MESSAGES: f64 = 1.0;
+    /// The allowed excess over the largest load of EPLB's plan, by default.
+    pub const TOLERANCE: f64 = 0.005;
+
+    /// Layers with these loads and `slots` slots each, without groups, previous plan and sources.
+    pub fn new(loads: &'a Numbers, slots: usize) -> Self {
+        Request {
+            loads,
+            slots,
+            groups: 1,
+            previous: None,
+            sources: None,
+            gamma: Self::GAMMA,
+            messages: Self::MESSAGES,
+            tolerance: Self::TOLERANCE,
+        }
+    }
+
+    /// Whether groups are kept on nodes: whether there are several groups, and the nodes divide them.
+    pub fn keeps_groups(&self, machine: &dyn Topology) -> bool {
+        let nodes = Nodes::of(machine);
+        self.groups > 1 && self.groups.is_multiple_of(nodes.number()) && nodes.are_equal()
+    }
+
+    /// Checks the numbers of layers, experts, slots, PEs and nodes against each other.
+    ///
+    /// # Errors
+    /// If there is no plan with these numbers, or the previous plan or the sources have another shape.
+    pub fn check(&self, machine: &dyn Topology) -> Result<(), StrategyError> {
+        let (pes, experts, slots) = (machine.pes(), self.loads.columns(), self.slots);
+        let request = |sentence: String| Err(StrategyError::Request(sentence));
+        if experts == 0 {
+            return Err(StrategyError::Data("there are no experts; give the load of at least one".into()));
+        }
+        if !slots.is_multiple_of(pes) || slots == 0 {
+            let next = slots.max(1).next_multiple_of(pes);
+            return request(format!(
+                "{slots} slots cannot be the same number on each of {}; use a multiple such as {next}",
+                count(pes as u64, "PE")
+            ));
+        }
+        if slots < experts {
+            let next = experts.next_multiple_of(pes);
+            return request(format!(
+                "{slots} slots are fewer than {}; use at least {next}",
+                count(experts as u64, "expert")
+            ));
+        }
+        if !experts.is_multiple_of(self.groups.max(1)) || self.groups == 0 {
+            return request(format!(
+                "{} cannot form {} of the same size; use a number that divides the experts",
+                count(experts as u64, "expert"),
+                count(self.groups as u64, "group")
+            ));
+        }
+        let zones = if self.keeps_groups(machine) { Nodes::of(machine).number() } else { 1 };
+        if slots / pes > experts / zones {
+            let most = experts / zones;
+            return request(format!(
+                "{} on a PE are more than the {most} that can be there, and no PE may have two replicas of an expert; use at most \
+                 {} slots",
+                count((slots / pes) as u64, "slot"),
+                most * pes
+            ));
+        }
+        let bytes = (self.loads.rows.len() as u64).saturating_mul(slots as u64).saturating_mul(64);
+        memory::check(bytes, "the plan", "use fewer slots").map_err(StrategyError::Request)?;
+        self.check_files(machine)
+    }
+
+    /// Checks the shapes of the previous plan and of the sources.
+    fn check_files(&self, machine: &dyn Topology) -> Result<(), StrategyError> {
+        if let Some(previous) = self.previous {
+            self.check_plan(previous).map_err(|reason| {
+                StrategyError::Data(format!("the previous plan does not fit: {reason}"))
+            })?;
+        }
+        let Some(sources) = self.sources else { return Ok(()) };
+        let (nodes, layers) = (Nodes::of(machine).number(), self.loads.rows.len());
+        let (rows, columns) = (sources.rows.len(), sources.columns());
+        if columns != self.loads.columns() || (rows != nodes && rows != nodes * layers) {
+            let per_layer = if layers > 1 { format!(" or {}", nodes * layers) } else { String::new() };
+            return Err(StrategyError::Data(format!(
+                "the sources are {rows} x {columns} numbers; give {nodes}{per_layer} rows (a row per node{}) with {} numbers each \
+                 (a number per expert)",
+                if layers > 1 { ", for all layers or for each" } else { "" },
+                self.loads.columns()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Checks that a plan has the layers, slots and experts of this request, and a replica of every expert.
+    ///
+    /// # Errors
+    /// What is different.
+    pub fn check_plan(&self, plan: &ReplicaPlan) -> Result<(), String> {
+        let numbers = |layers: usize, slots: usize, experts: usize| {
+            let layers = count(layers as u64, "layer");
+            format!("{layers} with {} and {}", count(slots as u64, "slot"), count(experts as u64, "expert"))
+        };
+        let (layers, experts) = (self.loads.rows.len(), self.loads.columns());
+        let (its_layers, its_slots) = (plan.physical_to_logical.len(), plan.slots_per_layer());
+        // A plan that lacks the last experts names fewer.
+        if its_layers != layers || its_slots != self.slots || plan.experts > experts {
+            return Err(format!(
+                "it has {}, but {} are expected; give a plan for these loads and slots",
+                numbers(its_layers, its_slots, plan.experts),
+                numbers(layers, self.slots, experts)
+            ));
+        }
+        for layer in 0..layers {
+            let counts = plan.counts(layer);
+            let missing = (0..experts).find(|&expert| counts.get(expert).is_none_or(|&count| count == 0));
+            if let Some(expert) = missing {
+                return Err(format!("in layer {layer}, expert {expert} has no replica; give it a slot"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The tokens from every node to every expert in a layer.
+    fn sources_of(&self, layer: usize, nodes: usize) -> Option<&'a [Vec<f64>]> {
+        let rows = &self.sources?.rows;
+        Some(if rows.len() == nodes { rows } else { &rows[layer * nodes..(layer + 1) * nodes] })
+    }
+}
+
+/// The plan for a request. The search makes no random choices, and the plan is the same on any number of threads.
+///
+/// # Errors
+/// As for [`Request::check`].
+pub fn place(request: &Request, machine: &dyn Topology) -> Result<ReplicaPlan, StrategyError> {
+    request.check(machine)?;
+    let nodes = Nodes::of(machine);
+    let keeps_groups = request.keeps_groups(machine);
+    let one_zone = vec![0; machine.pes()];
+    let distances = request.sources.map(|_| nodes.distances(machine));
+    let place = |layer: usize| {
+        let sources = request.sources_of(layer, nodes.number()).zip(distances.as_deref());
+        let message_cost = sources.map(|(tokens, distances)| {
+            nodes.message_cost(tokens, distances, request.messages)
+        });
+        let layer = search::Layer {
+            loads: &request.loads.rows[layer],
+            slots: request.slots / machine.pes(),
+            zone_of: if keeps_groups { nodes.of_pes() } else { &one_zone },
+            zones: if keeps_groups { nodes.number() } else { 1 },
+            groups: if keeps_groups { request.groups } else { 1 },
+            previous: request.previous.map(|plan| plan.physical_to_logical[layer].as_slice()),
+            message_cost: message_cost.unwrap_or_default(),
+            gamma: request.gamma,
+            messages: request.messages,
+            tolerance: request.tolerance,
+        };
+        layer.place()
+    };
+    let layers = (0..request.loads.rows.len()).into_par_iter();
+    Ok(ReplicaPlan { experts: request.loads.columns(), physical_to_logical: layers.map(place).collect() })
 }

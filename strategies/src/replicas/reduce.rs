@@ -3,7 +3,7 @@
 use super::exchange::Exchange;
 use super::layout::Layout;
 
-/// Gains below this part of the cost of a move are rounding errors.
+/// Costs are relative to those of a whole plan; lower gains are rounding errors.
 const SMALLEST: f64 = 1e-9;
 
 /// The largest number of passes over all slots.

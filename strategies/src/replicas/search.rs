@@ -11,8 +11,11 @@ use super::layout::{EMPTY, Given, Layout, Pairs};
 /// The largest load over the average that is not improved further.
 const BALANCED: f64 = 1.001;
 
-/// The cost of every exchange, relative to the cost of a move.
+/// What is added to the cost of every exchange, relative to the cost of a replica.
 const LEAST_COST: f64 = 0.25;
+
+/// What is added at least, so that no cost is 0.
+const SMALLEST_COST: f64 = 1e-12;
 
 /// While messages are shortened, PEs may have this load over the average, in turn.
 const LOOSE: [f64; 2] = [1.3, 1.1];
@@ -34,6 +37,8 @@ pub(super) struct Layer<'a> {
     pub(super) message_cost: Vec<f64>,
     /// The cost of moving all replicas.
     pub(super) gamma: f64,
+    /// The cost of the messages to replicas at random places.
+    pub(super) messages: f64,
     /// The allowed excess over the reference of plans with costs.
     pub(super) tolerance: f64,
 }
@@ -84,13 +89,14 @@ impl Layer<'_> {
 
     /// The plan with low costs of which no PE has more load than `cap`, if one is found.
     fn with_costs(&self, blind: &Given, published: &[u32], reference: i64, cap: i64) -> Vec<u32> {
-        let unit = self.gamma / (self.slots * self.zone_of.len()) as f64;
-        let unit = if unit > 0.0 { unit } else { f64::MIN_POSITIVE.sqrt() };
+        let replicas = (self.slots * self.zone_of.len()) as f64;
+        let gamma = if self.previous.is_some() { self.gamma } else { 0.0 };
+        let messages = if self.message_cost.is_empty() { 0.0 } else { self.messages };
         let given = Given {
             home: self.previous.map(|previous| self.home(previous)),
-            move_cost: unit,
+            move_cost: gamma / replicas,
             message_cost: self.message_cost.clone(),
-            least_cost: LEAST_COST * unit,
+            least_cost: (LEAST_COST * (gamma + messages) / replicas).max(SMALLEST_COST),
             zone_of_expert: self.zones_with_costs(blind, published, cap),
             ..blind.clone()
         };
