@@ -246,5 +246,4 @@ impl<'a> Layout<'a> {
         let cost = |(at, &expert): (usize, &u32)| self.given.cost(expert, self.pe(at), self.count(expert));
         self.slot.iter().enumerate().map(cost).sum()
     }
-
 }

@@ -7,6 +7,7 @@
 use super::eplb;
 use super::groups::nodes_of_groups;
 use super::layout::{EMPTY, Given, Layout, Pairs};
+use crate::partition::matching::minimum_weight;
 
 /// The largest load over the average that is not improved further.
 const BALANCED: f64 = 1.001;
@@ -16,6 +17,12 @@ const LEAST_COST: f64 = 0.25;
 
 /// What is added at least, so that no cost is 0.
 const SMALLEST_COST: f64 = 1e-12;
+
+/// The largest number of PEs or zones that are renumbered.
+const MOST_MATCHED: usize = 1 << 10;
+
+/// The largest cost of an assignment problem, whose costs are integers.
+const COST_UNITS: f64 = (1u64 << 36) as f64;
 
 /// While messages are shortened, PEs may have this load over the average, in turn.
 const LOOSE: [f64; 2] = [1.3, 1.1];
@@ -61,8 +68,15 @@ impl Layer<'_> {
         if self.previous.is_none() && self.message_cost.is_empty() {
             return self.anew(&given, &published, reference).slot;
         }
-        let cap = (reference as f64 * (1.0 + self.tolerance)) as i64;
-        self.with_costs(&given, &published, reference, cap)
+        if self.previous.is_some() {
+            let cap = (reference as f64 * (1.0 + self.tolerance)) as i64;
+            let zones = self.zones_with_costs(&given, &published, cap);
+            return self.with_costs(&given, &published, reference, cap, zones);
+        }
+        // Messages alone do not make the heaviest PE heavier than without them.
+        let fresh = self.anew(&given, &published, reference);
+        let zones = self.nearest_zones(fresh.zone_of_expert);
+        self.with_costs(&given, &published, reference, fresh.peak, zones)
     }
 
     /// The plan without regard to a previous plan and to messages.
@@ -88,7 +102,14 @@ impl Layer<'_> {
     }
 
     /// The plan with low costs of which no PE has more load than `cap`, if one is found.
-    fn with_costs(&self, blind: &Given, published: &[u32], reference: i64, cap: i64) -> Vec<u32> {
+    fn with_costs(
+        &self,
+        blind: &Given,
+        published: &[u32],
+        reference: i64,
+        cap: i64,
+        zone_of_expert: Vec<u32>,
+    ) -> Vec<u32> {
         let replicas = (self.slots * self.zone_of.len()) as f64;
         let gamma = if self.previous.is_some() { self.gamma } else { 0.0 };
         let messages = if self.message_cost.is_empty() { 0.0 } else { self.messages };
@@ -97,21 +118,20 @@ impl Layer<'_> {
             move_cost: gamma / replicas,
             message_cost: self.message_cost.clone(),
             least_cost: (LEAST_COST * (gamma + messages) / replicas).max(SMALLEST_COST),
-            zone_of_expert: self.zones_with_costs(blind, published, cap),
+            zone_of_expert,
             ..blind.clone()
         };
-        let found = |mut layout: Layout| {
+        let found = |mut layout: Layout, is_loose: bool| {
             layout.complete();
-            if self.previous.is_none() {
-                let average = given.average() as f64;
-                LOOSE.iter().for_each(|loose| layout.reduce_costs((average * loose) as i64));
-            }
+            let average = given.average() as f64;
+            let loose = LOOSE.iter().filter(|_| is_loose);
+            loose.for_each(|loose| layout.reduce_costs((average * loose) as i64));
             layout.relieve(cap, cap);
             layout.reduce_costs(cap.max(layout.peak()));
             Found::of(layout)
         };
         let start = Layout::new(&given, self.previous.unwrap_or(published).iter().copied());
-        let mut best = found(start.clone());
+        let mut best = found(start.clone(), self.previous.is_none());
         if best.peak <= cap {
             return best.slot;
         }
@@ -122,7 +142,7 @@ impl Layer<'_> {
         recounted.recount(&Layout::new(&given, fresh.slot.iter().copied()));
         let matched = Layout::new(&given, matched(&given, &fresh.slot));
         for start in [recounted, matched] {
-            let other = found(start);
+            let other = found(start, false);
             let order = |found: &Found| (found.peak.max(cap), found.cost);
             if order(&other).partial_cmp(&order(&best)).is_some_and(std::cmp::Ordering::is_lt) {
                 best = other;
@@ -200,6 +220,25 @@ impl Layer<'_> {
         self.zones_of_groups(nodes_of_groups(&self.group_loads(given), self.zones, Some(kept), cap))
     }
 
+    /// The zones with other numbers, such that the messages to the experts of each zone are as short as possible.
+    fn nearest_zones(&self, zones: Vec<u32>) -> Vec<u32> {
+        let size = self.zones;
+        if size == 1 || self.messages <= 0.0 || size > MOST_MATCHED {
+            return zones;
+        }
+        let mut costs = vec![0.0; size * size];
+        let pes = self.zone_of.len();
+        for (expert, &from) in zones.iter().enumerate() {
+            for (cost, &to) in self.message_cost[expert * pes..(expert + 1) * pes].iter().zip(self.zone_of) {
+                costs[from as usize * size + to as usize] += cost;
+            }
+        }
+        let largest = costs.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+        let costs: Vec<i64> = costs.iter().map(|cost| (cost / largest * COST_UNITS) as i64).collect();
+        let new = minimum_weight(&costs, size);
+        zones.into_iter().map(|zone| new[zone as usize]).collect()
+    }
+
     /// The zone of every expert in a plan that keeps experts in zones.
     fn zones_in(&self, plan: &[u32]) -> Vec<u32> {
         let mut zones = vec![0; self.loads.len()];
@@ -227,27 +266,22 @@ impl Found {
     }
 }
 
-/// The plan with its PEs renumbered such that many replicas are where they were; only PEs of a zone change places.
+/// The plan with its PEs renumbered such that as many replicas as possible are where they were; only PEs of a zone change
+/// places.
 fn matched(given: &Given, plan: &[u32]) -> Vec<u32> {
-    let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
-    for (from, experts) in plan.chunks(given.slots).enumerate() {
-        for to in (0..given.pes).filter(|&to| given.zone_of_pe[to] == given.zone_of_pe[from]) {
-            let moves = experts.iter().filter(|&&expert| given.is_move(expert, to)).count();
-            pairs.push((moves, from, to));
-        }
-    }
-    pairs.sort_unstable();
-    let (mut to_of, mut is_taken) = (vec![None; given.pes], vec![false; given.pes]);
-    for (_, from, to) in pairs {
-        if to_of[from].is_none() && !is_taken[to] {
-            to_of[from] = Some(to);
-            is_taken[to] = true;
-        }
+    let size = given.zone_pes as usize;
+    if size > MOST_MATCHED || given.home.is_none() {
+        return plan.to_vec();
     }
     let mut matched = vec![EMPTY; plan.len()];
-    for (experts, to) in plan.chunks(given.slots).zip(to_of) {
-        if let Some(to) = to {
-            matched[to * given.slots..][..given.slots].copy_from_slice(experts);
+    for zone in 0..(given.pes / size) as u32 {
+        let pes: Vec<usize> = (0..given.pes).filter(|&pe| given.zone_of_pe[pe] == zone).collect();
+        let experts = |pe: usize| &plan[pe * given.slots..(pe + 1) * given.slots];
+        let moves = |from: usize, to: usize| experts(from).iter().filter(|&&it| given.is_move(it, to)).count();
+        let pairs = pes.iter().flat_map(|&from| pes.iter().map(move |&to| (from, to)));
+        let costs: Vec<i64> = pairs.map(|(from, to)| moves(from, to) as i64).collect();
+        for (&from, to) in pes.iter().zip(minimum_weight(&costs, size)) {
+            matched[pes[to as usize] * given.slots..][..given.slots].copy_from_slice(experts(from));
         }
     }
     matched
