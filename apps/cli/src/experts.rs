@@ -127,8 +127,17 @@ impl Args {
             tolerance,
             ..Request::new(&loads, slots)
         };
-        let named = |failure: Failure| failure.about(format_args!("`{}`", self.loads.display()));
-        request.check(machine).map_err(|error| named(error.into()))?;
+        let checked = |path: &Option<PathBuf>, checked: Result<(), String>| {
+            let file = path.as_deref().unwrap_or(Path::new("")).display();
+            checked.map_err(|reason| Failure::input(format!("`{file}`: {reason}")))
+        };
+        let plan_of =
+            |plan: &Option<ReplicaPlan>| plan.as_ref().map_or(Ok(()), |plan| request.check_plan(plan));
+        // Errors in numbers of the command line come first.
+        Request { previous: None, sources: None, ..request }.check(machine)?;
+        checked(&self.previous, plan_of(&previous))?;
+        checked(&self.evaluate, plan_of(&judged))?;
+        checked(&self.placement.sources, request.check_sources(machine))?;
         if expert_groups > 1 && !request.keeps_groups(machine) {
             equipoise::warn(&format!(
                 "--expert-groups {expert_groups}: the nodes of {} do not divide the groups evenly; groups are not kept on nodes",
@@ -164,8 +173,7 @@ impl Args {
 /// The plan that EPLB makes anew, if it makes one for these numbers.
 fn published(request: &Request, machine: &dyn Topology) -> Option<ReplicaPlan> {
     let nodes: std::collections::BTreeSet<usize> = (0..machine.pes()).map(|pe| machine.node_of(pe)).collect();
-    let (groups, nodes) =
-        if request.keeps_groups(machine) { (request.groups, nodes.len()) } else { (1, 1) };
+    let (groups, nodes) = if request.keeps_groups(machine) { (request.groups, nodes.len()) } else { (1, 1) };
     let plan =
         eplb::rebalance_experts(&request.loads.rows, request.slots, groups, nodes, machine.pes()).ok()?;
     let layer = |layer: Vec<usize>| layer.into_iter().map(|expert| expert as u32).collect();
@@ -199,7 +207,10 @@ impl Summary {
             count(self.pes_with_repeated_expert as u64, "PE"),
         ];
         if let Some((moves, volume)) = self.moves.zip(self.bytes_moved) {
-            lines.push(format!("{moves} ({} of all replicas)", percent(moves as f64 / replicas.max(1) as f64)));
+            lines.push(format!(
+                "{moves} ({} of all replicas)",
+                percent(moves as f64 / replicas.max(1) as f64)
+            ));
             lines.push(bytes(volume));
         }
         if let Some((tokens, cross)) = self.tokens.zip(self.cross_node_tokens) {
@@ -239,7 +250,9 @@ impl Document<'_> {
     fn summary_text(&self, name: &str) -> String {
         let mut names = vec!["max/avg, mean of layers", "max/avg, worst layer", "PEs that repeat an expert"];
         names.extend(self.summary.moves.map(|_| ["replicas moved", "bytes moved"]).into_iter().flatten());
-        names.extend(self.summary.tokens.map(|_| ["cross-node tokens", "hops per token"]).into_iter().flatten());
+        names.extend(
+            self.summary.tokens.map(|_| ["cross-node tokens", "hops per token"]).into_iter().flatten(),
+        );
         let replicas = self.replicas * self.layers.len();
         let ours = self.summary.lines(replicas);
         let Some(anew) = &self.eplb else {

@@ -86,9 +86,9 @@ fn normal(seed: u64, number: usize) -> f64 {
 fn loads(case: &Case, seed: u64) -> Numbers {
     let width: Option<f64> = case.loads.strip_prefix("lognormal ").and_then(|width| width.parse().ok());
     let layer = |layer: usize| match width {
-        Some(width) => {
-            (0..case.experts).map(|it| 1e3 * (width * normal(seed, layer * case.experts + it)).exp()).collect()
-        }
+        Some(width) => (0..case.experts)
+            .map(|it| 1e3 * (width * normal(seed, layer * case.experts + it)).exp())
+            .collect(),
         None => {
             let mut loads: Vec<f64> = (1..=case.experts).map(|rank| 1e5 / rank as f64).collect();
             shuffle(&mut generator(seed, layer as u64), &mut loads);
@@ -102,7 +102,8 @@ fn loads(case: &Case, seed: u64) -> Numbers {
 fn drifted(loads: &Numbers, seed: u64) -> Numbers {
     let columns = loads.columns();
     let row = |(layer, row): (usize, &Vec<f64>)| {
-        let drift = |(expert, load): (usize, &f64)| load * (0.15 * normal(seed ^ 1, layer * columns + expert)).exp();
+        let drift =
+            |(expert, load): (usize, &f64)| load * (0.15 * normal(seed ^ 1, layer * columns + expert)).exp();
         row.iter().enumerate().map(drift).collect()
     };
     Numbers { rows: loads.rows.iter().enumerate().map(row).collect() }
@@ -176,7 +177,11 @@ fn measure_sources(case: Case, seed: u64) -> Result<Sources, Failure> {
         };
         let all = |expert: usize| (0..case.nodes).map(|node| weight(node, expert)).sum::<f64>();
         let row = |node: usize| {
-            loads.iter().enumerate().map(|(expert, load)| load * weight(node, expert) / all(expert)).collect::<Vec<f64>>()
+            loads
+                .iter()
+                .enumerate()
+                .map(|(expert, load)| load * weight(node, expert) / all(expert))
+                .collect::<Vec<f64>>()
         };
         rows.extend((0..case.nodes).map(row));
     }
@@ -202,7 +207,7 @@ fn cases(options: &Options) -> Vec<Case> {
     let machines = options.choose(&[[1, 8], [2, 8], [4, 8], [8, 8]], &[[1, 8], [2, 8]]);
     for loads in LOADS {
         for &experts in grid {
-            for eighths in [8, 9, 10] {
+            for eighths in [8, 9, 10usize] {
                 for &[nodes, cores] in machines {
                     let slots = (experts * eighths).div_ceil(8).next_multiple_of(nodes * cores);
                     // Models have 8 to 61 layers with experts.
@@ -213,7 +218,15 @@ fn cases(options: &Options) -> Vec<Case> {
         }
         let [experts, slots] = if options.small { [64, 80] } else { [256, 288] };
         let layers = if options.small { 2 } else { 58 };
-        cases.push(Case { loads, experts, slots, nodes: 4, cores: if options.small { 4 } else { 8 }, layers, groups: 8 });
+        cases.push(Case {
+            loads,
+            experts,
+            slots,
+            nodes: 4,
+            cores: if options.small { 4 } else { 8 },
+            layers,
+            groups: 8,
+        });
     }
     cases
 }
@@ -221,7 +234,8 @@ fn cases(options: &Options) -> Vec<Case> {
 fn experts(options: &Options) -> Result<FigureResult, Failure> {
     let all = options.sweep(cases(options), |case| measure(case, options.seed))?;
     let layers = if options.small { 2 } else { 16 };
-    let of = |loads, experts, slots, nodes| Case { loads, experts, slots, nodes, cores: 8, layers, groups: 1 };
+    let of =
+        |loads, experts, slots, nodes| Case { loads, experts, slots, nodes, cores: 8, layers, groups: 1 };
     let with_sources = LOADS.into_iter().flat_map(|loads| match options.small {
         true => vec![of(loads, 64, 80, 2)],
         false => vec![of(loads, 256, 288, 4), of(loads, 256, 320, 8)],
@@ -263,7 +277,8 @@ fn rows(all: &[Measured], sources: &[Sources]) -> Rows {
         ("cross_node", "with sources"),
     ]);
     for it in all {
-        let mut row = vec![Cell::Text(it.case.to_string().replace(',', ";")), Cell::Count(it.case.layers as u64)];
+        let mut row =
+            vec![Cell::Text(it.case.to_string().replace(',', ";")), Cell::Count(it.case.layers as u64)];
         row.extend(it.worst.map(Cell::Number));
         row.push(Cell::Number(it.over[0]));
         row.extend(it.repeated.iter().chain(&it.moves).map(|&number| Cell::Count(number as u64)));
@@ -273,7 +288,8 @@ fn rows(all: &[Measured], sources: &[Sources]) -> Rows {
         rows.push(row);
     }
     for it in sources {
-        let mut row = vec![Cell::Text(it.case.to_string().replace(',', ";")), Cell::Count(it.case.layers as u64)];
+        let mut row =
+            vec![Cell::Text(it.case.to_string().replace(',', ";")), Cell::Count(it.case.layers as u64)];
         row.extend([Cell::Nothing, Cell::Number(it.worst[1]), Cell::Number(it.worst[1] / it.worst[0] - 1.0)]);
         row.extend([Cell::Nothing, Cell::Nothing, Cell::Nothing, Cell::Nothing, Cell::Nothing]);
         row.extend([Cell::Number(it.milliseconds), Cell::Nothing]);
@@ -333,7 +349,12 @@ fn criteria(all: &[Measured], sources: &[Sources]) -> Vec<Criterion> {
         "a layer of at most 256 experts takes at most 1 ms of one thread",
         times,
         |it| 1.0 - it.milliseconds[0].max(it.milliseconds[1]),
-        |it| format!("{:.2} ms, next window {:.2} ms, with {}", it.milliseconds[0], it.milliseconds[1], it.case),
+        |it| {
+            format!(
+                "{:.2} ms, next window {:.2} ms, with {}",
+                it.milliseconds[0], it.milliseconds[1], it.case
+            )
+        },
     ));
     criteria.push(Criterion::every(
         "with sources, at least 20 % fewer tokens cross nodes than without",

@@ -181,7 +181,11 @@ mod tests {
         check("a.json", "[[1, 2],\n[3]]", Err("line 2: this row has 1 number, but the first row has 2"));
         check("a.json", "[[1,\n-2]]", Err("line 2: expected a number from 0"));
         check("a.json", "[[]]", Err("line 1: there are no numbers"));
-        check("a.json", "[[1, \"2\"]]", Err("line 1: expected a list of rows such as [[90, 132], [20, 107]]; "));
+        check(
+            "a.json",
+            "[[1, \"2\"]]",
+            Err("line 1: expected a list of rows such as [[90, 132], [20, 107]]; "),
+        );
     }
 
     #[test]

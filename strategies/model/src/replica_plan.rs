@@ -226,7 +226,8 @@ mod tests {
 
     #[test]
     fn only_the_experts_of_slots_are_needed() {
-        let found = ReplicaPlan::parse(r#"{"physical_to_logical_map": [[0, 1, 2, 0], [2, 1, 0, 1]], "x": 1}"#);
+        let found =
+            ReplicaPlan::parse(r#"{"physical_to_logical_map": [[0, 1, 2, 0], [2, 1, 0, 1]], "x": 1}"#);
         assert_eq!(found, Ok(plan()));
         let padded = r#"{"physical_to_logical": [[0, 1, 1]], "logical_to_physical": [[[0, -1], [2, 1]]]}"#;
         assert!(ReplicaPlan::parse(padded).is_ok());

@@ -37,7 +37,9 @@ impl Layout<'_> {
     fn links(&self, heavy: usize, most: i64, number: usize) -> Vec<Link> {
         let (given, load) = (self.given, self.pe_load[heavy]);
         let mut links: Vec<Link> = Vec::with_capacity(number + 1);
-        for light in (0..given.pes).filter(|&pe| pe != heavy && given.zone_of_pe[pe] == given.zone_of_pe[heavy]) {
+        for light in
+            (0..given.pes).filter(|&pe| pe != heavy && given.zone_of_pe[pe] == given.zone_of_pe[heavy])
+        {
             for a in self.slots_of(heavy) {
                 let down = self.slot[a];
                 if self.holds(down, light) {

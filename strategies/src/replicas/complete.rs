@@ -38,8 +38,12 @@ impl Layout<'_> {
         for expert in 0..self.given.load.len() as u32 {
             while self.count(expert) > other.count(expert).max(1) {
                 let hosts = self.hosts[expert as usize].iter().copied();
-                let Some(pe) = hosts.max_by_key(|&pe| (self.pe_load[pe as usize], Reverse(pe))) else { break };
-                let Some(slot) = self.slots_of(pe as usize).find(|&at| self.slot[at] == expert) else { break };
+                let Some(pe) = hosts.max_by_key(|&pe| (self.pe_load[pe as usize], Reverse(pe))) else {
+                    break;
+                };
+                let Some(slot) = self.slots_of(pe as usize).find(|&at| self.slot[at] == expert) else {
+                    break;
+                };
                 self.put(slot, EMPTY);
             }
         }
@@ -50,15 +54,18 @@ impl Layout<'_> {
     fn pending(&mut self, zone: u32) -> Vec<u32> {
         let experts: Vec<u32> =
             (0..).zip(&self.given.zone_of_expert).filter(|it| *it.1 == zone).map(|it| it.0).collect();
-        let slots =
-            (0..self.slot.len()).filter(|at| self.given.zone_of_pe[at / self.given.slots] == zone).collect::<Vec<_>>();
+        let slots = (0..self.slot.len())
+            .filter(|at| self.given.zone_of_pe[at / self.given.slots] == zone)
+            .collect::<Vec<_>>();
         let missing: Vec<u32> = experts.iter().copied().filter(|&expert| self.count(expert) == 0).collect();
         let mut empty = slots.iter().filter(|&&at| self.slot[at] == EMPTY).count();
         while empty < missing.len() {
             let spare = experts.iter().copied().filter(|&expert| self.count(expert) > 1);
             let Some(lightest) = spare.min_by_key(|&it| self.share_of(it, self.count(it) - 1)) else { break };
             let of_it = slots.iter().copied().filter(|&at| self.slot[at] == lightest);
-            let Some(heaviest) = of_it.max_by_key(|&at| (self.pe_load[self.pe(at)], Reverse(at))) else { break };
+            let Some(heaviest) = of_it.max_by_key(|&at| (self.pe_load[self.pe(at)], Reverse(at))) else {
+                break;
+            };
             self.put(heaviest, EMPTY);
             empty += 1;
         }
@@ -89,11 +96,15 @@ impl Layout<'_> {
                 // empty slot lacks: that one makes room.
                 let with_room = allowed.iter().copied().find(|&pe| empty(self, pe).is_some());
                 let without = allowed.iter().copied().filter(|&pe| !self.holds(expert, pe));
-                let Some((room, full)) = with_room.zip(without.min_by_key(|&pe| by_load(self, pe))) else { return };
+                let Some((room, full)) = with_room.zip(without.min_by_key(|&pe| by_load(self, pe))) else {
+                    return;
+                };
                 let leaves = |&at: &usize| self.slot[at] != EMPTY && !self.holds(self.slot[at], room);
-                let Some(from) = self.slots_of(full).filter(leaves).min_by_key(|&at| {
-                    (self.share[self.slot[at] as usize], at)
-                }) else {
+                let Some(from) = self
+                    .slots_of(full)
+                    .filter(leaves)
+                    .min_by_key(|&at| (self.share[self.slot[at] as usize], at))
+                else {
                     return;
                 };
                 let (moved, to) = (self.slot[from], empty(self, room));

@@ -47,7 +47,10 @@ pub fn rebalance_experts(
         }
         let slots = layer(weight, num_replicas, groups, nodes, num_gpus);
         let mut slots_of = vec![Vec::new(); experts];
-        slots.iter().enumerate().for_each(|(slot, &(expert, replica))| slots_of[expert].push((replica, slot)));
+        slots
+            .iter()
+            .enumerate()
+            .for_each(|(slot, &(expert, replica))| slots_of[expert].push((replica, slot)));
         slots_of.iter_mut().for_each(|slots| slots.sort_unstable());
         all.physical_to_logical.push(slots.iter().map(|&(expert, _)| expert).collect());
         all.counts.push(slots_of.iter().map(Vec::len).collect());

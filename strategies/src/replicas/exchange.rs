@@ -98,7 +98,8 @@ impl Layout<'_> {
             if self.count(expert) > 1 {
                 for other in 0..given.load.len() as u32 {
                     let share = self.share_of(other, self.count(other) + 1);
-                    let is_lighter = share < self.share[expert as usize] + (self.pe_load[heavy] - peak).min(0);
+                    let is_lighter =
+                        share < self.share[expert as usize] + (self.pe_load[heavy] - peak).min(0);
                     if is_lighter && given.allows(other, heavy) && !self.holds(other, heavy) {
                         offer(a, other);
                     }
@@ -126,9 +127,8 @@ impl Layout<'_> {
 
     fn best_swap(&self, heavy: usize, cap: i64, best: &mut Best) {
         let (given, load) = (self.given, self.pe_load[heavy]);
-        let is_lighter = |&pe: &usize| {
-            self.pe_load[pe] < load && given.zone_of_pe[pe] == given.zone_of_pe[heavy]
-        };
+        let is_lighter =
+            |&pe: &usize| self.pe_load[pe] < load && given.zone_of_pe[pe] == given.zone_of_pe[heavy];
         let mut lighter: Vec<usize> = (0..given.pes).filter(is_lighter).collect();
         lighter.sort_unstable_by_key(|&pe| (self.pe_load[pe], pe));
         for light in lighter {
@@ -244,10 +244,11 @@ impl Layout<'_> {
             let load = self.pe_load[host as usize];
             (load, load - less + if self.holds(old, host as usize) { more } else { 0 })
         });
-        let others = self.hosts[old as usize].iter().filter(move |&&host| {
-            host as usize != pe && !self.holds(expert, host as usize)
-        });
-        let of_old = others.map(move |&host| (self.pe_load[host as usize], self.pe_load[host as usize] + more));
+        let others = self.hosts[old as usize]
+            .iter()
+            .filter(move |&&host| host as usize != pe && !self.holds(expert, host as usize));
+        let of_old =
+            others.map(move |&host| (self.pe_load[host as usize], self.pe_load[host as usize] + more));
         std::iter::once(here).chain(of_expert).chain(of_old)
     }
 
@@ -280,7 +281,8 @@ impl Layout<'_> {
             hosts.filter(|&host| Some(host) != skip).map(|host| given.cost(expert, host, count)).sum()
         };
         let (of_old, of_expert) = (self.count(old), self.count(expert));
-        cost(old, of_old - 1, Some(pe)) - cost(old, of_old, None) + cost(expert, of_expert + 1, None)
+        cost(old, of_old - 1, Some(pe)) - cost(old, of_old, None)
+            + cost(expert, of_expert + 1, None)
             + given.cost(expert, pe, of_expert + 1)
             - cost(expert, of_expert, None)
     }

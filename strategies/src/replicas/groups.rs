@@ -10,7 +10,8 @@ pub(super) fn nodes_of_groups(load: &[i64], nodes: usize, start: Option<Vec<u32>
     let mut node_load = vec![0i64; nodes];
     node_of.iter().zip(load).for_each(|(&node, load)| node_load[node as usize] += load);
     loop {
-        let heavy = (0..nodes).fold(0, |best, node| if node_load[node] > node_load[best] { node } else { best });
+        let heavy =
+            (0..nodes).fold(0, |best, node| if node_load[node] > node_load[best] { node } else { best });
         if node_load[heavy] <= cap {
             return node_of;
         }

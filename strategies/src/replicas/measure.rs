@@ -49,7 +49,7 @@ pub fn evaluate(
     expert_bytes: u64,
 ) -> Result<Vec<LayerCosts>, StrategyError> {
     request.check(machine)?;
-    request.check_plan(plan).map_err(|reason| StrategyError::Data(format!("the plan does not fit: {reason}")))?;
+    request.check_plan(plan).map_err(|reason| StrategyError::Data(format!("the plan: {reason}")))?;
     let nodes = Nodes::of(machine);
     let distances = request.sources.map(|_| nodes.distances(machine));
     let pes = machine.pes();
@@ -58,7 +58,8 @@ pub fn evaluate(
         let counts: Vec<f64> = plan.counts(layer).into_iter().map(|count| count as f64).collect();
         let loads = &request.loads.rows[layer];
         let by_pe = experts.chunks(experts.len() / pes);
-        let load = |experts: &[u32]| experts.iter().map(|&it| loads[it as usize] / counts[it as usize]).sum::<f64>();
+        let load =
+            |experts: &[u32]| experts.iter().map(|&it| loads[it as usize] / counts[it as usize]).sum::<f64>();
         let max_load = by_pe.clone().map(load).fold(0.0, f64::max);
         let average_load = loads.iter().sum::<f64>() / pes as f64;
         let moves = request.previous.map(|previous| {
@@ -77,7 +78,8 @@ pub fn evaluate(
             cross_node_tokens: None,
             token_hops: None,
         };
-        if let Some((tokens, distances)) = request.sources_of(layer, nodes.number()).zip(distances.as_deref()) {
+        if let Some((tokens, distances)) = request.sources_of(layer, nodes.number()).zip(distances.as_deref())
+        {
             let (mut cross, mut hops) = (0.0, 0.0);
             for (pe, experts) in by_pe.enumerate() {
                 for &expert in experts {

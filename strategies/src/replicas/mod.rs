@@ -138,29 +138,36 @@ impl<'a> Request<'a> {
         }
         let bytes = (self.loads.rows.len() as u64).saturating_mul(slots as u64).saturating_mul(64);
         memory::check(bytes, "the plan", "use fewer slots").map_err(StrategyError::Request)?;
-        self.check_files(machine)
+        let data = |what: &str, checked: Result<(), String>| {
+            checked.map_err(|reason| StrategyError::Data(format!("{what}: {reason}")))
+        };
+        data("the previous plan", self.previous.map_or(Ok(()), |previous| self.check_plan(previous)))?;
+        data("the sources", self.check_sources(machine))
     }
 
-    /// Checks the shapes of the previous plan and of the sources.
-    fn check_files(&self, machine: &dyn Topology) -> Result<(), StrategyError> {
-        if let Some(previous) = self.previous {
-            self.check_plan(previous).map_err(|reason| {
-                StrategyError::Data(format!("the previous plan does not fit: {reason}"))
-            })?;
-        }
+    /// Checks that the sources have a row per node, or one for each layer and node, and a column per expert.
+    ///
+    /// # Errors
+    /// What is different.
+    pub fn check_sources(&self, machine: &dyn Topology) -> Result<(), String> {
         let Some(sources) = self.sources else { return Ok(()) };
-        let (nodes, layers) = (Nodes::of(machine).number(), self.loads.rows.len());
+        let (nodes, layers, experts) =
+            (Nodes::of(machine).number(), self.loads.rows.len(), self.loads.columns());
         let (rows, columns) = (sources.rows.len(), sources.columns());
-        if columns != self.loads.columns() || (rows != nodes && rows != nodes * layers) {
-            let per_layer = if layers > 1 { format!(" or {}", nodes * layers) } else { String::new() };
-            return Err(StrategyError::Data(format!(
-                "the sources are {rows} x {columns} numbers; give {nodes}{per_layer} rows (a row per node{}) with {} numbers each \
-                 (a number per expert)",
-                if layers > 1 { ", for all layers or for each" } else { "" },
-                self.loads.columns()
-            )));
+        if columns == experts && (rows == nodes || rows == nodes * layers) {
+            return Ok(());
         }
-        Ok(())
+        let expected = match layers {
+            1 => format!("{nodes} rows, one per node"),
+            _ => format!(
+                "{nodes} rows, one per node, or {} for all layers one after the other",
+                nodes * layers
+            ),
+        };
+        Err(format!(
+            "there are {rows} rows of {columns}; give {expected}, with {}",
+            count(experts as u64, "number")
+        ))
     }
 
     /// Checks that a plan has the layers, slots and experts of this request, and a replica of every expert.
@@ -177,7 +184,7 @@ impl<'a> Request<'a> {
         // A plan that lacks the last experts names fewer.
         if its_layers != layers || its_slots != self.slots || plan.experts > experts {
             return Err(format!(
-                "it has {}, but {} are expected; give a plan for these loads and slots",
+                "there are {}, but {} are expected; give a plan for these loads and slots",
                 numbers(its_layers, its_slots, plan.experts),
                 numbers(layers, self.slots, experts)
             ));
@@ -211,9 +218,8 @@ pub fn place(request: &Request, machine: &dyn Topology) -> Result<ReplicaPlan, S
     let distances = request.sources.map(|_| nodes.distances(machine));
     let place = |layer: usize| {
         let sources = request.sources_of(layer, nodes.number()).zip(distances.as_deref());
-        let message_cost = sources.map(|(tokens, distances)| {
-            nodes.message_cost(tokens, distances, request.messages)
-        });
+        let message_cost =
+            sources.map(|(tokens, distances)| nodes.message_cost(tokens, distances, request.messages));
         let layer = search::Layer {
             loads: &request.loads.rows[layer],
             slots: request.slots / machine.pes(),

@@ -60,7 +60,9 @@ impl Nodes {
         let experts = tokens.first().map_or(0, Vec::len);
         let mut cost = Vec::with_capacity(experts * self.of_pe.len());
         for expert in 0..experts {
-            let hops = |to: &[f64]| to.iter().zip(tokens).map(|(distance, from)| distance * from[expert]).sum::<f64>();
+            let hops = |to: &[f64]| {
+                to.iter().zip(tokens).map(|(distance, from)| distance * from[expert]).sum::<f64>()
+            };
             cost.extend(distances.chunks(self.number).map(hops));
         }
         let random = cost.iter().sum::<f64>() / self.of_pe.len() as f64;

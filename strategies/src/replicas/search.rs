@@ -277,7 +277,8 @@ fn matched(given: &Given, plan: &[u32]) -> Vec<u32> {
     for zone in 0..(given.pes / size) as u32 {
         let pes: Vec<usize> = (0..given.pes).filter(|&pe| given.zone_of_pe[pe] == zone).collect();
         let experts = |pe: usize| &plan[pe * given.slots..(pe + 1) * given.slots];
-        let moves = |from: usize, to: usize| experts(from).iter().filter(|&&it| given.is_move(it, to)).count();
+        let moves =
+            |from: usize, to: usize| experts(from).iter().filter(|&&it| given.is_move(it, to)).count();
         let pairs = pes.iter().flat_map(|&from| pes.iter().map(move |&to| (from, to)));
         let costs: Vec<i64> = pairs.map(|(from, to)| moves(from, to) as i64).collect();
         for (&from, to) in pes.iter().zip(minimum_weight(&costs, size)) {

@@ -56,7 +56,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Numbers, String> {
         let number = kind.number(&data[at * kind.bytes..(at + 1) * kind.bytes]);
         checked(number).map_err(|reason| format!("row {row}, column {column} (from 0): {reason}"))
     };
-    let row = |row: usize| (0..columns).map(|column| number(row, column)).collect::<Result<Vec<f64>, String>>();
+    let row =
+        |row: usize| (0..columns).map(|column| number(row, column)).collect::<Result<Vec<f64>, String>>();
     Ok(Numbers { rows: (0..rows).map(row).collect::<Result<_, _>>()? })
 }
 
@@ -100,14 +101,17 @@ fn parse(header: &str) -> Result<Header, String> {
         let quoted = [format!("'{key}'"), format!("\"{key}\"")];
         let found = quoted.iter().find_map(|quoted| header.split_once(quoted.as_str()));
         let value = found.and_then(|(_, rest)| rest.trim_start().strip_prefix(':'));
-        value.map(str::trim_start).ok_or_else(|| format!("the header lacks `{key}`; write the array with numpy.save"))
+        value
+            .map(str::trim_start)
+            .ok_or_else(|| format!("the header lacks `{key}`; write the array with numpy.save"))
     };
     let order = value("fortran_order")?;
     let is_fortran = order.starts_with("True");
     if !is_fortran && !order.starts_with("False") {
         return Err("`fortran_order` is neither True nor False; write the array with numpy.save".into());
     }
-    let shape = value("shape")?.strip_prefix('(').and_then(|rest| rest.split_once(')')).map(|(shape, _)| shape);
+    let shape =
+        value("shape")?.strip_prefix('(').and_then(|rest| rest.split_once(')')).map(|(shape, _)| shape);
     let sizes = shape.map(|shape| shape.split(',').map(str::trim).filter(|size| !size.is_empty()));
     let sizes = sizes.and_then(|sizes| sizes.map(|size| size.parse().ok()).collect::<Option<Vec<usize>>>());
     let shape = sizes.ok_or("the shape is not a tuple of numbers; write the array with numpy.save")?;
@@ -118,7 +122,9 @@ fn parse(header: &str) -> Result<Header, String> {
 fn kind(text: &str) -> Result<Kind, String> {
     let name = text.get(1..).and_then(|rest| rest.split(['\'', '"']).next()).unwrap_or_default();
     let unknown = || {
-        format!("the type `{name}` is not supported; convert the array with astype('float64') before numpy.save")
+        format!(
+            "the type `{name}` is not supported; convert the array with astype('float64') before numpy.save"
+        )
     };
     let (order, rest) = name.split_at_checked(1).ok_or_else(unknown)?;
     let (letter, size) = rest.split_at_checked(1).ok_or_else(unknown)?;
@@ -145,7 +151,8 @@ impl Kind {
     /// The number in these bytes.
     fn number(self, bytes: &[u8]) -> f64 {
         let add = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
-        let bits = if self.is_big_endian { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) };
+        let bits =
+            if self.is_big_endian { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) };
         let unused = 64 - 8 * self.bytes as u32;
         match (self.letter, self.bytes) {
             ('f', 4) => f64::from(f32::from_bits(bits as u32)),
@@ -174,9 +181,11 @@ mod tests {
         let found = read(bytes).map(|numbers| numbers.rows);
         match (&found, expected) {
             (Err(found), Err(expected)) => assert!(found.contains(expected), "{found}"),
-            _ => assert_eq!(found.as_deref(), Ok(&expected.map_or(vec![], |rows| {
-                rows.iter().map(|row| row.to_vec()).collect::<Vec<_>>()
-            })[..])),
+            _ => assert_eq!(
+                found.as_deref(),
+                Ok(&expected
+                    .map_or(vec![], |rows| { rows.iter().map(|row| row.to_vec()).collect::<Vec<_>>() })[..])
+            ),
         }
     }
 
@@ -184,7 +193,8 @@ mod tests {
     fn numbers_of_all_types_are_read() {
         let rows: &[&[f64]] = &[&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]];
         let all = [1u8, 2, 3, 4, 5, 6];
-        let bytes = |of: &dyn Fn(u8) -> Vec<u8>| all.iter().flat_map(|&number| of(number)).collect::<Vec<_>>();
+        let bytes =
+            |of: &dyn Fn(u8) -> Vec<u8>| all.iter().flat_map(|&number| of(number)).collect::<Vec<_>>();
         check(&file("<f8", "False", "(2, 3)", &bytes(&|it| f64::from(it).to_le_bytes().to_vec())), Ok(rows));
         check(&file(">f4", "False", "(2, 3)", &bytes(&|it| f32::from(it).to_be_bytes().to_vec())), Ok(rows));
         check(&file("<i8", "False", "(2, 3)", &bytes(&|it| i64::from(it).to_le_bytes().to_vec())), Ok(rows));
@@ -200,15 +210,24 @@ mod tests {
     #[test]
     fn damaged_arrays_are_refused_with_a_remedy() {
         let whole = file("<f8", "False", "(1, 2)", &[0; 16]);
-        check(&whole[..whole.len() - 1], Err("needs 16 bytes of numbers, and the file has 15; write the array again"));
+        check(
+            &whole[..whole.len() - 1],
+            Err("needs 16 bytes of numbers, and the file has 15; write the array again"),
+        );
         for length in [0, 5, 7, 9, 40] {
             assert!(read(&whole[..length]).is_err(), "{length}");
         }
         check(&file("<f2", "False", "(1, 2)", &[0; 4]), Err("the type `<f2` is not supported"));
         check(&file("|O", "False", "(1, 2)", &[0; 4]), Err("the type `|O` is not supported"));
-        check(&file("<i1", "False", "(1, 2)", &[1, 255]), Err("row 0, column 1 (from 0): expected a number from 0"));
+        check(
+            &file("<i1", "False", "(1, 2)", &[1, 255]),
+            Err("row 0, column 1 (from 0): expected a number from 0"),
+        );
         let nan = f64::NAN.to_le_bytes();
-        check(&file("<f8", "False", "(1, 1)", &nan), Err("row 0, column 0 (from 0): expected a number from 0"));
+        check(
+            &file("<f8", "False", "(1, 1)", &nan),
+            Err("row 0, column 0 (from 0): expected a number from 0"),
+        );
         check(&file("<f8", "False", "()", &nan), Err("the array has no dimension"));
         check(&file("<f8", "False", "(0, 3)", &[]), Err("there are no numbers"));
         check(&file("<f8", "False", "(99999999999, 99999999999)", &[]), Err("is too large"));
