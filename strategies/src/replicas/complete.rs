@@ -16,7 +16,12 @@ impl Layout<'_> {
             return;
         }
         let zones = self.given.pes as u32 / self.given.zone_pes;
-        let pending: Vec<u32> = (0..zones).flat_map(|zone| self.pending(zone)).collect();
+        let pending = (0..zones).flat_map(|zone| self.pending(zone)).collect();
+        self.fill(pending);
+    }
+
+    /// Fills all empty slots with replicas of the experts `pending`.
+    fn fill(&mut self, mut pending: Vec<u32>) {
         // The loads with all replicas, so that placing one changes no other.
         let mut counts: Vec<i64> = self.hosts.iter().map(|hosts| hosts.len() as i64).collect();
         pending.iter().for_each(|&expert| counts[expert as usize] += 1);
@@ -27,10 +32,37 @@ impl Layout<'_> {
                 self.pe_load[at / self.given.slots] += self.share[self.slot[at] as usize];
             }
         }
-        let mut order = pending;
-        order.sort_by_key(|&expert| (Reverse(self.share[expert as usize]), expert));
-        order.into_iter().for_each(|expert| self.place(expert));
+        pending.sort_by_key(|&expert| (Reverse(self.share[expert as usize]), expert));
+        pending.into_iter().for_each(|expert| self.place(expert));
         self.update_loads();
+    }
+
+    /// The layout in which the experts of a zone are placed anew: `fewer` replicas less of experts with several, such that
+    /// the heaviest replica stays as light as possible, and a second one for as many others. Then PEs may have room where each
+    /// has replicas of two heavy experts now. None if there are no such experts.
+    pub(super) fn with_other_counts(&self, zone: u32, fewer: usize) -> Option<Self> {
+        let experts: Vec<u32> =
+            (0..).zip(&self.given.zone_of_expert).filter(|it| *it.1 == zone).map(|it| it.0).collect();
+        let mut counts = self.count.clone();
+        let mut singles: Vec<u32> = experts.iter().copied().filter(|&it| self.count(it) == 1).collect();
+        singles.sort_by_key(|&expert| (Reverse(self.given.load[expert as usize]), expert));
+        for single in 0..fewer {
+            let several = experts.iter().copied().filter(|&it| counts[it as usize] > 1);
+            let less = several.min_by_key(|&it| (self.share_of(it, counts[it as usize] - 1), it))?;
+            counts[less as usize] -= 1;
+            singles.get(single)?;
+        }
+        if self.given.zone_pes < 2 {
+            return None;
+        }
+        singles[..fewer].iter().for_each(|&expert| counts[expert as usize] += 1);
+        let mut other = self.clone();
+        (0..self.slot.len())
+            .filter(|&at| self.given.zone_of_pe[self.pe(at)] == zone)
+            .for_each(|at| other.put(at, EMPTY));
+        let replicas = |&expert: &u32| std::iter::repeat_n(expert, counts[expert as usize] as usize);
+        other.fill(experts.iter().flat_map(replicas).collect());
+        Some(other)
     }
 
     /// Empties slots of experts that have more replicas than in `other`, on their heaviest PEs.

@@ -27,6 +27,9 @@ const KICKS: usize = 100;
 const TRIED: usize = 12;
 const STEPS: usize = 12;
 
+/// The largest number of other counts of replicas that are tried.
+const RESTARTS: usize = 12;
+
 impl Layout<'_> {
     /// Makes PEs with more load than `goal` lighter, the heaviest first, until none is left or no exchange helps. While a PE
     /// has more load than `bound`, what takes longer is tried, too.
@@ -41,6 +44,21 @@ impl Layout<'_> {
                 return;
             }
             self.descend(bound, MOST);
+        }
+    }
+
+    /// Places the experts of the zone with the heaviest PE anew with other counts, while a PE has more load than `bound`.
+    pub(super) fn restart(&mut self, goal: i64, bound: i64) {
+        for fewer in 1..=RESTARTS {
+            if self.peak() <= bound {
+                return;
+            }
+            let zone = self.given.zone_of_pe[self.heaviest()];
+            let Some(mut other) = self.with_other_counts(zone, fewer) else { return };
+            other.relieve(goal, bound);
+            if other.peak() < self.peak() {
+                *self = other;
+            }
         }
     }
 
@@ -134,9 +152,9 @@ impl Layout<'_> {
         for light in lighter {
             let room = load - self.pe_load[light];
             let before = over(load, cap) + over(self.pe_load[light], cap);
-            // No swap with this PE gains more than one that makes both equal.
+            // No swap with this PE gains more than one that makes both equal, and those with heavier PEs gain less.
             if !best.may_take(before - 2.0 * over(load - room / 2, cap), 0.0) {
-                continue;
+                break;
             }
             for a in self.slots_of(heavy) {
                 let down = self.slot[a];
@@ -176,18 +194,19 @@ impl Layout<'_> {
         let zone = given.zone_of_pe[heavy];
         let can_grow = |expert: u32| self.count(expert) < given.zone_pes;
         // The slots whose expert has other replicas, with their PEs.
-        let spare: Vec<(usize, usize)> = (0..given.pes)
+        let spare: Vec<(usize, usize, Option<usize>)> = (0..given.pes)
             .filter(|&pe| given.zone_of_pe[pe] == zone)
             .flat_map(|pe| self.slots_of(pe).map(move |slot| (slot, pe)))
             .filter(|&(slot, _)| self.count(self.slot[slot]) > 1)
+            .map(|(slot, pe)| (slot, pe, self.blocking(slot, peak)))
             .collect();
         for a in self.slots_of(heavy) {
             let expert = self.slot[a];
             if can_grow(expert) && !spare.is_empty() {
                 // One more replica of an expert of the heavy PE, elsewhere.
                 let growth = self.growth_gain(expert, cap);
-                for &(slot, pe) in &spare {
-                    if !self.holds(expert, pe) {
+                for &(slot, pe, blocking) in &spare {
+                    if !self.holds(expert, pe) && blocking.is_none_or(|pe| self.holds(expert, pe)) {
                         let bound = growth + over(self.pe_load[pe], cap);
                         self.offer_replacement(slot, expert, bound, peak, cap, best);
                     }
@@ -195,8 +214,14 @@ impl Layout<'_> {
             }
             if self.count(expert) > 1 {
                 // One replica less on the heavy PE, for an expert that is not there.
+                let blocking = self.blocking(a, peak);
                 for other in 0..given.load.len() as u32 {
-                    if given.allows(other, heavy) && can_grow(other) && !self.holds(other, heavy) {
+                    let is_blocked = blocking.is_some_and(|pe| !self.holds(other, pe));
+                    if !is_blocked
+                        && given.allows(other, heavy)
+                        && can_grow(other)
+                        && !self.holds(other, heavy)
+                    {
                         let share = self.share_of(other, self.count(other) + 1);
                         let load = peak - self.share[expert as usize] + share;
                         if load < peak {
@@ -207,6 +232,14 @@ impl Layout<'_> {
                 }
             }
         }
+    }
+
+    /// A PE that becomes too heavy without the replica in a slot, unless it has the expert that the slot gets.
+    fn blocking(&self, slot: usize, peak: i64) -> Option<usize> {
+        let (pe, expert) = (self.pe(slot), self.slot[slot]);
+        let more = self.share_of(expert, self.count(expert) - 1) - self.share[expert as usize];
+        let others = self.hosts[expert as usize].iter().map(|&host| host as usize).filter(|&host| host != pe);
+        others.into_iter().find(|&host| self.pe_load[host] + more >= peak)
     }
 
     /// The gain on the PEs of an expert if it has one more replica.

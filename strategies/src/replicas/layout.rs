@@ -114,7 +114,8 @@ pub(super) struct Layout<'a> {
     /// The load of every PE.
     pub(super) pe_load: Vec<i64>,
     holds: Pairs,
-    count: Vec<u32>,
+    /// The number of replicas of every expert.
+    pub(super) count: Vec<u32>,
 }
 
 impl<'a> Layout<'a> {

@@ -87,6 +87,7 @@ impl Layer<'_> {
             let mut layout = Layout::new(&given, published.iter().copied());
             layout.complete();
             layout.relieve(goal, reference);
+            layout.restart(goal, reference);
             Found::of(layout)
         };
         let first = plan(self.zones_in(published));
