@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use equipoise_apps::{Failure, FormatArg, output};
-use equipoise_model::Topology;
 use equipoise_model::numbers::Numbers;
 use equipoise_model::replica_plan::ReplicaPlan;
-use equipoise_model::table::{aligned, bytes, count, pairs, percent};
-use equipoise_strategies::replicas::{LayerCosts, Request, eplb, evaluate, place};
+use equipoise_model::table::{aligned, bytes, count, percent};
+use equipoise_strategies::replicas::{LayerCosts, Request, evaluate, place, published};
 use serde::Serialize;
 
 use crate::arguments::MachineArg;
+use crate::paths::Files;
 use crate::progress;
 
 /// The arguments of `equipoise experts`.
@@ -62,7 +62,7 @@ struct PlacementArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 44_040_192, hide_default_value = true)]
     expert_bytes: u64,
 
-    /// The cost of moving all replicas, relative to the cost of messages to random places, and to the average load
+    /// With --previous and --sources, the cost of moving all replicas, relative to the cost of messages to random places
     #[arg(long, value_name = "X", default_value_t = Request::GAMMA, value_parser = not_negative,
           allow_negative_numbers = true)]
     gamma: f64,
@@ -81,8 +81,7 @@ struct Document<'a> {
     replicas: usize,
     summary: Summary,
     /// EPLB's plan made anew for the same loads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    eplb: Option<Summary>,
+    eplb: Summary,
     layers: &'a [LayerCosts],
 }
 
@@ -112,6 +111,7 @@ fn not_negative(text: &str) -> Result<f64, String> {
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.check_files()?;
         let machine = &*self.machine.topology?;
         let PlacementArgs { expert_groups, expert_bytes, gamma, tolerance, .. } = self.placement;
         let loads = Numbers::read(&self.loads)?;
@@ -150,8 +150,7 @@ impl Args {
             None => progress::with_spinner(&what, || place(&request, machine))?,
         };
         let costs = evaluate(&plan, &request, machine, expert_bytes)?;
-        let anew = published(&request, machine).map(|plan| evaluate(&plan, &request, machine, expert_bytes));
-        let anew = anew.transpose()?;
+        let anew = evaluate(&published(&request, machine)?, &request, machine, expert_bytes)?;
         let mut written = String::new();
         if let Some(path) = &self.output {
             plan.write(path, &machine.spec())?;
@@ -162,25 +161,22 @@ impl Args {
             experts: loads.columns(),
             replicas: slots,
             summary: Summary::of(&costs),
-            eplb: anew.as_deref().map(Summary::of),
+            eplb: Summary::of(&anew),
             layers: &costs,
         };
         let text = || format!("{}{written}", document.text(self.evaluate.as_deref()));
         output::show_table(self.format.format, text, &document, &costs)
     }
-}
 
-/// The plan that EPLB makes anew, if it makes one for these numbers.
-fn published(request: &Request, machine: &dyn Topology) -> Option<ReplicaPlan> {
-    let nodes: std::collections::BTreeSet<usize> = (0..machine.pes()).map(|pe| machine.node_of(pe)).collect();
-    let (groups, nodes) = if request.keeps_groups(machine) { (request.groups, nodes.len()) } else { (1, 1) };
-    let plan =
-        eplb::rebalance_experts(&request.loads.rows, request.slots, groups, nodes, machine.pes()).ok()?;
-    let layer = |layer: Vec<usize>| layer.into_iter().map(|expert| expert as u32).collect();
-    Some(ReplicaPlan {
-        experts: request.loads.columns(),
-        physical_to_logical: plan.physical_to_logical.into_iter().map(layer).collect(),
-    })
+    /// Refuses an output that would replace an input.
+    fn check_files(&self) -> Result<(), Failure> {
+        Files::default()
+            .reads([&self.loads])
+            .reads(self.machine.topology.iter().map(|machine| machine.spec()))
+            .reads(self.previous.iter().chain(&self.evaluate).chain(&self.placement.sources))
+            .writes(&self.output)
+            .check()
+    }
 }
 
 impl Summary {
@@ -255,11 +251,8 @@ impl Document<'_> {
         );
         let replicas = self.replicas * self.layers.len();
         let ours = self.summary.lines(replicas);
-        let Some(anew) = &self.eplb else {
-            return pairs(&names.into_iter().zip(ours).collect::<Vec<_>>());
-        };
         let mut rows = vec![vec![String::from("all layers"), name.into(), "EPLB anew".into()]];
-        for ((name, ours), anew) in names.into_iter().zip(ours).zip(anew.lines(replicas)) {
+        for ((name, ours), anew) in names.into_iter().zip(ours).zip(self.eplb.lines(replicas)) {
             rows.push(vec![name.into(), ours, anew]);
         }
         aligned(&rows)

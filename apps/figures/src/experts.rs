@@ -9,7 +9,7 @@ use equipoise_model::numbers::Numbers;
 use equipoise_model::random::{generator, shuffle};
 use equipoise_model::replica_plan::ReplicaPlan;
 use equipoise_model::{Topology, topology};
-use equipoise_strategies::replicas::{LayerCosts, Request, eplb, evaluate, place};
+use equipoise_strategies::replicas::{LayerCosts, Request, evaluate, place, published};
 
 use crate::axis::Axis;
 use crate::chart::{Chart, Series};
@@ -109,16 +109,6 @@ fn drifted(loads: &Numbers, seed: u64) -> Numbers {
     Numbers { rows: loads.rows.iter().enumerate().map(row).collect() }
 }
 
-/// EPLB's plan.
-fn published(case: &Case, loads: &Numbers) -> Result<ReplicaPlan, Failure> {
-    let (groups, nodes) = if case.groups > 1 { (case.groups, case.nodes) } else { (1, 1) };
-    let plan = eplb::rebalance_experts(&loads.rows, case.slots, groups, nodes, case.nodes * case.cores)
-        .map_err(Failure::bug)?;
-    let layer = |layer: Vec<usize>| layer.into_iter().map(|expert| expert as u32).collect();
-    let physical_to_logical = plan.physical_to_logical.into_iter().map(layer).collect();
-    Ok(ReplicaPlan { experts: case.experts, physical_to_logical })
-}
-
 /// A plan on one thread, and the milliseconds per layer.
 fn timed(request: &Request, machine: &dyn Topology) -> Result<(ReplicaPlan, f64), Failure> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().map_err(Failure::bug)?;
@@ -149,7 +139,7 @@ fn measure(case: Case, seed: u64) -> Result<Measured, Failure> {
     let next = drifted(&now, seed);
     let request = Request { groups: case.groups, ..Request::new(&now, case.slots) };
     let (plan, first_milliseconds) = timed(&request, machine)?;
-    let anew = [published(&case, &now)?, published(&case, &next)?];
+    let anew = [published(&request, machine)?, published(&Request { loads: &next, ..request }, machine)?];
     let [theirs, ours] = [evaluate(&anew[0], &request, machine, 0)?, evaluate(&plan, &request, machine, 0)?];
     let later = |previous| Request { loads: &next, previous: Some(previous), ..request };
     let (moved, next_milliseconds) = timed(&later(&plan), machine)?;

@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::{Classified, Fault};
 use crate::files::{self, Unread, write_whole};
-use crate::memory;
 use crate::quote::{sentence, shown};
 use crate::table::count;
 
@@ -75,9 +74,6 @@ struct Document {
     counts: Option<Vec<Vec<usize>>>,
 }
 
-/// The largest number of experts of a layer.
-const MOST_EXPERTS: usize = 1 << 20;
-
 impl ReplicaPlan {
     /// Reads a plan.
     ///
@@ -110,11 +106,13 @@ impl ReplicaPlan {
         }
         let highest = document.physical_to_logical.iter().flatten().copied().max().unwrap_or(0) as usize;
         let experts = document.counts.iter().flatten().map(Vec::len).max().unwrap_or(0).max(highest + 1);
-        if experts > MOST_EXPERTS {
-            return Err(format!("there is an expert {highest}; numbers of experts are below {MOST_EXPERTS}"));
+        if experts > slots {
+            return Err(format!(
+                "expert {} is named, but layers have {}; give every expert a slot in each layer",
+                experts - 1,
+                count(slots as u64, "slot")
+            ));
         }
-        let layers = document.physical_to_logical.len() as u64;
-        memory::check(layers * experts as u64 * 32, "the plan", memory::SMALLER_FILE)?;
         let plan = ReplicaPlan { experts, physical_to_logical: document.physical_to_logical };
         plan.check_counts(document.counts)?;
         plan.check_slots(document.logical_to_physical)?;
@@ -243,7 +241,10 @@ mod tests {
         check(r#"{"physical_to_logical": []}"#, "there are no slots");
         check(r#"{"physical_to_logical": [[0, 1], [0]]}"#, "layer 1 has 1 slot, but layer 0 has 2");
         check(r#"{"physical_to_logical": [[0, -1]]}"#, "expected a document such as");
-        check(r#"{"physical_to_logical": [[0, 4000000000]]}"#, "there is an expert 4000000000");
+        check(
+            r#"{"physical_to_logical": [[0, 4000000000]]}"#,
+            "expert 4000000000 is named, but layers have 2 slots",
+        );
         check(r#"{"physical_to_logical": [[0, 1]], "counts": [[1, 2]]}"#, "`counts` of layer 0 differ");
         check(r#"{"physical_to_logical": [[0, 1]], "counts": [[1, 1], [1]]}"#, "`counts` of layer 1 differ");
         let slots = r#"{"physical_to_logical": [[0, 1]], "logical_to_physical": [[[1], [0]]]}"#;

@@ -60,14 +60,28 @@ pub fn rebalance_experts(
     Ok(all)
 }
 
-/// The expert and the number of the replica in every slot of a layer.
-pub(super) fn layer(
+/// The expert of every slot of a layer, with zones in the place of nodes; the PEs of a zone need not be adjacent.
+pub(super) fn in_zones(
     weight: &[f64],
-    slots: usize,
+    slots_of_pe: usize,
     groups: usize,
-    nodes: usize,
-    gpus: usize,
-) -> Vec<(usize, usize)> {
+    zone_of: &[u32],
+    zones: usize,
+) -> Vec<u32> {
+    let pes = zone_of.len();
+    let plan = layer(weight, pes * slots_of_pe, groups, zones, pes);
+    let mut order: Vec<usize> = (0..pes).collect();
+    order.sort_by_key(|&pe| (zone_of[pe], pe));
+    let mut slot = vec![0; plan.len()];
+    for (experts, pe) in plan.chunks(slots_of_pe).zip(order) {
+        let to = slot[pe * slots_of_pe..].iter_mut();
+        to.zip(experts).for_each(|(slot, &(expert, _))| *slot = expert as u32);
+    }
+    slot
+}
+
+/// The expert and the number of the replica in every slot of a layer.
+fn layer(weight: &[f64], slots: usize, groups: usize, nodes: usize, gpus: usize) -> Vec<(usize, usize)> {
     let group_size = weight.len() / groups;
     let group_weight: Vec<f64> = weight.chunks(group_size.max(1)).map(|group| group.iter().sum()).collect();
     let mut placed = Vec::with_capacity(slots);

@@ -1,9 +1,11 @@
-//! Objects with replicas whose load divides among them, such as the experts of a model: how many of each, and where.
+//! Objects with replicas whose load divides among them, such as the experts of a model: how many of each, and where
+//! (`ReplicaLB`).
 //!
 //! A layer has experts with loads, and PEs with the same number of slots. Every slot gets a replica of an expert, every expert
 //! has at least one replica and at most one on a PE, and the load of an expert divides equally among its replicas. [`place`]
 //! makes the heaviest PE light; with a previous plan it moves few replicas, and if it knows from which nodes messages come, it
-//! shortens their ways. [`evaluate`] judges any plan. [`eplb`] is the published algorithm that both are compared with.
+//! shortens their ways. [`evaluate`] judges any plan. [`published`] is the plan of [`eplb`], the published algorithm that plans
+//! are compared with.
 //!
 //! ```
 //! use equipoise_model::{numbers::Numbers, topology};
@@ -42,10 +44,10 @@ use nodes::Nodes;
 
 /// What is placed, and what a plan costs.
 ///
-/// The cost of a plan is the largest load over the average, plus `gamma` times the part of all replicas that must be copied,
-/// plus `messages` times the hops of all tokens relative to those with replicas at random places. The first term comes first:
-/// a plan with a previous plan or with sources has at most `tolerance` more load on its heaviest PE than EPLB's plan for these
-/// loads, as far as the search finds such a plan.
+/// The load comes first. With a previous plan, the heaviest PE has at most `tolerance` more load than that of EPLB's plan for these
+/// loads; with sources only, at most the load of the plan without sources; as far as the search finds such a plan. Below this
+/// load, the cost of a plan is `gamma` times the part of all replicas that must be copied, plus `messages` times the hops of
+/// all tokens relative to those with replicas at random places.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The load of every expert; a row per layer.
@@ -59,7 +61,7 @@ pub struct Request<'a> {
     pub previous: Option<&'a ReplicaPlan>,
     /// The tokens from every node to every expert: a row per node, or for each layer a row per node.
     pub sources: Option<&'a Numbers>,
-    /// The cost of moving all replicas.
+    /// The cost of moving all replicas, relative to that of messages.
     pub gamma: f64,
     /// The cost of messages to replicas at random places.
     pub messages: f64,
@@ -105,15 +107,14 @@ impl<'a> Request<'a> {
         if experts == 0 {
             return Err(StrategyError::Data("there are no experts; give the load of at least one".into()));
         }
+        let next = slots.max(experts).next_multiple_of(pes);
         if !slots.is_multiple_of(pes) || slots == 0 {
-            let next = slots.max(1).next_multiple_of(pes);
             return request(format!(
                 "{slots} slots cannot be the same number on each of {}; use a multiple such as {next}",
                 count(pes as u64, "PE")
             ));
         }
         if slots < experts {
-            let next = experts.next_multiple_of(pes);
             return request(format!(
                 "{slots} slots are fewer than {}; use at least {next}",
                 count(experts as u64, "expert")
@@ -126,9 +127,8 @@ impl<'a> Request<'a> {
                 count(self.groups as u64, "group")
             ));
         }
-        let zones = if self.keeps_groups(machine) { Nodes::of(machine).number() } else { 1 };
-        if slots / pes > experts / zones {
-            let most = experts / zones;
+        let most = experts / Zones::of(self, machine).number;
+        if slots / pes > most {
             return request(format!(
                 "{} on a PE are more than the {most} that can be there, and no PE may have two replicas of an expert; use at most \
                  {} slots",
@@ -206,6 +206,39 @@ impl<'a> Request<'a> {
     }
 }
 
+/// EPLB's plan for a request, without regard to the previous plan and the sources. It may have several replicas of an expert on a
+/// PE.
+///
+/// # Errors
+/// As for [`Request::check`].
+pub fn published(request: &Request, machine: &dyn Topology) -> Result<ReplicaPlan, StrategyError> {
+    request.check(machine)?;
+    let zones = Zones::of(request, machine);
+    let slots = request.slots / machine.pes();
+    let layer = |loads: &Vec<f64>| eplb::in_zones(loads, slots, zones.groups, &zones.of_pe, zones.number);
+    let physical_to_logical = request.loads.rows.iter().map(layer).collect();
+    Ok(ReplicaPlan { experts: request.loads.columns(), physical_to_logical })
+}
+
+/// The zones of a machine: its nodes if groups are kept on nodes, otherwise one zone and one group.
+struct Zones {
+    of_pe: Vec<u32>,
+    number: usize,
+    groups: usize,
+}
+
+impl Zones {
+    fn of(request: &Request, machine: &dyn Topology) -> Self {
+        match request.keeps_groups(machine) {
+            true => {
+                let nodes = Nodes::of(machine);
+                Zones { of_pe: nodes.of_pes().to_vec(), number: nodes.number(), groups: request.groups }
+            }
+            false => Zones { of_pe: vec![0; machine.pes()], number: 1, groups: 1 },
+        }
+    }
+}
+
 /// The plan for a request. The search makes no random choices, and the plan is the same on any number of threads.
 ///
 /// # Errors
@@ -213,8 +246,7 @@ impl<'a> Request<'a> {
 pub fn place(request: &Request, machine: &dyn Topology) -> Result<ReplicaPlan, StrategyError> {
     request.check(machine)?;
     let nodes = Nodes::of(machine);
-    let keeps_groups = request.keeps_groups(machine);
-    let one_zone = vec![0; machine.pes()];
+    let zones = Zones::of(request, machine);
     let distances = request.sources.map(|_| nodes.distances(machine));
     let place = |layer: usize| {
         let sources = request.sources_of(layer, nodes.number()).zip(distances.as_deref());
@@ -223,9 +255,9 @@ pub fn place(request: &Request, machine: &dyn Topology) -> Result<ReplicaPlan, S
         let layer = search::Layer {
             loads: &request.loads.rows[layer],
             slots: request.slots / machine.pes(),
-            zone_of: if keeps_groups { nodes.of_pes() } else { &one_zone },
-            zones: if keeps_groups { nodes.number() } else { 1 },
-            groups: if keeps_groups { request.groups } else { 1 },
+            zone_of: &zones.of_pe,
+            zones: zones.number,
+            groups: zones.groups,
             previous: request.previous.map(|plan| plan.physical_to_logical[layer].as_slice()),
             message_cost: message_cost.unwrap_or_default(),
             gamma: request.gamma,

@@ -63,7 +63,7 @@ impl Layer<'_> {
     /// The expert of every slot.
     pub(super) fn place(self) -> Vec<u32> {
         let given = self.given();
-        let published = self.published();
+        let published = eplb::in_zones(self.loads, self.slots, self.groups, self.zone_of, self.zones);
         let reference = self.reference(&given, &published);
         if self.previous.is_none() && self.message_cost.is_empty() {
             return self.anew(&given, &published, reference).slot;
@@ -175,21 +175,6 @@ impl Layer<'_> {
             home.set(expert, slot / self.slots, true);
         }
         home
-    }
-
-    /// EPLB's plan.
-    fn published(&self) -> Vec<u32> {
-        let pes = self.zone_of.len();
-        let plan = eplb::layer(self.loads, pes * self.slots, self.groups, self.zones, pes);
-        // EPLB numbers the PEs of a zone consecutively.
-        let mut order: Vec<usize> = (0..pes).collect();
-        order.sort_by_key(|&pe| (self.zone_of[pe], pe));
-        let mut slot = vec![EMPTY; plan.len()];
-        for (experts, pe) in plan.chunks(self.slots).zip(order) {
-            let to = slot[pe * self.slots..].iter_mut();
-            to.zip(experts).for_each(|(slot, &(expert, _))| *slot = expert as u32);
-        }
-        slot
     }
 
     /// The load of the heaviest PE of EPLB's plan.

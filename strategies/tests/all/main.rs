@@ -2,3 +2,4 @@
 
 mod charm_field;
 mod contracts;
+mod replicas;
