@@ -127,17 +127,20 @@ impl Args {
             tolerance,
             ..Request::new(&loads, slots)
         };
-        let checked = |path: &Option<PathBuf>, checked: Result<(), String>| {
-            let file = path.as_deref().unwrap_or(Path::new("")).display();
+        let named = |path: &Option<PathBuf>, checked: Result<(), String>| {
+            let file = path.as_deref().unwrap_or(&self.loads).display();
             checked.map_err(|reason| Failure::input(format!("`{file}`: {reason}")))
         };
-        let plan_of =
-            |plan: &Option<ReplicaPlan>| plan.as_ref().map_or(Ok(()), |plan| request.check_plan(plan));
-        // Errors in numbers of the command line come first.
-        Request { previous: None, sources: None, ..request }.check(machine)?;
-        checked(&self.previous, plan_of(&previous))?;
-        checked(&self.evaluate, plan_of(&judged))?;
-        checked(&self.placement.sources, request.check_sources(machine))?;
+        let fits = |plan: &Option<ReplicaPlan>| plan.as_ref().map_or(Ok(()), |plan| request.check_plan(plan));
+        // Without files, so that an error of a file names it.
+        let numbers = Request { previous: None, sources: None, ..request }.check(machine);
+        match judged {
+            Some(_) => named(&self.evaluate, numbers.map_err(|error| error.to_string()))?,
+            None => numbers?,
+        }
+        named(&self.previous, fits(&previous))?;
+        named(&self.evaluate, fits(&judged))?;
+        named(&self.placement.sources, request.check_sources(machine))?;
         if expert_groups > 1 && !request.keeps_groups(machine) {
             equipoise::warn(&format!(
                 "--expert-groups {expert_groups}: the nodes of {} do not divide the groups evenly; groups are not kept on nodes",

@@ -3,6 +3,8 @@
 //! The loads are generated: lognormal with three widths, and Zipf's law in random order. In the next window every load is
 //! multiplied by a lognormal number of width 0.15.
 
+use std::collections::BTreeSet;
+
 use cpu_time::ThreadTime;
 use equipoise_apps::Failure;
 use equipoise_model::numbers::Numbers;
@@ -22,14 +24,14 @@ pub(crate) const EXPERTS: Figure = Figure {
     name: "experts",
     title: "Places of experts with replicas: the heaviest GPU, and replicas moved in the next window, next to EPLB",
     paper: "DeepSeek's EPLB; in no paper",
-    takes: "a few minutes",
+    takes: "half a minute",
     notes: "EPLB is an independent implementation of its public description. Loads are generated: lognormal, and Zipf's law in \
             random order; in the next window every load is multiplied by a lognormal number of width 0.15. A case has 8 to 61 \
             layers. Counted are PEs (GPUs) with two replicas of an expert, and replicas on a GPU that had none of the expert; \
             EPLB's plan anew is compared with its own plan of the window before. `over` is the largest load over that of EPLB in \
             the same layer, minus 1, for the worst layer. Times are of the thread's processor, on one thread. Cases with two or \
-            three slots per GPU have few plans near the best one: there fewer than 5 times fewer replicas can be saved within \
-            0.5 %, and the criterion is missed. With sources (rows `4 nodes` and `8 nodes`), the share of every node in the \
+            three slots per GPU have few plans near the best one: there the search moves more replicas, and in a few layers EPLB's \
+            plan with two replicas of an expert on a GPU is better than the plan that the search finds without. With sources (rows `4 nodes` and `8 nodes`), the share of every node in the \
             tokens of an expert is lognormal of width 1, and both plans have the same balance.\n",
     run: experts,
 };
@@ -60,6 +62,10 @@ struct Measured {
     worst: [f64; 2],
     /// The worst layer over EPLB, in this window and in the next.
     over: [f64; 2],
+    /// The worst layer over EPLB in this window, of those where EPLB has no two replicas of an expert on a GPU.
+    over_possible: f64,
+    /// The layers above EPLB in this window.
+    above: usize,
     repeated: [usize; 2],
     moves: [usize; 2],
     /// Milliseconds per layer, in this window and in the next.
@@ -73,6 +79,9 @@ struct Sources {
     worst: [f64; 2],
     milliseconds: f64,
 }
+
+/// Differences of loads that are rounding errors.
+const ROUNDING: f64 = 1e-9;
 
 /// The widths of lognormal loads, and Zipf's law.
 const LOADS: [&str; 4] = ["lognormal 0.4", "lognormal 0.8", "lognormal 1.2", "Zipf"];
@@ -127,10 +136,9 @@ fn worst(costs: &[LayerCosts]) -> f64 {
     costs.iter().map(|layer| layer.max_over_average).fold(0.0, f64::max)
 }
 
-/// The largest excess of a layer over the same layer of EPLB.
-fn over(ours: &[LayerCosts], published: &[LayerCosts]) -> f64 {
-    let pairs = ours.iter().zip(published);
-    pairs.map(|(ours, published)| ours.max_load / published.max_load - 1.0).fold(f64::NEG_INFINITY, f64::max)
+/// The excess of every layer over the same layer of EPLB.
+fn excess<'a>(ours: &'a [LayerCosts], published: &'a [LayerCosts]) -> impl Iterator<Item = f64> + 'a {
+    ours.iter().zip(published).map(|(ours, published)| ours.max_load / published.max_load - 1.0)
 }
 
 fn measure(case: Case, seed: u64) -> Result<Measured, Failure> {
@@ -145,12 +153,16 @@ fn measure(case: Case, seed: u64) -> Result<Measured, Failure> {
     let (moved, next_milliseconds) = timed(&later(&plan), machine)?;
     let their_next = evaluate(&anew[1], &later(&anew[0]), machine, 0)?;
     let our_next = evaluate(&moved, &later(&plan), machine, 0)?;
+    let largest = |numbers: &mut dyn Iterator<Item = f64>| numbers.fold(f64::NEG_INFINITY, f64::max);
+    let is_possible = |it: &(f64, &LayerCosts)| it.1.pes_with_repeated_expert == 0;
     let repeated = |costs: &[LayerCosts]| costs.iter().map(|layer| layer.pes_with_repeated_expert).sum();
     let moves = |costs: &[LayerCosts]| costs.iter().filter_map(|layer| layer.moves).sum();
     Ok(Measured {
         case,
         worst: [worst(&theirs), worst(&ours)],
-        over: [over(&ours, &theirs), over(&our_next, &their_next)],
+        over: [largest(&mut excess(&ours, &theirs)), largest(&mut excess(&our_next, &their_next))],
+        over_possible: largest(&mut excess(&ours, &theirs).zip(&theirs).filter(is_possible).map(|it| it.0)),
+        above: excess(&ours, &theirs).filter(|it| *it > ROUNDING).count(),
         repeated: [repeated(&theirs), repeated(&ours)],
         moves: [moves(&their_next), moves(&our_next)],
         milliseconds: [first_milliseconds, next_milliseconds],
@@ -197,9 +209,10 @@ fn cases(options: &Options) -> Vec<Case> {
     let machines = options.choose(&[[1, 8], [2, 8], [4, 8], [8, 8]], &[[1, 8], [2, 8]]);
     for loads in LOADS {
         for &experts in grid {
-            for eighths in [8, 9, 10usize] {
-                for &[nodes, cores] in machines {
-                    let slots = (experts * eighths).div_ceil(8).next_multiple_of(nodes * cores);
+            for &[nodes, cores] in machines {
+                let slots = |eighths: usize| (experts * eighths).div_ceil(8).next_multiple_of(nodes * cores);
+                // Rounded up, some are the same.
+                for slots in BTreeSet::from([8, 9, 10].map(slots)) {
                     // Models have 8 to 61 layers with experts.
                     let layers = if options.small { 2 } else { [8, 24, 40, 61][cases.len() % 4] };
                     cases.push(Case { loads, experts, slots, nodes, cores, layers, groups: 1 });
@@ -298,6 +311,9 @@ fn criteria(all: &[Measured], sources: &[Sources]) -> Vec<Criterion> {
         [_, 0] => f64::INFINITY,
         [theirs, ours] => theirs as f64 / ours as f64,
     };
+    let [above, layers] = [|it: &Measured| it.above, |it: &Measured| it.case.layers]
+        .map(|of| all.iter().map(of).sum::<usize>());
+    let worst_over = all.iter().map(|it| it.over[0]).fold(f64::NEG_INFINITY, f64::max);
     let enough = all.iter().filter(|it| of_moves(it) >= 5.0).count();
     let slots = |it: &&Measured| it.case.slots / (it.case.nodes * it.case.cores);
     let moves = |what: &str, of: Vec<&Measured>| {
@@ -309,11 +325,16 @@ fn criteria(all: &[Measured], sources: &[Sources]) -> Vec<Criterion> {
         )
     };
     let mut criteria = vec![
-        Criterion::every(
+        Criterion::new(
             "max/avg is never above EPLB's in this window, in any layer",
+            format!("above in {above} of {layers} layers; {} in the worst", percent(worst_over)),
+            above == 0,
+        ),
+        Criterion::every(
+            "max/avg is never above EPLB's in this window, in any layer where EPLB repeats no expert on a GPU",
             all,
-            |it| 1e-9 - it.over[0],
-            |it| format!("{} with {}", percent(it.over[0]), it.case),
+            |it| ROUNDING - it.over_possible,
+            |it| format!("{} with {}", percent(it.over_possible), it.case),
         ),
         Criterion::new(
             "no GPU has two replicas of an expert",
@@ -323,7 +344,7 @@ fn criteria(all: &[Measured], sources: &[Sources]) -> Vec<Criterion> {
         Criterion::every(
             "max/avg in the next window is within 0.5 % of EPLB's, in every layer",
             all,
-            |it| 0.005 + 1e-9 - it.over[1],
+            |it| 0.005 + ROUNDING - it.over[1],
             |it| format!("{} with {}", percent(it.over[1]), it.case),
         ),
         moves("with at least 4 slots per GPU", all.iter().filter(|it| slots(it) >= 4).collect()),
@@ -334,18 +355,19 @@ fn criteria(all: &[Measured], sources: &[Sources]) -> Vec<Criterion> {
             enough * 100 >= all.len() * 95,
         ),
     ];
-    let times = all.iter().filter(|it| it.case.experts <= 256);
-    criteria.push(Criterion::every(
-        "a layer of at most 256 experts takes at most 1 ms of one thread",
-        times,
-        |it| 1.0 - it.milliseconds[0].max(it.milliseconds[1]),
-        |it| {
-            format!(
-                "{:.2} ms, next window {:.2} ms, with {}",
-                it.milliseconds[0], it.milliseconds[1], it.case
-            )
-        },
-    ));
+    let mut time = |what: &str, is_in: fn(usize) -> bool| {
+        criteria.push(Criterion::every(
+            format!("a layer of {what} takes at most 1 ms of one thread"),
+            all.iter().filter(|it| is_in(it.case.experts)),
+            |it| 1.0 - it.milliseconds[0].max(it.milliseconds[1]),
+            |it| {
+                let [first, next] = it.milliseconds;
+                format!("{first:.2} ms, next window {next:.2} ms, with {}", it.case)
+            },
+        ));
+    };
+    time("256 experts", |experts| experts == 256);
+    time("fewer experts", |experts| experts < 256);
     criteria.push(Criterion::every(
         "with sources, at least 20 % fewer tokens cross nodes than without",
         sources,
@@ -355,7 +377,7 @@ fn criteria(all: &[Measured], sources: &[Sources]) -> Vec<Criterion> {
     criteria.push(Criterion::every(
         "with sources, max/avg of the worst layer is not above that without",
         sources,
-        |it| 1e-9 - (it.worst[1] / it.worst[0] - 1.0),
+        |it| ROUNDING - (it.worst[1] / it.worst[0] - 1.0),
         |it| format!("{} above with {}", percent(it.worst[1] / it.worst[0] - 1.0), it.case),
     ));
     criteria

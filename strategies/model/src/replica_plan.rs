@@ -67,6 +67,7 @@ impl Classified for ReplicaPlanError {
 
 /// The JSON document.
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct Document {
     #[serde(alias = "physical_to_logical_map")]
     physical_to_logical: Vec<Vec<u32>>,

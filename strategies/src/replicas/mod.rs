@@ -157,15 +157,15 @@ impl<'a> Request<'a> {
         if columns == experts && (rows == nodes || rows == nodes * layers) {
             return Ok(());
         }
-        let expected = match layers {
-            1 => format!("{nodes} rows, one per node"),
-            _ => format!(
-                "{nodes} rows, one per node, or {} for all layers one after the other",
-                nodes * layers
-            ),
+        let all = match layers {
+            1 => String::new(),
+            _ => format!(", or {} for all layers one after the other", nodes * layers),
         };
         Err(format!(
-            "there are {rows} rows of {columns}; give {expected}, with {}",
+            "found {} of {}, expected {}, one per node{all}, of {}; give as many",
+            count(rows as u64, "row"),
+            count(columns as u64, "number"),
+            count(nodes as u64, "row"),
             count(experts as u64, "number")
         ))
     }
@@ -184,7 +184,7 @@ impl<'a> Request<'a> {
         // A plan that lacks the last experts names fewer.
         if its_layers != layers || its_slots != self.slots || plan.experts > experts {
             return Err(format!(
-                "there are {}, but {} are expected; give a plan for these loads and slots",
+                "found {}, expected {}; give a plan for these loads and slots",
                 numbers(its_layers, its_slots, plan.experts),
                 numbers(layers, self.slots, experts)
             ));
