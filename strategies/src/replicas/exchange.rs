@@ -63,7 +63,7 @@ impl Layout<'_> {
     }
 
     /// Applies the exchanges that help most.
-    fn descend(&mut self, cap: i64, most: usize) {
+    pub(super) fn descend(&mut self, cap: i64, most: usize) {
         // Every exchange lowers the sum of squares above `cap`; the limit only bounds the time.
         for _ in 0..most {
             let heavy = self.heaviest();

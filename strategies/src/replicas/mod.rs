@@ -36,6 +36,7 @@ mod measure;
 mod nodes;
 mod reduce;
 mod search;
+mod undo;
 
 pub use measure::{LayerCosts, evaluate};
 

@@ -4,7 +4,7 @@ use super::exchange::Exchange;
 use super::layout::Layout;
 
 /// Costs are relative to those of a whole plan; lower gains are rounding errors.
-const SMALLEST: f64 = 1e-9;
+pub(super) const SMALLEST: f64 = 1e-9;
 
 /// The largest number of passes over all slots.
 const PASSES: usize = 12;

@@ -21,6 +21,9 @@ const SMALLEST_COST: f64 = 1e-12;
 /// The largest number of PEs or zones that are renumbered.
 const MOST_MATCHED: usize = 1 << 10;
 
+/// The largest number of slots of a layer whose moves are undone one by one, which takes longer than all else.
+const MOST_UNDONE: usize = 96;
+
 /// The largest cost of an assignment problem, whose costs are integers.
 const COST_UNITS: f64 = (1u64 << 36) as f64;
 
@@ -129,6 +132,9 @@ impl Layer<'_> {
             loose.for_each(|loose| layout.reduce_costs((average * loose) as i64));
             layout.relieve(cap, cap);
             layout.reduce_costs(cap.max(layout.peak()));
+            if layout.slot.len() <= MOST_UNDONE {
+                layout.undo_moves(cap);
+            }
             Found::of(layout)
         };
         let start = Layout::new(&given, self.previous.unwrap_or(published).iter().copied());

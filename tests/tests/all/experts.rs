@@ -37,8 +37,9 @@ fn all_formats_of_loads_have_the_same_plan_and_the_document_has_its_costs() {
         sandbox.run(&format!("{line} --output again.json")).result();
         assert_eq!(sandbox.text("again.json"), sandbox.text("plan.json"), "{name}");
     }
-    let of =
-        |name: &str| plan[name].as_array().expect(name).iter().map(|layer| layer.as_array().expect(name));
+    let of = |name: &str| {
+        plan[name].as_array().expect(name).iter().map(|layer| layer.as_array().expect("a layer"))
+    };
     for (experts, (slots, counts)) in
         of("physical_to_logical").zip(of("logical_to_physical").zip(of("counts")))
     {
