@@ -37,29 +37,25 @@ impl Layout<'_> {
         self.update_loads();
     }
 
-    /// The layout in which the experts of a zone are placed anew: `fewer` replicas less of experts with several, such that
-    /// the heaviest replica stays as light as possible, and a second one for as many others. Then PEs may have room where each
-    /// has replicas of two heavy experts now. None if there are no such experts.
+    /// The layout in which the experts of a zone are placed anew with other counts: `fewer` replicas less of experts with
+    /// several, such that the heaviest replica stays as light as possible, and a second one of as many other experts. It may
+    /// help where PEs have replicas of two heavy experts. None if there are no such experts.
     pub(super) fn with_other_counts(&self, zone: u32, fewer: usize) -> Option<Self> {
-        let experts: Vec<u32> =
-            (0..).zip(&self.given.zone_of_expert).filter(|it| *it.1 == zone).map(|it| it.0).collect();
-        let mut counts = self.count.clone();
+        let of_zone = (0..).zip(&self.given.zone_of_expert).filter(|it| *it.1 == zone);
+        let experts: Vec<u32> = of_zone.map(|it| it.0).collect();
         let mut singles: Vec<u32> = experts.iter().copied().filter(|&it| self.count(it) == 1).collect();
         singles.sort_by_key(|&expert| (Reverse(self.given.load[expert as usize]), expert));
-        for single in 0..fewer {
+        let more = singles.get(..fewer).filter(|_| self.given.zone_pes > 1)?;
+        let mut counts = self.count.clone();
+        for _ in 0..fewer {
             let several = experts.iter().copied().filter(|&it| counts[it as usize] > 1);
             let less = several.min_by_key(|&it| (self.share_of(it, counts[it as usize] - 1), it))?;
             counts[less as usize] -= 1;
-            singles.get(single)?;
         }
-        if self.given.zone_pes < 2 {
-            return None;
-        }
-        singles[..fewer].iter().for_each(|&expert| counts[expert as usize] += 1);
+        more.iter().for_each(|&expert| counts[expert as usize] += 1);
         let mut other = self.clone();
-        (0..self.slot.len())
-            .filter(|&at| self.given.zone_of_pe[self.pe(at)] == zone)
-            .for_each(|at| other.put(at, EMPTY));
+        let slots = (0..self.slot.len()).filter(|&at| self.given.zone_of_pe[self.pe(at)] == zone);
+        slots.for_each(|at| other.put(at, EMPTY));
         let replicas = |&expert: &u32| std::iter::repeat_n(expert, counts[expert as usize] as usize);
         other.fill(experts.iter().flat_map(replicas).collect());
         Some(other)
