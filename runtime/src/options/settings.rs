@@ -3,8 +3,8 @@
 use super::job::Job;
 use super::machine::Simulation;
 use super::{
-    Comm, Config, ConfigError, Idle, LbGate, LbLoad, LbWhen, Migration, ReportForm, Transport, content, flag,
-    wrong,
+    Comm, Config, ConfigError, Idle, LbGate, LbLoad, LbWhen, Migration, Records, ReportForm, Transport,
+    content, flag, wrong,
 };
 use crate::checkpoint::{Checkpoint, Plan};
 use crate::interleaving::{Interleaving, Replay};
@@ -15,7 +15,6 @@ use equipoise_model::assignment::{MappingError, MappingFile};
 use equipoise_model::costs::Costs;
 use equipoise_model::database::Dump;
 use equipoise_model::fault::Fault;
-use equipoise_network::trace::Trace;
 use equipoise_report::ReportFile;
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::max_moves::MaxMoves;
@@ -48,6 +47,8 @@ impl Config {
             ));
         }
         self.can_write(job)?;
+        self.check_records(job, pes / local_pes)?;
+        self.check_record_limit(pes)?;
         if self.then.is_some() && self.balancer.is_empty() {
             return Err(flag(
                 "--then without --balancer: name the load balancer of the first step with --balancer".into(),
@@ -85,6 +86,7 @@ impl Config {
             lb_gate: self.lb_gate,
             costs: self.costs()?,
             report: self.report.clone(),
+            records: self.records.clone(),
             dump: self.lb_dump.clone(),
             dump_start: self.lb_dump_start,
             dump_steps: self.lb_dump_steps,
@@ -114,9 +116,6 @@ impl Config {
 
     /// Checks that files can be written: that is reported before the run, not after hours.
     fn can_write(&self, job: &Job) -> Result<(), ConfigError> {
-        if let Some(path) = &self.machine.record {
-            Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
-        }
         // Of several processes, the first writes the file.
         if let Some(file) = self.report.as_ref().filter(|_| job.process == 0) {
             file.can_write().map_err(|error| wrong("--report", &error))?;
@@ -239,6 +238,8 @@ pub(crate) struct Settings {
     /// What messages and migrations cost: as `--cost-model` says, else as `run.rs` finds out.
     pub(crate) costs: Option<Costs>,
     pub(crate) dump: Option<PathBuf>,
+    /// What is recorded while the run proceeds.
+    pub(crate) records: Records,
     /// The file of `--report`.
     pub(crate) report: Option<ReportFile>,
     pub(crate) dump_start: u64,

@@ -6,6 +6,7 @@
 use super::{available, repeat};
 use crate::lb_history::{Kept, LbStep};
 use crate::load::{Sent, element_key};
+use crate::metrics::Metrics;
 use crate::options::{ReportForm, Settings};
 use crate::order::{ObjectStatistics, Plan, Statistics};
 use crate::pe::PeCx;
@@ -15,7 +16,8 @@ use crate::report::show;
 use equipoise_model::Assignment;
 use equipoise_model::database::{Database, Edge, End, Object, PeRecord};
 use equipoise_model::quote::{printable, sentence};
-use equipoise_strategies::cost::Metrics;
+use equipoise_network::trace;
+use equipoise_strategies::cost;
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::predict::{History, Predictor};
 use equipoise_strategies::strategy::guarded;
@@ -43,7 +45,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     let limited = settings.max_moves.zip(choice).map(|(most, choice)| most.limit(choice));
     let choice = limited.as_ref().or(choice);
     let topology = &*settings.topology;
-    let before = Metrics::of(&database, topology, &placement);
+    let before = cost::Metrics::of(&database, topology, &placement);
     let mut kept = None;
     let asked = Instant::now();
     let ask = |choice: &Choice| {
@@ -77,7 +79,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         Some(Err(error)) => (Assignment::new(placement.clone()), Some(error)),
     };
     let plans = plans(pe.out.pes, &placement, &answer.pe_of, &keys);
-    let after = Metrics::of(&database, topology, &answer.pe_of);
+    let after = cost::Metrics::of(&database, topology, &answer.pe_of);
     let report = LbStep {
         step: u64::from(step),
         strategy: choice.map(|choice| choice.spec.clone()),
@@ -95,8 +97,30 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     if settings.report.is_some() {
         pe.out.node.outcome.lock().run_report.add(&report, &database, &answer.pe_of);
     }
+    mark(pe, began, &report);
+    pe.out.node.metrics.iter().for_each(Metrics::balances);
     finish(pe, step, report, &database);
     plans
+}
+
+/// Adds the step to what is recorded of the run. It ends when PE 0 continues.
+fn mark(pe: &PeCx, began: u64, report: &LbStep) {
+    if !pe.settings().is_recorded() {
+        return;
+    }
+    let begin_seconds = pe.clock.seconds(began);
+    let step = trace::LbStep {
+        number: report.step,
+        strategy: report.strategy.clone().unwrap_or_default(),
+        begin_seconds,
+        end_seconds: pe.clock.virtual_seconds().max(begin_seconds),
+        migrations: report.after.migrations,
+        max_over_avg: [1.0 + report.before.imbalance, 1.0 + report.after.imbalance],
+    };
+    match pe.out.log() {
+        Some(log) => log.balances(began, step),
+        None => pe.out.trace(|tracer| tracer.log().balances(step)),
+    }
 }
 
 /// Notes a decision, shows its report, and writes the database if it is to be written.
@@ -158,7 +182,7 @@ fn gate(settings: &Settings, database: &Database, answer: &mut Assignment) -> Op
         return None;
     }
     let [before, after] = [&database.placement(), &answer.pe_of]
-        .map(|placement| Metrics::of(database, &*settings.topology, placement));
+        .map(|placement| cost::Metrics::of(database, &*settings.topology, placement));
     let migration_seconds = after.migration_seconds.filter(|_| after.migrations > 0)?;
     let gain_seconds = before.gain_seconds(&after);
     (gain_seconds <= migration_seconds).then(|| {

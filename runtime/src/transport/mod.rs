@@ -18,6 +18,7 @@
 //! [`PacketCarrier`](crate::pe::PacketCarrier). A carrier between processes implements [`Link`] and [`processes::Wire`];
 //! [`processes`] does all of the above for it.
 
+mod exporter;
 mod idle;
 mod machine;
 #[cfg(feature = "mpi")]
@@ -35,13 +36,17 @@ pub(crate) use mpi::Mpi;
 pub(crate) use processes::Link;
 pub(crate) use refusal::refuse;
 
+use crate::events::Alignment;
+use crate::events::join::ProcessEvents;
 use crate::interleaving::Interleaving;
 use crate::node::{Node, Outcome};
 use crate::options::{Config, Settings, Transport};
 use crate::pe::PeCx;
 #[cfg(feature = "mpi")]
 use crate::process;
+use crate::recorded;
 use crate::scheduler::Built;
+use exporter::Exporter;
 use std::sync::Arc;
 use watcher::Watcher;
 
@@ -87,6 +92,7 @@ pub(crate) fn run(
     let node = Arc::new(Node::new(Arc::clone(settings), process));
     {
         let _watcher = Watcher::start(&node);
+        let _exporter = Exporter::start(&node);
         match (&settings.interleaving, link) {
             (_, Some(link)) => processes::run(&node, setup, link),
             (Some(Interleaving::Replay(replay)), _) => replayed::run(&node, setup, replay),
@@ -95,5 +101,14 @@ pub(crate) fn run(
         }
     }
     node.finish_checkpoints();
-    std::mem::take(&mut *node.outcome.lock())
+    let mut outcome = std::mem::take(&mut *node.outcome.lock());
+    if settings.record_bytes_per_pe().is_some() && process == 0 {
+        let mut events = std::mem::take(&mut outcome.gathered_events);
+        let pes = std::mem::take(&mut outcome.events);
+        events.push(ProcessEvents { process, alignment: Alignment::default(), pes });
+        let trace = recorded::trace(&node, &events);
+        outcome.warnings.extend(recorded::warnings(settings, &trace));
+        outcome.trace = Some(trace);
+    }
+    outcome
 }

@@ -104,7 +104,7 @@ fn trace() -> Trace {
                 ..execution(0, 0, 5.5, Some(1), &[Step::Work(0.5)])
             },
         ],
-        warnings: Vec::new(),
+        ..Trace::default()
     }
 }
 

@@ -12,6 +12,7 @@ use equipoise_model::params::are_seconds;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
+mod details;
 mod file;
 mod message_scheduler;
 mod recording;
@@ -19,6 +20,7 @@ mod sections;
 mod simulate;
 mod speeds;
 
+pub use details::{Call, Details, LbStep, Memory, Migration, Wait};
 pub use file::TraceError;
 pub use message_scheduler::{MessageScheduler, Waiting};
 pub use recording::{Part, TraceWriter};
@@ -54,6 +56,9 @@ pub struct Trace {
     /// they began, except that work of the PE itself comes after that of its elements in the same turn. (In a turn, a
     /// PE handles one message.)
     pub executions: Vec<Execution>,
+    /// What only timelines show.
+    #[serde(default)]
+    pub details: Details,
     /// What the reader ignored, as clauses that follow the name of the file, such as `was cut after 7 executions (..)`.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -198,7 +203,7 @@ impl Trace {
             }
             execution.check_steps(&name, &mut sent)?;
         }
-        Ok(())
+        self.details.check(self.pes, self.objects.len(), self.executions.len())
     }
 }
 
@@ -259,6 +264,7 @@ pub(crate) mod tests {
                 execution(5, 1, 2.5, Some(0), &[], &[Step::Work(2.0), Step::Send(1)]),
                 execution(0, 0, 5.5, Some(1), &[0], &[Step::Work(0.5)]),
             ],
+            details: Details::default(),
             warnings: Vec::new(),
         }
     }

@@ -8,7 +8,7 @@ use equipoise_model::table::count;
 
 use super::file::{TraceError, decode, json};
 use super::sections::{Encoder, PART};
-use super::{Execution, Trace, TraceMessage, TraceObject};
+use super::{Call, Details, Execution, Migration, Trace, TraceMessage, TraceObject, Wait};
 
 /// What is added to a trace.
 #[derive(Clone, Debug, Default)]
@@ -19,12 +19,34 @@ pub struct Part {
     pub messages: Vec<TraceMessage>,
     /// Executions.
     pub executions: Vec<Execution>,
+    /// The indices of these objects, and the calls of these executions; see [`Details`].
+    pub indices: Vec<String>,
+    /// See [`Details::calls`].
+    pub calls: Vec<Call>,
+    /// See [`Details::waits`].
+    pub waits: Vec<Wait>,
+    /// See [`Details::migrations`].
+    pub migrations: Vec<Migration>,
 }
 
 impl Part {
     /// Whether the part is worth writing.
     pub fn is_full(&self) -> bool {
         self.executions.len().max(self.messages.len()) >= PART
+    }
+}
+
+impl Trace {
+    /// Adds a part, as the reader of a file does.
+    pub fn extend(&mut self, part: Part) {
+        let Part { objects, messages, executions, indices, calls, waits, migrations } = part;
+        self.objects.extend(objects);
+        self.messages.extend(messages);
+        self.executions.extend(executions);
+        self.details.indices.extend(indices);
+        self.details.calls.extend(calls);
+        self.details.waits.extend(waits);
+        self.details.migrations.extend(migrations);
     }
 }
 
@@ -55,19 +77,19 @@ impl TraceWriter {
     /// # Errors
     /// If the file system reports an error.
     pub fn push(&mut self, part: &Part) -> Result<(), TraceError> {
-        let Part { objects, messages, executions } = part;
-        let bytes = self.encoder.part(objects, messages, executions);
+        let bytes = self.encoder.part(part);
         self.append(bytes)?;
         self.file.keep(&[], format!("the first {}", count(self.encoder.executions, "execution")));
         Ok(())
     }
 
-    /// Completes the trace of a run that ended at `seconds` with the execution `exit`.
+    /// Completes the trace of a run that ended at `seconds` with the execution `exit`. Of `details`, everything is used
+    /// except the fields of [`Part`].
     ///
     /// # Errors
     /// If the file system reports an error.
-    pub fn finish(mut self, seconds: f64, exit: Option<u32>) -> Result<(), TraceError> {
-        let end = self.encoder.end(seconds, exit);
+    pub fn finish(mut self, seconds: f64, exit: Option<u32>, details: &Details) -> Result<(), TraceError> {
+        let end = self.encoder.end(seconds, exit, details);
         self.append(end)?;
         let failed = |source| TraceError::Write { path: self.path.clone(), source };
         if !json(&self.path) {
@@ -115,6 +137,7 @@ mod tests {
             objects: Vec::new(),
             messages: messages[from..to.min(2)].iter().map(message).collect(),
             executions: executions[from..to].iter().map(execution).collect(),
+            ..Part::default()
         };
         let first = Part { objects: vec![objects[1], objects[0]], ..part(0, 1) };
         (TraceWriter::record(path, &exchange()).expect("a file"), [first, part(1, 3)])
@@ -128,7 +151,7 @@ mod tests {
             let (mut writer, parts) = recorded(&path);
             parts.iter().for_each(|part| writer.push(part).expect("room"));
             assert!(!path.exists());
-            writer.finish(6.0, None).expect("room");
+            writer.finish(6.0, None, &Details::default()).expect("room");
             assert_eq!(Trace::read(&path).expect("a trace"), exchange(), "{name}");
             assert_eq!(fs::read(&path).expect("a file")[0] == b'{', name == "some.json");
         }

@@ -1,0 +1,61 @@
+//! The files of `--record` and `--perfetto` of a run that is over.
+
+use crate::events::join::{Names, ProcessEvents, join};
+use crate::node::Node;
+use crate::options::Settings;
+use equipoise_model::files::write_whole;
+use equipoise_model::table::{count, seconds};
+use equipoise_network::trace::Trace;
+use equipoise_report::perfetto::{self, Run};
+
+/// The trace of what the PEs of all processes recorded in real time.
+pub(crate) fn trace(node: &Node, processes: &[ProcessEvents]) -> Trace {
+    let settings = &node.settings;
+    let element = |(array, rank)| node.pulses.element(array, rank);
+    let names = Names {
+        arrays: node.pulses.array_names(),
+        expedited: node.pulses.expedited(),
+        entries: node.pulses.all_entries(),
+        element: &element,
+    };
+    let head = Trace {
+        topology: settings.topology.spec(),
+        network: if settings.is_distributed { "mpi" } else { "threads" }.into(),
+        seed: settings.seed,
+        pes: node.pes,
+        ..Trace::default()
+    };
+    join(head, &names, processes)
+}
+
+/// What a user should know of a trace: warnings.
+pub(crate) fn warnings(settings: &Settings, trace: &Trace) -> Vec<String> {
+    let details = &trace.details;
+    let mut warnings = Vec::new();
+    if details.dropped_events > 0 {
+        warnings.push(format!(
+            "--record-limit {}: the oldest {} were dropped, so the recording begins {} after the run; give a larger size to record \
+             more",
+            settings.record_limit(),
+            count(details.dropped_events, "event"),
+            seconds(details.begins_seconds)
+        ));
+    }
+    warnings
+}
+
+/// Writes the files of a run; returns why files could not be written. A trace of virtual time is written already.
+pub(crate) fn write(settings: &Settings, trace: &Trace) -> Vec<String> {
+    let mut errors = Vec::new();
+    if let Some(path) = settings.records.record.as_ref().filter(|_| settings.simulation.is_none()) {
+        errors.extend(trace.write(path).err().map(|error| error.to_string()));
+    }
+    if let Some(path) = &settings.records.perfetto {
+        let run = Run { trace, simulated: None, machine: Some(&*settings.topology) };
+        let written = write_whole(path, &perfetto::encode(&run));
+        errors.extend(written.err().map(|error| {
+            format!("cannot write the timeline `{}`: {error}; choose a writable path", path.display())
+        }));
+    }
+    errors
+}

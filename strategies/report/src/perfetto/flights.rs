@@ -1,0 +1,51 @@
+//! Messages from their sends to the first executions that they cause.
+
+use equipoise_network::trace::{Speeds, Step};
+
+use super::Run;
+use super::slices::{Slice, Slices};
+
+/// A message from its send to the begin of the first execution that it caused.
+pub(super) struct Flight {
+    pub(super) message: u32,
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) sent: f64,
+    pub(super) taken: f64,
+    /// The number of this execution.
+    pub(super) execution: u32,
+}
+
+/// The messages whose send and execution are both drawn, in the order of messages. Of several executions that a message
+/// causes, the first is the one that begins first; of those that begin together, the one with the lowest number.
+pub(super) fn flights(run: &Run, slices: &Slices) -> Vec<Flight> {
+    let trace = run.trace;
+    let mut sent = vec![None; trace.messages.len()];
+    let mut taken: Vec<Option<&Slice>> = vec![None; trace.messages.len()];
+    let normal = Speeds::default();
+    for slice in &slices.0 {
+        let execution = &trace.executions[slice.execution as usize];
+        let speeds = trace.speeds.get(slice.pe as usize).unwrap_or(&normal);
+        let mut now = slice.begin;
+        for step in &execution.steps {
+            match *step {
+                Step::Work(work) => now = speeds.finish(now, work),
+                Step::Send(message) => sent[message as usize] = Some((slice.pe, now.min(slice.end))),
+            }
+        }
+        if let Some(cause) = execution.cause {
+            let first = &mut taken[cause as usize];
+            let key = |it: &Slice| (it.begin, it.execution);
+            if first.is_none_or(|first| key(slice) < key(first)) {
+                *first = Some(slice);
+            }
+        }
+    }
+    let both = (0u32..).zip(sent.into_iter().zip(taken));
+    both.filter_map(|(message, (sent, taken))| {
+        let ((from, sent), taken) = (sent?, taken?);
+        let (to, execution) = (taken.pe, taken.execution);
+        Some(Flight { message, from, to, sent, taken: taken.begin.max(sent), execution })
+    })
+    .collect()
+}
