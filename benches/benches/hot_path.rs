@@ -1,7 +1,7 @@
 //! `cargo bench -p equipoise-benches --bench hot_path [-- --small --rounds N --json FILTER]`: the costs of messages,
 //! creation, broadcasts, reductions and migrations in the runtime, and of small programs.
 
-use equipoise::{Config, LbWhen};
+use equipoise::{Config, LbWhen, Records, Size};
 use equipoise_benches::near::Pace;
 use equipoise_benches::ring::{Options, Pattern};
 use equipoise_benches::{Measurement, floors, near, programs, ring};
@@ -57,6 +57,45 @@ fn bare_floors(all: &mut All) {
     all.add("floor: plain vector", "ns", None, None, |s| {
         floors::plain_creation(if s { 1000 } else { 1_000_000 })
     });
+}
+
+/// Records the run, with a small limit, so that the time to write the trace stays short.
+fn recorded(config: Config) -> Config {
+    let records = Records { record_limit: Some(Size(32_000_000)), ..Records::trace("/dev/null") };
+    Config { records, ..config }
+}
+
+/// What recording costs, each beside the same program without it.
+fn recording(all: &mut All) {
+    // 25 ns for an execution and 10 ns for a send above the time without recording.
+    all.add("local message, 1000 in flight, recorded", "ns", Some(49.0), Some("floor: clock"), |s| {
+        tokens(recorded(pinned(1)), 1000, 1000, 1, 3_000_000, s)
+    });
+    all.add("cross-PE message, 1000 in flight, recorded", "ns", Some(51.0), Some("floor: clock"), |s| {
+        tokens(recorded(pinned(2)), 1000, 1000, 500, 3_000_000, s)
+    });
+    all.add(
+        "broadcast + reduction, per element of 10,000, 1 PE, recorded",
+        "ns",
+        Some(60.0),
+        Some("floor: clock"),
+        |s| {
+            let rounds = if s { 2 } else { 200 };
+            let options = Options { elements: 10_000, bytes: 0, pattern: Pattern::Rounds(rounds) };
+            ring::run(recorded(pinned(1)), options).result * 1e9 / f64::from(rounds) / 10_000.0
+        },
+    );
+    all.add(
+        "kneighbor, 200 elements, 2400 messages, 1 PE, recorded",
+        "us",
+        None,
+        Some("floor: clock"),
+        |s| {
+            let iterations = if s { 3 } else { 2000 };
+            let config = recorded(pinned(1));
+            near::run(config, 200, 3, iterations, Pace::Reduction).result * 1e6 / f64::from(iterations)
+        },
+    );
 }
 
 /// Messages within one PE, and between two PEs.
@@ -240,6 +279,7 @@ fn main() {
     let mut all = All::default();
     bare_floors(&mut all);
     messages(&mut all);
+    recording(&mut all);
     elements(&mut all);
     migrations(&mut all);
     whole(&mut all);

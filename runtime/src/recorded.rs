@@ -44,6 +44,22 @@ pub(crate) fn warnings(settings: &Settings, trace: &Trace) -> Vec<String> {
     warnings
 }
 
+/// What a user should know of the clocks of a trace; nothing where one clock was enough.
+pub(crate) fn clock_note(trace: &Trace, processes: &[ProcessEvents]) -> Option<String> {
+    let error = seconds(trace.details.clock_error_seconds);
+    if processes.len() > 1 {
+        let drift = processes.iter().map(|it| it.alignment.error_and_drift().1).max().unwrap_or(0);
+        return Some(format!(
+            "recording: the clocks of {} are aligned within {error}; they drifted by at most {} during the run",
+            count(processes.len() as u64, "process"),
+            seconds(drift as f64 * 1e-9)
+        ));
+    }
+    (trace.details.clock_error_seconds > 0.0).then(|| {
+        format!("recording: the clocks of PEs differ by {error}: some messages arrive before they are sent")
+    })
+}
+
 /// Writes the files of a run; returns why files could not be written. A trace of virtual time is written already.
 pub(crate) fn write(settings: &Settings, trace: &Trace) -> Vec<String> {
     let mut errors = Vec::new();

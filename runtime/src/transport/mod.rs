@@ -108,6 +108,9 @@ pub(crate) fn run(
         events.push(ProcessEvents { process, alignment: Alignment::default(), pes });
         let trace = recorded::trace(&node, &events);
         outcome.warnings.extend(recorded::warnings(settings, &trace));
+        if let Some(note) = recorded::clock_note(&trace, &events).filter(|_| settings.program) {
+            crate::process::note(&note);
+        }
         outcome.trace = Some(trace);
     }
     outcome

@@ -85,7 +85,7 @@ pub struct TraceMessage {
 }
 
 /// Uninterrupted work of one object.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
     /// The number of the object; a PE if below [`Trace::pes`].
     pub object: u32,
@@ -208,6 +208,11 @@ impl Trace {
 }
 
 impl Execution {
+    /// An execution that depends on its message only, and has a turn of its own.
+    pub fn new(object: u32, pe: u32, begin_seconds: f64, cause: Option<u32>, steps: Vec<Step>) -> Self {
+        Execution { object, pe, begin_seconds, cause, steps, ..Execution::default() }
+    }
+
     /// Checks the steps; `name` names the execution in errors, and `sent` has the messages sent so far.
     fn check_steps(&self, name: &str, sent: &mut [bool]) -> Result<(), String> {
         for step in &self.steps {
@@ -234,17 +239,6 @@ pub(crate) mod tests {
     /// Object 4 on PE 0 works 1 s, sends 100 bytes to object 5 on PE 1, and works 1 s more. Object 5 works 2 s and
     /// replies with 50 bytes to PE 0 itself, which handles the reply after the execution of object 4.
     pub(crate) fn exchange() -> Trace {
-        let execution = |object, pe, begin_seconds, cause, after: &[u32], steps: &[Step]| Execution {
-            object,
-            pe,
-            begin_seconds,
-            same_turn: false,
-            expedited: false,
-            cause,
-            left_by: None,
-            after: after.to_vec(),
-            steps: steps.to_vec(),
-        };
         Trace {
             topology: "mesh:4".into(),
             network: "ideal:hop=0.5,bandwidth=100".into(),
@@ -260,9 +254,9 @@ pub(crate) mod tests {
                 TraceMessage { to: 0, pe: 0, bytes: 50 },
             ],
             executions: vec![
-                execution(4, 0, 0.0, None, &[], &[Step::Work(1.0), Step::Send(0), Step::Work(1.0)]),
-                execution(5, 1, 2.5, Some(0), &[], &[Step::Work(2.0), Step::Send(1)]),
-                execution(0, 0, 5.5, Some(1), &[0], &[Step::Work(0.5)]),
+                Execution::new(4, 0, 0.0, None, vec![Step::Work(1.0), Step::Send(0), Step::Work(1.0)]),
+                Execution::new(5, 1, 2.5, Some(0), vec![Step::Work(2.0), Step::Send(1)]),
+                Execution { after: vec![0], ..Execution::new(0, 0, 5.5, Some(1), vec![Step::Work(0.5)]) },
             ],
             details: Details::default(),
             warnings: Vec::new(),
