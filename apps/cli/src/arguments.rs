@@ -6,6 +6,7 @@ use clap::ArgGroup;
 use equipoise_apps::Failure;
 use equipoise_model::{Database, Topology, graph};
 
+use crate::paths::Files;
 use crate::{input, launcher_files};
 
 /// The heading of the arguments for programs. It is the last one.
@@ -28,6 +29,13 @@ pub(crate) struct TaskArgs {
     /// The step of a database with several steps [default: the first]
     #[arg(long, value_name = "S", help_heading = INPUT, conflicts_with = "program")]
     pub(crate) step: Option<u64>,
+}
+
+impl TaskArgs {
+    /// The files of the tasks.
+    pub(crate) fn files(&self) -> Files {
+        Files::default().reads(self.graph.iter().chain(&self.program.program))
+    }
 }
 
 /// The long help of `--graph`.
@@ -83,7 +91,7 @@ pub(crate) struct MappingArgs {
     ///
     /// FORMAT=FILE names a launcher's file instead; `equipoise launcher help` lists the formats.
     #[arg(long, value_name = "FILE")]
-    mapping: PathBuf,
+    pub(crate) mapping: PathBuf,
 
     /// Maximum number of ranks per PE in a launcher's file [default: as few as possible]
     #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, hide_short_help = true,

@@ -14,6 +14,7 @@ use equipoise_network::program;
 use equipoise_network::program::convert::{ConvertError, Converted};
 use equipoise_network::trace::Trace;
 
+use crate::paths::Files;
 use crate::{input, progress, timeline};
 
 /// The arguments of `equipoise convert`.
@@ -58,6 +59,7 @@ impl Args {
         if self.output.is_none() {
             return self.check_checkpoint();
         }
+        Files::default().reads([&self.input]).writes(&self.output).check()?;
         let (is_program, is_graph) = (input::is_program(self.output()), graph::is_graph_file(self.output()));
         if let Some(version) = self.to_version.filter(|_| is_program || is_graph) {
             return Err(Failure::usage(format!(

@@ -65,6 +65,12 @@ struct Row<'a> {
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.tasks
+            .files()
+            .reads(self.machine.topology.iter().map(|machine| machine.spec()))
+            .reads(self.initial.iter().chain([&self.mapping.mapping]))
+            .writes(self.report.path())
+            .check()?;
         self.report.check()?;
         let machine = &*self.machine.topology?;
         let tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
@@ -82,7 +88,7 @@ impl Args {
         self.report.write(|| {
             let words = vec![summary(&then.metrics, &now.metrics)];
             let placed = ("mapping", after.as_slice(), &now.metrics);
-            report::of_mapping(&tasks.name, (database, machine), (&before, &then.metrics), placed, words)
+            report::of_mapping(&tasks, (database, machine), (&before, &then.metrics), placed, words)
         })?;
         let text = || {
             let count = count(database.objects.len() as u64, "task");
@@ -103,7 +109,7 @@ impl Args {
 const REPORTED_LOAD_GROWTH: f64 = 1.01;
 
 /// The changes from one mapping to the other, in a few sentences.
-fn summary(before: &Metrics, after: &Metrics) -> String {
+pub(crate) fn summary(before: &Metrics, after: &Metrics) -> String {
     let (Some(then), Some(now)) = (&before.communication, &after.communication) else {
         return "Communication was not recorded; only loads are compared.".into();
     };

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::arguments::{MachineArg, SlotsArg};
 use crate::launcher_files;
+use crate::paths::Files;
 
 /// The arguments of `equipoise launcher`.
 #[derive(clap::Args)]
@@ -47,6 +48,11 @@ struct Document {
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        Files::default()
+            .reads([&self.file.path])
+            .reads(self.machine.topology.iter().map(|machine| machine.spec()))
+            .writes(self.to.iter().map(|file| &file.path))
+            .check()?;
         let machine = &*self.machine.topology?;
         let (slots, launcher_files::LauncherFile { format, path }) =
             (Slots::of(machine, self.slots.slots), &self.file);

@@ -21,6 +21,7 @@ mod launcher_files;
 mod man;
 mod map;
 mod metrics;
+mod paths;
 mod program;
 mod progress;
 mod replay;

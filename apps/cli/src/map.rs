@@ -1,7 +1,6 @@
 //! `equipoise map`: maps the tasks of a graph, or the processes of a program, to the PEs of a machine.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use equipoise_apps::{Failure, FormatArg, output};
@@ -20,7 +19,7 @@ use serde::Serialize;
 use crate::arguments::{MachineArg, SeedArg, SlotsArg, TaskArgs};
 use crate::program::{ModelArgs, Tasks, Times};
 use crate::report::{self, ReportArg};
-use crate::{input, launcher_files, metrics, progress};
+use crate::{explain, input, launcher_files, metrics, progress};
 
 /// The arguments of `equipoise map`.
 #[derive(clap::Args)]
@@ -110,21 +109,9 @@ struct Document<'a> {
     notes: &'a [Note],
 }
 
-/// Refuses outputs with the same path.
-fn refuse_duplicate<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
-    let mut seen = BTreeSet::new();
-    // Streams such as /dev/stdout accept several outputs in sequence.
-    let twice = paths.filter(|path| !path.exists() || path.is_file()).find(|path| !seen.insert(*path));
-    twice.map_or(Ok(()), |path| {
-        Err(Failure::usage(format!(
-            "two outputs have the same path `{}`; give each its own path",
-            path.display()
-        )))
-    })
-}
-
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.check_files()?;
         self.report.check()?;
         let topology = self.machine.topology?;
         let machine = &*topology;
@@ -139,10 +126,6 @@ impl Args {
                 "--slots applies to launchers' files; give one with --launcher or --initial",
             ));
         }
-        let report = self.report.report.as_ref().map(|file| file.path());
-        let paths = self.output.iter().chain(launcher.iter().map(|file| &file.path));
-        let paths = paths.map(PathBuf::as_path).chain(report);
-        refuse_duplicate(paths)?;
         if let Some(path) = &initial {
             let initial = launcher_files::placement(path, &database, machine, slots)?;
             database = database.placed(&initial);
@@ -166,8 +149,7 @@ impl Args {
             tasks.placed(&database, machine, &answer.pe_of)
         });
         let times = tasks.times(&topology, &answer.pe_of)?;
-        self.report
-            .write(|| reported(&tasks.name, &database, machine, &choice.spec, &answer, &mapped.metrics))?;
+        self.report.write(|| reported(&tasks, &database, machine, &choice.spec, &answer, &mapped.metrics))?;
         let text = || {
             let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (objects, edges) = (count(objects, "task"), count(edges, "edge"));
@@ -194,6 +176,20 @@ impl Args {
         let document = Document { metrics: &mapped.metrics, seconds: took, times, notes: &answer.notes };
         output::show_table(self.format.format, text, &document, &[&document])
     }
+
+    /// Refuses outputs that would replace an input or another output.
+    fn check_files(&self) -> Result<(), Failure> {
+        let placement = &self.placement;
+        self.tasks
+            .files()
+            .reads(self.machine.topology.iter().map(|machine| machine.spec()))
+            .reads(self.balancer.iter().flatten().map(|choice| &choice.spec))
+            .reads(placement.initial.iter().chain(&placement.fixed))
+            .writes(&self.output)
+            .writes(self.launchers.launcher.iter().map(|file| &file.path))
+            .writes(self.report.path())
+            .check()
+    }
 }
 
 /// The strategy of the flags, or the default for the tasks, within the limits of imbalance and moves.
@@ -219,7 +215,7 @@ fn strategy(
 
 /// The report of a mapping, compared with the placement where it started.
 fn reported(
-    name: &str,
+    tasks: &Tasks,
     database: &Database,
     machine: &dyn Topology,
     strategy: &str,
@@ -228,9 +224,11 @@ fn reported(
 ) -> ReportData {
     let start = database.placement();
     let then = Metrics::full(database, machine, &start);
-    let words = [sentence(&then, metrics)].into_iter().chain(answer.sentence.clone()).collect();
+    // Loads of tasks are often equal, so what the strategy says of itself is more important.
+    let of_strategy = answer.sentence.iter().cloned();
+    let words = of_strategy.chain([explain::summary(&then, metrics), sentence(&then, metrics)]).collect();
     let placed = (strategy, answer.pe_of.as_slice(), metrics);
-    report::of_mapping(name, (database, machine), (&start, &then), placed, words)
+    report::of_mapping(tasks, (database, machine), (&start, &then), placed, words)
 }
 
 /// The strategy's valid assignment, and its running time in seconds.

@@ -12,6 +12,7 @@ use equipoise_strategies::replay::{Replay, Request};
 use serde::Serialize;
 
 use crate::arguments::{INPUT, SeedArg};
+use crate::paths::Files;
 use crate::report::{Replayed, ReportArg};
 use crate::{input, progress};
 
@@ -143,6 +144,12 @@ fn predict(request: &Request, name: &str, format: Format) -> Result<(), Failure>
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        Files::default()
+            .reads([&self.database].into_iter().chain(&self.cost_model))
+            .reads(self.topology.iter().flatten().map(|machine| machine.spec()))
+            .reads(self.balancer.iter().flatten().map(|choice| &choice.spec))
+            .writes(self.report.path())
+            .check()?;
         self.report.check()?;
         let name = self.database.display().to_string();
         let what = format!("replaying {name}");

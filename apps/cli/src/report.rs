@@ -1,5 +1,6 @@
 //! The flag `--report`: what the subcommands write into reports.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use equipoise_apps::Failure;
@@ -8,6 +9,9 @@ use equipoise_model::{Database, Topology};
 use equipoise_report::{Builder, Heat, ReportData, ReportFile};
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::replay::{Comparison, Replay};
+
+use crate::metrics::LoadUnit;
+use crate::program::Tasks;
 
 /// The flag `--report`.
 #[derive(clap::Args)]
@@ -21,6 +25,11 @@ impl ReportArg {
     /// Checks before the work that the file can be written.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.report.as_ref().map_or(Ok(()), |file| Ok(file.can_write()?))
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.report.as_ref().map(ReportFile::path)
     }
 
     /// Writes the report if it was asked for; `data` makes it.
@@ -94,18 +103,19 @@ impl Replayed {
     }
 }
 
-/// The report of two placements of the tasks `name`.
+/// The report of two placements of tasks on a machine.
 pub(crate) fn of_mapping(
-    name: &str,
+    tasks: &Tasks,
     (database, machine): (&Database, &dyn Topology),
     (before, then): (&[u32], &Metrics),
     (strategy, after, now): (&str, &[u32], &Metrics),
     words: Vec<String>,
 ) -> ReportData {
-    let title = format!("{name} on {}", machine.spec());
+    let title = format!("{} on {}", tasks.name, machine.spec());
     let mut builder = Builder::new(title, database, machine, before.to_vec(), then.clone());
     builder.data.placements.iter_mut().for_each(|it| it.name = "start".into());
     builder.place(strategy.to_string(), after, now.clone());
+    builder.data.weights = tasks.unit == LoadUnit::None;
     builder.data.sentences = words;
     builder.data
 }

@@ -1,14 +1,17 @@
 //! `equipoise simulate`: simulates the messages of a mapped task graph, a list, a program or a recorded run on a network.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use equipoise_apps::{Failure, FormatArg, output};
+use equipoise_model::database::{Edge, End, Object, ObjectIndex, PeRecord};
 use equipoise_model::table::{count, pairs, seconds};
 use equipoise_model::{Database, Topology, topology};
+use equipoise_network::models::batch::{self, Item};
 use equipoise_network::models::exchange::{Exchange, Traffic};
-use equipoise_network::models::{self, Network, batch};
-use equipoise_network::program::{self, Delivery};
+use equipoise_network::models::{self, Network};
+use equipoise_network::program::{self, Delivery, Model, OVERLAP};
 use equipoise_network::trace::{self, Trace};
 use equipoise_report::data::VERSION;
 use equipoise_report::perfetto::Run;
@@ -18,6 +21,7 @@ use serde::Serialize;
 
 use crate::arguments::TaskArgs;
 use crate::input::NetworkModel;
+use crate::metrics::LoadUnit;
 use crate::program::CostArgs;
 use crate::report::ReportArg;
 use crate::{input, progress, timeline};
@@ -144,6 +148,13 @@ fn simulated(mut trace: Trace, timing: &trace::Timing, placement: Option<&[u32]>
 
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        self.tasks
+            .files()
+            .reads(self.messages.iter().chain(&self.events).chain(&self.mapping))
+            .reads(self.topology.iter().flatten().map(|machine| machine.spec()))
+            .writes(&self.perfetto)
+            .writes(self.report.path())
+            .check()?;
         self.report.check()?;
         let given = || -> Result<Platform, Failure> {
             let (Some(topology), Some(network)) = (&self.topology, &self.network) else {
@@ -154,7 +165,7 @@ impl Args {
         let (platform, what, mut document) =
             match (&self.tasks.graph, &self.messages, &self.events, &self.tasks.program.program) {
                 (Some(graph), ..) => self.exchange(graph, given()?)?,
-                (None, Some(path), ..) => batch(path, given()?)?,
+                (None, Some(path), ..) => self.batch(path, given()?)?,
                 (None, None, Some(path), _) => self.trace(path)?,
                 (None, None, None, Some(program)) => self.execute(program, given()?)?,
                 (None, None, None, None) => {
@@ -199,13 +210,11 @@ impl Args {
             progress::with_spinner(&what, || exchange.run(&traffic, &placement, &mut *platform.network));
         let tasks = count(traffic.tasks as u64, "task");
         let what = format!("{what}: {tasks}, {}", count(result.messages, "message"));
-        let report = self.report.report.as_ref().map(|_| {
-            let topology = &*platform.topology;
-            let metrics = Metrics::full(&database, topology, &placement);
-            Builder::new(String::new(), &database, topology, placement.clone(), metrics).data
-        });
+        let weights = LoadUnit::of(graph, &database) == LoadUnit::None;
+        let report = self.placed("mapping", &platform, || Ok(database.placed(&placement)))?;
+        let report = ReportData { weights, ..report };
         let document = Document {
-            report: report.unwrap_or_default(),
+            report,
             seconds_per_iteration: result.seconds_per_iteration,
             simulated_iterations: Some(result.simulated_iterations),
             max_link_seconds: result.max_link_seconds,
@@ -243,7 +252,12 @@ impl Args {
             / result.deliveries.len().max(1) as f64;
         let seconds = result.cycles as f64 * cycle_seconds;
         let once = Document::once(seconds, latency * cycle_seconds, &*platform.network);
-        let document = Document { cycles: Some(result.cycles), ..once };
+        let report = self.placed("mapping", &platform, || {
+            let model = Model::of(&program, self.costs.costs(), OVERLAP)?;
+            // A machine has fewer than 2^32 PEs.
+            Ok(model.database(pes as u32).placed(&placement))
+        })?;
+        let document = Document { cycles: Some(result.cycles), report, ..once };
         let what = format!("{what}, {}", count(result.deliveries.len() as u64, "message"));
         Ok((platform, what, document))
     }
@@ -299,6 +313,37 @@ impl Args {
         Ok((platform, what, document))
     }
 
+    /// Simulates a list of messages that are sent at once; returns the platform, a description and the results.
+    fn batch(&self, path: &Path, mut platform: Platform) -> Result<(Platform, String, Document), Failure> {
+        let name = path.display();
+        let text = input::text(&format!("the messages `{name}`"), path)?;
+        let items = batch::read(&text, platform.topology.pes());
+        let items = items.map_err(|(line, reason)| Failure::input(format!("{name}:{line}: {reason}")))?;
+        let what = format!("{} of {name}", count(items.len() as u64, "message"));
+        let result = progress::with_spinner(&what, || batch::run(&items, &mut *platform.network));
+        let report = self.placed("messages", &platform, || Ok(senders_and_receivers(&items, &platform)))?;
+        let once = Document::once(result.seconds, result.mean_latency_seconds(), &*platform.network);
+        Ok((platform, what, Document { report, ..once }))
+    }
+
+    /// The report of the placement of a database, if a report was asked for; `database` makes the database.
+    fn placed(
+        &self,
+        name: &str,
+        platform: &Platform,
+        database: impl FnOnce() -> Result<Database, Failure>,
+    ) -> Result<ReportData, Failure> {
+        if self.report.report.is_none() {
+            return Ok(ReportData::default());
+        }
+        let (database, topology) = (database()?, &*platform.topology);
+        let placement = database.placement();
+        let metrics = Metrics::full(&database, topology, &placement);
+        let mut data = Builder::new(String::new(), &database, topology, placement, metrics).data;
+        data.placements.iter_mut().for_each(|placement| placement.name = name.into());
+        Ok(data)
+    }
+
     /// The PE of every task.
     fn placement(
         &self,
@@ -323,16 +368,36 @@ impl Args {
     }
 }
 
-/// Simulates a list of messages that are sent at once; returns the platform, a description and the results.
-fn batch(path: &Path, mut platform: Platform) -> Result<(Platform, String, Document), Failure> {
-    let name = path.display();
-    let text = input::text(&format!("the messages `{name}`"), path)?;
-    let items = batch::read(&text, platform.topology.pes());
-    let items = items.map_err(|(line, reason)| Failure::input(format!("{name}:{line}: {reason}")))?;
-    let what = format!("{} of {name}", count(items.len() as u64, "message"));
-    let result = progress::with_spinner(&what, || batch::run(&items, &mut *platform.network));
-    let document = Document::once(result.seconds, result.mean_latency_seconds(), &*platform.network);
-    Ok((platform, what, document))
+/// The PEs of a list of messages as objects that send the messages.
+fn senders_and_receivers(items: &[Item], platform: &Platform) -> Database {
+    let mut numbers: BTreeMap<u32, u32> =
+        items.iter().flat_map(|item| [(item.from, 0), (item.to, 0)]).collect();
+    for (number, at) in numbers.values_mut().zip(0..) {
+        *number = at;
+    }
+    let object = |&pe: &u32| Object {
+        id: u64::from(pe),
+        array: 0,
+        index: ObjectIndex::new(&[pe as i32]),
+        load_seconds: 0.0,
+        bytes: None,
+        pe,
+        migratable: false,
+    };
+    let edge = |item: &Item| Edge {
+        from: End::Object(numbers[&item.from]),
+        to: End::Object(numbers[&item.to]),
+        messages: 1,
+        bytes: item.bytes,
+    };
+    Database {
+        arrays: vec!["PE".into()],
+        pes: vec![PeRecord::default(); platform.topology.pes()],
+        objects: numbers.keys().map(object).collect(),
+        communication_recorded: true,
+        edges: items.iter().map(edge).collect(),
+        ..Database::default()
+    }
 }
 
 /// The results as text.

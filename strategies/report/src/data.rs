@@ -24,6 +24,8 @@ pub struct ReportData {
     pub sentences: Vec<String>,
     /// The position in `placements` of the recommended placement.
     pub recommended: Option<usize>,
+    /// Whether loads are weights of a task graph, which have no unit. The names of fields say seconds all the same.
+    pub weights: bool,
     /// The PEs.
     pub pes: Pes,
     /// The objects.
@@ -123,7 +125,7 @@ pub struct Matrix {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "layout", rename_all = "lowercase")]
 pub enum Machine {
-    /// A torus or mesh of at most three dimensions.
+    /// A torus, a mesh or a hypercube.
     Grid {
         /// Nodes per dimension, the first dimension fastest.
         sizes: Vec<usize>,
@@ -138,10 +140,12 @@ pub enum Machine {
     },
     /// A tree or fat tree.
     Tree {
-        /// By level from below the root to the PEs, by vertex: its first leaf; finally the number of leaves.
+        /// By level from below the root to the leaves, by vertex: its first leaf; finally the number of leaves.
         starts: Vec<Vec<u32>>,
-        /// By leaf: its PE.
+        /// By leaf: its PE, or its node if leaves are nodes.
         leaves: Vec<u32>,
+        /// Whether the leaves are nodes.
+        of_nodes: bool,
         /// By link: the level of its lower end.
         level: Vec<u32>,
         /// By link: the vertex of that level.
@@ -153,9 +157,9 @@ pub enum Machine {
     Groups {
         /// The number of groups.
         groups: usize,
-        /// By link: the group where it begins.
+        /// By link: the group where it begins; the number of groups stands for the PEs of the group `to`.
         from: Vec<u32>,
-        /// By link: the group where it ends.
+        /// By link: the group where it ends; the number of groups stands for the PEs of the group `from`.
         to: Vec<u32>,
     },
     /// Any other machine: the page lists the busiest links only.

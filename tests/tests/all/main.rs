@@ -14,6 +14,7 @@ mod interrupts;
 mod killed;
 mod launch;
 mod memory;
+mod outputs;
 mod packages;
 mod processes;
 mod programs;

@@ -3,9 +3,11 @@ let data = null;
 const state = { after: 0, panel: "summary", theme: "" };
 const before = () => data.placements[0];
 const after = () => data.placements[state.after];
-const pair = () => state.after ? [[before(), "before"], [after(), after().name]] : [[before(), before().name]];
-/** A placement within a sentence: "before", or "with PoiseLB". */
-const spoken = (it, name) => it === before() ? name : `with ${name}`;
+const pair = () => state.after ? [[before(), "before"], [after(), after().name]] : [[before(), data.placements.length > 1 ? before().name : ""]];
+/** A head about a placement; the name is empty if there is only one. */
+const headed = (name, text) => name ? `${name}: ${text}` : text;
+/** A placement within a sentence: " before", or " with PoiseLB"; nothing if there is only one. */
+const spoken = (it, name) => it !== before() ? ` with ${name}` : state.after ? " before" : "";
 
 /** Decodes the document of the page. */
 async function decoded() {
@@ -18,11 +20,13 @@ async function decoded() {
 const digits = (x) => x === 0 ? "0" : Math.abs(x) >= 100 ? x.toFixed(0) : x.toPrecision(3);
 function withUnit(x, units, step) {
   let at = 0;
-  while (at + 1 < units.length && Math.abs(x) >= step) { x /= step; at++; }
-  return `${digits(x)} ${units[at]}`;
+  while (at + 1 < units.length && Math.abs(x) >= 0.9995 * step) { x /= step; at++; }
+  return `${at === 0 && Number.isInteger(x) ? x : digits(x)} ${units[at]}`;
 }
 const bytesText = (x) => withUnit(x, ["B", "kB", "MB", "GB", "TB", "PB"], 1000);
-const secondsText = (x) => Math.abs(x) >= 1 || x === 0 ? `${digits(x)} s` : withUnit(x * 1e6, ["µs", "ms", "s"], 1000);
+const secondsText = (x) => Math.abs(x) >= 1 || x === 0 ? `${digits(x)} s` : withUnit(x * 1e9, ["ns", "µs", "ms", "s"], 1000);
+/** A load: seconds, or a weight of a task graph without a unit. */
+const loadText = (x) => data.weights ? String(Number(x.toPrecision(4))) : secondsText(x);
 const percentText = (x) => `${(100 * x).toFixed(x < 0.1 ? 1 : 0)} %`;
 const countText = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "" : "s"}`;
 const changeText = (then, now) => then === now ? "unchanged" : then === 0 ? "none before"
@@ -79,11 +83,20 @@ function tip(event, text) {
   box.style.top = `${Math.min(event.clientY + 14, innerHeight - box.offsetHeight - 8)}px`;
 }
 
-/** A canvas that is drawn by `draw(context, width, height)`. `at(x, y)` says what is there; arrow keys move a cursor over it. */
+/**
+ * A canvas of `width` x `height` that is drawn by `draw(context, width, height)`, at least two pixels wide for each of them, for sharp
+ * prints. `at(x, y)` says what is there; arrow keys move a cursor over it.
+ */
 function picture(width, height, label, draw, at) {
-  const canvas = make("canvas", { width, height, role: "img", "aria-label": label, tabindex: 0 });
+  const sharp = Math.max(2, Math.ceil(devicePixelRatio || 1));
+  const canvas = make("canvas", { width: width * sharp, height: height * sharp, role: "img", "aria-label": label, tabindex: 0, style: `width: ${width}px` });
   const context = canvas.getContext("2d");
-  draw(context, width, height);
+  canvas.paint = () => {
+    context.setTransform(sharp, 0, 0, sharp, 0, 0);
+    context.clearRect(0, 0, width, height);
+    draw(context, width, height);
+  };
+  canvas.paint();
   if (!at) return canvas;
   const show = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -98,7 +111,7 @@ function picture(width, height, label, draw, at) {
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (!step) return;
     event.preventDefault();
-    const by = event.shiftKey ? 10 : 2;
+    const by = event.shiftKey ? 20 : 2;
     cursor.x = Math.max(0, Math.min(width - 1, cursor.x + by * step[0]));
     cursor.y = Math.max(0, Math.min(height - 1, cursor.y + by * step[1]));
     const box = canvas.getBoundingClientRect();
@@ -127,15 +140,17 @@ function paintCells(context, width, height, columns, rows, paint) {
 function legend(map, low, high, title) {
   const stops = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((i) => `<stop offset="${i / 8}" stop-color="${css(map, i / 8)}"/>`).join("");
   const id = `scale-${map}`;
-  const bar = svg(460, 34, `Colours: ${title}, from ${low} to ${high}`,
-    `<defs><linearGradient id="${id}">${stops}</linearGradient></defs><rect width="220" height="14" fill="url(#${id})"/>` +
-    `<text x="0" y="29">${safe(low)}</text><text x="220" y="29" text-anchor="end">${safe(high)}</text>` +
-    `<text x="230" y="12">${safe(title)}</text>`);
-  bar.style.maxWidth = "460px";
+  const bar = svg(300, 46, `Colours: ${title}, from ${low} to ${high}`,
+    `<defs><linearGradient id="${id}">${stops}</linearGradient></defs><text x="0" y="11">${safe(title)}</text>` +
+    `<rect y="16" width="220" height="12" fill="url(#${id})"/><text x="0" y="42">${safe(low)}</text><text x="220" y="42" text-anchor="end">${safe(high)}</text>`);
+  bar.className = "legend";
   return bar;
 }
 
-/** A table; `sort` names the column by which it begins sorted, in descending order if negative. Heads are buttons that sort. */
+/**
+ * A table of `rows`, of which the first `limit` are shown. Heads are buttons that sort; the first click on a column of numbers sorts its
+ * largest value first. Arrow keys move between the buttons of rows. `row(i)` has the attributes of row `i`.
+ */
 function table(heads, rows, limit = 200, row = () => ({})) {
   const body = make("tbody"), order = rows.map((_, i) => i);
   const text = (cell) => cell instanceof Node ? cell : typeof cell === "object" && cell ? cell.text : String(cell);
@@ -145,18 +160,42 @@ function table(heads, rows, limit = 200, row = () => ({})) {
     make("tr", row(i), ...rows[i].map((cell) => make("td", {}, text(cell))))));
   let last = -1, up = true;
   const buttons = heads.map((head, at) => make("button", { onclick() {
-    up = last === at ? !up : true;
+    up = last === at ? !up : !rows.length || typeof value(rows[0][at]) === "string";
     last = at;
     order.sort((a, b) => {
       const [x, y] = [value(rows[a][at]), value(rows[b][at])];
-      return (x < y ? -1 : x > y ? 1 : a - b) * (up ? 1 : -1);
+      return (x < y ? -1 : x > y ? 1 : 0) * (up ? 1 : -1) || a - b;
     });
     buttons.forEach((button, i) => button.parentNode.setAttribute("aria-sort", i !== at ? "none" : up ? "ascending" : "descending"));
     fill();
   } }, head));
   const cells = buttons.map((button) => make("th", { scope: "col", "aria-sort": "none" }, button));
   const whole = make("table", {}, make("thead", {}, make("tr", {}, ...cells)), body);
+  body.addEventListener("keydown", (event) => {
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key], all = [...body.querySelectorAll("button")];
+    const next = step && all[all.indexOf(document.activeElement) + step];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  });
   fill();
-  const more = rows.length > limit ? make("p", { class: "note" }, `The first ${limit} of ${rows.length.toLocaleString("en")} rows; sort to see others.`) : undefined;
-  return make("div", {}, make("div", { class: "scroll", tabindex: 0 }, whole), more);
+  const more = rows.length > limit ? make("p", { class: "note more" }, `The first ${limit} of ${rows.length.toLocaleString("en")} rows; sort to see others.`) : undefined;
+  return make("div", { class: rows.length > 40 ? "long" : undefined }, make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table" }, whole), more);
+}
+
+/** The titles of the texts that are open, so that they stay open when a panel is drawn again. */
+const opened = new Set();
+/** What pictures show, as a text that can be opened. `content` makes it when it is. */
+function asText(title, content, isOpen = opened.has(title)) {
+  const details = make("details", {}, make("summary", {}, title));
+  const fill = () => {
+    if (details.childElementCount === 1) details.append(content());
+  };
+  details.addEventListener("toggle", () => {
+    if (details.open) fill();
+    opened[details.open ? "add" : "delete"](title);
+  });
+  if (isOpen) fill();
+  details.open = isOpen;
+  return details;
 }

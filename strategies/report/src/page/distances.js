@@ -24,12 +24,13 @@ const distances = {
       it.distances.forEach(([d, bytes]) => { values[Math.floor(all.indexOf(d) / size)] += bytes; });
       return { values, ink: inks[k], name };
     });
-    section.append(make("p", { class: "note" }, `Grey: ${pair()[0][1]}. ${state.after ? `Blue: ${after().name}.` : ""}`));
-    section.append(bars(names, series));
+    if (state.after) section.append(make("p", { class: "note" }, `Grey: before. Blue: ${after().name}.`));
+    section.append(bars(names, series), asText("Distances as a table", () => table(["distance", ...series.map(({ name }) => `bytes ${name}`)],
+      names.map((label, i) => [{ value: i, text: label }, ...series.map(({ values }) => ({ value: values[i], text: bytesText(values[i]) }))]))));
     if (before().levels.length) {
       section.append(make("h3", {}, "by level of the machine"));
       section.append(bars(before().levels.map(([name]) => name), pair().map(([it], k) => ({ values: it.levels.map(([, bytes]) => bytes), ink: inks[k] }))));
     }
-    return `A byte crosses ${pair().map(([it, name]) => `${it.metrics.hops_per_byte.toFixed(2)} hops ${spoken(it, name)}`).join(", ")} on average.`;
+    return `A byte crosses ${pair().map(([it, name]) => `${it.metrics.hops_per_byte.toFixed(2)} hops${spoken(it, name)}`).join(", ")} on average.`;
   },
 };

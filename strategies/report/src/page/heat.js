@@ -1,42 +1,71 @@
 // Panels 3 and 8: PEs over steps with a slider, and PEs over time.
 let column = 0;
-/** A picture of a heat map on the scale up to `largest`. */
-function heatPicture(heat, top, label, at, marked) {
+/** A picture of a heat map, `wide` pixels wide, on the scale up to `top`; `marked()` is the column with a frame, or undefined. */
+function heatPicture(heat, top, wide, label, say, marked = () => undefined) {
+  const n = heat.columns.length, high = Math.max(120, Math.min(420, 14 * heat.rows));
   const draw = (context, width, height) => {
-    const n = heat.columns.length;
-    paintCells(context, width, height, n, heat.rows, (c, r) => colour("cividis", heat.cells[c * heat.rows + r] / 1000 * heat.largest / top));
-    if (marked === undefined) return;
-    context.strokeStyle = "#ff2bd6";
-    context.strokeRect(marked * width / n + 0.5, 0.5, Math.max(1, width / n - 1), height - 1);
+    paintCells(context, width, height, n, heat.rows, (c, r) => colour("cividis", valueOf(heat, c, r) / top));
+    const at = marked();
+    if (at === undefined) return;
+    context.lineWidth = 2;
+    context.strokeStyle = variable("--frame");
+    context.strokeRect(at * width / n + 1, 1, Math.max(1, width / n - 2), height - 2);
   };
-  const where = (x, y, width, height) => at(Math.min(heat.columns.length - 1, Math.floor(x / width * heat.columns.length)), Math.min(heat.rows - 1, Math.floor(y / height * heat.rows)));
-  const high = Math.max(120, Math.min(420, 14 * heat.rows));
-  return picture(560, high, label, draw, (x, y) => where(x, y, 560, high));
+  return picture(wide, high, label, draw, (x, y) =>
+    say(Math.min(n - 1, Math.floor(x / wide * n)), Math.min(heat.rows - 1, Math.floor(y / high * heat.rows))));
 }
-const rowName = (heat, row) => heat.pes_per_row === 1 ? peName(row) : `PEs ${row * heat.pes_per_row} to ${Math.min(data.pes.nodes.length || 1e9, (row + 1) * heat.pes_per_row) - 1}`;
+const rowName = (heat, row) => {
+  const first = row * heat.pes_per_row, last = Math.min(data.pes.nodes.length || Infinity, first + heat.pes_per_row) - 1;
+  return first === last ? peName(first) : `PEs ${first} to ${last}`;
+};
 const valueOf = (heat, c, r) => heat.cells[c * heat.rows + r] / 1000 * heat.largest;
+const columnOf = (heat, c) => Array.from({ length: heat.rows }, (_, r) => valueOf(heat, c, r));
+const axisOf = (heat, from, to) => make("div", { class: "axis" }, `Across: ${from} to ${to}. Down: ${rowName(heat, 0)} to ${rowName(heat, heat.rows - 1)}.`);
+/** Bars of the loads of all rows at the chosen step. */
+function stepPicture(heat, top, name, ink) {
+  const draw = (context, width, height) => columnOf(heat, column).forEach((load, row) => {
+    const wide = width / heat.rows;
+    context.fillStyle = variable(ink);
+    context.fillRect(row * wide, height * (1 - load / top), Math.max(0.5, wide - (wide > 4 ? 1 : 0)), height * load / top);
+  });
+  return picture(560, 90, `Load of PEs at the chosen step, ${name}`, draw, (x) => {
+    const row = Math.min(heat.rows - 1, Math.floor(x / 560 * heat.rows));
+    return `${rowName(heat, row)}: ${loadText(valueOf(heat, column, row))}`;
+  });
+}
 const steps = {
   id: "steps", title: "Steps",
   exists: () => Boolean(data.steps),
   draw(section) {
-    const maps = [[data.steps, "before each step"]];
-    if (data.placements.length && after().steps) maps.push([after().steps, `after each step (${after().name})`]);
-    const top = Math.max(...maps.map(([heat]) => heat.largest)) || 1;
-    column = Math.min(column, data.steps.columns.length - 1);
-    const slider = make("input", { type: "range", min: 0, max: data.steps.columns.length - 1, value: column, "aria-label": "Step", style: "width: 320px",
-      oninput: (event) => { column = Number(event.target.value); redraw(); document.querySelector("#panel-steps input").focus(); } });
-    const at = (heat) => {
-      const list = Array.from({ length: heat.rows }, (_, r) => valueOf(heat, column, r));
-      return `largest load ${secondsText(largest(list))}`;
+    const maps = [[data.steps, "before each step", "--before"]];
+    if (data.placements.length && after().steps) maps.push([after().steps, `after each step (${after().name})`, "--after"]);
+    const top = Math.max(...maps.map(([heat]) => heat.largest)) || 1, last = data.steps.columns.length - 1;
+    column = Math.min(column, last);
+    const words = make("output", { "aria-live": "polite" });
+    const describe = () => {
+      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat, name]) => `${loadText(largest(columnOf(heat, column)))} ${name}`).join(", ")}`;
     };
-    section.append(make("label", {}, "Step ", slider, ` ${data.steps.columns[column]}: ${maps.map(([heat, name]) => `${at(heat)} ${name}`).join(", ")}`));
+    // Only the pictures are painted again, because a slider that is replaced would not follow the mouse.
+    const slider = make("input", { type: "range", min: 0, max: last, value: column, "aria-label": "Step", oninput: (event) => {
+      column = Number(event.target.value);
+      describe();
+      section.querySelectorAll("canvas").forEach((canvas) => canvas.paint());
+    } });
+    describe();
+    section.append(make("label", {}, "Step ", slider, words));
     const holder = make("div", { class: "pair" });
-    for (const [heat, name] of maps) {
-      const say = (c, r) => `Step ${heat.columns[c]}, ${rowName(heat, r)}: ${secondsText(valueOf(heat, c, r))}`;
-      holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, top, `Load of PEs at ${heat.columns.length} steps, ${name}`, say, column),
-        make("div", { class: "axis" }, `→ step ${heat.columns[0]} to ${heat.columns.at(-1)}; ↓ ${rowName(heat, 0)} to ${rowName(heat, heat.rows - 1)}`)));
+    for (const [heat, name, ink] of maps) {
+      const say = (c, r) => `Step ${heat.columns[c]}, ${rowName(heat, r)}: ${loadText(valueOf(heat, c, r))}`;
+      holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, top, 560, `Load of PEs at ${heat.columns.length} steps, ${name}`, say, () => column),
+        axisOf(heat, `step ${heat.columns[0]}`, heat.columns.at(-1)), make("h3", {}, "loads of PEs at the chosen step"), stepPicture(heat, top, name, ink)));
     }
-    section.append(holder, legend("cividis", "0 s", secondsText(top), "load of a PE"));
+    const rows = () => data.steps.columns.map((step, c) => [step, ...maps.flatMap(([heat]) => {
+      const list = columnOf(heat, c);
+      const mean = list.reduce((sum, x) => sum + x, 0) / list.length;
+      return [largest(list), mean].map((value) => ({ value, text: loadText(value) }));
+    })]);
+    section.append(legend("cividis", "0 s", loadText(top), "load of a PE"), holder, asText("Steps as a table", () =>
+      table(["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `mean load ${when}`])], rows())));
     return `Loads of PEs at ${countText(data.steps.columns.length, "step")}.`;
   },
 };
@@ -44,12 +73,13 @@ const timeline = {
   id: "timeline", title: "Timeline",
   exists: () => Boolean(data.timeline),
   draw(section) {
-    const heat = data.timeline;
+    const heat = data.timeline, n = heat.columns.length;
     const say = (c, r) => `${secondsText(heat.columns[c])}, ${rowName(heat, r)}: busy ${percentText(valueOf(heat, c, r))}`;
-    section.append(heatPicture(heat, 1, "Which part of the time each PE was busy", say), make("div", { class: "axis" },
-      `→ time, 0 s to ${secondsText(heat.columns.at(-1) + heat.columns[1])}; ↓ ${rowName(heat, 0)} to ${rowName(heat, heat.rows - 1)}`), legend("cividis", "idle", "busy", "part of the time"));
-    const mean = heat.cells.reduce((sum, cell) => sum + cell, 0) / heat.cells.length / 1000 * heat.largest;
-    section.prepend(make("p", {}, `PEs are busy ${percentText(mean)} of the time on average.`));
-    return "The timeline of PEs.";
+    const busy = Array.from({ length: heat.rows }, (_, r) => heat.columns.reduce((sum, _, c) => sum + valueOf(heat, c, r), 0) / n);
+    section.append(heatPicture(heat, 1, 1120, "Which part of the time each PE was busy", say), axisOf(heat, "time 0 s", secondsText(heat.columns.at(-1) + heat.columns[1])),
+      legend("cividis", "idle", "busy", "part of the time"),
+      asText("Timeline as a table", () => table(["PE", "busy"], busy.map((part, r) => [{ value: r, text: rowName(heat, r) }, { value: part, text: percentText(part) }]))));
+    const mean = busy.reduce((sum, part) => sum + part, 0) / heat.rows;
+    return `PEs are busy ${percentText(mean)} of the time on average.`;
   },
 };

@@ -13,11 +13,49 @@ function heaviest(placement) {
   });
   return lists;
 }
+/** Bars of the loads of PEs in this order. Where PEs are narrower than a pixel, a column shows the heaviest of them. */
+function loadPicture(it, name, order, top) {
+  const { average_load_seconds: average, lower_bound_seconds: bound, max_load_seconds: most } = it.metrics;
+  const heavy = heaviest(it), y = (load) => 280 - 270 * load / top;
+  const draw = (context, width) => {
+    const wide = width / order.length, gap = wide > 4 ? 1 : 0;
+    const columns = new Map();
+    order.forEach((pe, at) => {
+      const column = wide < 0.5 ? Math.floor(at * wide * 2) / 2 : at * wide;
+      const there = columns.get(column);
+      if (there === undefined || it.load_seconds[pe] > it.load_seconds[there]) columns.set(column, pe);
+    });
+    for (const [x, pe] of columns) {
+      const load = it.load_seconds[pe], background = Math.min(load, data.pes.background_seconds[pe] || 0);
+      context.fillStyle = variable(it === before() ? "--before" : "--after");
+      context.fillRect(x, y(load), Math.max(0.5, wide - gap), 280 - y(load));
+      context.fillStyle = variable("--mark");
+      context.fillRect(x, y(background), Math.max(0.5, wide - gap), 280 - y(background));
+    }
+    for (const [load, dash] of [[average, []], [bound, [6, 4]]]) {
+      context.strokeStyle = variable("--text");
+      context.setLineDash(dash);
+      context.beginPath();
+      context.moveTo(0, y(load));
+      context.lineTo(width, y(load));
+      context.stroke();
+    }
+  };
+  const at = (x) => {
+    const pe = order[Math.min(order.length - 1, Math.floor(x / 560 * order.length))];
+    return `${peName(pe)}: ${loadText(it.load_seconds[pe])}, background ${loadText(data.pes.background_seconds[pe] || 0)}\n` +
+      heavy[pe].map((i) => `${objectName(i)}: ${loadText(data.objects.load_seconds[i])}`).join("\n");
+  };
+  const label = `Load of ${order.length} PEs${name && ` ${name}`}: largest ${loadText(most)}, average ${loadText(average)}`;
+  return make("div", {}, make("h3", {}, headed(name, `largest load ${loadText(most)}, ${(1 + it.metrics.imbalance).toFixed(2)} times the average`)),
+    picture(560, 281, label, draw, at), make("div", { class: "axis" }, `${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`));
+}
 const loads = {
   id: "loads", title: "Loads",
-  exists: () => data.placements.length > 0 && largest(before().load_seconds) > 0,
+  // Tasks without weights that are alone on their PEs have nothing to show.
+  exists: () => data.placements.some((it) => largest(it.load_seconds) > (data.weights && data.objects.load_seconds.every((load) => load === 1) ? 1 : 0)),
   draw(section) {
-    const toggle = make("input", { type: "checkbox", onchange: (event) => { sorted = event.target.checked; redraw(); } });
+    const toggle = make("input", { type: "checkbox", "aria-label": "Sorted by load", onchange: (event) => { sorted = event.target.checked; redraw(); } });
     toggle.checked = sorted;
     section.append(make("label", {}, toggle, " sorted by load (else in the order of PE numbers)"));
     const top = Math.max(...pair().map(([it]) => largest(it.load_seconds)));
@@ -25,38 +63,19 @@ const loads = {
     for (const [it, name] of pair()) {
       const order = it.load_seconds.map((_, pe) => pe);
       if (sorted) order.sort((a, b) => it.load_seconds[b] - it.load_seconds[a]);
-      const { average_load_seconds: average, lower_bound_seconds: bound, max_load_seconds: most } = it.metrics;
-      const y = (load) => 280 - 270 * load / top;
-      const heavy = heaviest(it);
-      const draw = (context, width, height) => {
-        const wide = width / order.length;
-        order.forEach((pe, at) => {
-          const background = data.pes.background_seconds[pe] || 0, load = it.load_seconds[pe];
-          context.fillStyle = variable(it === before() ? "--before" : "--after");
-          context.fillRect(at * wide, y(load), Math.max(1, wide - (wide > 4 ? 1 : 0)), 280 - y(load));
-          context.fillStyle = variable("--mark");
-          context.fillRect(at * wide, y(Math.min(background, load)), Math.max(1, wide - (wide > 4 ? 1 : 0)), 280 - y(Math.min(background, load)));
-        });
-        for (const [load, dash] of [[average, []], [bound, [6, 4]]]) {
-          context.strokeStyle = variable("--text");
-          context.setLineDash(dash);
-          context.beginPath();
-          context.moveTo(0, y(load));
-          context.lineTo(width, y(load));
-          context.stroke();
-        }
-      };
-      const at = (x) => {
-        const pe = order[Math.min(order.length - 1, Math.floor(x / 560 * order.length))];
-        return `${peName(pe)}: ${secondsText(it.load_seconds[pe])}, background ${secondsText(data.pes.background_seconds[pe] || 0)}\n` +
-          heavy[pe].map((i) => `${objectName(i)}: ${secondsText(data.objects.load_seconds[i])}`).join("\n");
-      };
-      const label = `Load of ${order.length} PEs ${name}: largest ${secondsText(most)}, average ${secondsText(average)}`;
-      holder.append(make("div", {}, make("h3", {}, `${name}: largest load ${secondsText(most)}, ${(1 + it.metrics.imbalance).toFixed(2)} times the average`),
-        picture(560, 281, label, draw, at), make("div", { class: "axis" }, `${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${secondsText(top)}`)));
+      holder.append(loadPicture(it, name, order, top));
     }
-    section.append(holder, make("p", { class: "note" }, `Solid line: average (${secondsText(before().metrics.average_load_seconds)}). Dashed line: lower bound of the largest load ` +
-      `(${secondsText(before().metrics.lower_bound_seconds)}). Orange: background. Point at a PE to see its heaviest objects.`));
-    return `Largest load: ${pair().map(([it, name]) => `${secondsText(it.metrics.max_load_seconds)} ${spoken(it, name)}`).join(", ")}.`;
+    const { average_load_seconds: average, lower_bound_seconds: bound } = before().metrics;
+    const rows = () => {
+      const heavy = heaviest(after());
+      return data.pes.nodes.map((_, pe) => [{ value: pe, text: peName(pe) }, ...pair().map(([it]) => ({ value: it.load_seconds[pe], text: loadText(it.load_seconds[pe]) })),
+        { value: data.pes.background_seconds[pe] || 0, text: loadText(data.pes.background_seconds[pe] || 0) },
+        heavy[pe].map((i) => `${objectName(i)} ${loadText(data.objects.load_seconds[i])}`).join(", ")]);
+    };
+    const heads = () => ["PE", ...pair().map(([, name]) => `load ${name}`), "background", `heaviest objects ${pair().at(-1)[1]}`];
+    section.append(holder, make("p", { class: "note" }, `Solid line: average (${loadText(average)}). Dashed line: lower bound of the largest load ` +
+      `(${loadText(bound)}). Orange: background. Point at a PE to see its heaviest objects.`),
+    asText("Loads as a table", () => make("div", { class: "words" }, table(heads(), rows()))));
+    return `Largest load: ${pair().map(([it, name]) => `${loadText(it.metrics.max_load_seconds)}${spoken(it, name)}`).join(", ")}.`;
   },
 };

@@ -1,103 +1,231 @@
 // Panel 4: the machine, its links coloured by bytes over bandwidth on one scale.
-/** A dimension across the page, one down the page, and slices for the third. */
+/** The coordinates of the shown slice in the dimensions beyond the third; empty until it is chosen. */
+let slice = [];
+const hot = (seconds, top) => seconds ? css("viridis", seconds / top) : variable("--line");
+/** The number of nodes of a slice, which has up to three dimensions. */
+const sliceSize = () => data.machine.sizes.slice(0, 3).reduce((product, size) => product * size, 1);
+const coordinates = (node) => data.machine.sizes.map((size) => {
+  const at = node % size;
+  node = Math.floor(node / size);
+  return at;
+});
+/** The slice in which the busiest link begins. */
+function busiestSlice(it) {
+  const most = it.link_seconds.reduce((best, seconds, i) => seconds > it.link_seconds[best] ? i : best, 0);
+  return coordinates(data.machine.from[most] || 0).slice(3);
+}
+const sliceName = () => slice.length ? `, slice ${slice.map((at, k) => `${at} of dimension ${k + 4}`).join(", ")}` : "";
+/** One selector for each dimension beyond the third. */
+function sliceChoice() {
+  const chosen = data.machine.sizes.slice(3).map((size, k) => {
+    const options = Array.from({ length: size }, (_, at) => make("option", { value: at, selected: at === slice[k] }, String(at)));
+    const select = make("select", { "aria-label": `Coordinate in dimension ${k + 4}`, onchange: (event) => { slice[k] = Number(event.target.value); redraw(); } }, ...options);
+    return make("label", {}, ` dimension ${k + 4}: `, select);
+  });
+  return make("p", {}, "The pictures show dimensions 1 to 3 at ", ...chosen, " ", make("button", { class: "plain", onclick: () => { slice = busiestSlice(after()); redraw(); } }, "Show the busiest slice"));
+}
+
+/** A dimension across the page, one down the page, slices for the third, and one slice of the further dimensions. */
 function gridPicture(it, top, name) {
-  const m = data.machine, [w, h = 1, slices = 1] = m.sizes;
-  const across = Math.ceil(Math.sqrt(slices)), down = Math.ceil(slices / across);
-  const cell = Math.max(6, Math.min(90, Math.floor(560 / (across * (w + 1)))));
+  const m = data.machine, inner = sliceSize();
+  // A long ring is folded into rows.
+  const isFolded = m.sizes.length === 1 && inner > 64;
+  const [w, h = 1, depth = 1] = isFolded ? [64, Math.ceil(inner / 64)] : m.sizes;
+  const first = slice.reduceRight((sum, at, k) => sum * m.sizes[k + 3] + at, 0) * inner;
+  const across = depth < 4 ? depth : Math.ceil(Math.sqrt(depth)), down = Math.ceil(depth / across);
+  const cell = Math.max(3, Math.min(80, Math.floor(560 / (across * (w + 1))), Math.floor(480 / (down * (h + 1)))));
+  // On small squares there is no place for links; each square shows the busiest of its node.
+  const isSmall = cell < 16, lift = isSmall && depth > 1 ? 12 : 0;
   const place = (node) => {
     const z = Math.floor(node / (w * h)), y = Math.floor(node / w) % h, x = node % w;
-    return [((z % across) * (w + 1) + x + 0.7) * cell, (Math.floor(z / across) * (h + 1) + y + 0.7) * cell];
+    return [((z % across) * (w + 1) + x + 0.7) * cell, lift + (Math.floor(z / across) * (h + 1) + y + 0.7) * cell];
   };
-  const width = across * (w + 1) * cell, height = down * (h + 1) * cell;
-  const through = new Map();
+  const width = across * (w + 1) * cell, height = lift + down * (h + 1) * cell;
+  const inside = (node) => node >= first && node < first + inner;
+  const isFlat = (i) => Math.floor(m.from[i] / (w * h)) === Math.floor(m.to[i] / (w * h));
+  const shownLinks = [], through = new Map(), links = new Map();
   m.from.forEach((from, i) => {
-    if (Math.floor(from / (w * h)) !== Math.floor(m.to[i] / (w * h))) through.set(from, Math.max(through.get(from) || 0, it.link_seconds[i]));
+    if (!inside(from)) return;
+    if (isFlat(i) && !isSmall) shownLinks.push(i);
+    else through.set(from - first, Math.max(through.get(from - first) || 0, it.link_seconds[i]));
+    if (!links.has(from)) links.set(from, []);
+    links.get(from).push(i);
   });
+  // The busiest links are drawn last, over the others.
+  shownLinks.sort((a, b) => it.link_seconds[a] - it.link_seconds[b]);
   const draw = (context) => {
-    m.from.forEach((from, i) => {
-      const [x, y] = place(from), [u, v] = place(m.to[i]);
-      if (Math.floor(from / (w * h)) !== Math.floor(m.to[i] / (w * h))) return;
+    context.lineWidth = Math.max(1.5, 0.14 * cell);
+    for (const i of shownLinks) {
+      const [x, y] = place(m.from[i] - first), [u, v] = place(m.to[i] - first);
       // The two directions of a cable lie next to each other; a link around the torus is drawn as a stub at the border.
       const wraps = Math.abs(u - x) > 1.5 * cell || Math.abs(v - y) > 1.5 * cell;
       const [dx, dy] = [Math.sign(u - x) * (wraps ? -1 : 1), Math.sign(v - y) * (wraps ? -1 : 1)];
       const side = 0.1 * cell, long = wraps ? 0.55 : 1;
-      context.strokeStyle = it.link_seconds[i] ? css("viridis", it.link_seconds[i] / top) : variable("--line");
-      context.lineWidth = Math.max(1.5, 0.14 * cell);
+      context.strokeStyle = hot(it.link_seconds[i], top);
       context.beginPath();
       context.moveTo(x - dy * side, y + dx * side);
       context.lineTo(x + dx * cell * long - dy * side, y + dy * cell * long + dx * side);
       context.stroke();
-    });
-    for (let node = 0; node < w * h * slices; node++) {
-      const [x, y] = place(node), size = Math.max(3, 0.32 * cell);
-      context.fillStyle = through.get(node) ? css("viridis", through.get(node) / top) : variable("--dim");
+    }
+    const size = isSmall ? cell - (cell > 4 ? 1 : 0) : 0.34 * cell, frame = isSmall ? 0 : Math.max(1, 0.06 * cell);
+    const back = variable("--back"), grey = variable("--node");
+    for (let node = 0; node < inner; node++) {
+      const [x, y] = place(node), edge = size + frame;
+      context.fillStyle = back;
+      context.fillRect(x - edge / 2, y - edge / 2, edge, edge);
+      context.fillStyle = through.get(node) ? hot(through.get(node), top) : grey;
       context.fillRect(x - size / 2, y - size / 2, size, size);
     }
+    if (depth < 2) return;
+    context.fillStyle = variable("--dim");
+    context.font = `${Math.min(12, Math.max(9, 0.35 * cell))}px system-ui, sans-serif`;
+    for (let z = 0; z < depth; z++) {
+      const [x, y] = place(z * w * h);
+      context.fillText(String(z), isSmall ? x - cell / 2 : x - 0.6 * cell, isSmall ? y - 0.5 * cell - 2 : y - 0.3 * cell);
+    }
   };
-  const links = new Map();
-  m.from.forEach((from, i) => links.set(from, [...links.get(from) || [], i]));
   const at = (x, y) => {
-    const [a, b] = [Math.floor(x / cell / (w + 1)), Math.floor(y / cell / (h + 1))];
-    const [u, v, z] = [Math.floor(x / cell - a * (w + 1) - 0.2), Math.floor(y / cell - b * (h + 1) - 0.2), b * across + a];
-    if (u < 0 || v < 0 || u >= w || v >= h || z >= slices) return "";
-    const node = u + w * (v + h * z);
-    return `node ${node} (${[u, v, z].slice(0, m.sizes.length).join(", ")})\n` +
-      (links.get(node) || []).map((i) => `to node ${m.to[i]}: ${secondsText(it.link_seconds[i])}`).join("\n");
+    const [a, b] = [Math.floor(x / cell / (w + 1)), Math.floor((y - lift) / cell / (h + 1))];
+    const [u, v, z] = [Math.floor(x / cell - a * (w + 1) - 0.2), Math.floor((y - lift) / cell - b * (h + 1) - 0.2), b * across + a];
+    if (u < 0 || v < 0 || u >= w || v >= h || z >= depth) return "";
+    const node = first + u + w * (v + h * z);
+    if (node >= first + inner) return "";
+    return `node ${node} (${coordinates(node).join(", ")})\n` +
+      (links.get(node) || []).map((i) => `to node ${m.to[i]} (${coordinates(m.to[i]).join(", ")}): ${secondsText(it.link_seconds[i])}`).join("\n");
   };
-  const note = through.size ? "A square is a node; its colour is the busiest link from it to another slice of the third dimension. Grey: no bytes." : "A square is a node. Grey: no bytes.";
-  return make("div", {}, picture(width, height, `Links of the grid, ${name}`, draw, at), make("div", { class: "axis" }, note));
+  const which = isSmall ? "the busiest link from it" : `the busiest link from it in dimension 3${m.sizes.length > 3 ? " and beyond" : ""}`;
+  const note = "A square is a node" + (isSmall || m.sizes.length > 2 ? `; its colour is ${which}.` : ".") +
+    (isFolded ? " A row has 64 nodes of the ring." : "") + (depth > 1 ? " The number at a slice is its coordinate in dimension 3." : "") + (isSmall ? "" : " Next to each other: the two directions of a cable.");
+  return make("div", {}, picture(width, height, `Links of the grid${name && `, ${name}`}${sliceName()}`, draw, at),
+    make("div", { class: "axis" }, `${note} Grey: no bytes.`));
 }
 
+const leafKind = () => data.machine.of_nodes ? "nodes" : "PEs";
 /** Levels of a tree, the root on top; each vertex has its link up in the upper half and its link down in the lower half. */
 function treePicture(it, top, name) {
-  const m = data.machine, leaves = m.leaves.length, row = 44, height = m.starts.length * row;
+  const m = data.machine, leaves = m.leaves.length, row = 44, left = 62, wide = 560 - left, levels = m.starts.length;
   const index = new Map(m.level.map((level, i) => [`${level}/${m.vertex[i]}/${m.up[i]}`, i]));
-  const draw = (context) => m.level.forEach((level, i) => {
-    const [first, end] = [m.starts[level][m.vertex[i]], m.starts[level][m.vertex[i] + 1]];
-    const x = 560 * first / leaves, wide = 560 * (end - first) / leaves;
-    context.fillStyle = css("viridis", it.link_seconds[i] / top);
-    context.fillRect(x, level * row + (m.up[i] ? 2 : row / 2), Math.max(0.5, wide - (wide > 4 ? 1.5 : 0)), row / 2 - 2);
-  });
+  const levelName = (level) => level === levels - 1 ? leafKind() : `level ${level + 1}`;
+  const draw = (context) => {
+    m.starts.forEach((starts, level) => [true, false].forEach((up) => {
+      const y = level * row + (up ? 1 : row / 2), high = row / 2 - 2;
+      // Where vertices are narrower than half a pixel, a column shows the busiest of them.
+      const columns = new Map();
+      for (let vertex = 0; vertex + 1 < starts.length; vertex++) {
+        const i = index.get(`${level}/${vertex}/${up}`);
+        if (i === undefined) continue;
+        const [x, end] = [starts[vertex], starts[vertex + 1]].map((leaf) => left + wide * leaf / leaves);
+        const at = end - x < 0.5 ? Math.floor(2 * x) / 2 : x, there = columns.get(at);
+        if (!there || it.link_seconds[i] > there.seconds) columns.set(at, { seconds: it.link_seconds[i], width: Math.max(0.5, end - x - (end - x > 4 ? 1 : 0)) });
+      }
+      for (const [x, { seconds, width }] of columns) {
+        context.fillStyle = hot(seconds, top);
+        context.fillRect(x, y, width, high);
+      }
+      context.fillStyle = variable("--dim");
+      context.font = "12px system-ui, sans-serif";
+      context.fillText(up ? "↑" : "↓", left - 14, y + 14);
+    }));
+    context.fillStyle = variable("--text");
+    m.starts.forEach((_, level) => context.fillText(levelName(level), 2, level * row + row / 2 + 4));
+  };
   const at = (x, y) => {
-    const level = Math.min(m.starts.length - 1, Math.floor(y / row)), leaf = Math.floor(x / 560 * leaves);
+    const level = Math.min(levels - 1, Math.floor(y / row)), leaf = Math.min(leaves - 1, Math.floor((x - left) / wide * leaves));
+    if (leaf < 0) return "";
     const vertex = m.starts[level].findIndex((_, v) => leaf < m.starts[level][v + 1]);
     const link = (up) => index.has(`${level}/${vertex}/${up}`) ? secondsText(it.link_seconds[index.get(`${level}/${vertex}/${up}`)]) : "no link";
-    const what = level === m.starts.length - 1 ? peName(m.leaves[leaf]) : `switch ${vertex} of level ${level + 1}`;
-    return `${what}: up ${link(true)}, down ${link(false)}`;
+    return `${level === levels - 1 ? m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]) : `switch ${vertex} of level ${level + 1}`}: up ${link(true)}, down ${link(false)}`;
   };
-  return make("div", {}, picture(560, height, `Links of the tree, ${name}`, draw, at),
-    make("div", { class: "axis" }, `Rows: levels, the root on top, PEs below. Upper half: link up; lower half: link down.`));
+  return make("div", {}, picture(560, levels * row, `Links of the tree${name && `, ${name}`}`, draw, at),
+    make("div", { class: "axis" }, "Rows: the links above the vertices of a level, the root on top. ↑ up, ↓ down. Grey: no bytes."));
 }
 
+/** Groups that send over groups that receive, and a last row and column for the PEs of each group. */
 function groupPicture(it, top, name) {
-  const m = data.machine, n = m.groups, size = Math.max(200, Math.min(480, 24 * n));
-  const cells = new Map(m.from.map((from, i) => [from * n + m.to[i], it.link_seconds[i]]));
-  const draw = (context) => paintCells(context, size, size, n, n, (c, r) => cells.has(r * n + c) ? colour("viridis", cells.get(r * n + c) / top) : null);
-  const at = (x, y) => {
-    const [to, from] = [x, y].map((v) => Math.min(n - 1, Math.floor(v / size * n)));
-    return `group ${from} to group ${to}: ${secondsText(cells.get(from * n + to) || 0)}`;
+  const m = data.machine, n = m.groups, left = 44, cell = Math.max(2, Math.min(28, Math.floor(480 / (n + 2))));
+  const size = left + (n + 1) * cell + 6, edge = (k) => left + k * cell + (k === n ? 5 : 0);
+  const cells = new Map(m.from.map((from, i) => [from * (n + 1) + m.to[i], it.link_seconds[i]]));
+  const draw = (context) => {
+    for (const [at, seconds] of cells) {
+      context.fillStyle = hot(seconds, top);
+      context.fillRect(edge(at % (n + 1)), edge(Math.floor(at / (n + 1))), cell - (cell > 6 ? 1 : 0), cell - (cell > 6 ? 1 : 0));
+    }
+    context.fillStyle = variable("--text");
+    context.font = "11px system-ui, sans-serif";
+    const every = Math.ceil(18 / cell);
+    for (let k = 0; k <= n; k += k === n || k + every < n ? every : n - k) {
+      const text = k === n ? "PEs" : String(k), shift = (cell - context.measureText(text).width) / 2;
+      context.fillText(text, edge(k) + Math.max(k === n ? -4 : 0, shift), left - 6);
+      context.fillText(text, left - 6 - context.measureText(text).width, edge(k) + cell / 2 + 4);
+    }
   };
-  return make("div", {}, picture(size, size, `Busiest link from group to group, ${name}`, draw, at),
-    make("div", { class: "axis" }, "Row: group of the sender; column: group of the receiver. The diagonal is the busiest link between routers of a group. Links of PEs are in the list only."));
+  const at = (x, y) => {
+    const [to, from] = [x, y].map((v) => v >= edge(n) ? n : v < left + n * cell ? Math.floor((v - left) / cell) : -1);
+    if (Math.min(from, to) < 0 || !cells.has(from * (n + 1) + to)) return "";
+    const [sender, receiver] = from === n ? [`PEs of group ${to}`, "its routers"] : to === n ? [`routers of group ${from}`, "its PEs"]
+      : [`group ${from}`, from === to ? "itself" : `group ${to}`];
+    return `${sender} to ${receiver}: busiest link ${secondsText(cells.get(from * (n + 1) + to))}`;
+  };
+  return make("div", {}, picture(size, size, `Busiest link from group to group${name && `, ${name}`}`, draw, at),
+    make("div", { class: "axis" }, "Row: group of the sender. Column: group of the receiver. Diagonal: between the routers of a group. Last row and column: links from and to PEs. Grey: no bytes."));
+}
+
+/** The busiest links as bars, for a machine that has no picture. */
+function listPicture(it, top, name) {
+  const links = it.top_links.slice(0, 12), line = 20;
+  const inside = links.map(([link, , seconds], i) => `<text x="0" y="${i * line + 13}">${safe(link)}</text>` +
+    `<rect x="230" y="${i * line + 2}" width="${Math.max(1, 240 * seconds / top)}" height="${line - 5}" fill="${css("viridis", seconds / top)}"/>` +
+    `<text x="${236 + 240 * seconds / top}" y="${i * line + 13}">${secondsText(seconds)}</text>`).join("");
+  return links.length ? svg(560, links.length * line, `Busiest links${name && `, ${name}`}`, inside) : make("p", {}, "No message crosses a link.");
+}
+
+/** The kind of a drawn link, for the table. */
+function linkKind(i) {
+  const m = data.machine;
+  if (m.layout === "tree") return `${m.level[i] === m.starts.length - 1 ? leafKind() : `level ${m.level[i] + 1}`}, ${m.up[i] ? "up" : "down"}`;
+  if (m.layout === "groups") return m.from[i] === m.groups ? "from PEs" : m.to[i] === m.groups ? "to PEs" : m.from[i] === m.to[i] ? "inside of groups" : "between groups";
+  const [from, to] = [m.from[i], m.to[i]].map(coordinates);
+  return `dimension ${from.findIndex((at, k) => at !== to[k]) + 1}`;
+}
+/** The largest and the mean time of each kind of links. */
+function kindTable() {
+  const kinds = new Map();
+  (data.machine.from || data.machine.level).forEach((_, i) => {
+    const kind = linkKind(i);
+    if (!kinds.has(kind)) kinds.set(kind, []);
+    kinds.get(kind).push(i);
+  });
+  const cells = (it, links) => {
+    const seconds = links.map((i) => it.link_seconds[i]);
+    return [largest(seconds), seconds.reduce((sum, x) => sum + x, 0) / links.length].map((value) => ({ value, text: secondsText(value) }));
+  };
+  const heads = ["links", "count", ...pair().flatMap(([, name]) => [`largest ${name}`, `mean ${name}`])];
+  return table(heads, [...kinds].map(([kind, links]) => [kind, links.length, ...pair().flatMap(([it]) => cells(it, links))]));
 }
 
 const machine = {
   id: "machine", title: "Machine",
   exists: () => Boolean(data.machine) && data.placements.length > 0,
   draw(section) {
+    const { layout, sizes } = data.machine;
     const busiest = (it) => it.top_links.length ? it.top_links[0][2] : 0;
-    const top = Math.max(...pair().map(([it]) => largest(it.link_seconds)), 1e-300);
-    const drawing = { grid: gridPicture, tree: treePicture, groups: groupPicture }[data.machine.layout];
+    const drawn = layout === "links" ? busiest : (it) => largest(it.link_seconds);
+    const top = Math.max(...pair().map(([it]) => drawn(it)), 1e-300);
+    const hasSlices = layout === "grid" && sizes.length > 3;
+    if (hasSlices && !slice.length) slice = busiestSlice(after());
+    const draw = { grid: gridPicture, tree: treePicture, groups: groupPicture, links: listPicture }[layout];
+    if (hasSlices) section.append(sliceChoice());
     const holder = make("div", { class: "pair" });
     for (const [it, name] of pair()) {
-      const list = table(["link", "bytes", "bytes over bandwidth"], it.top_links.map(([link, bytes, seconds]) =>
+      const list = () => table(["link", "bytes", "bytes over bandwidth"], it.top_links.map(([link, bytes, seconds]) =>
         [link, { value: bytes, text: bytesText(bytes) }, { value: seconds, text: secondsText(seconds) }]));
-      const details = make("details", {}, make("summary", {}, `The ${it.top_links.length} busiest links`), list);
-      details.open = !drawing;
-      holder.append(make("div", {}, make("h3", {}, `${name}: busiest link ${secondsText(busiest(it))}`), drawing ? drawing(it, top, name) : "", details));
+      holder.append(make("div", {}, make("h3", {}, headed(name, `busiest link ${secondsText(busiest(it))}`)), draw(it, top, name),
+        asText(`The ${countText(it.top_links.length, "busiest link")}${spoken(it, name)}`, list)));
     }
+    if (top > 1e-300) section.append(legend("viridis", "0 s", secondsText(top), "bytes of a link over its bandwidth"));
     section.append(holder);
-    if (drawing) section.append(legend("viridis", "0 s", secondsText(top), "bytes over bandwidth"));
-    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))} ${spoken(it, name)}`).join(", ")}.`;
+    if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
+    if (layout !== "links") section.append(asText("Links as a table", kindTable));
+    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}.`;
   },
 };

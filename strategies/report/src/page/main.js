@@ -11,12 +11,22 @@ function drawPanel(panel) {
   return section;
 }
 
+/** A name by which a control is found again after its panel was drawn anew. */
+const nameOf = (element) => `${element.tagName} ${element.getAttribute("aria-label") || element.textContent}`;
+
 function redraw() {
   const begin = performance.now();
+  const holder = document.getElementById("panels"), active = document.activeElement;
+  const focused = holder.contains(active) ? nameOf(active) : "";
   const chosen = state.panel === "all" ? shown() : shown().filter((panel) => panel.id === state.panel);
-  document.getElementById("panels").replaceChildren(...chosen.map(drawPanel));
-  document.querySelectorAll("nav button").forEach((button) => button.setAttribute("aria-selected", button.id === `tab-${state.panel}`));
-  document.getElementById("choice").textContent = data.placements.length > 1 ? `Compared: ${before().name} and ${after().name}.` : "";
+  holder.replaceChildren(...chosen.map(drawPanel));
+  if (focused) [...holder.querySelectorAll("button, input, select, summary, canvas")].find((element) => nameOf(element) === focused)?.focus();
+  document.querySelectorAll("nav button").forEach((button) => {
+    const isOpen = button.id === `tab-${state.panel}`;
+    button.setAttribute("aria-selected", isOpen);
+    button.tabIndex = isOpen ? 0 : -1;
+  });
+  document.querySelectorAll("#choice select").forEach((select) => { select.value = state.after; });
   const body = document.body.dataset;
   body.milliseconds = (performance.now() - begin).toFixed(1);
   body.panels = shown().map((panel) => panel.id).join(" ");
@@ -34,12 +44,12 @@ function readAddress() {
   const usual = data.recommended ?? Math.max(0, data.placements.length - 1);
   state.after = named >= 0 ? named : usual;
   const panel = address.get("panel");
-  state.panel = panel === "all" || shown().some((it) => it.id === panel) ? panel : "summary";
+  state.panel = panel === "all" || shown().some((it) => it.id === panel) ? panel : shown()[0].id;
   state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";
   if (state.theme) document.documentElement.dataset.theme = state.theme;
 }
 
-/** By colour: how many of the pixels of each canvas have the colour of its first pixel; a canvas of one colour is blank. */
+/** The number of canvases of one colour. */
 function blankCanvases() {
   return [...document.querySelectorAll("canvas")].filter((canvas) => {
     const pixels = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);
@@ -55,16 +65,28 @@ async function start() {
   const tab = (id, title) => make("button", { id: `tab-${id}`, role: "tab", onclick: () => open(id) }, title);
   document.getElementById("tabs").append(...shown().map((panel) => tab(panel.id, panel.title)), tab("all", "All"));
   document.getElementById("tabs").addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!step) return;
-    const all = [...event.currentTarget.children];
-    const next = all[(all.indexOf(document.activeElement) + step + all.length) % all.length];
+    const all = [...event.currentTarget.children], at = all.indexOf(document.activeElement), n = all.length;
+    const next = all[{ ArrowLeft: (at + n - 1) % n, ArrowRight: (at + 1) % n, Home: 0, End: n - 1 }[event.key]];
+    if (!next) return;
+    event.preventDefault();
     next.focus();
     next.click();
   });
+  if (data.placements.length > 1) {
+    const options = data.placements.map((it, i) => make("option", { value: i }, i ? it.name : "no other placement"));
+    document.getElementById("choice").append(`Compared: ${before().name} and `, make("select", { "aria-label": "Compared strategy", onchange: (event) => choose(Number(event.target.value)) }, ...options));
+  }
   let usual = state.panel;
-  addEventListener("beforeprint", () => { usual = state.panel; open("all"); });
-  addEventListener("afterprint", () => open(usual));
+  // Paper is white, and has no tabs.
+  addEventListener("beforeprint", () => {
+    usual = state.panel;
+    document.documentElement.dataset.theme = "light";
+    open("all");
+  });
+  addEventListener("afterprint", () => {
+    document.documentElement.dataset.theme = state.theme;
+    open(usual);
+  });
   addEventListener("hashchange", () => { readAddress(); redraw(); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   redraw();

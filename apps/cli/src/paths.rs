@@ -1,0 +1,107 @@
+//! The files of a command line: an output replaces neither an input nor another output.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use equipoise_apps::Failure;
+use equipoise_model::files::is_stream;
+
+/// The files that a command reads and writes.
+#[derive(Default)]
+pub(crate) struct Files {
+    inputs: BTreeSet<PathBuf>,
+    outputs: Vec<PathBuf>,
+}
+
+impl Files {
+    /// Adds inputs. Each is a path, or a spec that may name files, such as `graph:machine.csv`.
+    pub(crate) fn reads<T: AsRef<OsStr>>(mut self, inputs: impl IntoIterator<Item = T>) -> Files {
+        for input in inputs {
+            let input = input.as_ref();
+            self.inputs.insert(resolved(Path::new(input)));
+            let words = input.to_str().unwrap_or_default().split(|c| ":,=()[]@*".contains(c));
+            // The first word of a spec is its kind.
+            self.inputs.extend(words.skip(1).map(Path::new).filter(|path| path.is_file()).map(resolved));
+        }
+        self
+    }
+
+    /// Adds outputs.
+    pub(crate) fn writes<T: AsRef<Path>>(mut self, outputs: impl IntoIterator<Item = T>) -> Files {
+        self.outputs.extend(outputs.into_iter().map(|output| output.as_ref().to_path_buf()));
+        self
+    }
+
+    /// Refuses outputs that would replace an input or another output.
+    pub(crate) fn check(self) -> Result<(), Failure> {
+        let mut seen = BTreeSet::new();
+        // Streams such as /dev/stdout accept several outputs in sequence.
+        let is_regular = |path: &&PathBuf| !is_stream(path) && (!path.exists() || path.is_file());
+        for output in self.outputs.iter().filter(is_regular) {
+            let (name, path) = (output.display(), resolved(output));
+            if self.inputs.iter().any(|input| *input == path || is_of_rank(input, &path)) {
+                return Err(Failure::usage(format!(
+                    "the output `{name}` would replace an input of the same path; give it another path"
+                )));
+            }
+            if !seen.insert(path) {
+                return Err(Failure::usage(format!(
+                    "two outputs have the same path `{name}`; give each its own path"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The path without links and `..`, also if there is no file yet.
+fn resolved(path: &Path) -> PathBuf {
+    let of_folder = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
+    };
+    fs::canonicalize(path).ok().or_else(of_folder).unwrap_or_else(|| path.to_path_buf())
+}
+
+/// Whether `input` is the file of a rank of `output`, whose name has `%p` for the rank.
+fn is_of_rank(input: &Path, output: &Path) -> bool {
+    let [input, output] = [input, output].map(|path| path.to_str().unwrap_or_default());
+    let rank =
+        output.split_once("%p").and_then(|(before, after)| input.strip_prefix(before)?.strip_suffix(after));
+    rank.is_some_and(|rank| !rank.is_empty() && rank.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_replace_neither_inputs_nor_each_other() {
+        let folder = std::env::temp_dir();
+        let there = folder.join(format!("equipoise-paths-{}.json", std::process::id()));
+        fs::write(&there, "{}").expect("a file");
+        let there = there.to_str().expect("a name");
+        let check = |inputs: &[&str], outputs: &[&str], expected: &str| {
+            let found = Files::default().reads(inputs).writes(outputs).check();
+            let found = found.map_or_else(|error| error.to_string(), |()| String::new());
+            assert!(
+                found.contains(expected) && found.is_empty() == expected.is_empty(),
+                "{outputs:?}: {found}"
+            );
+        };
+        let replaces = "would replace an input";
+        check(&["a.db"], &["b.db", "c.html"], "");
+        check(&["a.db", "b.db"], &["c.html", "./b.db"], replaces);
+        check(&["a.db"], &["c.html", "./c.html"], "two outputs have the same path `./c.html`");
+        check(&["a.db"], &["/dev/stdout", "/dev/stdout"], "");
+        // A word of a spec is only an input if it is a file.
+        check(&["torus:4x4", "PoiseLB:quality=fast"], &["4x4", "fast"], "");
+        check(&[&format!("platform:{there}")], &[there], replaces);
+        check(&[&format!("mesh:2x2[@{there}]")], &[there], replaces);
+        check(&["data.0.json"], &["data.%p.json"], replaces);
+        check(&["data.x.json"], &["data.%p.json"], "");
+        fs::remove_file(there).expect("the file");
+    }
+}

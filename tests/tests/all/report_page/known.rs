@@ -1,0 +1,186 @@
+//! Pages whose pixels are known: small machines with one heavy edge.
+
+use equipoise_tests::Sandbox;
+use serde_json::Value;
+
+use super::chromium::Chromium;
+use super::{document, look};
+
+/// The ends of the colour maps, and the colours of the light style.
+const VIRIDIS: [u64; 3] = [253, 231, 37];
+const FEWEST: [u64; 3] = [68, 1, 84];
+const CIVIDIS: [u64; 3] = [254, 232, 56];
+const NO_BYTES: [u64; 3] = [213, 218, 224];
+const NODE: [u64; 3] = [163, 172, 183];
+const BEFORE: [u64; 3] = [138, 147, 160];
+const AFTER: [u64; 3] = [11, 99, 206];
+
+#[track_caller]
+fn check(tab: &mut Chromium, canvas: usize, (x, y): (f64, f64), expected: [u64; 3]) {
+    let [red, green, blue, opacity] = tab.colour(canvas, x, y);
+    assert_eq!(([red, green, blue], opacity), (expected, 255), "canvas {canvas} at {x}, {y}");
+}
+
+/// Checks the cell with the largest value of a heat map, which fills the first canvas.
+#[track_caller]
+pub(super) fn brightest_cell_is_yellow(tab: &mut Chromium, size: (f64, f64), heat: &Value) {
+    let cells: Vec<u64> = heat["cells"].as_array().expect("cells").iter().filter_map(Value::as_u64).collect();
+    let rows = heat["rows"].as_u64().expect("rows") as usize;
+    let columns = heat["columns"].as_array().expect("columns").len();
+    let brightest = cells.iter().position(|&cell| cell == 1000).expect("a cell with the largest value");
+    let place = |at: usize, of: usize, size: f64| (at as f64 + 0.5) / of as f64 * size;
+    check(tab, 0, (place(brightest / rows, columns, size.0), place(brightest % rows, rows, size.1)), CIVIDIS);
+}
+
+/// The PEs of two tasks after the strategy.
+fn places(document: &Value, tasks: [usize; 2]) -> [u64; 2] {
+    tasks.map(|task| document["placements"][1]["pe_of"][task].as_u64().expect("a PE"))
+}
+
+#[test]
+fn a_map_on_a_tree_is_an_icicle() {
+    let sandbox = Sandbox::new();
+    sandbox.put("g.csv", "src,dst,bytes\n0,3,1000000\n1,2,1\n");
+    let line = "map --graph g.csv --topology tree:2:2";
+    let Some(mut tab) = look(&sandbox, line, "tree", "summary machine matrix moves distances") else {
+        return;
+    };
+    let document = document(&sandbox, line);
+    tab.open(&sandbox.path().join("tree.html"), "panel=machine&theme=light");
+    // 62 pixels for the names of levels, then the leaves; a level is 44 pixels high, its links up are in the upper half.
+    let place = |level: usize, vertex: f64, width: f64, is_down: bool| {
+        (62.0 + 498.0 * (vertex + 0.5) * width, 44.0 * level as f64 + if is_down { 33.0 } else { 11.0 })
+    };
+    // Before, task i is on PE i: the bytes go up from PE 0 to the root, and down to PE 3.
+    for (level, vertex, width, is_down) in
+        [(1, 0.0, 0.25, false), (0, 0.0, 0.5, false), (0, 1.0, 0.5, true), (1, 3.0, 0.25, true)]
+    {
+        check(&mut tab, 0, place(level, vertex, width, is_down), VIRIDIS);
+        check(&mut tab, 0, place(level, vertex, width, !is_down), NO_BYTES);
+    }
+    let [a, b] = places(&document, [0, 3]);
+    assert_eq!(a / 2, b / 2, "the tasks are below one switch");
+    for switch in [0.0, 1.0] {
+        check(&mut tab, 1, place(0, switch, 0.5, false), NO_BYTES);
+    }
+    check(&mut tab, 1, place(1, a as f64, 0.25, false), VIRIDIS);
+    check(&mut tab, 1, place(1, b as f64, 0.25, true), VIRIDIS);
+    let table = "[...document.querySelectorAll('details')].at(-1)";
+    let rows = format!(
+        "{{ {table}.open = true; new Promise((done) => setTimeout(() => done({table}.innerText), 50)); }}"
+    );
+    let text = tab.text(&rows);
+    for row in ["level 1, up\t2\t1.00 ms\t500 µs\t0 s\t0 s", "PEs, down\t4\t1.00 ms\t250 µs\t1.00 ms\t250 µs"]
+    {
+        assert!(text.contains(row), "{text}");
+    }
+    tab.open(&sandbox.path().join("tree.html"), "panel=matrix&theme=light");
+    let middle = |task: u64| (task as f64 + 0.5) / 4.0 * 380.0;
+    check(&mut tab, 0, (middle(3), middle(0)), VIRIDIS);
+    check(&mut tab, 0, (middle(2), middle(1)), FEWEST);
+    assert_eq!(tab.colour(0, middle(1), middle(0))[3], 0, "tasks 0 and 1 exchange nothing");
+    check(&mut tab, 2, (middle(b), middle(a)), VIRIDIS);
+}
+
+#[test]
+fn a_map_on_a_dragonfly_is_a_matrix_of_groups() {
+    let sandbox = Sandbox::new();
+    sandbox.put("g.csv", "src,dst,bytes\n0,11,1000000\n4,5,1\n");
+    let line = "map --graph g.csv --topology dragonfly:groups=3,routers=2,hosts=2";
+    let Some(mut tab) = look(&sandbox, line, "dragonfly", "summary machine matrix moves distances") else {
+        return;
+    };
+    let document = document(&sandbox, line);
+    tab.open(&sandbox.path().join("dragonfly.html"), "panel=machine&theme=light");
+    // 44 pixels for the numbers of groups, then cells of 28 pixels; row and column 3 are PEs, 5 pixels apart.
+    let middle = |at: usize| 44.0 + 28.0 * at as f64 + 14.0 + if at == 3 { 5.0 } else { 0.0 };
+    let place = |from: usize, to: usize| (middle(to), middle(from));
+    for (from, to) in [(0, 2), (3, 0), (2, 3)] {
+        check(&mut tab, 0, place(from, to), VIRIDIS);
+    }
+    for (from, to) in [(0, 1), (1, 2), (2, 0), (0, 3), (3, 2)] {
+        check(&mut tab, 0, place(from, to), NO_BYTES);
+    }
+    let [a, b] = places(&document, [0, 11]).map(|pe| (pe / 4) as usize);
+    assert_eq!(a, b, "the tasks are in one group");
+    check(&mut tab, 1, place(3, a), VIRIDIS);
+    check(&mut tab, 1, place(0, 2), NO_BYTES);
+}
+
+#[test]
+fn a_torus_of_four_dimensions_is_shown_in_slices() {
+    let sandbox = Sandbox::new();
+    // A heavy edge in dimension 4 between slices 0 and 1, half of it in dimension 1 of slice 0, and a light one.
+    sandbox.put("g.csv", "src,dst,bytes\n0,27,1000000\n27,0,1000000\n0,1,500000\n79,80,1\n");
+    sandbox.put("places.txt", (0..81).map(|pe| format!("{pe}\n")).collect::<String>());
+    let line = "explain --graph g.csv --topology torus:3x3x3x3 --mapping places.txt";
+    let Some(mut tab) = look(&sandbox, line, "torus4", "summary machine matrix distances") else { return };
+    tab.open(&sandbox.path().join("torus4.html"), "panel=machine&theme=light");
+    // Three slices of 4 x 4 cells of 46 pixels; node 0 is at 0.7 cells.
+    let node = (32.0, 32.0);
+    assert_eq!(
+        tab.text("document.querySelector('main select').value"),
+        "0",
+        "the slice where the busiest link begins"
+    );
+    check(&mut tab, 0, node, VIRIDIS);
+    check(&mut tab, 0, (32.0 + 46.0, 32.0), NODE);
+    // Half of the largest time is the middle of the colour map; the link to the right lies below the one to the left.
+    let [red, green, blue, _] = tab.colour(0, 32.0 + 23.0, 32.0 + 5.0);
+    assert!(red < 50 && green > 130 && blue > 125, "the middle of viridis is green: {red} {green} {blue}");
+    let choose = |slice: usize| {
+        format!(
+            "{{ const it = document.querySelector('main select'); it.value = {slice}; it.dispatchEvent(new Event('change')); it.value }}"
+        )
+    };
+    tab.value(&choose(1));
+    check(&mut tab, 0, node, VIRIDIS);
+    assert_eq!(tab.colour(0, 32.0 + 23.0, 32.0 + 5.0)[..3], NO_BYTES, "dimension 1 of slice 1");
+    tab.value(&choose(2));
+    check(&mut tab, 1, node, NODE);
+    tab.photograph("torus4-slice");
+    tab.value("document.querySelector('button.plain').click()");
+    assert_eq!(tab.text("document.querySelector('main select').value"), "0");
+    tab.has_no_problem();
+}
+
+#[test]
+fn loads_are_as_high_as_they_are_large() {
+    let sandbox = Sandbox::new();
+    super::charm_dump(&sandbox);
+    let document = document(&sandbox, super::REPLAY);
+    sandbox.run(&format!("{} --report a.html", super::REPLAY)).result();
+    let Some(mut tab) = Chromium::start() else { return };
+    let file = sandbox.path().join("a.html");
+    tab.open(&file, "panel=loads&strategy=RefineLB&theme=light");
+    let loads = |placement: usize| -> Vec<f64> {
+        let loads = document["placements"][placement]["load_seconds"].as_array().expect("loads");
+        loads.iter().filter_map(Value::as_f64).collect()
+    };
+    let top = loads(0).into_iter().fold(0.0, f64::max);
+    for (canvas, placement, ink) in [(0, 0, BEFORE), (1, 2, AFTER)] {
+        let loads = loads(placement);
+        let heaviest = (0..loads.len()).max_by(|&a, &b| loads[a].total_cmp(&loads[b])).expect("a PE");
+        let (x, y) =
+            ((heaviest as f64 + 0.4) / loads.len() as f64 * 560.0, 280.0 - 270.0 * loads[heaviest] / top);
+        check(&mut tab, canvas, (x, y + 1.5), ink);
+        assert_eq!(tab.colour(canvas, x, y - 1.5)[3], 0, "nothing is above the bar");
+    }
+    tab.has_no_problem();
+}
+
+#[test]
+fn lists_of_messages_and_programs_show_the_machine() {
+    let sandbox = Sandbox::new();
+    sandbox.put("m.csv", "src,dst,bytes\n0,3,3000000\n1,2,1000\n");
+    let line = "simulate --messages m.csv --topology tree:2:2 --network flow";
+    let Some(mut tab) = look(&sandbox, line, "messages", "summary machine matrix distances") else { return };
+    tab.open(&sandbox.path().join("messages.html"), "panel=machine&theme=light");
+    let sentence = tab.text("document.querySelector('main section > p').textContent");
+    assert_eq!(sentence, "The busiest link of tree:2:2/4:2 needs 3.00 ms.");
+    let program = "simulate --program ring:n=8 --topology torus:4x2 --network flow";
+    let document = document(&sandbox, program);
+    assert_eq!(document["machine"]["layout"], "grid");
+    assert_eq!(document["placements"][0]["pe_of"].as_array().map(Vec::len), Some(8));
+    assert_eq!(document["placements"][0]["name"], "mapping");
+}

@@ -1,0 +1,149 @@
+//! How people use a page: keys, the mouse, paper.
+
+use equipoise_tests::Sandbox;
+use serde_json::json;
+
+use super::chromium::{Chromium, bytes_of};
+use super::{REPLAY, RUN, charm_dump};
+
+/// A page of a replay, and its tab.
+fn replay() -> Option<(Sandbox, Chromium)> {
+    let sandbox = Sandbox::new();
+    charm_dump(&sandbox);
+    sandbox.run(&format!("{REPLAY} --report a.html")).result();
+    let tab = Chromium::start()?;
+    Some((sandbox, tab))
+}
+
+/// The element that has the focus: its `id`, else its label, else its text.
+fn focused(tab: &mut Chromium) -> String {
+    tab.text(
+        "{ const it = document.activeElement; it.id || it.getAttribute('aria-label') || it.textContent; }",
+    )
+}
+
+#[test]
+fn tabs_and_tables_are_used_with_keys() {
+    let Some((sandbox, mut tab)) = replay() else { return };
+    tab.open(&sandbox.path().join("a.html"), "panel=summary");
+    tab.press("Tab");
+    assert_eq!(focused(&mut tab), "tab-summary", "only the open tab is a stop of the key Tab");
+    tab.press("ArrowRight");
+    assert_eq!(
+        (focused(&mut tab), tab.value("location.hash.includes('panel=loads')")),
+        ("tab-loads".into(), true.into())
+    );
+    tab.press("End");
+    assert_eq!(focused(&mut tab), "tab-all");
+    tab.press("ArrowRight");
+    assert_eq!(focused(&mut tab), "tab-summary");
+    tab.press("Tab");
+    assert_eq!(focused(&mut tab), "Compared strategy");
+    tab.press("ArrowUp");
+    assert_eq!(tab.text("document.body.dataset.strategy"), "RefineLB");
+    // The table itself scrolls, its first head sorts by the name of the strategy.
+    tab.press("Tab");
+    tab.press("Tab");
+    assert_eq!(focused(&mut tab), "strategy");
+    tab.press("Enter");
+    let order = "[...document.querySelectorAll('main tbody button')].map((it) => it.textContent).join(' ')";
+    assert_eq!(tab.text(order), "GreedyLB PoiseLB RefineLB as recorded");
+    assert_eq!(tab.text("document.querySelector('th').getAttribute('aria-sort')"), "ascending");
+    tab.press("Enter");
+    assert_eq!(tab.text(order), "as recorded RefineLB PoiseLB GreedyLB");
+    tab.value("document.querySelector('main tbody button').focus()");
+    for _ in 0..5 {
+        tab.press("ArrowDown");
+    }
+    assert_eq!(focused(&mut tab), "Show GreedyLB in all panels", "arrow keys end at the last row");
+    tab.press("ArrowUp");
+    tab.press("ArrowUp");
+    tab.press("Enter");
+    assert_eq!(tab.text("document.body.dataset.strategy"), "RefineLB");
+    assert_eq!(focused(&mut tab), "Show RefineLB in all panels", "the focus stays where it was");
+    tab.has_no_problem();
+}
+
+#[test]
+fn pictures_say_what_is_under_the_cursor() {
+    let Some((sandbox, mut tab)) = replay() else { return };
+    let file = sandbox.path().join("a.html");
+    tab.open(&file, "panel=loads&strategy=GreedyLB");
+    tab.point("main canvas", 0.02, 0.5);
+    let tip = tab.text("document.getElementById('tip').textContent");
+    assert!(tip.starts_with("PE 0: ") && tip.contains("array 15#"), "{tip}");
+    tab.value("document.querySelectorAll('main canvas')[1].focus()");
+    tab.press("ArrowRight");
+    let tip = tab.text("document.getElementById('tip').textContent");
+    assert!(tip.starts_with("PE 13: "), "the cursor begins in the middle of 27 PEs: {tip}");
+    tab.press("Tab");
+    assert_eq!(tab.value("document.getElementById('tip').hidden"), true);
+    tab.open(&file, "panel=machine&strategy=GreedyLB");
+    tab.point("main canvas", 0.058, 0.175);
+    let tip = tab.text("document.getElementById('tip').textContent");
+    assert!(tip.starts_with("node 0 (0, 0, 0)\n") && tip.lines().count() == 7, "six links: {tip}");
+    tab.open(&file, "panel=moves&strategy=RefineLB");
+    let rows = "document.querySelectorAll('.words tbody tr').length";
+    let all = tab.value(rows);
+    tab.value("{ const it = document.querySelector('input[type=search]'); it.value = '#1'; it.dispatchEvent(new Event('input')); }");
+    assert!(tab.value(rows).as_u64() < all.as_u64(), "the search leaves out objects");
+    tab.has_no_problem();
+}
+
+#[test]
+fn the_slider_follows_keys() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&format!("{RUN} --report run.html")).result();
+    let Some(mut tab) = Chromium::start() else { return };
+    tab.open(&sandbox.path().join("run.html"), "panel=steps");
+    tab.value("document.querySelector('input[type=range]').focus()");
+    let first = tab.text("document.querySelector('output').textContent");
+    // The frame is around the chosen step.
+    let frame = tab.colour(0, 1.0, 60.0);
+    for _ in 0..2 {
+        tab.press("ArrowRight");
+    }
+    let third = tab.text("document.querySelector('output').textContent");
+    assert!(
+        first.starts_with(" 0: largest load ") && third.starts_with(" 2: largest load "),
+        "{first}, {third}"
+    );
+    assert_ne!(tab.colour(0, 1.0, 60.0), frame);
+    assert_eq!(tab.colour(0, 2.0 * 560.0 / 5.0 + 1.0, 60.0), frame);
+    assert_eq!(focused(&mut tab), "Step", "the slider is not replaced");
+    tab.has_no_problem();
+}
+
+#[test]
+fn pages_follow_the_light_of_the_system() {
+    let Some((sandbox, mut tab)) = replay() else { return };
+    let back = "getComputedStyle(document.body).backgroundColor";
+    tab.prefer("dark");
+    tab.open(&sandbox.path().join("a.html"), "panel=loads");
+    assert_eq!(tab.text(back), "rgb(21, 24, 28)");
+    let bar = tab.colour(1, 10.0, 275.0);
+    tab.prefer("light");
+    assert_eq!(tab.text(back), "rgb(255, 255, 255)");
+    tab.value("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))");
+    assert_ne!(tab.colour(1, 10.0, 275.0), bar, "pictures are drawn again");
+    tab.has_no_problem();
+}
+
+#[test]
+fn paper_has_all_panels_on_white() {
+    let Some((sandbox, mut tab)) = replay() else { return };
+    tab.open(&sandbox.path().join("a.html"), "panel=moves&theme=dark");
+    tab.value("addEventListener('beforeprint', () => { window.printed = [document.querySelectorAll('main section').length, document.documentElement.dataset.theme]; })");
+    let printed = tab.call("Page.printToPDF", json!({ "printBackground": true }));
+    let paper = bytes_of(printed["data"].as_str().expect("a document"));
+    assert!(paper.starts_with(b"%PDF"));
+    std::fs::write(super::chromium::pictures().join("paper.pdf"), &paper).expect("a file");
+    assert_eq!(tab.value("window.printed"), json!([6, "light"]));
+    assert_eq!(tab.value("document.querySelectorAll('main section').length"), 1);
+    assert_eq!(tab.text("document.documentElement.dataset.theme"), "dark");
+    tab.call("Emulation.setEmulatedMedia", json!({ "media": "print" }));
+    assert_eq!(tab.text("getComputedStyle(document.querySelector('nav')).display"), "none");
+    tab.value("document.documentElement.dataset.theme = 'light', open('all')");
+    tab.photograph("paper");
+    tab.has_no_problem();
+}
