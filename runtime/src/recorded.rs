@@ -1,15 +1,32 @@
-//! The files of `--record` and `--perfetto` of a run that is over.
+//! The trace of a run that is over, and the files of `--record` and `--perfetto`.
 
+use crate::events::Alignment;
 use crate::events::join::{Names, ProcessEvents, join};
-use crate::node::Node;
+use crate::node::{Node, Outcome};
 use crate::options::Settings;
+use crate::process;
 use equipoise_model::files::write_whole;
 use equipoise_model::table::{count, seconds};
 use equipoise_network::trace::Trace;
 use equipoise_report::perfetto::{self, Run};
 
-/// The trace of what the PEs of all processes recorded in real time.
-pub(crate) fn trace(node: &Node, processes: &[ProcessEvents]) -> Trace {
+/// Makes the trace of a run that is over, on process 0, of what the PEs of all processes recorded in real time.
+pub(crate) fn complete(node: &Node, outcome: &mut Outcome) {
+    if node.start.is_none() || node.first != 0 {
+        return;
+    }
+    let mut processes = std::mem::take(&mut outcome.gathered_events);
+    let pes = std::mem::take(&mut outcome.events);
+    processes.push(ProcessEvents { process: 0, alignment: Alignment::default(), pes });
+    let trace = trace(node, &processes);
+    outcome.warnings.extend(dropped(&node.settings, &trace));
+    if node.settings.program {
+        clock_note(&trace, &processes).iter().for_each(|note| process::note(note));
+    }
+    outcome.trace = Some(trace);
+}
+
+fn trace(node: &Node, processes: &[ProcessEvents]) -> Trace {
     let settings = &node.settings;
     let element = |(array, rank)| node.pulses.element(array, rank);
     let names = Names {
@@ -28,24 +45,22 @@ pub(crate) fn trace(node: &Node, processes: &[ProcessEvents]) -> Trace {
     join(head, &names, processes)
 }
 
-/// What a user should know of a trace: warnings.
-pub(crate) fn warnings(settings: &Settings, trace: &Trace) -> Vec<String> {
+/// The warning that events were dropped.
+fn dropped(settings: &Settings, trace: &Trace) -> Option<String> {
     let details = &trace.details;
-    let mut warnings = Vec::new();
-    if details.dropped_events > 0 {
-        warnings.push(format!(
-            "--record-limit {}: the oldest {} were dropped, so the recording begins {} after the run; give a larger size to record \
-             more",
+    (details.dropped_events > 0).then(|| {
+        format!(
+            "--record-limit {}: the oldest {} were dropped, so the recording begins {} after the begin of the run; \
+             give a larger size to record more",
             settings.record_limit(),
             count(details.dropped_events, "event"),
             seconds(details.begins_seconds)
-        ));
-    }
-    warnings
+        )
+    })
 }
 
 /// What a user should know of the clocks of a trace; nothing where one clock was enough.
-pub(crate) fn clock_note(trace: &Trace, processes: &[ProcessEvents]) -> Option<String> {
+fn clock_note(trace: &Trace, processes: &[ProcessEvents]) -> Option<String> {
     let error = seconds(trace.details.clock_error_seconds);
     if processes.len() > 1 {
         let drift = processes.iter().map(|it| it.alignment.error_and_drift().1).max().unwrap_or(0);

@@ -36,8 +36,6 @@ pub(crate) use mpi::Mpi;
 pub(crate) use processes::Link;
 pub(crate) use refusal::refuse;
 
-use crate::events::Alignment;
-use crate::events::join::ProcessEvents;
 use crate::interleaving::Interleaving;
 use crate::node::{Node, Outcome};
 use crate::options::{Config, Settings, Transport};
@@ -102,16 +100,6 @@ pub(crate) fn run(
     }
     node.finish_checkpoints();
     let mut outcome = std::mem::take(&mut *node.outcome.lock());
-    if settings.record_bytes_per_pe().is_some() && process == 0 {
-        let mut events = std::mem::take(&mut outcome.gathered_events);
-        let pes = std::mem::take(&mut outcome.events);
-        events.push(ProcessEvents { process, alignment: Alignment::default(), pes });
-        let trace = recorded::trace(&node, &events);
-        outcome.warnings.extend(recorded::warnings(settings, &trace));
-        if let Some(note) = recorded::clock_note(&trace, &events).filter(|_| settings.program) {
-            crate::process::note(&note);
-        }
-        outcome.trace = Some(trace);
-    }
+    recorded::complete(&node, &mut outcome);
     outcome
 }

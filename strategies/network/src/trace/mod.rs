@@ -205,6 +205,21 @@ impl Trace {
         }
         self.details.check(self.pes, self.objects.len(), self.executions.len())
     }
+
+    /// By message: the execution that receives it. Of the executions that a message causes, this is the one that begins first,
+    /// and of those that begin together, the one with the lowest number. `begin_seconds` says when an execution of this number
+    /// begins; none if the execution does not count.
+    pub fn receives(&self, begin_seconds: impl Fn(u32) -> Option<f64>) -> Vec<Option<u32>> {
+        let mut first: Vec<Option<(f64, u32)>> = vec![None; self.messages.len()];
+        for (number, execution) in (0u32..).zip(&self.executions) {
+            let Some(cause) = execution.cause else { continue };
+            let first = &mut first[cause as usize];
+            if let Some(begin) = begin_seconds(number).filter(|begin| first.is_none_or(|it| *begin < it.0)) {
+                *first = Some((begin, number));
+            }
+        }
+        first.into_iter().map(|first| first.map(|(_, number)| number)).collect()
+    }
 }
 
 impl Execution {

@@ -16,14 +16,15 @@ pub(super) struct Flight {
     pub(super) execution: u32,
 }
 
-/// The messages whose send and execution are both drawn, in the order of messages. Of several executions that a message
-/// causes, the first is the one that begins first; of those that begin together, the one with the lowest number.
+/// The messages whose send and execution are both drawn, in the order of messages. [`receives`](equipoise_network::trace::Trace::receives) says which execution
+/// receives a message.
 pub(super) fn flights(run: &Run, slices: &Slices) -> Vec<Flight> {
     let trace = run.trace;
     let mut sent = vec![None; trace.messages.len()];
-    let mut taken: Vec<Option<&Slice>> = vec![None; trace.messages.len()];
+    let mut drawn: Vec<Option<&Slice>> = vec![None; trace.executions.len()];
     let normal = Speeds::default();
     for slice in &slices.0 {
+        drawn[slice.execution as usize] = Some(slice);
         let execution = &trace.executions[slice.execution as usize];
         let speeds = trace.speeds.get(slice.pe as usize).unwrap_or(&normal);
         let mut now = slice.begin;
@@ -33,17 +34,11 @@ pub(super) fn flights(run: &Run, slices: &Slices) -> Vec<Flight> {
                 Step::Send(message) => sent[message as usize] = Some((slice.pe, now.min(slice.end))),
             }
         }
-        if let Some(cause) = execution.cause {
-            let first = &mut taken[cause as usize];
-            let key = |it: &Slice| (it.begin, it.execution);
-            if first.is_none_or(|first| key(slice) < key(first)) {
-                *first = Some(slice);
-            }
-        }
     }
+    let taken = trace.receives(|execution| drawn[execution as usize].map(|slice| slice.begin));
     let both = (0u32..).zip(sent.into_iter().zip(taken));
     both.filter_map(|(message, (sent, taken))| {
-        let ((from, sent), taken) = (sent?, taken?);
+        let ((from, sent), taken) = (sent?, drawn[taken? as usize]?);
         let (to, execution) = (taken.pe, taken.execution);
         Some(Flight { message, from, to, sent, taken: taken.begin.max(sent), execution })
     })
