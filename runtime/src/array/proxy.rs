@@ -74,11 +74,14 @@ impl<'a, T: Chare> Target<'a, T> {
     #[inline(never)]
     fn send_recorded(pe: &PeCx, port: &Port<T>, rank: u32, msg: T::Msg) {
         let bytes = codec::size(&msg);
-        pe.record(element_key(port.id, rank), bytes);
-        match pe.out.log() {
-            Some(log) => port.send_logged(&pe.out, log, rank, msg, bytes),
-            None => port.send(&pe.out, rank, msg),
+        let Some(log) = pe.out.log() else {
+            pe.record(element_key(port.id, rank), bytes);
+            return port.send(&pe.out, rank, msg);
+        };
+        if pe.delivery.has(post_delivery::COMM) {
+            pe.record(element_key(port.id, rank), bytes);
         }
+        port.send_logged(&pe.out, log, rank, msg, bytes);
     }
 
     #[cold]

@@ -265,7 +265,7 @@ impl EventLog {
     }
 
     /// An element has executed this entry.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ends(&self, array: u16, entry: u16, rank: u32, charged_seconds: f64) {
         self.is_running.set(false);
         self.order_executed.set(true);
@@ -276,7 +276,7 @@ impl EventLog {
     }
 
     /// A message to an element, on PE `to` as far as this PE knows, is sent; returns its number.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sends(&self, array: u16, rank: u32, to: u32, bytes: u64) -> u32 {
         self.does();
         let number = self.next_number();
@@ -299,8 +299,11 @@ impl EventLog {
     }
 
     /// The item with this slot is taken.
+    #[inline]
     pub(crate) fn takes(&self, slot: u32) {
-        self.ends_own();
+        if self.has_own.get() {
+            self.ends_own();
+        }
         self.message.set(if Self::is_number(slot) { slot } else { NO_CAUSE });
     }
 
