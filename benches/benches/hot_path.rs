@@ -65,37 +65,35 @@ fn recorded(config: Config) -> Config {
     Config { records, ..config }
 }
 
-/// What recording costs, each beside the same program without it.
+/// What recording adds to the time of the same program without it, which runs just before.
 fn recording(all: &mut All) {
-    // 25 ns for an execution and 10 ns for a send above the time without recording.
-    all.add("local message, 1000 in flight, recorded", "ns", Some(49.0), Some("floor: clock"), |s| {
-        tokens(recorded(pinned(1)), 1000, 1000, 1, 3_000_000, s)
+    const CLOCK: Option<&str> = Some("floor: clock");
+    let added = |run: &dyn Fn(Config) -> f64, pes| {
+        let plain = run(pinned(pes));
+        run(recorded(pinned(pes))) - plain
+    };
+    let rounds = |config, s| {
+        let rounds = if s { 2 } else { 200 };
+        let options = Options { elements: 10_000, bytes: 0, pattern: Pattern::Rounds(rounds) };
+        ring::run(config, options).result * 1e9 / f64::from(rounds) / 10_000.0
+    };
+    all.add("recording adds: an execution", "ns", Some(25.0), CLOCK, move |s| {
+        added(&|config| rounds(config, s), 1)
     });
-    all.add("cross-PE message, 1000 in flight, recorded", "ns", Some(51.0), Some("floor: clock"), |s| {
-        tokens(recorded(pinned(2)), 1000, 1000, 500, 3_000_000, s)
+    all.add("recording adds: an execution and a local send", "ns", Some(35.0), CLOCK, move |s| {
+        added(&|config| tokens(config, 1000, 1000, 1, 3_000_000, s), 1)
     });
-    all.add(
-        "broadcast + reduction, per element of 10,000, 1 PE, recorded",
-        "ns",
-        Some(60.0),
-        Some("floor: clock"),
-        |s| {
-            let rounds = if s { 2 } else { 200 };
-            let options = Options { elements: 10_000, bytes: 0, pattern: Pattern::Rounds(rounds) };
-            ring::run(recorded(pinned(1)), options).result * 1e9 / f64::from(rounds) / 10_000.0
-        },
-    );
-    all.add(
-        "kneighbor, 200 elements, 2400 messages, 1 PE, recorded",
-        "us",
-        None,
-        Some("floor: clock"),
-        |s| {
-            let iterations = if s { 3 } else { 2000 };
-            let config = recorded(pinned(1));
+    all.add("recording adds: an execution and a send to another PE", "ns", Some(35.0), CLOCK, move |s| {
+        added(&|config| tokens(config, 1000, 1000, 500, 3_000_000, s), 2)
+    });
+    // An iteration has 2600 executions and 2400 sends.
+    all.add("recording adds: an iteration of kneighbor, 1 PE", "us", Some(89.0), CLOCK, move |s| {
+        let iterations = if s { 3 } else { 2000 };
+        let run = |config| {
             near::run(config, 200, 3, iterations, Pace::Reduction).result * 1e6 / f64::from(iterations)
-        },
-    );
+        };
+        added(&run, 1)
+    });
 }
 
 /// Messages within one PE, and between two PEs.

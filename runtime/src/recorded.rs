@@ -18,7 +18,7 @@ pub(crate) fn complete(node: &Node, outcome: &mut Outcome) {
     let mut processes = std::mem::take(&mut outcome.gathered_events);
     let pes = std::mem::take(&mut outcome.events);
     processes.push(ProcessEvents { process: 0, alignment: Alignment::default(), pes });
-    let trace = trace(node, &processes);
+    let trace = trace(node, &mut processes);
     outcome.warnings.extend(dropped(&node.settings, &trace));
     if node.settings.program {
         clock_note(&trace, &processes).iter().for_each(|note| process::note(note));
@@ -26,7 +26,7 @@ pub(crate) fn complete(node: &Node, outcome: &mut Outcome) {
     outcome.trace = Some(trace);
 }
 
-fn trace(node: &Node, processes: &[ProcessEvents]) -> Trace {
+fn trace(node: &Node, processes: &mut [ProcessEvents]) -> Trace {
     let settings = &node.settings;
     let element = |(array, rank)| node.pulses.element(array, rank);
     let names = Names {

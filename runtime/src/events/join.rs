@@ -60,8 +60,8 @@ struct Join<'a> {
     exit: Option<(u64, u32)>,
 }
 
-/// The trace of a run of which `head` has what is known without the logs.
-pub(crate) fn join(head: Trace, names: &Names, processes: &[ProcessEvents]) -> Trace {
+/// The trace of a run of which `head` has what is known without the logs. The records of the logs are taken, to save memory.
+pub(crate) fn join(head: Trace, names: &Names, processes: &mut [ProcessEvents]) -> Trace {
     let mut all: Vec<Vec<Work>> = (0..head.pes).map(|_| Vec::new()).collect();
     let mut details = Details { entries: names.entries.clone(), ..Details::default() };
     // After this time no log lacks anything.
@@ -171,6 +171,7 @@ impl Join<'_> {
             }
         }
         push_work(&mut steps, work.end - before);
+        steps.shrink_to_fit();
         let (object, call) = match work.what {
             What::Own => (pe, Call::default()),
             What::Executes { element, entry, charged_seconds } => {

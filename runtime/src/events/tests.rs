@@ -18,7 +18,7 @@ fn joined(logs: [EventLog; 2], start: quanta::Instant) -> Trace {
         element: &|(_, rank)| format!("Some[{rank}, 7]"),
     };
     let head = Trace { pes: 2, ..Trace::default() };
-    let trace = join(head, &names, &[ProcessEvents { process: 0, alignment: Alignment::default(), pes }]);
+    let trace = join(head, &names, &mut [ProcessEvents { process: 0, alignment: Alignment::default(), pes }]);
     assert_eq!(trace.check(), Ok(()));
     trace
 }

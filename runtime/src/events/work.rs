@@ -88,7 +88,7 @@ pub(super) struct Work {
     pub(super) cause: Option<Key>,
     /// Whether it follows the work before without another message in between.
     pub(super) same_turn: bool,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Box<[Event]>,
 }
 
 /// Whether records of a kind have a time.
@@ -127,8 +127,8 @@ struct Reader {
     works: Vec<Work>,
 }
 
-/// The work of a PE of a process, in order; `aligned` is a time on the clock of process 0.
-pub(super) fn works(log: &PeEvents, process: u32, aligned: impl Fn(u64) -> u64) -> Vec<Work> {
+/// The work of a PE of a process, in order, for which its records are taken; `aligned` is a time on the clock of process 0.
+pub(super) fn works(log: &mut PeEvents, process: u32, aligned: impl Fn(u64) -> u64) -> Vec<Work> {
     let mut reader = Reader {
         pe: log.pe,
         process,
@@ -138,7 +138,7 @@ pub(super) fn works(log: &PeEvents, process: u32, aligned: impl Fn(u64) -> u64) 
         events: Vec::new(),
         works: Vec::new(),
     };
-    for record in log.words.chunks_exact(4) {
+    for record in std::mem::take(&mut log.words).chunks_exact(4) {
         let of = record[0] >> 60;
         let first = if has_time(of) { aligned(record[0] & TIME) } else { record[0] & TIME };
         reader.read(of, [first, record[1], record[2], record[3]]);
@@ -225,7 +225,7 @@ impl Reader {
 
     /// A piece of work ends.
     fn ends(&mut self, end: u64, what: What, cause: Option<Key>) {
-        let events = std::mem::take(&mut self.events);
+        let events = self.events.drain(..).collect::<Box<[Event]>>();
         let Some(begin) = self.last.replace(end) else { return };
         let order = cause.filter(|cause| matches!(cause, Key::Order { .. }));
         let is_released = events.iter().any(|it| matches!(it, Event::Releases { why: Kept::Pending, .. }));

@@ -25,7 +25,7 @@ pub struct Records {
     pub record: Option<PathBuf>,
 
     /// The most memory for the events of --record and --perfetto, of all PEs together, as in 64MB; when it is full, the oldest
-    /// events are dropped [default: 256MB]
+    /// events are dropped [default: 128MB]
     #[arg(long, value_name = "SIZE")]
     pub record_limit: Option<Size>,
 
@@ -79,7 +79,7 @@ impl std::fmt::Display for Size {
 }
 
 /// The memory for events, unless a flag says otherwise.
-const LIMIT: Size = Size(256_000_000);
+const LIMIT: Size = Size(128_000_000);
 
 impl Config {
     /// Checks the flags against each other, and that files can be written.
@@ -110,6 +110,12 @@ impl Config {
                 "--record-limit on a simulated machine, whose trace is written while it runs; leave it out"
                     .into(),
             ));
+        }
+        let outputs = [("--record", record), ("--perfetto", perfetto), ("--metrics", metrics)];
+        for (at, (one, path)) in outputs.iter().enumerate().filter(|(_, (_, path))| path.is_some()) {
+            if let Some((other, _)) = outputs[..at].iter().find(|(_, it)| it == path) {
+                return Err(flag(format!("{other} and {one} name the same file; give each its own name")));
+            }
         }
         super::settings::time("--metrics-every", *metrics_every)?;
         if let Some(path) = metrics {

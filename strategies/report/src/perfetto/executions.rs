@@ -53,7 +53,8 @@ struct Shown<'a> {
 impl<'a> Shown<'a> {
     fn new(run: &'a Run, slices: &Slices, flights: &[Flight]) -> Self {
         let mut flow_ends = vec![None; run.trace.messages.len()];
-        for flight in flights {
+        // Perfetto cannot show a flow that ends before it begins.
+        for flight in flights.iter().filter(|flight| flight.is_forward) {
             flow_ends[flight.message as usize] = Some(flight.execution);
         }
         Shown { run, arrivals: arrivals(run, slices), flow_ends }

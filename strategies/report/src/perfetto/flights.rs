@@ -3,6 +3,7 @@
 use equipoise_network::trace::{Speeds, Step};
 
 use super::Run;
+use super::packets::nanoseconds;
 use super::slices::{Slice, Slices};
 
 /// A message from its send to the begin of the first execution that it caused.
@@ -14,6 +15,8 @@ pub(super) struct Flight {
     pub(super) taken: f64,
     /// The number of this execution.
     pub(super) execution: u32,
+    /// Whether the execution that sends begins first. With clocks of several processes, it may not.
+    pub(super) is_forward: bool,
 }
 
 /// The messages whose send and execution are both drawn, in the order of messages. [`receives`](equipoise_network::trace::Trace::receives) says which execution
@@ -31,16 +34,23 @@ pub(super) fn flights(run: &Run, slices: &Slices) -> Vec<Flight> {
         for step in &execution.steps {
             match *step {
                 Step::Work(work) => now = speeds.finish(now, work),
-                Step::Send(message) => sent[message as usize] = Some((slice.pe, now.min(slice.end))),
+                Step::Send(message) => sent[message as usize] = Some((slice, now.min(slice.end))),
             }
         }
     }
     let taken = trace.receives(|execution| drawn[execution as usize].map(|slice| slice.begin));
     let both = (0u32..).zip(sent.into_iter().zip(taken));
     both.filter_map(|(message, (sent, taken))| {
-        let ((from, sent), taken) = (sent?, drawn[taken? as usize]?);
-        let (to, execution) = (taken.pe, taken.execution);
-        Some(Flight { message, from, to, sent, taken: taken.begin.max(sent), execution })
+        let ((sender, sent), taken) = (sent?, drawn[taken? as usize]?);
+        Some(Flight {
+            message,
+            from: sender.pe,
+            to: taken.pe,
+            sent,
+            taken: taken.begin.max(sent),
+            execution: taken.execution,
+            is_forward: nanoseconds(sender.begin) <= nanoseconds(taken.begin),
+        })
     })
     .collect()
 }

@@ -275,6 +275,20 @@ fn flows_begin_before_they_end_and_end_once_even_if_everything_happens_at_once()
 }
 
 #[test]
+fn a_message_that_arrives_before_it_is_sent_has_no_flow() {
+    let mut trace = trace();
+    trace.details.clock_error_seconds = 1.0;
+    let flows = |trace: &Trace| -> usize {
+        let file = encode(&Run { trace, simulated: None, machine: None });
+        all_events(&file).iter().map(|event| event.3.len() + event.4.len()).sum()
+    };
+    assert_eq!(flows(&trace), 2);
+    // By the clock of its process, the sender begins later than the receiver.
+    trace.executions[0].begin_seconds = 3.0;
+    assert_eq!((trace.check(), flows(&trace)), (Ok(()), 0));
+}
+
+#[test]
 fn recorded_details_are_shown_and_left_out_of_simulations() {
     let details = Details {
         entries: vec![vec!["begin".into(), "edge".into()]],
