@@ -52,7 +52,7 @@ fn dropped(settings: &Settings, trace: &Trace) -> Option<String> {
         format!(
             "--record-limit {}: the oldest {} were dropped, so the recording begins {} after the begin of the run; \
              give a larger size to record more",
-            settings.record_limit(),
+            settings.records.limit(),
             count(details.dropped_events, "event"),
             seconds(details.begins_seconds)
         )

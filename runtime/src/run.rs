@@ -206,6 +206,18 @@ fn with_costs(mut settings: Settings) -> Settings {
     settings
 }
 
+/// Warns if a launcher has started the program several times, and the processes are not connected.
+fn warn_of_copies(config: &Config) {
+    let together = process::launched_together();
+    if config.program && config.transport == Transport::Threads && together > 1 && process::launched_as() == 0
+    {
+        process::warn(&format!(
+            "{together} processes were started together, and each runs the whole program; add --transport mpi for one run \
+             on all of them"
+        ));
+    }
+}
+
 /// Runs the program. Its databases and its trace are written, even if the run fails.
 fn attempt<R>(
     config: Config,
@@ -220,14 +232,7 @@ where
     if config.program {
         process::end_on_signals();
     }
-    let together = process::launched_together();
-    if config.program && config.transport == Transport::Threads && together > 1 && process::launched_as() == 0
-    {
-        process::warn(&format!(
-            "{together} processes were started together, and each runs the whole program; add --transport mpi for one run \
-             on all of them"
-        ));
-    }
+    warn_of_copies(&config);
     let (settings, link) = match settings(&config, connect) {
         Ok(settings) => settings,
         Err(Refusal { error, speaks, link }) => {
@@ -250,7 +255,7 @@ where
     };
     if let Some(file) = settings.report.as_ref().filter(|_| process == 0) {
         let report = std::mem::take(&mut outcome.run_report);
-        let record = settings.records.record.as_deref().filter(|_| settings.report.is_some());
+        let record = settings.records.record.as_deref();
         // Not a file of an earlier run, and not a pipe, whose end this process would wait for.
         let record = record.filter(|path| is_recorded && equipoise_model::files::is_read_back(path));
         let trace = trace.or_else(|| record.and_then(|path| Trace::read(path).ok()));

@@ -109,5 +109,5 @@ fn a_message_whose_send_was_dropped_waits_for_the_work_before() {
     let trace = joined([one, two], start);
     let causes: Vec<_> = trace.executions.iter().map(|it| (it.cause, it.after.clone())).collect();
     assert_eq!(causes, [(None, vec![]), (None, vec![0])]);
-    assert!(trace.details.waits.is_empty(), "nobody knows since when it waited");
+    assert!(trace.details.waits.is_empty(), "no record says since when it waited");
 }

@@ -1,6 +1,6 @@
 //! The flags that record a run while it proceeds: traces, timelines and metrics.
 
-use super::{Config, ConfigError, Job, Settings, Transport, flag, wrong};
+use super::{Config, ConfigError, Job, Transport, flag, wrong};
 use crate::events::CHUNK_BYTES;
 use equipoise_model::fault::Classified;
 use equipoise_model::files::can_write_whole;
@@ -39,7 +39,15 @@ pub struct Records {
     pub metrics_every: Option<f64>,
 }
 
+/// The memory for events, unless a flag says otherwise.
+const LIMIT: Size = Size(128_000_000);
+
 impl Records {
+    /// The most memory for events.
+    pub(crate) fn limit(&self) -> Size {
+        self.record_limit.unwrap_or(LIMIT)
+    }
+
     /// Records a trace in the file at `path`, and nothing else.
     pub fn trace(path: impl Into<PathBuf>) -> Self {
         Records { record: Some(path.into()), ..Records::default() }
@@ -78,13 +86,10 @@ impl std::fmt::Display for Size {
     }
 }
 
-/// The memory for events, unless a flag says otherwise.
-const LIMIT: Size = Size(128_000_000);
-
 impl Config {
     /// Checks the flags against each other, and that files can be written.
     pub(super) fn check_records(&self, job: &Job, processes: usize) -> Result<(), ConfigError> {
-        let Records { perfetto, record, record_limit, metrics, metrics_every } = &self.records;
+        let Records { perfetto, record, record_limit, metrics, .. } = &self.records;
         let first =
             [("--record", record), ("--perfetto", perfetto)].into_iter().find(|(_, path)| path.is_some());
         let is_timeless = self.transport == Transport::Simulated && self.machine.network.is_none();
@@ -117,7 +122,6 @@ impl Config {
                 return Err(flag(format!("{other} and {one} name the same file; give each its own name")));
             }
         }
-        super::settings::time("--metrics-every", *metrics_every)?;
         if let Some(path) = metrics {
             if self.transport == Transport::Simulated || self.replay_order.is_some() {
                 return Err(flag(
@@ -171,24 +175,6 @@ pub(crate) fn of_process(path: &Path, process: u32) -> PathBuf {
     match path.to_str() {
         Some(text) if text.contains("%p") => text.replace("%p", &process.to_string()).into(),
         _ => path.to_owned(),
-    }
-}
-
-impl Settings {
-    /// Whether a trace of the run is recorded.
-    pub(crate) fn is_recorded(&self) -> bool {
-        self.records.record.is_some() || self.records.perfetto.is_some()
-    }
-
-    /// The memory for the events of each PE, if what PEs do in real time is recorded.
-    pub(crate) fn record_bytes_per_pe(&self) -> Option<u64> {
-        let limit = self.records.record_limit.unwrap_or(LIMIT);
-        (self.is_recorded() && self.simulation.is_none()).then(|| limit.0 / self.pes as u64)
-    }
-
-    /// The limit of the recording.
-    pub(crate) fn record_limit(&self) -> Size {
-        self.records.record_limit.unwrap_or(LIMIT)
     }
 }
 

@@ -47,6 +47,7 @@ impl Config {
             ));
         }
         self.can_write(job)?;
+        time("--metrics-every", self.records.metrics_every)?;
         self.check_records(job, pes / local_pes)?;
         self.check_record_limit(pes)?;
         if self.then.is_some() && self.balancer.is_empty() {
@@ -303,6 +304,16 @@ impl Settings {
     /// Whether the database of this step is to be written.
     pub(crate) fn dumps(&self, step: u64) -> bool {
         self.dump.is_some() && step >= self.dump_start && step - self.dump_start < self.dump_steps
+    }
+
+    /// Whether a trace of the run is recorded.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.records.record.is_some() || self.records.perfetto.is_some()
+    }
+
+    /// The memory for the events of each PE, if what PEs do in real time is recorded.
+    pub(crate) fn record_bytes_per_pe(&self) -> Option<u64> {
+        (self.is_recorded() && self.simulation.is_none()).then(|| self.records.limit().0 / self.pes as u64)
     }
 
     /// Whether the simulated transport runs: all PEs in one thread.

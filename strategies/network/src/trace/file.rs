@@ -15,8 +15,8 @@ use equipoise_model::decompress::Expansion;
 use equipoise_model::files::{self, Refused, Unread, can_write_whole, write_whole};
 use equipoise_model::frames::{Ignored, TRACE_MAGIC, damaged, field, take_frame, text, truncated};
 
-use super::recording::Part;
-use super::sections::{Encoder, MAGIC, PART, decode_sections, magic};
+use super::part::{PART, Part};
+use super::sections::{Encoder, MAGIC, decode_sections, magic};
 use super::{Speeds, Trace, TraceObject};
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::quote::shown;

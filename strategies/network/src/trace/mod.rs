@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 mod details;
 mod file;
 mod message_scheduler;
+mod part;
 mod recording;
 mod sections;
 mod simulate;
@@ -23,7 +24,8 @@ mod speeds;
 pub use details::{Call, Details, LbStep, Memory, Migration, Wait};
 pub use file::TraceError;
 pub use message_scheduler::{MessageScheduler, Waiting};
-pub use recording::{Part, TraceWriter};
+pub use part::Part;
+pub use recording::TraceWriter;
 pub use simulate::{Timing, simulate};
 pub use speeds::Speeds;
 

@@ -7,48 +7,9 @@ use equipoise_model::files::{NewFile, Refused};
 use equipoise_model::table::count;
 
 use super::file::{TraceError, decode, json};
-use super::sections::{Encoder, PART};
-use super::{Call, Details, Execution, Migration, Trace, TraceMessage, TraceObject, Wait};
-
-/// What is added to a trace.
-#[derive(Clone, Debug, Default)]
-pub struct Part {
-    /// Objects; the first object of the first part has the number of PEs as its number.
-    pub objects: Vec<TraceObject>,
-    /// Messages, each sent by an execution of this part.
-    pub messages: Vec<TraceMessage>,
-    /// Executions.
-    pub executions: Vec<Execution>,
-    /// The indices of these objects, and the calls of these executions; see [`Details`].
-    pub indices: Vec<String>,
-    /// See [`Details::calls`].
-    pub calls: Vec<Call>,
-    /// See [`Details::waits`].
-    pub waits: Vec<Wait>,
-    /// See [`Details::migrations`].
-    pub migrations: Vec<Migration>,
-}
-
-impl Part {
-    /// Whether the part is worth writing.
-    pub fn is_full(&self) -> bool {
-        self.executions.len().max(self.messages.len()) >= PART
-    }
-}
-
-impl Trace {
-    /// Adds a part, as the reader of a file does.
-    pub fn extend(&mut self, part: Part) {
-        let Part { objects, messages, executions, indices, calls, waits, migrations } = part;
-        self.objects.extend(objects);
-        self.messages.extend(messages);
-        self.executions.extend(executions);
-        self.details.indices.extend(indices);
-        self.details.calls.extend(calls);
-        self.details.waits.extend(waits);
-        self.details.migrations.extend(migrations);
-    }
-}
+use super::part::Part;
+use super::sections::Encoder;
+use super::{Details, Trace};
 
 /// Writes a trace while the run proceeds, under a temporary name until it is finished (see [`NewFile`]). If the writer
 /// is dropped before, the file has the parts so far.

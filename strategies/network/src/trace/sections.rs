@@ -19,7 +19,7 @@ use equipoise_model::table::{count, seconds};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::recording::Part;
+use super::part::Part;
 use super::{Call, Details, Execution, LbStep, Migration, Trace, TraceMessage, TraceObject, Wait};
 
 /// The first bytes of every binary trace; the second last byte is the version of the format.
@@ -30,9 +30,6 @@ pub(super) const fn magic(version: u8) -> [u8; 8] {
     let [a, b, c, d, e, f] = TRACE_MAGIC;
     [a, b, c, d, e, f, version, 0x1a]
 }
-
-/// The executions or messages after which a part is written.
-pub(super) const PART: usize = 1 << 12;
 
 /// Encodes a trace part by part.
 pub(super) struct Encoder {

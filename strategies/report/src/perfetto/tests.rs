@@ -224,9 +224,12 @@ fn a_simulated_run_has_its_own_times_and_pes() {
     assert!(begins(0).is_empty());
 }
 
-/// Every event of the file: nanoseconds, track, kind, flows, and flows that end; sorted by time, and at the same time as in the
+/// An event with its track: nanoseconds, track, kind, flows, and flows that end.
+type TrackEvent = (u64, u64, u64, Vec<u64>, Vec<u64>);
+
+/// Every event of the file, sorted by time, and at the same time as in the
 /// file. So Perfetto reads them.
-fn all_events(file: &[u8]) -> Vec<(u64, u64, u64, Vec<u64>, Vec<u64>)> {
+fn all_events(file: &[u8]) -> Vec<TrackEvent> {
     let fixed = |event: &Read, tag| {
         let number =
             |value: &Value| if let Value::Fixed(number) = value { *number } else { panic!("no flow") };
