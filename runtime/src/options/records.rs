@@ -87,8 +87,9 @@ impl std::fmt::Display for Size {
 }
 
 impl Config {
-    /// Checks the flags against each other, and that files can be written.
-    pub(super) fn check_records(&self, job: &Job, processes: usize) -> Result<(), ConfigError> {
+    /// Checks the flags against each other, for this number of PEs in this number of processes, and that files can be written.
+    pub(super) fn check_records(&self, job: &Job, pes: usize, processes: usize) -> Result<(), ConfigError> {
+        self.check_record_limit(pes)?;
         let Records { perfetto, record, record_limit, metrics, .. } = &self.records;
         let first =
             [("--record", record), ("--perfetto", perfetto)].into_iter().find(|(_, path)| path.is_some());
@@ -153,7 +154,7 @@ impl Config {
     }
 
     /// Checks the limit of a recording by this number of PEs.
-    pub(super) fn check_record_limit(&self, pes: usize) -> Result<(), ConfigError> {
+    fn check_record_limit(&self, pes: usize) -> Result<(), ConfigError> {
         let least = Size(pes as u64 * 2 * CHUNK_BYTES);
         match self.records.record_limit {
             Some(limit) if limit.0 < least.0 => Err(flag(format!(

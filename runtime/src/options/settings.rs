@@ -48,8 +48,7 @@ impl Config {
         }
         self.can_write(job)?;
         time("--metrics-every", self.records.metrics_every)?;
-        self.check_records(job, pes / local_pes)?;
-        self.check_record_limit(pes)?;
+        self.check_records(job, pes, pes / local_pes)?;
         if self.then.is_some() && self.balancer.is_empty() {
             return Err(flag(
                 "--then without --balancer: name the load balancer of the first step with --balancer".into(),

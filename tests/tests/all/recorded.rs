@@ -18,7 +18,7 @@ fn a_timeline_of_a_run_shows_executions_waits_steps_migrations_and_counters() {
     let line = format!("{} --record run.trace --perfetto run.pftrace", amr(60));
     let document = sandbox.run(&line).document();
     let number = |name: &str| document[name].as_u64().expect("a number") as usize;
-    let trace = Trace::read(&sandbox.path().join("run.trace")).expect("a trace");
+    let trace = Trace::read(sandbox.path().join("run.trace")).expect("a trace");
     assert_eq!(
         (trace.pes, &*trace.network, trace.executions.len() > number("executions")),
         (2, "threads", true)
@@ -88,7 +88,7 @@ fn a_run_that_fails_leaves_what_was_recorded() {
         let flags = format!("--record {how}.trace --perfetto {how}.pftrace --metrics {how}.prom");
         let output = sandbox.failing(&format!("{how} --pes 2 {flags}"));
         assert_eq!(output.code, Some(1), "{output:?}");
-        let trace = Trace::read(&sandbox.path().join(format!("{how}.trace"))).expect("a trace");
+        let trace = Trace::read(sandbox.path().join(format!("{how}.trace"))).expect("a trace");
         assert_eq!(trace.exit, None);
         let elements = trace.executions.iter().filter(|it| it.object >= trace.pes).count();
         assert!(elements > 0 || how == "panic-while-busy", "{how}");

@@ -20,7 +20,7 @@ fn processes_write_one_trace_and_state_the_error_of_their_clocks() {
         assert_eq!(output.stderr.contains(&note), processes > 1, "{}", output.stderr);
         let document = output.document();
         let number = |name: &str| document[name].as_u64().expect("a number") as usize;
-        let trace = Trace::read(&sandbox.path().join("run.trace")).expect("a trace");
+        let trace = Trace::read(sandbox.path().join("run.trace")).expect("a trace");
         assert_eq!((trace.pes as usize, &*trace.network), (processes * pes, "mpi"));
         let elements = trace.executions.iter().filter(|it| it.object >= trace.pes).count();
         assert_eq!(elements, number("executions"), "{processes} x {pes}");
@@ -73,7 +73,7 @@ fn a_failed_job_leaves_what_was_recorded_and_processes_need_names_of_their_own()
     let line = "failing panic --transport mpi --record run.trace";
     let output = launcher.start(&sandbox, &[(2, line)]).end().0;
     assert!(output.code != Some(0) && output.stderr.contains("dropped the baton"), "{output:?}");
-    let trace = Trace::read(&sandbox.path().join("run.trace")).expect("a trace");
+    let trace = Trace::read(sandbox.path().join("run.trace")).expect("a trace");
     assert_eq!((trace.pes, trace.exit), (2, None));
     let line = "equipoise run kneighbor --transport mpi --metrics run.prom";
     let output = launcher.start(&sandbox, &[(2, line)]).end().0;

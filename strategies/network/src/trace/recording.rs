@@ -85,6 +85,7 @@ fn refused_at(path: &Path, refused: Refused) -> TraceError {
 #[cfg(test)]
 mod tests {
     use super::super::tests::exchange;
+    use super::super::{Execution, TraceMessage};
     use super::*;
     use std::fs;
 
