@@ -27,6 +27,7 @@ mod hiertopomap;
 mod mapping;
 mod mcf;
 mod poise;
+mod ranks;
 mod rows;
 mod statistics;
 mod topolb;
@@ -81,6 +82,7 @@ const ALL: &[Figure] = &[
     mcf::machines::MCF_MACHINES,
     mcf::adaptive::MCF_ADAPTIVE,
     mcf::search::MCF_SEARCH,
+    ranks::ML_RANKS,
 ];
 
 const ABOUT: &str = "Reproduces a figure of a paper, and checks its criteria";
