@@ -20,7 +20,7 @@ pub(crate) const ML_RANKS: Figure = Figure {
     name: "ml-ranks",
     title: "Ranks of training jobs: bytes between nodes and between switches, and hop-bytes",
     paper: "no paper",
-    takes: "2 minutes",
+    takes: "10 seconds",
     notes: "Volumes are those of the model that the generator `parallel` describes. `between nodes` are the bytes that leave a \
             node, `between switches` those that leave the leaf switch, the pod or the group of a node; a torus has no \
             switches. Random orders are the mean of 5. `hosts by name` are nodes of a fat tree whose names \

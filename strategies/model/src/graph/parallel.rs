@@ -5,7 +5,7 @@
 //! (`RankGenerator` in `megatron/core/parallel_state.py`). Experts have a grid of their own over the same ranks: `etp`
 //! tensor parallel, `ep`, and the rest data parallel. [`layout`] makes the groups, [`volumes`] the bytes.
 //!
-//! Who sends what to whom in a group of n ranks, in the order of the group:
+//! The messages of a group of n ranks, which are in ascending order:
 //!
 //! - Tensor, data and expert data parallel: an all-reduce of S bytes per rank. `collective=ring`: every rank sends
 //!   2 (n-1)/n S to its successor (P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
@@ -13,8 +13,8 @@
 //!   Sanders, J. Speck, J. L. Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009), in
 //!   the shape of NCCL.
 //! - Context parallel: keys and values travel round the ring of the group: every rank sends S bytes to its successor (H.
-//!   Liu, M. Zaharia, P. Abbeel, "Ring attention with blockwise transformers for near-infinite context", 2023). As it is
-//!   a pipeline around the ring, `collective` has no effect.
+//!   Liu, M. Zaharia, P. Abbeel, "Ring attention with blockwise transformers for near-infinite context", 2023). With
+//!   `collective=tree`, they are gathered over the two trees: an edge carries the blocks of all ranks behind it.
 //! - Pipeline parallel: every rank sends S bytes to the next stage, and receives as many.
 //! - Expert parallel: every rank sends S/n bytes to every other (all-to-all).
 //!
@@ -56,7 +56,11 @@ const PARAMS: &[Param] = &[
         default: "tp-cp-ep-dp-pp",
         help: "the dimensions, fastest first, as Megatron-LM names them",
     },
-    Param { key: "collective", default: "ring", help: "all-reduce by ring or tree" },
+    Param {
+        key: "collective",
+        default: "ring",
+        help: "all-reduces, and exchanges of keys and values, by ring or tree",
+    },
     Param { key: "hidden", default: "12288", help: "hidden size of the model" },
     Param { key: "layers", default: "96", help: "transformer layers" },
     Param { key: "sequence", default: "2048", help: "tokens of a sequence" },
@@ -170,7 +174,20 @@ fn send(role: &Role, group: &Group, bytes: u64, collective: Collective, edges: &
             add(stage - 1, stage, bytes);
             add(stage, stage - 1, bytes);
         }),
-        Dimension::Cp => (0..n).for_each(|rank| add(rank, (rank + 1) % n, bytes)),
+        Dimension::Cp if collective == Collective::Ring => {
+            (0..n).for_each(|rank| add(rank, (rank + 1) % n, bytes));
+        }
+        Dimension::Cp => {
+            for (parents, half) in [(tree(n), bytes - bytes / 2), (second_tree(n), bytes / 2)] {
+                let below = ranks_below(&parents);
+                // A rank sends n - 1 times its block round the ring.
+                let blocks = |blocks: usize| divide(blocks as u128 * u128::from(half), n as u128 - 1);
+                for (child, parent) in parents {
+                    add(child, parent, blocks(below[child]));
+                    add(parent, child, blocks(n - below[child]));
+                }
+            }
+        }
         Dimension::Ep => {
             let share = divide(u128::from(bytes), n as u128);
             (0..n).for_each(|from| (0..n).filter(|&to| to != from).for_each(|to| add(from, to, share)));
@@ -205,6 +222,19 @@ fn tree(n: usize) -> Vec<(usize, usize)> {
 fn second_tree(n: usize) -> Vec<(usize, usize)> {
     let renumber = |rank: usize| if n % 2 == 1 { (rank + 1) % n } else { n - 1 - rank };
     tree(n).into_iter().map(|(child, parent)| (renumber(child), renumber(parent))).collect()
+}
+
+/// For each rank, the number of ranks of its part of a tree, with itself.
+fn ranks_below(parents: &[(usize, usize)]) -> Vec<usize> {
+    let n = parents.len() + 1;
+    let mut parent_of = vec![None; n];
+    parents.iter().for_each(|&(child, parent)| parent_of[child] = Some(parent));
+    let mut below = vec![0; n];
+    for rank in 0..n {
+        let up = std::iter::successors(Some(rank), |&at| parent_of[at]);
+        up.for_each(|at| below[at] += 1);
+    }
+    below
 }
 
 /// The quotient, rounded to the nearest number; at most 2^64-1.

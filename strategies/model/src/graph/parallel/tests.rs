@@ -125,6 +125,26 @@ fn errors_describe_impossible_jobs() {
     check("tp=2,dpp=2", "parallel has no parameter `dpp` (did you mean `dp`?)");
 }
 
+/// The bytes of the blocks that cross an edge of a tree: those of the ranks that reach the sender without it. A rank sends
+/// its block to all others for `bytes`.
+fn gathered((from, to): (usize, usize), n: usize, edges: &[(usize, usize)], bytes: u64) -> u64 {
+    let is_edge = |&(a, b): &(usize, usize)| (a, b) == (from, to) || (b, a) == (from, to);
+    if !edges.iter().any(is_edge) {
+        return 0;
+    }
+    let rest: Vec<_> = edges.iter().filter(|edge| !is_edge(edge)).collect();
+    let mut is_reached = vec![false; n];
+    is_reached[from] = true;
+    for _ in 0..n {
+        for &&(a, b) in &rest {
+            let either = is_reached[a] || is_reached[b];
+            (is_reached[a], is_reached[b]) = (either, either);
+        }
+    }
+    let ranks = is_reached.into_iter().filter(|&reached| reached).count();
+    ((ranks as u64 * bytes) as f64 / (n as f64 - 1.0)).round() as u64
+}
+
 /// The bytes of every pair by definition, for the default order: with explicit formulas for the rank of coordinates.
 fn by_definition(
     [tp, cp, ep, dp, pp]: [usize; 5],
@@ -159,8 +179,15 @@ fn by_definition(
             if same(x, y, &[0]) {
                 sum += reduce(x[0], y[0], tp);
             }
-            if same(x, y, &[1]) && y[1] == (x[1] + 1) % cp {
-                sum += bytes;
+            if same(x, y, &[1]) {
+                sum += match is_tree {
+                    true => {
+                        gathered((x[1], y[1]), cp, &tree(cp), bytes - bytes / 2)
+                            + gathered((x[1], y[1]), cp, &second_tree(cp), bytes / 2)
+                    }
+                    false if y[1] == (x[1] + 1) % cp => bytes,
+                    false => 0,
+                };
             }
             if same(x, y, &[1, 2]) {
                 sum += reduce(x[1] + cp * x[2], y[1] + cp * y[2], cp * dp);
@@ -190,7 +217,7 @@ fn by_definition(
 proptest! {
     #[test]
     fn messages_are_those_of_the_definitions(
-        [tp, cp, ep, dp, pp] in [1..4usize, 1..4usize, 1..5usize, 1..5usize, 1..4usize],
+        [tp, cp, ep, dp, pp] in [1..4usize, 1..7usize, 1..5usize, 1..5usize, 1..4usize],
         etp in 1..3usize, is_tree in any::<bool>(), bytes in 1..2000u64,
     ) {
         prop_assume!((tp * cp * dp) % (etp * ep) == 0);
