@@ -15,10 +15,11 @@ pub const KIND: Kind = Kind {
     help: "Named hosts at one switch, as a hostlist: a machine without structure, but with the names that launchers need.",
     params: &[],
     item: |list| {
-        let list = list.strip_prefix('(').and_then(|list| list.strip_suffix(')')).unwrap_or(list);
-        if list.is_empty() {
-            return Err("expected a list of hosts such as (n[1-4],gpu7)".into());
-        }
+        let inside =
+            list.strip_prefix('(').and_then(|list| list.strip_suffix(')')).filter(|list| !list.is_empty());
+        let list = inside.ok_or_else(|| {
+            format!("expected a list of hosts in parentheses such as (n[1-4],gpu7), found `{list}`")
+        })?;
         let mut parts = vec![Part { name: Some("network".into()), parent: 0, is_pe: false }];
         let mut names = hostlist::expand(list)?;
         parts.extend(names.iter().map(|name| Part { name: Some(name.clone()), parent: 0, is_pe: true }));
@@ -42,7 +43,8 @@ mod tests {
         let hosts: Vec<&str> = (0..4).filter_map(|pe| machine.host(pe)).collect();
         assert_eq!((hosts, row(&*machine, 1)), (vec!["n08", "n09", "n10", "gpu7"], vec![2, 0, 2, 2]));
         for (spec, expected) in [
-            ("hosts:", "expected a list of hosts such as (n[1-4],gpu7)"),
+            ("hosts:", "expected a list of hosts in parentheses such as (n[1-4],gpu7), found ``"),
+            ("hosts:n[1-4]", "in parentheses such as (n[1-4],gpu7), found `n`"),
             ("hosts:(n[1-3],n2)", "host n2 is named twice"),
             ("hosts:(n[1-x])", "expected numbers and ranges such as 1-3,7 between brackets"),
         ] {

@@ -1,14 +1,16 @@
 //! `slurm-env`: the nodes of the Slurm job that this command runs in.
 //!
-//! The environment gives the hosts (`SLURM_JOB_NODELIST`) in the order in which Slurm numbers them, and the PEs of each: its
-//! GPUs (`SLURM_GPUS_ON_NODE`), else its tasks (`SLURM_TASKS_PER_NODE`), else its CPUs (`SLURM_JOB_CPUS_PER_NODE`). The
-//! network is that of `network=FILE`, or of `topology.yaml` or `topology.conf` next to the file that `SLURM_CONF` names. If
-//! there is neither, the hosts are at one switch.
+//! The environment gives the hosts (`SLURM_JOB_NODELIST`) in the order in which Slurm numbers them, and the PEs of each:
+//! its GPUs (`SLURM_GPUS_ON_NODE`), else its tasks (`SLURM_TASKS_PER_NODE`), else its CPUs (`SLURM_JOB_CPUS_PER_NODE`).
+//! Slurm says only for the node of this command how many GPUs it has, so all nodes are taken to have as many. The network
+//! is that of `network=FILE`, or of `topology.yaml` or `topology.conf` next to the file that `SLURM_CONF` names. If there
+//! is neither, the hosts are at one switch.
 //!
-//! Slurm tells every process only the switches above its own node (`SLURM_TOPOLOGY_ADDR`). So the network cannot be seen
-//! from one process, but all processes can print their line of a [`switches`](super::switches) file.
+//! Slurm gives every process only the switches above its own node (`SLURM_TOPOLOGY_ADDR`). So one process cannot see the
+//! network, but all processes can print their lines of the file of a machine `switches:FILE`.
 //!
-//! `hosts=n[1-8],pes=8` describes a job from outside. The machine is made from a spec such as `(slurm:topology.conf)[n[1-4]]*flat:8`, which is also the spec of the result.
+//! `hosts=(n[1-8]),pes=8` describes a job from outside. The machine is made from a spec such as
+//! `(slurm:topology.conf)[n[1-4]]*flat:8`, which is also the spec of the result.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use crate::quote::quoted;
 /// The entry of `slurm-env` in the list of machines.
 pub const KIND: Kind = Kind {
     name: "slurm-env",
-    form: "slurm-env, slurm-env:hosts=n[1-8],pes=8",
+    form: "slurm-env, slurm-env:hosts=(n[1-8]),pes=8",
     help: "The nodes of the Slurm job that this command runs in, from Slurm's environment variables; the PEs of a node are \
            its GPUs, else its tasks.",
     params: PARAMS,
@@ -32,11 +34,7 @@ pub const KIND: Kind = Kind {
 };
 
 const PARAMS: &[Param] = &[
-    Param {
-        key: "hosts",
-        default: "auto",
-        help: "the hosts as a list in brackets, such as n[1-8]; auto: those of the job",
-    },
+    Param { key: "hosts", default: "auto", help: "the hosts, as in (n[1-8]); auto: those of the job" },
     Param {
         key: "network",
         default: "auto",
@@ -67,10 +65,19 @@ fn spec_of(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Stri
         let pes = params.take_count_or_auto("pes", MAX_PES)?;
         let given = params.take::<String>("hosts")?;
         let of_job = || set("SLURM_JOB_NODELIST").or_else(|| set("SLURM_NODELIST"));
-        let list = if given == "auto" { of_job() } else { Some(given) };
+        let list = match given.strip_prefix('(').and_then(|list| list.strip_suffix(')')) {
+            Some(list) => Some(list.to_string()),
+            None if given == "auto" => of_job(),
+            // Brackets at the end of a spec choose PEs.
+            None => {
+                return Err(params
+                    .bad("hosts", &given, "expected hosts in parentheses, as in (n[1-8])")
+                    .into());
+            }
+        };
         let list = list.ok_or(
             "no Slurm job is running here: SLURM_JOB_NODELIST is not set; run this command in a job, or name the hosts as in \
-             slurm-env:hosts=n[1-4],pes=8",
+             slurm-env:hosts=(n[1-4]),pes=8",
         )?;
         let hosts = hostlist::expand(&list).map_err(|reason| format!("the hosts `{list}`: {reason}"))?.len();
         let counts = match pes {
@@ -195,7 +202,7 @@ mod tests {
         check("", &[tasks, ("SLURM_JOB_CPUS_PER_NODE", "9(x3)")], "hosts:(n[1-2],gpu01)*flat:2");
         check("", &[("SLURM_JOB_CPUS_PER_NODE", "9(x3)")], "hosts:(n[1-2],gpu01)*flat:9");
         check("", &[("SLURM_TASKS_PER_NODE", "4(x2),1")], "(hosts:(n[1-2],gpu01)*flat:4)[0-3,4-7,8]");
-        check("hosts=n[3,5],pes=4", &[tasks], "hosts:(n[3,5])*flat:4");
+        check("pes=4,hosts=(n[3,5])", &[tasks], "hosts:(n[3,5])*flat:4");
         check("pes=4", &[tasks], "hosts:(n[1-2],gpu01)*flat:4");
         check("node=tree:2:2", &[("SLURM_GPUS_ON_NODE", "4")], "hosts:(n[1-2],gpu01)*(tree:2:2)");
         check("node=tree:2:2", &[tasks], "(hosts:(n[1-2],gpu01)*(tree:2:2))[0-1,4-5,8-9]");
@@ -250,6 +257,7 @@ mod tests {
         );
         check("", &[HOSTS, ("SLURM_TASKS_PER_NODE", "8x3")], "SLURM_TASKS_PER_NODE=8x3 is not understood");
         check("node=tree:2:2,pes=8", &[HOSTS], "a node has 8 PEs, but tree:2:2 has 4; write pes=4");
+        check("pes=4,hosts=n", &[], "slurm-env:hosts=n is not understood: expected hosts in parentheses");
         check("nod=tree:2:2", &[HOSTS], "slurm-env has no parameter `nod` (did you mean `node`?)");
     }
 }
