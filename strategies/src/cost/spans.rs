@@ -122,7 +122,7 @@ impl fmt::Display for Span {
 
 #[cfg(test)]
 mod tests {
-    use equipoise_model::graph::parallel::layout_of;
+    use equipoise_model::graph::parallel::{Role, layout_of};
     use equipoise_model::topology::parse;
 
     use super::*;
@@ -132,7 +132,7 @@ mod tests {
         let (layout, machine) = (layout_of(job).expect(job), parse(machine).expect(machine));
         let pe_of: Vec<u32> = (0..layout.ranks() as u32).map(pe_of).collect();
         let spans = Spans::on(&*machine);
-        let span = |role| spans.of(role.name, &layout.groups(role), &pe_of).to_string();
+        let span = |role: &Role| spans.of(role.name, &layout.groups(role), &pe_of).to_string();
         assert_eq!(layout.roles().iter().map(span).collect::<Vec<_>>(), expected);
     }
 

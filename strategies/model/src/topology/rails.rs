@@ -103,16 +103,16 @@ impl Rails {
     }
 
     /// The links up from a PE: to NVSwitch, and to the leaf switch. The next number is the link down.
-    fn to_nvswitch(pe: usize) -> usize {
+    fn nvswitch_link(pe: usize) -> usize {
         4 * pe
     }
 
-    fn to_leaf(pe: usize) -> usize {
+    fn leaf_link(pe: usize) -> usize {
         4 * pe + 2
     }
 
     /// The link from a leaf switch up to a spine switch.
-    fn to_spine(&self, pod: usize, rail: usize, spine: usize) -> usize {
+    fn spine_link(&self, pod: usize, rail: usize, spine: usize) -> usize {
         4 * self.pes() + 2 * ((pod * self.gpus + rail) * self.spines + spine)
     }
 
@@ -206,16 +206,16 @@ impl Topology for Rails {
         let ((pod, node, rail), (other_pod, other_node, other_rail)) = (self.place(a), self.place(b));
         if pod != other_pod {
             let spine = b % self.spines;
-            links.extend([Rails::to_leaf(a), self.to_spine(pod, rail, spine)]);
-            links.extend([self.to_spine(other_pod, other_rail, spine) + 1, Rails::to_leaf(b) + 1]);
+            links.extend([Rails::leaf_link(a), self.spine_link(pod, rail, spine)]);
+            links.extend([self.spine_link(other_pod, other_rail, spine) + 1, Rails::leaf_link(b) + 1]);
             return;
         }
         let proxy = self.proxy(a, b);
         if rail != other_rail {
-            links.extend([Rails::to_nvswitch(a), Rails::to_nvswitch(proxy) + 1]);
+            links.extend([Rails::nvswitch_link(a), Rails::nvswitch_link(proxy) + 1]);
         }
         if node != other_node {
-            links.extend([Rails::to_leaf(proxy), Rails::to_leaf(b) + 1]);
+            links.extend([Rails::leaf_link(proxy), Rails::leaf_link(b) + 1]);
         }
     }
 
@@ -229,18 +229,19 @@ impl Topology for Rails {
         match at {
             Place::Pe(pe) if pe == b => {}
             Place::Pe(pe) if pod == other_pod && (node == other_node || pe != self.proxy(a, b)) => {
-                links.push(Rails::to_nvswitch(pe));
+                links.push(Rails::nvswitch_link(pe));
             }
-            Place::Pe(pe) => links.push(Rails::to_leaf(pe)),
-            Place::NvSwitch(_) => links.push(Rails::to_nvswitch(self.proxy(a, b)) + 1),
+            Place::Pe(pe) => links.push(Rails::leaf_link(pe)),
+            Place::NvSwitch(_) => links.push(Rails::nvswitch_link(self.proxy(a, b)) + 1),
             Place::Leaf(here, rail) if here == other_pod && rail == other_rail => {
-                links.push(Rails::to_leaf(b) + 1)
+                links.push(Rails::leaf_link(b) + 1)
             }
             Place::Leaf(here, rail) => {
-                links
-                    .extend((0..self.spines).map(|step| self.to_spine(here, rail, (b + step) % self.spines)));
+                links.extend(
+                    (0..self.spines).map(|step| self.spine_link(here, rail, (b + step) % self.spines)),
+                );
             }
-            Place::Spine(spine) => links.push(self.to_spine(other_pod, other_rail, spine) + 1),
+            Place::Spine(spine) => links.push(self.spine_link(other_pod, other_rail, spine) + 1),
         }
     }
 

@@ -93,7 +93,7 @@ fn spec_of(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Stri
             Some(file) if is_of_slurm(&file) => format!("(slurm:{file})[{list}]"),
             Some(file) => format!("(switches:{file})[{list}]"),
         };
-        Ok(with_nodes(&network, &counts, &node)?)
+        with_nodes(&network, &counts, &node)
     })
 }
 
