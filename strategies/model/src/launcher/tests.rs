@@ -179,14 +179,16 @@ fn errors_name_properties_that_a_machine_lacks() {
     );
 }
 
+#[track_caller]
+fn check_refused(name: &str, spec: &str, text: &str, line: usize, expected: &str) {
+    let (at, reason) = parse(text, named(name), &slots(spec, 1)).expect_err(expected);
+    assert!(reason.contains(expected), "`{reason}` does not contain `{expected}`");
+    assert_eq!(at, line, "{reason}");
+}
+
 #[test]
 fn errors_name_the_line() {
-    let check = |name: &str, spec: &str, text: &str, line: usize, expected: &str| {
-        let (at, reason) = parse(text, named(name), &slots(spec, 1)).expect_err(expected);
-        assert!(reason.contains(expected), "`{reason}` does not contain `{expected}`");
-        assert_eq!(at, line, "{reason}");
-    };
-    let two = "flat:2*flat:2";
+    let (check, two) = (check_refused, "flat:2*flat:2");
     check("mpich", two, "# none\n", 1, "the file has no rank");
     check("mpich", two, "0,1\n2,x\n", 2, "expected ranks and ranges such as 0,4,8-11, found `x`");
     check("mpich", two, "0,1\n3,1\n", 2, "rank 1 already has a place in line 1");
@@ -249,6 +251,15 @@ fn errors_name_the_line() {
     check("scotch", two, "2\n0 0\n", 1, "the first line says 2 ranks, but the file has lines for 1");
     check("scotch", two, "2\n0 0\n1 x\n", 3, "expected a rank and its PE, found `1 x`");
     check("scotch", two, "2\n0 0\n1 0\n", 3, "rank 1: PE 0 already has 1 rank");
+    check("json", two, "[0,\n 4]", 2, "rank 1: there is no such PE; PEs are 0 to 3");
+    check("json", two, "[0,\n -1]", 2, "expected a list of PEs such as [3,0,1,2], found the entry `-1`");
+    check("json", two, "{}", 1, "expected a list of PEs");
+    check("mapping", two, "0\n# x\none\n", 3, "expected one PE number, found `one`");
+}
+
+#[test]
+fn errors_in_files_of_training_jobs_name_the_line() {
+    let (check, two) = (check_refused, "flat:2*flat:2");
     check("hostfile", CLUSTER, "n1-ib slots=x\n", 1, "as in `n1 slots=4` or `n1:4`, found `n1-ib slots=x`");
     check("hostfile", CLUSTER, "n1-ib 4\n", 1, "found `n1-ib 4`");
     check("hostfile", CLUSTER, "n1-ib\nn3-ib\n", 2, "the machine has no host n3-ib");
@@ -276,10 +287,6 @@ fn errors_name_the_line() {
     check("pods", CLUSTER, "n1-ib 0\nn1-ib 1\n", 2, "n1-ib is already in line 1; give each pod one line");
     check("pods", CLUSTER, "n1-ib 0,x\n", 1, "as in `n3 0,1,2,3`, found `n1-ib 0,x`");
     check("pods", CLUSTER, "n3-ib 0\n", 1, "the machine has no host n3-ib");
-    check("json", two, "[0,\n 4]", 2, "rank 1: there is no such PE; PEs are 0 to 3");
-    check("json", two, "[0,\n -1]", 2, "expected a list of PEs such as [3,0,1,2], found the entry `-1`");
-    check("json", two, "{}", 1, "expected a list of PEs");
-    check("mapping", two, "0\n# x\none\n", 3, "expected one PE number, found `one`");
 }
 
 #[test]
