@@ -3,7 +3,7 @@
 //! The dimensions are those of Megatron-LM: tensor (`tp`), context (`cp`), expert (`ep`), data (`dp`) and pipeline
 //! parallel (`pp`). There are tp * cp * dp * pp ranks. In `order`, the first dimension varies fastest
 //! (`RankGenerator` in `megatron/core/parallel_state.py`). Experts have a grid of their own over the same ranks: `etp`
-//! tensor parallel, `ep`, and the rest data parallel. [`layout`] makes the groups, [`volumes`] the bytes.
+//! tensor parallel, `ep`, and the rest data parallel. [`Layout`] has the groups, `volumes.rs` the bytes.
 //!
 //! The messages of a group of n ranks, which are in ascending order:
 //!
