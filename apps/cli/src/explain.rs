@@ -1,19 +1,22 @@
-//! `equipoise explain`: compares a mapping with an earlier one and lists the worst edges and links.
+//! `equipoise explain`: compares a mapping with an earlier one and lists the worst edges and links. For a training job,
+//! it also says at which switches its groups of ranks meet.
 
 use std::path::PathBuf;
 
 use equipoise_apps::{Failure, FormatArg, output};
+use equipoise_model::graph::parallel;
 use equipoise_model::table::{aligned, bytes, count, percent, seconds};
 use equipoise_model::{Database, Topology};
 use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::cost::explain::{Explanation, FarEdge, HotLink, Names};
+use equipoise_strategies::cost::spans::{Span, Spans};
 use serde::Serialize;
 
 use crate::arguments::{MachineArg, MappingArgs, TaskArgs};
 use crate::inspect::end_name;
 use crate::program::{ModelArgs, Tasks};
 use crate::report::{self, ReportArg};
-use crate::{launcher_files, metrics, progress};
+use crate::{input, launcher_files, metrics, progress};
 
 /// The arguments of `equipoise explain`.
 #[derive(clap::Args)]
@@ -53,6 +56,39 @@ struct Document<'a> {
     after: &'a Metrics,
     #[serde(flatten)]
     explanation: &'a Explanation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<&'a Groups>,
+}
+
+/// The groups of ranks of a training job, before and after.
+#[derive(Serialize)]
+struct Groups {
+    before: Vec<Span>,
+    after: Vec<Span>,
+}
+
+impl Groups {
+    /// The groups of the task graph `spec`, if it is that of a training job.
+    fn of(spec: Option<&str>, machine: &dyn Topology, before: &[u32], after: &[u32]) -> Option<Self> {
+        let layout = parallel::layout_of(spec?)?;
+        let spans = Spans::on(machine);
+        let roles = layout.roles();
+        let all = |pe_of: &[u32]| {
+            roles.iter().map(|role| spans.of(role.name, &layout.groups(role), pe_of)).collect()
+        };
+        Some(Groups { before: all(before), after: all(after) })
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::from("Groups of ranks:\n");
+        for (before, after) in self.before.iter().zip(&self.after) {
+            text += &format!("  {after}\n");
+            if before != after {
+                text += &format!("    before: {}\n", before.places());
+            }
+        }
+        text + "\n"
+    }
 }
 
 /// A row of CSV: a mapping and its costs.
@@ -73,6 +109,8 @@ impl Args {
             .check()?;
         self.report.check()?;
         let machine = &*self.machine.topology?;
+        // A file with this name is not the generator.
+        let graph = self.tasks.graph.clone().filter(|spec| input::is_generated(spec));
         let tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
         let database = &tasks.database;
         let after = self.mapping.placement(database, machine)?;
@@ -90,15 +128,23 @@ impl Args {
             let placed = ("mapping", after.as_slice(), &now.metrics);
             report::of_mapping(&tasks, (database, machine), (&before, &then.metrics), placed, words)
         })?;
+        let groups = Groups::of(graph.as_deref(), machine, &before, &after);
         let text = || {
             let count = count(database.objects.len() as u64, "task");
             let heading = format!("{} on {}: {count}", tasks.name, machine.spec());
             let columns = [("before", &then), ("after", &now)];
             let table = metrics::informative_costs(database, tasks.unit, &columns);
             let summary = summary(&then.metrics, &now.metrics);
-            format!("{heading}\n\n{summary}\n\n{table}\n{}", lists(&explanation, database, machine))
+            let groups = groups.as_ref().map_or_else(String::new, Groups::text);
+            let lists = lists(&explanation, database, machine);
+            format!("{heading}\n\n{summary}\n\n{table}\n{groups}{lists}")
         };
-        let document = Document { before: &then.metrics, after: &now.metrics, explanation: &explanation };
+        let document = Document {
+            before: &then.metrics,
+            after: &now.metrics,
+            explanation: &explanation,
+            groups: groups.as_ref(),
+        };
         let row = |mapping, metrics| Row { mapping, metrics };
         let rows = [row("before", &then.metrics), row("after", &now.metrics)];
         output::show_table(self.output.format, text, &document, &rows)

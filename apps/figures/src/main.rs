@@ -28,6 +28,7 @@ mod hiertopomap;
 mod mapping;
 mod mcf;
 mod poise;
+mod ranks;
 mod rows;
 mod statistics;
 mod topolb;
@@ -83,6 +84,7 @@ const ALL: &[Figure] = &[
     mcf::adaptive::MCF_ADAPTIVE,
     mcf::search::MCF_SEARCH,
     experts::EXPERTS,
+    ranks::ML_RANKS,
 ];
 
 const ABOUT: &str = "Reproduces a figure of a paper, and checks its criteria";

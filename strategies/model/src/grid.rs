@@ -76,11 +76,15 @@ impl Grid {
         self.dimensions.iter().map(move |d| d.coordinate(pe))
     }
 
+    /// The dimension along which a link leads.
+    pub(crate) fn dimension_of(&self, link: usize) -> usize {
+        // Several dimensions without links share one `first_link`; the last dimension that starts there has the link.
+        self.dimensions.partition_point(|d| d.first_link <= link) - 1
+    }
+
     /// The source and target PE of a link.
     pub fn ends(&self, link: usize) -> (usize, usize) {
-        let after = self.dimensions.partition_point(|d| d.first_link <= link);
-        // Several dimensions without links share one `first_link`; the last dimension that starts there has the link.
-        let d = &self.dimensions[after - 1];
+        let d = &self.dimensions[self.dimension_of(link)];
         let (line, offset) =
             ((link - d.first_link) / d.links_per_line(), (link - d.first_link) % d.links_per_line());
         let start = line / d.stride * d.stride * d.size + line % d.stride;

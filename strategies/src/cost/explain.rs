@@ -215,7 +215,7 @@ impl Names {
 }
 
 /// The levels of the machine at which pairs of PEs have their lowest common node.
-struct Meeting {
+pub(super) struct Meeting {
     /// By level: the number of nodes.
     nodes: Vec<usize>,
     /// By level: its name.
@@ -262,7 +262,7 @@ impl Meeting {
         Some(meeting)
     }
 
-    fn of(tree: &Hierarchy, levels: impl Iterator<Item = usize>) -> Self {
+    pub(super) fn of(tree: &Hierarchy, levels: impl Iterator<Item = usize>) -> Self {
         let levels: Vec<usize> = levels.collect();
         let nodes_of = |level: usize| {
             let mut node_of = vec![0; tree.leaves().len()];
@@ -279,7 +279,7 @@ impl Meeting {
     }
 
     /// The lowest level at which both PEs are in the same node.
-    fn level(&self, a: u32, b: u32) -> usize {
+    pub(super) fn level(&self, a: u32, b: u32) -> usize {
         let is_one = |level: &Vec<u32>| level[a as usize] == level[b as usize];
         self.node_of.iter().rposition(is_one).unwrap_or(0)
     }

@@ -6,6 +6,7 @@
 //! - [`link_loads`]: the bytes over every link;
 //! - [`qap`], [`mcf`], [`mcf_optimal`], [`cuts`]: bytes times distances; the time of the busiest link with the machine's
 //!   routes; the same time with the best routes; and its lower bound. [`qap`] and [`mcf`] are updated by [`swaps`];
+//! - [`spans`]: within which node, or at which switch, the ranks of groups are;
 //! - [`criterion`]: the costs that searches can minimise, by name;
 //! - [`catalogue`]: every cost by name, for documents and tables;
 //! - [`step_seconds()`], [`migration_seconds`]: the predicted time of a period and of the migrations before it, where the
@@ -30,6 +31,7 @@ pub mod mcf_optimal;
 pub mod qap;
 pub mod routes;
 mod sentence;
+pub mod spans;
 mod step_seconds;
 pub mod swaps;
 #[cfg(test)]

@@ -86,6 +86,28 @@ pub const MACHINES: &[(&str, &str, &str)] = &[
         "deco\n1\n3\t5\n0\t3\t3\n0\t2\t2\n1\t1\t1\n2\t1\t1\n0\t1\t1\n1 2 2 2 1 2 1 3 1 1\n",
     ),
     (
+        "switches",
+        "switches.json",
+        "{\"n1\": \"s1\", \"n2\": [\"s2\"],\n \"n3\": \"s1\", \"n4\": [\"s3\", \"s4\"], \"n5\": \"s4.s5.n5\"}\n",
+    ),
+    (
+        "switches",
+        "addresses.txt",
+        "# host address\nn1 top.s1.n1\nn1 top.s1.n1\nn2 top.s2.n2\nn3 top.s[3-4].n3\n",
+    ),
+    (
+        "nvidia-smi",
+        "topo.txt",
+        "\t\u{1b}[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\tGPU NUMA ID\u{1b}[0m\nGPU0\t X \tNV4\tSYS\tPIX\t0-31\tN/A\n\
+         GPU1\tNV4\t X \tSYS\tPXB\t0-31\tN/A\nGPU2\tSYS\tSYS\t X \tSYS\t32-63\tN/A\nNIC0\tPIX\tPXB\tSYS\t X \n\n\
+         Legend:\n\n  X    = Self\n",
+    ),
+    (
+        "degraded",
+        "slow.txt",
+        "# slow\nmachine torus:4x2*flat:2\n0.5 node 0 -> node 1\n0.25 node 1 <-> node 2\n",
+    ),
+    (
         "topograph",
         "instances.json",
         r#"{"instances": [

@@ -67,6 +67,10 @@ const FIGURES: &[(&str, &[&str])] = &[
     ("mcf-machines", &["machine", "mappings", "qap_hops_correlation", "mcf_misleads_percent"]),
     ("mcf-adaptive", &["machine", "routing", "fixed_correlation", "optimal_correlation"]),
     ("mcf-search", &["machine", "search", "mean_communication_seconds", "best_communication_seconds"]),
+    (
+        "ml-ranks",
+        &["job", "machine", "mapping", "gigabytes_between_nodes", "hop_gigabytes", "hop_bytes_ratio"],
+    ),
 ];
 
 /// The figures whose small version takes less than 0.5 s; the others are slow tests.

@@ -1,14 +1,14 @@
 //! Generated task graphs: grids, rings, k neighbors, trees, butterflies, random graphs, and (in their own modules)
-//! LeanMD, sparse matrices, adaptive meshes, and the NAS multi-zone benchmarks.
+//! LeanMD, sparse matrices, adaptive meshes, the NAS multi-zone benchmarks, and training jobs.
 //!
 //! A spec is the name of the generator, a colon, and arguments separated by commas. Tasks have a load of one second,
 //! except for LeanMD and the benchmarks. With `bytes=B`, every edge has B bytes in each direction, so its undirected
-//! weight is 2B; for adaptive meshes, B is the number of bytes of a face.
+//! weight is 2B; for adaptive meshes, B is the number of bytes of a face. Training jobs have bytes of their own.
 
 use std::collections::BTreeSet;
 
 use super::making::{BYTES, Generator, Make, Pattern, SEED, check_size, one_number, uniform};
-use super::{elements, kkt, leanmd, npb_mz, octree};
+use super::{elements, kkt, leanmd, npb_mz, octree, parallel};
 use crate::grid::Grid;
 use crate::params::{Param, Params};
 use crate::random::{below, generator};
@@ -90,6 +90,7 @@ pub const ALL: &[&Generator] = &[
     &kkt::GENERATOR,
     &elements::GENERATOR,
     &octree::GENERATOR,
+    &parallel::GENERATOR,
 ];
 
 /// The number of tasks and a second number.

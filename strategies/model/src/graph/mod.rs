@@ -31,6 +31,7 @@ mod metis_format;
 mod monitoring;
 pub mod npb_mz;
 mod octree;
+pub mod parallel;
 mod scotch_format;
 mod sparse;
 #[cfg(test)]

@@ -19,15 +19,19 @@ use crate::quote::{sentence, shown};
 
 mod flux;
 mod fugaku;
+mod hostfile;
+mod jax;
 mod json;
 mod mapping;
 mod mpich;
 mod openmpi;
+mod pods;
 mod scotch;
 mod slots;
 mod slurm;
 #[cfg(test)]
 mod tests;
+mod torchrun;
 
 use slots::{Entries, Place, sort_by_rank};
 pub use slots::{Job, Slots};
@@ -39,6 +43,10 @@ pub const ALL: &[&Format] = &[
     &slurm::FORMAT,
     &fugaku::FORMAT,
     &flux::FORMAT,
+    &hostfile::FORMAT,
+    &torchrun::FORMAT,
+    &jax::FORMAT,
+    &pods::FORMAT,
     &scotch::FORMAT,
     &json::FORMAT,
     &mapping::FORMAT,

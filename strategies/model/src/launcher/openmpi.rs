@@ -59,17 +59,7 @@ fn read(text: &str, slots: &Slots) -> Result<Entries, AtLine> {
             ),
             false => expected(),
         })?;
-        let node = match (host.strip_prefix("+n"), &hosts) {
-            (Some(number), _) => {
-                number.parse().ok().filter(|&node| node < slots.nodes()).ok_or_else(|| {
-                    (line, format!("there is no node {host}; nodes are +n0 to +n{}", slots.nodes() - 1))
-                })?
-            }
-            (None, Ok(hosts)) => *hosts.get(host).ok_or_else(|| {
-                (line, format!("the machine has no host {host}; check that the file is for this machine"))
-            })?,
-            (None, Err(reason)) => return Err((line, format!("host {host} is unknown: {reason}"))),
-        };
+        let node = slots.find(&hosts, host).map_err(|reason| (line, reason))?;
         let slot = *numbered
             .get(&(node, slot))
             .ok_or_else(|| (line, format!("rank {rank}: {}", slots.no_slot(node, slot))))?;

@@ -136,6 +136,30 @@ impl Slots {
         Ok(hosts)
     }
 
+    /// The host name of a node, or `+n2` for node 2 if the machine has no host names.
+    pub(super) fn label(&self, node: usize) -> String {
+        self.nodes[node].host.clone().unwrap_or_else(|| format!("+n{node}"))
+    }
+
+    /// The node with a host name, or of the form `+n2`. `hosts` is the result of [`Slots::hosts`].
+    pub(super) fn find(
+        &self,
+        hosts: &Result<FxHashMap<&str, usize>, String>,
+        host: &str,
+    ) -> Result<usize, String> {
+        match (host.strip_prefix("+n"), hosts) {
+            (Some(number), _) => {
+                let node = number.parse().ok().filter(|&node| node < self.nodes());
+                let last = self.nodes() - 1;
+                node.ok_or_else(|| format!("there is no node {host}; nodes are +n0 to +n{last}"))
+            }
+            (None, Ok(hosts)) => hosts.get(host).copied().ok_or_else(|| {
+                format!("the machine has no host {host}; check that the file is for this machine")
+            }),
+            (None, Err(reason)) => Err(format!("host {host} is unknown: {reason}")),
+        }
+    }
+
     /// The coordinates of a node, if the machine is a grid.
     pub(super) fn position(&self, node: usize) -> Option<&[usize]> {
         self.nodes[node].position.as_deref()

@@ -32,6 +32,17 @@ const GOLDEN: &[(&str, &str, &str)] = &[
     ("fugaku", "torus:3x1*flat:2", "(1,0)\n(0,0)\n(1,0)\n(0,0)\n(2,0)\n(2,0)\n"),
     ("flux", CLUSTER, "[[1,1,1,1],[0,2,1,1],[0,1,1,1],[2,1,2,1]]\n"),
     ("scotch", CLUSTER, "6\n0\t3\n1\t0\n2\t2\n3\t1\n4\t5\n5\t4\n"),
+    ("hostfile", CLUSTER, "n2-ib\nn1-ib\nn2-ib\nn1-ib\ngpu01\ngpu01\n"),
+    (
+        "torchrun",
+        CLUSTER,
+        "# rank node_rank local_rank host\n0 1 1 n2-ib\n1 0 0 n1-ib\n2 1 0 n2-ib\n3 0 1 n1-ib\n4 2 1 gpu01\n\
+         5 2 0 gpu01\n",
+    ),
+    ("torchrun", "flat:3*flat:2", "# rank node_rank local_rank\n0 1 1\n1 0 0\n2 1 0\n3 0 1\n4 2 1\n5 2 0\n"),
+    ("jax", CLUSTER, "[3,0,2,1,5,4]\n"),
+    ("pods", CLUSTER, "n2-ib 2,0\nn1-ib 1,3\ngpu01 5,4\n"),
+    ("pods", "flat:3*flat:2", "+n1 2,0\n+n0 1,3\n+n2 5,4\n"),
     ("json", CLUSTER, "[3,0,2,1,5,4]\n"),
     ("mapping", CLUSTER, "3\n0\n2\n1\n5\n4\n"),
 ];
@@ -70,6 +81,11 @@ fn reads_alternative_spellings() {
     check("slurm", CLUSTER, "n2-ib*2\nn1-ib,gpu01*1\n", &[2, 3, 0, 4]);
     check("slurm", CLUSTER, "# mine\nn[1-2]-ib,gpu01\n\nn1-ib\n", &[0, 2, 4, 1]);
     check("fugaku", "mesh:2x2", "( 1, 1 ) core=12\n(0,1)\n", &[3, 2]);
+    check("hostfile", CLUSTER, "n2-ib slots=2\n# mine\nn1-ib:1\ngpu01 # last\n", &[2, 3, 0, 4]);
+    check("torchrun", CLUSTER, "1 0 0\n0 1 0 n2-ib\n", &[2, 0]);
+    check("jax", "job:2x1:cyclic:flat:2", "[1, 0,\n 3]", &[2, 0, 3]);
+    check("pods", CLUSTER, "# mine\nn2-ib\ngpu01\n", &[2, 3, 4, 5]);
+    check("pods", CLUSTER, "n2-ib  3, 1\n+n0 0,2\n", &[0, 2, 1, 3]);
     check("flux", "flat:2*flat:2", "{\"version\":1, \"map\":[[0,2,1,2]]}", &[0, 2, 1, 3]);
 }
 
@@ -88,6 +104,22 @@ fn idle_slots_are_omitted_if_the_format_allows() {
     let uneven = Job::new(&[0, 4, 5], &slots).expect("a slot for each");
     let error = text(named("mpich"), &uneven).expect_err("uneven").to_string();
     assert!(error.contains("mpich: node 1 has 2 ranks, but node 0 has 1"), "{error}");
+}
+
+#[test]
+fn torchrun_has_no_gaps() {
+    let check = |placement: &[u32], expected: &str| {
+        let slots = slots("flat:3*flat:2", 1);
+        let job = Job::new(placement, &slots).expect("a slot for each");
+        let error = text(named("torchrun"), &job).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(&[0, 3], "torchrun: node 1 has a rank in slot 1, but none in slot 0");
+    check(&[0, 4], "torchrun: node 1 has no rank, and torchrun numbers nodes without gaps");
+    let slots = slots("flat:3*flat:2", 1);
+    let job = Job::new(&[2, 1, 0], &slots).expect("a slot for each");
+    let written = text(named("torchrun"), &job).expect("the last node may be idle");
+    assert_eq!(written, "# rank node_rank local_rank\n0 1 0\n1 0 1\n2 0 0\n");
 }
 
 #[test]
@@ -147,14 +179,16 @@ fn errors_name_properties_that_a_machine_lacks() {
     );
 }
 
+#[track_caller]
+fn check_refused(name: &str, spec: &str, text: &str, line: usize, expected: &str) {
+    let (at, reason) = parse(text, named(name), &slots(spec, 1)).expect_err(expected);
+    assert!(reason.contains(expected), "`{reason}` does not contain `{expected}`");
+    assert_eq!(at, line, "{reason}");
+}
+
 #[test]
 fn errors_name_the_line() {
-    let check = |name: &str, spec: &str, text: &str, line: usize, expected: &str| {
-        let (at, reason) = parse(text, named(name), &slots(spec, 1)).expect_err(expected);
-        assert!(reason.contains(expected), "`{reason}` does not contain `{expected}`");
-        assert_eq!(at, line, "{reason}");
-    };
-    let two = "flat:2*flat:2";
+    let (check, two) = (check_refused, "flat:2*flat:2");
     check("mpich", two, "# none\n", 1, "the file has no rank");
     check("mpich", two, "0,1\n2,x\n", 2, "expected ranks and ranges such as 0,4,8-11, found `x`");
     check("mpich", two, "0,1\n3,1\n", 2, "rank 1 already has a place in line 1");
@@ -224,6 +258,38 @@ fn errors_name_the_line() {
 }
 
 #[test]
+fn errors_in_files_of_training_jobs_name_the_line() {
+    let (check, two) = (check_refused, "flat:2*flat:2");
+    check("hostfile", CLUSTER, "n1-ib slots=x\n", 1, "as in `n1 slots=4` or `n1:4`, found `n1-ib slots=x`");
+    check("hostfile", CLUSTER, "n1-ib 4\n", 1, "found `n1-ib 4`");
+    check("hostfile", CLUSTER, "n1-ib\nn3-ib\n", 2, "the machine has no host n3-ib");
+    check("hostfile", CLUSTER, "n1-ib:99999999\n", 1, "there are more than ");
+    check("hostfile", two, "n1\n", 1, "host n1 is unknown: the machine has no host names");
+    check(
+        "torchrun",
+        two,
+        "# r\n0 1\n",
+        2,
+        "expected RANK NODE_RANK LOCAL_RANK HOST, as in `3 0 1 n1`, found `0 1`",
+    );
+    check("torchrun", two, "0 2 0\n", 1, "there is no node 2; nodes are 0 to 1");
+    check("torchrun", two, "0 1 2\n", 1, "rank 0: node 1 has only slots 0 to 1, but not slot 2");
+    check(
+        "torchrun",
+        CLUSTER,
+        "0 1 0 n1-ib\n",
+        1,
+        "node 1 is host n2-ib of the machine, but the file says n1-ib",
+    );
+    check("jax", two, "[0,\n 4]", 2, "there is no device 4; devices are 0 to 3");
+    check("jax", two, "{}", 1, "expected a list of devices");
+    check("pods", CLUSTER, "n1-ib 0\nn2-ib\n", 2, "either all lines have ranks, or none");
+    check("pods", CLUSTER, "n1-ib 0\nn1-ib 1\n", 2, "n1-ib is already in line 1; give each pod one line");
+    check("pods", CLUSTER, "n1-ib 0,x\n", 1, "as in `n3 0,1,2,3`, found `n1-ib 0,x`");
+    check("pods", CLUSTER, "n3-ib 0\n", 1, "the machine has no host n3-ib");
+}
+
+#[test]
 fn files_are_written_atomically_and_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("MPICH_RANK_ORDER");
@@ -277,7 +343,10 @@ proptest! {
                     prop_assert!(is_same, "{}\n{}", format.name, text);
                 }
                 // There are no host names, and nodes may be filled unevenly.
-                Err(_) => prop_assert!(["slurm", "mpich"].contains(&format.name), "{}", format.name),
+                Err(_) => {
+                    let refusing = ["slurm", "hostfile", "mpich", "torchrun"];
+                    prop_assert!(refusing.contains(&format.name), "{}", format.name);
+                }
             }
         }
     }

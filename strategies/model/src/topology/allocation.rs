@@ -305,6 +305,10 @@ impl<M: Deref<Target: Topology> + Send + Sync> Topology for Allocation<M> {
         self.machine.core_of(self.nodes[pe] as usize)
     }
 
+    fn switch_between(&self, a: usize, b: usize) -> Option<String> {
+        self.machine.switch_between(self.nodes[a] as usize, self.nodes[b] as usize)
+    }
+
     fn number_of(&self, pe: usize) -> usize {
         self.machine.number_of(self.nodes[pe] as usize)
     }

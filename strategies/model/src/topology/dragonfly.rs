@@ -211,6 +211,15 @@ impl Topology for Dragonfly {
         links.push(2 * b + 1);
     }
 
+    fn switch_between(&self, a: usize, b: usize) -> Option<String> {
+        let (near, far) = (self.place(a), self.place(b));
+        Some(match () {
+            () if near == far => format!("router {}.{}", near.0, near.1),
+            () if near.0 == far.0 => format!("group {}", near.0),
+            () => "cables between groups".into(),
+        })
+    }
+
     fn hierarchy(&self) -> Option<Hierarchy> {
         Some(Hierarchy::balanced(&[self.groups, self.routers, self.hosts]))
     }

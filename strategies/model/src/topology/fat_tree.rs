@@ -245,6 +245,11 @@ impl Topology for FatTree {
         }
     }
 
+    /// Without the plane, in which switches above the same PEs differ.
+    fn switch_between(&self, a: usize, b: usize) -> Option<String> {
+        self.tree.switch_between(a, b)
+    }
+
     fn hierarchy(&self) -> Option<Hierarchy> {
         self.tree.hierarchy()
     }

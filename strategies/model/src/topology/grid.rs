@@ -3,22 +3,23 @@
 //! A distance is the number of links on a shortest path. Messages take the dimension-order (e-cube) route: dimension 0
 //! is corrected first, each dimension in the shorter direction, in the positive direction if both are equally long. A
 //! dimension of two PEs has one link in each direction whether it wraps or not, since both directions lead to the same
-//! neighbor.
+//! neighbor. `torus:4x4x4/1e9:2e9:3e9` has a bandwidth per dimension.
 
 use std::sync::Arc;
 
-use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, Shape, Topology};
+use super::axes::Axes;
+use super::{DEFAULT_BANDWIDTH, DEFAULT_LATENCY_SECONDS, Kind, Link, Shape, SpecError, Topology};
 use crate::grid::Dimension;
 pub use crate::grid::Grid;
 
 /// The entry of `torus:8x8x8` in the list of machines.
 pub const TORUS: Kind = Kind {
     name: "torus",
-    form: "torus:8x8x8",
+    form: "torus:8x8x8, torus:4x4x4/1e9:2e9:3e9",
     help: "A grid whose dimensions wrap, except those marked m (torus:8x8x4m). First dimension fastest; \
-           dimension-order routes.",
+           dimension-order routes. After a slash, the bandwidth of the links of each dimension in bytes per second.",
     params: &[],
-    item: |text| Ok(Arc::new(Grid::parse(text, true)?)),
+    item: |text| parse(text, true),
 };
 
 /// The entry of `mesh:16x16` in the list of machines.
@@ -27,8 +28,15 @@ pub const MESH: Kind = Kind {
     form: "mesh:16x16",
     help: "A grid whose dimensions do not wrap. First dimension fastest; dimension-order routes.",
     params: &[],
-    item: |text| Ok(Arc::new(Grid::parse(text, false)?)),
+    item: |text| parse(text, false),
 };
+
+fn parse(text: &str, wraps: bool) -> Result<Arc<dyn Topology>, SpecError> {
+    Ok(match text.split_once('/') {
+        Some((sizes, bandwidths)) => Arc::new(Axes::parse(Grid::parse(sizes, wraps)?, bandwidths)?),
+        None => Arc::new(Grid::parse(text, wraps)?),
+    })
+}
 
 impl Topology for Grid {
     fn spec(&self) -> String {

@@ -340,6 +340,11 @@ impl Topology for Job {
         self.cpus.get(self.core_of(pe)).copied()
     }
 
+    fn switch_between(&self, a: usize, b: usize) -> Option<String> {
+        let (here, there) = (self.node_of(a), self.node_of(b));
+        if here == there { None } else { self.network.switch_between(here, there) }
+    }
+
     fn node_of(&self, pe: usize) -> usize {
         self.place(self.process_of(pe)).0
     }

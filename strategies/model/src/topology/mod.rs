@@ -5,31 +5,42 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 mod allocation;
+mod axes;
+mod degraded;
 mod dragonfly;
+mod dragonfly_plus;
 mod error;
 mod fat_tree;
 mod flat;
 mod graph;
 mod grid;
 mod hierarchy;
+mod hosts;
 mod hwloc;
 mod hypercube;
+mod hyperx;
 mod job;
 mod matrix;
 mod named_tree;
+mod nvidia_smi;
 mod operators;
 mod platform;
 mod product;
+mod rails;
 mod running_job;
 mod scotch;
 mod shape;
 mod slurm;
+mod slurm_env;
 mod spec;
+mod switches;
 mod topograph;
 mod tree;
 
 pub use allocation::Allocation;
+pub use axes::Axes;
 pub use dragonfly::Dragonfly;
+pub use dragonfly_plus::DragonflyPlus;
 pub use error::{SpecError, TopologyError};
 pub use fat_tree::FatTree;
 pub use flat::Flat;
@@ -38,11 +49,13 @@ pub use grid::Grid;
 pub use hierarchy::Hierarchy;
 pub use hierarchy::prime_factors;
 pub use hypercube::Hypercube;
+pub use hyperx::HyperX;
 pub use job::Job;
 pub use matrix::DistanceMatrix;
 pub use named_tree::{NamedTree, Part};
 pub use platform::Platform;
 pub use product::Product;
+pub use rails::Rails;
 pub use running_job::job;
 pub use shape::Shape;
 pub use spec::parse;
@@ -63,10 +76,18 @@ pub const ALL: &[&Kind] = &[
     &tree::KIND,
     &fat_tree::KIND,
     &dragonfly::KIND,
+    &dragonfly_plus::KIND,
+    &hyperx::KIND,
+    &rails::KIND,
     &graph::KIND,
     &matrix::KIND,
     &platform::KIND,
     &slurm::KIND,
+    &slurm_env::KIND,
+    &hosts::KIND,
+    &switches::KIND,
+    &nvidia_smi::KIND,
+    &degraded::KIND,
     &topograph::KIND,
     &scotch::KIND,
     &hwloc::KIND,
@@ -183,6 +204,12 @@ pub trait Topology: Send + Sync {
     /// The number of a PE in its node, from 0. In an allocation, the number in the complete node.
     fn core_of(&self, _pe: usize) -> usize {
         0
+    }
+
+    /// The name of the switch, or of the group of switches, where the routes of two PEs turn: the lowest part of a tree
+    /// that has both. `None` on other machines.
+    fn switch_between(&self, _a: usize, _b: usize) -> Option<String> {
+        None
     }
 
     /// The number of a PE in the whole machine of an allocation; for other machines, the PE itself.

@@ -279,6 +279,10 @@ impl Topology for NamedTree {
         self.leaf(pe).name.as_deref()
     }
 
+    fn switch_between(&self, a: usize, b: usize) -> Option<String> {
+        (a != b).then(|| self.name(self.meet(a, b)))
+    }
+
     fn node_of(&self, pe: usize) -> usize {
         self.host_of.get(pe).map_or(pe, |&host| host as usize)
     }

@@ -184,6 +184,15 @@ impl Topology for Product {
         self.network.host(self.place(pe).0)
     }
 
+    fn switch_between(&self, a: usize, b: usize) -> Option<String> {
+        let ((here, from), (there, to)) = (self.place(a), self.place(b));
+        if here == there {
+            self.node.switch_between(from, to)
+        } else {
+            self.network.switch_between(here, there)
+        }
+    }
+
     fn node_of(&self, pe: usize) -> usize {
         self.place(pe).0
     }

@@ -89,7 +89,7 @@ fn walk(machine: &dyn Topology, a: usize, b: usize, choose: impl Fn(usize, usize
 }
 
 /// Distances from PE 0 by breadth-first search over the links.
-fn search(machine: &dyn Topology) -> Vec<u32> {
+pub(super) fn search(machine: &dyn Topology) -> Vec<u32> {
     let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for id in 0..machine.links() {
         let name = machine.link(id).name;
@@ -240,6 +240,11 @@ const SMALL: &[&str] = &[
     "tree:2:3/10:3",
     "fattree:2:3/2e9:1e9/2:1",
     "dragonfly:groups=3,routers=2,hosts=2",
+    "dragonfly+:groups=3,leaves=2,spines=2,hosts=1",
+    "hyperx:3x2,hosts=2",
+    "rails:pods=2,nodes=2,gpus=2",
+    "mesh:3x2/1e9:3e9",
+    "hosts:(n[1-3])",
     "graph:kneighbor:7,4",
     "torus:4x2[5,0-2]",
     "mesh:11x19[208,0,7,100]",
@@ -367,6 +372,12 @@ fn errors_describe_invalid_specs() {
         ("torus:8x8x", "found `8x8x`"),
         ("mesh:8y8", "found `8y8`"),
         ("torus:8x0", "a size is at least 1"),
+        ("torus:4x4/1e9", "there are 2 dimensions, but 1 bandwidths; give one for each dimension"),
+        ("torus:4x4/1e9:x", "expected a bandwidth per dimension such as 1e9:2e9:3e9, found `1e9:x`"),
+        ("mesh:4/0", "a bandwidth is a positive number of bytes per second, found 0"),
+        ("switches:", "expected the name of a file with the switch of every host"),
+        ("nvidia-smi:none", "cannot read the GPUs `none`"),
+        ("degraded:none", "cannot read the slow links `none`"),
         ("flat:0", "a size is at least 1"),
         ("flat:many", "expected a number of PEs, found `many`"),
         ("torus:100000x100000x100000", "sizes multiply to at most 16777216"),

@@ -157,6 +157,17 @@ impl Topology for Tree {
         links.extend(levels.iter().map(|level| level.first_link + 2 * (a / level.pes_per_child)));
         links.extend(levels.iter().rev().map(|level| level.first_link + 2 * (b / level.pes_per_child) + 1));
     }
+
+    fn switch_between(&self, a: usize, b: usize) -> Option<String> {
+        let is_one = |level: &Level| {
+            let size = level.pes_per_child * level.arity;
+            a / size == b / size
+        };
+        let height = self.levels.iter().position(is_one)?;
+        let size = self.levels[height].pes_per_child * self.levels[height].arity;
+        (a != b).then(|| Self::name(height + 1, a / size))
+    }
+
     fn hierarchy(&self) -> Option<Hierarchy> {
         Some(Hierarchy::balanced(&self.levels.iter().rev().map(|level| level.arity).collect::<Vec<_>>()))
     }

@@ -173,6 +173,12 @@ fn errors_and_warnings_ignore_a_full_stderr() {
 fn strategies_have_no_clock_no_output_no_threads_and_no_files() {
     let folder = "strategies/";
     let mut violations = find_below(folder, NOT_IN_STRATEGIES, |name| name.ends_with("/testing.rs"));
+    // The machine of a job of Slurm is what the environment says; it becomes a spec, and nothing else reads it.
+    let reads_job = |violation: &String| {
+        violation.starts_with("strategies/model/src/topology/slurm_env.rs:")
+            && violation.contains("`std::env`")
+    };
+    violations.retain(|violation| !reads_job(violation));
     let is_exempt = |name: &str| READERS_AND_WRITERS.contains(&name) || name.ends_with("/testing.rs");
     violations.extend(find_below(folder, FILES, is_exempt));
     none(&violations);

@@ -1,0 +1,4 @@
+//! Fuzz target of the reader `machine_nvidia-smi_txt`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| equipoise_tests::fuzz::target("machine_nvidia-smi_txt", input));
