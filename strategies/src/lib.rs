@@ -47,6 +47,7 @@ pub mod poise;
 pub mod predict;
 pub mod registry;
 pub mod replay;
+pub mod replicas;
 pub mod schedule;
 pub mod strategy;
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod completions;
 mod constraints;
 mod convert;
 mod evaluate;
+mod experts;
 mod explain;
 mod input;
 mod inspect;
@@ -61,6 +62,8 @@ enum Command {
     Evaluate(evaluate::Args),
     /// Compares a mapping with an earlier one: distances, heavy edges, busiest links
     Explain(explain::Args),
+    /// Places replicas of the experts of a model, or judges a plan
+    Experts(experts::Args),
     /// Checks a launcher's file, which places ranks, and converts it to other formats
     Launcher(launcher::Args),
     /// Simulates a task graph, a list of messages, a program or a recorded run on a network
@@ -96,6 +99,7 @@ impl Command {
             Command::Map(args) => args.run(),
             Command::Evaluate(args) => args.run(),
             Command::Explain(args) => args.run(),
+            Command::Experts(args) => args.run(),
             Command::Replay(args) => args.run(),
             Command::Inspect(args) => args.run(),
             Command::Convert(args) => args.run(),

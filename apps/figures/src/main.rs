@@ -21,6 +21,7 @@ use serde_json::Value;
 mod axis;
 mod balanced;
 mod chart;
+mod experts;
 mod figure;
 mod greedy;
 mod hiertopomap;
@@ -81,6 +82,7 @@ const ALL: &[Figure] = &[
     mcf::machines::MCF_MACHINES,
     mcf::adaptive::MCF_ADAPTIVE,
     mcf::search::MCF_SEARCH,
+    experts::EXPERTS,
 ];
 
 const ABOUT: &str = "Reproduces a figure of a paper, and checks its criteria";

@@ -3,3 +3,4 @@
 mod charm_field;
 mod constraints;
 mod contracts;
+mod replicas;

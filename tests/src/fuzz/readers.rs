@@ -9,6 +9,8 @@ use equipoise::model::database::{Dump, vt};
 use equipoise::model::descriptor::{Descriptor, split};
 use equipoise::model::graph::{self, Matrix};
 use equipoise::model::launcher::{self, Job, Slots};
+use equipoise::model::numbers::Numbers;
+use equipoise::model::replica_plan::ReplicaPlan;
 use equipoise::model::topology;
 use equipoise::network::models::{self, batch};
 use equipoise::network::program::{self, convert};
@@ -31,6 +33,7 @@ pub fn readers() -> Vec<Reader> {
     all.extend(machines());
     all.extend(launchers());
     all.extend(runs());
+    all.extend(experts());
     all.extend(super::checkpoint::readers());
     all.extend(specs());
     all
@@ -212,6 +215,28 @@ fn runs() -> Vec<Reader> {
         text("picl", "run.trf", &[PICL, PICL_WORDS], "convert {} out.tcg", picl),
         text("messages", "messages.csv", &[MESSAGES], messages, |text| batch::read(text, 16)),
         text("schedule", "lb.schedule", &[SCHEDULE], "", schedule),
+    ]
+}
+
+/// What `equipoise experts` reads.
+fn experts() -> Vec<Reader> {
+    let read = |path: &str| Numbers::read(Path::new(path)).map(|_| ());
+    let numbers = |extension: &str, name: &'static str, golden: &[&str]| {
+        let command = "experts --loads {} --replicas 4 --topology flat:2";
+        file(&format!("numbers_{extension}"), name, bytes(golden), command, read)
+    };
+    let npy = "\u{1}\0\u{3c}\0{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }\n\u{1}\u{2}\u{3}\u{4}\u{5}\u{6}";
+    let mut array = numbers("npy", "loads.npy", &[]);
+    array.golden = vec![[b"\x93NUMPY".as_slice(), npy.as_bytes()].concat()];
+    let plan = ReplicaPlan { experts: 3, physical_to_logical: vec![vec![0, 1, 2, 0], vec![2, 1, 0, 1]] };
+    let plan = written("plan.json", |path| plan.write(path, "flat:2"));
+    vec![
+        array,
+        numbers("csv", "loads.csv", &["# loads\n1,2.5,3\n4 5 6e2\n"]),
+        numbers("json", "loads.json", &["[[1, 2.5, 3], [4, 5, 6e2]]"]),
+        file("replica_plan", "plan.json", vec![plan], "", |path| {
+            ReplicaPlan::read(Path::new(path)).map(|_| ())
+        }),
     ]
 }
 

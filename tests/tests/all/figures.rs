@@ -53,6 +53,10 @@ const FIGURES: &[(&str, &[&str])] = &[
     ),
     ("hiertopomap-table6", &["mapper", "processes", "groups_milliseconds", "total_milliseconds"]),
     ("hiertopomap-table7", &["mapper", "processes", "total_milliseconds", "paper_total_milliseconds"]),
+    (
+        "experts",
+        &["case", "layers", "eplb_max_over_average", "max_over_average", "eplb_moves", "moves", "cross_node"],
+    ),
     ("poise-gamma", &["database", "strategy", "gamma", "hops_per_byte", "migrations", "over_allowed"]),
     ("poise-apps", &["program", "machine", "strategy", "seconds", "iteration_milliseconds", "over_poiselb"]),
     ("poise-ablation", &["tasks", "machine", "variant", "hop_bytes_ratio", "seconds_ratio"]),

@@ -4,6 +4,7 @@ mod checkpoint_files;
 mod conservation;
 mod docs;
 mod documents;
+mod experts;
 mod failures;
 mod figures;
 mod files;

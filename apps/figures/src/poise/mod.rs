@@ -2,5 +2,5 @@
 
 pub(crate) mod ablation;
 pub(crate) mod apps;
-mod data;
+pub(crate) mod data;
 pub(crate) mod gamma;

@@ -74,6 +74,10 @@ fn run(sandbox: &Sandbox, command: &str) -> Option<String> {
         let (name, words) = words.split_once(" -- ").unwrap_or((words, ""));
         return Some(example(sandbox, name, words));
     }
+    if let Some((text, name)) = command.strip_prefix("printf '").and_then(|words| words.split_once("' > ")) {
+        sandbox.put(name, text.replace("\\n", "\n"));
+        return Some(String::new());
+    }
     if let Some(name) = command.strip_prefix("cat ") {
         return Some(sandbox.text(name));
     }

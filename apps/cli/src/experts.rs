@@ -1,0 +1,263 @@
+//! `equipoise experts`: places replicas of the experts of a model, or judges a plan.
+
+use std::path::{Path, PathBuf};
+
+use equipoise_apps::{Failure, FormatArg, output};
+use equipoise_model::numbers::Numbers;
+use equipoise_model::replica_plan::ReplicaPlan;
+use equipoise_model::table::{aligned, bytes, count, percent};
+use equipoise_strategies::replicas::{LayerCosts, Request, evaluate, place, published};
+use serde::Serialize;
+
+use crate::arguments::MachineArg;
+use crate::paths::Files;
+use crate::progress;
+
+/// The arguments of `equipoise experts`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The load of every expert: a row per layer, a column per expert; .npy, .json (a list of rows), or text such as .csv
+    #[arg(long, value_name = "FILE")]
+    loads: PathBuf,
+
+    /// The slots of all PEs in each layer, a multiple of the PEs
+    #[arg(long, value_name = "N", required_unless_present = "evaluate")]
+    replicas: Option<usize>,
+
+    #[command(flatten)]
+    machine: MachineArg,
+
+    /// Write the plan to this file (JSON)
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// The plan in use: few replicas move away from it
+    #[arg(long, value_name = "FILE")]
+    previous: Option<PathBuf>,
+
+    /// Judge this plan and place nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["replicas", "output", "gamma", "tolerance"])]
+    evaluate: Option<PathBuf>,
+
+    #[command(flatten)]
+    placement: PlacementArgs,
+
+    #[command(flatten)]
+    format: FormatArg,
+}
+
+/// What the plan must keep, and what it costs.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Placement options")]
+struct PlacementArgs {
+    /// Number of groups of experts with consecutive numbers. If the nodes divide it, all replicas of a group are on one node
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    expert_groups: usize,
+
+    /// The tokens from every node to every expert: a row per node, for all layers or for each layer; formats as for --loads
+    #[arg(long, value_name = "FILE")]
+    sources: Option<PathBuf>,
+
+    /// Bytes of a replica, for the bytes moved [default: 44040192, an expert of DeepSeek-V3 with 8-bit weights]
+    #[arg(long, value_name = "BYTES", default_value_t = 44_040_192, hide_default_value = true)]
+    expert_bytes: u64,
+
+    /// With --previous and --sources, the cost of moving all replicas, relative to the cost of messages to random places
+    #[arg(long, value_name = "X", default_value_t = Request::GAMMA, value_parser = not_negative,
+          allow_negative_numbers = true)]
+    gamma: f64,
+
+    /// With --previous, the allowed excess of the largest load over that of a plan that EPLB makes anew
+    #[arg(long, value_name = "X", default_value_t = Request::TOLERANCE, value_parser = not_negative,
+          allow_negative_numbers = true)]
+    tolerance: f64,
+}
+
+/// The one JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    topology: String,
+    experts: usize,
+    replicas: usize,
+    summary: Summary,
+    /// EPLB's plan made anew for the same loads.
+    eplb: Summary,
+    layers: &'a [LayerCosts],
+}
+
+/// The costs of all layers.
+#[derive(Serialize)]
+struct Summary {
+    mean_max_over_average: f64,
+    worst_max_over_average: f64,
+    pes_with_repeated_expert: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moves: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_moved: Option<u128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cross_node_tokens: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_hops: Option<f64>,
+}
+
+/// The parser of numbers that are finite and not negative.
+fn not_negative(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "expected a number that is not negative, such as 0.1".into())
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        self.check_files()?;
+        let machine = &*self.machine.topology?;
+        let PlacementArgs { expert_groups, expert_bytes, gamma, tolerance, .. } = self.placement;
+        let loads = Numbers::read(&self.loads)?;
+        let sources = self.placement.sources.as_deref().map(Numbers::read).transpose()?;
+        let previous = self.previous.as_deref().map(ReplicaPlan::read).transpose()?;
+        let judged = self.evaluate.as_deref().map(ReplicaPlan::read).transpose()?;
+        let slots = judged.as_ref().map(ReplicaPlan::slots_per_layer).or(self.replicas).unwrap_or_default();
+        let request = Request {
+            groups: expert_groups,
+            previous: previous.as_ref(),
+            sources: sources.as_ref(),
+            gamma,
+            tolerance,
+            ..Request::new(&loads, slots)
+        };
+        let named = |path: &Option<PathBuf>, checked: Result<(), String>| {
+            let file = path.as_deref().unwrap_or(&self.loads).display();
+            checked.map_err(|reason| Failure::input(format!("`{file}`: {reason}")))
+        };
+        let fits = |plan: &Option<ReplicaPlan>| plan.as_ref().map_or(Ok(()), |plan| request.check_plan(plan));
+        // Without files, so that an error of a file names it.
+        let numbers = Request { previous: None, sources: None, ..request }.check(machine);
+        match judged {
+            Some(_) => named(&self.evaluate, numbers.map_err(|error| error.to_string()))?,
+            None => numbers?,
+        }
+        named(&self.previous, fits(&previous))?;
+        named(&self.evaluate, fits(&judged))?;
+        named(&self.placement.sources, request.check_sources(machine))?;
+        if expert_groups > 1 && !request.keeps_groups(machine) {
+            equipoise::warn(&format!(
+                "--expert-groups {expert_groups}: the nodes of {} do not divide the groups evenly; groups are not kept on nodes",
+                machine.spec()
+            ));
+        }
+        let what = format!("placing {}", count((slots * loads.rows.len()) as u64, "replica"));
+        let plan = match judged {
+            Some(plan) => plan,
+            None => progress::with_spinner(&what, || place(&request, machine))?,
+        };
+        let costs = evaluate(&plan, &request, machine, expert_bytes)?;
+        let anew = evaluate(&published(&request, machine)?, &request, machine, expert_bytes)?;
+        let mut written = String::new();
+        if let Some(path) = &self.output {
+            plan.write(path, &machine.spec())?;
+            written = format!("{} (plan)\n", path.display());
+        }
+        let document = Document {
+            topology: machine.spec(),
+            experts: loads.columns(),
+            replicas: slots,
+            summary: Summary::of(&costs),
+            eplb: Summary::of(&anew),
+            layers: &costs,
+        };
+        let text = || format!("{}{written}", document.text(self.evaluate.as_deref()));
+        output::show_table(self.format.format, text, &document, &costs)
+    }
+
+    /// Refuses an output that would replace an input.
+    fn check_files(&self) -> Result<(), Failure> {
+        Files::default()
+            .reads([&self.loads])
+            .reads(self.machine.topology.iter().map(|machine| machine.spec()))
+            .reads(self.previous.iter().chain(&self.evaluate).chain(&self.placement.sources))
+            .writes(&self.output)
+            .check()
+    }
+}
+
+impl Summary {
+    fn of(layers: &[LayerCosts]) -> Self {
+        let ratios = || layers.iter().map(|costs| costs.max_over_average);
+        let sum = |of: fn(&LayerCosts) -> Option<f64>| layers.iter().map(of).sum::<Option<f64>>();
+        Summary {
+            mean_max_over_average: ratios().sum::<f64>() / layers.len().max(1) as f64,
+            worst_max_over_average: ratios().fold(0.0, f64::max),
+            pes_with_repeated_expert: layers.iter().map(|costs| costs.pes_with_repeated_expert).sum(),
+            moves: layers.iter().map(|costs| costs.moves).sum(),
+            bytes_moved: layers.iter().map(|costs| costs.bytes_moved).sum(),
+            tokens: sum(|costs| costs.tokens),
+            cross_node_tokens: sum(|costs| costs.cross_node_tokens),
+            token_hops: sum(|costs| costs.token_hops),
+        }
+    }
+
+    /// The lines of the summary.
+    fn lines(&self, replicas: usize) -> Vec<String> {
+        let mut lines = vec![
+            format!("{:.4}", self.mean_max_over_average),
+            format!("{:.4}", self.worst_max_over_average),
+            count(self.pes_with_repeated_expert as u64, "PE"),
+        ];
+        if let Some((moves, volume)) = self.moves.zip(self.bytes_moved) {
+            lines.push(format!(
+                "{moves} ({} of all replicas)",
+                percent(moves as f64 / replicas.max(1) as f64)
+            ));
+            lines.push(bytes(volume));
+        }
+        if let Some((tokens, cross)) = self.tokens.zip(self.cross_node_tokens) {
+            lines.push(percent(if tokens > 0.0 { cross / tokens } else { 0.0 }));
+        }
+        if let Some((tokens, hops)) = self.tokens.zip(self.token_hops) {
+            lines.push(format!("{:.3}", if tokens > 0.0 { hops / tokens } else { 0.0 }));
+        }
+        lines
+    }
+}
+
+impl Document<'_> {
+    fn text(&self, judged: Option<&Path>) -> String {
+        let layers = count(self.layers.len() as u64, "layer");
+        let (experts, replicas) = (count(self.experts as u64, "expert"), self.replicas);
+        let heading = format!("{layers} of {experts} in {replicas} slots on {}\n", self.topology);
+        let mut head = vec!["layer", "max/avg"];
+        head.extend(self.summary.moves.map(|_| ["moves", "bytes moved"]).into_iter().flatten());
+        head.extend(self.summary.tokens.map(|_| ["cross-node tokens", "of all"]).into_iter().flatten());
+        let mut rows = vec![head.into_iter().map(String::from).collect::<Vec<_>>()];
+        for costs in self.layers {
+            let mut row = vec![costs.layer.to_string(), format!("{:.4}", costs.max_over_average)];
+            row.extend(costs.moves.map(|moves| moves.to_string()));
+            row.extend(costs.bytes_moved.map(bytes));
+            if let Some((tokens, cross)) = costs.tokens.zip(costs.cross_node_tokens) {
+                row.push(format!("{cross:.0}"));
+                row.push(percent(if tokens > 0.0 { cross / tokens } else { 0.0 }));
+            }
+            rows.push(row);
+        }
+        let name = judged.map_or("plan".into(), |path| path.display().to_string());
+        format!("{heading}\n{}\n{}", aligned(&rows), self.summary_text(&name))
+    }
+
+    /// The summary of the plan next to that of EPLB's plan.
+    fn summary_text(&self, name: &str) -> String {
+        let mut names = vec!["max/avg, mean of layers", "max/avg, worst layer", "PEs that repeat an expert"];
+        names.extend(self.summary.moves.map(|_| ["replicas moved", "bytes moved"]).into_iter().flatten());
+        names.extend(
+            self.summary.tokens.map(|_| ["cross-node tokens", "hops per token"]).into_iter().flatten(),
+        );
+        let replicas = self.replicas * self.layers.len();
+        let ours = self.summary.lines(replicas);
+        let mut rows = vec![vec![String::from("all layers"), name.into(), "EPLB anew".into()]];
+        for ((name, ours), anew) in names.into_iter().zip(ours).zip(self.eplb.lines(replicas)) {
+            rows.push(vec![name.into(), ours, anew]);
+        }
+        aligned(&rows)
+    }
+}

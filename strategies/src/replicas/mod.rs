@@ -1,0 +1,280 @@
+//! Objects with replicas whose load divides among them, such as the experts of a model: how many of each, and where
+//! (`ReplicaLB`).
+//!
+//! A layer has experts with loads, and PEs with the same number of slots. Every slot gets a replica of an expert, every expert
+//! has at least one replica and at most one on a PE, and the load of an expert divides equally among its replicas. [`place`]
+//! makes the heaviest PE light; with a previous plan it moves few replicas, and if it knows from which nodes messages come, it
+//! shortens their ways. [`evaluate`] judges any plan. [`published`] is the plan of [`eplb`], the published algorithm that plans
+//! are compared with.
+//!
+//! ```
+//! use equipoise_model::{numbers::Numbers, topology};
+//! use equipoise_strategies::replicas::{Request, evaluate, place};
+//!
+//! let machine = topology::parse("flat:2*flat:4")?;
+//! let loads = Numbers { rows: vec![vec![90., 132., 40., 61., 104., 165., 39., 4., 73., 56., 183., 86.]] };
+//! let request = Request::new(&loads, 16);
+//! let plan = place(&request, &*machine)?;
+//! let costs = evaluate(&plan, &request, &*machine, 0)?;
+//! assert!(costs[0].max_over_average < 1.08);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use equipoise_model::numbers::Numbers;
+use equipoise_model::replica_plan::ReplicaPlan;
+use equipoise_model::table::count;
+use equipoise_model::{Topology, memory};
+use rayon::prelude::*;
+
+mod chain;
+mod complete;
+pub mod eplb;
+mod exchange;
+mod groups;
+mod layout;
+mod measure;
+mod nodes;
+mod reduce;
+mod search;
+mod undo;
+
+pub use measure::{LayerCosts, evaluate};
+
+use crate::StrategyError;
+use nodes::Nodes;
+
+/// What is placed, and what a plan costs.
+///
+/// The load comes first. With a previous plan, the heaviest PE has at most `tolerance` more load than that of EPLB's plan for these
+/// loads; with sources only, at most the load of the plan without sources; as far as the search finds such a plan. Below this
+/// load, the cost of a plan is `gamma` times the part of all replicas that must be copied, plus `messages` times the hops of
+/// all tokens relative to those with replicas at random places.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The load of every expert; a row per layer.
+    pub loads: &'a Numbers,
+    /// The slots of all PEs in each layer.
+    pub slots: usize,
+    /// The number of groups of experts with consecutive numbers. If the nodes divide it, every node has the same number of
+    /// groups, and the experts of a group have all their replicas on one node.
+    pub groups: usize,
+    /// The plan that is in use.
+    pub previous: Option<&'a ReplicaPlan>,
+    /// The tokens from every node to every expert: a row per node, or for each layer a row per node.
+    pub sources: Option<&'a Numbers>,
+    /// The cost of moving all replicas, relative to that of messages.
+    pub gamma: f64,
+    /// The cost of messages to replicas at random places.
+    pub messages: f64,
+    /// The allowed relative excess of the largest load over that of EPLB's plan.
+    pub tolerance: f64,
+}
+
+impl<'a> Request<'a> {
+    /// The cost of moving all replicas, by default.
+    pub const GAMMA: f64 = 0.1;
+    /// The cost of messages to replicas at random places, by default.
+    pub const MESSAGES: f64 = 1.0;
+    /// The allowed excess over the largest load of EPLB's plan, by default.
+    pub const TOLERANCE: f64 = 0.005;
+
+    /// Layers with these loads and `slots` slots each, without groups, previous plan and sources.
+    pub fn new(loads: &'a Numbers, slots: usize) -> Self {
+        Request {
+            loads,
+            slots,
+            groups: 1,
+            previous: None,
+            sources: None,
+            gamma: Self::GAMMA,
+            messages: Self::MESSAGES,
+            tolerance: Self::TOLERANCE,
+        }
+    }
+
+    /// Whether groups are kept on nodes: whether there are several groups, and the nodes divide them.
+    pub fn keeps_groups(&self, machine: &dyn Topology) -> bool {
+        let nodes = Nodes::of(machine);
+        self.groups > 1 && self.groups.is_multiple_of(nodes.number()) && nodes.are_equal()
+    }
+
+    /// Checks the numbers of layers, experts, slots, PEs and nodes against each other.
+    ///
+    /// # Errors
+    /// If there is no plan with these numbers, or the previous plan or the sources have another shape.
+    pub fn check(&self, machine: &dyn Topology) -> Result<(), StrategyError> {
+        let (pes, experts, slots) = (machine.pes(), self.loads.columns(), self.slots);
+        let request = |sentence: String| Err(StrategyError::Request(sentence));
+        if experts == 0 {
+            return Err(StrategyError::Data("there are no experts; give the load of at least one".into()));
+        }
+        let next = slots.max(experts).checked_next_multiple_of(pes);
+        let next = next.unwrap_or_else(|| experts.next_multiple_of(pes));
+        if !slots.is_multiple_of(pes) || slots == 0 {
+            return request(format!(
+                "{slots} slots cannot be the same number on each of {}; use a multiple such as {next}",
+                count(pes as u64, "PE")
+            ));
+        }
+        if slots < experts {
+            return request(format!(
+                "{slots} slots are fewer than {}; use at least {next}",
+                count(experts as u64, "expert")
+            ));
+        }
+        if !experts.is_multiple_of(self.groups.max(1)) || self.groups == 0 {
+            return request(format!(
+                "{} cannot form {} of the same size; use a number that divides the experts",
+                count(experts as u64, "expert"),
+                count(self.groups as u64, "group")
+            ));
+        }
+        let most = experts / Zones::of(self, machine).number;
+        if slots / pes > most {
+            return request(format!(
+                "{} on a PE are more than the {most} that can be there, and no PE may have two replicas of an expert; use at most \
+                 {} slots",
+                count((slots / pes) as u64, "slot"),
+                most * pes
+            ));
+        }
+        let bytes = (self.loads.rows.len() as u64).saturating_mul(slots as u64).saturating_mul(64);
+        memory::check(bytes, "the plan", "use fewer slots").map_err(StrategyError::Request)?;
+        if self.sources.is_some() {
+            // The distances of nodes to PEs, and the messages of experts on PEs.
+            let bytes =
+                (pes as u64).saturating_mul((Nodes::of(machine).number() + experts) as u64).saturating_mul(8);
+            memory::check(bytes, "the tokens by PE", "use a smaller machine")
+                .map_err(StrategyError::Request)?;
+        }
+        let data = |what: &str, checked: Result<(), String>| {
+            checked.map_err(|reason| StrategyError::Data(format!("{what}: {reason}")))
+        };
+        data("the previous plan", self.previous.map_or(Ok(()), |previous| self.check_plan(previous)))?;
+        data("the sources", self.check_sources(machine))
+    }
+
+    /// Checks that the sources have a row per node, or one for each layer and node, and a column per expert.
+    ///
+    /// # Errors
+    /// What is different.
+    pub fn check_sources(&self, machine: &dyn Topology) -> Result<(), String> {
+        let Some(sources) = self.sources else { return Ok(()) };
+        let (nodes, layers, experts) =
+            (Nodes::of(machine).number(), self.loads.rows.len(), self.loads.columns());
+        let (rows, columns) = (sources.rows.len(), sources.columns());
+        if columns == experts && (rows == nodes || rows == nodes * layers) {
+            return Ok(());
+        }
+        let all = match layers {
+            1 => String::new(),
+            _ => format!(", or {} for all layers one after the other", nodes * layers),
+        };
+        Err(format!(
+            "found {} of {}, expected {}, one per node{all}, of {}; give as many",
+            count(rows as u64, "row"),
+            count(columns as u64, "number"),
+            count(nodes as u64, "row"),
+            count(experts as u64, "number")
+        ))
+    }
+
+    /// Checks that a plan has the layers, slots and experts of this request, and a replica of every expert.
+    ///
+    /// # Errors
+    /// What is different.
+    pub fn check_plan(&self, plan: &ReplicaPlan) -> Result<(), String> {
+        let numbers = |layers: usize, slots: usize, experts: usize| {
+            let layers = count(layers as u64, "layer");
+            format!("{layers} with {} and {}", count(slots as u64, "slot"), count(experts as u64, "expert"))
+        };
+        let (layers, experts) = (self.loads.rows.len(), self.loads.columns());
+        let (its_layers, its_slots) = (plan.physical_to_logical.len(), plan.slots_per_layer());
+        // A plan that lacks the last experts names fewer.
+        if its_layers != layers || its_slots != self.slots || plan.experts > experts {
+            return Err(format!(
+                "found {}, expected {}; give a plan for these loads and slots",
+                numbers(its_layers, its_slots, plan.experts),
+                numbers(layers, self.slots, experts)
+            ));
+        }
+        for layer in 0..layers {
+            let counts = plan.counts(layer);
+            let missing = (0..experts).find(|&expert| counts.get(expert).is_none_or(|&count| count == 0));
+            if let Some(expert) = missing {
+                return Err(format!("in layer {layer}, expert {expert} has no replica; give it a slot"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The tokens from every node to every expert in a layer.
+    fn sources_of(&self, layer: usize, nodes: usize) -> Option<&'a [Vec<f64>]> {
+        let rows = &self.sources?.rows;
+        Some(if rows.len() == nodes { rows } else { &rows[layer * nodes..(layer + 1) * nodes] })
+    }
+}
+
+/// EPLB's plan for a request, without regard to the previous plan and the sources. It may have several replicas of an expert on a
+/// PE.
+///
+/// # Errors
+/// As for [`Request::check`].
+pub fn published(request: &Request, machine: &dyn Topology) -> Result<ReplicaPlan, StrategyError> {
+    request.check(machine)?;
+    let zones = Zones::of(request, machine);
+    let slots = request.slots / machine.pes();
+    let layer = |loads: &Vec<f64>| eplb::in_zones(loads, slots, zones.groups, &zones.of_pe, zones.number);
+    let physical_to_logical = request.loads.rows.iter().map(layer).collect();
+    Ok(ReplicaPlan { experts: request.loads.columns(), physical_to_logical })
+}
+
+/// The zones of a machine: its nodes if groups are kept on nodes, otherwise one zone and one group.
+struct Zones {
+    of_pe: Vec<u32>,
+    number: usize,
+    groups: usize,
+}
+
+impl Zones {
+    fn of(request: &Request, machine: &dyn Topology) -> Self {
+        match request.keeps_groups(machine) {
+            true => {
+                let nodes = Nodes::of(machine);
+                Zones { of_pe: nodes.of_pes().to_vec(), number: nodes.number(), groups: request.groups }
+            }
+            false => Zones { of_pe: vec![0; machine.pes()], number: 1, groups: 1 },
+        }
+    }
+}
+
+/// The plan for a request. The search makes no random choices, and the plan is the same on any number of threads.
+///
+/// # Errors
+/// As for [`Request::check`].
+pub fn place(request: &Request, machine: &dyn Topology) -> Result<ReplicaPlan, StrategyError> {
+    request.check(machine)?;
+    let nodes = Nodes::of(machine);
+    let zones = Zones::of(request, machine);
+    let distances = request.sources.map(|_| nodes.distances(machine));
+    let place = |layer: usize| {
+        let sources = request.sources_of(layer, nodes.number()).zip(distances.as_deref());
+        let message_cost =
+            sources.map(|(tokens, distances)| nodes.message_cost(tokens, distances, request.messages));
+        let layer = search::Layer {
+            loads: &request.loads.rows[layer],
+            slots: request.slots / machine.pes(),
+            zone_of: &zones.of_pe,
+            zones: zones.number,
+            groups: zones.groups,
+            previous: request.previous.map(|plan| plan.physical_to_logical[layer].as_slice()),
+            message_cost: message_cost.unwrap_or_default(),
+            gamma: request.gamma,
+            messages: request.messages,
+            tolerance: request.tolerance,
+        };
+        layer.place()
+    };
+    let layers = (0..request.loads.rows.len()).into_par_iter();
+    Ok(ReplicaPlan { experts: request.loads.columns(), physical_to_logical: layers.map(place).collect() })
+}

@@ -1,0 +1,192 @@
+//! `equipoise experts`: plans, tables and documents, and errors in its files.
+
+use equipoise_tests::Sandbox;
+use serde_json::Value;
+
+/// Loads of two layers of 12 experts in all formats, and damaged ones.
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let rows = [
+        [90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86],
+        [20, 107, 104, 64, 19, 197, 187, 157, 172, 86, 16, 27],
+    ];
+    let text = rows.map(|row| row.map(|load| load.to_string()).join(",")).join("\n");
+    sandbox.put("loads.csv", &text);
+    sandbox.put("loads.json", format!("[[{}]]", text.replace('\n', "],[")));
+    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 12), }\n";
+    let array =
+        [b"\x93NUMPY\x01\0".as_slice(), &(header.len() as u16).to_le_bytes(), header.as_bytes()].concat();
+    let array = [array, rows.as_flattened().iter().map(|&load| load as u8).collect()].concat();
+    sandbox.put("loads.npy", &array);
+    sandbox.put("truncated.npy", &array[..array.len() - 5]);
+    sandbox.put("negative.csv", "1,2,-3\n");
+    sandbox.put("words.json", "{\"loads\": 1}");
+    sandbox.put("few.json", r#"{"physical_to_logical": [[0, 1, 2, 0]]}"#);
+    sandbox
+}
+
+const LINE: &str = "experts --loads loads.csv --replicas 16 --topology flat:2*flat:4";
+
+#[test]
+fn all_formats_of_loads_have_the_same_plan_and_the_document_has_its_costs() {
+    let sandbox = sandbox();
+    let document = sandbox.run(&format!("{LINE} --output plan.json --format json")).document();
+    let plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("a document");
+    for name in ["loads.json", "loads.npy"] {
+        let line = LINE.replace("loads.csv", name);
+        sandbox.run(&format!("{line} --output again.json")).result();
+        assert_eq!(sandbox.text("again.json"), sandbox.text("plan.json"), "{name}");
+    }
+    let of = |name: &str| {
+        plan[name].as_array().expect(name).iter().map(|layer| layer.as_array().expect("a layer"))
+    };
+    for (experts, (slots, counts)) in
+        of("physical_to_logical").zip(of("logical_to_physical").zip(of("counts")))
+    {
+        assert_eq!((experts.len(), slots.len(), counts.len()), (16, 12, 12));
+        for (expert, (slots, count)) in slots.iter().zip(counts).enumerate() {
+            let slots = slots.as_array().expect("slots");
+            assert_eq!(count, slots.len());
+            assert!(slots.iter().all(|slot| experts[slot.as_u64().expect("a slot") as usize] == expert));
+        }
+    }
+    let summary = |name: &str| document["summary"][name].as_f64().expect(name);
+    let theirs = |name: &str| document["eplb"][name].as_f64().expect(name);
+    assert_eq!(summary("pes_with_repeated_expert"), 0.0);
+    assert!(summary("worst_max_over_average") <= theirs("worst_max_over_average"));
+    let layers = document["layers"].as_array().expect("layers");
+    assert_eq!(layers.len(), 2);
+    let worst = layers.iter().filter_map(|layer| layer["max_over_average"].as_f64()).fold(0.0, f64::max);
+    assert!((worst - summary("worst_max_over_average")).abs() < 1e-12);
+    let csv = sandbox.run(&format!("{LINE} --format csv")).result();
+    assert!(
+        csv.starts_with("layer,max_load,average_load,max_over_average,pes_with_repeated_expert\n0,"),
+        "{csv}"
+    );
+    assert_eq!(csv.lines().count(), 3);
+}
+
+#[test]
+fn a_plan_is_kept_judged_and_read_without_its_other_fields() {
+    let sandbox = sandbox();
+    sandbox.run(&format!("{LINE} --output plan.json")).result();
+    let kept = sandbox.run(&format!("{LINE} --previous plan.json --format json")).document();
+    assert_eq!((&kept["summary"]["moves"], &kept["summary"]["bytes_moved"]), (&0.into(), &0.into()));
+    let plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("a document");
+    sandbox.put("short.json", format!("{{\"physical_to_logical_map\": {}}}", plan["physical_to_logical"]));
+    let judge = "experts --loads loads.csv --topology flat:2*flat:4 --evaluate";
+    let judged = ["plan.json", "short.json"]
+        .map(|plan| sandbox.run(&format!("{judge} {plan} --format json")).document());
+    assert_eq!(judged[0], judged[1]);
+    let placed = sandbox.run(&format!("{LINE} --format json")).document();
+    assert_eq!(judged[0]["layers"], placed["layers"]);
+}
+
+#[test]
+fn groups_stay_on_nodes_and_sources_lower_the_tokens_between_nodes() {
+    let sandbox = sandbox();
+    sandbox.run(&format!("{LINE} --expert-groups 4 --output plan.json")).result();
+    let plan: Value = serde_json::from_str(&sandbox.text("plan.json")).expect("a document");
+    for slots in plan["logical_to_physical"].as_array().into_iter().flatten() {
+        for group in slots.as_array().expect("experts").chunks(3) {
+            let mut nodes = group
+                .iter()
+                .flat_map(|slots| slots.as_array().expect("slots"))
+                .map(|slot| slot.as_u64().map(|slot| slot / 8));
+            let first = nodes.next();
+            assert!(nodes.all(|node| Some(node) == first), "{group:?}");
+        }
+    }
+    let warned = sandbox.run(&format!("{LINE} --expert-groups 3"));
+    assert!(warned.stderr.contains("groups are not kept on nodes"), "{warned:?}");
+    // The tokens of even experts come from the first node, and those of the others from the second.
+    sandbox.put("sources.csv", "9,0,9,0,9,0,9,0,9,0,9,0\n0,9,0,9,0,9,0,9,0,9,0,9\n");
+    sandbox.run(&format!("{LINE} --output blind.json")).result();
+    let cross = |line: &str| {
+        let document = sandbox.run(&format!("{line} --sources sources.csv --format json")).document();
+        document["summary"]["cross_node_tokens"].as_f64().expect("a number")
+    };
+    let blind = cross("experts --loads loads.csv --topology flat:2*flat:4 --evaluate blind.json");
+    let aware = cross(LINE);
+    assert!(aware <= 0.8 * blind, "{aware} of {blind}");
+}
+
+#[test]
+fn errors_name_the_file_and_the_remedy() {
+    let sandbox = sandbox();
+    sandbox.run(&format!("{LINE} --output plan.json")).result();
+    let check = |code: i32, line: &str, expected: &[&str]| {
+        sandbox.run(&format!("experts {line}")).failed(code, expected)
+    };
+    let machine = "--topology flat:2*flat:4";
+    check(
+        2,
+        &format!("--loads no.npy --replicas 16 {machine}"),
+        &["cannot read the numbers `no.npy`", "check its name"],
+    );
+    check(
+        2,
+        &format!("--loads loads.csv --replicas 8 {machine}"),
+        &["8 slots are fewer than 12 experts; use at least 16"],
+    );
+    check(
+        2,
+        &format!("--loads loads.csv --replicas 20 {machine}"),
+        &["20 slots", "8 PEs; use a multiple such as 24"],
+    );
+    check(
+        2,
+        &format!("--loads loads.csv --replicas 16 {machine} --expert-groups 5"),
+        &["cannot form 5 groups"],
+    );
+    check(2, &format!("--loads loads.csv {machine}"), &["--replicas <N>"]);
+    check(
+        2,
+        &format!("--loads loads.csv --replicas 16 {machine} --evaluate plan.json"),
+        &["cannot be used with"],
+    );
+    check(
+        2,
+        &format!("--loads loads.csv --replicas 16 {machine} --tolerance -1"),
+        &["expected a number that is not negative"],
+    );
+    check(
+        2,
+        &format!("--loads loads.csv --replicas 16 {machine} --output loads.csv"),
+        &["would replace an input"],
+    );
+    let number = "--replicas 16 --topology flat:2*flat:4";
+    check(
+        1,
+        &format!("--loads truncated.npy {number}"),
+        &["`truncated.npy`", "needs 24 bytes", "write the array again"],
+    );
+    check(
+        1,
+        &format!("--loads negative.csv {number}"),
+        &["`negative.csv`: line 1: expected a number from 0", "-3"],
+    );
+    check(1, &format!("--loads words.json {number}"), &["`words.json`: line 1: expected a list of rows"]);
+    check(
+        1,
+        &format!("--loads loads.csv {number} --previous few.json"),
+        &["`few.json`: found 1 layer with 4 slots and 3 experts, expected 2 layers with 16 slots"],
+    );
+    check(
+        1,
+        &format!("--loads loads.csv {machine} --evaluate few.json"),
+        &["`few.json`: 4 slots cannot be the same number on each of 8 PEs"],
+    );
+    check(
+        1,
+        &format!("--loads loads.csv {number} --previous words.json"),
+        &["the plan `words.json`: expected a document"],
+    );
+    check(1, &format!("--loads loads.csv {number} --sources negative.csv"), &["`negative.csv`"]);
+    sandbox.put("few.csv", "1,2,3\n");
+    let expected = [
+        "`few.csv`: found 1 row of 3 numbers, expected 2 rows, one per node, or 4 for all layers",
+        "of 12 numbers",
+    ];
+    check(1, &format!("--loads loads.csv {number} --sources few.csv"), &expected);
+}
