@@ -1,7 +1,7 @@
 //! `cargo bench -p equipoise-benches --bench hot_path [-- --small --rounds N --json FILTER]`: the costs of messages,
 //! creation, broadcasts, reductions and migrations in the runtime, and of small programs.
 
-use equipoise::{Config, LbWhen};
+use equipoise::{Config, LbWhen, Records, Size};
 use equipoise_benches::near::Pace;
 use equipoise_benches::ring::{Options, Pattern};
 use equipoise_benches::{Measurement, floors, near, programs, ring};
@@ -56,6 +56,43 @@ fn bare_floors(all: &mut All) {
     });
     all.add("floor: plain vector", "ns", None, None, |s| {
         floors::plain_creation(if s { 1000 } else { 1_000_000 })
+    });
+}
+
+/// Records the run, with a small limit, so that the time to write the trace stays short.
+fn recorded(config: Config) -> Config {
+    let records = Records { record_limit: Some(Size(32_000_000)), ..Records::trace("/dev/null") };
+    Config { records, ..config }
+}
+
+/// What recording adds to the time of the same program without it, which runs just before.
+fn recording(all: &mut All) {
+    const CLOCK: Option<&str> = Some("floor: clock");
+    let added = |run: &dyn Fn(Config) -> f64, pes| {
+        let plain = run(pinned(pes));
+        run(recorded(pinned(pes))) - plain
+    };
+    let rounds = |config, s| {
+        let rounds = if s { 2 } else { 200 };
+        let options = Options { elements: 10_000, bytes: 0, pattern: Pattern::Rounds(rounds) };
+        ring::run(config, options).result * 1e9 / f64::from(rounds) / 10_000.0
+    };
+    all.add("recording adds: an execution", "ns", Some(25.0), CLOCK, move |s| {
+        added(&|config| rounds(config, s), 1)
+    });
+    all.add("recording adds: an execution and a local send", "ns", Some(35.0), CLOCK, move |s| {
+        added(&|config| tokens(config, 1000, 1000, 1, 3_000_000, s), 1)
+    });
+    all.add("recording adds: an execution and a send to another PE", "ns", Some(35.0), CLOCK, move |s| {
+        added(&|config| tokens(config, 1000, 1000, 500, 3_000_000, s), 2)
+    });
+    // An iteration has 2600 executions and 2400 sends.
+    all.add("recording adds: an iteration of kneighbor, 1 PE", "us", Some(89.0), CLOCK, move |s| {
+        let iterations = if s { 3 } else { 2000 };
+        let run = |config| {
+            near::run(config, 200, 3, iterations, Pace::Reduction).result * 1e6 / f64::from(iterations)
+        };
+        added(&run, 1)
     });
 }
 
@@ -240,6 +277,7 @@ fn main() {
     let mut all = All::default();
     bare_floors(&mut all);
     messages(&mut all);
+    recording(&mut all);
     elements(&mut all);
     migrations(&mut all);
     whole(&mut all);

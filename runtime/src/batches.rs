@@ -5,7 +5,8 @@
 //! one message of the network: its cost is shared by all its orders.
 //!
 //! A batch begins with its receiver (4 bytes). Then every order has a header of 8 bytes, its array (2 bytes) and the
-//! length of its encoding (6 bytes). Numbers are little-endian.
+//! length of its encoding (6 bytes). Numbers are little-endian. If the run is recorded, the origin of a batch comes first,
+//! as if it were an order.
 
 use crate::codec::{self, CodecError};
 use crate::desk::{Desk, FULL_BYTES};
@@ -16,6 +17,9 @@ use std::sync::Arc;
 
 /// In the place of an array: an order about the run. No array has this number.
 const RUN: u16 = u16::MAX;
+
+/// In the place of an array: this is no order, but the [`Origin`] of the orders that follow.
+const ORIGIN: u16 = u16::MAX - 1;
 
 /// In the place of a receiver: the message is a control message between processes, and no batch of orders.
 const CONTROL: u32 = u32::MAX;
@@ -118,6 +122,24 @@ impl Amount {
     }
 }
 
+/// Where the first order of a batch comes from, for recordings. The others follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The PE that sends it.
+    pub(crate) pe: u32,
+    /// Its number among the orders from this PE to its receiver.
+    pub(crate) number: u32,
+}
+
+impl Origin {
+    /// The origin in the place of an order, if it is one.
+    pub(crate) fn of(array: Option<u16>, order: &[u8]) -> Option<Origin> {
+        let (pe, number) = order.split_first_chunk::<4>().filter(|_| array == Some(ORIGIN))?;
+        let number = *number.first_chunk::<4>()?;
+        Some(Origin { pe: u32::from_le_bytes(*pe), number: u32::from_le_bytes(number) })
+    }
+}
+
 /// How often a PE that drives the connection may continue before it ends its turn.
 const ASKED: u32 = 8;
 
@@ -151,7 +173,13 @@ impl Post {
     ///
     /// # Errors
     /// If the order cannot be encoded; then the batch is as before.
-    pub(crate) fn add<O: Serialize>(&self, to: u32, array: Option<u16>, order: &O) -> Result<(), CodecError> {
+    pub(crate) fn add<O: Serialize>(
+        &self,
+        to: u32,
+        array: Option<u16>,
+        order: &O,
+        origin: Option<Origin>,
+    ) -> Result<(), CodecError> {
         let mut open = self.open[to as usize].borrow_mut();
         let is_first = open.is_empty();
         if is_first {
@@ -159,6 +187,11 @@ impl Post {
                 *open = self.desk.buffer();
             }
             open.extend_from_slice(&to.to_le_bytes());
+            if let Some(origin) = origin {
+                open.extend_from_slice(&(u64::from(ORIGIN) | 8 << 16).to_le_bytes());
+                open.extend_from_slice(&origin.pe.to_le_bytes());
+                open.extend_from_slice(&origin.number.to_le_bytes());
+            }
         }
         let start = open.len();
         open.extend_from_slice(&[0; HEADER_BYTES]);
@@ -229,9 +262,9 @@ mod tests {
     fn orders_come_out_as_they_went_in_and_large_batches_leave_at_once() {
         let desk = Arc::new(Desk::new(2));
         let post = Post::new(Arc::clone(&desk), [false, true].into(), 2, false);
-        post.add(3, Some(7), &(1u8, 2u8)).expect("encodes");
-        post.add(3, None, &"text").expect("encodes");
-        post.add(2, Some(0), &()).expect("encodes");
+        post.add(3, Some(7), &(1u8, 2u8), None).expect("encodes");
+        post.add(3, None, &"text", None).expect("encodes");
+        post.add(2, Some(0), &(), None).expect("encodes");
         assert!(taken(&desk).is_empty() && desk.sent() == 0);
         let (near, far) = post.traffic();
         assert_eq!((near, far.messages, far.bytes), (Amount::default(), 3, 2 + 12));
@@ -251,7 +284,7 @@ mod tests {
             assert_eq!(before.iter().filter(|order| order.is_ok()).count(), whole);
             assert!(before.len() == whole && error.contains(&format!("it has {rest} at its end")), "{error}");
         }
-        post.add(1, Some(1), &vec![0u8; FULL_BYTES]).expect("encodes");
+        post.add(1, Some(1), &vec![0u8; FULL_BYTES], None).expect("encodes");
         assert_eq!((desk.sent(), taken(&desk).len()), (3, 1));
         let bytes = batches.iter().map(|(_, batch)| batch.len()).sum::<usize>();
         assert!(desk.peak_unsent_bytes() > FULL_BYTES as u64 + bytes as u64);
@@ -270,11 +303,11 @@ mod tests {
         }
         let desk = Arc::new(Desk::new(2));
         let post = Post::new(Arc::clone(&desk), [false, false].into(), 1, false);
-        assert!(post.add(1, None, &Refuses).is_err());
+        assert!(post.add(1, None, &Refuses, None).is_err());
         post.dispatch();
         assert_eq!(desk.sent(), 0);
-        post.add(1, None, &5u8).expect("encodes");
-        assert!(post.add(1, None, &Refuses).is_err());
+        post.add(1, None, &5u8, None).expect("encodes");
+        assert!(post.add(1, None, &Refuses, None).is_err());
         post.dispatch();
         let batches = taken(&desk);
         assert_eq!(orders(&batches[0].1).collect::<Vec<_>>(), [Ok((None, &[5][..]))]);

@@ -77,6 +77,11 @@ impl Clock {
         }
     }
 
+    /// The current virtual time in seconds; 0 if time is not simulated.
+    pub(crate) fn virtual_seconds(&self) -> f64 {
+        self.simulated().map_or(0.0, |clock| clock.now())
+    }
+
     /// The current speed factor of this PE; 1 is normal.
     pub(crate) fn speed(&self) -> f64 {
         self.simulated().map_or(1.0, |clock| clock.speeds.at(clock.now.get()))
@@ -195,18 +200,18 @@ impl VirtualClock {
     }
 
     /// An element begins to execute.
-    pub(crate) fn execution_begins(&self, array: u16, rank: u32) {
+    pub(crate) fn execution_begins(&self, array: u16, rank: u32, entry: Option<u16>) {
         if let Some(tracer) = &self.tracer {
-            tracer.begins(array, rank, self.now());
+            tracer.begins(array, rank, entry, self.now());
         }
     }
 
-    /// The element has executed.
-    pub(crate) fn execution_ends(&self) {
+    /// The element has executed, and has charged this.
+    pub(crate) fn execution_ends(&self, charged_seconds: f64) {
         // The time measured until now belongs to the element.
         self.sync_measured();
         if let Some(tracer) = &self.tracer {
-            tracer.ends();
+            tracer.ends(charged_seconds);
         }
     }
 

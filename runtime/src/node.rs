@@ -2,9 +2,12 @@
 //! other processes.
 
 use crate::checkpoint::{CheckpointCost, Generation, Next, Saver};
+use crate::events::PeEvents;
+use crate::events::join::ProcessEvents;
 use crate::files::DumpFile;
 use crate::inbox::{Bells, Mail};
 use crate::lb_history::LbHistory;
+use crate::metrics::Metrics;
 use crate::options::Settings;
 use crate::order::PeOrder;
 use crate::pulse::Pulses;
@@ -12,6 +15,7 @@ use crate::quiescence::{Quiescence, Quiet};
 use crate::report::{MachineReport, RunError, Traffic, list};
 use crate::run_report::RunReport;
 use crate::waiting::Waiting;
+use equipoise_network::trace::Trace;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -32,11 +36,15 @@ pub(crate) struct Node {
     /// Saves the checkpoints of this process, if flags ask for them.
     pub(crate) saver: Option<Saver>,
     pub(crate) pulses: Pulses,
+    /// What PEs publish of themselves, if a flag asks for it.
+    pub(crate) metrics: Option<Metrics>,
     /// The shared part of each array, by id.
     pub(crate) arrays: Mutex<Vec<SharedArray>>,
     /// Values of [`Setup::shared`](crate::Setup::shared), by id.
     pub(crate) shared: Mutex<Vec<Arc<SharedValue>>>,
     stop: AtomicBool,
+    /// The time 0 of what PEs record in real time, if they do.
+    pub(crate) start: Option<quanta::Instant>,
     pub(crate) outcome: Mutex<Outcome>,
 }
 
@@ -64,6 +72,12 @@ pub(crate) struct Outcome {
     /// The PE that ended the run by an exit or a failure.
     pub(crate) ended_by: Option<u32>,
     pub(crate) machine: Option<MachineReport>,
+    /// What the PEs of this process recorded in real time.
+    pub(crate) events: Vec<PeEvents>,
+    /// What the PEs of other processes recorded, on process 0.
+    pub(crate) gathered_events: Vec<ProcessEvents>,
+    /// The trace of the run, if it is recorded and not only written to a file.
+    pub(crate) trace: Option<Trace>,
     /// Why the trace of `--record` could not be written.
     pub(crate) trace_error: Option<String>,
     pub(crate) lb_steps: LbHistory,
@@ -114,9 +128,12 @@ impl Node {
             quiescence: Quiescence::new(if mailboxes == 0 { 0 } else { settings.local_pes() }),
             saver: settings.checkpoint.clone().map(|plan| Saver::new(plan, process)),
             pulses: Pulses::new(&settings, first),
+            metrics: Metrics::of(&settings, process, first),
             arrays: Mutex::default(),
             shared: Mutex::default(),
             stop: AtomicBool::new(false),
+            // Reading this clock for the first time takes a while.
+            start: settings.record_bytes_per_pe().map(|_| quanta::Instant::now()),
             outcome: Mutex::default(),
             settings,
         }

@@ -144,6 +144,8 @@ impl Pulse {
 pub(crate) struct ArrayNames {
     pub(crate) array: &'static str,
     pub(crate) entries: &'static [&'static str],
+    /// Whether its messages are taken first.
+    pub(crate) is_expedited: bool,
     /// The name of the element of a rank.
     pub(crate) element: Box<dyn Fn(u32) -> String + Send + Sync>,
 }
@@ -204,6 +206,22 @@ impl Pulses {
     /// The names of the entries of an array.
     pub(crate) fn entries(&self, array: usize) -> &'static [&'static str] {
         self.arrays.lock().get(array).map_or(&[], |names| names.entries)
+    }
+
+    /// The names of the arrays.
+    pub(crate) fn array_names(&self) -> Vec<String> {
+        self.arrays.lock().iter().map(|names| names.array.to_owned()).collect()
+    }
+
+    /// Of each array, whether its messages are taken first.
+    pub(crate) fn expedited(&self) -> Vec<bool> {
+        self.arrays.lock().iter().map(|names| names.is_expedited).collect()
+    }
+
+    /// The names of the entries of all arrays.
+    pub(crate) fn all_entries(&self) -> Vec<Vec<String>> {
+        let owned = |names: &ArrayNames| names.entries.iter().map(|&entry| entry.to_owned()).collect();
+        self.arrays.lock().iter().map(owned).collect()
     }
 
     /// The name of an element, as in `Block[3]`.

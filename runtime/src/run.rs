@@ -8,9 +8,11 @@ use crate::options::{Config, Job, Settings, Transport};
 use crate::panics;
 use crate::pe::{Exit, PeCx};
 use crate::process;
+use crate::recorded;
 use crate::report::{JobReport, Report, RunError, show};
 use crate::setup::Setup;
 use crate::transport::{self, Link};
+use equipoise_network::trace::Trace;
 use serde::{Serialize, de::DeserializeOwned};
 use std::any::Any;
 use std::marker::PhantomData;
@@ -204,6 +206,18 @@ fn with_costs(mut settings: Settings) -> Settings {
     settings
 }
 
+/// Warns if a launcher has started the program several times, and the processes are not connected.
+fn warn_of_copies(config: &Config) {
+    let together = process::launched_together();
+    if config.program && config.transport == Transport::Threads && together > 1 && process::launched_as() == 0
+    {
+        process::warn(&format!(
+            "{together} processes were started together, and each runs the whole program; add --transport mpi for one run \
+             on all of them"
+        ));
+    }
+}
+
 /// Runs the program. Its databases and its trace are written, even if the run fails.
 fn attempt<R>(
     config: Config,
@@ -218,14 +232,7 @@ where
     if config.program {
         process::end_on_signals();
     }
-    let together = process::launched_together();
-    if config.program && config.transport == Transport::Threads && together > 1 && process::launched_as() == 0
-    {
-        process::warn(&format!(
-            "{together} processes were started together, and each runs the whole program; add --transport mpi for one run \
-             on all of them"
-        ));
-    }
+    warn_of_copies(&config);
     let (settings, link) = match settings(&config, connect) {
         Ok(settings) => settings,
         Err(Refusal { error, speaks, link }) => {
@@ -237,17 +244,22 @@ where
     let build = |pe: PeCx| Setup::run(pe, |pe| setup(pe, Exit(PhantomData)));
     let mut outcome = transport::run(&settings, &build, link.as_deref());
     let seconds = start.elapsed().as_secs_f64();
-    let record = config.machine.record.as_deref();
-    // Not a file of an earlier run, and not a pipe, whose end this process would wait for.
-    let record =
-        record.filter(|path| outcome.trace_error.is_none() && equipoise_model::files::is_read_back(path));
+    let trace = outcome.trace.take();
+    let unrecorded = trace.as_ref().map(|trace| recorded::write(&settings, trace)).unwrap_or_default();
+    outcome.trace_error =
+        outcome.trace_error.into_iter().chain(unrecorded).reduce(|all, error| format!("{all}; {error}"));
+    let is_recorded = outcome.trace_error.is_none();
     let mut written = match process {
         0 => std::mem::take(&mut outcome.dump).finish(&settings, outcome.trace_error.take()),
         _ => Written::default(),
     };
     if let Some(file) = settings.report.as_ref().filter(|_| process == 0) {
         let report = std::mem::take(&mut outcome.run_report);
-        let unwritten = report.write(file, &settings, seconds, record);
+        let record = settings.records.record.as_deref();
+        // Not a file of an earlier run, and not a pipe, whose end this process would wait for.
+        let record = record.filter(|path| is_recorded && equipoise_model::files::is_read_back(path));
+        let trace = trace.or_else(|| record.and_then(|path| Trace::read(path).ok()));
+        let unwritten = report.write(file, &settings, seconds, trace.as_ref());
         written.error =
             written.error.into_iter().chain(unwritten).reduce(|all, error| format!("{all}; {error}"));
     }

@@ -7,7 +7,6 @@ use equipoise_model::table::{count, seconds};
 use equipoise_network::trace::Trace;
 use equipoise_report::data::VERSION;
 use equipoise_report::{Builder, Heat, ReportData, ReportFile, timeline};
-use std::path::Path;
 
 /// What the report needs of the steps so far: the loads of all, and the database of the step that gained most.
 #[derive(Default)]
@@ -36,17 +35,16 @@ impl RunReport {
         }
     }
 
-    /// Writes the report of a run that took `run_seconds`; returns why it could not be written. `record` is the trace of the run.
+    /// Writes the report of a run that took `run_seconds`; returns why it could not be written. `trace` is what was recorded of it.
     pub(crate) fn write(
         self,
         file: &ReportFile,
         settings: &Settings,
         run_seconds: f64,
-        record: Option<&Path>,
+        trace: Option<&Trace>,
     ) -> Option<String> {
         let mut data = self.data(settings, run_seconds);
-        let trace = record.and_then(|path| Trace::read(path).ok());
-        data.timeline = trace.and_then(|trace| timeline::timeline(&trace));
+        data.timeline = trace.and_then(timeline::timeline);
         file.write(&data).err().map(|error| error.to_string())
     }
 

@@ -1,10 +1,12 @@
 //! The scheduler of a PE, common to all transports. [`Built`] is a PE that is ready to run; a transport
 //! calls its managers, [`execute`], [`run_queued`] and [`flush`].
 
-use crate::batches;
+use crate::batches::{self, Origin};
 use crate::codec;
 use crate::elements::Held;
+use crate::events;
 use crate::interleaving::ArrayHead;
+use crate::metrics::Counters;
 use crate::node::{Failure, Node, SharedArray};
 use crate::order::PeOrder;
 use crate::panics::message_and_place;
@@ -89,6 +91,9 @@ impl Built {
     /// Starts the clocks, and `main`, or continues a run that was saved.
     pub(crate) fn begin(&mut self) {
         self.pe.recorder.begin(self.pe.clock.now());
+        if let Some(log) = self.pe.out.log() {
+            log.resumes();
+        }
         if self.pe.settings().restart.is_some() {
             return saving::resume(&self.pe, &self.managers);
         }
@@ -122,7 +127,12 @@ impl Built {
     }
 
     fn report(&self) {
+        if let Some(metrics) = &self.pe.out.node.metrics {
+            metrics.publish(self.pe.out.local, counters(&self.pe, &self.managers));
+        }
+        let log = self.pe.out.log().zip(self.pe.out.node.start).map(|(log, start)| log.finish(start));
         let mut outcome = self.pe.out.node.outcome.lock();
+        outcome.events.extend(log);
         outcome.executions += self.pe.out.counts.executions.get();
         outcome.remote_messages += self.pe.out.counts.remote.get();
         outcome.migrations += self.pe.out.counts.migrations.get();
@@ -190,6 +200,17 @@ impl Built {
     }
 }
 
+/// The counters of a PE for `--metrics`.
+pub(crate) fn counters(pe: &PeCx, managers: &[Held]) -> Counters {
+    let counts = &pe.out.counts;
+    Counters {
+        executions: counts.executions.get(),
+        remote_messages: counts.remote.get(),
+        migrations: counts.migrations.get(),
+        queued: managers.iter().map(|manager| manager.borrow().queued(pe) as u64).sum(),
+    }
+}
+
 /// Runs a part of the end of a PE, after the end of the run; none if it panicked, which fails the run.
 fn guarded<T>(node: &Node, rank: u32, part: impl FnOnce() -> T) -> Option<T> {
     let run = catch_unwind(AssertUnwindSafe(part));
@@ -216,9 +237,18 @@ pub(crate) fn execute(pe: &PeCx, order: PeOrder, managers: &[Held]) {
         PeOrder::Reply { parked, answer } => pe.answered(parked, answer),
         PeOrder::Quiet(quiet) => found_quiet(pe, quiet, managers),
         PeOrder::Batch { from_process, bytes } => {
+            let mut origin = None;
             for order in batches::orders(&bytes) {
                 match order {
-                    Ok((array, order)) => receive(pe, managers, array, order),
+                    Ok((array, order)) => match (Origin::of(array, order), &mut origin) {
+                        (None, None) => receive(pe, managers, array, order),
+                        (None, Some(Origin { pe: from, number })) => {
+                            let run = || receive(pe, managers, array, order);
+                            pe.out.during_order(events::BATCHES, *from, Some(*number), run);
+                            *number = number.wrapping_add(1);
+                        }
+                        (begin, _) => origin = begin,
+                    },
                     Err(error) => pe.fail(format!("a batch of messages of process {from_process} {error}")),
                 }
             }
@@ -262,7 +292,7 @@ pub(crate) fn run_queued(pe: &PeCx, managers: &[Held], queued: u64) {
             let order = pe.out.orders.borrow_mut().pop_front();
             let Some(order) = order else { break };
             pe.out.trace(|tracer| tracer.executes_order(None));
-            execute(pe, order, managers);
+            pe.out.during_order(events::RUN, pe.out.rank, None, || execute(pe, order, managers));
         }
     }
 }
@@ -303,6 +333,9 @@ pub(crate) fn first_by_priority(pe: &PeCx, managers: &[Held], arrays: u64) -> Op
 /// No message is in flight: tells all PEs what they do. If no send waits for quiescence, the run fails.
 pub(crate) fn quiet(out: &Outbox) {
     let Some(quiet) = out.node.quiet(Some(out.rank)) else { return };
+    if let Some(log) = out.log() {
+        log.was_quiet();
+    }
     for to in 0..out.pes {
         out.tell(to, PeOrder::Quiet(quiet));
     }

@@ -15,22 +15,32 @@
 //! stays in memory grows with the elements and with the messages in flight, not with the length of the run.
 
 use crate::load::element_key;
-use equipoise_network::trace::{Execution, Part, Step, Trace, TraceMessage, TraceObject, TraceWriter};
+use equipoise_network::trace::{
+    Call, Details, Execution, LbStep, Migration, Part, Step, Trace, TraceMessage, TraceObject, TraceWriter,
+    Wait,
+};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::rc::Rc;
 
+mod current;
 mod own;
 
-use own::OwnExecutions;
+use current::Current;
 
 /// The records of all PEs. Elements are numbered when first seen, after the PEs; the reader of the trace sorts them.
 pub(crate) struct Log {
     pes: u32,
-    /// The file; none before the first turn, and after an error.
+    /// The file; none before the first turn, after an error, and if no file is wanted.
     writer: RefCell<Option<TraceWriter>>,
+    /// The trace so far, if it is wanted when the run is over.
+    whole: RefCell<Option<Trace>>,
+    /// The name of an element, as in `Block[3]`.
+    name: Box<dyn Fn(u16, u32) -> String>,
+    /// The load-balancing steps so far.
+    steps: RefCell<Vec<LbStep>>,
     error: RefCell<Option<String>>,
     /// What is not written yet.
     part: RefCell<Part>,
@@ -50,8 +60,17 @@ pub(crate) struct Log {
 /// their element, so they have no PE.
 type KeptFor = (Kept, Option<u32>, u64);
 
-/// Numbers of messages; none for a message from an own execution.
-type Causes = VecDeque<Option<u32>>;
+/// Messages that are kept, oldest first.
+type Causes = VecDeque<KeptMessage>;
+
+/// A message that is kept.
+#[derive(Clone, Copy)]
+struct KeptMessage {
+    /// Its number; none for a message from an own execution.
+    number: Option<u32>,
+    /// If its guard is false: its entry, and when it was taken.
+    since: Option<(u16, f64)>,
+}
 
 /// Why a message is kept instead of delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,61 +90,14 @@ pub(crate) struct Tracer {
     parts: Cell<u32>,
 }
 
-/// The turn in progress, and the state that persists between turns.
-#[derive(Default)]
-struct Current {
-    begin_seconds: f64,
-    /// The message that the turn takes.
-    cause: Option<u32>,
-    /// The executing element, and the start of its execution in seconds.
-    element: Option<(u32, f64)>,
-    /// The index of the own execution that queued the message that the turn takes, if one did.
-    left_by: Option<usize>,
-    /// Whether the message is for an expedited array.
-    expedited: bool,
-    /// The kept message that is delivered now, instead of the message that the turn takes.
-    released: Option<Option<u32>>,
-    steps: Vec<Step>,
-    /// The steps of the own execution.
-    own: Vec<Step>,
-    /// Whether an execution or a message depends on the own execution.
-    needed: bool,
-    /// Whether an element executed in this turn, and whether the turn has an execution of any kind.
-    executed: bool,
-    has_begun: bool,
-    /// Recorded messages that are not yet in a queue or a packet.
-    recorded: VecDeque<u32>,
-    /// The executions of elements on this PE since its last own execution, each with its object.
-    since: Vec<(u32, u32)>,
-    own_executions: OwnExecutions,
-    /// The PE's own queues, by array.
-    queues: FxHashMap<u16, Queue>,
-    /// By array (`None` for orders about the run): the own executions that queued orders to this PE.
-    orders: FxHashMap<Option<u16>, VecDeque<usize>>,
-}
-
-/// The PE's own queue of an array: how many messages left the port and were taken, and the origin of messages by
-/// their position among all messages ever queued.
-#[derive(Default)]
-struct Queue {
-    left_port: u64,
-    taken: u64,
-    known: VecDeque<Queued>,
-}
-
-struct Queued {
-    position: u64,
-    /// The number of the message in the trace; none if the runtime queued the message.
-    number: Option<u32>,
-    /// The own execution that queued the message; none if an element sent it.
-    left_by: Option<usize>,
-}
-
 impl Log {
     /// The records of a run on `pes` PEs.
-    pub(crate) fn new(pes: u32) -> Log {
+    pub(crate) fn new(pes: u32, name: Box<dyn Fn(u16, u32) -> String>) -> Log {
         Log {
             pes,
+            name,
+            whole: RefCell::default(),
+            steps: RefCell::default(),
             writer: RefCell::default(),
             error: RefCell::default(),
             part: RefCell::default(),
@@ -143,8 +115,11 @@ impl Log {
         Tracer { log: Rc::clone(self), pe, now: RefCell::default(), parts: Cell::default() }
     }
 
-    /// Begins the file; `head` has what is known before the first turn.
-    pub(crate) fn begin(&self, path: &Path, head: &Trace) {
+    /// Begins the file, if there is one; `head` has what is known before the first turn. The trace is kept if it
+    /// `is_wanted` when the run is over.
+    pub(crate) fn begin(&self, path: Option<&Path>, head: &Trace, is_wanted: bool) {
+        *self.whole.borrow_mut() = is_wanted.then(|| head.clone());
+        let Some(path) = path else { return };
         match TraceWriter::record(path, head) {
             Ok(writer) => *self.writer.borrow_mut() = Some(writer),
             Err(error) => *self.error.borrow_mut() = Some(error.to_string()),
@@ -155,7 +130,10 @@ impl Log {
         let mut elements = self.elements.borrow_mut();
         let next = self.pes + elements.len() as u32;
         *elements.entry(element_key(array, rank)).or_insert_with(|| {
-            self.part.borrow_mut().objects.push(TraceObject { array: u32::from(array), rank });
+            let mut part = self.part.borrow_mut();
+            part.objects.push(TraceObject { array: u32::from(array), rank });
+            let name = (self.name)(array, rank);
+            part.indices.push(name.find('[').map_or("", |at| &name[at..]).to_owned());
             next
         })
     }
@@ -183,50 +161,42 @@ impl Log {
             *self.error.borrow_mut() = Some(error.to_string());
             *writer = None;
         }
+        if let Some(whole) = &mut *self.whole.borrow_mut() {
+            whole.extend(part);
+        }
     }
 
-    /// Completes the file of a run that ended at `seconds` with the execution `exit`. Returns the error of writing it,
-    /// if there was one.
-    pub(crate) fn finish(&self, seconds: f64, exit: Option<u32>) -> Option<String> {
+    /// Adds a load-balancing step.
+    pub(crate) fn balances(&self, step: LbStep) {
+        self.steps.borrow_mut().push(step);
+    }
+
+    /// The load-balancing step of this number ended at `seconds`.
+    pub(crate) fn has_balanced(&self, number: u64, seconds: f64) {
+        if let Some(last) = self.steps.borrow_mut().last_mut().filter(|last| last.number == number) {
+            last.end_seconds = seconds;
+        }
+    }
+
+    /// Completes the file of a run that ended at `seconds` with the execution `exit`; `entries` are those of each array.
+    /// Returns the trace if it is wanted, and the error of writing the file, if there was one.
+    pub(crate) fn finish(
+        &self,
+        seconds: f64,
+        exit: Option<u32>,
+        entries: Vec<Vec<String>>,
+    ) -> (Option<Trace>, Option<String>) {
         self.write();
-        let finished = self.writer.take().map(|writer| writer.finish(seconds, exit));
+        let details = Details { entries, steps: self.steps.take(), ..Details::default() };
+        let finished = self.writer.take().map(|writer| writer.finish(seconds, exit, &details));
         let error = finished.and_then(Result::err).map(|error| error.to_string());
-        self.error.take().or(error)
-    }
-}
-
-impl Current {
-    /// Adds a step to the executing element, or to the own execution.
-    fn does(&mut self, step: Step) {
-        let steps = if self.element.is_some() { &mut self.steps } else { &mut self.own };
-        // Work is not summed: another order of summation changes the last digits, and with them the order of events.
-        steps.push(step);
-    }
-}
-
-impl Current {
-    /// The own execution queues a message or an order on this PE; returns the index of the own execution.
-    fn leaves(&mut self) -> usize {
-        self.needed = true;
-        self.own_executions.next_index()
-    }
-
-    /// Releases memory: of the executions of an object only the last is needed, because it depends on the others.
-    fn forget(&mut self) {
-        let mut last: FxHashMap<u32, u32> = FxHashMap::default();
-        last.extend(self.since.iter().map(|&(execution, object)| (object, execution)));
-        self.since.retain(|(execution, object)| last[object] == *execution);
-        let queued = self.queues.values().flat_map(|queue| &queue.known).filter_map(|queued| queued.left_by);
-        let ordered = self.orders.values().flatten().copied();
-        let oldest = queued.chain(ordered).min().unwrap_or(usize::MAX);
-        self.own_executions.forget_before(oldest);
-    }
-
-    /// A message enters the own queue of an array, of which `waiting` messages are still in the port.
-    fn queue(&mut self, array: u16, waiting: usize, number: Option<u32>, left_by: Option<usize>) {
-        let queue = self.queues.entry(array).or_default();
-        let position = queue.left_port + waiting as u64;
-        queue.known.push_back(Queued { position, number, left_by });
+        let whole = self.whole.take().map(|mut trace| {
+            (trace.seconds, trace.exit) = (seconds, exit);
+            (trace.details.entries, trace.details.steps) = (details.entries, details.steps);
+            trace.sort_objects();
+            trace
+        });
+        (whole, self.error.take().or(error))
     }
 }
 
@@ -262,8 +232,8 @@ impl Tracer {
         (now.cause, now.left_by) = (None, left_by);
     }
 
-    /// An element executes from `seconds` on.
-    pub(crate) fn begins(&self, array: u16, rank: u32, seconds: f64) {
+    /// An element executes an entry from `seconds` on.
+    pub(crate) fn begins(&self, array: u16, rank: u32, entry: Option<u16>, seconds: f64) {
         let object = self.log.element(array, rank);
         let mut now = self.now.borrow_mut();
         if now.own.iter().any(|step| matches!(step, Step::Send(_))) {
@@ -273,35 +243,52 @@ impl Tracer {
             // The time to take the message belongs to the execution it causes.
             now.steps = std::mem::take(&mut now.own);
         }
-        now.element = Some((object, seconds));
+        (now.element, now.entry) = (Some((object, seconds)), entry);
     }
 
-    /// The element has executed.
-    pub(crate) fn ends(&self) {
+    /// The element has executed, and has charged this.
+    pub(crate) fn ends(&self, charged_seconds: f64) {
         let mut now = self.now.borrow_mut();
         let Some((object, begin_seconds)) = now.element.take() else { return };
         let cause = now.released.take().unwrap_or(now.cause);
         let steps = std::mem::take(&mut now.steps);
         now.executed = true;
-        self.add(&mut now, object, begin_seconds, cause, Vec::new(), steps);
+        let call = Call { entry: now.entry, charged_seconds };
+        self.add(&mut now, (object, call), begin_seconds, cause, Vec::new(), steps);
     }
 
-    /// A message for an element is kept instead of delivered.
-    pub(crate) fn keeps(&self, why: Kept, array: u16, rank: u32) {
-        let cause = self.now.borrow().cause;
-        self.log.kept.borrow_mut().entry(self.kept(why, array, rank)).or_default().push_back(cause);
+    /// A message for an element is kept instead of delivered; `since` has its entry and the time if its guard is false.
+    pub(crate) fn keeps(&self, why: Kept, array: u16, rank: u32, since: Option<(u16, f64)>) {
+        let message = KeptMessage { number: self.now.borrow().cause, since };
+        self.log.kept.borrow_mut().entry(self.kept(why, array, rank)).or_default().push_back(message);
     }
 
-    /// The `nth` message kept for an element is delivered.
-    pub(crate) fn releases(&self, why: Kept, array: u16, rank: u32, nth: usize) {
-        let released = self.take_kept(why, array, rank, nth);
-        self.now.borrow_mut().released = Some(released);
+    /// The `nth` message of an element whose guard was false is delivered, at `seconds`.
+    pub(crate) fn releases(&self, array: u16, rank: u32, nth: usize, seconds: f64) {
+        let message = self.take_kept(Kept::Pending, array, rank, nth);
+        if let Some((entry, begin_seconds)) = message.and_then(|message| message.since) {
+            let object = self.log.element(array, rank);
+            let wait = Wait { object, entry, pe: self.pe, begin_seconds, end_seconds: seconds };
+            self.log.part.borrow_mut().waits.push(wait);
+        }
+        self.now.borrow_mut().released = Some(message.and_then(|message| message.number));
+    }
+
+    /// An element leaves for PE `to`, at `seconds`.
+    pub(crate) fn leaves(&self, array: u16, rank: u32, to: u32, seconds: f64) {
+        let object = self.log.element(array, rank);
+        self.log.part.borrow_mut().migrations.push(Migration { object, from: self.pe, to, seconds });
+    }
+
+    /// The records of all PEs.
+    pub(crate) fn log(&self) -> &Log {
+        &self.log
     }
 
     /// The first message that waited for an element enters the PE's own queue, of which `waiting` messages are
     /// still in the port.
     pub(crate) fn requeues(&self, array: u16, rank: u32, waiting: usize) {
-        let number = self.take_kept(Kept::Early, array, rank, 0);
+        let number = self.take_kept(Kept::Early, array, rank, 0).and_then(|message| message.number);
         let mut now = self.now.borrow_mut();
         // The message depends on the own execution that placed the element.
         let left_by = Some(now.leaves());
@@ -313,9 +300,9 @@ impl Tracer {
         self.log.kept.borrow_mut().remove(&self.kept(why, array, rank));
     }
 
-    fn take_kept(&self, why: Kept, array: u16, rank: u32, nth: usize) -> Option<u32> {
+    fn take_kept(&self, why: Kept, array: u16, rank: u32, nth: usize) -> Option<KeptMessage> {
         let mut kept = self.log.kept.borrow_mut();
-        kept.get_mut(&self.kept(why, array, rank))?.remove(nth)?
+        kept.get_mut(&self.kept(why, array, rank))?.remove(nth)
     }
 
     fn kept(&self, why: Kept, array: u16, rank: u32) -> KeptFor {
@@ -325,7 +312,7 @@ impl Tracer {
     fn add(
         &self,
         now: &mut Current,
-        object: u32,
+        (object, call): (u32, Call),
         begin_seconds: f64,
         cause: Option<u32>,
         after: Vec<u32>,
@@ -335,7 +322,9 @@ impl Tracer {
         let left_by = now.left_by.and_then(|left_by| now.own_executions.get(left_by));
         let left_by = left_by.filter(|left_by| !after.contains(left_by));
         let expedited = now.expedited;
-        let executions = &mut self.log.part.borrow_mut().executions;
+        let part = &mut *self.log.part.borrow_mut();
+        part.calls.push(call);
+        let executions = &mut part.executions;
         now.since.push((self.log.written_executions.get() + executions.len() as u32, object));
         let pe = self.pe;
         executions.push(Execution {
@@ -446,7 +435,7 @@ impl Tracer {
         let steps = std::mem::take(&mut now.own);
         let (begin_seconds, cause) = (now.begin_seconds, now.cause);
         let object = self.pe;
-        self.add(now, object, begin_seconds, cause, after, steps);
+        self.add(now, (object, Call::default()), begin_seconds, cause, after, steps);
         now.needed = false;
         let own = now.since.pop().map(|(execution, _)| execution);
         now.own_executions.list.extend(own);

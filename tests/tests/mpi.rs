@@ -14,6 +14,9 @@ mod endings;
 #[path = "mpi/programs.rs"]
 mod programs;
 #[cfg(feature = "mpi")]
+#[path = "mpi/recorded.rs"]
+mod recorded;
+#[cfg(feature = "mpi")]
 #[path = "mpi/results.rs"]
 mod results;
 

@@ -3,7 +3,7 @@
 use equipoise::model::topology;
 use equipoise::network::models;
 use equipoise::network::trace::{Trace, simulate};
-use equipoise::{Config, Machine, MachineReport};
+use equipoise::{Config, Machine, MachineReport, Records};
 use equipoise_apps::leanmd::{self, Work};
 use equipoise_apps::stencil::{Extent, Options, Rules};
 use equipoise_apps::stencil2d;
@@ -14,8 +14,9 @@ fn check(network: &str, balancer: &str, off: f64, run: impl Fn(Config) -> Option
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("some.trace");
     let on = Config::on_machine("torus:3x3", network);
-    let machine = Machine { record: Some(path.clone()), overhead: 1e-6, ..on.machine.clone() };
-    let report = run(Config { machine, balancer: vec![balancer.into()], ..on }).expect("a machine");
+    let machine = Machine { overhead: 1e-6, ..on.machine.clone() };
+    let records = Records::trace(&path);
+    let report = run(Config { machine, records, balancer: vec![balancer.into()], ..on }).expect("a machine");
     let trace = Trace::read(&path).expect("a trace");
     let machine = topology::parse("torus:3x3").expect("a machine");
     let mut network_of_it =

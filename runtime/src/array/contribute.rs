@@ -211,7 +211,7 @@ impl<T: Chare> Port<T> {
 
     /// Sends a prefix to the element with this rank or position.
     fn send_prefix(&self, pe: &PeCx, to: &Receivers, rank: u32, msg: T::Msg) {
-        let Receivers::Section(members) = to else { return self.send(&pe.out, rank, msg) };
+        let Receivers::Section(members) = to else { return self.send_any(&pe.out, rank, msg) };
         if let Some(&key) = members.keys().get(rank as usize) {
             self.send_to_members(pe, array_and_rank(key).0, &[key], msg);
         }

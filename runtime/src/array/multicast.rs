@@ -47,7 +47,7 @@ impl<T: Chare> Port<T> {
             }
         }
         self.forward(out, out.rank, away.into_iter().collect(), &msg);
-        each_of::<T, _>(here, msg, |rank, msg| self.send(out, rank, msg));
+        each_of::<T, _>(here, msg, |rank, msg| self.send_any(out, rank, msg));
     }
 
     /// Sends a message of PE `origin` on along the tree of the PEs of its receivers.

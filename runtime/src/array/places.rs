@@ -15,6 +15,7 @@ impl<T: Chare> Port<T> {
     }
 
     /// The next hop of a message for an element.
+    #[inline]
     pub(crate) fn find(&self, out: &Outbox, rank: u32) -> Route {
         if let Some(directory) = &self.directory {
             return directory.borrow().find(rank, || self.home(out, rank));

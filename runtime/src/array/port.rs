@@ -5,6 +5,7 @@ use super::chare::Chare;
 use super::contribute::Contributions;
 use crate::checkpoint::{ArrayHead, Reason, Text};
 use crate::codec;
+use crate::events::EventLog;
 use crate::inbox::Mail;
 use crate::index::{Index, show};
 use crate::location::{self, Directory, Known, Placement, Residents, Route};
@@ -162,6 +163,32 @@ impl<T: Chare> Port<T> {
         self.send_by_directory(out, rank, msg);
     }
 
+    /// Like [`send`](Self::send), for messages that are not those of a running element: records the message, if what this PE
+    /// does in real time is recorded.
+    pub(crate) fn send_any(&self, out: &Outbox, rank: u32, msg: T::Msg) {
+        match out.log() {
+            None => self.send(out, rank, msg),
+            Some(log) => {
+                let bytes = codec::size(&msg);
+                self.send_logged(out, log, rank, msg, bytes);
+            }
+        }
+    }
+
+    /// Sends a message of this encoded size to an element on any PE, and records it.
+    pub(crate) fn send_logged(&self, out: &Outbox, log: &EventLog, rank: u32, msg: T::Msg, bytes: u64) {
+        let Some(at) = self.shared.places.get(rank as usize) else {
+            return self.send_by_directory(out, rank, msg);
+        };
+        let to = location::pe_of(at.load(Relaxed));
+        let item = Item { rank, slot: log.sends(self.id, rank, to, bytes), msg };
+        if to == out.rank {
+            return self.enqueue(out, item);
+        }
+        out.sent_away();
+        self.shared.mail.push(out.rank, to, &out.node.bells, |bag| bag.add(item));
+    }
+
     /// Queues a message for an element of this PE.
     #[inline(always)]
     pub(crate) fn enqueue(&self, out: &Outbox, item: Item<T::Msg>) {
@@ -169,9 +196,12 @@ impl<T: Chare> Port<T> {
         self.local.borrow_mut().push_back(item);
     }
 
-    /// Queues a message for an element of this PE and records it in the trace, if there is one.
-    pub(crate) fn enqueue_traced(&self, out: &Outbox, item: Item<T::Msg>) {
+    /// Queues a message for an element of this PE and records it, if the run is recorded.
+    pub(crate) fn enqueue_traced(&self, out: &Outbox, mut item: Item<T::Msg>) {
         out.trace(|tracer| tracer.queues(self.id, self.local.borrow().len()));
+        if let Some(log) = out.log().filter(|_| item.slot != location::AFTER_SYNC) {
+            item.slot = log.sends(self.id, item.rank, out.rank, codec::size(&item.msg));
+        }
         self.enqueue(out, item);
     }
 
@@ -190,6 +220,9 @@ impl<T: Chare> Port<T> {
             Route::Hold => self.enqueue_traced(out, Item { rank, slot: location::IN_TRANSIT, msg }),
             Route::There(Known { pe: to, epoch, .. }) => {
                 out.sent_away();
+                if let Some(log) = out.log() {
+                    log.addresses(self.id, rank);
+                }
                 self.post(out, to, Order::Message { rank, epoch, origin: out.rank, msg });
             }
         }
@@ -198,7 +231,7 @@ impl<T: Chare> Port<T> {
     /// Sends a message to all its receivers.
     pub(crate) fn send_to(&self, pe: &PeCx, to: &Receivers, msg: T::Msg) {
         match to {
-            Receivers::One(rank) => self.send(&pe.out, *rank, msg),
+            Receivers::One(rank) => self.send_any(&pe.out, *rank, msg),
             Receivers::All => self.broadcast(&pe.out, msg),
             Receivers::Section(members) => self.send_to_section(pe, members, msg),
         }
@@ -230,6 +263,9 @@ impl<T: Chare> Port<T> {
         if to == out.rank {
             out.queue(self.bit);
             out.trace(|tracer| tracer.orders(Some(self.id)));
+            if let Some(log) = out.log() {
+                log.posts(self.id, to, 0);
+            }
             return self.orders.borrow_mut().push_back(order);
         }
         let priority = match &order {

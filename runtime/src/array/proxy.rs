@@ -65,9 +65,23 @@ impl<'a, T: Chare> Target<'a, T> {
             return self.postpone(msg);
         }
         if pe.delivery.has(post_delivery::COMM | post_delivery::TRACED) {
-            pe.record(element_key(port.id, rank), codec::size(&msg));
+            return Self::send_recorded(pe, port, rank, msg);
         }
         port.send(&pe.out, rank, msg);
+    }
+
+    /// Sends `msg` and records it, as communication or for a trace.
+    #[inline(never)]
+    fn send_recorded(pe: &PeCx, port: &Port<T>, rank: u32, msg: T::Msg) {
+        let bytes = codec::size(&msg);
+        let Some(log) = pe.out.log() else {
+            pe.record(element_key(port.id, rank), bytes);
+            return port.send(&pe.out, rank, msg);
+        };
+        if pe.delivery.has(post_delivery::COMM) {
+            pe.record(element_key(port.id, rank), bytes);
+        }
+        port.send_logged(&pe.out, log, rank, msg, bytes);
     }
 
     #[cold]

@@ -18,7 +18,7 @@ mod size;
 mod state;
 
 pub(crate) use fields::{fields, parameters};
-pub(crate) use size::size;
+pub(crate) use size::{size, size_of};
 pub use state::State;
 
 /// The longest input that bincode reads without [`located`], and its limit of allocations by a length prefix.

@@ -17,6 +17,13 @@ pub(crate) fn size<T: State>(value: &T) -> u64 {
     count.0
 }
 
+/// Like [`size`], of a value of the runtime.
+pub(crate) fn size_of(value: &impl Serialize) -> u64 {
+    let mut count = Count(0);
+    let _ = value.serialize(&mut count);
+    count.0
+}
+
 struct Count(u64);
 
 /// The `Serialize` of a value failed; counting itself cannot fail.

@@ -51,8 +51,9 @@ impl<T: Chare> Manager for Elements<T> {
             for item in bag.items.drain(..) {
                 self.arrives(pe, item);
             }
+            let sender = pe.out.node.first + from;
             for order in bag.orders.drain(..) {
-                self.order(pe, order);
+                pe.out.during_order(self.port.id, sender, None, || self.order(pe, order));
             }
             pe.delivery.running.clear();
         }
@@ -129,6 +130,12 @@ impl<T: Chare> Manager for Elements<T> {
         }
     }
 
+    fn queued(&self, pe: &PeCx) -> usize {
+        let mail = self.port.shared.mail.messages(pe.out.local, Order::is_message);
+        let orders = self.port.orders.borrow().iter().filter(|order| order.is_message()).count();
+        self.batch.len() + self.by_priority.len() + self.port.local.borrow().len() + orders + mail
+    }
+
     fn waiting(&self, pe: &PeCx, waiting: &mut Waiting) {
         let array = (self.port.id, T::NAME);
         let here = Some(pe.out.rank);
@@ -157,10 +164,7 @@ impl<T: Chare> Manager for Elements<T> {
             let line = format!("the inserted {name} waits for the end of {name}, which exists already");
             waiting.line(here, line);
         }
-        let mail = self.port.shared.mail.messages(pe.out.local, Order::is_message);
-        let orders = self.port.orders.borrow().iter().filter(|order| order.is_message()).count();
-        let queued =
-            self.batch.len() + self.by_priority.len() + self.port.local.borrow().len() + orders + mail;
+        let queued = self.queued(pe);
         if queued > 0 {
             let verb = if queued == 1 { "is" } else { "are" };
             let messages = count(queued as u64, "message");

@@ -55,6 +55,8 @@ pub(crate) trait Manager {
     fn migrate(&mut self, pe: &PeCx, step: u32, rank: u32, to: u32) -> bool;
     /// Resumes the elements that wait for load-balancing steps up to `round`.
     fn resume(&mut self, pe: &PeCx, round: u32);
+    /// The number of messages that are queued for elements on this PE.
+    fn queued(&self, pe: &PeCx) -> usize;
     /// Adds what the elements wait for, and the messages that are queued for them.
     fn waiting(&self, pe: &PeCx, waiting: &mut Waiting);
     /// Adds the messages for elements that do not exist.
@@ -155,6 +157,9 @@ impl<T: Chare> Elements<T> {
     #[inline(never)]
     fn reroute(&mut self, pe: &PeCx, item: Item<T::Msg>) {
         let Item { rank, slot, msg } = item;
+        if let Some(log) = pe.out.log() {
+            log.takes(slot);
+        }
         match self.port.find(&pe.out, rank) {
             Route::Here(at) => {
                 if slot == AFTER_SYNC {
@@ -164,7 +169,7 @@ impl<T: Chare> Elements<T> {
             }
             Route::There(_) => {
                 pe.out.not_executed();
-                self.port.send(&pe.out, rank, msg);
+                self.port.send_any(&pe.out, rank, msg);
             }
             Route::Hold => self.hold(pe, rank, msg),
         }
@@ -173,8 +178,12 @@ impl<T: Chare> Elements<T> {
     /// Keeps a message for an element that is migrating to this PE, or does not exist.
     fn hold(&mut self, pe: &PeCx, rank: u32, msg: T::Msg) {
         pe.out.not_executed();
-        self.early.entry(rank).or_default().push(msg);
-        pe.out.trace(|tracer| tracer.keeps(Kept::Early, self.port.id, rank));
+        let kept = self.early.entry(rank).or_default();
+        kept.push(msg);
+        pe.out.trace(|tracer| tracer.keeps(Kept::Early, self.port.id, rank, None));
+        if let Some(log) = pe.out.log() {
+            log.keeps_early(self.port.id, rank, kept.len());
+        }
     }
 
     #[inline(always)]
@@ -191,8 +200,14 @@ impl<T: Chare> Elements<T> {
             self.run_pending(pe, at, rank);
         } else {
             pe.out.not_executed();
-            slot.extra().pending.push_back(msg);
-            pe.out.trace(|tracer| tracer.keeps(Kept::Pending, self.port.id, rank));
+            let entry = T::entry(&msg) as u16;
+            let pending = &mut slot.extra().pending;
+            pending.push_back(msg);
+            let since = Some((entry, pe.clock.virtual_seconds()));
+            pe.out.trace(|tracer| tracer.keeps(Kept::Pending, self.port.id, rank, since));
+            if let Some(log) = pe.out.log() {
+                log.keeps_pending(self.port.id, entry, rank, pending.len());
+            }
         }
     }
 
@@ -206,9 +221,13 @@ impl<T: Chare> Elements<T> {
                 slot.chare.ready(&slot.flow, msg)
             };
             let Some(next) = extra.pending.iter().position(ready) else { return };
+            let kept = extra.pending.len();
             let Some(msg) = extra.pending.remove(next) else { return };
             pe.out.executed(1);
-            pe.out.trace(|tracer| tracer.releases(Kept::Pending, self.port.id, rank, next));
+            pe.out.trace(|tracer| tracer.releases(self.port.id, rank, next, pe.clock.virtual_seconds()));
+            if let Some(log) = pe.out.log() {
+                log.releases(self.port.id, rank, next, kept);
+            }
             self.run(pe, at, msg);
         }
     }
@@ -241,11 +260,12 @@ impl<T: Chare> Elements<T> {
             self.clock = now;
         }
         if what & (post_delivery::COMM | post_delivery::OBSERVED) != 0 {
+            let rank = slot.rank;
             if let Some(edges) = pe.recorder.edges.take() {
                 slot.extra().edges = Some(edges);
             }
             if what & post_delivery::OBSERVED != 0 {
-                pe.execution_ends();
+                pe.execution_ends(self.port.id, rank, what);
             }
         }
         if what & post_delivery::WORK != 0 {

@@ -54,8 +54,11 @@ impl<T: Chare> Elements<T> {
         self.port.post(&pe.out, home, Order::Located { rank, news: Known { pe: home, epoch, gone: true } });
         // Pending messages go to the next element with this index.
         pe.out.trace(|tracer| tracer.drops(Kept::Pending, self.port.id, rank));
+        if let Some(log) = pe.out.log() {
+            log.drops(self.port.id, rank);
+        }
         for msg in slot.extra.iter_mut().flat_map(|extra| extra.pending.drain(..)) {
-            self.port.send(&pe.out, rank, msg);
+            self.port.send_any(&pe.out, rank, msg);
         }
         let ended = Ended {
             array: self.port.id,
@@ -67,6 +70,11 @@ impl<T: Chare> Elements<T> {
 
     pub(super) fn leave(&mut self, pe: &PeCx, at: usize, to: u32, step: Option<u32>) {
         pe.out.migrated();
+        if let Some(log) = pe.out.log() {
+            log.leaves(self.port.id, self.slots[at].rank, to);
+        }
+        pe.out
+            .trace(|tracer| tracer.leaves(self.port.id, self.slots[at].rank, to, pe.clock.virtual_seconds()));
         let (mut slot, epoch) = self.remove(&pe.out, at, to, false);
         self.lead(pe, slot.rank, to);
         if let Some(extra) = &mut slot.extra {
@@ -173,9 +181,12 @@ impl<T: Chare> Elements<T> {
         self.port.register_location(&pe.out, rank, at as u32, epoch);
         self.slots.push(slot);
         if !self.early.is_empty() {
-            for msg in self.early.remove(&rank).into_iter().flatten() {
+            let early = self.early.remove(&rank).unwrap_or_default();
+            let kept = early.len();
+            for (nth, msg) in early.into_iter().enumerate() {
                 pe.out.trace(|tracer| tracer.requeues(self.port.id, rank, self.port.local.borrow().len()));
-                self.port.enqueue(&pe.out, Item { rank, slot: at as u32, msg });
+                let number = pe.out.log().map(|log| log.requeues(self.port.id, rank, kept - nth));
+                self.port.enqueue(&pe.out, Item { rank, slot: number.unwrap_or(at as u32), msg });
             }
         }
         let slot = &mut self.slots[at];
@@ -212,8 +223,11 @@ impl<T: Chare> Elements<T> {
                 let journey = Journey { epoch: self.port.begins_on(rank, on, epoch), ..journey };
                 self.port.post(&pe.out, on, Order::Arrive { journey, slot });
                 pe.out.trace(|tracer| tracer.drops(Kept::Early, self.port.id, rank));
+                if let Some(log) = pe.out.log() {
+                    log.drops(self.port.id, rank);
+                }
                 for msg in self.early.remove(&rank).into_iter().flatten() {
-                    self.port.send(&pe.out, rank, msg);
+                    self.port.send_any(&pe.out, rank, msg);
                 }
             }
             None => self.blocked_inserts.push((journey, on, slot)),

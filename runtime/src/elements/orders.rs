@@ -2,6 +2,7 @@
 
 use super::Elements;
 use crate::array::{Chare, ChareOrder, ChareSlot, each_of};
+use crate::events::EventLog;
 use crate::location::{IN_TRANSIT, Route};
 use crate::order::{Multicast, Order};
 use crate::pe::PeCx;
@@ -16,7 +17,7 @@ impl<T: Chare> Elements<T> {
         let mut orders = self.port.orders.take();
         for order in orders.drain(..) {
             pe.out.trace(|tracer| tracer.executes_order(Some(self.port.id)));
-            self.order(pe, order);
+            pe.out.during_order(self.port.id, pe.out.rank, None, || self.order(pe, order));
         }
         // Reuses the memory of the queue, unless new orders arrived meanwhile.
         let mut now = self.port.orders.borrow_mut();
@@ -109,6 +110,7 @@ impl<T: Chare> Elements<T> {
         match route {
             // The packets of a simulated machine have waited by priority.
             Route::Here(slot) if self.is_by_priority(&pe.out) && pe.clock.simulated().is_none() => {
+                let slot = pe.out.log().map_or(slot, EventLog::defers);
                 self.arrives(pe, Item { rank, slot, msg });
             }
             Route::Here(slot) => self.deliver(pe, slot as usize, msg),

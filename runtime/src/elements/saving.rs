@@ -124,7 +124,7 @@ impl<T: Chare> Elements<T> {
     pub(super) fn resend_all(&mut self, pe: &PeCx) {
         for (early, quiet) in std::mem::take(&mut self.restored) {
             for (rank, messages) in early {
-                messages.into_iter().for_each(|msg| self.port.send(&pe.out, rank, msg));
+                messages.into_iter().for_each(|msg| self.port.send_any(&pe.out, rank, msg));
             }
             for (to, msg) in quiet {
                 self.port.when_quiet(pe, to, msg);

@@ -7,7 +7,6 @@ use equipoise_model::topology::Topology;
 use equipoise_network::models::{self, Network};
 use equipoise_network::trace::Speeds;
 use parking_lot::Mutex;
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -74,12 +73,6 @@ pub struct Machine {
     #[arg(long, value_name = "BYTES_PER_SECOND", default_value_t = Machine::default().checkpoint_bandwidth,
           requires = "network", allow_negative_numbers = true, hide_short_help = true)]
     pub checkpoint_bandwidth: f64,
-
-    /// Write a trace of the run to this file, for `equipoise simulate --events` (.json: as JSON)
-    ///
-    /// The trace has executions, messages and their dependencies.
-    #[arg(long, value_name = "FILE", requires = "network")]
-    pub record: Option<PathBuf>,
 }
 
 /// A PE that fails, and when.
@@ -156,7 +149,6 @@ impl Default for Machine {
             fail: Vec::new(),
             // About a solid-state disk for each PE.
             checkpoint_bandwidth: 1e9,
-            record: None,
         }
     }
 }
@@ -179,7 +171,6 @@ pub(crate) struct Simulation {
     pub(crate) failures: Vec<PeFailure>,
     /// In bytes per second and PE.
     pub(crate) checkpoint_bandwidth: f64,
-    pub(crate) record: Option<PathBuf>,
 }
 
 impl Machine {
@@ -187,10 +178,10 @@ impl Machine {
     pub(crate) fn resolve(&self, topology: &Arc<dyn Topology>) -> Result<Option<Simulation>, ConfigError> {
         let Some(spec) = &self.network else {
             // On the command line clap reports this.
-            let Machine { speed, strategy_seconds, fail, record, .. } = self;
-            if !speed.is_empty() || strategy_seconds.is_some() || !fail.is_empty() || record.is_some() {
+            let Machine { speed, strategy_seconds, fail, .. } = self;
+            if !speed.is_empty() || strategy_seconds.is_some() || !fail.is_empty() {
                 return Err(flag(
-                    "--speed, --strategy-seconds, --fail and --record need a simulated machine; add --network SPEC"
+                    "--speed, --strategy-seconds and --fail need a simulated machine; add --network SPEC"
                         .into(),
                 ));
             }
@@ -238,7 +229,6 @@ impl Machine {
             strategy_seconds: strategy,
             failures,
             checkpoint_bandwidth: self.checkpoint_bandwidth,
-            record: self.record.clone(),
         }))
     }
 }

@@ -7,16 +7,19 @@ mod interleaving;
 mod job;
 mod machine;
 mod pes;
+mod records;
 mod settings;
 mod spellings;
 
 pub use checkpoint::Checkpoints;
 pub use machine::{Machine, PeFailure, StrategySeconds, Uncharged};
+pub use records::{Records, Size};
 pub use spellings::translated;
 
 pub(crate) use available::Listed;
 pub(crate) use job::Job;
 pub(crate) use machine::Simulation;
+pub(crate) use records::of_process;
 pub(crate) use settings::Settings;
 pub(crate) use spellings::{unknown, unsupported};
 
@@ -225,6 +228,10 @@ pub struct Config {
     #[arg(long, value_name = "FILE")]
     pub replay_order: Option<PathBuf>,
 
+    /// What is recorded while the run proceeds.
+    #[command(flatten)]
+    pub records: Records,
+
     /// Checkpoints: when they are saved, and with which the run begins.
     #[command(flatten)]
     pub checkpoints: Checkpoints,
@@ -404,6 +411,7 @@ impl Default for Config {
             watchdog: None,
             record_order: None,
             replay_order: None,
+            records: Records::default(),
             checkpoints: Checkpoints::default(),
             machine: Machine::default(),
             own: Vec::new(),

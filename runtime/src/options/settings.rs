@@ -3,8 +3,8 @@
 use super::job::Job;
 use super::machine::Simulation;
 use super::{
-    Comm, Config, ConfigError, Idle, LbGate, LbLoad, LbWhen, Migration, ReportForm, Transport, content, flag,
-    wrong,
+    Comm, Config, ConfigError, Idle, LbGate, LbLoad, LbWhen, Migration, Records, ReportForm, Transport,
+    content, flag, wrong,
 };
 use crate::checkpoint::{Checkpoint, Plan};
 use crate::interleaving::{Interleaving, Replay};
@@ -16,7 +16,6 @@ use equipoise_model::constraints::{Constraints, MaxObjects, PerPe};
 use equipoise_model::costs::Costs;
 use equipoise_model::database::{Database, Dump, PeRecord};
 use equipoise_model::fault::Fault;
-use equipoise_network::trace::Trace;
 use equipoise_report::ReportFile;
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::max_moves::MaxMoves;
@@ -49,6 +48,8 @@ impl Config {
             ));
         }
         self.can_write(job)?;
+        time("--metrics-every", self.records.metrics_every)?;
+        self.check_records(job, pes, pes / local_pes)?;
         if self.then.is_some() && self.balancer.is_empty() {
             return Err(flag(
                 "--then without --balancer: name the load balancer of the first step with --balancer".into(),
@@ -92,6 +93,7 @@ impl Config {
             lb_gate: self.lb_gate,
             costs: self.costs()?,
             report: self.report.clone(),
+            records: self.records.clone(),
             dump: self.lb_dump.clone(),
             dump_start: self.lb_dump_start,
             dump_steps: self.lb_dump_steps,
@@ -133,9 +135,6 @@ impl Config {
 
     /// Checks that files can be written: that is reported before the run, not after hours.
     fn can_write(&self, job: &Job) -> Result<(), ConfigError> {
-        if let Some(path) = &self.machine.record {
-            Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
-        }
         // Of several processes, the first writes the file.
         if let Some(file) = self.report.as_ref().filter(|_| job.process == 0) {
             file.can_write().map_err(|error| wrong("--report", &error))?;
@@ -259,6 +258,8 @@ pub(crate) struct Settings {
     /// What messages and migrations cost: as `--cost-model` says, else as `run.rs` finds out.
     pub(crate) costs: Option<Costs>,
     pub(crate) dump: Option<PathBuf>,
+    /// What is recorded while the run proceeds.
+    pub(crate) records: Records,
     /// The file of `--report`.
     pub(crate) report: Option<ReportFile>,
     pub(crate) dump_start: u64,
@@ -322,6 +323,16 @@ impl Settings {
     /// Whether the database of this step is to be written.
     pub(crate) fn dumps(&self, step: u64) -> bool {
         self.dump.is_some() && step >= self.dump_start && step - self.dump_start < self.dump_steps
+    }
+
+    /// Whether a trace of the run is recorded.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.records.record.is_some() || self.records.perfetto.is_some()
+    }
+
+    /// The memory for the events of each PE, if what PEs do in real time is recorded.
+    pub(crate) fn record_bytes_per_pe(&self) -> Option<u64> {
+        (self.is_recorded() && self.simulation.is_none()).then(|| self.records.limit().0 / self.pes as u64)
     }
 
     /// Whether the simulated transport runs: all PEs in one thread.

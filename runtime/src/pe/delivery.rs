@@ -45,9 +45,10 @@ pub(crate) mod post_delivery {
     /// The bits of observers, independent of `measure`.
     pub(crate) fn observed(settings: &Settings) -> u16 {
         let ordered = if settings.interleaving.is_some() { ORDERED } else { 0 };
-        let Some(simulation) = &settings.simulation else { return ordered };
+        let traced = if settings.is_recorded() { TRACED } else { 0 };
+        let Some(simulation) = &settings.simulation else { return ordered | traced };
         let timed = if simulation.uncharged == Uncharged::Measured { TIMED } else { 0 };
-        ordered | timed | if simulation.record.is_some() { TRACED } else { 0 }
+        ordered | timed | traced
     }
 }
 

@@ -29,6 +29,9 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Exit<R> {
     /// dropped.
     pub fn exit(self, pe: &PeCx, result: R) {
         let (node, rank) = (&pe.out.node, pe.out.rank);
+        if let Some(log) = pe.out.log() {
+            log.exits();
+        }
         if node.settings.is_distributed {
             node.exit(rank, Box::new(pe.out.encoded(&result, || "the result of the run".into())));
         } else {

@@ -206,16 +206,25 @@ impl PeCx {
             order.executes(array, running.entry, rank);
         }
         if let Some(clock) = self.clock.simulated() {
-            clock.execution_begins(array, rank);
+            let entry = self.delivery.running.get().map(|running| running.entry);
+            clock.execution_begins(array, rank, entry);
+        }
+        if let Some(log) = self.out.log() {
+            log.begins();
         }
     }
 
     /// The element has executed, while executions are observed.
     #[cold]
     #[inline(never)]
-    pub(crate) fn execution_ends(&self) {
+    pub(crate) fn execution_ends(&self, array: u16, rank: u32, what: u16) {
+        let charged = if what & post_delivery::CHARGED == 0 { 0.0 } else { self.delivery.charged.get() };
         if let Some(clock) = self.clock.simulated() {
-            clock.execution_ends();
+            clock.execution_ends(charged);
+        }
+        if let Some(log) = self.out.log() {
+            let entry = self.delivery.running.get().map_or(0, |running| running.entry);
+            log.ends(array, entry, rank, charged);
         }
     }
 

@@ -1,8 +1,9 @@
 //! The sending part of a PE: queues to itself, mailboxes or packets to other PEs.
 
-use crate::batches::Post;
+use crate::batches::{Origin, Post};
 use crate::clock::VirtualClock;
 use crate::codec::{self, CodecError};
+use crate::events::{self, EventLog};
 use crate::inbox::{Bag, Mail};
 use crate::interleaving::Interleaved;
 use crate::node::{Failure, Node};
@@ -95,6 +96,8 @@ pub(crate) struct Outbox {
     buffers: RefCell<Vec<Vec<u8>>>,
     /// The clock of this PE, on a simulated machine.
     simulated: Option<Rc<VirtualClock>>,
+    /// What this PE does in real time, if it is recorded.
+    log: Option<Box<EventLog>>,
 }
 
 impl Outbox {
@@ -105,9 +108,13 @@ impl Outbox {
         carrier: Carrier,
         simulated: Option<Rc<VirtualClock>>,
     ) -> Self {
+        let local = rank - node.first;
+        let bytes = node.settings.record_bytes_per_pe();
+        let log = bytes.map(|bytes| EventLog::new(rank, local, node.settings.local_pes(), bytes));
         Outbox {
             rank,
-            local: rank - node.first,
+            log: log.map(Box::new),
+            local,
             pes: node.pes,
             tree: node.settings.tree(),
             node,
@@ -133,6 +140,9 @@ impl Outbox {
         if to == self.rank {
             self.queue(PE_ORDERS);
             self.trace(|tracer| tracer.orders(None));
+            if let Some(log) = &self.log {
+                log.posts(events::RUN, to, 0);
+            }
             return self.orders.borrow_mut().push_back(order);
         }
         self.post(&self.node.mail, (None, 0), to, order, || "an order of the runtime".into());
@@ -162,14 +172,18 @@ impl Outbox {
     ) {
         match &self.carrier {
             Carrier::Mailboxes | Carrier::Interleaved(_) => {
+                self.log_order(array.unwrap_or(events::RUN), to, &order);
                 mail.push(self.rank, to, &self.node.bells, |bag| bag.orders.push(order));
             }
             Carrier::Batches(_) if self.shares_memory_with(to) => {
+                self.log_order(array.unwrap_or(events::RUN), to, &order);
                 let to = to - self.node.first;
                 mail.push(self.local, to, &self.node.bells, |bag| bag.orders.push(order));
             }
             Carrier::Batches(post) => {
-                if let Err(error) = post.add(to, array, &order) {
+                let number = self.log_order(events::BATCHES, to, &order);
+                let origin = number.map(|number| Origin { pe: self.rank, number });
+                if let Err(error) = post.add(to, array, &order, origin) {
                     self.cannot_send(&what(), &error);
                 }
             }
@@ -299,6 +313,30 @@ impl Outbox {
     #[inline]
     pub(crate) fn tracer(&self) -> Option<&Tracer> {
         self.simulated.as_ref()?.tracer()
+    }
+
+    /// The log of this PE, if what it does in real time is recorded.
+    #[inline(always)]
+    pub(crate) fn log(&self) -> Option<&EventLog> {
+        self.log.as_deref()
+    }
+
+    /// Records an order that is sent; returns its number.
+    fn log_order<O: Serialize>(&self, channel: u16, to: u32, order: &O) -> Option<u32> {
+        self.log.as_ref().map(|log| log.posts(channel, to, codec::size_of(order)))
+    }
+
+    /// Executes an order that PE `from` has sent on a channel; `number` if it is known.
+    #[inline]
+    pub(crate) fn during_order(&self, channel: u16, from: u32, number: Option<u32>, run: impl FnOnce()) {
+        match &self.log {
+            None => run(),
+            Some(log) => {
+                log.takes_order(channel, from, number);
+                run();
+                log.ends_order();
+            }
+        }
     }
 
     /// Calls `record` with the tracer, if there is one.

@@ -205,7 +205,12 @@ impl Setup {
         if let Some(placement) = placement.filter(|_| all.len() == at) {
             let element = move |rank| format!("{}{}", T::NAME, show(I::unrank(rank, shape)));
             let element = Box::new(element);
-            node.pulses.add_array(ArrayNames { array: T::NAME, entries: T::ENTRIES, element });
+            node.pulses.add_array(ArrayNames {
+                array: T::NAME,
+                entries: T::ENTRIES,
+                is_expedited: T::EXPEDITED,
+                element,
+            });
             let places = |rank| AtomicU64::new(place(placement.pe(rank, count, pes), NO_ELEMENT));
             let begin = match (begin, &placement) {
                 (Begin::With(leader, _), _) => format!(", bound to array {}", leader + 1),

@@ -6,6 +6,7 @@
 use super::{available, repeat};
 use crate::lb_history::{Kept, LbStep};
 use crate::load::{Sent, element_key};
+use crate::metrics::Metrics;
 use crate::options::{ReportForm, Settings};
 use crate::order::{ObjectStatistics, Plan, Statistics};
 use crate::pe::PeCx;
@@ -15,8 +16,9 @@ use crate::report::show;
 use equipoise_model::Assignment;
 use equipoise_model::database::{Database, Edge, End, Object, PeRecord};
 use equipoise_model::quote::{printable, sentence};
+use equipoise_network::trace;
 use equipoise_strategies::constrained::keep;
-use equipoise_strategies::cost::Metrics;
+use equipoise_strategies::cost;
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::predict::{History, Predictor};
 use equipoise_strategies::strategy::guarded;
@@ -45,7 +47,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     let constrained = limited.as_ref().or(choice).map(|choice| keep(&settings.constraints, choice));
     let choice = constrained.as_ref();
     let topology = &*settings.topology;
-    let before = Metrics::of(&database, topology, &placement);
+    let before = cost::Metrics::of(&database, topology, &placement);
     let mut kept = None;
     let asked = Instant::now();
     let ask = |choice: &Choice| {
@@ -79,7 +81,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         Some(Err(error)) => (Assignment::new(placement.clone()), Some(error)),
     };
     let plans = plans(pe.out.pes, &placement, &answer.pe_of, &keys);
-    let after = Metrics::of(&database, topology, &answer.pe_of);
+    let after = cost::Metrics::of(&database, topology, &answer.pe_of);
     let report = LbStep {
         step: u64::from(step),
         strategy: choice.map(|choice| choice.spec.clone()),
@@ -101,8 +103,31 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
     plans
 }
 
+/// Adds the step to what is recorded of the run. It ends when PE 0 continues.
+fn mark(pe: &PeCx, report: &LbStep) {
+    if !pe.settings().is_recorded() {
+        return;
+    }
+    let began = pe.collectives.steps.began.get();
+    let begin_seconds = pe.clock.seconds(began);
+    let step = trace::LbStep {
+        number: report.step,
+        strategy: report.strategy.clone().unwrap_or_default(),
+        begin_seconds,
+        end_seconds: pe.clock.virtual_seconds().max(begin_seconds),
+        migrations: report.after.migrations,
+        max_over_avg: [1.0 + report.before.imbalance, 1.0 + report.after.imbalance],
+    };
+    match pe.out.log() {
+        Some(log) => log.balances(began, step),
+        None => pe.out.trace(|tracer| tracer.log().balances(step)),
+    }
+}
+
 /// Notes a decision, shows its report, and writes the database if there is one and it is to be written.
 pub(super) fn finish(pe: &PeCx, step: u32, report: LbStep, database: Option<&Database>) {
+    mark(pe, &report);
+    pe.out.node.metrics.iter().for_each(Metrics::balances);
     let cost_seconds = report.decision_seconds + report.after.migration_seconds.unwrap_or(0.0);
     pe.collectives.steps.losses.borrow_mut().stepped(cost_seconds, &report.after);
     publish(pe, &report);
@@ -163,14 +188,14 @@ fn gate(settings: &Settings, database: &Database, answer: &mut Assignment) -> Op
         return None;
     }
     let [before, after] = [&database.placement(), &answer.pe_of]
-        .map(|placement| Metrics::of(database, &*settings.topology, placement));
+        .map(|placement| cost::Metrics::of(database, &*settings.topology, placement));
     let kept = kept(settings, &before, &after)?;
     answer.pe_of = database.placement();
     Some(kept)
 }
 
 /// Why a decision does not pay, if it does not, and `--lb-gate` asks for that.
-pub(super) fn kept(settings: &Settings, before: &Metrics, after: &Metrics) -> Option<Kept> {
+pub(super) fn kept(settings: &Settings, before: &cost::Metrics, after: &cost::Metrics) -> Option<Kept> {
     let migration_seconds = after.migration_seconds.filter(|_| settings.gates() && after.migrations > 0)?;
     let gain_seconds = before.gain_seconds(after);
     let kept = Kept { gain_seconds, migration_seconds, migrations: after.migrations };

@@ -272,6 +272,15 @@ pub(crate) fn will_not_arrive(pe: &PeCx, step: u32, count: u32, managers: &[Held
 /// Resumes the elements of this PE if all elements expected in a step have arrived.
 pub(crate) fn try_resume(pe: &PeCx, step: u32, managers: &[Held]) {
     if pe.collectives.steps.end(step) {
+        if pe.out.rank == 0 {
+            let (number, now) = (u64::from(step), pe.clock.virtual_seconds());
+            pe.out.trace(|tracer| tracer.log().has_balanced(number, now));
+            pe.out.log().into_iter().for_each(|log| log.has_balanced(number));
+            if let Some(metrics) = &pe.out.node.metrics {
+                let ticks = pe.clock.now().wrapping_sub(pe.collectives.steps.began.get());
+                metrics.has_synced(pe.clock.seconds(ticks));
+            }
+        }
         for manager in managers {
             manager.borrow_mut().resume(pe, step);
         }

@@ -103,7 +103,7 @@ pub(super) fn schedule(
     let Some(network) = simulation.network.lock().take() else {
         return node.fail(Failure::Program("the network is in use by another run".into()));
     };
-    if let (Some(log), Some(path)) = (&log, &simulation.record) {
+    if let Some(log) = &log {
         let head = Trace {
             topology: node.settings.topology.spec(),
             network: simulation.spec.clone(),
@@ -113,7 +113,7 @@ pub(super) fn schedule(
             arrays: pes[0].pe.infos.iter().map(|info| info.name.to_owned()).collect(),
             ..Trace::default()
         };
-        log.begin(path, &head);
+        log.begin(node.settings.records.record.as_deref(), &head, node.settings.records.perfetto.is_some());
     }
     let states = pes.iter().map(|_| PeState::default()).collect();
     let mut scheduler = Scheduler {
@@ -145,9 +145,11 @@ pub(super) fn schedule(
     let report = scheduler.report();
     // Packets that have not been received are reported where the run did not finish.
     scheduler.packets.all.drain(..).flatten().for_each(|packet| bag.send(packet));
-    let trace_error = log.and_then(|log| log.finish(report.seconds, scheduler.exit));
+    let entries = node.pulses.all_entries();
+    let (trace, trace_error) =
+        log.map(|log| log.finish(report.seconds, scheduler.exit, entries)).unwrap_or_default();
     let mut outcome = node.outcome.lock();
-    (outcome.machine, outcome.trace_error) = (Some(report), trace_error);
+    (outcome.machine, outcome.trace, outcome.trace_error) = (Some(report), trace, trace_error);
 }
 
 impl Scheduler<'_> {

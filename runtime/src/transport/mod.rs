@@ -18,6 +18,7 @@
 //! [`PacketCarrier`](crate::pe::PacketCarrier). A carrier between processes implements [`Link`] and [`processes::Wire`];
 //! [`processes`] does all of the above for it.
 
+mod exporter;
 mod idle;
 mod machine;
 #[cfg(feature = "mpi")]
@@ -41,7 +42,9 @@ use crate::options::{Config, Settings, Transport};
 use crate::pe::PeCx;
 #[cfg(feature = "mpi")]
 use crate::process;
+use crate::recorded;
 use crate::scheduler::Built;
+use exporter::Exporter;
 use std::sync::Arc;
 use watcher::Watcher;
 
@@ -87,6 +90,7 @@ pub(crate) fn run(
     let node = Arc::new(Node::new(Arc::clone(settings), process));
     {
         let _watcher = Watcher::start(&node);
+        let _exporter = Exporter::start(&node);
         match (&settings.interleaving, link) {
             (_, Some(link)) => processes::run(&node, setup, link),
             (Some(Interleaving::Replay(replay)), _) => replayed::run(&node, setup, replay),
@@ -95,5 +99,7 @@ pub(crate) fn run(
         }
     }
     node.finish_checkpoints();
-    std::mem::take(&mut *node.outcome.lock())
+    let mut outcome = std::mem::take(&mut *node.outcome.lock());
+    recorded::complete(&node, &mut outcome);
+    outcome
 }

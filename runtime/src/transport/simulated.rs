@@ -58,7 +58,10 @@ impl PacketCarrier for Mailbag {
 pub(crate) fn run(node: &Arc<Node>, setup: &(dyn Fn(PeCx) -> Built + Sync)) {
     let bag = Rc::new(Mailbag::new(node.settings.seed));
     let simulation = node.settings.simulation.as_ref();
-    let log = simulation.and_then(|it| it.record.as_ref()).map(|_| Rc::new(Log::new(node.pes)));
+    let log = node.settings.is_recorded().then(|| {
+        let names = Arc::clone(node);
+        Rc::new(Log::new(node.pes, Box::new(move |array, rank| names.pulses.element(array, rank))))
+    });
     let mut pes = Vec::with_capacity(node.pes as usize);
     for rank in 0..node.pes {
         let carrier = Carrier::Packets(Rc::<Mailbag>::clone(&bag));

@@ -3,12 +3,14 @@
 use super::idle::{IdleThread, Limits};
 use crate::batches::Post;
 use crate::elements::Held;
+use crate::events;
 use crate::inbox::Bag;
 use crate::interleaving::{Event, Interleaved, PeRecording};
+use crate::metrics::{Metrics, PUBLISHES};
 use crate::node::Node;
 use crate::order::PeOrder;
 use crate::pe::{Outbox, PeCx, post_delivery};
-use crate::scheduler::{Built, bits, execute, flush, run_queued};
+use crate::scheduler::{Built, bits, counters, execute, flush, run_queued};
 use equipoise_model::random::splitmix;
 use std::rc::Rc;
 
@@ -46,8 +48,16 @@ impl Mailboxes {
     fn run_orders(&mut self, pe: &PeCx, managers: &[Held], from: u32) -> bool {
         let took = pe.out.take(&pe.out.node.mail, from, &mut self.orders);
         if took {
+            let sender = pe.out.node.first + from;
             for order in self.orders.orders.drain(..) {
-                execute(pe, order, managers);
+                match order {
+                    // From the connection to other processes, not from a PE.
+                    PeOrder::Batch { .. } => execute(pe, order, managers),
+                    PeOrder::Quiet(_) if from >= pe.settings().local_pes() => {
+                        quiet_elsewhere(pe, order, managers)
+                    }
+                    order => pe.out.during_order(events::RUN, sender, None, || execute(pe, order, managers)),
+                }
             }
         }
         took
@@ -98,6 +108,8 @@ pub(super) struct Worker {
     resting: bool,
     idle_since: u64,
     busy: u32,
+    /// When the PE last published its counters, in nanoseconds.
+    published: u64,
     /// How often it was sampled whether a message that waits for a time is sent.
     sampled: u64,
 }
@@ -115,6 +127,7 @@ impl Worker {
             resting: false,
             idle_since: 0,
             busy: 0,
+            published: 0,
             sampled: 0,
         }
     }
@@ -164,6 +177,9 @@ impl Worker {
         let forwards = batches.is_some() && pe.collectives.forwards.get() && node.bells.quiet(me);
         if self.busy % BUSY == 0 || forwards {
             flush(pe);
+            if let Some(metrics) = &pe.out.node.metrics {
+                self.publish(pe, managers, metrics);
+            }
         }
         pe.out.dispatch();
         true
@@ -201,11 +217,17 @@ impl Worker {
             self.continues(pe);
         }
         self.flushed = false;
-        execute(pe, order, managers);
+        match order {
+            PeOrder::Quiet(_) => quiet_elsewhere(pe, order, managers),
+            order => execute(pe, order, managers),
+        }
         self.busy = self.busy.wrapping_add(1);
         if self.busy % BUSY == 0 {
             // A PE to which orders come all the time is never idle.
             flush(pe);
+            if let Some(metrics) = &pe.out.node.metrics {
+                self.publish(pe, managers, metrics);
+            }
         }
         pe.out.dispatch();
     }
@@ -213,6 +235,12 @@ impl Worker {
     fn continues(&mut self, pe: &PeCx) {
         if pe.delivery.has(post_delivery::LOAD) {
             pe.was_idle(self.idle_since, pe.clock.now());
+        }
+        if let Some(log) = pe.out.log() {
+            log.resumes();
+        }
+        if let Some(metrics) = &pe.out.node.metrics {
+            metrics.resumes(pe.out.local, metrics.now());
         }
         if self.resting {
             pe.out.node.quiescence.resume(pe.out.local);
@@ -225,10 +253,13 @@ impl Worker {
     /// There was nothing to run: after some such checks the PE sends what it has collected, then it rests. Returns whether it
     /// begins to rest.
     #[inline]
-    pub(super) fn idle(&mut self, Built { pe, .. }: &mut Built, limits: Limits) -> bool {
+    pub(super) fn idle(&mut self, Built { pe, managers, .. }: &mut Built, limits: Limits) -> bool {
         self.looks += 1;
         if self.looks == 1 && pe.delivery.has(post_delivery::LOAD) {
             self.idle_since = pe.clock.now();
+        }
+        if self.looks == 1 {
+            self.is_observed_idle(pe, managers);
         }
         // One stage at a time: between two, the PE looks for what the first one has caused.
         match self.stage {
@@ -239,6 +270,9 @@ impl Worker {
                 }
                 self.flushed = true;
                 flush(pe);
+                if let Some(log) = pe.out.log() {
+                    log.rests();
+                }
                 pe.out.dispatch();
             }
             // A message that waits for a time is in flight.
@@ -251,6 +285,27 @@ impl Worker {
             _ => {}
         }
         false
+    }
+
+    /// The PE has become idle: tells what is recorded of the run.
+    #[inline]
+    fn is_observed_idle(&mut self, pe: &PeCx, managers: &[Held]) {
+        if let Some(log) = pe.out.log() {
+            log.rests();
+        }
+        if let Some(metrics) = &pe.out.node.metrics {
+            metrics.rests(pe.out.local, metrics.now());
+            self.publish(pe, managers, metrics);
+        }
+    }
+
+    /// Publishes the counters of the PE, unless it has done so just now.
+    fn publish(&mut self, pe: &PeCx, managers: &[Held], metrics: &Metrics) {
+        let now = metrics.now();
+        if now.saturating_sub(self.published) >= PUBLISHES.as_nanos() as u64 {
+            self.published = now;
+            metrics.publish(pe.out.local, counters(pe, managers));
+        }
     }
 
     /// Quiescence was found on this PE, which continues.
@@ -276,6 +331,14 @@ impl Worker {
             _ => {}
         }
     }
+}
+
+/// Executes the order of the connection to other processes that nothing was in flight.
+fn quiet_elsewhere(pe: &PeCx, order: PeOrder, managers: &[Held]) {
+    if let Some(log) = pe.out.log() {
+        log.was_quiet();
+    }
+    execute(pe, order, managers);
 }
 
 /// The recording of the order of deliveries, if there is one.

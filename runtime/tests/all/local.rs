@@ -141,7 +141,7 @@ fn elements_reach_the_element_on_their_pe_without_a_message() {
     let config = Config::on_machine("torus:2x2", "packet");
     let plain = run(config.clone());
     let mut traced = config;
-    traced.machine.record = Some(dir.path().join("run.trace"));
+    traced.records.record = Some(dir.path().join("run.trace"));
     let traced = run(traced);
     assert_eq!((plain.result, traced.result), (vec![walks, walks], vec![walks, walks]));
     let seconds = |machine: Option<equipoise::MachineReport>| machine.expect("a machine").seconds;

@@ -301,7 +301,7 @@ fn executions_running_at_the_end_are_truncated() {
 
 #[test]
 fn refuses_flags_of_a_machine_without_a_network() {
-    let machine = Machine { network: None, record: Some("some.trace".into()), ..Machine::default() };
+    let machine = Machine { network: None, speed: vec!["all=2".into()], ..Machine::default() };
     let refused = equipoise::try_run(Config { machine, ..Config::threads(1) }, |_, _: Exit<()>| ());
     let sentence = refused.expect_err("there is no machine").to_string();
     assert!(sentence.contains("add --network"), "{sentence}");

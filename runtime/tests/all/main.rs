@@ -34,6 +34,7 @@ mod predicting;
 mod priorities;
 mod processes;
 mod quiescence;
+mod recorded;
 mod recovery;
 mod reductions;
 mod regroup;

@@ -116,7 +116,7 @@ fn a_trace_of_messages_with_priorities_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     let mut config = Config::on_machine("mesh:1", "ideal");
-    config.machine.record = Some(path.clone());
+    config.records.record = Some(path.clone());
     check(delivered(config), 0);
     let trace = equipoise::network::trace::Trace::read(&path).unwrap();
     // Every message is executed by its receiver.

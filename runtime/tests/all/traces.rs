@@ -8,7 +8,7 @@ use equipoise::model::topology;
 use equipoise::network::models;
 use equipoise::network::trace::{Timing, Trace, simulate};
 use equipoise::prelude::*;
-use equipoise::{Machine, Report};
+use equipoise::{Machine, Records, Report};
 use std::path::Path;
 
 /// The timing of a trace on a machine and a network.
@@ -30,9 +30,9 @@ fn a_trace_replayed_where_it_was_recorded_takes_as_long() {
         ("wormhole:flit=16,cycle=1e-5", "random", None),
     ] {
         let path = folder.path().join("some.trace");
-        let machine = Machine { record: Some(path.clone()), ..machine(network) };
         let config = Config {
-            machine,
+            machine: machine(network),
+            records: Records::trace(&path),
             initial: initial.into(),
             balancer: balancer.into_iter().collect(),
             ..Config::on_machine("torus:4x2", network)
@@ -73,7 +73,6 @@ fn replays_of_all_kinds_of_runs_take_as_long_and_nearly_all_to_the_last_digits()
         let sample = |of: usize, nth: usize| (seed as usize * 7919 + nth * 104_729) / 61 % of;
         let network = networks[sample(networks.len(), 1)];
         let machine = Machine {
-            record: Some(path.clone()),
             delivery: [1e-8, 0.0, 1e-6][sample(3, 2)],
             overhead: [0.0, 1e-7][sample(2, 3)],
             speed: [vec![], vec!["all@1e-4=0.25".into()], vec!["1@2e-5=3".into()]][sample(3, 4)].clone(),
@@ -81,6 +80,7 @@ fn replays_of_all_kinds_of_runs_take_as_long_and_nearly_all_to_the_last_digits()
         };
         let config = Config {
             machine,
+            records: Records::trace(&path),
             seed,
             initial: ["blocks", "roundrobin", "random"][sample(3, 5)].into(),
             balancer: [vec![], vec!["RotateLB".into()], vec!["GreedyLB".into()]][sample(3, 6)].clone(),
@@ -131,8 +131,9 @@ fn sends_at_quiescence_also_wait_for_it_on_another_placement() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("some.trace");
     let network = "ideal:latency=1e-6";
-    let machine = Machine { record: Some(path.clone()), ..machine(network) };
-    let config = Config { machine, initial: "roundrobin".into(), ..Config::on_machine("mesh:4", network) };
+    let (machine, records) = (machine(network), Records::trace(&path));
+    let config =
+        Config { machine, records, initial: "roundrobin".into(), ..Config::on_machine("mesh:4", network) };
     let report = equipoise::run(config, |pe, done| {
         let twice = pe.array([8], |_| Twice { done });
         pe.main(move |pe| twice.all(pe).first());
@@ -151,8 +152,8 @@ fn a_faster_network_shortens_a_trace_and_one_pe_does_everything_itself() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("some.json");
     let slow = "ideal:latency=1e-3,bandwidth=1e5";
-    let machine = Machine { record: Some(path.clone()), ..machine(slow) };
-    workers(Config { machine, ..Config::on_machine("torus:4x2", slow) });
+    let (machine, records) = (machine(slow), Records::trace(&path));
+    workers(Config { machine, records, ..Config::on_machine("torus:4x2", slow) });
     let trace = Trace::read(&path).expect("a trace");
     let on = |network: &str, placement| replayed(&trace, "torus:4x2", network, placement);
     assert!(on("ideal", None).seconds < 0.9 * on(slow, None).seconds);
@@ -207,9 +208,9 @@ fn recording_changes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     for balancer in ["GreedyRefineLB", "RefineTopoLB", "RotateLB"] {
         let run = |record| {
-            let machine = Machine { record, overhead: 1e-7, ..machine("flow:latency=1e-6") };
-            let balancer = vec![balancer.to_owned()];
-            links(Config { machine, balancer, ..Config::on_machine("torus:4x2", "flow") }, 24)
+            let machine = Machine { overhead: 1e-7, ..machine("flow:latency=1e-6") };
+            let (balancer, records) = (vec![balancer.to_owned()], Records { record, ..Records::default() });
+            links(Config { machine, balancer, records, ..Config::on_machine("torus:4x2", "flow") }, 24)
         };
         let (plain, recorded) = (run(None), run(Some(folder.path().join("some.trace"))));
         assert_eq!(plain.machine, recorded.machine, "{balancer}");
@@ -224,8 +225,9 @@ fn replays_include_overheads_of_sends_and_speeds_of_pes() {
     let path = folder.path().join("some.trace");
     let network = "ideal:latency=1e-5,bandwidth=1e9";
     let speed = vec!["0=0.5".into(), "all@1e-4=0.25".into(), "3@2e-4=2".into()];
-    let machine = Machine { record: Some(path.clone()), overhead: 1e-6, speed, ..machine(network) };
-    let report = links(Config { machine, ..Config::on_machine("torus:4x2", network) }, 8);
+    let machine = Machine { overhead: 1e-6, speed, ..machine(network) };
+    let records = Records::trace(&path);
+    let report = links(Config { machine, records, ..Config::on_machine("torus:4x2", network) }, 8);
     let trace = Trace::read(&path).expect("a trace");
     let ratio =
         replayed(&trace, "torus:4x2", network, None).seconds / report.machine.expect("a machine").seconds;
@@ -272,8 +274,9 @@ fn an_execution_behind_a_guard_depends_on_its_message() {
     let path = folder.path().join("some.trace");
     // The data arrive after 1 ms, and the guard is true after 1 s.
     let network = "ideal:latency=0,hop=0,bandwidth=1e6";
-    let machine = Machine { record: Some(path.clone()), ..machine(network) };
-    let config = Config { machine, initial: "roundrobin".into(), ..Config::on_machine("mesh:3", network) };
+    let (machine, records) = (machine(network), Records::trace(&path));
+    let config =
+        Config { machine, records, initial: "roundrobin".into(), ..Config::on_machine("mesh:3", network) };
     let report = equipoise::run(config, |pe, done| {
         let gates = pe.array([3], |_| Gate { is_open: false, done });
         pe.main(move |pe| gates.all(pe).start());
@@ -309,8 +312,8 @@ impl Faulty {
 fn a_failed_run_writes_its_trace_until_the_failure() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("some.trace");
-    let machine = Machine { record: Some(path.clone()), ..machine("ideal") };
-    let config = Config { machine, ..Config::on_machine("mesh:2", "ideal") };
+    let (machine, records) = (machine("ideal"), Records::trace(&path));
+    let config = Config { machine, records, ..Config::on_machine("mesh:2", "ideal") };
     let failed = equipoise::try_run(config, |pe, done: Exit<()>| {
         let faulty = pe.array([2], |_| Faulty { done });
         pe.main(move |pe| faulty.at(pe, [0]).step(5));

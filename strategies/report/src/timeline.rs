@@ -56,17 +56,7 @@ mod tests {
 
     #[test]
     fn an_execution_fills_the_columns_of_its_time() {
-        let execution = Execution {
-            object: 1,
-            pe: 1,
-            begin_seconds: 2.0,
-            same_turn: false,
-            expedited: false,
-            cause: None,
-            left_by: None,
-            after: Vec::new(),
-            steps: vec![Step::Work(2.0)],
-        };
+        let execution = Execution::new(1, 1, 2.0, None, vec![Step::Work(2.0)]);
         let trace = Trace { pes: 2, seconds: 8.0, executions: vec![execution], ..Trace::default() };
         let heat = timeline(&trace).expect("a timeline");
         let full =

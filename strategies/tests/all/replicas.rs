@@ -156,8 +156,7 @@ proptest! {
         let request = Request { sources: Some(&sources), ..blind };
         let plans = [place(&blind, &*machine).expect("a plan"), place(&request, &*machine).expect("a plan")];
         check_plan(&case, &plans[1]);
-        let costs = costs(&plans[1], &request, &*machine);
-        for layer in 0..case.loads.rows.len() {
+        for (layer, costs) in costs(&plans[1], &request, &*machine).into_iter().enumerate() {
             let [blind, aware] = plans.each_ref().map(|plan| max(&pe_loads(&case, layer, plan)));
             prop_assert!(aware <= blind * (1.0 + 1e-9), "{aware} is above {blind}");
             let experts = &plans[1].physical_to_logical[layer];
@@ -168,7 +167,7 @@ proptest! {
                 let away = (0..case.nodes).filter(|node| *node != here);
                 cross += away.map(|node| sources.rows[node][*expert as usize]).sum::<f64>() / replicas;
             }
-            let found = costs[layer].cross_node_tokens.expect("there are sources");
+            let found = costs.cross_node_tokens.expect("there are sources");
             prop_assert!((found - cross).abs() <= 1e-6 * cross.max(1.0), "{found} is not {cross}");
         }
     }

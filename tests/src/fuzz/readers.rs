@@ -14,7 +14,7 @@ use equipoise::model::replica_plan::ReplicaPlan;
 use equipoise::model::topology;
 use equipoise::network::models::{self, batch};
 use equipoise::network::program::{self, convert};
-use equipoise::network::trace::Trace;
+use equipoise::network::trace::{Call, Details, LbStep, Memory, Migration, Trace, Wait};
 use equipoise::strategies::cost::catalogue;
 use equipoise::strategies::schedule::Schedule;
 use equipoise::strategies::{registry, workloads};
@@ -182,12 +182,43 @@ fn launchers() -> Vec<Reader> {
     launcher::ALL.iter().copied().map(format).collect()
 }
 
+/// The golden trace with all details.
+fn detailed(trace: Trace) -> Trace {
+    let step = LbStep {
+        number: 1,
+        strategy: "GreedyLB".into(),
+        begin_seconds: 3.0,
+        end_seconds: 4.0,
+        migrations: 1,
+        max_over_avg: [1.5, 1.25],
+    };
+    let details = Details {
+        entries: vec![vec!["begin".into(), "edge".into()]],
+        indices: trace.objects.iter().map(|object| format!("[{}]", object.rank)).collect(),
+        calls: vec![Call { entry: Some(1), charged_seconds: 0.5 }; trace.executions.len()],
+        waits: vec![Wait { object: trace.pes, entry: 1, pe: 0, begin_seconds: 1.0, end_seconds: 2.0 }],
+        migrations: vec![Migration { object: trace.pes, from: 0, to: 1, seconds: 3.5 }],
+        steps: vec![step],
+        memory: vec![Memory { pe: 0, seconds: 1.0, bytes: 4096 }],
+        dropped_events: 5,
+        begins_seconds: 0.25,
+        clock_error_seconds: 1e-6,
+    };
+    Trace { details, ..trace }
+}
+
 /// What is recorded of runs, or controls them.
 fn runs() -> Vec<Reader> {
     let trace: Trace = serde_json::from_str(TRACE).expect("the golden trace is valid");
     let read_trace = |path: &str| Trace::read(path).map(|_| ());
     let events = "simulate --events {}";
-    let binary = vec![written("run.trace", |path| trace.write(path)), golden_file("trace.v3")];
+    let detailed = detailed(trace.clone());
+    let binary = vec![
+        written("run.trace", |path| trace.write(path)),
+        written("detailed.trace", |path| detailed.write(path)),
+        golden_file("trace.v3"),
+    ];
+    let documents = vec![TRACE.into(), written("detailed.json", |path| detailed.write(path))];
     let mut binary = file("trace_binary", "run.trace", binary, events, read_trace);
     // The version is the second last of the magic bytes.
     binary.repair = |input| {
@@ -207,7 +238,7 @@ fn runs() -> Vec<Reader> {
     let messages = "simulate --topology torus:4x4 --network ideal --messages {}";
     vec![
         binary,
-        file("trace_json", "run.json", bytes(&[TRACE]), events, read_trace),
+        file("trace_json", "run.json", documents, events, read_trace),
         file("program", "pair.tcg", bytes(&[PROGRAM]), "inspect --program {}", |path| {
             program::load(path).map(|_| ())
         }),

@@ -68,17 +68,6 @@ fn dump(version: u32) -> Dump {
 
 /// The trace in the files.
 fn trace() -> Trace {
-    let execution = |object, pe, begin_seconds, cause, steps: &[Step]| Execution {
-        object,
-        pe,
-        begin_seconds,
-        same_turn: false,
-        expedited: false,
-        cause,
-        left_by: None,
-        after: Vec::new(),
-        steps: steps.to_vec(),
-    };
     Trace {
         topology: "mesh:4".into(),
         network: "ideal:hop=0.5,bandwidth=100".into(),
@@ -96,15 +85,18 @@ fn trace() -> Trace {
         objects: vec![TraceObject { array: 0, rank: 0 }, TraceObject { array: 0, rank: 9 }],
         messages: vec![TraceMessage { to: 5, pe: 1, bytes: 100 }, TraceMessage { to: 0, pe: 0, bytes: 50 }],
         executions: vec![
-            execution(4, 0, 0.0, None, &[Step::Work(1.0), Step::Send(0), Step::Work(1.0)]),
-            Execution { expedited: true, ..execution(5, 1, 2.5, Some(0), &[Step::Work(2.0), Step::Send(1)]) },
+            Execution::new(4, 0, 0.0, None, vec![Step::Work(1.0), Step::Send(0), Step::Work(1.0)]),
+            Execution {
+                expedited: true,
+                ..Execution::new(5, 1, 2.5, Some(0), vec![Step::Work(2.0), Step::Send(1)])
+            },
             Execution {
                 left_by: Some(0),
                 after: vec![0],
-                ..execution(0, 0, 5.5, Some(1), &[Step::Work(0.5)])
+                ..Execution::new(0, 0, 5.5, Some(1), vec![Step::Work(0.5)])
             },
         ],
-        warnings: Vec::new(),
+        ..Trace::default()
     }
 }
 

@@ -20,6 +20,7 @@ mod packages;
 mod processes;
 mod programs;
 mod ranks;
+mod recorded;
 mod report_page;
 mod simulate;
 mod tables;

@@ -1,6 +1,7 @@
 //! Outputs of the command: no output replaces an input or another output, limits of moves hold, timelines have the recorded executions.
 
 use equipoise_tests::Sandbox;
+use equipoise_tests::timeline::Timeline;
 use serde_json::Value;
 
 /// A folder with inputs of every kind.
@@ -116,20 +117,16 @@ fn a_converted_trace_has_the_recorded_executions() {
     let begun = executions.iter().filter(|it| it["begin_seconds"].as_f64() < Some(seconds)).count();
     let said = sandbox.run("convert run.trace run.pftrace").result();
     assert_eq!(said, format!("{} executions in run.pftrace\n", executions.len()));
-    let (mut begins, mut names, mut last) = (0, Vec::new(), 0);
-    for packet in messages(&sandbox.bytes("run.pftrace"), 1) {
-        for event in messages(&packet, 11) {
-            // The kind of the event: 1 begins a slice.
-            if number(&event, 9) == Some(1) {
-                begins += 1;
-                names.extend(messages(&event, 23).map(|name| String::from_utf8(name).expect("a name")));
-                last = last.max(number(&packet, 8).expect("a time"));
-            }
-        }
-    }
+    let timeline = Timeline::read(&sandbox.bytes("run.pftrace"));
+    let names = timeline.slices("PE ");
+    let last = timeline.events.iter().map(|event| event.nanoseconds).max().expect("events");
     // The last executions may wait for others until the end.
-    assert!((begun.max(100)..=executions.len()).contains(&begins), "{begun} executions, {begins} slices");
-    assert!(names.iter().any(|name| name == "Block[0]"), "{:?}", &names[..10]);
+    assert!(
+        (begun.max(100)..=executions.len()).contains(&names.len()),
+        "{begun} executions, {} slices",
+        names.len()
+    );
+    assert!(names.iter().any(|name| name.starts_with("Block[0, 0].")), "{:?}", &names[..10]);
     assert!((last as f64) * 1e-9 <= seconds + 1e-9, "{last} ns are in the run of {seconds} s");
 }
 
@@ -161,41 +158,4 @@ fn inputs_that_cannot_be_read_are_refused() {
     sandbox.run(line).failed(2, &["nowhere/out.pftrace", "choose a writable path"]);
     let document: Value = serde_json::from_str(&sandbox.text("tasks.json")).expect("an input is as it was");
     assert!(document.is_object());
-}
-
-/// The fields of a message of protobuf: tag, and number or bytes.
-fn fields(mut rest: &[u8]) -> Vec<(u64, Result<u64, Vec<u8>>)> {
-    fn varint(rest: &mut &[u8]) -> u64 {
-        let length = 1 + rest.iter().position(|byte| byte & 128 == 0).expect("the last byte of a number");
-        let (number, after) = rest.split_at(length);
-        *rest = after;
-        number.iter().rev().fold(0, |all, byte| all << 7 | u64::from(byte & 127))
-    }
-    let mut fields = Vec::new();
-    while !rest.is_empty() {
-        let key = varint(&mut rest);
-        let value = match key & 7 {
-            0 => Ok(varint(&mut rest)),
-            kind => {
-                let length = match kind {
-                    1 => 8,
-                    2 => varint(&mut rest) as usize,
-                    other => panic!("wire type {other}"),
-                };
-                let (bytes, after) = rest.split_at(length);
-                rest = after;
-                Err(bytes.to_vec())
-            }
-        };
-        fields.push((key >> 3, value));
-    }
-    fields
-}
-
-fn messages(message: &[u8], tag: u64) -> impl Iterator<Item = Vec<u8>> + use<> {
-    fields(message).into_iter().filter(move |field| field.0 == tag).filter_map(|field| field.1.err())
-}
-
-fn number(message: &[u8], tag: u64) -> Option<u64> {
-    fields(message).into_iter().find(|field| field.0 == tag).and_then(|field| field.1.ok())
 }

@@ -2,6 +2,7 @@
 
 use crate::checkpoint::Reason;
 use crate::desk::Desk;
+use crate::events::join::ProcessEvents;
 use crate::node::{Failure, Outcome};
 use crate::quiescence::Quiet;
 use crate::report::Traffic;
@@ -32,8 +33,12 @@ pub(super) enum Control {
     Executed { bytes: u64 },
     /// Lines that PEs have printed. To process 0.
     Print(Vec<String>),
+    /// Asks process 0 for its time; the time of the sender is `asked`.
+    AsksTime { asked: u64 },
+    /// The answer: the time of process 0 is `now`. Times are nanoseconds since the recording began.
+    Time { asked: u64, now: u64 },
     /// What is left of the processes of a subtree, whose PEs have stopped. Up.
-    Gathered(Gathered),
+    Gathered(Box<Gathered>),
     /// What is left of all processes. Down.
     Finish(Totals),
 }
@@ -90,6 +95,8 @@ pub(super) struct Gathered {
     pub(super) bytes_in_flight: i64,
     pub(super) waiting: Waiting,
     pub(super) warnings: Vec<String>,
+    /// What the PEs recorded, by process; not of process 0.
+    pub(super) events: Vec<ProcessEvents>,
 }
 
 /// The counts of a report.
@@ -149,6 +156,7 @@ impl Gathered {
             inserts_in_flight: outcome.inserts_in_flight,
             waiting: std::mem::take(&mut outcome.waiting),
             warnings: std::mem::take(&mut outcome.warnings),
+            events: Vec::new(),
         }
     }
 
@@ -166,12 +174,22 @@ impl Gathered {
         self.bytes_in_flight += other.bytes_in_flight;
         self.waiting.merge(other.waiting);
         self.warnings.extend(other.warnings);
+        self.events.extend(other.events);
     }
 
     /// Gives all that is left to the outcome of process 0.
     pub(super) fn give(self, outcome: &mut Outcome) -> Totals {
-        let Gathered { sent_to, counts, failure, inserts_in_flight, bytes_in_flight, mut waiting, warnings } =
-            self;
+        let Gathered {
+            sent_to,
+            counts,
+            failure,
+            inserts_in_flight,
+            bytes_in_flight,
+            mut waiting,
+            warnings,
+            events,
+        } = self;
+        outcome.gathered_events = events;
         if outcome.is_unfinished() && bytes_in_flight > 0 {
             let amount = bytes(bytes_in_flight as u64);
             waiting.line(None, format!("{amount} of messages between processes are in flight"));

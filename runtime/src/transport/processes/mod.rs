@@ -11,6 +11,8 @@
 
 mod control;
 pub(super) mod engine;
+#[cfg(test)]
+mod recording;
 pub(super) mod simulated;
 
 use super::idle::{Cores, IdleThread, Limits, PollingThread};

@@ -11,6 +11,7 @@ use crate::desk::Desk;
 use crate::node::{Node, Outcome};
 use crate::options::Settings;
 use crate::pe::PeCx;
+use crate::recorded;
 use crate::scheduler::Built;
 use crate::transport::idle::Limits;
 use crate::transport::watcher::Watcher;
@@ -166,7 +167,8 @@ fn run_on(settings: &Arc<Settings>, setup: &(dyn Fn(PeCx) -> Built + Sync), netw
     }
     // Process 0 last, because it waits for the files of the others.
     processes.iter().rev().for_each(|process| process.node.finish_checkpoints());
-    let outcome = std::mem::take(&mut *processes[0].node.outcome.lock());
+    let mut outcome = std::mem::take(&mut *processes[0].node.outcome.lock());
+    recorded::complete(&processes[0].node, &mut outcome);
     // Processes of a failed run do not wait for messages that may be lost.
     let has_all = network.is_empty() || outcome.failure.is_some();
     assert!(has_all, "processes receive all messages before they end");

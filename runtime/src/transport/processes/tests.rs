@@ -51,7 +51,7 @@ impl Toy {
         }
         let others = network.processes as usize - 1;
         let to = (self.node.first + 1 + network.sample(others) as u32) % network.processes;
-        self.post.add(to, None, &(hops - 1)).expect("a number can be encoded");
+        self.post.add(to, None, &(hops - 1), None).expect("a number can be encoded");
         if is_hasty && self.tokens.is_empty() && network.sample(4) == 0 {
             self.rests = true;
             return self.node.quiescence.rest(0);
@@ -207,7 +207,8 @@ impl Station {
     /// The PE of station `me` executes a batch, or sends; returns the number of tokens that end here.
     fn step(&mut self, flood: Flood, me: u32, left: &mut usize) -> usize {
         let token = |hops: u32| -> Token { (hops, vec![7; 500]) };
-        let send = |to: u32, hops| self.post.add(to, None, &token(hops)).expect("a token can be encoded");
+        let send =
+            |to: u32, hops| self.post.add(to, None, &token(hops), None).expect("a token can be encoded");
         let mut ended = 0;
         let is_echo = matches!(flood, Flood::Echo);
         let waits = if is_echo { self.post.desk().unsent_bytes() > 0 } else { self.post.is_congested() };

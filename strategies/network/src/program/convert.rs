@@ -66,7 +66,7 @@ impl From<String> for ConvertError {
 /// Converts an event trace that has passed [`Trace::check`]. The program has one process per object, in the same order,
 /// and after them one per PE that executed work itself. Work becomes cycles of `cycle_seconds`, and bytes become flits.
 ///
-/// The first execution that a message caused at its receiver becomes the receive. Messages without such an execution,
+/// The first execution that a message caused at its receiver ([`Trace::receives`]) becomes the receive. Messages without such an execution,
 /// and messages of an object to itself, are omitted and counted. Dependencies other than messages are omitted.
 ///
 /// # Errors
@@ -81,9 +81,8 @@ pub fn trace(trace: &Trace, cycle_seconds: f64) -> Result<Converted, ConvertErro
             *process_of_pe.entry(object).or_insert(next)
         }
     };
-    // By message: its sender and receiver, and the first execution of the receiver that it caused.
+    // By message: its sender and receiver.
     let mut ends = vec![None; trace.messages.len()];
-    let mut received_by = vec![None; trace.messages.len()];
     for execution in &trace.executions {
         for step in &execution.steps {
             if let Step::Send(message) = step {
@@ -91,17 +90,13 @@ pub fn trace(trace: &Trace, cycle_seconds: f64) -> Result<Converted, ConvertErro
             }
         }
     }
-    for (number, execution) in trace.executions.iter().enumerate() {
-        if let Some(cause) = execution.cause {
-            let is_at_receiver =
-                ends[cause as usize].is_some_and(|(from, to)| to == execution.object && from != to);
-            if is_at_receiver {
-                received_by[cause as usize].get_or_insert(number);
-            }
-        }
-    }
+    let received_by = trace.receives(|number| {
+        let execution = &trace.executions[number as usize];
+        let (from, to) = ends[execution.cause? as usize]?;
+        (to == execution.object && from != to).then_some(execution.begin_seconds)
+    });
     let mut acts: Vec<Vec<Act>> = vec![Vec::new(); objects as usize];
-    for (number, execution) in trace.executions.iter().enumerate() {
+    for (number, execution) in (0u32..).zip(&trace.executions) {
         let id = process(execution.object) as usize;
         if acts.len() <= id {
             acts.resize(id + 1, Vec::new());

@@ -15,7 +15,8 @@ use equipoise_model::decompress::Expansion;
 use equipoise_model::files::{self, Refused, Unread, can_write_whole, write_whole};
 use equipoise_model::frames::{Ignored, TRACE_MAGIC, damaged, field, take_frame, text, truncated};
 
-use super::sections::{Encoder, MAGIC, PART, decode_sections, magic};
+use super::part::{PART, Part};
+use super::sections::{Encoder, MAGIC, decode_sections, magic};
 use super::{Speeds, Trace, TraceObject};
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::quote::shown;
@@ -133,11 +134,20 @@ struct Head {
 
 fn encode(trace: &Trace) -> Result<Vec<u8>, Refused> {
     let (mut encoder, mut file) = Encoder::new(trace, true)?;
-    file.extend(encoder.part(&trace.objects, &trace.messages, &[])?);
-    for executions in trace.executions.chunks(PART) {
-        file.extend(encoder.part(&[], &[], executions)?);
+    let details = &trace.details;
+    file.extend(encoder.part(&Part {
+        objects: trace.objects.clone(),
+        messages: trace.messages.clone(),
+        indices: details.indices.clone(),
+        waits: details.waits.clone(),
+        migrations: details.migrations.clone(),
+        ..Part::default()
+    })?);
+    for (nth, executions) in trace.executions.chunks(PART).enumerate() {
+        let calls = details.calls.chunks(PART).nth(nth).unwrap_or_default().to_vec();
+        file.extend(encoder.part(&Part { executions: executions.to_vec(), calls, ..Part::default() })?);
     }
-    file.extend(encoder.end(trace.seconds, trace.exit)?);
+    file.extend(encoder.end(trace.seconds, trace.exit, details)?);
     Ok(file)
 }
 

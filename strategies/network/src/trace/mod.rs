@@ -12,16 +12,20 @@ use equipoise_model::params::are_seconds;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
+mod details;
 mod file;
 mod message_scheduler;
+mod part;
 mod recording;
 mod sections;
 mod simulate;
 mod speeds;
 
+pub use details::{Call, Details, LbStep, Memory, Migration, Wait};
 pub use file::TraceError;
 pub use message_scheduler::{MessageScheduler, Waiting};
-pub use recording::{Part, TraceWriter};
+pub use part::Part;
+pub use recording::TraceWriter;
 pub use simulate::{Timing, simulate};
 pub use speeds::Speeds;
 
@@ -54,6 +58,9 @@ pub struct Trace {
     /// they began, except that work of the PE itself comes after that of its elements in the same turn. (In a turn, a
     /// PE handles one message.)
     pub executions: Vec<Execution>,
+    /// What only timelines show.
+    #[serde(default)]
+    pub details: Details,
     /// What the reader ignored, as clauses that follow the name of the file, such as `was cut after 7 executions (..)`.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -80,7 +87,7 @@ pub struct TraceMessage {
 }
 
 /// Uninterrupted work of one object.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
     /// The number of the object; a PE if below [`Trace::pes`].
     pub object: u32,
@@ -198,11 +205,31 @@ impl Trace {
             }
             execution.check_steps(&name, &mut sent)?;
         }
-        Ok(())
+        self.details.check(self.pes, self.objects.len(), self.executions.len())
+    }
+
+    /// By message: the execution that receives it. Of the executions that a message causes, this is the one that begins first,
+    /// and of those that begin together, the one with the lowest number. `begin_seconds` says when an execution of this number
+    /// begins; none if the execution does not count.
+    pub fn receives(&self, begin_seconds: impl Fn(u32) -> Option<f64>) -> Vec<Option<u32>> {
+        let mut first: Vec<Option<(f64, u32)>> = vec![None; self.messages.len()];
+        for (number, execution) in (0u32..).zip(&self.executions) {
+            let Some(cause) = execution.cause else { continue };
+            let first = &mut first[cause as usize];
+            if let Some(begin) = begin_seconds(number).filter(|begin| first.is_none_or(|it| *begin < it.0)) {
+                *first = Some((begin, number));
+            }
+        }
+        first.into_iter().map(|first| first.map(|(_, number)| number)).collect()
     }
 }
 
 impl Execution {
+    /// An execution that depends on its message only, and has a turn of its own.
+    pub fn new(object: u32, pe: u32, begin_seconds: f64, cause: Option<u32>, steps: Vec<Step>) -> Self {
+        Execution { object, pe, begin_seconds, cause, steps, ..Execution::default() }
+    }
+
     /// Checks the steps; `name` names the execution in errors, and `sent` has the messages sent so far.
     fn check_steps(&self, name: &str, sent: &mut [bool]) -> Result<(), String> {
         for step in &self.steps {
@@ -229,17 +256,6 @@ pub(crate) mod tests {
     /// Object 4 on PE 0 works 1 s, sends 100 bytes to object 5 on PE 1, and works 1 s more. Object 5 works 2 s and
     /// replies with 50 bytes to PE 0 itself, which handles the reply after the execution of object 4.
     pub(crate) fn exchange() -> Trace {
-        let execution = |object, pe, begin_seconds, cause, after: &[u32], steps: &[Step]| Execution {
-            object,
-            pe,
-            begin_seconds,
-            same_turn: false,
-            expedited: false,
-            cause,
-            left_by: None,
-            after: after.to_vec(),
-            steps: steps.to_vec(),
-        };
         Trace {
             topology: "mesh:4".into(),
             network: "ideal:hop=0.5,bandwidth=100".into(),
@@ -255,10 +271,11 @@ pub(crate) mod tests {
                 TraceMessage { to: 0, pe: 0, bytes: 50 },
             ],
             executions: vec![
-                execution(4, 0, 0.0, None, &[], &[Step::Work(1.0), Step::Send(0), Step::Work(1.0)]),
-                execution(5, 1, 2.5, Some(0), &[], &[Step::Work(2.0), Step::Send(1)]),
-                execution(0, 0, 5.5, Some(1), &[0], &[Step::Work(0.5)]),
+                Execution::new(4, 0, 0.0, None, vec![Step::Work(1.0), Step::Send(0), Step::Work(1.0)]),
+                Execution::new(5, 1, 2.5, Some(0), vec![Step::Work(2.0), Step::Send(1)]),
+                Execution { after: vec![0], ..Execution::new(0, 0, 5.5, Some(1), vec![Step::Work(0.5)]) },
             ],
+            details: Details::default(),
             warnings: Vec::new(),
         }
     }

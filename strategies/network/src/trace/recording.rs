@@ -7,26 +7,9 @@ use equipoise_model::files::{NewFile, Refused};
 use equipoise_model::table::count;
 
 use super::file::{TraceError, decode, json};
-use super::sections::{Encoder, PART};
-use super::{Execution, Trace, TraceMessage, TraceObject};
-
-/// What is added to a trace.
-#[derive(Clone, Debug, Default)]
-pub struct Part {
-    /// Objects; the first object of the first part has the number of PEs as its number.
-    pub objects: Vec<TraceObject>,
-    /// Messages, each sent by an execution of this part.
-    pub messages: Vec<TraceMessage>,
-    /// Executions.
-    pub executions: Vec<Execution>,
-}
-
-impl Part {
-    /// Whether the part is worth writing.
-    pub fn is_full(&self) -> bool {
-        self.executions.len().max(self.messages.len()) >= PART
-    }
-}
+use super::part::Part;
+use super::sections::Encoder;
+use super::{Details, Trace};
 
 /// Writes a trace while the run proceeds, under a temporary name until it is finished (see [`NewFile`]). If the writer
 /// is dropped before, the file has the parts so far.
@@ -55,19 +38,19 @@ impl TraceWriter {
     /// # Errors
     /// If the file system reports an error.
     pub fn push(&mut self, part: &Part) -> Result<(), TraceError> {
-        let Part { objects, messages, executions } = part;
-        let bytes = self.encoder.part(objects, messages, executions);
+        let bytes = self.encoder.part(part);
         self.append(bytes)?;
         self.file.keep(&[], format!("the first {}", count(self.encoder.executions, "execution")));
         Ok(())
     }
 
-    /// Completes the trace of a run that ended at `seconds` with the execution `exit`.
+    /// Completes the trace of a run that ended at `seconds` with the execution `exit`. Of `details`, everything is used
+    /// except the fields of [`Part`].
     ///
     /// # Errors
     /// If the file system reports an error.
-    pub fn finish(mut self, seconds: f64, exit: Option<u32>) -> Result<(), TraceError> {
-        let end = self.encoder.end(seconds, exit);
+    pub fn finish(mut self, seconds: f64, exit: Option<u32>, details: &Details) -> Result<(), TraceError> {
+        let end = self.encoder.end(seconds, exit, details);
         self.append(end)?;
         let failed = |source| TraceError::Write { path: self.path.clone(), source };
         if !json(&self.path) {
@@ -102,6 +85,7 @@ fn refused_at(path: &Path, refused: Refused) -> TraceError {
 #[cfg(test)]
 mod tests {
     use super::super::tests::exchange;
+    use super::super::{Execution, TraceMessage};
     use super::*;
     use std::fs;
 
@@ -115,6 +99,7 @@ mod tests {
             objects: Vec::new(),
             messages: messages[from..to.min(2)].iter().map(message).collect(),
             executions: executions[from..to].iter().map(execution).collect(),
+            ..Part::default()
         };
         let first = Part { objects: vec![objects[1], objects[0]], ..part(0, 1) };
         (TraceWriter::record(path, &exchange()).expect("a file"), [first, part(1, 3)])
@@ -128,7 +113,7 @@ mod tests {
             let (mut writer, parts) = recorded(&path);
             parts.iter().for_each(|part| writer.push(part).expect("room"));
             assert!(!path.exists());
-            writer.finish(6.0, None).expect("room");
+            writer.finish(6.0, None, &Details::default()).expect("room");
             assert_eq!(Trace::read(&path).expect("a trace"), exchange(), "{name}");
             assert_eq!(fs::read(&path).expect("a file")[0] == b'{', name == "some.json");
         }

@@ -3,9 +3,11 @@
 //! ```text
 //! file    8 bytes MAGIC with the version, section of the beginning, one section per part, section of the end
 //! begin   columns `topology`, `network`, `seed`, `pes`, `speeds`, `arrays`, and `sorted`: whether objects keep their order
-//! part    columns `objects`, `messages`, `executions`: those that come after the previous part
-//! end     columns `seconds` and `exit`
+//! part    columns `objects`, `messages`, `executions`: those that come after the previous part; and of the details
+//!         `indices` (of these objects), `calls` (of these executions), `waits`, `migrations`
+//! end     columns `seconds` and `exit`; and of the details `entries`, `steps`, `memory`, `limits`
 //! ```
+//! Files of older programs have no columns of details, and older programs skip them.
 //! [`equipoise_model::frames`] describes sections. Objects of a recorded run are in the order in which they were first
 //! seen; the reader sorts and renumbers them. Without the section of the end the file was cut: the parts are read as the
 //! trace of a run that failed, and [`Trace::warnings`] says so. Columns that a reader does not know are skipped.
@@ -13,9 +15,12 @@
 use equipoise_model::decompress::Expansion;
 use equipoise_model::files::Refused;
 use equipoise_model::frames::{Ignored, NewSection, Section, TRACE_MAGIC, cut, damaged, text, truncated};
-use equipoise_model::table::count;
+use equipoise_model::table::{count, seconds};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::{Execution, Trace, TraceMessage, TraceObject};
+use super::part::Part;
+use super::{Call, Details, Execution, LbStep, Migration, Trace, TraceMessage, TraceObject, Wait};
 
 /// The first bytes of every binary trace; the second last byte is the version of the format.
 pub(super) const MAGIC: [u8; 8] = magic(4);
@@ -25,9 +30,6 @@ pub(super) const fn magic(version: u8) -> [u8; 8] {
     let [a, b, c, d, e, f] = TRACE_MAGIC;
     [a, b, c, d, e, f, version, 0x1a]
 }
-
-/// The executions or messages after which a part is written.
-pub(super) const PART: usize = 1 << 12;
 
 /// Encodes a trace part by part.
 pub(super) struct Encoder {
@@ -53,24 +55,41 @@ impl Encoder {
         Ok((encoder, file))
     }
 
-    pub(super) fn part(
-        &mut self,
-        objects: &[TraceObject],
-        messages: &[TraceMessage],
-        executions: &[Execution],
-    ) -> Result<Vec<u8>, Refused> {
-        let mut part = NewSection::default();
-        part.put("objects", &objects)?;
-        part.put("messages", &messages)?;
-        part.put("executions", &executions)?;
-        self.executions += executions.len() as u64;
-        self.section(&part)
+    pub(super) fn part(&mut self, part: &Part) -> Result<Vec<u8>, Refused> {
+        let mut section = NewSection::default();
+        section.put("objects", &part.objects)?;
+        section.put("messages", &part.messages)?;
+        section.put("executions", &part.executions)?;
+        let indices: Vec<_> = part.indices.iter().map(|index| index.as_bytes()).collect();
+        put_some(&mut section, "indices", &indices)?;
+        put_some(&mut section, "calls", &part.calls)?;
+        put_some(&mut section, "waits", &part.waits)?;
+        put_some(&mut section, "migrations", &part.migrations)?;
+        self.executions += part.executions.len() as u64;
+        self.section(&section)
     }
 
-    pub(super) fn end(&mut self, seconds: f64, exit: Option<u32>) -> Result<Vec<u8>, Refused> {
+    /// The end of the file: of `details` the parts that are not written before.
+    pub(super) fn end(
+        &mut self,
+        seconds: f64,
+        exit: Option<u32>,
+        details: &Details,
+    ) -> Result<Vec<u8>, Refused> {
         let mut end = NewSection::default();
         end.put("seconds", &seconds)?;
         end.put("exit", &exit)?;
+        let bytes = |names: &Vec<String>| names.iter().map(|name| name.clone().into_bytes()).collect();
+        let entries: Vec<Vec<Vec<u8>>> = details.entries.iter().map(bytes).collect();
+        put_some(&mut end, "entries", &entries)?;
+        let steps: Vec<_> =
+            details.steps.iter().map(|step| (step.strategy.as_bytes(), numbers(step))).collect();
+        put_some(&mut end, "steps", &steps)?;
+        put_some(&mut end, "memory", &details.memory)?;
+        let limits = (details.dropped_events, details.begins_seconds, details.clock_error_seconds);
+        if limits != (0, 0.0, 0.0) {
+            end.put("limits", &limits)?;
+        }
         self.section(&end)
     }
 
@@ -79,6 +98,49 @@ impl Encoder {
         section.push(&mut bytes, &mut self.expansion)?;
         Ok(bytes)
     }
+}
+
+/// Adds a column that readers need not know, unless it is empty.
+fn put_some<T: Serialize>(section: &mut NewSection, name: &str, values: &[T]) -> Result<(), Refused> {
+    if values.is_empty() { Ok(()) } else { section.put(name, &values) }
+}
+
+/// Takes a column that need not be there.
+fn take_some<T: DeserializeOwned + Default>(section: &mut Section, name: &str) -> Result<T, Refused> {
+    if section.has(name) { section.take(name) } else { Ok(T::default()) }
+}
+
+/// What a load-balancing step has beside the name of its strategy.
+type StepNumbers = (u64, [f64; 2], u64, [f64; 2]);
+
+fn numbers(step: &LbStep) -> StepNumbers {
+    (step.number, [step.begin_seconds, step.end_seconds], step.migrations, step.max_over_avg)
+}
+
+/// Takes the details of a part.
+fn take_part(section: &mut Section, details: &mut Details) -> Result<(), Refused> {
+    let indices: Vec<Vec<u8>> = take_some(section, "indices")?;
+    details.indices.extend(indices.into_iter().map(text).collect::<Result<Vec<_>, _>>()?);
+    details.calls.extend(take_some::<Vec<Call>>(section, "calls")?);
+    details.waits.extend(take_some::<Vec<Wait>>(section, "waits")?);
+    details.migrations.extend(take_some::<Vec<Migration>>(section, "migrations")?);
+    Ok(())
+}
+
+/// Takes the details of the end.
+fn take_end(section: &mut Section, details: &mut Details) -> Result<(), Refused> {
+    let entries: Vec<Vec<Vec<u8>>> = take_some(section, "entries")?;
+    let names = |names: Vec<Vec<u8>>| names.into_iter().map(text).collect();
+    details.entries = entries.into_iter().map(names).collect::<Result<_, _>>()?;
+    let steps: Vec<(Vec<u8>, StepNumbers)> = take_some(section, "steps")?;
+    for (strategy, (number, [begin_seconds, end_seconds], migrations, max_over_avg)) in steps {
+        let strategy = text(strategy)?;
+        details.steps.push(LbStep { number, strategy, begin_seconds, end_seconds, migrations, max_over_avg });
+    }
+    details.memory = take_some(section, "memory")?;
+    (details.dropped_events, details.begins_seconds, details.clock_error_seconds) =
+        take_some(section, "limits")?;
+    Ok(())
 }
 
 /// Decodes what follows [`MAGIC`].
@@ -108,6 +170,7 @@ pub(super) fn decode_sections(mut rest: &[u8], file_bytes: usize) -> Result<Trac
         };
         if section.has("seconds") {
             (trace.seconds, trace.exit) = (section.take("seconds")?, section.take("exit")?);
+            take_end(&mut section, &mut trace.details)?;
             section.list_ignored(&mut ignored);
             if !rest.is_empty() {
                 let bytes = count(rest.len() as u64, "byte");
@@ -118,16 +181,30 @@ pub(super) fn decode_sections(mut rest: &[u8], file_bytes: usize) -> Result<Trac
         trace.objects.extend(section.take::<Vec<TraceObject>>("objects")?);
         trace.messages.extend(section.take::<Vec<TraceMessage>>("messages")?);
         trace.executions.extend(section.take::<Vec<Execution>>("executions")?);
+        take_part(&mut section, &mut trace.details)?;
         section.list_ignored(&mut ignored);
     }
     trace.warnings.extend(ignored.clause());
+    if trace.details.dropped_events > 0 {
+        trace.warnings.push(format!(
+            "begins {} after the begin of the run, because the recording dropped its oldest {} (--record-limit)",
+            seconds(trace.details.begins_seconds),
+            count(trace.details.dropped_events, "event")
+        ));
+    }
     if !sorted {
-        sort_objects(&mut trace);
+        trace.sort_objects();
     }
     Ok(trace)
 }
 
-/// Sorts the objects by array and rank, and renumbers them.
+impl Trace {
+    /// Sorts the objects by array and rank, and renumbers them.
+    pub fn sort_objects(&mut self) {
+        sort_objects(self);
+    }
+}
+
 fn sort_objects(trace: &mut Trace) {
     let mut order: Vec<u32> = (0..trace.objects.len() as u32).collect();
     let key = |&at: &u32| (trace.objects[at as usize].array, trace.objects[at as usize].rank);
@@ -137,6 +214,8 @@ fn sort_objects(trace: &mut Trace) {
         place[old as usize] = new;
     }
     trace.objects = order.iter().map(|&old| trace.objects[old as usize]).collect();
+    let indices = std::mem::take(&mut trace.details.indices);
+    trace.details.indices = order.iter().filter_map(|&old| indices.get(old as usize).cloned()).collect();
     let pes = trace.pes;
     // A number that does not exist stays as it is, for the check of the trace.
     let renumbered = |object: u32| {
@@ -145,6 +224,8 @@ fn sort_objects(trace: &mut Trace) {
     };
     trace.messages.iter_mut().for_each(|it| it.to = renumbered(it.to));
     trace.executions.iter_mut().for_each(|it| it.object = renumbered(it.object));
+    trace.details.waits.iter_mut().for_each(|it| it.object = renumbered(it.object));
+    trace.details.migrations.iter_mut().for_each(|it| it.object = renumbered(it.object));
 }
 
 #[cfg(test)]
@@ -158,13 +239,17 @@ mod tests {
         let trace = exchange();
         let (mut encoder, mut file) = Encoder::new(&trace, true).expect("room");
         let begin = file.len();
-        file.extend(
-            encoder.part(&trace.objects, &trace.messages[..1], &trace.executions[..1]).expect("room"),
-        );
+        let part = |objects: &[TraceObject], from: usize, to: usize| Part {
+            objects: objects.to_vec(),
+            messages: trace.messages[from..to.min(2)].to_vec(),
+            executions: trace.executions[from..to].to_vec(),
+            ..Part::default()
+        };
+        file.extend(encoder.part(&part(&trace.objects, 0, 1)).expect("room"));
         let first = file.len();
-        file.extend(encoder.part(&[], &trace.messages[1..], &trace.executions[1..]).expect("room"));
+        file.extend(encoder.part(&part(&[], 1, 3)).expect("room"));
         let second = file.len();
-        file.extend(encoder.end(6.0, None).expect("room"));
+        file.extend(encoder.end(6.0, None, &Details::default()).expect("room"));
         assert_eq!(decode(&file).expect("a trace"), trace);
         for length in 0..file.len() {
             let found = decode(&file[..length]);

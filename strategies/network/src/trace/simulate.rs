@@ -415,17 +415,8 @@ mod tests {
     #[test]
     fn executions_ready_at_the_same_time_run_in_the_recorded_order() {
         // Object 4 sends to 7 and object 5 to 6. Objects 6 and 7 are both ready at 1 s on PE 2; 6 was recorded first.
-        let execution = |object, pe, cause, steps: &[Step]| Execution {
-            object,
-            pe,
-            begin_seconds: 0.0,
-            same_turn: false,
-            expedited: false,
-            cause,
-            left_by: None,
-            after: Vec::new(),
-            steps: steps.to_vec(),
-        };
+        let execution =
+            |object, pe, cause, steps: &[Step]| Execution::new(object, pe, 0.0, cause, steps.to_vec());
         let message = |to| crate::trace::TraceMessage { to, pe: 2, bytes: 0 };
         let trace = Trace {
             pes: 4,
@@ -451,15 +442,8 @@ mod tests {
     fn executions_of_expedited_arrays_come_first() {
         // PE 0 works 1 s and sends to three elements on PE 1; the array of the last one is expedited.
         let execution = |object, pe, cause, steps: &[Step]| Execution {
-            object,
-            pe,
-            begin_seconds: 0.0,
-            same_turn: false,
             expedited: object == 6,
-            cause,
-            left_by: None,
-            after: Vec::new(),
-            steps: steps.to_vec(),
+            ..Execution::new(object, pe, 0.0, cause, steps.to_vec())
         };
         let of = |array, rank| crate::trace::TraceObject { array, rank };
         let message = |to, pe| crate::trace::TraceMessage { to, pe, bytes: 0 };

@@ -1,53 +1,17 @@
 //! What changes over time: messages that wait, the relative load of the heaviest PE, and the hottest links.
 
 use equipoise_model::Topology;
-use equipoise_network::trace::{Speeds, Step, Trace};
+use equipoise_network::trace::Trace;
 use rustc_hash::FxHashMap;
 
-use super::slices::{Slice, Slices};
+use super::flights::Flight;
+use super::slices::Slices;
 
 /// The number of equal parts of a run for which loads and bytes are summed.
 const WINDOWS: usize = 512;
 
 /// The number of links that are shown.
 const HOTTEST: usize = 16;
-
-/// A message from its send to the begin of the first execution that it caused.
-pub(super) struct Flight {
-    pub(super) message: u32,
-    pub(super) from: u32,
-    pub(super) to: u32,
-    pub(super) sent: f64,
-    pub(super) taken: f64,
-}
-
-/// The messages whose send and execution are both known, in the order of messages.
-pub(super) fn flights(trace: &Trace, slices: &Slices) -> Vec<Flight> {
-    let mut sent = vec![None; trace.messages.len()];
-    let mut taken: Vec<Option<&Slice>> = vec![None; trace.messages.len()];
-    let normal = Speeds::default();
-    for slice in &slices.0 {
-        let execution = &trace.executions[slice.execution as usize];
-        let speeds = trace.speeds.get(slice.pe as usize).unwrap_or(&normal);
-        let mut now = slice.begin;
-        for step in &execution.steps {
-            match *step {
-                Step::Work(work) => now = speeds.finish(now, work),
-                Step::Send(message) => sent[message as usize] = Some((slice.pe, now.min(slice.end))),
-            }
-        }
-        if let Some(cause) = execution.cause {
-            let first = taken[cause as usize].filter(|first| first.begin <= slice.begin);
-            taken[cause as usize] = first.or(Some(slice));
-        }
-    }
-    let both = (0u32..).zip(sent.into_iter().zip(taken));
-    both.filter_map(|(message, (sent, taken))| {
-        let ((from, sent), taken) = (sent?, taken?);
-        Some(Flight { message, from, to: taken.pe, sent, taken: taken.begin.max(sent) })
-    })
-    .collect()
-}
 
 /// The number of messages that are on their way to each PE or wait there: (PE, seconds, messages), by PE and time.
 pub(super) fn waiting(flights: &[Flight]) -> Vec<(u32, f64, u64)> {

@@ -2,23 +2,26 @@
 //!
 //! A node of the machine is a process and a PE is a thread. An execution is a slice, a message is a flow from the
 //! execution that sends it to the first execution that it causes, and the first execution of an element on another PE
-//! than before is marked by an instant. Counters show waiting messages by PE, the load of the heaviest PE over the
-//! average, and the hottest links. The same run gives the same bytes.
+//! than before is marked by an instant. Load-balancing steps and waits of messages for their guards are slices of their own
+//! tracks. Counters show waiting messages by PE, the load of the heaviest PE over the average, the memory of processes, and
+//! the hottest links. The same run gives the same bytes.
 //!
-//! Traces have neither names of entries, nor load-balancing steps, nor the times at which messages arrive, nor
-//! memory, so timelines have none of them either.
+//! Waits, migrations, load-balancing steps and memory have recorded times, so timelines of simulations have none of them.
 
 use equipoise_model::Topology;
-use equipoise_network::trace::{Step, Timing, Trace};
-use rustc_hash::FxHashMap;
+use equipoise_network::trace::{Timing, Trace};
 
 mod counters;
+mod executions;
+mod flights;
+mod marks;
 mod packets;
 mod slices;
 
-use counters::{Windows, flights, waiting};
-use packets::{FLOW, Fields, Kind, LAST_OF_FLOW, NAME, Packets, annotate, annotate_seconds};
-use slices::{Slice, Slices};
+use counters::{Windows, waiting};
+use flights::flights;
+use packets::{Fields, Packets};
+use slices::Slices;
 
 /// A run to draw.
 pub struct Run<'a> {
@@ -65,9 +68,22 @@ impl Run<'_> {
             None => "runtime".into(),
             Some(at) => {
                 let object = self.trace.objects[at as usize];
-                format!("{}[{}]", self.trace.arrays[object.array as usize], object.rank)
+                let array = &self.trace.arrays[object.array as usize];
+                match self.trace.details.indices.get(at as usize) {
+                    Some(index) => format!("{array}{index}"),
+                    None => format!("{array}[{}]", object.rank),
+                }
             }
         }
+    }
+
+    /// The name of an entry of an object with a dot, such as `.step`; nothing if it is not known.
+    fn entry(&self, object: u32, entry: Option<u16>) -> String {
+        let at = object.checked_sub(self.trace.pes);
+        let array = at.map(|at| self.trace.objects[at as usize].array as usize);
+        let names = array.and_then(|array| self.trace.details.entries.get(array));
+        let name = names.zip(entry).and_then(|(names, entry)| names.get(usize::from(entry)));
+        name.map(|name| format!(".{name}")).unwrap_or_default()
     }
 }
 
@@ -79,6 +95,11 @@ enum Track {
     Waiting(u32),
     Imbalance,
     Link(usize),
+    Steps,
+    /// A lane of the messages on a PE that wait for their guards.
+    Guarded(u32, usize),
+    /// The memory of the process whose first PE this is.
+    Memory(u32),
 }
 
 impl Track {
@@ -89,6 +110,9 @@ impl Track {
             Track::Waiting(pe) => (3, pe.into()),
             Track::Imbalance => (4, 0),
             Track::Link(at) => (5, at as u64),
+            Track::Steps => (6, 0),
+            Track::Guarded(pe, lane) => (7 + lane as u64, pe.into()),
+            Track::Memory(pe) => (4096, pe.into()),
         };
         (kind << 40) | number
     }
@@ -97,10 +121,13 @@ impl Track {
 /// Encodes a run as a file that Perfetto opens; its usual extension is `.pftrace`.
 pub fn encode(run: &Run) -> Vec<u8> {
     let slices = Slices::new(run);
-    let flights = flights(run.trace, &slices);
+    let flights = flights(run, &slices);
     let mut packets = Packets::default();
     declare_pes(run, &mut packets);
-    push_slices(run, &slices, &mut packets);
+    executions::push(run, &slices, &flights, &mut packets);
+    if run.simulated.is_none() {
+        marks::push(run, &mut packets);
+    }
     let mut last_pe = None;
     for (pe, seconds, messages) in waiting(&flights) {
         let track = Track::Waiting(pe);
@@ -163,68 +190,6 @@ fn push_counter(packets: &mut Packets, track: Track, points: impl Iterator<Item 
             packets.counter(seconds, track.uuid(), value);
         }
     }
-}
-
-/// Adds the executions with their messages, and the arrivals of elements on other PEs.
-fn push_slices(run: &Run, slices: &Slices, packets: &mut Packets) {
-    let arrivals = arrivals(run, slices);
-    let mut is_ended = vec![false; run.trace.messages.len()];
-    let mut starts: Vec<&Slice> = slices.0.iter().collect();
-    // A flow ends at the first execution that its message causes.
-    starts.sort_by(|a, b| a.begin.total_cmp(&b.begin).then(a.execution.cmp(&b.execution)));
-    let mut ends_flow = vec![false; run.trace.executions.len()];
-    for slice in starts {
-        if let Some(cause) = run.trace.executions[slice.execution as usize].cause {
-            ends_flow[slice.execution as usize] = !std::mem::replace(&mut is_ended[cause as usize], true);
-        }
-    }
-    for slice in &slices.0 {
-        let execution = &run.trace.executions[slice.execution as usize];
-        let name = run.name(execution.object);
-        let track = Track::Pe(slice.pe).uuid();
-        if let Some(from) = arrivals.get(&slice.execution) {
-            let event = Fields::default().text(NAME, &format!("{name} arrived from PE {from}"));
-            packets.event(slice.begin, track, Kind::Instant, event);
-        }
-        let mut event = Fields::default().text(NAME, &name);
-        let (mut work, mut sent_messages, mut sent_bytes) = (0.0, 0, 0u64);
-        for step in &execution.steps {
-            match *step {
-                Step::Work(seconds) => work += seconds,
-                Step::Send(message) => {
-                    sent_messages += 1;
-                    sent_bytes = sent_bytes.saturating_add(run.trace.messages[message as usize].bytes);
-                    if is_ended[message as usize] {
-                        event = event.fixed(FLOW, u64::from(message) + 1);
-                    }
-                }
-            }
-        }
-        if let Some(cause) = execution.cause {
-            event = annotate(event, "received bytes", run.trace.messages[cause as usize].bytes);
-            if ends_flow[slice.execution as usize] {
-                event = event.fixed(LAST_OF_FLOW, u64::from(cause) + 1);
-            }
-        }
-        event = annotate_seconds(event, "work at speed 1 (s)", work);
-        event = annotate(annotate(event, "sent messages", sent_messages), "sent bytes", sent_bytes);
-        packets.event(slice.begin, track, Kind::SliceBegin, event);
-        packets.event(slice.end, track, Kind::SliceEnd, Fields::default());
-    }
-}
-
-/// The executions of elements that were on another PE before, each with that PE.
-fn arrivals(run: &Run, slices: &Slices) -> FxHashMap<u32, u32> {
-    let is_element = |slice: &&Slice| run.trace.executions[slice.execution as usize].object >= run.trace.pes;
-    let mut by_time: Vec<&Slice> = slices.0.iter().filter(is_element).collect();
-    // Executions of one object are in recorded order in every simulation.
-    by_time.sort_by_key(|slice| slice.execution);
-    let mut last: FxHashMap<u32, u32> = FxHashMap::default();
-    let moved = |slice: &Slice| {
-        let before = last.insert(run.trace.executions[slice.execution as usize].object, slice.pe)?;
-        (before != slice.pe).then_some((slice.execution, before))
-    };
-    by_time.into_iter().filter_map(moved).collect()
 }
 
 #[cfg(test)]

@@ -99,6 +99,6 @@ pub(super) fn annotate_seconds(event: Fields, name: &str, seconds: f64) -> Field
 }
 
 /// A time as the format has it. Times are at least 0, which [`equipoise_network::trace::Trace::check`] makes sure.
-fn nanoseconds(seconds: f64) -> u64 {
+pub(super) fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }

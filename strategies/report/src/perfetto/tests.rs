@@ -2,7 +2,9 @@
 
 use equipoise_model::topology;
 use equipoise_network::models;
-use equipoise_network::trace::{Execution, TraceMessage, TraceObject, simulate};
+use equipoise_network::trace::{
+    Call, Details, Execution, LbStep, Memory, Migration, Step, TraceMessage, TraceObject, Wait, simulate,
+};
 
 use super::*;
 
@@ -108,17 +110,6 @@ fn events(file: &[u8], track: Track) -> Vec<Event> {
 /// Element 0 works for 1 s on PE 0, sends 100 bytes to element 9 on PE 1, and works for 1 s more. Element 9 works for
 /// 2 s, then for 1 s on PE 2.
 fn trace() -> Trace {
-    let execution = |object, pe, begin_seconds, cause, steps: &[Step]| Execution {
-        object,
-        pe,
-        begin_seconds,
-        same_turn: false,
-        expedited: false,
-        cause,
-        left_by: None,
-        after: Vec::new(),
-        steps: steps.to_vec(),
-    };
     let trace = Trace {
         topology: "mesh:4".into(),
         network: "ideal".into(),
@@ -129,9 +120,9 @@ fn trace() -> Trace {
         objects: vec![TraceObject { array: 0, rank: 0 }, TraceObject { array: 0, rank: 9 }],
         messages: vec![TraceMessage { to: 5, pe: 1, bytes: 100 }],
         executions: vec![
-            execution(4, 0, 0.0, None, &[Step::Work(1.0), Step::Send(0), Step::Work(1.0)]),
-            execution(5, 1, 2.5, Some(0), &[Step::Work(2.0)]),
-            execution(5, 2, 7.0, None, &[Step::Work(5.0)]),
+            Execution::new(4, 0, 0.0, None, vec![Step::Work(1.0), Step::Send(0), Step::Work(1.0)]),
+            Execution::new(5, 1, 2.5, Some(0), vec![Step::Work(2.0)]),
+            Execution::new(5, 2, 7.0, None, vec![Step::Work(5.0)]),
         ],
         ..Trace::default()
     };
@@ -231,4 +222,134 @@ fn a_simulated_run_has_its_own_times_and_pes() {
     // The message leaves at 1 s, and crosses one link in 0.5 s and 1 s for its bytes.
     assert_eq!(begins(2), [2_500_000_000, 4_500_000_000]);
     assert!(begins(0).is_empty());
+}
+
+/// An event with its track: nanoseconds, track, kind, flows, and flows that end.
+type TrackEvent = (u64, u64, u64, Vec<u64>, Vec<u64>);
+
+/// Every event of the file, sorted by time, and at the same time as in the
+/// file. So Perfetto reads them.
+fn all_events(file: &[u8]) -> Vec<TrackEvent> {
+    let fixed = |event: &Read, tag| {
+        let number =
+            |value: &Value| if let Value::Fixed(number) = value { *number } else { panic!("no flow") };
+        event.values(tag).map(number).collect()
+    };
+    let read = |packet: Read| {
+        let event = packet.message(11)?;
+        let (track, kind) = (event.number(11)?, event.number(9)?);
+        Some((packet.number(8)?, track, kind, fixed(&event, 47), fixed(&event, 48)))
+    };
+    let mut events: Vec<_> = Read::new(file).messages(1).filter_map(read).collect();
+    events.sort_by_key(|event| event.0);
+    events
+}
+
+#[test]
+fn flows_begin_before_they_end_and_end_once_even_if_everything_happens_at_once() {
+    // A message from PE 3 causes executions on PEs 0 and 1; the one on PE 0 causes one on PE 2. Nothing takes time.
+    let trace = Trace {
+        exit: None,
+        objects: (0..4).map(|rank| TraceObject { array: 0, rank }).collect(),
+        messages: vec![TraceMessage { to: 4, pe: 0, bytes: 1 }, TraceMessage { to: 6, pe: 2, bytes: 1 }],
+        executions: vec![
+            Execution::new(7, 3, 1.0, None, vec![Step::Send(0)]),
+            Execution::new(4, 0, 1.0, Some(0), vec![Step::Send(1)]),
+            Execution::new(5, 1, 1.0, Some(0), vec![]),
+            Execution::new(6, 2, 1.0, Some(1), vec![]),
+        ],
+        ..trace()
+    };
+    assert_eq!(trace.check(), Ok(()));
+    let file = encode(&Run { trace: &trace, simulated: None, machine: None });
+    let mut open = Vec::new();
+    let mut ended = Vec::new();
+    for (_, track, _, begins, ends) in all_events(&file) {
+        for flow in ends {
+            let at = open.iter().position(|it| *it == flow).expect("the flow has begun");
+            open.remove(at);
+            ended.push((flow, track));
+        }
+        open.extend(begins);
+    }
+    assert!(open.is_empty());
+    // The flow of the first message ends where the recorded order has its first execution.
+    assert_eq!(ended, [(1, Track::Pe(0).uuid()), (2, Track::Pe(2).uuid())]);
+}
+
+#[test]
+fn a_message_that_arrives_before_it_is_sent_has_no_flow() {
+    let mut trace = trace();
+    trace.details.clock_error_seconds = 1.0;
+    let flows = |trace: &Trace| -> usize {
+        let file = encode(&Run { trace, simulated: None, machine: None });
+        all_events(&file).iter().map(|event| event.3.len() + event.4.len()).sum()
+    };
+    assert_eq!(flows(&trace), 2);
+    // By the clock of its process, the sender begins later than the receiver.
+    trace.executions[0].begin_seconds = 3.0;
+    assert_eq!((trace.check(), flows(&trace)), (Ok(()), 0));
+}
+
+#[test]
+fn recorded_details_are_shown_and_left_out_of_simulations() {
+    let details = Details {
+        entries: vec![vec!["begin".into(), "edge".into()]],
+        indices: vec!["[0, 0]".into(), "[1, 4]".into()],
+        calls: vec![
+            Call { entry: Some(0), charged_seconds: 0.5 },
+            Call { entry: Some(1), charged_seconds: 0.0 },
+            Call { entry: Some(1), charged_seconds: 0.0 },
+        ],
+        waits: vec![
+            Wait { object: 5, entry: 1, pe: 1, begin_seconds: 1.5, end_seconds: 2.5 },
+            Wait { object: 5, entry: 1, pe: 1, begin_seconds: 2.0, end_seconds: 3.0 },
+            Wait { object: 5, entry: 1, pe: 1, begin_seconds: 2.5, end_seconds: 4.0 },
+        ],
+        migrations: vec![Migration { object: 5, from: 1, to: 2, seconds: 6.0 }],
+        steps: vec![LbStep {
+            number: 3,
+            strategy: "GreedyLB".into(),
+            begin_seconds: 5.0,
+            end_seconds: 6.5,
+            migrations: 1,
+            max_over_avg: [2.0, 1.25],
+        }],
+        memory: vec![Memory { pe: 0, seconds: 1.0, bytes: 4096 }],
+        ..Details::default()
+    };
+    let trace = Trace { details, ..trace() };
+    assert_eq!(trace.check(), Ok(()));
+    let file = encode(&Run { trace: &trace, simulated: None, machine: None });
+    let names = |file: &[u8], track| -> Vec<_> {
+        events(file, track).into_iter().filter_map(|(at, _, name, ..)| Some((at, name?))).collect()
+    };
+    let second = 1_000_000_000;
+    assert_eq!(names(&file, Track::Pe(0)), [(0, "Some[0, 0].begin".to_owned())]);
+    assert_eq!(
+        names(&file, Track::Pe(1)),
+        [
+            (5 * second / 2, "Some[1, 4].edge".to_owned()),
+            (6 * second, "Some[1, 4] leaves for PE 2".to_owned())
+        ]
+    );
+    assert_eq!(names(&file, Track::Steps), [(5 * second, "step 3: GreedyLB".to_owned())]);
+    let waits = "Some[1, 4].edge waits for its guard".to_owned();
+    // A wait begins on the lane of one that has ended.
+    assert_eq!(
+        names(&file, Track::Guarded(1, 0)),
+        [(3 * second / 2, waits.clone()), (5 * second / 2, waits.clone())]
+    );
+    assert_eq!(names(&file, Track::Guarded(1, 1)), [(2 * second, waits)]);
+    assert_eq!(events(&file, Track::Memory(0)).len(), 1);
+
+    let machine = topology::parse("mesh:4").expect("a machine");
+    let model = models::parse("ideal:hop=0.5,bandwidth=100").expect("a network");
+    let mut network = model.on(&machine).expect("the model supports this machine");
+    let timing = simulate(&trace, &mut *network, None);
+    let file = encode(&Run { trace: &trace, simulated: Some((&timing, None)), machine: None });
+    for track in [Track::Steps, Track::Guarded(1, 0), Track::Memory(0)] {
+        assert_eq!(events(&file, track), []);
+    }
+    assert_eq!(names(&file, Track::Pe(0))[0].1, "Some[0, 0].begin");
 }

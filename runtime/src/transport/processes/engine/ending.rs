@@ -8,6 +8,7 @@
 //! because it is in the middle of an entry method, all processes are aborted.
 
 use super::{Control, Ending, Engine, Gathered, Phase, Wire};
+use crate::events::join::ProcessEvents;
 use crate::node::Failure;
 use crate::process;
 use std::time::{Duration, Instant};
@@ -40,21 +41,32 @@ impl Engine {
         self.node.end_as(ending.into());
         self.ended.get_or_insert_with(Instant::now);
         self.phase = Phase::Stopping;
+        if self.node.outcome.lock().failure.is_none() {
+            self.compare_clocks(wire, true);
+        }
     }
 
     /// Reports what is left of this process and its children, once all are there.
     pub(super) fn report(&mut self, wire: &mut dyn Wire) -> bool {
-        if !self.pes_have_stopped || self.reports.len() < self.tree.children(self.me).count() {
+        if !self.pes_have_stopped
+            || self.clocks.waits()
+            || self.reports.len() < self.tree.children(self.me).count()
+        {
             return self.abort_if_late(wire);
         }
         self.print(wire);
         let sent_to = self.peers.iter().map(|peer| peer.sent).collect();
         let mut left = Gathered::take(&mut self.node.outcome.lock(), &self.desk, sent_to);
+        if self.me != 0 && self.node.start.is_some() {
+            let pes = std::mem::take(&mut self.node.outcome.lock().events);
+            let alignment = self.clocks.alignment();
+            left.events.push(ProcessEvents { process: self.me, alignment, pes });
+        }
         std::mem::take(&mut self.reports).into_iter().for_each(|report| left.add(report));
         if self.me == 0 {
             self.totals = Some(left.give(&mut self.node.outcome.lock()));
         } else {
-            self.send_control(wire, self.tree.parent(self.me), &Control::Gathered(left));
+            self.send_control(wire, self.tree.parent(self.me), &Control::Gathered(Box::new(left)));
         }
         self.phase = Phase::Finishing;
         if let Some(totals) = &self.totals {

@@ -4,8 +4,10 @@
 //!
 //! # Start
 //! Every process describes its program and its setup; processes compare the descriptions with those of their children in
-//! the tree of processes. When all are the same, process 0 tells all to start.
+//! the tree of processes. When all are the same, process 0 tells all to start. If the run is recorded, processes compare their
+//! clocks ([`clocks`]).
 
+mod clocks;
 mod ending;
 pub(super) mod flow;
 pub(super) mod waves;
@@ -20,6 +22,7 @@ use crate::node::{Failure, Node};
 use crate::order::PeOrder;
 use crate::process;
 use crate::tree::Tree;
+use clocks::Clocks;
 use equipoise_model::table::count;
 use flow::{BackPressure, EXECUTED_BYTES};
 use std::collections::VecDeque;
@@ -66,6 +69,7 @@ pub(super) struct Engine {
     /// Control messages that count as sent batches.
     sent: u64,
     waves: Waves,
+    clocks: Clocks,
     /// When the end of the run was noticed here.
     ended: Option<Instant>,
     pes_have_stopped: bool,
@@ -111,6 +115,7 @@ impl Engine {
             received: 0,
             sent: 0,
             waves: Waves::default(),
+            clocks: Clocks::default(),
             ended: None,
             pes_have_stopped: false,
             reports: Vec::new(),
@@ -280,7 +285,9 @@ impl Engine {
                 self.send_waiting(wire, from);
             }
             Control::Print(lines) => process::print_lines(&lines),
-            Control::Gathered(left) => self.reports.push(left),
+            Control::AsksTime { asked } => self.tell_time(wire, from, asked),
+            Control::Time { asked, now } => self.learns_time(wire, asked, now),
+            Control::Gathered(left) => self.reports.push(*left),
             Control::Finish(totals) => {
                 self.send_control_to_children(wire, &Control::Finish(totals.clone()));
                 self.totals = Some(totals);
@@ -325,6 +332,7 @@ impl Engine {
     fn start(&mut self, wire: &mut dyn Wire) {
         self.send_control_to_children(wire, &Control::Start);
         self.phase = Phase::Running;
+        self.compare_clocks(wire, false);
     }
 
     /// Sends what PEs have printed to process 0, which prints it.

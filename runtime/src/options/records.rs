@@ -1,0 +1,201 @@
+//! The flags that record a run while it proceeds: traces, timelines and metrics.
+
+use super::{Config, ConfigError, Job, Transport, flag, wrong};
+use crate::events::CHUNK_BYTES;
+use equipoise_model::fault::Classified;
+use equipoise_model::files::can_write_whole;
+use equipoise_model::table::bytes;
+use equipoise_network::trace::Trace;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+// Through `concat!`, because clap shows `///` as the description of every program that flattens `Config`.
+#[doc = concat!("What is recorded of a run while it proceeds; by default nothing.")]
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Recording")]
+pub struct Records {
+    /// Write a timeline of the run for Perfetto (ui.perfetto.dev), as in run.pftrace
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
+
+    /// Write a trace of the run to this file, for `equipoise simulate --events` and `equipoise convert` (.json: as JSON)
+    ///
+    /// The trace has executions, messages and their dependencies.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// The most memory for the events of --record and --perfetto, of all PEs together, as in 64MB; when it is full, the oldest
+    /// events are dropped [default: 128MB]
+    #[arg(long, value_name = "SIZE")]
+    pub record_limit: Option<Size>,
+
+    /// Write counters of PEs to this file every few seconds, in Prometheus' textfile format; `%p` in the name is the number of
+    /// the process
+    #[arg(long, value_name = "FILE")]
+    pub metrics: Option<PathBuf>,
+
+    /// The time between two writes of --metrics [default: 5]
+    #[arg(long, value_name = "SECONDS", requires = "metrics", allow_negative_numbers = true)]
+    pub metrics_every: Option<f64>,
+}
+
+/// The memory for events, unless a flag says otherwise.
+const LIMIT: Size = Size(128_000_000);
+
+impl Records {
+    /// The most memory for events.
+    pub(crate) fn limit(&self) -> Size {
+        self.record_limit.unwrap_or(LIMIT)
+    }
+
+    /// Records a trace in the file at `path`, and nothing else.
+    pub fn trace(path: impl Into<PathBuf>) -> Self {
+        Records { record: Some(path.into()), ..Records::default() }
+    }
+}
+
+/// A number of bytes, as in `64MB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let factor = match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => Some(1u64),
+            "kb" => Some(1000),
+            "mb" => Some(1_000_000),
+            "gb" => Some(1_000_000_000),
+            _ => None,
+        };
+        let size = number
+            .parse()
+            .ok()
+            .zip(factor)
+            .and_then(|(number, factor): (u64, u64)| number.checked_mul(factor));
+        size.map(Size).ok_or("write a whole number and B, kB, MB or GB, as in 64MB")
+    }
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&bytes(self.0))
+    }
+}
+
+impl Config {
+    /// Checks the flags against each other, for this number of PEs in this number of processes, and that files can be written.
+    pub(super) fn check_records(&self, job: &Job, pes: usize, processes: usize) -> Result<(), ConfigError> {
+        self.check_record_limit(pes)?;
+        let Records { perfetto, record, record_limit, metrics, .. } = &self.records;
+        let first =
+            [("--record", record), ("--perfetto", perfetto)].into_iter().find(|(_, path)| path.is_some());
+        let is_timeless = self.transport == Transport::Simulated && self.machine.network.is_none();
+        match first {
+            Some((name, _)) if is_timeless => {
+                return Err(flag(format!(
+                    "{name} with --transport simulated: without a network there is no time to record; add --network SPEC"
+                )));
+            }
+            Some((name, _)) if self.replay_order.is_some() => {
+                return Err(flag(format!(
+                    "{name} with --replay-order: the threads of the recorded run are one thread in its repetition, so its times \
+                     mean nothing; record the first run"
+                )));
+            }
+            None if record_limit.is_some() => {
+                return Err(flag("--record-limit without --record or --perfetto: add one of them".into()));
+            }
+            _ => {}
+        }
+        if record_limit.is_some() && self.transport == Transport::Simulated {
+            return Err(flag(
+                "--record-limit on a simulated machine, whose trace is written while it runs; leave it out"
+                    .into(),
+            ));
+        }
+        let outputs = [("--record", record), ("--perfetto", perfetto), ("--metrics", metrics)];
+        for (at, (one, path)) in outputs.iter().enumerate().filter(|(_, (_, path))| path.is_some()) {
+            if let Some((other, _)) = outputs[..at].iter().find(|(_, it)| it == path) {
+                return Err(flag(format!("{other} and {one} name the same file; give each its own name")));
+            }
+        }
+        if let Some(path) = metrics {
+            if self.transport == Transport::Simulated || self.replay_order.is_some() {
+                return Err(flag(
+                    "--metrics with --transport simulated or --replay-order: metrics are those of PEs that run in real time; \
+                     leave it out"
+                        .into(),
+                ));
+            }
+            if processes > 1 && !path.to_string_lossy().contains("%p") {
+                return Err(flag(format!(
+                    "--metrics {} with several processes, each of which writes a file: put %p into the name, for the number of the \
+                     process",
+                    path.display()
+                )));
+            }
+            can_write_whole(&of_process(path, job.process))
+                .map_err(|error| unwritable("--metrics", path, &error))?;
+        }
+        // Of several processes, the first writes the files.
+        if job.process == 0 {
+            if let Some(path) = record {
+                Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
+            }
+            if let Some(path) = perfetto {
+                can_write_whole(path).map_err(|error| unwritable("--perfetto", path, &error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the limit of a recording by this number of PEs.
+    fn check_record_limit(&self, pes: usize) -> Result<(), ConfigError> {
+        let least = Size(pes as u64 * 2 * CHUNK_BYTES);
+        match self.records.record_limit {
+            Some(limit) if limit.0 < least.0 => Err(flag(format!(
+                "--record-limit {limit}: {pes} PEs need at least {least}; give a larger size"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The error that a file cannot be written.
+fn unwritable(name: &str, path: &Path, error: &std::io::Error) -> ConfigError {
+    let sentence = format!("{name}: cannot write `{}`: {error}; choose a writable path", path.display());
+    ConfigError { fault: error.fault(), sentence }
+}
+
+/// A path with the number of a process in the place of `%p`.
+pub(crate) fn of_process(path: &Path, process: u32) -> PathBuf {
+    match path.to_str() {
+        Some(text) if text.contains("%p") => text.replace("%p", &process.to_string()).into(),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units_and_refusals_show_the_form() {
+        for (text, size) in [("64MB", 64_000_000), ("3kB", 3000), ("1gb", 1_000_000_000), ("17", 17)] {
+            assert_eq!(text.parse(), Ok(Size(size)), "{text}");
+        }
+        for text in ["", "MB", "-1MB", "1.5MB", "1 MB", "1MiB", "99999999999999999999", "99999999999GB"] {
+            assert!(text.parse::<Size>().is_err_and(|error| error.contains("as in 64MB")), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_a_process_replaces_its_place() {
+        assert_eq!(of_process(Path::new("a/m.%p.prom"), 12), Path::new("a/m.12.prom"));
+        assert_eq!(of_process(Path::new("a/m.prom"), 12), Path::new("a/m.prom"));
+    }
+}
