@@ -122,6 +122,25 @@ impl Database {
         Ok(PyArray1::from_vec(py, self.record.pe_loads(&pe_of)))
     }
 
+    /// The same objects with other loads and sizes; both have a number per object.
+    fn with_objects(
+        &self,
+        loads: Option<PyReadonlyArray1<'_, f64>>,
+        sizes: Option<PyReadonlyArray1<'_, i64>>,
+    ) -> PyResult<Database> {
+        let mut record = Record::clone(&self.record);
+        if let Some(loads) = loads {
+            let loads = loads.as_array();
+            record.objects.iter_mut().zip(&loads).for_each(|(object, &load)| object.load_seconds = load);
+        }
+        if let Some(sizes) = sizes {
+            let sizes = sizes.as_array();
+            let bytes = sizes.iter().map(|&size| u64::try_from(size).ok());
+            record.objects.iter_mut().zip(bytes).for_each(|(object, bytes)| object.bytes = bytes);
+        }
+        checked(record)
+    }
+
     /// The same objects and edges on another number of PEs, in blocks.
     fn remap(&self, pes: usize) -> PyResult<Database> {
         if !(1..=MAX_PES).contains(&pes) {
@@ -177,16 +196,14 @@ pub(crate) fn read(
     Ok((dump.steps.into_iter().map(wrap).collect(), dump.program, dump.topology, dump.warnings))
 }
 
-/// The tasks of a graph, all on one PE. Columns of edges have the same length; loads and sizes have a number per task.
+/// The tasks of a graph, all on one PE. Columns of edges have the same length.
 #[pyfunction]
 pub(crate) fn tasks(
     number: usize,
-    from: PyReadonlyArray1<'_, i64>,
-    to: PyReadonlyArray1<'_, i64>,
+    sender: PyReadonlyArray1<'_, i64>,
+    receiver: PyReadonlyArray1<'_, i64>,
     bytes: PyReadonlyArray1<'_, i64>,
     messages: PyReadonlyArray1<'_, i64>,
-    loads: Option<PyReadonlyArray1<'_, f64>>,
-    sizes: Option<PyReadonlyArray1<'_, i64>>,
 ) -> PyResult<Database> {
     if number == 0 || number > graph::MAX_VERTICES {
         return Err(usage(format!("a graph has 1 to {} tasks, this one has {number}", graph::MAX_VERTICES)));
@@ -196,9 +213,10 @@ pub(crate) fn tasks(
         known.ok_or_else(|| usage(format!("there is no task {number_of}; tasks are 0 to {}", number - 1)))
     };
     let mut record = graph::tasks(number);
-    let (from, to, bytes, messages) = (from.as_array(), to.as_array(), bytes.as_array(), messages.as_array());
-    let mut edges = Vec::with_capacity(from.len());
-    for (((&from, &to), &bytes), &messages) in from.iter().zip(&to).zip(&bytes).zip(&messages) {
+    let (senders, receivers, bytes, messages) =
+        (sender.as_array(), receiver.as_array(), bytes.as_array(), messages.as_array());
+    let mut edges = Vec::with_capacity(senders.len());
+    for (((&from, &to), &bytes), &messages) in senders.iter().zip(&receivers).zip(&bytes).zip(&messages) {
         let (from, to) = (task(from)?, task(to)?);
         if from != to {
             let (from, to) = (End::Object(from), End::Object(to));
@@ -206,13 +224,11 @@ pub(crate) fn tasks(
         }
     }
     record.edges = graph::merge(edges).map_err(usage)?;
-    if let Some(loads) = loads {
-        record.objects.iter_mut().zip(&loads.as_array()).for_each(|(task, &load)| task.load_seconds = load);
-    }
-    if let Some(sizes) = sizes {
-        let sizes = sizes.as_array();
-        record.objects.iter_mut().zip(&sizes).for_each(|(task, &size)| task.bytes = u64::try_from(size).ok());
-    }
-    record.check().map_err(|error| raise_as(Fault::Usage, format!("the graph cannot be used: {error}")))?;
+    checked(record)
+}
+
+/// A database of numbers that the caller gave.
+fn checked(record: Record) -> PyResult<Database> {
+    record.check().map_err(|error| raise_as(Fault::Usage, format!("the tasks cannot be used: {error}")))?;
     Ok(Database { record: Arc::new(record) })
 }

@@ -16,7 +16,6 @@ pub(crate) struct Limits {
     groups: Option<Lines>,
     max_objects: Option<Amount>,
     memory: Option<Amount>,
-    object_bytes: Option<Vec<u64>>,
 }
 
 /// Lines, or a file of them.
@@ -44,8 +43,8 @@ fn entry(what: &str) -> impl Fn(AtLine) -> PyErr {
 }
 
 impl Limits {
-    /// The constraints; `ids` are those of the objects.
-    pub(crate) fn constraints(&self, ids: impl Iterator<Item = u64>) -> PyResult<Constraints> {
+    /// The constraints. Sizes are those of the database.
+    pub(crate) fn constraints(&self) -> PyResult<Constraints> {
         let max_objects = match &self.max_objects {
             None => None,
             Some(Amount::Text(text)) => Some(MaxObjects::read(text).map_err(raise)?),
@@ -68,7 +67,6 @@ impl Limits {
             Some(Lines::Text(text)) => Group::parse(text).map_err(entry("groups"))?,
             Some(Lines::File(File((path,)))) => Group::read(path).map_err(raise)?,
         };
-        let object_bytes = ids.zip(self.object_bytes.iter().flatten().copied()).collect();
-        Ok(Constraints { max_objects, memory, object_bytes, places, groups, ..Constraints::default() })
+        Ok(Constraints { max_objects, memory, places, groups, ..Constraints::default() })
     }
 }

@@ -120,7 +120,7 @@ pub(crate) fn map(
         None => record,
     };
     let choice = choice(py, &balancer, &topology, &run)?;
-    let constraints = limits.constraints(record.objects.iter().map(|object| object.id))?;
+    let constraints = limits.constraints()?;
     let choice = keep(&constraints, &choice);
     let found = run.wait(py, move || {
         let begin = Instant::now();

@@ -84,7 +84,7 @@ pub(crate) fn replay(
             Some(machine) => machine.topology.clone(),
             None => recorded_machine(topology, record.pes.len()).map_err(raise)?,
         };
-        let constraints = limits.constraints(record.objects.iter().map(|object| object.id))?;
+        let constraints = limits.constraints()?;
         let choices =
             balancers.iter().map(|balancer| Ok(keep(&constraints, &choice(py, balancer, &topology, &run)?)));
         let choices = choices.collect::<PyResult<_>>()?;

@@ -24,13 +24,10 @@ def array(what: str, values: ArrayLike, dimensions: int) -> NDArray[Any]:
 
 def numbers(what: str, values: ArrayLike, dimensions: int, length: int | None = None) -> NDArray[np.float64]:
     """Finite numbers that are not negative."""
-    found = np.ascontiguousarray(array(what, values, dimensions), dtype=np.float64)
+    found = np.asarray(array(what, values, dimensions), dtype=np.float64, order="C")
     check_length(what, found, length)
-    wrong = ~((found >= 0) & (found <= _LARGEST))
-    if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        place = at[0] if dimensions == 1 else at
-        raise ValueError(f"{what}[{place}] is {found[at]}; give finite numbers that are not negative")
+    wrong = np.asarray(~((found >= 0) & (found <= _LARGEST)))
+    refuse(what, found, wrong, "finite numbers that are not negative")
     return found
 
 
@@ -43,11 +40,16 @@ def integers(what: str, values: ArrayLike, dimensions: int, length: int | None =
             wrong = ~((found >= 0) & (found <= _LARGEST_EXACT) & (np.floor(found) == found))
         else:
             wrong = (found < 0) | (found > np.iinfo(np.int64).max)
+    refuse(what, found, wrong, "whole numbers that are not negative")
+    return np.asarray(found, dtype=np.int64, order="C")
+
+
+def refuse(what: str, found: NDArray[Any], wrong: NDArray[Any], expected: str) -> None:
+    """Raises an error for the first wrong number."""
     if wrong.any():
         at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        place = at[0] if dimensions == 1 else at
-        raise ValueError(f"{what}[{place}] is {found[at]}; give whole numbers that are not negative")
-    return np.ascontiguousarray(found, dtype=np.int64)
+        place = f"[{', '.join(map(str, at))}]" if at else ""
+        raise ValueError(f"{what}{place} is {found[at]}; give {expected}")
 
 
 def check_length(what: str, found: NDArray[Any], length: int | None) -> None:

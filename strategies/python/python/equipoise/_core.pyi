@@ -2,13 +2,28 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-Integers: TypeAlias = NDArray[np.int64]
-Balancer: TypeAlias = tuple[str, Any | None]
+
+__all__ = [
+    "Database",
+    "EquipoiseError",
+    "Machine",
+    "Mapping",
+    "Plan",
+    "Replay",
+    "experts",
+    "map",
+    "read",
+    "read_plan",
+    "rebalance_experts",
+    "replay",
+    "strategies",
+    "tasks",
+]
 
 class EquipoiseError(Exception): ...
 
@@ -23,7 +38,7 @@ class Machine:
     def distances_from(self, a: int) -> NDArray[np.uint32]: ...
     def all_distances(self) -> NDArray[np.uint32]: ...
     @property
-    def node_of(self) -> Integers: ...
+    def node_of(self) -> NDArray[np.int64]: ...
 
 @final
 class Database:
@@ -38,15 +53,16 @@ class Database:
     def pes(self) -> dict[str, NDArray[Any]]: ...
     def objects(self) -> dict[str, NDArray[Any]]: ...
     def edges(self) -> dict[str, NDArray[Any]]: ...
-    def pe_loads(self, pe_of: Integers) -> NDArray[np.float64]: ...
+    def pe_loads(self, pe_of: NDArray[np.int64]) -> NDArray[np.float64]: ...
+    def with_objects(self, loads: NDArray[np.float64] | None, sizes: NDArray[np.int64] | None) -> Database: ...
     def remap(self, pes: int) -> Database: ...
 
 @final
 class Mapping:
     @property
-    def pe(self) -> Integers: ...
+    def pe(self) -> NDArray[np.int64]: ...
     @property
-    def start(self) -> Integers: ...
+    def start(self) -> NDArray[np.int64]: ...
     @property
     def summary(self) -> str: ...
     def document(self) -> str: ...
@@ -59,14 +75,14 @@ class Replay:
     @property
     def recommendation(self) -> tuple[str, str] | None: ...
     def documents(self) -> list[str]: ...
-    def placements(self, step: int) -> dict[str, Integers]: ...
+    def placements(self, step: int) -> dict[str, NDArray[np.int64]]: ...
 
 @final
 class Plan:
     @property
-    def physical_to_logical(self) -> Integers: ...
+    def physical_to_logical(self) -> NDArray[np.int64]: ...
     @property
-    def counts(self) -> Integers: ...
+    def counts(self) -> NDArray[np.int64]: ...
     @property
     def topology(self) -> str: ...
     def documents(self) -> tuple[str, str]: ...
@@ -77,28 +93,26 @@ def read(
 ) -> tuple[list[Database], str, str, list[str]]: ...
 def tasks(
     number: int,
-    sender: Integers,
-    receiver: Integers,
-    bytes: Integers,
-    messages: Integers,
-    loads: NDArray[np.float64] | None,
-    sizes: Integers | None,
+    sender: NDArray[np.int64],
+    receiver: NDArray[np.int64],
+    bytes: NDArray[np.int64],
+    messages: NDArray[np.int64],
 ) -> Database: ...
 def strategies() -> list[str]: ...
 def map(
     database: Database,
     machine: Machine,
-    balancer: Balancer,
+    balancer: tuple[str, Any | None],
     limits: dict[str, Any],
     seed: int,
-    start: Integers | None = None,
+    start: NDArray[np.int64] | None = None,
 ) -> Mapping: ...
 def replay(
     steps: Sequence[Database],
     program: str,
     topology: str,
     machine: Machine | None,
-    balancers: Sequence[Balancer],
+    balancers: Sequence[tuple[str, Any | None]],
     limits: dict[str, Any],
     seed: int,
 ) -> Replay: ...
@@ -106,14 +120,14 @@ def experts(
     weight: NDArray[np.float64],
     replicas: int,
     machine: Machine,
-    previous: Integers | None,
+    previous: NDArray[np.int64] | None,
     groups: int,
     sources: NDArray[np.float64] | None,
     gamma: float,
     tolerance: float,
     expert_bytes: int,
 ) -> Plan: ...
-def read_plan(path: str | os.PathLike[str]) -> Integers: ...
+def read_plan(path: str | os.PathLike[str]) -> NDArray[np.int64]: ...
 def rebalance_experts(
     weight: NDArray[np.float64], num_replicas: int, num_groups: int, num_nodes: int, num_gpus: int
-) -> tuple[Integers, Integers, Integers]: ...
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._arrays import integers
+from ._arrays import integers, number
 
 
 class Frames(NamedTuple):
@@ -107,6 +107,7 @@ class Database:
 
     def remap(self, pes: int) -> Database:
         """The same steps on another number of PEs, with the objects in blocks."""
+        pes = number("pes", pes, 1)
         return Database([core.remap(pes) for core in self._cores], self.program)
 
     def to_pandas(self) -> Frames:
@@ -174,8 +175,10 @@ def read(path: str | os.PathLike[str], step: int | None = None, steps: int | Non
     EquipoiseError
         If the content is no database.
     """
-    if step is not None and steps is None:
-        steps = 1
+    if step is not None:
+        step, steps = number("step", step, 0), 1 if steps is None else steps
+    if steps is not None:
+        steps = number("steps", steps, 1)
     cores, program, topology, ignored = _core.read(path, step, steps)
     for warning in ignored:
         warnings.warn(f"{os.fspath(path)} {warning}", stacklevel=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
@@ -18,19 +19,30 @@ Columns: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any
 
 def database(graph: Any, loads: ArrayLike | None, sizes: ArrayLike | None) -> tuple[_core.Database, str]:
     """The tasks of a graph, and the name of the graph."""
-    if isinstance(graph, Database | str | os.PathLike):
-        if loads is not None or sizes is not None:
-            kind = "Database" if isinstance(graph, Database) else "file or spec"
-            raise ValueError(f"loads and object_bytes are in the {kind}; leave them out, or give a matrix or an edge list")
-        if isinstance(graph, Database):
-            return graph._core, graph.program or "database"
-        steps, *_ = _core.read(graph, graph=True)
-        return steps[0], os.fspath(graph)
-    number, (sender, receiver, volume, messages) = columns(graph)
-    load = None if loads is None else numbers("loads", loads, 1, number)
-    size = None if sizes is None else integers("object_bytes", sizes, 1, number)
-    edges = integers("bytes", volume, 1), integers("messages", messages, 1)
-    return _core.tasks(number, integers("tasks", sender, 1), integers("tasks", receiver, 1), *edges, load, size), "graph"
+    found, name = _database(graph)
+    if loads is None and sizes is None:
+        return found, name
+    objects = found.sizes[1]
+    load = None if loads is None else numbers("loads", loads, 1, objects)
+    size = None if sizes is None else integers("object_bytes", sizes, 1, objects)
+    return found.with_objects(load, size), name
+
+
+def _database(graph: Any) -> tuple[_core.Database, str]:
+    if not isinstance(graph, Database | str | os.PathLike):
+        number, (sender, receiver, volume, messages) = columns(graph)
+        ends = integers("tasks", sender, 1), integers("tasks", receiver, 1)
+        return _core.tasks(number, *ends, integers("bytes", volume, 1), integers("messages", messages, 1)), "graph"
+    if isinstance(graph, Database):
+        steps, name = graph._cores, graph.program or "database"
+    else:
+        steps, name = _core.read(graph, graph=True)[0], os.fspath(graph)
+    if len(steps) > 1:
+        warnings.warn(
+            f"{name} holds {len(steps)} steps; mapping the first, step {steps[0].step}; choose another with read(..).steps",
+            stacklevel=4,
+        )
+    return steps[0], name
 
 
 def columns(graph: Any) -> tuple[int, Columns]:

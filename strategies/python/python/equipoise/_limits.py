@@ -1,4 +1,4 @@
-"""Constraints: the arguments `fixed`, `groups`, `max_objects`, `memory` and `object_bytes`."""
+"""Constraints: the arguments `fixed`, `groups`, `max_objects` and `memory`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ Amount: TypeAlias = ArrayLike | os.PathLike[str] | None
 
 
 def limits(
-    database: _core.Database, fixed: Fixed, groups: Groups, max_objects: Amount, memory: Amount, sizes: ArrayLike | None
+    database: _core.Database, fixed: Fixed, groups: Groups, max_objects: Amount, memory: Amount
 ) -> dict[str, Any]:
     """The constraints as the compiled module takes them."""
-    objects = database.sizes[1]
     return {
         "fixed": _fixed(database, fixed),
         "groups": _groups(groups),
         "max_objects": _amount("max_objects", max_objects),
         "memory": _amount("memory", memory),
-        "object_bytes": None if sizes is None else integers("object_bytes", sizes, 1, objects).tolist(),
     }
 
 
@@ -71,4 +69,5 @@ def _amount(what: str, amount: Amount) -> str | list[int] | None:
         return os.fspath(amount)
     if np.ndim(amount) == 0:
         return str(number(what, amount, 0))
-    return integers(what, amount, 1).tolist()
+    numbers: list[int] = integers(what, amount, 1).tolist()
+    return numbers

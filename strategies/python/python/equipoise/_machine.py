@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core
+from ._core import Machine as Core
 
 
 class Machine:
@@ -17,13 +17,13 @@ class Machine:
         Such as ``"torus:4x4x4"`` or ``"flat:4*flat:8"``; the page *Machines* of the book lists all.
     """
 
-    _core: _core.Machine
+    _core: Core
 
     def __init__(self, spec: str) -> None:
-        self._core = _core.Machine(spec)
+        self._core = Core(spec)
 
     @classmethod
-    def _of(cls, core: _core.Machine) -> Machine:
+    def _of(cls, core: Core) -> Machine:
         machine = cls.__new__(cls)
         machine._core = core
         return machine
@@ -59,10 +59,10 @@ class Machine:
         return f"Machine({self.spec!r})"
 
 
-def core(topology: Machine | str) -> _core.Machine:
+def core(topology: Machine | str) -> Core:
     """The compiled machine of an argument ``topology``."""
     if isinstance(topology, Machine):
         return topology._core
     if isinstance(topology, str):
-        return _core.Machine(topology)
+        return Core(topology)
     raise TypeError(f"topology is a {type(topology).__name__}; give a Machine or a spec such as 'torus:4x4x4'")

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _graphs
-from ._arrays import integers
-from ._database import Database
+from ._arrays import integers, number
 from ._limits import Amount, Fixed, Groups, limits
 from ._machine import Machine, core
 from ._strategies import Balancer
@@ -104,15 +103,16 @@ def map(
     graph
         Who sends how many bytes to whom: a `scipy.sparse` matrix or a square array (entry [i, j]: bytes from i to j), a
         NetworkX graph (edge attribute `bytes` or `weight`; tasks are in the order of its nodes; edges without direction
-        count both ways), edges `(sender, receiver[, bytes[, messages]])`, a `Database`, or the name of a file or a
+        count both ways), edges `(sender, receiver[, bytes[, messages]])`, a `Database` (its first step), or the name of a file or a
         generator such as ``"mesh:8x8"``. An array of edges that is square is taken for a matrix; give a list.
     topology
         A `Machine` or its spec.
     balancer
         The spec of a strategy, or a strategy that is written in Python: a function of `(database, machine, seed)`, or a
-        class or object with such a method `assign`. It returns the PE of every object.
+        class or object with such a method `assign`. It returns the PE of every object of its database; objects whose
+        `migratable` is false stay where they are. With constraints, objects that must be together are one object there.
     loads
-        The load of every task in seconds; by default 1.
+        The load of every task in seconds; by default that of the file or the database, and 1 for graphs without loads.
     fixed
         Where tasks must be: ``{task: place}``, a list with a PE or None for each task, or a file as of `--fixed`. A place
         is a PE, several PEs, ``"0-3,8"``, ``"node:2"`` or ``"!5"``; with a number of seconds, as in ``("node:2", 0.5)``, it
@@ -143,11 +143,8 @@ def map(
     EquipoiseError
         If data cannot be used, or an assignment is impossible. Exceptions of a Python strategy are raised unchanged.
     """
-    sizes = None if isinstance(graph, Database | str | os.PathLike) else object_bytes
-    database, name = _graphs.database(graph, loads, sizes)
+    database, name = _graphs.database(graph, loads, object_bytes)
     begin = None if start is None else integers("start", start, 1, database.sizes[1])
-    keep = limits(database, fixed, groups, max_objects, memory, object_bytes)
-    if memory is None:
-        keep["object_bytes"] = None
-    found = _core.map(database, core(topology), balancer_of(balancer), keep, seed, begin)
+    keep = limits(database, fixed, groups, max_objects, memory)
+    found = _core.map(database, core(topology), balancer_of(balancer), keep, number("seed", seed, 0), begin)
     return Mapping(found, name)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from ._arrays import number
 from ._database import Database, read
 from ._limits import Amount, Fixed, Groups, limits
 from ._machine import Machine, core
@@ -119,6 +120,7 @@ def replay(
     if not chosen or twice:
         wrong = f"two strategies have the name {min(twice)}" if twice else "there are no balancers"
         raise ValueError(f"{wrong}; give each strategy its own name" if twice else f"{wrong}; give at least one")
-    keep = limits(database._core, fixed, groups, max_objects, memory, None)
+    keep = limits(database._core, fixed, groups, max_objects, memory)
     machine = None if topology is None else core(topology)
+    seed = number("seed", seed, 0)
     return Replay(_core.replay(database._cores, database.program, database.topology, machine, chosen, keep, seed))
