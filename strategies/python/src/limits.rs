@@ -18,17 +18,12 @@ pub(crate) struct Limits {
     memory: Option<Amount>,
 }
 
-/// Lines, or a file of them.
+/// Lines, or a file of them as a tuple with one name.
 #[derive(FromPyObject)]
 enum Lines {
     Text(String),
-    #[pyo3(transparent)]
-    File(File),
+    File((PathBuf,)),
 }
-
-/// The name of a file, as a tuple of one.
-#[derive(FromPyObject)]
-struct File(#[allow(dead_code, reason = "read by the pattern")] (PathBuf,));
 
 /// A number or a file as a flag has it, or a number for each PE.
 #[derive(FromPyObject)]
@@ -60,12 +55,12 @@ impl Limits {
         let places = match &self.fixed {
             None => Vec::new(),
             Some(Lines::Text(text)) => Place::parse(text).map_err(entry("fixed"))?,
-            Some(Lines::File(File((path,)))) => Place::read(path).map_err(raise)?,
+            Some(Lines::File((path,))) => Place::read(path).map_err(raise)?,
         };
         let groups = match &self.groups {
             None => Vec::new(),
             Some(Lines::Text(text)) => Group::parse(text).map_err(entry("groups"))?,
-            Some(Lines::File(File((path,)))) => Group::read(path).map_err(raise)?,
+            Some(Lines::File((path,))) => Group::read(path).map_err(raise)?,
         };
         Ok(Constraints { max_objects, memory, places, groups, ..Constraints::default() })
     }
