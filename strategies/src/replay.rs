@@ -29,7 +29,7 @@ mod total;
 
 pub use comparison::Comparison;
 pub use predictions::Predictions;
-pub use request::Request;
+pub use request::{Request, recorded_machine};
 
 /// A recorded step and the result of each strategy.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -146,18 +146,23 @@ impl Request {
     }
 
     fn machine(&self, recorded: &str, pes: usize) -> Result<Arc<dyn Topology>, ReplayError> {
-        if let Some(machine) = &self.topology {
-            return Ok(machine.clone());
-        }
-        let unknown = |reason: String| ReplayError::Topology { spec: recorded.to_string(), reason };
-        if !recorded.is_empty() {
-            let machine = topology::parse(recorded).map_err(|error| unknown(error.reason))?;
-            if machine.pes() == pes {
-                return Ok(machine);
-            }
-        }
-        Ok(Arc::new(Flat::new(pes).map_err(|_| ReplayError::NumberOfPes { pes })?))
+        self.topology.clone().map_or_else(|| recorded_machine(recorded, pes), Ok)
     }
+}
+
+/// The machine with the spec `recorded` if it has this number of PEs, else a flat machine.
+///
+/// # Errors
+/// If the spec is not understood, or there is no machine with so few or many PEs.
+pub fn recorded_machine(recorded: &str, pes: usize) -> Result<Arc<dyn Topology>, ReplayError> {
+    let unknown = |reason: String| ReplayError::Topology { spec: recorded.to_string(), reason };
+    if !recorded.is_empty() {
+        let machine = topology::parse(recorded).map_err(|error| unknown(error.reason))?;
+        if machine.pes() == pes {
+            return Ok(machine);
+        }
+    }
+    Ok(Arc::new(Flat::new(pes).map_err(|_| ReplayError::NumberOfPes { pes })?))
 }
 
 #[cfg(test)]

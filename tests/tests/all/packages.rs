@@ -153,6 +153,8 @@ fn versions_agree() {
     let (version, rust) = (text(package, "version"), text(package, "rust_version"));
     for (file, expected) in [
         ("CITATION.cff", format!("\nversion: {version}\n")),
+        ("strategies/python/Cargo.toml", format!("\nversion = \"{version}\"\n")),
+        ("strategies/python/Cargo.toml", format!("\nrust-version = \"{rust}\"\n")),
         (".github/workflows/ci.yml", format!("rustup toolchain install {rust} ")),
         (".github/workflows/ci.yml", format!("cargo +{rust} check ")),
         ("README.md", format!("Rust {rust} or newer")),

@@ -426,8 +426,11 @@ fn edge(from: u32, to: u32, messages: u64, bytes: u64) -> Edge {
     Edge { from: End::Object(from), to: End::Object(to), messages, bytes }
 }
 
-/// Merges edges with the same sender and receiver and sorts them; fails if the totals exceed 2^64.
-fn merge(mut edges: Vec<Edge>) -> Result<Vec<Edge>, String> {
+/// Merges edges with the same sender and receiver, and sorts them.
+///
+/// # Errors
+/// If the totals exceed 2^64.
+pub fn merge(mut edges: Vec<Edge>) -> Result<Vec<Edge>, String> {
     let too_many =
         || "the edges have more than 2^64 bytes or messages in total; divide them by a number".to_string();
     let sum = |f: fn(&Edge) -> u64| edges.iter().try_fold(0u64, |sum, edge| sum.checked_add(f(edge)));

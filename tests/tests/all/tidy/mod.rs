@@ -172,7 +172,10 @@ fn errors_and_warnings_ignore_a_full_stderr() {
 #[test]
 fn strategies_have_no_clock_no_output_no_threads_and_no_files() {
     let folder = "strategies/";
-    let mut violations = find_below(folder, NOT_IN_STRATEGIES, |name| name.ends_with("/testing.rs"));
+    // The Python package calls strategies, as the command does: it measures their time, and waits for them in a thread of its own.
+    let is_caller = |name: &str| name.starts_with("python/");
+    let mut violations =
+        find_below(folder, NOT_IN_STRATEGIES, |name| name.ends_with("/testing.rs") || is_caller(name));
     // The machine of a job of Slurm is what the environment says; it becomes a spec, and nothing else reads it.
     let reads_job = |violation: &String| {
         violation.starts_with("strategies/model/src/topology/slurm_env.rs:")

@@ -1,0 +1,36 @@
+"""Load balancing and topology-aware mapping.
+
+`map` places the tasks of a graph on a machine, `read` and `replay` compare strategies on recorded load-balancing
+steps, `experts` places the replicas of the experts of a model, and `eplb` has the published algorithm for them.
+
+NumPy is needed. SciPy, NetworkX and pandas are imported only where their objects come in or go out.
+
+Computations run in a thread of their own: other threads of Python run meanwhile, and Ctrl-C raises
+`KeyboardInterrupt` at once. A strategy that has begun then ends in the background, and no further one begins.
+
+Wrong requests raise `ValueError` or `TypeError`; everything else raises `EquipoiseError`.
+"""
+
+from . import eplb
+from ._core import EquipoiseError, strategies
+from ._database import Database, Frames, read
+from ._experts import Plan, experts
+from ._machine import Machine
+from ._map import Mapping, map
+from ._replay import Replay, replay
+
+__all__ = [
+    "Database",
+    "EquipoiseError",
+    "Frames",
+    "Machine",
+    "Mapping",
+    "Plan",
+    "Replay",
+    "eplb",
+    "experts",
+    "map",
+    "read",
+    "replay",
+    "strategies",
+]

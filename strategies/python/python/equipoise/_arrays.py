@@ -1,0 +1,71 @@
+"""Arguments as arrays of numbers, with errors that name the argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_LARGEST = 1e100
+# Above, not every integer is a float.
+_LARGEST_EXACT = 2**53
+
+
+def array(what: str, values: ArrayLike, dimensions: int) -> NDArray[Any]:
+    """The numbers of an argument as an array with this number of dimensions."""
+    found = np.asarray(values)
+    if found.ndim != dimensions:
+        raise ValueError(f"{what} has {found.ndim} dimensions; give an array with {dimensions}")
+    if found.dtype.kind not in "iufb":
+        raise TypeError(f"{what} has values of type {found.dtype}; give numbers")
+    return found
+
+
+def numbers(what: str, values: ArrayLike, dimensions: int, length: int | None = None) -> NDArray[np.float64]:
+    """Finite numbers that are not negative."""
+    found = np.asarray(array(what, values, dimensions), dtype=np.float64, order="C")
+    check_length(what, found, length)
+    wrong = np.asarray(~((found >= 0) & (found <= _LARGEST)))
+    refuse(what, found, wrong, "finite numbers that are not negative")
+    return found
+
+
+def integers(what: str, values: ArrayLike, dimensions: int, length: int | None = None) -> NDArray[np.int64]:
+    """Whole numbers that are not negative."""
+    found = array(what, values, dimensions)
+    check_length(what, found, length)
+    with np.errstate(invalid="ignore"):
+        if found.dtype.kind == "f":
+            wrong = ~((found >= 0) & (found <= _LARGEST_EXACT) & (np.floor(found) == found))
+        else:
+            wrong = (found < 0) | (found > np.iinfo(np.int64).max)
+    refuse(what, found, wrong, "whole numbers that are not negative")
+    return np.asarray(found, dtype=np.int64, order="C")
+
+
+def refuse(what: str, found: NDArray[Any], wrong: NDArray[Any], expected: str) -> None:
+    """Raises an error for the first wrong number."""
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        place = f"[{', '.join(map(str, at))}]" if at else ""
+        raise ValueError(f"{what}{place} is {found[at]}; give {expected}")
+
+
+def check_length(what: str, found: NDArray[Any], length: int | None) -> None:
+    """Checks the length of a list with an entry for each task, object or PE."""
+    if length is not None and len(found) != length:
+        raise ValueError(f"{what} has {len(found)} entries and {length} are needed; give one for each")
+
+
+def number(what: str, value: Any, least: int) -> int:
+    """A whole number."""
+    try:
+        found = int(value)
+        if found != value or isinstance(value, bool):
+            raise TypeError
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} is {value!r}; give a whole number") from None
+    if not least <= found < 2**63:
+        raise ValueError(f"{what} is {found}; give a number of at least {least}")
+    return found

@@ -1,0 +1,153 @@
+"""Places replicas of the experts of a model."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+from ._arrays import integers, number, numbers
+from ._machine import Machine, core
+
+
+def slots_of(physical_to_logical: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The slots of every expert, ascending; -1 fills rows up."""
+    layers, experts = counts.shape
+    slots = np.full((layers, experts, int(counts.max())), -1, dtype=np.int64)
+    for layer, row in enumerate(physical_to_logical):
+        order = np.argsort(row, kind="stable")
+        rank = np.arange(len(row)) - np.concatenate(([0], np.cumsum(counts[layer])))[row[order]]
+        slots[layer, row[order], rank] = order
+    return slots
+
+
+class Plan:
+    """Where the replicas of experts are, and what the plan costs. All arrays have a row per layer."""
+
+    def __init__(self, found: _core.Plan) -> None:
+        self._core = found
+
+    @cached_property
+    def physical_to_logical(self) -> NDArray[np.int64]:
+        """The expert of every slot, ``[layer, slot]``. The slots of a GPU are adjacent, and GPUs are in PE order."""
+        return self._core.physical_to_logical
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """The number of replicas, ``[layer, expert]``."""
+        return self._core.counts
+
+    @cached_property
+    def logical_to_physical(self) -> NDArray[np.int64]:
+        """The slots of every expert, ``[layer, expert, replica]``; -1 fills rows up."""
+        return slots_of(self.physical_to_logical, self.counts)
+
+    @property
+    def topology(self) -> str:
+        """The spec of the machine."""
+        return self._core.topology
+
+    @cached_property
+    def _documents(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        ours, eplb = self._core.documents()
+        return json.loads(ours), json.loads(eplb)
+
+    @property
+    def costs(self) -> list[dict[str, Any]]:
+        """The costs of each layer, such as `max_over_average` and, with a previous plan, `moves`."""
+        return self._documents[0]
+
+    @property
+    def eplb_costs(self) -> list[dict[str, Any]]:
+        """The same costs of the plan that EPLB makes anew."""
+        return self._documents[1]
+
+    def to_pandas(self) -> Any:
+        """The costs of all layers as a `pandas.DataFrame`; columns that begin with `eplb_` are those of EPLB's plan."""
+        import pandas as pd
+
+        eplb = pd.DataFrame(self.eplb_costs).drop(columns=["layer", "average_load"]).add_prefix("eplb_")
+        return pd.concat([pd.DataFrame(self.costs), eplb], axis=1)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the plan as the JSON document of `equipoise experts`."""
+        self._core.write(path)
+
+    def __repr__(self) -> str:
+        layers, slots = self.physical_to_logical.shape
+        worst = max(layer["max_over_average"] for layer in self.costs)
+        return f"<Plan of {layers} layers with {slots} slots on {self.topology}: max/avg at most {worst:.4f}>"
+
+
+def experts(
+    weight: ArrayLike,
+    replicas: int,
+    topology: Machine | str,
+    previous: Plan | ArrayLike | str | os.PathLike[str] | None = None,
+    *,
+    groups: int = 1,
+    sources: ArrayLike | None = None,
+    gamma: float = 0.1,
+    tolerance: float = 0.005,
+    expert_bytes: int = 44_040_192,
+) -> Plan:
+    """Decides how many replicas each expert of a model has, and where they are.
+
+    Parameters
+    ----------
+    weight
+        The load of every expert: a row per layer and a column per expert, or one row.
+    replicas
+        The slots of all PEs in a layer: a multiple of the PEs, and at least the number of experts.
+    topology
+        A `Machine` or its spec; a PE is a GPU.
+    previous
+        The plan in use, from which few replicas move away: a `Plan`, the experts of its slots, or its file.
+    groups
+        The number of groups of experts with consecutive numbers. If the nodes divide it, all replicas of a group are on
+        one node.
+    sources
+        The tokens from every node to every expert: a row per node, or for each layer a row per node.
+    gamma
+        With `previous` and `sources`, the cost of moving all replicas, relative to that of messages to random places.
+    tolerance
+        With `previous`, the allowed excess of the largest load over that of a plan that EPLB makes anew.
+    expert_bytes
+        The bytes of a replica, for `bytes_moved`.
+
+    Returns
+    -------
+    Plan
+        With `physical_to_logical`, `logical_to_physical`, `counts` and `costs`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is wrong, or there is no plan with these numbers.
+    EquipoiseError
+        If the previous plan or its file cannot be used.
+    """
+    table = numbers("weight", np.atleast_2d(np.asarray(weight)), 2)
+    if isinstance(previous, Plan):
+        before = previous.physical_to_logical
+    elif isinstance(previous, str | os.PathLike):
+        before = _core.read_plan(previous)
+    elif previous is not None:
+        before = integers("previous", np.atleast_2d(np.asarray(previous)), 2)
+    found = _core.experts(
+        table,
+        number("replicas", replicas, 1),
+        core(topology),
+        None if previous is None else before,
+        number("groups", groups, 1),
+        None if sources is None else numbers("sources", sources, 2),
+        float(numbers("gamma", gamma, 0)),
+        float(numbers("tolerance", tolerance, 0)),
+        number("expert_bytes", expert_bytes, 0),
+    )
+    return Plan(found)

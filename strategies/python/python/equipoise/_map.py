@@ -1,0 +1,150 @@
+"""Mappings of tasks to PEs."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core, _graphs
+from ._arrays import integers, number
+from ._limits import Amount, Fixed, Groups, limits
+from ._machine import Machine, core
+from ._strategies import Balancer
+from ._strategies import balancer as balancer_of
+
+
+class Mapping:
+    """The PE of every task, and what the mapping costs."""
+
+    def __init__(self, found: _core.Mapping, name: str) -> None:
+        self._core = found
+        self._name = name
+
+    @cached_property
+    def pe(self) -> NDArray[np.int64]:
+        """The PE of every task."""
+        return self._core.pe
+
+    @cached_property
+    def start(self) -> NDArray[np.int64]:
+        """The PE of every task where the search started."""
+        return self._core.start
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self._core.document())
+        return document
+
+    @property
+    def costs(self) -> dict[str, Any]:
+        """The costs of the mapping, such as `hop_bytes`, `hops_per_byte`, `max_link_bytes` and `imbalance`."""
+        costs: dict[str, Any] = self._document["after"]
+        return costs
+
+    @property
+    def start_costs(self) -> dict[str, Any]:
+        """The same costs where the search started."""
+        costs: dict[str, Any] = self._document["before"]
+        return costs
+
+    @property
+    def seconds(self) -> float:
+        """The running time of the strategy."""
+        return float(self._document["seconds"])
+
+    @property
+    def notes(self) -> dict[str, float]:
+        """What the strategy reports of its search."""
+        return dict(self._document["notes"])
+
+    @property
+    def summary(self) -> str:
+        """One sentence that compares the mapping with the start."""
+        return self._core.summary
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes a report for people.
+
+        Parameters
+        ----------
+        path
+            A name that ends in `.html` (a page for any browser) or `.json` (the numbers of the page).
+        """
+        title = f"{self._name} on {self._document['topology']}"
+        self._core.report(os.fspath(path), title)
+
+    def __repr__(self) -> str:
+        return f"<Mapping of {len(self.pe)} tasks to {self._document['topology']}: {self.summary}>"
+
+
+def map(
+    graph: Any,
+    topology: Machine | str,
+    balancer: Balancer = "PoiseLB",
+    loads: ArrayLike | None = None,
+    fixed: Fixed = None,
+    seed: int = 0,
+    *,
+    start: ArrayLike | None = None,
+    max_objects: Amount = None,
+    memory: Amount = None,
+    object_bytes: ArrayLike | None = None,
+    groups: Groups = None,
+) -> Mapping:
+    """Maps the tasks of a graph to the PEs of a machine.
+
+    Parameters
+    ----------
+    graph
+        Who sends how many bytes to whom: a `scipy.sparse` matrix or a square array (entry [i, j]: bytes from i to j), a
+        NetworkX graph (edge attribute `bytes` or `weight`; tasks are in the order of its nodes; edges without direction
+        count both ways), edges `(sender, receiver[, bytes[, messages]])`, a `Database` (its first step), or the name of a file or a
+        generator such as ``"mesh:8x8"``. An array of edges that is square is taken for a matrix; give a list.
+    topology
+        A `Machine` or its spec.
+    balancer
+        The spec of a strategy, or a strategy that is written in Python: a function of `(database, machine, seed)`, or a
+        class or object with such a method `assign`. It returns the PE of every object of its database; objects whose
+        `migratable` is false stay where they are. With constraints, objects that must be together are one object there.
+    loads
+        The load of every task in seconds; by default that of the file or the database, and 1 for graphs without loads.
+    fixed
+        Where tasks must be: ``{task: place}``, a list with a PE or None for each task, or a file as of `--fixed`. A place
+        is a PE, several PEs, ``"0-3,8"``, ``"node:2"`` or ``"!5"``; with a number of seconds, as in ``("node:2", 0.5)``, it
+        is a wish.
+    seed
+        The seed of the random number generator.
+    start
+        The PE of every task where the search starts; by default task i is on PE i, or tasks are in blocks if there are
+        more tasks than PEs.
+    max_objects
+        The largest number of tasks on each PE, or one for each PE; ``"4,exact"``: exactly 4.
+    memory
+        The bytes that each PE has for tasks, or a number for each PE; also ``"80G"``.
+    object_bytes
+        The size of every task, for `memory` and the costs of migrations.
+    groups
+        Tasks that must be together or apart: lines such as ``"together node 0 1 2"`` or ``"apart pe 4-7"``, or a file.
+
+    Returns
+    -------
+    Mapping
+        With `pe`, `costs` and `report`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is wrong, or the strategy cannot be used with this machine.
+    EquipoiseError
+        If data cannot be used, or an assignment is impossible. Exceptions of a Python strategy are raised unchanged.
+    """
+    database, name = _graphs.database(graph, loads, object_bytes)
+    begin = None if start is None else integers("start", start, 1, database.sizes[1])
+    keep = limits(database, fixed, groups, max_objects, memory)
+    found = _core.map(database, core(topology), balancer_of(balancer), keep, number("seed", seed, 0), begin)
+    return Mapping(found, name)

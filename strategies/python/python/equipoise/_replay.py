@@ -1,0 +1,126 @@
+"""Replays: strategies compared on recorded steps."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+from ._arrays import number
+from ._database import Database, read
+from ._limits import Amount, Fixed, Groups, limits
+from ._machine import Machine, core
+from ._strategies import Balancer
+from ._strategies import balancer as balancer_of
+
+
+class Replay:
+    """What strategies answered at each recorded step. As text it is the table of `equipoise replay`."""
+
+    def __init__(self, found: _core.Replay) -> None:
+        self._core = found
+
+    @cached_property
+    def steps(self) -> list[dict[str, Any]]:
+        """A document for each step, with `database`, `before`, `strategies` and `refusals`."""
+        return [json.loads(document) for document in self._core.documents()]
+
+    @property
+    def topology(self) -> str:
+        """The spec of the machine."""
+        return self._core.topology
+
+    @property
+    def recommendation(self) -> tuple[str, str] | None:
+        """The recommended strategy, and why."""
+        return self._core.recommendation
+
+    def placements(self, step: int = 0) -> dict[str, NDArray[np.int64]]:
+        """The PE of every object by strategy, at the step with this position."""
+        return self._core.placements(range(len(self.steps))[step])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each step and placement, as in the CSV of `equipoise replay`."""
+        rows = []
+        for document in self.steps:
+            step = document["database"]["step"]
+            rows.append({"step": step, "name": "(as recorded)", **document["before"]})
+            for row in document["strategies"]:
+                found = {"step": step, "name": row["name"], "seconds": row["seconds"], **row["after"]}
+                rows.append({**found, "on_front": row["on_front"]})
+            for refusal in document.get("refusals", []):
+                rows.append({"step": step, "name": refusal["name"], "error": refusal["error"]})
+        return rows
+
+    def to_pandas(self) -> Any:
+        """The rows as a `pandas.DataFrame`: a row for each step and placement, a column for each cost."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def __str__(self) -> str:
+        return str(self._core)
+
+
+def replay(
+    database: Database | str | os.PathLike[str],
+    balancers: Sequence[Balancer] | Balancer | None = None,
+    topology: Machine | str | None = None,
+    seed: int = 0,
+    *,
+    fixed: Fixed = None,
+    max_objects: Amount = None,
+    memory: Amount = None,
+    groups: Groups = None,
+) -> Replay:
+    """Compares strategies on recorded load-balancing steps.
+
+    Parameters
+    ----------
+    database
+        A database or its file. All its steps are replayed; ``database.steps[i]`` is one of them.
+    balancers
+        Specs of strategies, and strategies that are written in Python as for `map`; by default all that need no
+        parameters. Of several Python strategies with one name, give each its own attribute `name`.
+    topology
+        The machine; by default the recorded one if it has as many PEs, else a flat machine.
+    seed
+        The seed of the random number generator.
+    fixed, max_objects, memory, groups
+        As for `map`. Objects are named by their ids.
+
+    Returns
+    -------
+    Replay
+        With `to_pandas`, `placements` and `recommendation`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is wrong.
+    EquipoiseError
+        If the database cannot be used, or no strategy gave an answer. Exceptions of a Python strategy are raised
+        unchanged.
+    """
+    if not isinstance(database, Database):
+        database = read(database)
+    if balancers is None:
+        balancers = _core.strategies()
+    elif isinstance(balancers, str) or not isinstance(balancers, Sequence):
+        balancers = [balancers]
+    chosen = [balancer_of(given) for given in balancers]
+    names = [name for name, _ in chosen]
+    twice = {name for name, call in chosen if call is not None and names.count(name) > 1}
+    if not chosen or twice:
+        wrong = f"two strategies have the name {min(twice)}" if twice else "there are no balancers"
+        raise ValueError(f"{wrong}; give each strategy its own name" if twice else f"{wrong}; give at least one")
+    keep = limits(database._core, fixed, groups, max_objects, memory)
+    machine = None if topology is None else core(topology)
+    seed = number("seed", seed, 0)
+    return Replay(_core.replay(database._cores, database.program, database.topology, machine, chosen, keep, seed))

@@ -1,0 +1,158 @@
+//! `equipoise.experts` and `equipoise.eplb`: places replicas of the experts of a model.
+
+use std::path::PathBuf;
+
+use equipoise_model::memory;
+use equipoise_model::numbers::Numbers;
+use equipoise_model::replica_plan::ReplicaPlan;
+use equipoise_strategies::replicas::{LayerCosts, Request, eplb, evaluate, place, published};
+use numpy::{PyArray2, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use crate::errors::{json, raise, usage};
+use crate::machine::Machine;
+use crate::work::Run;
+
+/// The plan of the replicas of experts, and its costs.
+#[pyclass(frozen, module = "equipoise._core")]
+pub(crate) struct Plan {
+    plan: ReplicaPlan,
+    topology: String,
+    costs: Vec<LayerCosts>,
+    eplb: Vec<LayerCosts>,
+}
+
+/// Rows as Python has them.
+type Rows<'py> = Bound<'py, PyArray2<i64>>;
+
+fn array<'py>(py: Python<'py>, rows: impl Iterator<Item = Vec<i64>>) -> PyResult<Rows<'py>> {
+    Ok(PyArray2::from_vec2(py, &rows.collect::<Vec<_>>())?)
+}
+
+fn experts_of<'py>(py: Python<'py>, plan: &ReplicaPlan) -> PyResult<Rows<'py>> {
+    array(py, plan.physical_to_logical.iter().map(|row| row.iter().map(|&expert| expert.into()).collect()))
+}
+
+#[pymethods]
+impl Plan {
+    /// The expert of every slot: a row per layer.
+    #[getter]
+    fn physical_to_logical<'py>(&self, py: Python<'py>) -> PyResult<Rows<'py>> {
+        experts_of(py, &self.plan)
+    }
+
+    /// The number of replicas of every expert: a row per layer.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Rows<'py>> {
+        let layers = 0..self.plan.physical_to_logical.len();
+        array(py, layers.map(|layer| self.plan.counts(layer).into_iter().map(|count| count as i64).collect()))
+    }
+
+    /// The spec of the machine.
+    #[getter]
+    fn topology(&self) -> &str {
+        &self.topology
+    }
+
+    /// JSON documents of the costs of all layers: of this plan, and of the plan that EPLB makes anew.
+    fn documents(&self) -> PyResult<(String, String)> {
+        Ok((json(&self.costs)?, json(&self.eplb)?))
+    }
+
+    /// Writes the plan as JSON.
+    fn write(&self, path: PathBuf) -> PyResult<()> {
+        self.plan.write(&path, &self.topology).map_err(raise)
+    }
+}
+
+fn numbers(table: &PyReadonlyArray2<'_, f64>) -> Numbers {
+    Numbers { rows: table.as_array().rows().into_iter().map(|row| row.to_vec()).collect() }
+}
+
+fn plan(experts: usize, rows: &PyReadonlyArray2<'_, i64>) -> PyResult<ReplicaPlan> {
+    let expert = |&number: &i64| {
+        let known = u32::try_from(number).ok().filter(|&expert| (expert as usize) < experts);
+        known.ok_or_else(|| {
+            usage(format!(
+                "the previous plan names expert {number}; experts are 0 to {}",
+                experts.saturating_sub(1)
+            ))
+        })
+    };
+    let table = rows.as_array();
+    let rows = table.rows().into_iter().map(|row| row.iter().map(expert).collect());
+    Ok(ReplicaPlan { experts, physical_to_logical: rows.collect::<PyResult<_>>()? })
+}
+
+/// Places replicas of experts: ``weight`` has a row per layer and a column per expert.
+#[pyfunction]
+#[pyo3(signature = (weight, replicas, machine, previous, groups, sources, gamma, tolerance, expert_bytes))]
+#[allow(clippy::too_many_arguments, reason = "the Python files of the package are the only caller")]
+pub(crate) fn experts(
+    py: Python<'_>,
+    weight: PyReadonlyArray2<'_, f64>,
+    replicas: usize,
+    machine: &Machine,
+    previous: Option<PyReadonlyArray2<'_, i64>>,
+    groups: usize,
+    sources: Option<PyReadonlyArray2<'_, f64>>,
+    gamma: f64,
+    tolerance: f64,
+    expert_bytes: u64,
+) -> PyResult<Plan> {
+    let (loads, topology) = (numbers(&weight), machine.topology.clone());
+    let sources = sources.as_ref().map(numbers);
+    let previous = previous.as_ref().map(|rows| plan(loads.columns(), rows)).transpose()?;
+    Run::default().wait(py, move || {
+        let request = Request {
+            groups,
+            previous: previous.as_ref(),
+            sources: sources.as_ref(),
+            gamma,
+            tolerance,
+            ..Request::new(&loads, replicas)
+        };
+        let judge = |plan: &ReplicaPlan| evaluate(plan, &request, &*topology, expert_bytes).map_err(raise);
+        let plan = place(&request, &*topology).map_err(raise)?;
+        let costs = judge(&plan)?;
+        let eplb = judge(&published(&request, &*topology).map_err(raise)?)?;
+        Ok(Plan { plan, topology: topology.spec(), costs, eplb })
+    })
+}
+
+/// The experts of all slots in a file with a plan.
+#[pyfunction]
+pub(crate) fn read_plan(py: Python<'_>, path: PathBuf) -> PyResult<Rows<'_>> {
+    experts_of(py, &ReplicaPlan::read(&path).map_err(raise)?)
+}
+
+/// The plan of EPLB: the expert of every slot, the slots of every expert (-1 fills rows up; one row per layer and expert), and the
+/// number of replicas of every expert.
+#[pyfunction]
+pub(crate) fn rebalance_experts<'py>(
+    py: Python<'py>,
+    weight: PyReadonlyArray2<'py, f64>,
+    num_replicas: usize,
+    num_groups: usize,
+    num_nodes: usize,
+    num_gpus: usize,
+) -> PyResult<(Rows<'py>, Rows<'py>, Rows<'py>)> {
+    let loads = numbers(&weight);
+    let bytes = (loads.rows.len() as u64).saturating_mul(num_replicas as u64).saturating_mul(64);
+    memory::check(bytes, "the plan", "use fewer slots").map_err(usage)?;
+    let plan = Run::default().wait(py, move || {
+        eplb::rebalance_experts(&loads.rows, num_replicas, num_groups, num_nodes, num_gpus).map_err(usage)
+    })?;
+    let row = |numbers: &Vec<usize>| numbers.iter().map(|&number| number as i64).collect::<Vec<_>>();
+    let most = plan.counts.iter().flatten().copied().max().unwrap_or(0);
+    let filled = |slots: &Vec<usize>| {
+        let mut filled = row(slots);
+        filled.resize(most, -1);
+        filled
+    };
+    Ok((
+        array(py, plan.physical_to_logical.iter().map(row))?,
+        array(py, plan.logical_to_physical.iter().flatten().map(filled))?,
+        array(py, plan.counts.iter().map(row))?,
+    ))
+}

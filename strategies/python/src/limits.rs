@@ -1,0 +1,67 @@
+//! Constraints as the Python files of the package pass them.
+
+use std::path::PathBuf;
+
+use equipoise_model::constraints::{Constraints, Group, MaxObjects, PerPe, Place};
+use equipoise_model::files::AtLine;
+use pyo3::prelude::*;
+
+use crate::errors::{raise, usage};
+
+/// What a placement must keep.
+#[derive(Default, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Limits {
+    fixed: Option<Lines>,
+    groups: Option<Lines>,
+    max_objects: Option<Amount>,
+    memory: Option<Amount>,
+}
+
+/// Lines, or a file of them as a tuple with one name.
+#[derive(FromPyObject)]
+enum Lines {
+    Text(String),
+    File((PathBuf,)),
+}
+
+/// A number or a file as a flag has it, or a number for each PE.
+#[derive(FromPyObject)]
+enum Amount {
+    Text(String),
+    Each(Vec<u64>),
+}
+
+/// Lines that Python wrote: the number of the line is that of an entry.
+fn entry(what: &str) -> impl Fn(AtLine) -> PyErr {
+    move |(line, reason)| usage(format!("entry {line} of {what}: {reason}"))
+}
+
+impl Limits {
+    /// The constraints. Sizes are those of the database.
+    pub(crate) fn constraints(&self) -> PyResult<Constraints> {
+        let max_objects = match &self.max_objects {
+            None => None,
+            Some(Amount::Text(text)) => Some(MaxObjects::read(text).map_err(raise)?),
+            Some(Amount::Each(most)) => Some(MaxObjects { most: PerPe::Each(most.clone()), exact: false }),
+        };
+        let memory = match &self.memory {
+            None => None,
+            Some(Amount::Text(text)) => {
+                Some(PerPe::read("the bytes that PEs have for objects", text).map_err(raise)?)
+            }
+            Some(Amount::Each(bytes)) => Some(PerPe::Each(bytes.clone())),
+        };
+        let places = match &self.fixed {
+            None => Vec::new(),
+            Some(Lines::Text(text)) => Place::parse(text).map_err(entry("fixed"))?,
+            Some(Lines::File((path,))) => Place::read(path).map_err(raise)?,
+        };
+        let groups = match &self.groups {
+            None => Vec::new(),
+            Some(Lines::Text(text)) => Group::parse(text).map_err(entry("groups"))?,
+            Some(Lines::File((path,))) => Group::read(path).map_err(raise)?,
+        };
+        Ok(Constraints { max_objects, memory, places, groups, ..Constraints::default() })
+    }
+}

@@ -1,0 +1,150 @@
+//! `equipoise.map`: maps the tasks of a graph or the objects of a database to the PEs of a machine.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use equipoise_model::{Assignment, Database as Record, Topology};
+use equipoise_report::{Builder, ReportFile};
+use equipoise_strategies::StrategyError;
+use equipoise_strategies::constrained::keep;
+use equipoise_strategies::cost::{Metrics, sentence};
+use equipoise_strategies::strategy::guarded;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::database::Database;
+use crate::errors::{json, raise};
+use crate::limits::Limits;
+use crate::machine::Machine;
+use crate::strategy::{Balancer, choice};
+use crate::work::Run;
+
+/// A mapping and its costs.
+#[pyclass(frozen, module = "equipoise._core")]
+pub(crate) struct Mapping {
+    found: Arc<Found>,
+}
+
+/// What a strategy found, and where it started.
+struct Found {
+    record: Record,
+    topology: Arc<dyn Topology>,
+    name: String,
+    seconds: f64,
+    answer: Assignment,
+    before: Metrics,
+    after: Metrics,
+}
+
+#[pymethods]
+impl Mapping {
+    /// The PE of every task.
+    #[getter]
+    fn pe<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_iter(py, self.found.answer.pe_of.iter().map(|&pe| i64::from(pe)))
+    }
+
+    /// The PE of every task where the search started.
+    #[getter]
+    fn start<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_iter(py, self.found.record.objects.iter().map(|object| i64::from(object.pe)))
+    }
+
+    /// The JSON document: costs before and after, the time of the strategy, and what it says of its answer.
+    fn document(&self) -> PyResult<String> {
+        #[derive(serde::Serialize)]
+        struct Document<'a> {
+            topology: String,
+            balancer: &'a str,
+            seconds: f64,
+            before: &'a Metrics,
+            after: &'a Metrics,
+            notes: &'a [equipoise_model::assignment::Note],
+            sentence: Option<&'a str>,
+        }
+        let Found { topology, name, seconds, answer, before, after, .. } = &*self.found;
+        let sentence = answer.sentence.as_deref();
+        let notes = &answer.notes;
+        json(&Document {
+            topology: topology.spec(),
+            balancer: name,
+            seconds: *seconds,
+            before,
+            after,
+            notes,
+            sentence,
+        })
+    }
+
+    /// One sentence that compares the costs before and after.
+    #[getter]
+    fn summary(&self) -> String {
+        sentence(&self.found.before, &self.found.after)
+    }
+
+    /// Writes a report, ``.html`` or ``.json``.
+    fn report(&self, py: Python<'_>, path: &str, title: String) -> PyResult<()> {
+        let file: ReportFile = path.parse().map_err(raise)?;
+        let found = self.found.clone();
+        Run::default().wait(py, move || {
+            let Found { record, topology, name, answer, before, after, .. } = &*found;
+            let mut builder = Builder::new(title, record, &**topology, record.placement(), before.clone());
+            builder.data.placements.iter_mut().for_each(|it| it.name = "start".into());
+            builder.place(name.clone(), &answer.pe_of, after.clone());
+            builder.data.sentences =
+                answer.sentence.iter().cloned().chain([sentence(before, after)]).collect();
+            file.write(&builder.data).map_err(raise)
+        })
+    }
+}
+
+/// Maps the tasks of ``database`` to the PEs of ``machine``, starting from ``start`` or from blocks.
+#[pyfunction]
+#[pyo3(signature = (database, machine, balancer, limits, seed, start=None))]
+pub(crate) fn map(
+    py: Python<'_>,
+    database: &Database,
+    machine: &Machine,
+    balancer: Balancer,
+    limits: Limits,
+    seed: u64,
+    start: Option<PyReadonlyArray1<'_, i64>>,
+) -> PyResult<Mapping> {
+    let (topology, run) = (machine.topology.clone(), Run::default());
+    let record = placed(&database.record, &*topology);
+    let record = match start {
+        Some(start) => {
+            let start = Database { record: Arc::new(record.clone()) }.placement(&start)?;
+            record.placed(&start)
+        }
+        None => record,
+    };
+    let choice = choice(py, &balancer, &topology, &run)?;
+    let constraints = limits.constraints()?;
+    let choice = keep(&constraints, &choice);
+    let found = run.wait(py, move || {
+        let begin = Instant::now();
+        let answer = guarded(|| choice.strategy.assign(&record, &*topology, seed));
+        let seconds = begin.elapsed().as_secs_f64();
+        let name = choice.spec;
+        let answer =
+            answer.map_err(|error| raise(error.map(|reason| format!("{name} gave no answer: {reason}"))))?;
+        answer.check(&record).map_err(|error| raise(StrategyError::rejected(&name, error)))?;
+        let before = Metrics::full(&record, &*topology, &record.placement());
+        let after = Metrics::full(&record, &*topology, &answer.pe_of);
+        Ok(Found { record, topology, name, seconds, answer, before, after })
+    })?;
+    Ok(Mapping { found: Arc::new(found) })
+}
+
+/// The objects on the PEs of a machine: a record of as many PEs as it is; tasks of a graph, which are on one PE, each on a PE of
+/// its own if there are enough; otherwise in blocks.
+fn placed(record: &Record, topology: &dyn Topology) -> Record {
+    let (tasks, is_graph) = (record.objects.len(), record.pes.len() == 1);
+    // A machine has fewer than 2^32 PEs.
+    let remapped = record.clone().remap(topology.pes() as u32);
+    if is_graph && tasks <= topology.pes() {
+        return remapped.placed(&(0..tasks as u32).collect::<Vec<_>>());
+    }
+    remapped
+}

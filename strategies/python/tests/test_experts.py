@@ -1,0 +1,95 @@
+"""`equipoise.experts` and `equipoise.eplb` against NumPy and the published example."""
+
+import json
+
+import equipoise as eq
+import numpy as np
+import pytest
+
+# The example of EPLB's README.
+WEIGHT = np.array(
+    [[90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86], [20, 107, 104, 64, 19, 197, 187, 157, 172, 86, 16, 27]]
+)
+
+
+def ratios(plan, weight, gpus):
+    """The heaviest GPU over the average of each layer, and the most replicas of an expert on a GPU."""
+    found, most = [], 0
+    for layer, experts in enumerate(plan):
+        counts = np.bincount(experts, minlength=weight.shape[1])
+        by_gpu = experts.reshape(gpus, -1)
+        loads = (weight[layer] / counts)[by_gpu].sum(axis=1)
+        found.append(loads.max() / loads.mean())
+        most = max(most, max(np.bincount(row).max() for row in by_gpu))
+    return found, most
+
+
+def test_the_published_example_of_eplb():
+    phy2log, log2phy, count = eq.eplb.rebalance_experts(WEIGHT, 16, 4, 2, 8)
+    assert phy2log.tolist() == [
+        [5, 6, 5, 7, 8, 4, 3, 4, 10, 9, 10, 2, 0, 1, 11, 1],
+        [7, 10, 6, 8, 6, 11, 8, 9, 2, 4, 5, 1, 5, 0, 3, 1],
+    ]
+    assert log2phy.shape == (2, 12, count.max()) and count.sum(axis=1).tolist() == [16, 16]
+    for layer in range(2):
+        assert np.array_equal(count[layer], np.bincount(phy2log[layer]))
+        for expert in range(12):
+            slots = log2phy[layer, expert]
+            assert sorted(slots[slots >= 0]) == np.flatnonzero(phy2log[layer] == expert).tolist()
+            assert np.sum(slots >= 0) == count[layer, expert]
+
+
+def test_plans_are_as_good_as_they_say_and_better_than_eplb(tmp_path):
+    rng = np.random.default_rng(0)
+    weight = rng.lognormal(0, 0.8, (3, 64))
+    plan = eq.experts(weight, replicas=72, topology="flat:2*flat:4")
+    found, most = ratios(plan.physical_to_logical, weight, 8)
+    assert found == pytest.approx([layer["max_over_average"] for layer in plan.costs]) and most == 1
+    eplb = eq.eplb.rebalance_experts(weight, 72, 1, 1, 8)[0]
+    assert all(ours <= its + 1e-12 for ours, its in zip(found, ratios(eplb, weight, 8)[0]))
+    assert np.array_equal(plan.counts, [np.bincount(row) for row in plan.physical_to_logical])
+    for layer, expert in np.ndindex(plan.counts.shape):
+        slots = plan.logical_to_physical[layer, expert]
+        assert np.array_equal(slots[slots >= 0], np.flatnonzero(plan.physical_to_logical[layer] == expert))
+    plan.write(tmp_path / "plan.json")
+    document = json.loads((tmp_path / "plan.json").read_text())
+    assert document["physical_to_logical"] == plan.physical_to_logical.tolist()
+    later = weight * rng.lognormal(0, 0.15, weight.shape)
+    kept = eq.experts(later, 72, "flat:2*flat:4", previous=plan)
+    moves = sum(layer["moves"] for layer in kept.costs)
+    assert 0 < moves < sum(layer["moves"] for layer in kept.eplb_costs)
+    for previous in (plan.physical_to_logical, tmp_path / "plan.json"):
+        again = eq.experts(later, 72, "flat:2*flat:4", previous=previous)
+        assert np.array_equal(again.physical_to_logical, kept.physical_to_logical)
+    assert kept.to_pandas()["moves"].sum() == moves and "eplb_moves" in kept.to_pandas()
+
+
+def test_sources_and_groups():
+    sources = np.zeros((2, 12))
+    sources[0, :6] = sources[1, 6:] = 10
+    plan = eq.experts(WEIGHT[0], 16, "flat:2*flat:4", sources=sources, groups=4)
+    assert plan.costs[0]["cross_node_tokens"] <= plan.costs[0]["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"replicas": 15}, "use a multiple such as 16"),
+        ({"replicas": 8}, "8 slots are fewer than 12 experts"),
+        ({"replicas": 0}, "replicas is 0"),
+        ({"weight": [[1.0, np.nan]]}, r"weight\[0, 1\] is nan"),
+        ({"topology": "flat:x"}, "flat"),
+        ({"previous": [[99] * 16]}, "names expert 99"),
+        ({"gamma": -1.0}, "gamma"),
+    ],
+)
+def test_wrong_arguments_are_value_errors(arguments, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        eq.experts(**{"weight": WEIGHT, "replicas": 16, "topology": "flat:8", **arguments})
+
+
+def test_wrong_numbers_of_eplb():
+    with pytest.raises(ValueError, match="15 slots on 8 GPUs"):
+        eq.eplb.rebalance_experts(WEIGHT, 15, 4, 2, 8)
+    with pytest.raises(TypeError, match="num_gpus is 'x'"):
+        eq.eplb.rebalance_experts(WEIGHT, 16, 4, 2, "x")

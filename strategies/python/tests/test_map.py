@@ -1,0 +1,149 @@
+"""`equipoise.map` against costs that NumPy computes, for every kind of graph."""
+
+import json
+
+import equipoise as eq
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+TORUS = "torus:4x4x4"
+
+
+def hop_bytes(matrix, pe) -> int:
+    """Bytes times distances on the torus of 4 x 4 x 4 PEs, the first dimension fastest."""
+    coo = matrix.tocoo()
+    place = np.stack([pe % 4, pe // 4 % 4, pe // 16])
+    apart = np.abs(place[:, coo.row] - place[:, coo.col])
+    return int((coo.data * np.minimum(apart, 4 - apart).sum(axis=0)).sum())
+
+
+def test_costs_are_those_of_an_independent_computation(matrix):
+    loads = np.linspace(1, 2, 64)
+    mapping = eq.map(matrix, TORUS, balancer="PoiseLB", loads=loads, fixed=None, seed=0)
+    assert mapping.pe.shape == (64,) and mapping.pe.dtype == np.int64
+    assert mapping.costs["hop_bytes"] == hop_bytes(matrix, mapping.pe)
+    assert mapping.start_costs["hop_bytes"] == hop_bytes(matrix, np.arange(64))
+    assert mapping.costs["hop_bytes"] < mapping.start_costs["hop_bytes"]
+    by_pe = np.bincount(mapping.pe, weights=loads, minlength=64)
+    assert mapping.costs["max_load_seconds"] == pytest.approx(by_pe.max())
+    assert mapping.costs["migrations"] == np.sum(mapping.pe != np.arange(64))
+    again = eq.map(matrix, TORUS, loads=loads)
+    assert np.array_equal(again.pe, mapping.pe)
+
+
+def test_all_kinds_of_graphs_give_the_same_mapping(matrix, tmp_path):
+    coo = matrix.tocoo()
+    edges = [(int(a), int(b), int(volume)) for a, b, volume in zip(coo.row, coo.col, coo.data)]
+    directed = nx.DiGraph()
+    directed.add_nodes_from(range(64))
+    directed.add_weighted_edges_from(edges)
+    file = tmp_path / "tasks.csv"
+    file.write_text("".join(f"{a},{b},{volume}\n" for a, b, volume in [*edges, (63, 63, 0)]))
+    expected = eq.map(matrix, TORUS).pe
+    # A loop of no bytes says that there is a last task.
+    for graph in [matrix.tolil(), matrix.toarray(), directed, [*edges, (63, 63, 0)], np.array([*edges, (63, 63, 0)]), file, str(file)]:
+        assert np.array_equal(eq.map(graph, TORUS).pe, expected), type(graph)
+
+
+def test_edges_without_direction_count_both_ways():
+    graph = nx.Graph()
+    graph.add_edge("a", "b", bytes=10)
+    mapping = eq.map(graph, "torus:2", balancer="DummyLB")
+    assert mapping.costs["total_bytes"] == 20 and mapping.costs["total_messages"] == 2
+
+
+def test_more_tasks_than_pes_start_in_blocks():
+    mapping = eq.map("mesh:8x8", "flat:4", balancer="DummyLB")
+    assert np.array_equal(mapping.pe, np.arange(64) // 16)
+    start = np.arange(64) % 4
+    kept = eq.map("mesh:8x8", "flat:4", balancer="DummyLB", start=start)
+    assert np.array_equal(kept.pe, start) and np.array_equal(kept.start, start)
+
+
+def test_loads_and_sizes_of_files_can_be_replaced(charm_dump):
+    database = eq.read(charm_dump)
+    loads = np.arange(1053.0)
+    mapping = eq.map(database, "flat:2", balancer="DummyLB", loads=loads, object_bytes=np.ones(1053))
+    by_pe = np.bincount(mapping.pe, weights=loads)
+    assert mapping.costs["max_load_seconds"] == pytest.approx((by_pe + database.pes["background_seconds"]).max())
+    assert eq.map("mesh:2x2", "flat:2", balancer="DummyLB", loads=[1, 2, 3, 4]).costs["max_load_seconds"] == 7
+
+
+def test_the_first_step_is_mapped(steps):
+    with pytest.warns(UserWarning, match="mapping the first, step"):
+        eq.map(eq.read(steps), "flat:4", balancer="DummyLB")
+
+
+def test_reports_are_pages_and_documents(matrix, tmp_path):
+    mapping = eq.map(matrix, eq.Machine(TORUS))
+    mapping.report(tmp_path / "map.html")
+    mapping.report(str(tmp_path / "map.json"))
+    assert "<html" in (tmp_path / "map.html").read_text()
+    document = json.loads((tmp_path / "map.json").read_text())
+    assert document["placements"][1]["pe_of"] == mapping.pe.tolist()
+    assert TORUS in repr(mapping)
+
+
+def test_constraints_are_kept(matrix):
+    fixed = {0: 5, 1: [1, 2], 2: "node:3", 3: "!0-62", 4: "8,9"}
+    mapping = eq.map(matrix, TORUS, fixed=fixed, max_objects=1)
+    assert mapping.pe[0] == 5 and mapping.pe[1] in (1, 2) and mapping.pe[2] == 3 and mapping.pe[3] == 63 and mapping.pe[4] in (8, 9)
+    assert len(set(mapping.pe)) == 64
+    listed = eq.map(matrix, TORUS, fixed=[7, None, 9] + [None] * 61)
+    assert listed.pe[0] == 7 and listed.pe[2] == 9
+    sizes = np.arange(64) + 1
+    small = eq.map(matrix, "flat:8", memory=300, object_bytes=sizes, max_objects=[9] * 8, groups=["apart pe 0 1 2"])
+    assert np.bincount(small.pe, weights=sizes).max() <= 300 and np.bincount(small.pe).max() <= 9
+    assert len(set(small.pe[:3])) == 3
+    exact = eq.map(matrix, "flat:8", max_objects="8,exact")
+    assert np.array_equal(np.bincount(exact.pe), [8] * 8)
+
+
+def test_files_of_constraints(matrix, tmp_path):
+    file = tmp_path / "fixed"
+    file.write_text("3 17\n")
+    assert eq.map(matrix, TORUS, fixed=file).pe[3] == 17
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"balancer": "PoiseLP"}, "PoiseLB"),
+        ({"topology": "moebius:7"}, "moebius"),
+        ({"loads": [1.0]}, "loads has 1 entries and 64 are needed"),
+        ({"loads": [-1.0] * 64}, r"loads\[0\] is -1.0"),
+        ({"graph": np.ones((2, 9))}, "the matrix has the size 2 x 9"),
+        ({"graph": [(0, 1, 0.5)]}, r"bytes\[0\] is 0.5"),
+        ({"graph": [(0, 1), (0, 1, 2)]}, "the edges have different lengths"),
+        ({"graph": csr_array(np.full((2, 2), np.nan))}, r"bytes\[0\] is nan"),
+        ({"graph": "no/such/file.csv"}, "no/such/file.csv"),
+        ({"fixed": {0: 99}}, "there is no PE 99"),
+        ({"fixed": {0: "x"}}, "entry 1 of fixed: expected places"),
+        ({"fixed": {0: 1, 1: 1}, "max_objects": 1}, "1"),
+        ({"memory": 10}, "is not recorded"),
+        ({"start": [0] * 63}, "63"),
+    ],
+)
+def test_wrong_arguments_are_value_errors(matrix, arguments, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        eq.map(**{"graph": matrix, "topology": TORUS, **arguments})
+
+
+def test_wrong_types_are_type_errors(matrix):
+    with pytest.raises(TypeError, match="topology is a int"):
+        eq.map(matrix, 64)
+    with pytest.raises(TypeError, match="a balancer cannot be a int"):
+        eq.map(matrix, TORUS, balancer=3)
+    with pytest.raises(TypeError, match="loads has values of type"):
+        eq.map(matrix, TORUS, loads=["x"] * 64)
+
+
+def test_machines_have_distances():
+    machine = eq.Machine("torus:4*flat:2")
+    table = machine.distances()
+    assert table.shape == (8, 8) and np.array_equal(table, table.T) and np.array_equal(table[3], machine.distances_from(3))
+    assert machine.distance(0, 7) == table[0, 7] and machine.node_of.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    with pytest.raises(IndexError, match="there is no PE 8"):
+        machine.distance(0, 8)

@@ -1,0 +1,90 @@
+"""`equipoise.read` and `equipoise.replay` against pandas and SciPy."""
+
+import equipoise as eq
+import numpy as np
+import pytest
+
+
+def test_columns_of_a_charm_dump(charm_dump):
+    database = eq.read(charm_dump)
+    text = charm_dump.with_name(charm_dump.name + ".txt").read_text().splitlines()
+    rows = [line.split() for line in text if line.startswith("O ")]
+    expected = np.array([float(row[row.index("wall") + 1]) for row in rows])
+    assert len(database.objects) == len(rows) == 1053
+    assert np.allclose(database.objects["load_seconds"], expected, atol=1e-9)
+    assert np.array_equal(database.objects["pe"], [int(row[row.index("pe") + 1]) for row in rows])
+    assert np.array_equal(database.objects["migratable"], [row[row.index("mig") + 1] == "1" for row in rows])
+    assert len(database.pes) == 2 and "1053 objects" in repr(database)
+
+
+def test_tables_and_matrices_have_the_same_totals(steps):
+    database = eq.read(steps, step=eq.read(steps).step)
+    frames = database.to_pandas()
+    assert len(frames.objects) == len(database.objects) and len(frames.edges) == len(database.edges)
+    assert frames.objects["load_seconds"].sum() == pytest.approx(database.objects["load_seconds"].sum())
+    between = frames.edges[~frames.edges["from_pe"] & ~frames.edges["to_pe"]]
+    for values in ("bytes", "messages"):
+        matrix = database.to_scipy(values)
+        assert matrix.shape == (len(database.objects),) * 2 and matrix.sum() == between[values].sum()
+    with pytest.raises(ValueError, match="no 'hops'"):
+        database.to_scipy("hops")
+
+
+def test_loads_of_pes(charm_dump):
+    database = eq.read(charm_dump)
+    objects, pes = database.objects, database.pes
+    work = np.bincount(objects["pe"], weights=objects["load_seconds"], minlength=2)
+    assert database.pe_loads() == pytest.approx(work / pes["speed"] + pes["background_seconds"])
+    moved = database.pe_loads(np.zeros(len(objects), int))
+    assert moved[0] > moved[1]
+    with pytest.raises(ValueError, match="object 0 is on PE 2"):
+        database.pe_loads(np.full(len(objects), 2))
+
+
+def test_rows_of_a_replay(charm_dump):
+    database = eq.read(charm_dump)
+    replay = eq.replay(database, balancers=["RefineLB", "PoiseLB"])
+    table = replay.to_pandas()
+    assert table["name"].tolist() == ["(as recorded)", "RefineLB", "PoiseLB"]
+    for name, pe in replay.placements().items():
+        row = table[table["name"] == name].iloc[0]
+        assert row["max_load_seconds"] == pytest.approx(database.pe_loads(pe).max())
+        assert row["migrations"] == np.sum(pe != database.objects["pe"])
+    assert replay.recommendation[0] in str(replay)
+
+
+def test_all_steps_are_replayed(steps):
+    database = eq.read(steps)
+    assert len(database.steps) > 1
+    table = eq.replay(steps, "GreedyRefineLB").to_pandas()
+    assert table["step"].unique().tolist() == [step.step for step in database.steps]
+    one = eq.replay(database.steps[1], "GreedyRefineLB")
+    assert [document["database"]["step"] for document in one.steps] == [database.steps[1].step]
+
+
+def test_other_numbers_of_pes_and_machines(charm_dump):
+    database = eq.read(charm_dump).remap(8)
+    replay = eq.replay(database, "GreedyLB", topology="torus:2x4", seed=3)
+    assert replay.topology == "torus:2x4" and len(database.pes) == 8
+    with pytest.raises(ValueError, match="pes is 0; give a number of at least 1"):
+        database.remap(0)
+    with pytest.raises(ValueError, match="PEs"):
+        eq.replay(database, "GreedyLB", topology="flat:4")
+
+
+def test_constraints_of_a_replay(charm_dump):
+    database = eq.read(charm_dump)
+    first = database.objects["id"][database.objects["migratable"]][0]
+    replay = eq.replay(database, "GreedyLB", fixed={first: 1}, max_objects=600)
+    pe = replay.placements()["GreedyLB"]
+    assert pe[database.objects["id"] == first] == 1 and np.bincount(pe).max() <= 600
+
+
+def test_a_file_that_is_no_database(tmp_path):
+    file = tmp_path / "empty.db"
+    file.write_bytes(b"not a database")
+    with pytest.raises(eq.EquipoiseError, match="empty.db"):
+        eq.read(file)
+    with pytest.raises(ValueError, match="cannot read the database"):
+        eq.read(tmp_path / "missing.db")
+    assert not issubclass(eq.EquipoiseError, ValueError)
