@@ -122,6 +122,16 @@ impl Distributed {
 }
 
 impl Decentral for Distributed {
+    fn check(&self, ranks: u32) -> Result<(), String> {
+        match ranks {
+            0 | 1 => Ok(()),
+            _ => self
+                .gossip(ranks as usize)
+                .check(ranks as usize, self.phases)
+                .map_err(|error| error.to_string()),
+        }
+    }
+
     fn member(&self, own: Own) -> Box<dyn Member> {
         Box::new(OnPe {
             gossip: self.gossip(own.ranks as usize),

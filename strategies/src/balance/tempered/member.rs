@@ -18,6 +18,16 @@ use crate::balance::members::{Pile, taken};
 use crate::decentral::{Decentral, Item, Known, Letter, Member, Outcome, Own, Sends, Totals};
 
 impl Decentral for Tempered {
+    fn check(&self, ranks: u32) -> Result<(), String> {
+        match ranks {
+            0 | 1 => Ok(()),
+            _ => self
+                .gossip(ranks as usize)
+                .check(ranks as usize, self.iters * self.trials)
+                .map_err(|error| error.to_string()),
+        }
+    }
+
     fn member(&self, own: Own) -> Box<dyn Member> {
         debug_assert_eq!(self.transfer, Transfer::Original);
         let pile = Pile::new(&own);
