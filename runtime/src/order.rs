@@ -209,8 +209,9 @@ pub(crate) enum Decentral {
     Sum { step: u32, pes: u32, totals: Totals },
     /// What PEs of a subtree have decided (sent to the parent in the tree).
     Decided { step: u32, pes: u32, account: Account },
-    /// Ends the step, at the sync point with this number: the objects move, or none does (sent along the tree).
-    End { point: u32, is_applied: bool },
+    /// Ends the step, at the sync point with this number: the objects move, or none does (sent along the tree). A PE without elements may
+    /// receive it after the begin of the next step.
+    End { step: u32, point: u32, is_applied: bool },
 }
 
 /// What PEs have decided in a load-balancing step without a centre, for its report.

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use equipoise_model::assignment::Note;
 use equipoise_model::constraints::Constraints;
 use equipoise_model::{Assignment, Database, Topology};
+use equipoise_network::program::Model;
 
 use crate::descriptor::Choice;
 use crate::strategy::check;
@@ -47,18 +48,19 @@ struct Constrained {
     constraints: Constraints,
 }
 
-impl Strategy for Constrained {
-    fn assign(
+impl Constrained {
+    /// The answer of the strategy, which `ask` asks for a database, and the placement that keeps the constraints.
+    fn place(
         &self,
         database: &Database,
         topology: &dyn Topology,
-        seed: u64,
+        ask: impl FnOnce(&Database) -> Result<Assignment, StrategyError>,
     ) -> Result<Assignment, StrategyError> {
         let available = check(database, topology)?;
         let rules = self.constraints.rules(database, topology).map_err(StrategyError::Request)?;
         let mut items = contracted::of(database, &rules, &available).map_err(StrategyError::Request)?;
         repair::prove_impossible(&items, &rules).map_err(StrategyError::Request)?;
-        let answer = self.strategy.assign(&items.database, topology, seed)?;
+        let answer = ask(&items.database)?;
         answer
             .check(&items.database)
             .map_err(|impossible| StrategyError::rejected("the strategy", impossible))?;
@@ -74,11 +76,38 @@ impl Strategy for Constrained {
         })?;
         let changed = answer.pe_of.iter().zip(&placed.pe_of).filter(|(a, b)| a != b).count();
         let mut notes = answer.notes;
-        let note = |name: &str, value: usize| Note::new(name, value as f64);
-        notes.push(note("objects that constraints moved", changed));
+        notes.push(Note::new("objects that constraints moved", changed as f64));
         if !rules.wishes.is_empty() {
-            notes.push(note("wishes granted", granted));
+            notes.push(Note::new("wishes granted", granted as f64));
+        }
+        if !rules.phases.is_empty() {
+            notes.push(Note::new("sum_over_phases_of_the_slowest_PE_seconds", placed.cost_seconds()));
         }
         Ok(Assignment { notes, ..Assignment::new(pe_of) })
+    }
+}
+
+impl Strategy for Constrained {
+    fn assign(
+        &self,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        self.place(database, topology, |items| self.strategy.assign(items, topology, seed))
+    }
+
+    fn assign_program(
+        &self,
+        model: &Model,
+        database: &Database,
+        topology: &dyn Topology,
+        seed: u64,
+    ) -> Result<Assignment, StrategyError> {
+        self.place(database, topology, |items| match items.objects.len() == database.objects.len() {
+            true => self.strategy.assign_program(model, items, topology, seed),
+            // The processes of a program are not those of groups.
+            false => self.strategy.assign(items, topology, seed),
+        })
     }
 }

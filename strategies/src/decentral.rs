@@ -16,6 +16,15 @@ use equipoise_model::assignment::Note;
 
 /// A strategy that PEs can carry out together.
 pub trait Decentral: Send + Sync {
+    /// Checks whether this number of PEs can take part.
+    ///
+    /// # Errors
+    /// A sentence that says what to do.
+    fn check(&self, ranks: u32) -> Result<(), String> {
+        let _ = ranks;
+        Ok(())
+    }
+
     /// The part of the PE with these objects.
     fn member(&self, own: Own) -> Box<dyn Member>;
 }
@@ -76,7 +85,7 @@ pub enum Letter {
     Known(Vec<Known>),
     /// Objects that the receiver may decline, each with its turn among the offers of the sender.
     Offers(Vec<(u32, Item)>),
-    /// Which of the offers are accepted; and the seconds of the sender when it declined the last of them.
+    /// Which of the offers are accepted; and if one is not, the seconds of the PE that declined it.
     Answer(Vec<bool>, Option<f64>),
     /// Objects that the receiver has from now on.
     Given(Vec<Item>),
@@ -101,12 +110,15 @@ pub type Letters = Vec<(u32, Arc<Letter>)>;
 /// Letters that a member sends in a round, each to some members.
 pub type Sends = Vec<(Vec<u32>, Arc<Letter>)>;
 
+/// The unit of exact sums: 2^-44, about 6e-14. Sums end at 2^84, about 2e25.
+const UNIT: f64 = 1.0 / (1u64 << 44) as f64;
+
 /// Sums and maxima over all members. The sums are exact, so their order does not matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
-    /// The load at speed 1, in 2^-64 s.
+    /// The load at speed 1, in units of [`UNIT`] seconds.
     work: u128,
-    /// The speeds, in 2^-64.
+    /// The speeds, in units of [`UNIT`].
     speed: u128,
     /// The seconds of the heaviest PE.
     pub max_seconds: f64,
@@ -122,7 +134,7 @@ impl Totals {
 
     /// Those of one member that also says its load and speed.
     pub fn with_work(max_seconds: f64, speed: f64) -> Totals {
-        let fixed_point = |value: f64| (value * 2f64.powi(64)) as u128;
+        let fixed_point = |value: f64| (value / UNIT) as u128;
         Totals {
             work: fixed_point(max_seconds * speed),
             speed: fixed_point(speed),

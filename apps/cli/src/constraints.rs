@@ -13,11 +13,11 @@ use equipoise_model::{Database, Topology};
 pub(crate) struct ConstraintArgs {
     /// The largest number of objects on each PE, or a file with a number for each PE, one per line; with `,exact` each PE has exactly
     /// this number [default: any number]
-    #[arg(long, value_name = "N|FILE[,exact]", conflicts_with = "max_moves")]
+    #[arg(long, value_name = "N|FILE[,exact]")]
     max_objects: Option<String>,
 
     /// The bytes that each PE has for objects, as in 80G, or a file with a number for each PE, one per line [default: any number]
-    #[arg(long, value_name = "BYTES|FILE", conflicts_with = "max_moves")]
+    #[arg(long, value_name = "BYTES|FILE")]
     memory: Option<String>,
 
     /// The sizes of objects, for --memory: lines `object bytes` [default: as recorded]
@@ -32,11 +32,11 @@ pub(crate) struct ConstraintArgs {
     fixed: Option<PathBuf>,
 
     /// Objects that must be together or apart: lines `together LEVEL objects` or `apart LEVEL objects`; the level is pe, node or switch
-    #[arg(long, value_name = "FILE", conflicts_with = "max_moves")]
+    #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
 
     /// Loads by phase: lines `object seconds seconds ..` with a number for each phase; what counts is the sum over phases of the slowest PE
-    #[arg(long, value_name = "FILE", conflicts_with = "max_moves")]
+    #[arg(long, value_name = "FILE")]
     phases: Option<PathBuf>,
 }
 
@@ -51,11 +51,10 @@ impl ConstraintArgs {
 
     /// The constraints.
     pub(crate) fn read(&self) -> Result<Constraints, Failure> {
+        let memory = self.memory.as_deref();
         Ok(Constraints {
             max_objects: self.max_objects.as_deref().map(MaxObjects::read).transpose()?,
-            memory: self
-                .memory
-                .as_deref()
+            memory: memory
                 .map(|text| PerPe::read("the bytes that PEs have for objects", text))
                 .transpose()?,
             object_bytes: self.object_bytes.as_deref().map_or(Ok(Vec::new()), files::sizes)?,
@@ -63,6 +62,20 @@ impl ConstraintArgs {
             groups: self.groups.as_deref().map_or(Ok(Vec::new()), Group::read)?,
             phases: self.phases.as_deref().map_or(Ok(Vec::new()), files::phases)?,
         })
+    }
+
+    /// The constraints of a placement that may have a limit of moves, which most constraints would break.
+    pub(crate) fn read_beside(&self, max_moves: bool) -> Result<Constraints, Failure> {
+        let has_others = self.max_objects.is_some()
+            || self.memory.is_some()
+            || self.groups.is_some()
+            || self.phases.is_some();
+        if max_moves && has_others {
+            return Err(Failure::usage(
+                "--max-objects, --memory, --groups and --phases may move more objects than --max-moves allows; leave one out",
+            ));
+        }
+        self.read()
     }
 }
 

@@ -12,6 +12,7 @@ use equipoise_strategies::cost::mcf_optimal::{Purchase, Purchases, Ways};
 use serde::Serialize;
 
 use crate::arguments::{MachineArg, MappingArgs, TaskArgs};
+use crate::constraints::ConstraintArgs;
 use crate::program::{ModelArgs, Tasks};
 use crate::{input, metrics, progress};
 
@@ -35,6 +36,9 @@ pub struct Args {
     output: FormatArg,
 
     #[command(flatten)]
+    constraints: ConstraintArgs,
+
+    #[command(flatten)]
     assumed: ModelArgs,
 }
 
@@ -43,7 +47,12 @@ impl Args {
         let machine = &*self.machine.topology?;
         let tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
         let database = &tasks.database;
+        let constraints = self.constraints.read()?;
         let mapping = self.mapping.placement(database, machine)?;
+        let rules = constraints.rules(database, machine).map_err(Failure::input)?;
+        rules
+            .check(database, &mapping)
+            .map_err(|broken| Failure::input(format!("the mapping breaks a constraint: {broken}")))?;
         let placed =
             progress::with_spinner("routing every message", || tasks.placed(database, machine, &mapping));
         let is_requested = |cost: &&Entry| match cost.shown {

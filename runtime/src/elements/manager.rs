@@ -106,7 +106,8 @@ impl<T: Chare> Manager for Elements<T> {
                 object.load_seconds = extra.declared.take().unwrap_or(measured * speed + charged);
                 object.edges = extra.edges.as_mut().map(|edges| edges.take()).unwrap_or_default();
             }
-            if object.migratable {
+            // A bound on memory counts all elements.
+            if object.migratable || pe.settings().constraints.memory.is_some() {
                 object.bytes = Some(codec::size(&slot.chare) + codec::size(&slot.flow));
             }
             statistics.measured_seconds += measured;

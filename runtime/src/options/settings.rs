@@ -61,11 +61,7 @@ impl Config {
             ));
         }
         let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
-        let constraints = self.constraints()?;
-        let without_objects = Database { pes: vec![PeRecord::default(); pes], ..Database::default() };
-        constraints
-            .rules(&without_objects, &*topology)
-            .map_err(|sentence| ConfigError { fault: Fault::Usage, sentence })?;
+        let constraints = self.checked_constraints(pes, &*topology)?;
         let mut settings = Settings {
             pes,
             local_pes,
@@ -131,6 +127,19 @@ impl Config {
             memory: memory.transpose().map_err(|error| wrong("--memory", &error))?,
             ..Constraints::default()
         })
+    }
+
+    /// The constraints for a machine, which some load balancer has to keep.
+    fn checked_constraints(&self, pes: usize, topology: &dyn Topology) -> Result<Constraints, ConfigError> {
+        let constraints = self.constraints()?;
+        if !constraints.is_empty() && self.balancer.is_empty() && self.lb_schedule.is_none() {
+            return Err(flag(
+                "--max-objects and --memory are for load balancers: name one with --balancer".into(),
+            ));
+        }
+        let without_objects = Database { pes: vec![PeRecord::default(); pes], ..Database::default() };
+        constraints.rules(&without_objects, topology).map_err(flag)?;
+        Ok(constraints)
     }
 
     /// Checks that files can be written: that is reported before the run, not after hours.

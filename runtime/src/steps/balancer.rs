@@ -184,7 +184,8 @@ fn plans(pes: u32, placement: &[u32], pe_of: &[u32], keys: &[(u16, u32)]) -> Vec
 /// available has to move in any case.
 fn gate(settings: &Settings, database: &Database, answer: &mut Assignment) -> Option<Kept> {
     let must_move = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
-    if !settings.gates() || database.objects.iter().any(must_move) {
+    if !settings.gates() || database.objects.iter().any(must_move) || breaks_a_constraint(settings, database)
+    {
         return None;
     }
     let [before, after] = [&database.placement(), &answer.pe_of]
@@ -192,6 +193,15 @@ fn gate(settings: &Settings, database: &Database, answer: &mut Assignment) -> Op
     let kept = kept(settings, &before, &after)?;
     answer.pe_of = database.placement();
     Some(kept)
+}
+
+/// Whether the present placement breaks a constraint, so that a step has to move objects.
+fn breaks_a_constraint(settings: &Settings, database: &Database) -> bool {
+    if settings.constraints.is_empty() {
+        return false;
+    }
+    let rules = settings.constraints.rules(database, &*settings.topology);
+    rules.is_ok_and(|rules| rules.check(database, &database.placement()).is_err())
 }
 
 /// Why a decision does not pay, if it does not, and `--lb-gate` asks for that.

@@ -7,7 +7,7 @@
 //! 3. When the members say that the protocol is over, every PE adds what it has decided to an [`Account`], up the tree. PE 0 reports the
 //!    step, and says along the tree whether the decision is applied. Then elements migrate as in a step with a centre.
 //!
-//! No PE receives more than the letters to it and the totals of its children. What needs the database of all objects needs a centre
+//! In a round, a PE receives the letters to it, a word for each letter that it has sent, and one message of its parent and of each child. What needs the database of all objects needs a centre
 //! ([`strategy`]).
 
 use super::balancer::{bound_leader, finish, kept, outside_seconds, sorted, strategy_seconds};
@@ -39,7 +39,9 @@ pub(super) fn strategy(pe: &PeCx, step: u32) -> Option<&dyn Decentral> {
     if needs_database {
         return None;
     }
-    settings.schedule.at(u64::from(step))?.strategy.decentral()
+    let decentral = settings.schedule.at(u64::from(step))?.strategy.decentral()?;
+    // Where the strategy refuses this number of PEs, PE 0 decides, and reports the refusal.
+    decentral.check(pe.out.pes).is_ok().then_some(decentral)
 }
 
 /// Begins a step on PE 0.
@@ -91,9 +93,9 @@ pub(crate) fn execute(pe: &PeCx, received: Order, managers: &[Held]) {
             meeting.add(pes, &Totals::default(), &account);
             end_decision(pe);
         }
-        Order::End { point, is_applied } => {
-            pe.out.relay(|| order(Order::End { point, is_applied }));
-            let ended = meeting.current.borrow_mut().take();
+        Order::End { step, point, is_applied } => {
+            pe.out.relay(|| order(Order::End { step, point, is_applied }));
+            let ended = meeting.current.borrow_mut().take_if(|current| current.step == step);
             let outcome =
                 ended.and_then(|current| current.outcome).filter(|_| is_applied).unwrap_or_default();
             let moves = outcome.leaving.into_iter().map(|(key, to)| {
@@ -141,7 +143,9 @@ fn current(pe: &PeCx, step: u32, all: &dyn Decentral, statistics: Statistics) ->
 fn run_round(pe: &PeCx, totals: &Totals) {
     let meeting = &pe.collectives.steps.meeting;
     let mut borrowed = meeting.current.borrow_mut();
-    let Some(current) = borrowed.as_mut() else { return };
+    let Some(current) = borrowed.as_mut() else {
+        return pe.fail("a round of a load-balancing step came to a PE that has not begun the step".into());
+    };
     let (step, round) = (current.step, current.round);
     let before = round.checked_sub(1).and_then(|before| meeting.letters.borrow_mut().remove(&(step, before)));
     let mut letters = before.unwrap_or_default();
@@ -261,7 +265,7 @@ fn end_decision(pe: &PeCx) {
     let is_applied = report.kept.is_none();
     finish(pe, step, report, None);
     let point = steps.number.replace(steps.number.get() + 1);
-    pe.out.tell_all(|| order(Order::End { point, is_applied }));
+    pe.out.tell_all(|| order(Order::End { step, point, is_applied }));
     steps.collecting.set(false);
     try_step(pe);
 }

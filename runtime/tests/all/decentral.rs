@@ -142,6 +142,42 @@ fn a_decision_that_does_not_pay_is_not_applied() {
     assert!(report.lb_steps.iter().all(|step| step.kept.is_some_and(|kept| kept.migrations > 0)));
 }
 
+#[test]
+fn pes_without_elements_take_part() {
+    // With fewer elements than PEs, a PE may begin a step before it has ended the one before.
+    everywhere(60, 12, |config| {
+        let config = Config { balancer: vec!["DistributedLB:imbalance=0".into()], ..config };
+        let report = try_run(config, |pe, done| {
+            let judge = pe.array((), |()| Judge { places: Places::new(), missing: 3, done });
+            let workers = pe.array([3], |_| Worker { step: 0, places: Places::new(), judge });
+            pe.main(move |pe| workers.all(pe).go());
+        });
+        assert_eq!(report.unwrap().lb_steps.len(), STEPS as usize);
+    });
+}
+
+#[test]
+fn counts_and_memory_are_kept() {
+    let run = |max_objects: Option<&str>, memory: Option<&str>| {
+        let [max_objects, memory] = [max_objects, memory].map(|text| text.map(String::from));
+        let balancer = vec!["DistributedLB".into()];
+        try_work(Config { balancer, max_objects, memory, lb_strict: true, ..Config::simulated(4, 3) })
+    };
+    // One of the 41 elements is the judge.
+    let report = run(Some("11"), Some("1M")).unwrap();
+    for step in 1..=STEPS {
+        let mut on = [0; 4];
+        for (_, pe) in report.result.iter().filter(|place| place.0.1 == step) {
+            on[*pe as usize] += 1;
+        }
+        assert!(on.iter().all(|&on| on <= 11), "step {step}: {on:?}");
+    }
+    let error = run(Some("9"), None).unwrap_err().to_string();
+    assert!(error.contains("the PEs take at most 36 objects, and there are 41 objects"), "{error}");
+    let error = run(None, Some("1")).unwrap_err().to_string();
+    assert!(error.contains("the available PEs have room for 4; give --memory more"), "{error}");
+}
+
 /// Falls over in the third round.
 struct Faulty(u32);
 

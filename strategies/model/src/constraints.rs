@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::fault::{Classified, Fault};
 use crate::table::count;
 use crate::{Database, Topology};
 
@@ -154,7 +155,7 @@ impl PerPe {
             PerPe::All(number) => Ok(vec![*number; machine.pes()]),
             PerPe::Each(numbers) if numbers.len() == machine.pes() => Ok(numbers.clone()),
             PerPe::Each(numbers) => Err(format!(
-                "the list of {what} has {}, and `{}` has {}; give one number per PE",
+                "the file of {what} has {}, and `{}` has {}; give one number per PE",
                 count(numbers.len() as u64, "number"),
                 machine.spec(),
                 count(machine.pes() as u64, "PE")
@@ -165,8 +166,7 @@ impl PerPe {
 
 impl PlaceSet {
     /// The PEs of the set, ascending.
-    fn pes(&self, machine: &dyn Topology) -> Result<Vec<u32>, String> {
-        let nodes = Level::Node.parts(machine)?;
+    fn pes(&self, machine: &dyn Topology, nodes: &[u32]) -> Result<Vec<u32>, String> {
         let mut is_in = vec![false; machine.pes()];
         for &(first, last, of_nodes) in &self.ranges {
             let (what, most) = if of_nodes {
@@ -177,13 +177,16 @@ impl PlaceSet {
             if last > most {
                 let spec = machine.spec();
                 return Err(format!(
-                    "there is no {what} {last} in `{}`; `{spec}` has {what}s 0 to {most}",
+                    "the places `{}` have no {what} {last}: `{spec}` has {what}s 0 to {most}",
                     self.text
                 ));
             }
-            for (pe, &node) in nodes.iter().enumerate() {
-                let number = if of_nodes { node } else { pe as u32 };
-                is_in[pe] |= (first..=last).contains(&number);
+            match of_nodes {
+                true => is_in
+                    .iter_mut()
+                    .zip(nodes)
+                    .for_each(|(is_in, node)| *is_in |= (first..=last).contains(node)),
+                false => is_in[first as usize..=last as usize].fill(true),
             }
         }
         Ok((0..machine.pes() as u32).filter(|&pe| is_in[pe as usize] != self.is_complement).collect())
@@ -226,6 +229,12 @@ pub fn allows(allowed: &Allowed, pe: u32) -> bool {
 #[error("{0}")]
 pub struct Broken(pub String);
 
+impl Classified for Broken {
+    fn fault(&self) -> Fault {
+        Fault::Input
+    }
+}
+
 impl Constraints {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
@@ -247,7 +256,7 @@ impl Constraints {
             })
         };
         if let Some(MaxObjects { most, exact }) = &self.max_objects {
-            let mut by_pe = most.of("largest numbers of objects", machine)?;
+            let mut by_pe = most.of("--max-objects", machine)?;
             if *exact && matches!(most, PerPe::All(_)) {
                 let closed = by_pe.iter_mut().zip(&database.pes).filter(|(_, pe)| !pe.available);
                 closed.for_each(|(most, _)| *most = 0);
@@ -255,14 +264,15 @@ impl Constraints {
             (rules.most, rules.exact) = (Some(by_pe), *exact);
         }
         rules.bytes = self.bytes(database, position)?;
-        rules.memory = self.memory.as_ref().map(|memory| memory.of("bytes", machine)).transpose()?;
+        rules.memory = self.memory.as_ref().map(|memory| memory.of("--memory", machine)).transpose()?;
         let mut sets: FxHashMap<&str, Arc<Vec<u32>>> = FxHashMap::default();
+        let nodes = if self.places.is_empty() { Vec::new() } else { Level::Node.parts(machine)? };
         for Place { object, set, worth_seconds } in &self.places {
             let object = position(*object)?;
             let pes = match sets.get(&*set.text) {
                 Some(pes) => Arc::clone(pes),
                 None => {
-                    let pes = Arc::new(set.pes(machine)?);
+                    let pes = Arc::new(set.pes(machine, &nodes)?);
                     sets.insert(&set.text, Arc::clone(&pes));
                     pes
                 }
@@ -300,7 +310,7 @@ impl Constraints {
         let known = |(size, object): (Option<u64>, &crate::database::Object)| {
             size.ok_or_else(|| {
                 format!(
-                    "the size of object {} is not recorded, and --memory needs it; give the sizes with --object-bytes",
+                    "--memory needs the size of object {}, which is not recorded; give it with --object-bytes",
                     object.id
                 )
             })

@@ -19,7 +19,7 @@
 //!
 //! 1. It says its load and speed.
 //! 2. If the heaviest PE is above the target: rounds of gossip.
-//! 3. A phase of three rounds. Donors make offers. Receivers answer. All settle what they have, and say their seconds. Then the
+//! 3. A phase of three rounds. Donors make offers. Receivers answer. All sum up what they have, and send their seconds. Then the
 //!    next phase follows, with new limits.
 //! 4. It tells the PEs that have its new objects in memory that it takes them.
 
@@ -122,6 +122,16 @@ impl Distributed {
 }
 
 impl Decentral for Distributed {
+    fn check(&self, ranks: u32) -> Result<(), String> {
+        match ranks {
+            0 | 1 => Ok(()),
+            _ => self
+                .gossip(ranks as usize)
+                .check(ranks as usize, self.phases)
+                .map_err(|error| error.to_string()),
+        }
+    }
+
     fn member(&self, own: Own) -> Box<dyn Member> {
         Box::new(OnPe {
             gossip: self.gossip(own.ranks as usize),
@@ -156,7 +166,7 @@ enum Next {
     /// Answers offers.
     Answer,
     /// Reads the answers.
-    Settle,
+    Sum,
     /// Begins a phase, or ends.
     Phase,
     /// Learns which of its objects leave.
@@ -222,7 +232,7 @@ impl Member for OnPe {
                 Some(self.offer(sends))
             }
             Next::Answer => Some(self.answer(received, sends)),
-            Next::Settle => Some(self.settle(received)),
+            Next::Sum => Some(self.sum_up(received)),
             Next::Phase => {
                 self.phases += 1;
                 let [_, moved, _] = totals.counts;
@@ -317,7 +327,7 @@ impl OnPe {
 
     /// Accepts the offers that leave this PE below the limit, in the order of their turns.
     fn answer(&mut self, received: &[(u32, Arc<Letter>)], sends: &mut Sends) -> Totals {
-        self.next = Next::Settle;
+        self.next = Next::Sum;
         let mut answers: Vec<(u32, Vec<bool>, Option<f64>)> = Vec::new();
         let mut offers = Vec::new();
         for (donor, letter) in received {
@@ -350,7 +360,7 @@ impl OnPe {
     }
 
     /// Reads the answers, and has the objects that it has accepted.
-    fn settle(&mut self, received: &[(u32, Arc<Letter>)]) -> Totals {
+    fn sum_up(&mut self, received: &[(u32, Arc<Letter>)]) -> Totals {
         self.next = Next::Phase;
         let mut given = Vec::new();
         for (receiver, letter) in received {
@@ -368,7 +378,7 @@ impl OnPe {
         self.pile.remove(given);
         let moved = self.accepted.len() as u64;
         self.pile.items.append(&mut self.accepted);
-        self.pile.settle();
+        self.pile.sum_up();
         Totals::of(self.pile.seconds, [0, moved, 0])
     }
 

@@ -26,7 +26,7 @@ impl Pile {
         let items = own.objects.iter().copied().filter(|item| item.load_seconds > 0.0).collect();
         let Own { rank, speed, fixed_seconds, .. } = *own;
         let mut pile = Pile { rank, speed, fixed_seconds, items, seconds: 0.0 };
-        pile.settle();
+        pile.sum_up();
         pile
     }
 
@@ -36,7 +36,7 @@ impl Pile {
     }
 
     /// Sorts the objects and computes their seconds anew, which removes accumulated rounding errors.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn sum_up(&mut self) {
         self.items.sort_unstable_by_key(|item| (order(item.load_seconds), item.key));
         let sum: f64 = self.items.iter().map(|item| self.seconds_of(item)).sum();
         self.seconds = self.fixed_seconds + sum;
@@ -86,7 +86,7 @@ pub(super) fn decide(
         if let Some(&home) = rank_of.get(&placement[object as usize]) {
             let id = work.database().objects[object as usize].id;
             let load_seconds = work.load_seconds(object);
-            // Nobody asks here what migrations cost.
+            // Bytes are for the cost of migrations, which this place does not compute.
             objects[home as usize].push(Item { key: object.into(), id, home, load_seconds, bytes: 0 });
         }
     }

@@ -39,8 +39,9 @@ impl Items {
     }
 }
 
-/// The number of the set of each object; objects in a chain of groups are in one set. Sets are numbered by their first objects.
-fn sets(objects: usize, groups: &[(bool, Level, Vec<u32>)]) -> Vec<u32> {
+/// The number of the set of each object; objects in a chain of groups that must be together at a level are in one set. Sets are numbered
+/// by their first objects.
+pub(super) fn sets(objects: usize, groups: &[(bool, Level, Vec<u32>)], at: Level) -> Vec<u32> {
     let mut leader: Vec<u32> = (0..objects as u32).collect();
     fn root(leader: &mut [u32], mut of: u32) -> u32 {
         while leader[of as usize] != of {
@@ -50,7 +51,7 @@ fn sets(objects: usize, groups: &[(bool, Level, Vec<u32>)]) -> Vec<u32> {
         of
     }
     for (together, level, members) in groups {
-        if *together && *level == Level::Pe {
+        if *together && *level == at {
             for pair in members.windows(2) {
                 let (a, b) = (root(&mut leader, pair[0]), root(&mut leader, pair[1]));
                 leader[a.max(b) as usize] = a.min(b);
@@ -87,7 +88,7 @@ fn both(a: &Allowed, b: &Allowed) -> Allowed {
 /// # Errors
 /// If an object has no place: it may be on no available PE, or cannot move where it must be.
 pub(super) fn of(database: &Database, rules: &Rules, available: &[u32]) -> Result<Items, String> {
-    let item_of = sets(database.objects.len(), &rules.groups);
+    let item_of = sets(database.objects.len(), &rules.groups, Level::Pe);
     let count = item_of.iter().max().map_or(0, |last| *last as usize + 1);
     let mut items = Items {
         database: Database {
@@ -115,14 +116,17 @@ pub(super) fn of(database: &Database, rules: &Rules, available: &[u32]) -> Resul
     items.database.communication_recorded = database.communication_recorded;
     merge(&mut items, database, rules)?;
     items.is_fixed = items.database.objects.iter().map(|object| !object.migratable).collect();
-    settle(&mut items, database, available)?;
-    for (together, level, members) in &rules.groups {
-        let mut members: Vec<u32> = members.iter().map(|&object| items.item_of[object as usize]).collect();
+    fix_single(&mut items, database, available)?;
+    for (together, level, original) in &rules.groups {
+        let mut members: Vec<u32> = original.iter().map(|&object| items.item_of[object as usize]).collect();
         members.sort_unstable();
         let whole = members.len();
         members.dedup();
         if !together && members.len() < whole {
-            return Err("two objects must be on one PE and may not be; change one of the two groups".into());
+            let ids: Vec<u64> = original.iter().map(|&object| database.objects[object as usize].id).collect();
+            return Err(format!(
+                "two of the objects {ids:?} must be apart, and a group says that they are on one PE; change one of the two groups"
+            ));
         }
         if members.len() > 1 {
             items.groups.push((*together, *level, members));
@@ -146,18 +150,13 @@ fn merge(items: &mut Items, database: &Database, rules: &Rules) -> Result<(), St
     for (at, object) in database.objects.iter().enumerate() {
         let item = items.item_of[at] as usize;
         if item == items.database.objects.len() {
-            items.database.objects.push(Object {
-                id: item as u64,
-                bytes: None,
-                load_seconds: 0.0,
-                ..object.clone()
-            });
+            items.database.objects.push(Object { bytes: None, load_seconds: 0.0, ..object.clone() });
             items.id.push(object.id);
         }
         let merged = &mut items.database.objects[item];
         merged.load_seconds += object.load_seconds;
         if let Some(bytes) = object.bytes {
-            *merged.bytes.get_or_insert(0) += bytes;
+            merged.bytes = Some(merged.bytes.unwrap_or(0).saturating_add(bytes));
         }
         if !object.migratable {
             if !merged.migratable && merged.pe != object.pe {
@@ -179,7 +178,7 @@ fn merge(items: &mut Items, database: &Database, rules: &Rules) -> Result<(), St
 }
 
 /// Fixes items that may be on one PE only.
-fn settle(items: &mut Items, original: &Database, available: &[u32]) -> Result<(), String> {
+fn fix_single(items: &mut Items, original: &Database, available: &[u32]) -> Result<(), String> {
     // An object of each item that must leave its PE for one that cannot.
     let pairs = items.item_of.iter().zip(&original.objects);
     let comes: FxHashMap<u32, u64> = pairs
@@ -192,12 +191,15 @@ fn settle(items: &mut Items, original: &Database, available: &[u32]) -> Result<(
             let is_open = available.binary_search(&object.pe).is_ok();
             if let Some(other) = comes.get(&(item as u32)).filter(|_| !is_open) {
                 return Err(format!(
-                    "object {other} must go to PE {}, which one of its group cannot leave, and which is not available",
+                    "object {other} must be on PE {} with an object that cannot move, but the PE is not available; change the group",
                     object.pe
                 ));
             }
             if !allows(allowed, object.pe) {
-                return Err(format!("object {id} may not be on PE {}, and cannot leave it", object.pe));
+                return Err(format!(
+                    "object {id} may not be on PE {}, and cannot move; change its places",
+                    object.pe
+                ));
             }
             continue;
         }
@@ -209,7 +211,9 @@ fn settle(items: &mut Items, original: &Database, available: &[u32]) -> Result<(
                     "object {id} may be on no PE: the places of its group exclude each other"
                 ));
             }
-            (None, _) => return Err(format!("object {id} may be only on PEs that are not available")),
+            (None, _) => {
+                return Err(format!("no PE where object {id} may be is available; give it other places"));
+            }
             (Some(pe), None) => (object.pe, object.migratable) = (pe, false),
             _ => {}
         }

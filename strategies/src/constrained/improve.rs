@@ -1,20 +1,25 @@
 //! Lighter placements that keep the constraints: moves and exchanges from the heaviest PE, and wishes.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
 use super::contracted::Items;
 use super::state::State;
 use crate::balance::load::order;
 
 /// How many of the lightest PEs receive objects of the heaviest.
 const RECEIVERS: usize = 16;
-/// Moves and exchanges per item, at most.
-const ROUNDS: usize = 4;
+/// Pairs of items that are compared, at most; about a second.
+const ATTEMPTS: u64 = 1 << 25;
 
 /// Improves a placement until it is as light as `limit_seconds` allows, then grants wishes; returns how many are granted.
 pub(super) fn improve(items: &Items, state: &mut State, limit_seconds: f64) -> usize {
     // Moves below this part of the cost are rounding.
     let limit_seconds = limit_seconds * (1.0 + crate::placement::ROUNDING);
-    for _ in 0..ROUNDS * items.weight.len() {
-        if state.phases() == 1 && state.cost_seconds() <= limit_seconds || !relieve(state) {
+    let mut attempts = ATTEMPTS;
+    while attempts > 0 && (state.phases() > 1 || state.cost_seconds() > limit_seconds) {
+        if !relieve(state, &mut attempts) {
             break;
         }
     }
@@ -22,7 +27,7 @@ pub(super) fn improve(items: &Items, state: &mut State, limit_seconds: f64) -> u
 }
 
 /// Makes the heaviest PE of a phase lighter. Returns whether it could.
-fn relieve(state: &mut State) -> bool {
+fn relieve(state: &mut State, attempts: &mut u64) -> bool {
     for phase in 0..state.phases() {
         let Some(heaviest) = state.lightest(phase).next_back() else { continue };
         let mut leaving: Vec<u32> = state.on(heaviest).filter(|&item| state.can_move(item)).collect();
@@ -37,13 +42,26 @@ fn relieve(state: &mut State) -> bool {
         for &to in &receivers {
             let others: Vec<u32> = state.on(to).filter(|&other| state.can_move(other)).collect();
             for &item in &leaving {
-                if others.iter().any(|&other| exchanges(state, item, other)) {
-                    return true;
+                *attempts = attempts.saturating_sub(1 + others.len() as u64);
+                for &other in &others {
+                    if relieves(state, (item, heaviest), (other, to), phase) && exchanges(state, item, other)
+                    {
+                        return true;
+                    }
                 }
             }
         }
     }
     false
+}
+
+/// Whether an exchange makes the heavier of two PEs lighter in a phase, and the other one not as heavy.
+fn relieves(state: &State, (item, from): (u32, u32), (other, to): (u32, u32), phase: usize) -> bool {
+    let after = |pe, leaves, comes| {
+        state.seconds(pe, phase) - state.seconds_of(leaves, pe, phase) + state.seconds_of(comes, pe, phase)
+    };
+    let heaviest = state.seconds(from, phase);
+    after(from, item, other) < heaviest && after(to, other, item) < heaviest
 }
 
 /// The sum over phases of the heavier of two PEs, and their squares, which fall when the two become more equal.
@@ -69,15 +87,14 @@ fn before(state: &State, a: u32, b: u32) -> (f64, f64, f64) {
 fn moves(state: &mut State, item: u32, to: u32) -> bool {
     let from = state.pe_of[item as usize];
     let was = before(state, from, to);
-    if !state.fits(item, to) {
-        return false;
-    }
     state.take(item);
-    state.put(item, to);
-    if is_better(state, was, from, to) {
-        return true;
+    if state.fits(item, to) {
+        state.put(item, to);
+        if is_better(state, was, from, to) {
+            return true;
+        }
+        state.take(item);
     }
-    state.take(item);
     state.put(item, from);
     false
 }
@@ -108,25 +125,31 @@ fn exchanges(state: &mut State, item: u32, other: u32) -> bool {
 fn grant(items: &Items, state: &mut State) -> usize {
     let mut wishes: Vec<usize> = (0..items.wishes.len()).collect();
     wishes.sort_by_key(|&wish| (std::cmp::Reverse(order(items.wishes[wish].2)), wish));
+    let mut of_item: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+    wishes.iter().for_each(|&wish| of_item.entry(items.wishes[wish].0).or_default().push(wish));
+    // What the wishes of an item are worth that are granted on a PE.
+    let worth_seconds = |item: u32, pe: u32| -> f64 {
+        let all = of_item[&item].iter().map(|&wish| &items.wishes[wish]);
+        all.filter(|wish| wish.1.binary_search(&pe).is_ok()).map(|wish| wish.2).sum()
+    };
     for wish in wishes {
-        let (item, set, worth_seconds) = &items.wishes[wish];
-        let from = state.pe_of[*item as usize];
-        if set.binary_search(&from).is_ok() || !state.can_move(*item) {
+        let (item, set, _) = &items.wishes[wish];
+        let (item, from) = (*item, state.pe_of[*item as usize]);
+        if set.binary_search(&from).is_ok() || !state.can_move(item) {
             continue;
         }
         let cost_seconds = state.cost_seconds();
-        state.take(*item);
-        let places = set.iter().copied().filter(|&pe| state.fits(*item, pe));
-        let lightest =
-            places.min_by_key(|&pe| (order(state.seconds(pe, 0) + state.seconds_of(*item, pe, 0)), pe));
-        state.put(*item, lightest.unwrap_or(from));
-        if state.cost_seconds() - cost_seconds > *worth_seconds {
-            state.take(*item);
-            state.put(*item, from);
+        state.take(item);
+        let places = set.iter().copied().filter(|&pe| state.fits(item, pe));
+        let finished = |pe: u32| order(state.total_seconds(pe) + state.total_seconds_of(item, pe));
+        let to = places.min_by_key(|&pe| (finished(pe), pe)).unwrap_or(from);
+        state.put(item, to);
+        if state.cost_seconds() - cost_seconds > worth_seconds(item, to) - worth_seconds(item, from) {
+            state.take(item);
+            state.put(item, from);
         }
     }
-    let granted = |(item, set, _): &&(u32, std::sync::Arc<Vec<u32>>, f64)| {
-        set.binary_search(&state.pe_of[*item as usize]).is_ok()
-    };
+    let granted =
+        |(item, set, _): &&(u32, Arc<Vec<u32>>, f64)| set.binary_search(&state.pe_of[*item as usize]).is_ok();
     items.wishes.iter().filter(granted).count()
 }

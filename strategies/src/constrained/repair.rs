@@ -6,15 +6,20 @@ use std::sync::Arc;
 
 use equipoise_model::Topology;
 use equipoise_model::constraints::{Level, Rules, allows};
+use equipoise_model::random::{generator, shuffle};
 use equipoise_model::table::count;
 
-use super::contracted::Items;
+use super::contracted::{Items, sets};
 use super::state::{NOWHERE, State};
 use crate::balance::load::order;
 use crate::cost::commodities::Commodities;
 
 /// How many of the lightest PEs are compared for an item that must leave its PE, beside those of its partners.
 const LIGHTEST: usize = 16;
+/// How many orders of the items are tried, if the places of the answer lead to a dead end.
+const RESTARTS: u64 = 16;
+/// How many places of items that could move are tried for an item that fits nowhere.
+const MOST_DISPLACED: u32 = 1 << 22;
 
 /// The items at their places, and the seconds of the heaviest PE of the answer.
 ///
@@ -32,16 +37,21 @@ pub(super) fn repaired<'a>(
         (0..items.weight.len() as u32).filter(|&item| !items.is_fixed[item as usize]).collect();
     order.sort_by_key(|&item| rank(items, item));
     let fixed = State::new(items, rules)?;
+    let is_proof = fixed.has_only_counts();
     let limit_seconds = limit_seconds(&fixed, answer);
-    let placed = place_all(fixed, &near, Some(answer), &order, limit_seconds);
-    let placed = placed.or_else(|unplaced| {
-        if rules.memory.is_none() {
-            return Err(unplaced);
-        }
-        // The places of the answer led to a dead end. Now the largest items choose first.
+    let mut placed = place_all(fixed, &near, Some(answer), &order, limit_seconds);
+    if !is_proof && placed.is_err() {
+        // The places of the answer led to a dead end. Now the largest items choose first, then items in random orders.
         order.sort_by_key(|&item| Reverse(items.bytes[item as usize]));
-        place_all(State::new(items, rules)?, &near, None, &order, limit_seconds)
-    });
+        for restart in 0..RESTARTS {
+            let again = place_all(State::new(items, rules)?, &near, None, &order, limit_seconds);
+            if again.is_ok() {
+                placed = again;
+                break;
+            }
+            shuffle(&mut generator(restart, 0), &mut order);
+        }
+    }
     Ok((placed?, limit_seconds))
 }
 
@@ -79,16 +89,28 @@ pub(super) fn prove_impossible(items: &Items, rules: &Rules) -> Result<(), Strin
             ));
         }
     }
+    for (together, level, members) in &items.groups {
+        let parts = rules.parts[level].iter().max().map_or(0, |last| *last as usize + 1);
+        if !together && members.len() > parts {
+            let ids: Vec<u64> = members.iter().map(|&item| items.id[item as usize]).collect();
+            return Err(format!(
+                "no placement exists: the {} {} must be apart, and there are {parts} of the level {level}; make the group smaller",
+                count(members.len() as u64, "object"),
+                listed(&ids)
+            ));
+        }
+    }
     Ok(())
 }
 
-/// The groups that must be together in a part of the machine, the largest first.
-fn together(items: &Items) -> Vec<(Level, Vec<u32>)> {
-    let groups = items.groups.iter().filter(|group| group.0);
-    let mut groups: Vec<(Level, Vec<u32>)> =
-        groups.map(|(_, level, members)| (*level, members.clone())).collect();
-    groups.sort_by_key(|(_, members)| Reverse(members.len()));
-    groups
+/// The groups of items that must be together at a level, the largest first. Groups with a common item are one.
+fn together(items: &Items, level: Level) -> Vec<Vec<u32>> {
+    let set_of = sets(items.weight.len(), &items.groups, level);
+    let mut sets = vec![Vec::new(); items.weight.len()];
+    (0..).zip(set_of).for_each(|(item, set): (u32, u32)| sets[set as usize].push(item));
+    sets.retain(|members| members.len() > 1);
+    sets.sort_by_key(|members| Reverse(members.len()));
+    sets
 }
 
 /// Chooses a part of the machine for each group that must be together, and lets its items be there only.
@@ -96,65 +118,75 @@ fn together(items: &Items) -> Vec<(Level, Vec<u32>)> {
 /// # Errors
 /// If no part has room for a group.
 pub(super) fn choose_parts(items: &mut Items, rules: &Rules, answer: &[u32]) -> Result<(), String> {
-    for (level, members) in together(items) {
-        choose_part(items, rules, level, &members, answer)?;
+    for level in [Level::Node, Level::Switch] {
+        let Some(part_of) = rules.parts.get(&level) else { continue };
+        let mut parts: Vec<Part> = Vec::new();
+        for (pe, &part) in (0u32..).zip(part_of) {
+            parts.resize_with(parts.len().max(part as usize + 1), Part::default);
+            let part = &mut parts[part as usize];
+            part.pes.push(pe);
+            if items.database.pes[pe as usize].available {
+                let room = |of: &Option<Vec<u64>>| of.as_ref().map_or(u64::MAX, |of| of[pe as usize]);
+                part.objects = part.objects.saturating_add(room(&rules.most));
+                part.bytes = part.bytes.saturating_add(room(&rules.memory));
+            }
+        }
+        for members in together(items, level) {
+            choose_part(items, &mut parts, part_of, &members, answer).ok_or_else(|| {
+                let ids: Vec<u64> = members.iter().map(|&item| items.id[item as usize]).collect();
+                let ids = listed(&ids);
+                format!("no placement was found: no {level} has room for the group of the objects {ids}; make it smaller")
+            })?;
+        }
     }
     Ok(())
 }
 
-/// Chooses the part of the machine of a group: where most of its load is, of those with room for it.
+/// A node or a switch.
+#[derive(Default)]
+struct Part {
+    pes: Vec<u32>,
+    /// The objects that fit, beside those of the groups that have chosen it.
+    objects: u64,
+    /// The bytes that fit, likewise.
+    bytes: u64,
+}
+
+/// Chooses the part of the machine of a group: where most of its load is, of those with room for it. `None` if there is none.
 fn choose_part(
     items: &mut Items,
-    rules: &Rules,
-    level: Level,
+    parts: &mut [Part],
+    part_of: &[u32],
     members: &[u32],
     answer: &[u32],
-) -> Result<(), String> {
-    let part_of = &rules.parts[&level];
-    let parts = part_of.iter().max().map_or(0, |last| *last as usize + 1);
-    let mut load = vec![0.0; parts];
+) -> Option<()> {
+    let mut load = vec![0.0; parts.len()];
     for &item in members {
         let seconds: f64 = items.phases.iter().map(|loads| loads[item as usize]).sum();
         load[part_of[answer[item as usize] as usize] as usize] += seconds;
     }
-    let sum = |of: &[u64]| members.iter().map(|&item| of[item as usize]).fold(0u64, u64::saturating_add);
-    let (weight, bytes) = (sum(&items.weight), sum(&items.bytes));
-    let pes =
-        |part: usize| (0..part_of.len() as u32).filter(move |&pe| part_of[pe as usize] as usize == part);
-    let open = |pe: &u32| items.database.pes[*pe as usize].available;
-    let has_room = |part: usize| {
-        let room = |most: &Option<Vec<u64>>| {
-            most.as_ref().map_or(u64::MAX, |most| {
-                pes(part).filter(open).map(|pe| most[pe as usize]).fold(0u64, u64::saturating_add)
-            })
+    let comes = || members.iter().map(|&item| item as usize).filter(|&item| !items.is_fixed[item]);
+    let objects = comes().map(|item| items.weight[item]).fold(0u64, u64::saturating_add);
+    let bytes = comes().map(|item| items.bytes[item]).fold(0u64, u64::saturating_add);
+    let has_room = |number: &usize| {
+        let part = &parts[*number];
+        let is_open = |pe: &&u32| items.database.pes[**pe as usize].available;
+        let may = |&item: &u32| match items.is_fixed[item as usize] {
+            true => part_of[items.database.objects[item as usize].pe as usize] as usize == *number,
+            false => part.pes.iter().filter(is_open).any(|&pe| allows(&items.allowed[item as usize], pe)),
         };
-        let may = |&item: &u32| {
-            let allowed = &items.allowed[item as usize];
-            match items.is_fixed[item as usize] {
-                true => part_of[items.database.objects[item as usize].pe as usize] as usize == part,
-                false => pes(part).filter(open).any(|pe| allows(allowed, pe)),
-            }
-        };
-        room(&rules.most) >= weight && room(&rules.memory) >= bytes && members.iter().all(may)
+        part.objects >= objects && part.bytes >= bytes && members.iter().all(may)
     };
-    let chosen =
-        (0..parts).filter(|&part| has_room(part)).max_by_key(|&part| (order(load[part]), Reverse(part)));
-    let Some(part) = chosen else {
-        let ids: Vec<String> =
-            members.iter().take(5).map(|&item| items.id[item as usize].to_string()).collect();
-        return Err(format!(
-            "no placement was found: no {level} has room for the group of the objects {}{}",
-            ids.join(", "),
-            if members.len() > 5 { ", .." } else { "" }
-        ));
-    };
-    let here: Vec<u32> = pes(part).collect();
+    let chosen = (0..parts.len()).filter(has_room);
+    let chosen = chosen.max_by_key(|&part| (order(load[part]), Reverse(part)))?;
+    let part = &mut parts[chosen];
+    (part.objects, part.bytes) = (part.objects - objects, part.bytes - bytes);
     for &item in members {
         let set = &mut items.allowed[item as usize];
-        let kept = here.iter().copied().filter(|&pe| allows(set, pe)).collect();
+        let kept = part.pes.iter().copied().filter(|&pe| allows(set, pe)).collect();
         *set = Some(Arc::new(kept));
     }
-    Ok(())
+    Some(())
 }
 
 /// The machine and the messages, for the distances of an item to its partners.
@@ -192,10 +224,9 @@ impl Near<'_> {
         let of_partners =
             partners.map(|partner| self.place(state, partner.vertex)).filter(|&pe| pe != NOWHERE);
         let mut candidates: BTreeSet<u32> = of_partners.filter(|&pe| state.fits(item, pe)).collect();
-        candidates.extend(state.lightest(0).filter(|&pe| state.fits(item, pe)).take(LIGHTEST));
+        candidates.extend(state.open().filter(|&pe| state.fits(item, pe)).take(LIGHTEST));
         let grade = |&pe: &u32| {
-            let after = |phase| state.seconds(pe, phase) + state.seconds_of(item, pe, phase);
-            let seconds: f64 = (0..state.phases()).map(after).fold(0.0, f64::max);
+            let seconds = state.total_seconds(pe) + state.total_seconds_of(item, pe);
             match seconds <= limit_seconds {
                 true => (false, self.hop_bytes(state, item, pe), order(seconds), pe),
                 false => (true, u128::from(order(seconds)), 0, pe),
@@ -229,12 +260,12 @@ fn place_all<'a>(
     Ok(state)
 }
 
-/// The seconds of the heaviest available PE of the answer. `fixed` has the items that cannot move.
+/// The seconds in all phases of the heaviest available PE of the answer. `fixed` has the items that cannot move.
 fn limit_seconds(fixed: &State, answer: &[u32]) -> f64 {
-    let mut seconds: Vec<f64> = (0..fixed.pes()).map(|pe| fixed.seconds(pe, 0)).collect();
+    let mut seconds: Vec<f64> = (0..fixed.pes()).map(|pe| fixed.total_seconds(pe)).collect();
     for (item, &pe) in (0..).zip(answer) {
         if fixed.can_move(item) {
-            seconds[pe as usize] += fixed.seconds_of(item, pe, 0);
+            seconds[pe as usize] += fixed.total_seconds_of(item, pe);
         }
     }
     (0..fixed.pes()).filter(|&pe| fixed.is_available(pe)).map(|pe| seconds[pe as usize]).fold(0.0, f64::max)
@@ -258,14 +289,48 @@ fn make_room(state: &mut State, item: u32) -> Result<(), String> {
             visit(state, other, &mut unvisited, |to| next.push(to));
             for to in next {
                 before[to as usize] = (pe, other);
-                if state.fits(other, to) && shift(state, &before, to) {
+                if shift(state, &before, to) {
                     return Ok(());
                 }
                 queue.push_back(to);
             }
         }
     }
+    if !state.has_only_counts() && displace(state, item) {
+        return Ok(());
+    }
     Err(unplaced(state, item, &visited))
+}
+
+/// Moves one other item, so that an item fits where the other was: with memory or groups, full PEs are not all alike, and a path with one
+/// step may pass a PE that the search has already visited. Returns whether there is one.
+fn displace(state: &mut State, item: u32) -> bool {
+    let mut attempts = MOST_DISPLACED;
+    let pes = || 0..state.pes();
+    let mut others = Vec::new();
+    for pe in pes().filter(|&pe| state.is_available(pe) && state.may_be(item, pe)) {
+        others.extend(state.on(pe).filter(|&other| state.can_move(other)).map(|other| (pe, other)));
+    }
+    for (pe, other) in others {
+        state.take(other);
+        if state.fits(item, pe) {
+            state.put(item, pe);
+            let to = (0..state.pes()).find(|&to| {
+                attempts = attempts.saturating_sub(1);
+                state.fits(other, to)
+            });
+            if let Some(to) = to {
+                state.put(other, to);
+                return true;
+            }
+            state.take(item);
+        }
+        state.put(other, pe);
+        if attempts == 0 {
+            break;
+        }
+    }
+    false
 }
 
 /// Calls `reached` for each PE that an item may be on and that was not visited.
@@ -323,7 +388,7 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
             let mut pes = visited.to_vec();
             pes.sort_unstable();
             format!(
-                "no placement exists: objects {} may be on PEs {} only, which have {} for them",
+                "no placement exists: objects {} may be on PEs {} only, which have {} for them; give --max-objects or --fixed more room",
                 listed(&ids),
                 listed(&pes),
                 count(ids.len() as u64 - 1, "place")
@@ -340,7 +405,7 @@ fn unplaced(state: &State, item: u32, visited: &[u32]) -> String {
                 (false, _) => "all PEs where it may be have as many objects as they take".into(),
                 _ => "all PEs where it may be have an object of one of its groups, or are full".into(),
             };
-            format!("no placement was found: object {id} fits on no PE: {why}")
+            format!("no placement was found: object {id} fits on no PE: {why}; loosen a constraint")
         }
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct State<'a> {
     seconds: Vec<Vec<f64>>,
     /// The available PEs by their seconds in each phase, lightest first.
     by_seconds: Vec<BTreeSet<(u64, u32)>>,
+    /// Those that take more objects, by their seconds in all phases.
+    open: BTreeSet<(u64, u32)>,
 }
 
 impl<'a> State<'a> {
@@ -64,14 +66,16 @@ impl<'a> State<'a> {
             apart,
             taken: FxHashMap::default(),
             by_seconds: seconds.iter().map(available).collect(),
+            open: BTreeSet::new(),
             seconds,
         };
+        (0..pes as u32).for_each(|pe| state.reopen(pe));
         for item in (0..count as u32).filter(|&item| items.is_fixed[item as usize]) {
             let pe = items.database.objects[item as usize].pe;
             if !state.has_room(item, pe) {
                 let id = items.id[item as usize];
                 return Err(format!(
-                    "object {id} cannot leave PE {pe}, and may not stay there with its other objects"
+                    "object {id} cannot leave PE {pe}, and the constraints do not allow it there; change them"
                 ));
             }
             state.put(item, pe);
@@ -97,6 +101,11 @@ impl<'a> State<'a> {
     /// Where an item may be.
     pub(super) fn allowed(&self, item: u32) -> Option<&[u32]> {
         self.items.allowed[item as usize].as_ref().map(|set| set.as_slice())
+    }
+
+    /// Whether an item may be on a PE, if there is room.
+    pub(super) fn may_be(&self, item: u32, pe: u32) -> bool {
+        allows(&self.items.allowed[item as usize], pe)
     }
 
     /// The id of the first object of an item.
@@ -138,7 +147,7 @@ impl<'a> State<'a> {
         let room = self.rules.memory.as_ref().map_or(u64::MAX, |memory| memory[to]);
         allows(&self.items.allowed[at], pe)
             && self.count[to] + self.items.weight[at] <= most
-            && self.bytes[to].saturating_add(self.items.bytes[at]) <= room
+            && self.bytes[to].checked_add(self.items.bytes[at]).is_some_and(|bytes| bytes <= room)
             && self.apart[at].iter().all(|&group| !self.taken.contains_key(&(group, self.part(group, pe))))
     }
 
@@ -156,21 +165,46 @@ impl<'a> State<'a> {
     /// Puts an item without a place on a PE.
     pub(super) fn put(&mut self, item: u32, pe: u32) {
         let (at, to) = (item as usize, pe as usize);
+        self.open.remove(&(order(self.total_seconds(pe)), pe));
         self.pe_of[at] = pe;
         self.on[to].insert(item);
         self.count[to] += self.items.weight[at];
-        self.bytes[to] = self.bytes[to].saturating_add(self.items.bytes[at]);
+        self.bytes[to] += self.items.bytes[at];
         for group in 0..self.apart[at].len() {
             let group = self.apart[at][group];
             *self.taken.entry((group, self.part(group, pe))).or_default() += 1;
         }
         self.add_seconds(item, pe, 1.0);
+        self.reopen(pe);
+    }
+
+    /// Notes that a PE takes more objects, if it does.
+    fn reopen(&mut self, pe: u32) {
+        if self.is_available(pe) && self.has_place(pe) {
+            self.open.insert((order(self.total_seconds(pe)), pe));
+        }
+    }
+
+    /// The PEs that take more objects, the lightest first.
+    pub(super) fn open(&self) -> impl Iterator<Item = u32> + '_ {
+        self.open.iter().map(|entry| entry.1)
+    }
+
+    /// The seconds of a PE in all phases.
+    pub(super) fn total_seconds(&self, pe: u32) -> f64 {
+        self.seconds.iter().map(|seconds| seconds[pe as usize]).sum()
+    }
+
+    /// The seconds of an item on a PE in all phases.
+    pub(super) fn total_seconds_of(&self, item: u32, pe: u32) -> f64 {
+        (0..self.phases()).map(|phase| self.seconds_of(item, pe, phase)).sum()
     }
 
     /// Takes an item from its PE.
     pub(super) fn take(&mut self, item: u32) {
         let (at, pe) = (item as usize, self.pe_of[item as usize]);
         let from = pe as usize;
+        self.open.remove(&(order(self.total_seconds(pe)), pe));
         self.pe_of[at] = NOWHERE;
         self.on[from].remove(&item);
         self.count[from] -= self.items.weight[at];
@@ -185,6 +219,7 @@ impl<'a> State<'a> {
             };
         }
         self.add_seconds(item, pe, -1.0);
+        self.reopen(pe);
     }
 
     fn add_seconds(&mut self, item: u32, pe: u32, sign: f64) {

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use equipoise::model::assignment::{MappingFile, mapping_file};
+use equipoise::model::constraints::files::{self as constraint_files, ConstraintsError};
+use equipoise::model::constraints::{Group, PerPe, Place};
 use equipoise::model::database::{Dump, vt};
 use equipoise::model::descriptor::{Descriptor, split};
 use equipoise::model::graph::{self, Matrix};
@@ -34,6 +36,7 @@ pub fn readers() -> Vec<Reader> {
     all.extend(launchers());
     all.extend(runs());
     all.extend(experts());
+    all.extend(constraints());
     all.extend(super::checkpoint::readers());
     all.extend(specs());
     all
@@ -267,6 +270,30 @@ fn experts() -> Vec<Reader> {
         numbers("json", "loads.json", &["[[1, 2.5, 3], [4, 5, 6e2]]"]),
         file("replica_plan", "plan.json", vec![plan], "", |path| {
             ReplicaPlan::read(Path::new(path)).map(|_| ())
+        }),
+    ]
+}
+
+/// The files of constraints.
+fn constraints() -> Vec<Reader> {
+    let reader =
+        |name: &'static str, flag: &str, golden: &str, read: fn(&str) -> Result<(), ConstraintsError>| {
+            let command = format!("map --graph ring:4 --topology flat:2 {flag} {{}}");
+            file(name, name, bytes(&[golden]), &command, read)
+        };
+    vec![
+        reader("places", "--fixed", "0 1\n1 0-1\n2 !node:1\n3 0,1 0.5\n", |path| {
+            Place::read(Path::new(path)).map(|_| ())
+        }),
+        reader("groups", "--groups", "together node 0 1\napart pe 2-3\n", |path| {
+            Group::read(Path::new(path)).map(|_| ())
+        }),
+        reader("numbers_by_pe", "--max-objects", "2\n4k\n", |path| PerPe::read("numbers", path).map(|_| ())),
+        reader("sizes", "--memory 1k --object-bytes", "0 1\n1 2k\n2,3\n3 4\n", |path| {
+            constraint_files::sizes(Path::new(path)).map(|_| ())
+        }),
+        reader("phases", "--phases", "0 1 2\n1 0.5 1e-3\n2 0 0\n3 1 1\n", |path| {
+            constraint_files::phases(Path::new(path)).map(|_| ())
         }),
     ]
 }

@@ -2,6 +2,7 @@
 
 mod checkpoint_files;
 mod conservation;
+mod constraints;
 mod docs;
 mod documents;
 mod experts;

@@ -1,4 +1,5 @@
-//! The files of constraints. Empty lines and lines that begin with `#` are ignored; numbers are separated by blanks or commas.
+//! The files of constraints. Empty lines and lines that begin with `#` are ignored; numbers are separated by blanks, in groups, sizes and
+//! phases also by commas.
 //!
 //! | file | lines |
 //! |---|---|
@@ -19,6 +20,7 @@ use crate::cells;
 use crate::fault::{Classified, Fault};
 use crate::files::{self, AtLine, Unread};
 use crate::memory;
+use crate::params::are_seconds;
 use crate::quote::{quoted, shown};
 
 /// Why a file of constraints cannot be used.
@@ -74,7 +76,7 @@ fn number<T: FromStr>(what: &str, word: &str) -> Result<T, String> {
 }
 
 fn seconds(word: &str) -> Result<f64, String> {
-    let seconds = word.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
+    let seconds = word.parse().ok().filter(|&seconds| are_seconds(seconds));
     seconds.ok_or_else(|| format!("expected seconds from 0, found `{}`", quoted(word)))
 }
 
@@ -145,12 +147,12 @@ impl Place {
                 [object, places, worth] => (object, places, Some(seconds(worth)?)),
                 _ => {
                     return Err(format!(
-                        "expected `task places`, or `task places seconds` for a wish, found `{}`",
+                        "expected `object places`, or `object places seconds` for a wish, found `{}`",
                         quoted(line)
                     ));
                 }
             };
-            let object = number("the number of a task", object)?;
+            let object = number("the number of an object", object)?;
             let set = match sets.get(places) {
                 Some(set) => Arc::clone(set),
                 None => Arc::clone(sets.entry(places).or_insert(Arc::new(PlaceSet::parse(places)?))),
@@ -250,8 +252,9 @@ impl MaxObjects {
     }
 }
 
-/// A number of bytes: `4096`, `64k`, `512M`, `80G` (powers of 1024).
+/// A number of bytes: `4096`, `64k`, `512MB`, `80G` (powers of 1024).
 fn bytes(text: &str) -> Option<u64> {
+    let text = text.strip_suffix(['B', 'b']).unwrap_or(text);
     let shift = match text.as_bytes().last()? {
         b'k' | b'K' => 10,
         b'm' | b'M' => 20,
@@ -332,8 +335,8 @@ mod tests {
                 (2, false, vec![(5, 5, false)], Some(0.5)),
             ]
         );
-        place_fails("0 1\nx 1", "line 2: expected the number of a task, found `x`");
-        place_fails("1 1 1 1", "line 1: expected `task places`");
+        place_fails("0 1\nx 1", "line 2: expected the number of an object, found `x`");
+        place_fails("1 1 1 1", "line 1: expected `object places`");
         place_fails("1 3-2", "the range `3-2` is empty");
         place_fails("1 1 -1", "expected seconds from 0, found `-1`");
         place_fails("0 1\n1 1\n0 0", "line 3: object 0 already has line 1");

@@ -1,7 +1,7 @@
 //! `TemperedLB` on one PE.
 //!
 //! 1. The member says its load and speed. If no PE is above the average, the protocol is over.
-//! 2. An iteration: rounds of gossip; PEs above the average give objects away; all settle what they have, and say their seconds. The
+//! 2. An iteration: rounds of gossip; PEs above the average give objects away; all sum up what they have, and send their seconds. The
 //!    iteration with the least maximum is remembered.
 //! 3. After the last iteration the member has again what it had in the best one, and tells the PEs that have its new objects in memory
 //!    that it takes them.
@@ -18,6 +18,16 @@ use crate::balance::members::{Pile, taken};
 use crate::decentral::{Decentral, Item, Known, Letter, Member, Outcome, Own, Sends, Totals};
 
 impl Decentral for Tempered {
+    fn check(&self, ranks: u32) -> Result<(), String> {
+        match ranks {
+            0 | 1 => Ok(()),
+            _ => self
+                .gossip(ranks as usize)
+                .check(ranks as usize, self.iters * self.trials)
+                .map_err(|error| error.to_string()),
+        }
+    }
+
     fn member(&self, own: Own) -> Box<dyn Member> {
         debug_assert_eq!(self.transfer, Transfer::Original);
         let pile = Pile::new(&own);
@@ -51,7 +61,7 @@ enum Next {
     /// Reads the gossip of the round with this number, from 1.
     Gossip(usize),
     /// Receives objects.
-    Settle,
+    Sum,
     /// Begins an iteration, or ends.
     Iterate,
     /// Learns which of its objects leave.
@@ -106,18 +116,18 @@ impl Member for OnPe {
                 if round < self.gossip.rounds {
                     return Some(self.whisper(round + 1, sends));
                 }
-                self.next = Next::Settle;
+                self.next = Next::Sum;
                 self.give(sends);
                 Some(Totals::default())
             }
-            Next::Settle => {
+            Next::Sum => {
                 self.next = Next::Iterate;
                 for (_, letter) in received {
                     if let Letter::Given(items) = &**letter {
                         self.pile.items.extend(items);
                     }
                 }
-                self.pile.settle();
+                self.pile.sum_up();
                 Some(Totals::of(self.pile.seconds, [0; 3]))
             }
             Next::Iterate => {
@@ -130,13 +140,13 @@ impl Member for OnPe {
                 if self.iterations == self.config.iters * self.config.trials {
                     self.next = Next::End;
                     self.pile.items = std::mem::take(&mut self.best);
-                    self.pile.settle();
+                    self.pile.sum_up();
                     self.outcome.coming = self.pile.take(sends);
                     return Some(Totals::default());
                 }
                 if self.iterations.is_multiple_of(self.config.iters) {
                     self.pile.items.clone_from(&self.first);
-                    self.pile.settle();
+                    self.pile.sum_up();
                 }
                 Some(self.begin_iteration(sends))
             }

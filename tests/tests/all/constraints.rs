@@ -1,0 +1,83 @@
+//! The command keeps constraints, and refuses what it cannot keep.
+
+use equipoise_tests::Sandbox;
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.put("places", "# object, places, seconds\n0 5\n1 0-1\n2 node:1\n3 !0\n4 node:2 1000\n");
+    sandbox.put("groups", "together node 5 6\napart pe 7 8\n");
+    sandbox.put("one", "1\n1\n1\n1\n1\n1\n");
+    sandbox.put("sizes", (0..12).map(|object| format!("{object} {}\n", 1 + object % 3)).collect::<String>());
+    sandbox
+}
+
+const MAP: &str = "map --graph ring:12 --topology flat:3*flat:2 --balancer";
+
+#[test]
+fn maps_keep_constraints_and_evaluate_agrees() {
+    let sandbox = sandbox();
+    let constraints = "--fixed places --groups groups --max-objects 2,exact --memory 6 --object-bytes sizes";
+    for balancer in ["PoiseLB", "GreedyRefineLB", "RefineLB", "MetisLB", "DummyLB"] {
+        sandbox.run(&format!("{MAP} {balancer} {constraints} --output kept.map")).result();
+        let pe_of: Vec<u32> = sandbox.text("kept.map").lines().map(|pe| pe.parse().expect("a PE")).collect();
+        assert_eq!(pe_of[0], 5);
+        assert!(pe_of[1] < 2 && pe_of[2] / 2 == 1 && pe_of[3] != 0 && pe_of[4] / 2 == 2, "{pe_of:?}");
+        assert!(pe_of[5] / 2 == pe_of[6] / 2 && pe_of[7] != pe_of[8], "{pe_of:?}");
+        for pe in 0..6 {
+            let on: Vec<usize> = (0..12).filter(|&object| pe_of[object] == pe).collect();
+            assert!(on.len() == 2 && on.iter().map(|object| 1 + object % 3).sum::<usize>() <= 6, "{pe_of:?}");
+        }
+        let judge = "evaluate --graph ring:12 --topology flat:3*flat:2 --mapping kept.map";
+        sandbox.run(&format!("{judge} {constraints}")).result();
+        sandbox
+            .run(&format!("{judge} --max-objects one"))
+            .failed(1, &["the mapping breaks a constraint: PE 0 has 2 objects, and takes at most 1"]);
+    }
+}
+
+#[test]
+fn replays_and_runs_keep_counts() {
+    let sandbox = sandbox();
+    sandbox.run("convert mesh:4x6 mesh.json").result();
+    let replay =
+        "replay mesh.json --topology flat:6 --pes 6 --balancer GreedyLB --max-objects 4,exact --format json";
+    let document = sandbox.run(replay).document();
+    assert!(document.to_string().contains("\"migrations\""), "{document}");
+    let run = "run stencil2d --pes 4 --blocks 4 --cells 8 --iterations 20 --lb-every 5 --imbalance 8 --charge 1e-7 \
+               --balancer GreedyLB --lb-strict --transport simulated --lb-dump after.lbdb --lb-dump-start 1";
+    sandbox.run(&format!("{run} --max-objects 4,exact")).result();
+    let dump = sandbox.run("inspect after.lbdb --format json").document();
+    let objects = |dump: &serde_json::Value| -> Vec<u64> {
+        let pes = dump["steps"][0]["pes"].as_array().expect("PEs");
+        pes.iter().map(|pe| pe["objects"].as_u64().expect("a number")).collect()
+    };
+    assert_eq!(objects(&dump), [4, 4, 4, 4]);
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused() {
+    let sandbox = sandbox();
+    sandbox.put("twice", "0 1\n0 2\n");
+    sandbox.put("few", "0 1\n1 1\n2 1\n");
+    for (flags, code, phrase) in [
+        ("--max-objects 1", 2, "the PEs take at most 6 objects, and there are 12 objects"),
+        ("--max-objects x", 2, "the largest numbers of objects `x`"),
+        ("--max-objects places", 1, "line 2: expected a number, found `0 5`"),
+        ("--fixed nothing", 2, "cannot read the list of fixed tasks `nothing`"),
+        ("--fixed twice", 1, "`twice`: line 2: object 0 already has line 1"),
+        ("--groups places", 1, "line 2: expected `together LEVEL objects`"),
+        ("--memory 1k", 1, "the size of object 0 is not recorded"),
+        ("--memory 1 --object-bytes sizes", 2, "the objects have 24 bytes"),
+        ("--object-bytes sizes", 2, "--memory"),
+        ("--phases sizes --max-moves 3", 2, "leave one out"),
+        ("--phases few", 1, "the loads of object 3 by phase are missing"),
+    ] {
+        sandbox.run(&format!("{MAP} GreedyLB {flags}")).failed(code, &[phrase]);
+    }
+    for (flags, code, phrase) in [
+        ("--max-objects one", 2, "has 6 numbers, and"),
+        ("--memory 1 --max-moves 3", 2, "cannot be used with"),
+    ] {
+        sandbox.run(&format!("run stencil2d --pes 2 --iterations 4 {flags}")).failed(code, &[phrase]);
+    }
+}
