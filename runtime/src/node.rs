@@ -76,6 +76,8 @@ pub(crate) struct Outcome {
     pub(crate) events: Vec<PeEvents>,
     /// What the PEs of other processes recorded, on process 0.
     pub(crate) gathered_events: Vec<ProcessEvents>,
+    /// The time of the run, without that of making its trace.
+    pub(crate) seconds: f64,
     /// The trace of the run, if it is recorded and not only written to a file.
     pub(crate) trace: Option<Trace>,
     /// Why the trace of `--record` could not be written.

@@ -3,7 +3,7 @@
 use crate::events::Alignment;
 use crate::events::join::{Names, ProcessEvents, join};
 use crate::node::{Node, Outcome};
-use crate::options::Settings;
+use crate::options::{Settings, unwritable};
 use crate::process;
 use equipoise_model::files::write_whole;
 use equipoise_model::table::{count, seconds};
@@ -50,10 +50,9 @@ fn dropped(settings: &Settings, trace: &Trace) -> Option<String> {
     let details = &trace.details;
     (details.dropped_events > 0).then(|| {
         format!(
-            "--record-limit {}: the oldest {} were dropped, so the recording begins {} after the begin of the run; \
-             give a larger size to record more",
+            "--record-limit {}: the oldest events were dropped, so the recording begins {} after the begin of the run; give \
+             a larger size to record more",
             settings.records.limit(),
-            count(details.dropped_events, "event"),
             seconds(details.begins_seconds)
         )
     })
@@ -61,17 +60,22 @@ fn dropped(settings: &Settings, trace: &Trace) -> Option<String> {
 
 /// What a user should know of the clocks of a trace; nothing where one clock was enough.
 fn clock_note(trace: &Trace, processes: &[ProcessEvents]) -> Option<String> {
-    let error = seconds(trace.details.clock_error_seconds);
-    if processes.len() > 1 {
-        let drift = processes.iter().map(|it| it.alignment.error_and_drift().1).max().unwrap_or(0);
-        return Some(format!(
-            "recording: the clocks of {} are aligned within {error}; they drifted by at most {} during the run",
-            count(processes.len() as u64, "process"),
-            seconds(drift as f64 * 1e-9)
-        ));
+    if processes.len() < 2 {
+        return None;
     }
-    (trace.details.clock_error_seconds > 0.0).then(|| {
-        format!("recording: the clocks of PEs differ by {error}: some messages arrive before they are sent")
+    let aligned = format!(
+        "recording: the clocks of {} are aligned within {} to that of process 0",
+        count(processes.len() as u64, "process"),
+        seconds(trace.details.clock_error_seconds)
+    );
+    let drifts = processes.iter().filter(|it| it.process > 0).map(|it| it.alignment.drift());
+    let drift = drifts.collect::<Option<Vec<_>>>().and_then(|drifts| drifts.into_iter().max());
+    Some(match drift {
+        Some(drift) => {
+            format!("{aligned}; they drifted by at most {} during the run", seconds(drift as f64 * 1e-9))
+        }
+        // A run that failed has no second comparison.
+        None => format!("{aligned} at the begin of the run; they were not compared at its end"),
     })
 }
 
@@ -84,9 +88,7 @@ pub(crate) fn write(settings: &Settings, trace: &Trace) -> Vec<String> {
     if let Some(path) = &settings.records.perfetto {
         let run = Run { trace, simulated: None, machine: Some(&*settings.topology) };
         let written = write_whole(path, &perfetto::encode(&run));
-        errors.extend(written.err().map(|error| {
-            format!("cannot write the timeline `{}`: {error}; choose a writable path", path.display())
-        }));
+        errors.extend(written.err().map(|error| unwritable("--perfetto", path, &error)));
     }
     errors
 }

@@ -17,7 +17,6 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Runs `setup` on every PE, then delivers messages until the program exits.
 ///
@@ -240,10 +239,9 @@ where
         }
     };
     let process = link.as_ref().map_or(0, |link| link.job().process);
-    let start = Instant::now();
     let build = |pe: PeCx| Setup::run(pe, |pe| setup(pe, Exit(PhantomData)));
     let mut outcome = transport::run(&settings, &build, link.as_deref());
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = outcome.seconds;
     let trace = outcome.trace.take();
     let unrecorded = trace.as_ref().map(|trace| recorded::write(&settings, trace)).unwrap_or_default();
     outcome.trace_error =

@@ -171,9 +171,9 @@ impl Log {
         self.steps.borrow_mut().push(step);
     }
 
-    /// The load-balancing step of this number ended at `seconds`.
-    pub(crate) fn has_balanced(&self, number: u64, seconds: f64) {
-        if let Some(last) = self.steps.borrow_mut().last_mut().filter(|last| last.number == number) {
+    /// The last load-balancing step ended at `seconds`.
+    pub(crate) fn has_balanced(&self, seconds: f64) {
+        if let Some(last) = self.steps.borrow_mut().last_mut() {
             last.end_seconds = seconds;
         }
     }

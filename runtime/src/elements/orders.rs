@@ -120,6 +120,9 @@ impl<T: Chare> Elements<T> {
                 if origin != pe.out.rank {
                     self.port.post(&pe.out, origin, Order::Located { rank, news });
                 }
+                if let Some(log) = pe.out.log() {
+                    log.addresses(self.port.id, rank);
+                }
                 self.port.post(&pe.out, news.pe, Order::Message { rank, epoch: news.epoch, origin, msg });
             }
         }
@@ -137,7 +140,8 @@ impl<T: Chare> Elements<T> {
                 return self.receive_routed(pe, rank, epoch, origin, msg);
             }
             pe.out.executed(1);
-            self.arrives(pe, Item { rank, slot: IN_TRANSIT, msg });
+            let log = if self.is_by_priority(&pe.out) { pe.out.log() } else { None };
+            self.arrives(pe, Item { rank, slot: log.map_or(IN_TRANSIT, EventLog::defers), msg });
         });
     }
 

@@ -52,11 +52,14 @@ impl Alignment {
         time.saturating_add_signed(offset)
     }
 
-    /// The largest error of an offset, and how much the offset changed during the run, in nanoseconds.
-    pub(crate) fn error_and_drift(&self) -> (u64, u64) {
-        let errors = self.begin.iter().chain(&self.end).map(|estimate| estimate.error);
-        let drift = self.begin.zip(self.end).map_or(0, |(begin, end)| begin.offset.abs_diff(end.offset));
-        (errors.max().unwrap_or(0), drift)
+    /// The largest error of an offset, in nanoseconds.
+    pub(crate) fn error(&self) -> u64 {
+        self.begin.iter().chain(&self.end).map(|estimate| estimate.error).max().unwrap_or(0)
+    }
+
+    /// How much the offset changed during the run, in nanoseconds; none if it was not estimated twice.
+    pub(crate) fn drift(&self) -> Option<u64> {
+        Some(self.begin?.offset.abs_diff(self.end?.offset))
     }
 }
 
@@ -70,13 +73,14 @@ mod tests {
         let theirs = |mine: u64| 5_000_000_000 + mine - mine / 10_000;
         let estimate = |asked: u64| Estimate::new(asked, theirs(asked + 2000), asked + 3000);
         let alignment = Alignment { begin: Some(estimate(1000)), end: Some(estimate(10_000_000_000)) };
-        let (error, drift) = alignment.error_and_drift();
+        let (error, drift) = (alignment.error(), alignment.drift().expect("there are two estimates"));
         assert_eq!(error, 1500);
         assert!(drift.abs_diff(1_000_000) < 2, "{drift}");
         for time in [1000, 2_500_000_000, 5_000_000_000, 10_000_000_000] {
             let off = alignment.aligned(time).abs_diff(theirs(time));
             assert!(off <= error, "{off} ns at {time}");
         }
+        assert_eq!(Alignment { end: None, ..alignment }.drift(), None);
         let worse = Estimate::new(0, theirs(50_000), 90_000);
         assert_eq!(worse.or_better(alignment.begin), alignment.begin.expect("there is one"));
         assert_eq!(Alignment::default().aligned(7), 7);

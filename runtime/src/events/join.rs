@@ -33,6 +33,7 @@ struct Waiting {
     message: Option<u32>,
     entry: Option<u16>,
     since: Option<u64>,
+    pe: u32,
 }
 
 /// The executions of a PE so far.
@@ -52,8 +53,14 @@ struct Join<'a> {
     objects: FxHashMap<Element, u32>,
     /// The numbers of the messages that are sent.
     numbers: FxHashMap<Key, u32>,
+    /// By message: the PE that sent it, and when the work began that sent it, in nanoseconds.
+    sent: Vec<(u32, u64)>,
     /// When work began that each message caused, in nanoseconds.
     received: FxHashMap<Key, u64>,
+    /// By PE: its process.
+    process_of: Vec<u32>,
+    /// By how much a message from another process was received before it was sent, at most, in nanoseconds.
+    skew: u64,
     kept: FxHashMap<(Kept, Element), VecDeque<Waiting>>,
     done: Vec<Done>,
     /// The time of the exit, which may be one of several, and its execution.
@@ -67,24 +74,27 @@ pub(crate) fn join(head: Trace, names: &Names, processes: &mut [ProcessEvents]) 
     // After this time no log lacks anything.
     let mut begin = 0;
     let (mut steps, mut memory) = (Vec::new(), Vec::new());
+    let mut process_of = vec![0; head.pes as usize];
     for ProcessEvents { process, alignment, pes } in processes {
         let aligned = |time| alignment.aligned(time);
-        let error = alignment.error_and_drift().0 as f64 * 1e-9;
+        let error = alignment.error() as f64 * 1e-9;
         details.clock_error_seconds = details.clock_error_seconds.max(error);
         for log in pes {
-            let works = works(log, *process, aligned);
+            let (works, lacks_nothing) = works(log, *process, aligned);
             details.dropped_events += log.dropped;
             if log.dropped > 0 {
-                begin = begin.max(works.first().map_or(0, |work| work.begin));
+                begin = begin.max(lacks_nothing.unwrap_or(0));
             }
             if let Some(of_pe) = all.get_mut(log.pe as usize) {
                 *of_pe = works;
+                process_of[log.pe as usize] = *process;
             }
             steps.extend(log.steps.iter().map(|step| (step.ticks.map(aligned), &step.step)));
             memory.extend(log.memory.iter().map(|&(time, bytes)| (aligned(time), log.pe, bytes)));
         }
     }
-    let next = all.iter().map(|works| works.partition_point(|work| work.begin < begin)).collect();
+    let next: Vec<_> = all.iter().map(|works| works.partition_point(|work| work.begin < begin)).collect();
+    let received = received(&all, &next);
     let order = InOrder::new(&all, next);
     details.begins_seconds = begin as f64 * 1e-9;
     let pes = head.pes as usize;
@@ -94,35 +104,42 @@ pub(crate) fn join(head: Trace, names: &Names, processes: &mut [ProcessEvents]) 
         begin,
         objects: FxHashMap::default(),
         numbers: FxHashMap::default(),
-        received: received(&all),
+        sent: Vec::new(),
+        received,
+        process_of,
+        skew: 0,
         kept: FxHashMap::default(),
         done: vec![Done::default(); pes],
         exit: None,
     };
-    let skew =
-        join.received.iter().filter_map(|(&key, &at)| Some(order.sender_began(key)?.saturating_sub(at)));
-    let skew = skew.max().unwrap_or(0) as f64 * 1e-9;
-    let error = &mut join.trace.details.clock_error_seconds;
-    *error = error.max(skew);
     order.for_each(|(pe, work)| join.add(pe as u32, work));
     join.finish(steps, memory)
 }
 
-/// When work began that each message caused.
-fn received(all: &[Vec<Work>]) -> FxHashMap<Key, u64> {
+/// When work began that each message caused; of the pieces of work of each PE from `next` on.
+fn received(all: &[Vec<Work>], next: &[usize]) -> FxHashMap<Key, u64> {
     let mut received = FxHashMap::default();
     let mut at = |key: Key, time: u64| {
         let first = received.entry(key).or_insert(time);
         *first = time.min(*first);
     };
-    for work in all.iter().flatten() {
+    let mut renamed = Vec::new();
+    for work in all.iter().zip(next).flat_map(|(works, &from)| &works[from..]) {
         if let Some(key) = work.cause {
             at(key, work.begin);
         }
         for event in &work.events {
-            if let Event::Keeps { cause: Some(key), time, .. } = event {
-                at(*key, *time);
+            match *event {
+                Event::Keeps { cause: Some(key), time, .. } => at(key, time),
+                Event::Renames { number, cause: Some(key) } => renamed.push((number, key)),
+                _ => {}
             }
+        }
+    }
+    for (number, key) in renamed {
+        if let Some(&time) = received.get(&number) {
+            let first = received.entry(key).or_insert(time);
+            *first = time.min(*first);
         }
     }
     received
@@ -148,19 +165,11 @@ impl Join<'_> {
     /// Adds a piece of work of a PE.
     fn add(&mut self, pe: u32, work: &Work) {
         let number = self.trace.executions.len() as u32;
-        let mut cause = work.cause.and_then(|key| self.numbers.get(&key).copied());
-        let mut was_quiet = false;
-        let leave = self.leave_times(work);
-        let (mut steps, mut before, mut nth) = (Vec::new(), work.begin, 0);
+        let (mut released, mut was_quiet) = (None, false);
         for event in &work.events {
             match *event {
-                Event::Sends { key, to, receiver, bytes } => {
-                    let message = self.send(key, to, receiver, bytes);
-                    push_work(&mut steps, leave[nth] - before);
-                    steps.push(Step::Send(message));
-                    (before, nth) = (leave[nth], nth + 1);
-                }
-                Event::Releases { .. } => cause = self.releases(pe, event).or(cause),
+                Event::Sends { .. } => {}
+                Event::Releases { why: Kept::Pending, .. } => released = Some(self.releases(pe, event)),
                 Event::WasQuiet => was_quiet = true,
                 Event::Exits { time } => {
                     if self.exit.is_none_or(|(first, _)| time < first) {
@@ -170,8 +179,10 @@ impl Join<'_> {
                 _ => self.happens(pe, event),
             }
         }
-        push_work(&mut steps, work.end - before);
-        steps.shrink_to_fit();
+        // After the events, which may give its message another number.
+        let cause = released.unwrap_or_else(|| self.numbers.get(&work.cause?).copied());
+        let begin = cause.map_or(work.begin, |cause| self.receives(pe, cause, work.begin).min(work.end));
+        let steps = self.steps(pe, work, begin);
         let (object, call) = match work.what {
             What::Own => (pe, Call::default()),
             What::Executes { element, entry, charged_seconds } => {
@@ -193,7 +204,7 @@ impl Join<'_> {
         self.trace.executions.push(Execution {
             object,
             pe,
-            begin_seconds: self.seconds(work.begin),
+            begin_seconds: self.seconds(begin),
             same_turn,
             expedited: expedited.unwrap_or(false),
             cause,
@@ -201,6 +212,35 @@ impl Join<'_> {
             after,
             steps,
         });
+    }
+
+    /// When a PE receives a message, if its clock says `time`. Work begins when the work before ended, which may be before the
+    /// message was sent. PEs of a process share a clock, so the work that the message causes begins no earlier than that of the
+    /// sender.
+    fn receives(&mut self, pe: u32, message: u32, time: u64) -> u64 {
+        let (from, sent) = self.sent[message as usize];
+        if self.process_of[from as usize] == self.process_of[pe as usize] {
+            return time.max(sent);
+        }
+        self.skew = self.skew.max(sent.saturating_sub(time));
+        time
+    }
+
+    /// The sends of a piece of work that began at `begin`, and the work between them.
+    fn steps(&mut self, pe: u32, work: &Work, begin: u64) -> Vec<Step> {
+        let leave = self.leave_times(work, begin);
+        let (mut steps, mut before, mut nth) = (Vec::new(), begin, 0);
+        for event in &work.events {
+            let Event::Sends { key, to, receiver, bytes } = *event else { continue };
+            let message = self.send(key, to, receiver, bytes);
+            self.sent.push((pe, begin));
+            push_work(&mut steps, leave[nth] - before);
+            steps.push(Step::Send(message));
+            (before, nth) = (leave[nth], nth + 1);
+        }
+        push_work(&mut steps, work.end - before);
+        steps.shrink_to_fit();
+        steps
     }
 
     /// The executions that have to end before work of an object that `cause` causes.
@@ -220,15 +260,15 @@ impl Join<'_> {
         after
     }
 
-    /// By send of a piece of work: when it leaves. A send has no time of its own; it leaves at the end of the work, unless a
+    /// By send of a piece of work that began at `begin`: when it leaves. A send has no time of its own; it leaves at the end of the work, unless a
     /// receiver had it earlier.
-    fn leave_times(&self, work: &Work) -> Vec<u64> {
+    fn leave_times(&self, work: &Work, begin: u64) -> Vec<u64> {
         let keys = work.events.iter().filter_map(|event| match event {
             Event::Sends { key, .. } => Some(key),
             _ => None,
         });
         let mut times: Vec<u64> = keys
-            .map(|key| self.received.get(key).map_or(work.end, |&at| at.clamp(work.begin, work.end)))
+            .map(|key| self.received.get(key).map_or(work.end, |&at| at.clamp(begin, work.end)))
             .collect();
         let mut next = work.end;
         for time in times.iter_mut().rev() {
@@ -283,9 +323,12 @@ impl Join<'_> {
         match *event {
             Event::Keeps { why, element, entry, cause, kept, time } => {
                 let message = cause.and_then(|key| self.numbers.get(&key).copied());
+                if let Some(message) = message {
+                    self.receives(pe, message, time);
+                }
                 let since = Some(time).filter(|_| why == Kept::Pending);
                 let waiting = self.waiting(why, element, kept.saturating_sub(1));
-                waiting.push_back(Waiting { message, entry: Some(entry), since });
+                waiting.push_back(Waiting { message, entry: Some(entry), since, pe });
             }
             Event::Drops { element } => {
                 self.kept.remove(&(Kept::Pending, element));
@@ -297,11 +340,17 @@ impl Join<'_> {
                 }
             }
             Event::Leaves { element, to, time } => {
+                // Messages that wait for a guard go with their element.
+                let waiting = self.kept.get_mut(&(Kept::Pending, element));
+                waiting.into_iter().flatten().for_each(|waiting| waiting.pe = to);
                 let object = self.object(element);
                 let migration = Migration { object, from: pe, to, seconds: self.seconds(time) };
                 self.trace.details.migrations.push(migration);
             }
-            Event::Sends { .. } | Event::Releases { .. } | Event::WasQuiet | Event::Exits { .. } => {}
+            Event::Releases { .. } => {
+                self.releases(pe, event);
+            }
+            Event::Sends { .. } | Event::WasQuiet | Event::Exits { .. } => {}
         }
     }
 
@@ -325,12 +374,31 @@ impl Join<'_> {
             });
             execution.begin_seconds + work.sum::<f64>()
         };
+        details.clock_error_seconds = details.clock_error_seconds.max(self.skew as f64 * 1e-9);
         self.trace.exit = self.exit.map(|(_, exit)| exit);
         self.trace.seconds = match self.trace.exit {
             Some(exit) => end(&self.trace.executions[exit as usize]),
             None => self.trace.executions.iter().map(end).fold(0.0, f64::max),
         };
+        self.add_waits_of_the_end();
         self.trace
+    }
+
+    /// Adds the waits of messages whose guards are still false at the end.
+    fn add_waits_of_the_end(&mut self) {
+        let pending = self.kept.drain().filter(|((why, _), _)| *why == Kept::Pending);
+        let mut left: Vec<_> =
+            pending.flat_map(|((_, element), all)| all.into_iter().map(move |it| (element, it))).collect();
+        left.sort_by_key(|(element, waiting)| (*element, waiting.since));
+        let end_seconds = self.trace.seconds;
+        for (element, Waiting { entry, since, pe, .. }) in left {
+            let (Some(entry), Some(since)) = (entry, since) else { continue };
+            let begin_seconds = self.seconds(since);
+            if begin_seconds < end_seconds {
+                let object = self.object(element);
+                self.trace.details.waits.push(Wait { object, entry, pe, begin_seconds, end_seconds });
+            }
+        }
     }
 }
 

@@ -103,7 +103,7 @@ pub(crate) struct EventLog {
     full: RefCell<VecDeque<Vec<Record>>>,
     most_chunks: usize,
     dropped: Cell<u64>,
-    /// How many messages this PE has numbered.
+    /// How many messages this PE has numbered since its numbers began anew.
     messages: Cell<u32>,
     /// The message that is delivered, or [`NO_CAUSE`].
     message: Cell<u32>,
@@ -287,9 +287,10 @@ impl EventLog {
     #[inline(always)]
     fn next_number(&self) -> u32 {
         let nth = self.messages.get();
-        self.messages.set(nth.wrapping_add(1));
-        // Numbers are unique in the process for as long as a log can hold.
-        FIRST_MESSAGE + nth.wrapping_mul(self.local_pes).wrapping_add(self.local) % MESSAGES
+        let most = MESSAGES / self.local_pes;
+        // Numbers of two PEs always differ. Those of a PE repeat when a log no longer has the first ones.
+        self.messages.set(if nth + 1 < most { nth + 1 } else { 0 });
+        FIRST_MESSAGE + self.local * most + nth
     }
 
     /// Whether a slot is the number of a message.
@@ -365,6 +366,8 @@ impl EventLog {
 
     /// The `nth` of `kept` messages whose guards were false is delivered.
     pub(crate) fn releases(&self, array: u16, rank: u32, nth: usize, kept: usize) {
+        // What the PE has done outside elements before has another cause.
+        self.ends_own();
         let nth = (nth as u64) << 32 | kept as u64;
         self.push([self.timed(kind::RELEASED), element(array, 0, rank), nth, 0]);
         self.message.set(NO_CAUSE);
@@ -412,10 +415,9 @@ impl EventLog {
         self.steps.borrow_mut().push(TimedStep { ticks: [ticks & TIME; 2], step });
     }
 
-    /// The load-balancing step is over.
-    pub(crate) fn has_balanced(&self, number: u64) {
-        let mut steps = self.steps.borrow_mut();
-        if let Some(last) = steps.last_mut().filter(|last| last.step.number == number) {
+    /// The last load-balancing step is over.
+    pub(crate) fn has_balanced(&self) {
+        if let Some(last) = self.steps.borrow_mut().last_mut() {
             last.ticks[1] = self.clock.raw() & TIME;
         }
     }

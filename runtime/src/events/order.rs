@@ -3,6 +3,8 @@
 
 use super::work::{Event, Key, Work};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Where a message was sent: the PE and the number of the piece of work there.
 type Place = (usize, usize);
@@ -13,6 +15,8 @@ pub(super) struct InOrder<'a> {
     sent: FxHashMap<Key, Place>,
     /// By PE: the next piece of work.
     next: Vec<usize>,
+    /// The begin, the PE and the number of the next piece of work of every PE, and of pieces that are already taken.
+    begins: BinaryHeap<Reverse<(u64, usize, usize)>>,
     /// The PEs that are being brought forward, each because the one before waits for it.
     stack: Vec<usize>,
 }
@@ -30,12 +34,15 @@ impl<'a> InOrder<'a> {
                 }
             }
         }
-        InOrder { works, sent, next, stack: Vec::new() }
+        let mut order = InOrder { works, sent, next, begins: BinaryHeap::new(), stack: Vec::new() };
+        (0..works.len()).for_each(|pe| order.waits_for_turn(pe));
+        order
     }
 
-    /// When the PE that sent a message began the work that sends it.
-    pub(super) fn sender_began(&self, key: Key) -> Option<u64> {
-        self.sent.get(&key).map(|&(pe, nth)| self.works[pe][nth].begin)
+    /// The next piece of work of a PE waits for its turn.
+    fn waits_for_turn(&mut self, pe: usize) {
+        let nth = self.next[pe];
+        self.begins.extend(self.works[pe].get(nth).map(|work| Reverse((work.begin, pe, nth))));
     }
 
     /// The PE for which the next work of a PE waits.
@@ -55,10 +62,11 @@ impl<'a> Iterator for InOrder<'a> {
     type Item = (usize, &'a Work);
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.stack.is_empty() {
-            let begin = |pe: &usize| self.works[*pe].get(self.next[*pe]).map(|work| (work.begin, *pe));
-            let first = (0..self.works.len()).filter(|pe| begin(pe).is_some()).min_by_key(begin)?;
-            self.stack.push(first);
+        while self.stack.is_empty() {
+            let Reverse((_, pe, nth)) = self.begins.pop()?;
+            if self.next[pe] == nth {
+                self.stack.push(pe);
+            }
         }
         while let Some(other) = self.stack.last().and_then(|&pe| self.waits_for(pe)) {
             // A cycle would be an error of the log; its messages then have no cause.
@@ -70,6 +78,7 @@ impl<'a> Iterator for InOrder<'a> {
         let pe = self.stack.pop()?;
         let work = self.works[pe].get(self.next[pe])?;
         self.next[pe] += 1;
+        self.waits_for_turn(pe);
         Some((pe, work))
     }
 }

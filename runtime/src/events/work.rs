@@ -128,7 +128,12 @@ struct Reader {
 }
 
 /// The work of a PE of a process, in order, for which its records are taken; `aligned` is a time on the clock of process 0.
-pub(super) fn works(log: &mut PeEvents, process: u32, aligned: impl Fn(u64) -> u64) -> Vec<Work> {
+/// Also returns the time after which no record of work is lost, if some record has a time.
+pub(super) fn works(
+    log: &mut PeEvents,
+    process: u32,
+    aligned: impl Fn(u64) -> u64,
+) -> (Vec<Work>, Option<u64>) {
     let mut reader = Reader {
         pe: log.pe,
         process,
@@ -143,7 +148,8 @@ pub(super) fn works(log: &mut PeEvents, process: u32, aligned: impl Fn(u64) -> u
         let first = if has_time(of) { aligned(record[0] & TIME) } else { record[0] & TIME };
         reader.read(of, [first, record[1], record[2], record[3]]);
     }
-    reader.works
+    let first = reader.works.first().map(|work| work.begin);
+    (reader.works, first.or(reader.last))
 }
 
 impl Reader {

@@ -19,7 +19,7 @@ pub use spellings::translated;
 pub(crate) use available::Listed;
 pub(crate) use job::Job;
 pub(crate) use machine::Simulation;
-pub(crate) use records::of_process;
+pub(crate) use records::{of_process, unwritable};
 pub(crate) use settings::Settings;
 pub(crate) use spellings::{unknown, unsupported};
 

@@ -4,7 +4,7 @@ use super::{Config, ConfigError, Job, Transport, flag, wrong};
 use crate::events::CHUNK_BYTES;
 use equipoise_model::fault::Classified;
 use equipoise_model::files::can_write_whole;
-use equipoise_model::table::bytes;
+use equipoise_model::table::{bytes, count};
 use equipoise_network::trace::Trace;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -25,7 +25,7 @@ pub struct Records {
     pub record: Option<PathBuf>,
 
     /// The most memory for the events of --record and --perfetto, of all PEs together, as in 64MB; when it is full, the oldest
-    /// events are dropped [default: 128MB]
+    /// events are dropped. At the end, process 0 needs about eight times this size [default: 128MB]
     #[arg(long, value_name = "SIZE")]
     pub record_limit: Option<Size>,
 
@@ -89,7 +89,6 @@ impl std::fmt::Display for Size {
 impl Config {
     /// Checks the flags against each other, for this number of PEs in this number of processes, and that files can be written.
     pub(super) fn check_records(&self, job: &Job, pes: usize, processes: usize) -> Result<(), ConfigError> {
-        self.check_record_limit(pes)?;
         let Records { perfetto, record, record_limit, metrics, .. } = &self.records;
         let first =
             [("--record", record), ("--perfetto", perfetto)].into_iter().find(|(_, path)| path.is_some());
@@ -117,6 +116,9 @@ impl Config {
                     .into(),
             ));
         }
+        if let Some((name, _)) = first.filter(|_| self.transport != Transport::Simulated) {
+            self.check_record_limit(name, pes)?;
+        }
         let outputs = [("--record", record), ("--perfetto", perfetto), ("--metrics", metrics)];
         for (at, (one, path)) in outputs.iter().enumerate().filter(|(_, (_, path))| path.is_some()) {
             if let Some((other, _)) = outputs[..at].iter().find(|(_, it)| it == path) {
@@ -131,6 +133,12 @@ impl Config {
                         .into(),
                 ));
             }
+            if path.to_str().is_none() && path.to_string_lossy().contains("%p") {
+                return Err(flag(format!(
+                    "--metrics {}: the name is not UTF-8, so the number of the process cannot be put into it; choose another name",
+                    path.display()
+                )));
+            }
             if processes > 1 && !path.to_string_lossy().contains("%p") {
                 return Err(flag(format!(
                     "--metrics {} with several processes, each of which writes a file: put %p into the name, for the number of the \
@@ -139,7 +147,7 @@ impl Config {
                 )));
             }
             can_write_whole(&of_process(path, job.process))
-                .map_err(|error| unwritable("--metrics", path, &error))?;
+                .map_err(|error| refused("--metrics", path, &error))?;
         }
         // Of several processes, the first writes the files.
         if job.process == 0 {
@@ -147,28 +155,39 @@ impl Config {
                 Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
             }
             if let Some(path) = perfetto {
-                can_write_whole(path).map_err(|error| unwritable("--perfetto", path, &error))?;
+                can_write_whole(path).map_err(|error| refused("--perfetto", path, &error))?;
             }
         }
         Ok(())
     }
 
-    /// Checks the limit of a recording by this number of PEs.
-    fn check_record_limit(&self, pes: usize) -> Result<(), ConfigError> {
-        let least = Size(pes as u64 * 2 * CHUNK_BYTES);
-        match self.records.record_limit {
-            Some(limit) if limit.0 < least.0 => Err(flag(format!(
-                "--record-limit {limit}: {pes} PEs need at least {least}; give a larger size"
-            ))),
-            _ => Ok(()),
+    /// Checks the limit of the recording, by this number of PEs, that flag `name` asks for.
+    fn check_record_limit(&self, name: &str, pes: usize) -> Result<(), ConfigError> {
+        let least = pes as u64 * 2 * CHUNK_BYTES;
+        let limit = self.records.limit();
+        if limit.0 >= least {
+            return Ok(());
         }
+        let asked = match self.records.record_limit {
+            Some(limit) => format!("--record-limit {limit}"),
+            None => format!("{name} with the default limit of {limit}"),
+        };
+        // In the form that the flag takes, and never less than the size that is needed.
+        let enough = format!("{}kB", least.div_ceil(1000));
+        let verb = if pes == 1 { "needs" } else { "need" };
+        let pes = count(pes as u64, "PE");
+        Err(flag(format!("{asked}: {pes} {verb} at least {enough}; give --record-limit {enough}")))
     }
 }
 
-/// The error that a file cannot be written.
-fn unwritable(name: &str, path: &Path, error: &std::io::Error) -> ConfigError {
-    let sentence = format!("{name}: cannot write `{}`: {error}; choose a writable path", path.display());
-    ConfigError { fault: error.fault(), sentence }
+/// The sentence that the file of flag `name` cannot be written.
+pub(crate) fn unwritable(name: &str, path: &Path, error: &std::io::Error) -> String {
+    format!("{name}: cannot write `{}`: {error}; choose a writable path", path.display())
+}
+
+/// The error that the file of flag `name` cannot be written.
+fn refused(name: &str, path: &Path, error: &std::io::Error) -> ConfigError {
+    ConfigError { fault: error.fault(), sentence: unwritable(name, path, error) }
 }
 
 /// A path with the number of a process in the place of `%p`.
@@ -191,6 +210,32 @@ mod tests {
         for text in ["", "MB", "-1MB", "1.5MB", "1 MB", "1MiB", "99999999999999999999", "99999999999GB"] {
             assert!(text.parse::<Size>().is_err_and(|error| error.contains("as in 64MB")), "{text}");
         }
+    }
+
+    #[test]
+    fn the_size_that_a_refusal_names_is_enough_with_the_default_limit_too() {
+        let config = |pes, record_limit| Config {
+            records: Records { record_limit, ..Records::trace("some.trace") },
+            ..Config::threads(pes)
+        };
+        let check = |pes, limit| config(pes, limit).check_record_limit("--record", pes);
+        assert!(check(488, None).is_ok());
+        for (pes, limit) in [(489, None), (3, Some(Size(1000))), (1, Some(Size(0)))] {
+            let sentence = check(pes, limit).expect_err("too small").sentence;
+            let remedy = sentence.split_whitespace().last().expect("a size").parse().expect("a size");
+            assert!(check(pes, Some(remedy)).is_ok(), "{sentence}");
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_name_with_the_place_of_a_number_has_to_be_text() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let name = std::ffi::OsStr::from_bytes(b"m\xff.%p.prom");
+        let records = Records { metrics: Some(name.into()), ..Records::default() };
+        let config = Config { records, ..Config::threads(1) };
+        let refused = config.check_records(&Job::default(), 1, 1).expect_err("not UTF-8");
+        assert!(refused.sentence.contains("not UTF-8"), "{}", refused.sentence);
     }
 
     #[test]

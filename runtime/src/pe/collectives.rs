@@ -78,6 +78,8 @@ pub(crate) struct Steps {
     /// On PE 0: the number of the current or next step, and its begin in ticks of the wall clock.
     pub(crate) number: Cell<u32>,
     pub(crate) began: Cell<u64>,
+    /// On PE 0: the begin of the step that is decided, until PE 0 continues after it. Sync points without a step have none.
+    pub(crate) decided: Cell<Option<u64>>,
     /// On PE 0: whether statistics are being collected. During this time the next step may become ready to start, if
     /// elements that called `at_sync` for this step end.
     pub(crate) collecting: Cell<bool>,

@@ -6,7 +6,6 @@
 use super::{available, repeat};
 use crate::lb_history::{Kept, LbStep};
 use crate::load::{Sent, element_key};
-use crate::metrics::Metrics;
 use crate::options::{ReportForm, Settings};
 use crate::order::{ObjectStatistics, Plan, Statistics};
 use crate::pe::PeCx;
@@ -127,7 +126,7 @@ fn mark(pe: &PeCx, report: &LbStep) {
 /// Notes a decision, shows its report, and writes the database if there is one and it is to be written.
 pub(super) fn finish(pe: &PeCx, step: u32, report: LbStep, database: Option<&Database>) {
     mark(pe, &report);
-    pe.out.node.metrics.iter().for_each(Metrics::balances);
+    pe.collectives.steps.decided.set(Some(pe.collectives.steps.began.get()));
     let cost_seconds = report.decision_seconds + report.after.migration_seconds.unwrap_or(0.0);
     pe.collectives.steps.losses.borrow_mut().stepped(cost_seconds, &report.after);
     publish(pe, &report);

@@ -18,6 +18,7 @@ mod repeat;
 
 use crate::checkpoint::Reason;
 use crate::elements::Held;
+use crate::events::EventLog;
 use crate::losses::Loads;
 use crate::options::LbWhen;
 use crate::order::{Ended, PeOrder, Plan, Statistics};
@@ -272,13 +273,12 @@ pub(crate) fn will_not_arrive(pe: &PeCx, step: u32, count: u32, managers: &[Held
 /// Resumes the elements of this PE if all elements expected in a step have arrived.
 pub(crate) fn try_resume(pe: &PeCx, step: u32, managers: &[Held]) {
     if pe.collectives.steps.end(step) {
-        if pe.out.rank == 0 {
-            let (number, now) = (u64::from(step), pe.clock.virtual_seconds());
-            pe.out.trace(|tracer| tracer.log().has_balanced(number, now));
-            pe.out.log().into_iter().for_each(|log| log.has_balanced(number));
+        if let Some(began) = pe.collectives.steps.decided.take() {
+            let now = pe.clock.virtual_seconds();
+            pe.out.trace(|tracer| tracer.log().has_balanced(now));
+            pe.out.log().into_iter().for_each(EventLog::has_balanced);
             if let Some(metrics) = &pe.out.node.metrics {
-                let ticks = pe.clock.now().wrapping_sub(pe.collectives.steps.began.get());
-                metrics.has_synced(pe.clock.seconds(ticks));
+                metrics.has_balanced(pe.clock.seconds(pe.clock.now().wrapping_sub(began)));
             }
         }
         for manager in managers {

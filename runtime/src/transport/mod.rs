@@ -46,6 +46,7 @@ use crate::recorded;
 use crate::scheduler::Built;
 use exporter::Exporter;
 use std::sync::Arc;
+use std::time::Instant;
 use watcher::Watcher;
 
 /// Connects this process to the other processes of the run, if the transport has several.
@@ -86,6 +87,7 @@ pub(crate) fn run(
     if link.is_none() && settings.is_distributed {
         return processes::simulated::run(settings, setup);
     }
+    let start = Instant::now();
     let process = link.map_or(0, |link| link.job().process);
     let node = Arc::new(Node::new(Arc::clone(settings), process));
     {
@@ -100,6 +102,7 @@ pub(crate) fn run(
     }
     node.finish_checkpoints();
     let mut outcome = std::mem::take(&mut *node.outcome.lock());
+    outcome.seconds = start.elapsed().as_secs_f64();
     recorded::complete(&node, &mut outcome);
     outcome
 }

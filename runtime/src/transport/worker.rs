@@ -273,6 +273,11 @@ impl Worker {
                 if let Some(log) = pe.out.log() {
                     log.rests();
                 }
+                if let Some(metrics) = &pe.out.node.metrics {
+                    // The PE may stay idle for long.
+                    self.published = metrics.now();
+                    metrics.publish(pe.out.local, counters(pe, managers));
+                }
                 pe.out.dispatch();
             }
             // A message that waits for a time is in flight.

@@ -6,7 +6,8 @@ use equipoise::model::topology;
 use equipoise::network::models;
 use equipoise::network::trace::{Step, Timing, Trace, simulate};
 use equipoise::prelude::*;
-use equipoise::{Records, Report, Size};
+use equipoise::{LbWhen, Records, Report, Size};
+use std::num::NonZeroU32;
 use std::path::Path;
 
 /// Works, and sends to its neighbors on a ring in every round.
@@ -152,6 +153,67 @@ fn migrations_and_load_balancing_steps_are_in_a_recording_of_threads() {
 }
 
 #[test]
+fn steps_have_a_length_where_some_sync_points_are_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("some.trace");
+    for config in [Config::threads(2), Config::on_machine("mesh:2", "ideal:latency=1e-6")] {
+        let lb_when = LbWhen::Every(NonZeroU32::new(2).expect("2 is not 0"));
+        let balancer = vec!["RotateLB".into()];
+        let report = ring(Config { records: Records::trace(&path), balancer, lb_when, ..config }, 200);
+        let steps = Trace::read(&path).expect("a trace").details.steps;
+        assert!(steps.len() > 2 && steps.len() == report.lb_steps.len(), "{steps:?}");
+        assert!(steps.iter().all(|step| step.begin_seconds < step.end_seconds), "{steps:?}");
+        assert!(steps.windows(2).all(|two| two[0].end_seconds <= two[1].begin_seconds), "{steps:?}");
+    }
+}
+
+/// Messages with priorities, which a section receives.
+#[derive(Serialize, Deserialize)]
+struct Ranked {
+    done: Exit<u32>,
+}
+
+#[chare(index = [i32; 1])]
+impl Ranked {
+    #[entry]
+    fn begin(&mut self, cx: &Cx<Self>) {
+        cx.array().section(cx, |[at]| at % 2 == 0).all(cx).ranked(3);
+    }
+
+    #[entry(priority = rank)]
+    fn ranked(&mut self, cx: &Cx<Self>, rank: i64) {
+        let section = cx.array().section(cx, |[at]| at % 2 == 0);
+        cx.peer([0]).contribute_in(&section).finished(rank as u32);
+    }
+
+    #[entry(reduce = u32::wrapping_add)]
+    fn finished(&mut self, cx: &Cx<Self>, sum: u32) {
+        self.done.exit(cx, sum);
+    }
+}
+
+#[test]
+fn multicasts_with_priorities_cause_executions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("some.trace");
+    let config = Config { records: Records::trace(&path), ..Config::threads(2) };
+    let report = equipoise::run(config, |pe, done| {
+        let all = pe.array([8], |_| Ranked { done });
+        pe.main(move |pe| all.at(pe, [1]).begin());
+    });
+    assert_eq!(report.result, 12);
+    let trace = Trace::read(&path).expect("a trace");
+    let entry = trace.details.entries[0].iter().position(|name| name == "ranked").expect("an entry");
+    let executions = trace.executions.iter().zip(&trace.details.calls);
+    let ranked: Vec<_> = executions.filter(|(_, call)| call.entry == Some(entry as u16)).collect();
+    assert_eq!(ranked.len(), 4);
+    for (execution, _) in ranked {
+        let cause = execution.cause.expect("a multicast causes it");
+        assert_eq!(trace.messages[cause as usize].pe, execution.pe);
+    }
+}
+
+#[test]
 fn a_full_recording_drops_its_oldest_events_and_says_so() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("some.trace");
@@ -169,5 +231,5 @@ fn a_full_recording_drops_its_oldest_events_and_says_so() {
     let small = Records { record_limit: Some(Size(1000)), ..Records::trace(&path) };
     let refused = equipoise::try_run(Config { records: small, ..Config::threads(2) }, |_, _: Exit<()>| ());
     let sentence = refused.expect_err("too small").to_string();
-    assert!(sentence.contains("2 PEs need at least 524 kB"), "{sentence}");
+    assert!(sentence.contains("2 PEs need at least 525kB; give --record-limit 525kB"), "{sentence}");
 }

@@ -69,7 +69,7 @@ fn files_that_cannot_be_written_and_flags_that_do_not_fit_are_refused_before_the
         ("--perfetto no/such/place", "--perfetto: cannot write `no/such/place`"),
         ("--metrics no/such/place", "--metrics: cannot write `no/such/place`"),
         ("--record-limit 64MB", "--record-limit without --record or --perfetto: add one of them"),
-        ("--record some --record-limit 64", "2 PEs need at least 524 kB; give a larger size"),
+        ("--record some --record-limit 64", "2 PEs need at least 525kB; give --record-limit 525kB"),
         ("--record some --record-limit much", "write a whole number and B, kB, MB or GB, as in 64MB"),
         ("--metrics some --metrics-every 0", "--metrics-every 0"),
         ("--metrics-every 1", "--metrics"),

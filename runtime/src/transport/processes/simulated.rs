@@ -19,6 +19,7 @@ use equipoise_model::random::splitmix;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// How many times longer messages of slow pairs of processes are under way.
 const SLOW: usize = 16;
@@ -150,6 +151,7 @@ pub(crate) fn run(settings: &Arc<Settings>, setup: &(dyn Fn(PeCx) -> Built + Syn
 }
 
 fn run_on(settings: &Arc<Settings>, setup: &(dyn Fn(PeCx) -> Built + Sync), network: &Network) -> Outcome {
+    let start = Instant::now();
     let mut processes: Vec<Process> =
         (0..settings.processes()).map(|process| Process::new(settings, process, setup)).collect();
     let mut running = processes.len();
@@ -168,6 +170,7 @@ fn run_on(settings: &Arc<Settings>, setup: &(dyn Fn(PeCx) -> Built + Sync), netw
     // Process 0 last, because it waits for the files of the others.
     processes.iter().rev().for_each(|process| process.node.finish_checkpoints());
     let mut outcome = std::mem::take(&mut *processes[0].node.outcome.lock());
+    outcome.seconds = start.elapsed().as_secs_f64();
     recorded::complete(&processes[0].node, &mut outcome);
     // Processes of a failed run do not wait for messages that may be lost.
     let has_all = network.is_empty() || outcome.failure.is_some();

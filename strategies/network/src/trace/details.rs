@@ -12,7 +12,8 @@ pub struct Details {
     pub indices: Vec<String>,
     /// By execution: its entry and its charge.
     pub calls: Vec<Call>,
-    /// Messages that waited for their guards, in the order in which they were executed.
+    /// Messages that waited for their guards, in the order in which they were executed. Those that still wait at the end of a
+    /// recording in real time come last.
     pub waits: Vec<Wait>,
     /// Migrations, by time.
     pub migrations: Vec<Migration>,
@@ -20,11 +21,13 @@ pub struct Details {
     pub steps: Vec<LbStep>,
     /// The memory of processes, by time.
     pub memory: Vec<Memory>,
-    /// The events that were dropped, because the recording reached its limit.
+    /// The records that PEs dropped, because the recording reached its limit. Events of other PEs before
+    /// [`begins_seconds`](Self::begins_seconds) are not counted.
     pub dropped_events: u64,
     /// When the trace begins, in seconds after the begin of the run; above 0 if events were dropped.
     pub begins_seconds: f64,
-    /// The largest error of the clocks of processes relative to each other, in seconds.
+    /// The largest error of the clock of a process relative to that of process 0, in seconds: as estimated when the clocks were
+    /// compared, or by as much as a message arrived before it was sent.
     pub clock_error_seconds: f64,
 }
 
@@ -44,11 +47,11 @@ pub struct Wait {
     pub object: u32,
     /// The number of the entry in its array.
     pub entry: u16,
-    /// The PE that executed the message.
+    /// The PE on which the message waited last.
     pub pe: u32,
     /// When the message was taken first, in seconds.
     pub begin_seconds: f64,
-    /// When it was executed, in seconds.
+    /// When it was executed, in seconds; the end of the trace if it was not.
     pub end_seconds: f64,
 }
 

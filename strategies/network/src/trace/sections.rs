@@ -187,9 +187,8 @@ pub(super) fn decode_sections(mut rest: &[u8], file_bytes: usize) -> Result<Trac
     trace.warnings.extend(ignored.clause());
     if trace.details.dropped_events > 0 {
         trace.warnings.push(format!(
-            "begins {} after the begin of the run, because the recording dropped its oldest {} (--record-limit)",
-            seconds(trace.details.begins_seconds),
-            count(trace.details.dropped_events, "event")
+            "begins {} after the begin of the run, because the recording dropped its oldest events (--record-limit)",
+            seconds(trace.details.begins_seconds)
         ));
     }
     if !sorted {

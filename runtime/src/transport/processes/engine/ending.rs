@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_millis(800);
 /// The time they have after the time limit: the watcher of a stuck process ends it earlier, with a better sentence.
 const LONG_GRACE: Duration = Duration::from_secs(4);
+/// The time they have in addition for each MiB of `--record-limit`, which process 0 gathers; and the largest number of MiB for
+/// which they have it.
+const RECORDED: (Duration, u64) = (Duration::from_millis(20), 1500);
 
 impl Engine {
     /// The run is over in this process: tells process 0, once.
@@ -106,6 +109,9 @@ impl Engine {
             Some(Failure::TimeLimit) => LONG_GRACE,
             Some(_) => GRACE,
         };
+        let recorded =
+            settings.record_bytes_per_pe().map_or(0, |bytes| bytes.saturating_mul(settings.pes as u64));
+        let grace = grace + RECORDED.0 * (recorded >> 20).min(RECORDED.1) as u32;
         // Process 0 knows the failure that counts, so it comes first.
         if ended.elapsed() < if self.me == 0 { grace } else { grace * 7 / 4 } {
             return false;
