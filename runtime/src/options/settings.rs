@@ -50,16 +50,7 @@ impl Config {
         self.can_write(job)?;
         time("--metrics-every", self.records.metrics_every)?;
         self.check_records(job, pes, pes / local_pes)?;
-        if self.then.is_some() && self.balancer.is_empty() {
-            return Err(flag(
-                "--then without --balancer: name the load balancer of the first step with --balancer".into(),
-            ));
-        }
-        if self.lb_sim.is_some() && self.lb_sim_file.is_none() {
-            return Err(flag(
-                "--lb-sim without --lb-sim-file: name the database to replay with --lb-sim-file".into(),
-            ));
-        }
+        self.has_names()?;
         let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
         let constraints = self.checked_constraints(pes, &*topology)?;
         let mut settings = Settings {
@@ -127,6 +118,21 @@ impl Config {
             memory: memory.transpose().map_err(|error| wrong("--memory", &error))?,
             ..Constraints::default()
         })
+    }
+
+    /// Checks flags that need another one.
+    fn has_names(&self) -> Result<(), ConfigError> {
+        if self.then.is_some() && self.balancer.is_empty() {
+            return Err(flag(
+                "--then without --balancer: name the load balancer of the first step with --balancer".into(),
+            ));
+        }
+        if self.lb_sim.is_some() && self.lb_sim_file.is_none() {
+            return Err(flag(
+                "--lb-sim without --lb-sim-file: name the database to replay with --lb-sim-file".into(),
+            ));
+        }
+        Ok(())
     }
 
     /// The constraints for a machine, which some load balancer has to keep.

@@ -1,5 +1,6 @@
 //! Lighter placements that keep the constraints: moves and exchanges from the heaviest PE, and wishes.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -12,6 +13,9 @@ use crate::balance::load::order;
 const RECEIVERS: usize = 16;
 /// Pairs of items that are compared, at most; about a second.
 const ATTEMPTS: u64 = 1 << 25;
+
+/// How many exchanges are tried for a wish.
+const MOST_EXCHANGES: usize = 256;
 
 /// Improves a placement until it is as light as `limit_seconds` allows, then grants wishes; returns how many are granted.
 pub(super) fn improve(items: &Items, state: &mut State, limit_seconds: f64) -> usize {
@@ -31,7 +35,7 @@ fn relieve(state: &mut State, attempts: &mut u64) -> bool {
     for phase in 0..state.phases() {
         let Some(heaviest) = state.lightest(phase).next_back() else { continue };
         let mut leaving: Vec<u32> = state.on(heaviest).filter(|&item| state.can_move(item)).collect();
-        leaving.sort_by_key(|&item| std::cmp::Reverse(order(state.seconds_of(item, heaviest, phase))));
+        leaving.sort_by_key(|&item| Reverse(order(state.seconds_of(item, heaviest, phase))));
         let receivers: Vec<u32> =
             state.lightest(phase).filter(|&pe| pe != heaviest).take(RECEIVERS).collect();
         for &item in &leaving {
@@ -121,35 +125,81 @@ fn exchanges(state: &mut State, item: u32, other: u32) -> bool {
     false
 }
 
-/// Grants wishes, the dearest first, if the cost grows by less than they are worth. Returns how many are granted.
+/// What granted wishes are worth, by item.
+struct Wishes<'a> {
+    items: &'a Items,
+    of_item: FxHashMap<u32, Vec<usize>>,
+}
+
+impl Wishes<'_> {
+    /// What the wishes of an item are worth that are granted on a PE.
+    fn worth_seconds(&self, item: u32, pe: u32) -> f64 {
+        let of_item = self.of_item.get(&item).into_iter().flatten();
+        let wishes = of_item.map(|&wish| &self.items.wishes[wish]);
+        wishes.filter(|wish| wish.1.binary_search(&pe).is_ok()).map(|wish| wish.2).sum()
+    }
+
+    /// What the wishes gain if items move from the first PE to the second.
+    fn gain_seconds(&self, moves: &[(u32, u32, u32)]) -> f64 {
+        moves
+            .iter()
+            .map(|&(item, from, to)| self.worth_seconds(item, to) - self.worth_seconds(item, from))
+            .sum()
+    }
+}
+
+/// Grants wishes, the dearest first, if the cost grows by less than they are worth: by a move, or where that does not fit by an exchange.
+/// Returns how many are granted.
 fn grant(items: &Items, state: &mut State) -> usize {
-    let mut wishes: Vec<usize> = (0..items.wishes.len()).collect();
-    wishes.sort_by_key(|&wish| (std::cmp::Reverse(order(items.wishes[wish].2)), wish));
+    let mut order_of_wishes: Vec<usize> = (0..items.wishes.len()).collect();
+    order_of_wishes.sort_by_key(|&wish| (Reverse(order(items.wishes[wish].2)), wish));
     let mut of_item: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
-    wishes.iter().for_each(|&wish| of_item.entry(items.wishes[wish].0).or_default().push(wish));
-    // What the wishes of an item are worth that are granted on a PE.
-    let worth_seconds = |item: u32, pe: u32| -> f64 {
-        let all = of_item[&item].iter().map(|&wish| &items.wishes[wish]);
-        all.filter(|wish| wish.1.binary_search(&pe).is_ok()).map(|wish| wish.2).sum()
-    };
-    for wish in wishes {
+    order_of_wishes.iter().for_each(|&wish| of_item.entry(items.wishes[wish].0).or_default().push(wish));
+    let wishes = Wishes { items, of_item };
+    for wish in order_of_wishes {
         let (item, set, _) = &items.wishes[wish];
         let (item, from) = (*item, state.pe_of[*item as usize]);
         if set.binary_search(&from).is_ok() || !state.can_move(item) {
             continue;
         }
-        let cost_seconds = state.cost_seconds();
         state.take(item);
         let places = set.iter().copied().filter(|&pe| state.fits(item, pe));
         let finished = |pe: u32| order(state.total_seconds(pe) + state.total_seconds_of(item, pe));
-        let to = places.min_by_key(|&pe| (finished(pe), pe)).unwrap_or(from);
-        state.put(item, to);
-        if state.cost_seconds() - cost_seconds > worth_seconds(item, to) - worth_seconds(item, from) {
-            state.take(item);
-            state.put(item, from);
+        let place = places.min_by_key(|&pe| (finished(pe), pe));
+        state.put(item, from);
+        let is_granted = place.is_some_and(|to| pays(state, &wishes, &[(item, from, to)]));
+        if !is_granted {
+            let others = set.iter().flat_map(|&pe| state.on(pe).map(move |other| (other, pe)));
+            let others: Vec<(u32, u32)> =
+                others.filter(|of| state.can_move(of.0)).take(MOST_EXCHANGES).collect();
+            others
+                .into_iter()
+                .any(|(other, to)| pays(state, &wishes, &[(item, from, to), (other, to, from)]));
         }
     }
     let granted =
         |(item, set, _): &&(u32, Arc<Vec<u32>>, f64)| set.binary_search(&state.pe_of[*item as usize]).is_ok();
     items.wishes.iter().filter(granted).count()
+}
+
+/// Moves items if the constraints allow that and the wishes gain at least what it costs.
+fn pays(state: &mut State, wishes: &Wishes, moves: &[(u32, u32, u32)]) -> bool {
+    let cost_seconds = state.cost_seconds();
+    moves.iter().for_each(|of| state.take(of.0));
+    let mut placed = 0;
+    for &(item, _, to) in moves {
+        if !state.fits(item, to) {
+            break;
+        }
+        state.put(item, to);
+        placed += 1;
+    }
+    let gain_seconds = wishes.gain_seconds(moves);
+    let is_worth_it = gain_seconds > 0.0 && state.cost_seconds() - cost_seconds <= gain_seconds;
+    if placed == moves.len() && is_worth_it {
+        return true;
+    }
+    moves[..placed].iter().for_each(|of| state.take(of.0));
+    moves.iter().for_each(|&(item, from, _)| state.put(item, from));
+    false
 }

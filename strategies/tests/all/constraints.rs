@@ -449,6 +449,15 @@ fn wishes_are_granted_if_they_are_worth_it() {
     // Next to the heavy object, an object makes the heaviest PE heavier by a second.
     assert_eq!(with("0 0\n1 0 1.5")[1], 0);
     assert_ne!(with("0 0\n1 0 0.5")[1], 0);
+    // Where all PEs are full, objects are exchanged.
+    let database = self::loads(&[1.0; 12]);
+    let constraints = Constraints {
+        max_objects: Some(MaxObjects { most: PerPe::All(2), exact: true }),
+        places: Place::parse("0 5 5\n1 4 5\n2 4 5\n3 4 0.1").expect("places"),
+        ..Constraints::default()
+    };
+    let pe_of = answer(&database, &choice, &constraints).expect("a placement");
+    assert!(counts(&pe_of) == [2; 6] && pe_of[0] == 5 && pe_of[1] == 4 && pe_of[2] == 4, "{pe_of:?}");
     // A wish does not revoke one that is worth more.
     assert_eq!(with("0 3 10\n0 2 0.1")[0], 3);
     assert_eq!(with("0 2 0.1\n0 3 10")[0], 3);

@@ -25,7 +25,7 @@ use crate::quote::{quoted, shown};
 
 /// Why a file of constraints cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{what} `{}`: {unread}", shown(.path))]
+#[error("{}{what} `{}`: {unread}", if matches!(.unread, Unread::System(_)) { "cannot read " } else { "" }, shown(.path))]
 pub struct ConstraintsError {
     /// What the file holds.
     what: &'static str,

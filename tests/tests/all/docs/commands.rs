@@ -216,8 +216,9 @@ fn examples_run_and_pages_show_their_code() {
 
 #[test]
 fn pages_have_the_kinds_of_blocks_that_are_checked() {
+    // Tests of the Python package run its blocks.
     let known: HashSet<&str> =
-        ["sh", "sh,ignore", "text", "toml", "rust", "rust,ignore", "rust,no_run", "c"].into();
+        ["sh", "sh,ignore", "text", "toml", "rust", "rust,ignore", "rust,no_run", "c", "python"].into();
     for page in pages() {
         for Block { info, line, .. } in page.blocks() {
             assert!(known.contains(info), "{}:{line}: `{info}` is not a kind of block", page.name);
