@@ -1,0 +1,4 @@
+//! Fuzz target of the reader `groups`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| equipoise_tests::fuzz::target("groups", input));
