@@ -450,7 +450,7 @@ fn wishes_are_granted_if_they_are_worth_it() {
     assert_eq!(with("0 0\n1 0 1.5")[1], 0);
     assert_ne!(with("0 0\n1 0 0.5")[1], 0);
     // Where all PEs are full, objects are exchanged.
-    let database = self::loads(&[1.0; 12]);
+    let database = loads(&[1.0; 12]);
     let constraints = Constraints {
         max_objects: Some(MaxObjects { most: PerPe::All(2), exact: true }),
         places: Place::parse("0 5 5\n1 4 5\n2 4 5\n3 4 0.1").expect("places"),
