@@ -119,7 +119,7 @@ def test_files_of_constraints(matrix, tmp_path):
         ({"graph": [(0, 1), (0, 1, 2)]}, "the edges have different lengths"),
         ({"graph": csr_array(np.full((2, 2), np.nan))}, r"bytes\[0\] is nan"),
         ({"graph": "no/such/file.csv"}, "no/such/file.csv"),
-        ({"fixed": {0: 99}}, "there is no PE 99"),
+        ({"fixed": {0: 99}}, "have no PE 99"),
         ({"fixed": {0: "x"}}, "entry 1 of fixed: expected places"),
         ({"fixed": {0: 1, 1: 1}, "max_objects": 1}, "1"),
         ({"memory": 10}, "is not recorded"),
