@@ -82,6 +82,15 @@ impl Schedule {
         Ok(Schedule { rules })
     }
 
+    /// The same schedule with strategies made of its strategies.
+    #[must_use]
+    pub fn map(mut self, made_of: impl Fn(&Choice) -> Choice) -> Self {
+        for choice in self.rules.iter_mut().filter_map(|rule| rule.choice.as_mut()) {
+            *choice = made_of(choice);
+        }
+        self
+    }
+
     /// The strategy of a load-balancing step, counted from 0; `None` if no strategy runs.
     pub fn at(&self, step: u64) -> Option<&Choice> {
         let exact = self.rules.iter().find(|rule| rule.steps == Steps::At(step));

@@ -17,8 +17,8 @@ use equipoise_model::costs::Costs;
 use equipoise_model::database::{Database, Dump, PeRecord};
 use equipoise_model::fault::Fault;
 use equipoise_report::ReportFile;
+use equipoise_strategies::constrained::keep;
 use equipoise_strategies::descriptor::Choice;
-use equipoise_strategies::max_moves::MaxMoves;
 use equipoise_strategies::predict::Predictor;
 use equipoise_strategies::registry;
 use equipoise_strategies::schedule::Schedule;
@@ -53,6 +53,10 @@ impl Config {
         self.has_names()?;
         let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
         let constraints = self.checked_constraints(pes, &*topology)?;
+        let schedule = schedule.map(|choice| match self.max_moves {
+            Some(most) => keep(&constraints, &most.limit(choice)),
+            None => keep(&constraints, choice),
+        });
         let mut settings = Settings {
             pes,
             local_pes,
@@ -72,7 +76,6 @@ impl Config {
             lb_report: self.lb_report,
             lb_strict: self.lb_strict,
             lb_comm: self.lb_comm,
-            max_moves: self.max_moves,
             constraints,
             lb_load: self.lb_load,
             lb_predict: self.lb_predict,
@@ -264,7 +267,6 @@ pub(crate) struct Settings {
     pub(crate) lb_report: Option<ReportForm>,
     pub(crate) lb_strict: bool,
     lb_comm: Comm,
-    pub(crate) max_moves: Option<MaxMoves>,
     pub(crate) constraints: Constraints,
     pub(crate) lb_load: LbLoad,
     pub(crate) lb_predict: Predictor,

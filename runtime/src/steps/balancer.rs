@@ -16,7 +16,6 @@ use equipoise_model::Assignment;
 use equipoise_model::database::{Database, Edge, End, Object, PeRecord};
 use equipoise_model::quote::{printable, sentence};
 use equipoise_network::trace;
-use equipoise_strategies::constrained::keep;
 use equipoise_strategies::cost;
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::predict::{History, Predictor};
@@ -25,7 +24,7 @@ use rustc_hash::FxHashMap;
 use std::time::Instant;
 
 /// Decides a step; returns the plan of every PE that has migrations.
-pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics>) -> Vec<Plan> {
+pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Plan> {
     let settings = pe.settings();
     let (mut database, keys) = database(pe, step, collected);
     database.costs = settings.costs.clone();
@@ -42,9 +41,6 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         None => (&database, None),
     };
     let choice = settings.schedule.at(u64::from(step));
-    let limited = settings.max_moves.zip(choice).map(|(most, choice)| most.limit(choice));
-    let constrained = limited.as_ref().or(choice).map(|choice| keep(&settings.constraints, choice));
-    let choice = constrained.as_ref();
     let topology = &*settings.topology;
     let before = cost::Metrics::of(&database, topology, &placement);
     let mut kept = None;
@@ -86,7 +82,7 @@ pub(super) fn decide(pe: &PeCx, step: u32, began: u64, collected: Vec<Statistics
         strategy: choice.map(|choice| choice.spec.clone()),
         period_seconds,
         strategy_seconds,
-        decision_seconds: pe.clock.seconds(pe.clock.now().wrapping_sub(began)),
+        decision_seconds: pe.clock.seconds(pe.clock.now().wrapping_sub(pe.collectives.steps.began.get())),
         before,
         after,
         notes: answer.notes,

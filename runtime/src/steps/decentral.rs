@@ -7,8 +7,8 @@
 //! 3. When the members say that the protocol is over, every PE adds what it has decided to an [`Account`], up the tree. PE 0 reports the
 //!    step, and says along the tree whether the decision is applied. Then elements migrate as in a step with a centre.
 //!
-//! In a round, a PE receives the letters to it, a word for each letter that it has sent, and one message of its parent and of each child. What needs the database of all objects needs a centre
-//! ([`strategy`]).
+//! In a round, a PE receives the letters to it, a word for each letter that it has sent, and one message of its parent and of each child.
+//! What needs the database of all objects needs a centre ([`strategy`]).
 
 use super::balancer::{bound_leader, finish, kept, outside_seconds, sorted, strategy_seconds};
 use super::{carry_out, gather, try_step};
@@ -32,8 +32,6 @@ pub(super) fn strategy(pe: &PeCx, step: u32) -> Option<&dyn Decentral> {
     let needs_database = settings.dumps(u64::from(step))
         || settings.report.is_some()
         || settings.lb_predict != Predictor::Last
-        || settings.max_moves.is_some()
-        || !settings.constraints.is_empty()
         || settings.lists_pes()
         || pe.out.interleaved().is_some();
     if needs_database {

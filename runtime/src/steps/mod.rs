@@ -224,7 +224,7 @@ fn decide(pe: &PeCx) {
     );
     let step = steps.number.replace(steps.number.get() + 1);
     let start = pe.clock.now();
-    let mut plans = balancer::decide(pe, step - steps.skipped.get(), steps.began.get(), collected);
+    let mut plans = balancer::decide(pe, step - steps.skipped.get(), collected);
     // Excludes the time of the decision from this PE's background load in the next period.
     pe.recorder.skip(pe.clock.now().wrapping_sub(start));
     send_plans(&pe.out, step, &mut plans);

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::altered::Altered;
 use super::error::text;
-use super::{Hierarchy, Kind, Link, Shape, SpecError, Topology, spec};
+use super::{Kind, SpecError, Topology, spec};
 use crate::files::AtLine;
 use crate::quote::quoted;
 
@@ -26,15 +27,6 @@ pub const KIND: Kind = Kind {
 
 /// The largest number of links of a degraded machine; their names are compared.
 const MAX_LINKS: usize = 1 << 18;
-
-/// A machine with slow links.
-pub struct Degraded {
-    /// The spec of this machine.
-    spec: String,
-    machine: Arc<dyn Topology>,
-    /// The factors of slow links.
-    factors: FxHashMap<usize, f64>,
-}
 
 /// A slow link in a file.
 struct Slow<'a> {
@@ -56,7 +48,7 @@ fn parse(file: &str) -> Result<Arc<dyn Topology>, SpecError> {
         reason: format!("{file}: line {line}: `{}` is not a topology: {}", quoted(inner), error.reason),
     })?;
     let factors = factors(&*machine, line, slow).map_err(at_line)?;
-    Ok(Arc::new(Degraded { spec: format!("degraded:{file}"), machine, factors }))
+    Ok(Arc::new(Altered::degraded(machine, format!("degraded:{file}"), factors)))
 }
 
 /// The spec of the machine with its line, and the slow links.
@@ -139,81 +131,6 @@ fn factors(machine: &dyn Topology, line: usize, slow: Vec<Slow>) -> Result<FxHas
             Err((line, format!("the machine has no link `{name}`{example}")))
         }
         None => Ok(factors),
-    }
-}
-
-impl Topology for Degraded {
-    fn spec(&self) -> String {
-        self.spec.clone()
-    }
-
-    fn pes(&self) -> usize {
-        self.machine.pes()
-    }
-
-    fn distance(&self, a: usize, b: usize) -> u32 {
-        self.machine.distance(a, b)
-    }
-
-    fn distances_from(&self, a: usize, row: &mut [u32]) {
-        self.machine.distances_from(a, row);
-    }
-
-    fn distances_to(&self, a: usize, others: &[u32], row: &mut [u32]) {
-        self.machine.distances_to(a, others, row);
-    }
-
-    fn diameter(&self) -> u32 {
-        self.machine.diameter()
-    }
-
-    fn links(&self) -> usize {
-        self.machine.links()
-    }
-
-    fn link(&self, id: usize) -> Link {
-        let link = self.machine.link(id);
-        Link { bandwidth: link.bandwidth * self.factors.get(&id).copied().unwrap_or(1.0), ..link }
-    }
-
-    fn route(&self, a: usize, b: usize, links: &mut Vec<usize>) {
-        self.machine.route(a, b, links);
-    }
-
-    fn onward(&self, a: usize, b: usize, crossed: Option<usize>, links: &mut Vec<usize>) {
-        self.machine.onward(a, b, crossed, links);
-    }
-
-    fn hierarchy(&self) -> Option<Hierarchy> {
-        self.machine.hierarchy()
-    }
-
-    fn shape(&self) -> Shape {
-        self.machine.shape()
-    }
-
-    fn cpu_of(&self, pe: usize) -> Option<usize> {
-        self.machine.cpu_of(pe)
-    }
-
-    fn host(&self, pe: usize) -> Option<&str> {
-        self.machine.host(pe)
-    }
-
-    fn node_of(&self, pe: usize) -> usize {
-        self.machine.node_of(pe)
-    }
-
-    fn core_of(&self, pe: usize) -> usize {
-        self.machine.core_of(pe)
-    }
-
-    fn number_of(&self, pe: usize) -> usize {
-        self.machine.number_of(pe)
-    }
-
-    fn switch_between(&self, a: usize, b: usize) -> Option<String> {
-        self.machine.switch_between(a, b)
     }
 }
 

@@ -73,7 +73,8 @@ mod library {
     use hwlocality::object::TopologyObject;
     use hwlocality::object::types::ObjectType;
 
-    use super::super::{Hierarchy, Link, Shape, Topology};
+    use super::super::Topology;
+    use super::super::altered::Altered;
 
     /// The current host.
     pub(super) fn this_machine() -> Result<Arc<dyn Topology>, String> {
@@ -82,7 +83,7 @@ mod library {
         let number =
             |unit: &&TopologyObject| unit.os_index().ok_or("hwloc has no numbers of the hardware threads");
         let cpus = units.iter().map(number).collect::<Result<_, _>>()?;
-        Ok(Arc::new(ThisMachine { machine, cpus }))
+        Ok(Arc::new(Altered::of_this_host(machine, cpus)))
     }
 
     /// The hardware threads of a machine, in the order of hwloc.
@@ -110,71 +111,6 @@ mod library {
             lowest = object;
         }
         lowest.global_persistent_index()
-    }
-
-    /// The current host.
-    struct ThisMachine {
-        machine: Arc<dyn Topology>,
-        /// For each PE: the number of the hardware thread in the operating system.
-        cpus: Vec<usize>,
-    }
-
-    impl Topology for ThisMachine {
-        fn spec(&self) -> String {
-            self.machine.spec()
-        }
-
-        fn pes(&self) -> usize {
-            self.machine.pes()
-        }
-
-        fn distance(&self, a: usize, b: usize) -> u32 {
-            self.machine.distance(a, b)
-        }
-
-        fn distances_from(&self, a: usize, row: &mut [u32]) {
-            self.machine.distances_from(a, row);
-        }
-
-        fn distances_to(&self, a: usize, others: &[u32], row: &mut [u32]) {
-            self.machine.distances_to(a, others, row);
-        }
-
-        fn diameter(&self) -> u32 {
-            self.machine.diameter()
-        }
-
-        fn links(&self) -> usize {
-            self.machine.links()
-        }
-
-        fn link(&self, id: usize) -> Link {
-            self.machine.link(id)
-        }
-
-        fn route(&self, a: usize, b: usize, links: &mut Vec<usize>) {
-            self.machine.route(a, b, links);
-        }
-
-        fn hierarchy(&self) -> Option<Hierarchy> {
-            self.machine.hierarchy()
-        }
-
-        fn shape(&self) -> Shape {
-            self.machine.shape()
-        }
-
-        fn cpu_of(&self, pe: usize) -> Option<usize> {
-            Some(self.cpus[pe])
-        }
-
-        fn node_of(&self, _pe: usize) -> usize {
-            0
-        }
-
-        fn core_of(&self, pe: usize) -> usize {
-            pe
-        }
     }
 }
 

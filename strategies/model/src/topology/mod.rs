@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 mod allocation;
+mod altered;
 mod axes;
 mod degraded;
 mod dragonfly;
