@@ -2,6 +2,7 @@
 
 #![allow(missing_docs)]
 
+use crate::checkpoints::{restarts_on, saves};
 use crate::common::workers::about;
 use crate::common::*;
 use equipoise::model::costs::{Costs, EndCosts};
@@ -44,10 +45,33 @@ struct Worker {
     step: u32,
     places: Places,
     judge: Array<Judge>,
+    bound: Option<Array<Bound>>,
+}
+
+/// Works for the worker to which it is bound.
+#[derive(Serialize, Deserialize)]
+struct Bound {
+    workers: Array<Worker>,
+}
+
+#[chare(index = [i32; 1])]
+impl Bound {
+    #[entry]
+    fn work(&mut self, cx: &Cx<Self>, step: u32) {
+        cx.charge(f64::from(1 + (cx.index()[0] + step as i32) % 3) / 1024.0);
+        self.workers.at(cx, cx.index()).join();
+    }
 }
 
 #[chare(index = [i32; 1], sync)]
 impl Worker {
+    #[entry]
+    fn meet(&mut self, cx: &Cx<Self>, bound: Array<Bound>) {
+        cx.charge(0.0);
+        self.bound = Some(bound);
+        self.go(cx);
+    }
+
     #[entry]
     fn go(&mut self, cx: &Cx<Self>) {
         let [i] = cx.index();
@@ -60,6 +84,17 @@ impl Worker {
         let heavy = (i + 7 * self.step as i32) % 9 == 0;
         cx.charge(f64::from(1 + i % 5 + if heavy { 30 } else { 0 } + if i < 8 { 9 } else { 0 }) / 1024.0);
         self.step += 1;
+        // Only some have a bound element that works.
+        match self.bound.filter(|_| i % 2 == 0) {
+            Some(bound) => bound.at(cx, [i]).work(self.step),
+            None => self.join(cx),
+        }
+    }
+
+    #[entry]
+    fn join(&mut self, cx: &Cx<Self>) {
+        // What is not charged is measured, and differs from run to run.
+        cx.charge(0.0);
         cx.at_sync().go();
     }
 }
@@ -71,8 +106,9 @@ fn work(config: Config) -> Report<Places> {
 fn try_work(config: Config) -> Result<Report<Places>, RunError> {
     try_run(config, |pe, done| {
         let judge = pe.array((), |()| Judge { places: Places::new(), missing: ELEMENTS, done });
-        let workers = pe.array([ELEMENTS], |_| Worker { step: 0, places: Places::new(), judge });
-        pe.main(move |pe| workers.all(pe).go());
+        let workers = pe.array([ELEMENTS], |_| Worker { step: 0, places: Places::new(), judge, bound: None });
+        let bound = pe.array_bound(&workers, |_| Bound { workers });
+        pe.main(move |pe| workers.all(pe).meet(bound));
     })
 }
 
@@ -125,6 +161,49 @@ fn pes_decide_together_what_pe_0_decides_alone() {
 }
 
 #[test]
+fn steps_with_and_without_a_centre_alternate() {
+    everywhere(30, 8, |config| {
+        let spec = SPECS[config.seed as usize % SPECS.len()];
+        let folder = tempfile::tempdir().unwrap();
+        let strategy = registry::parse(spec, &[]).unwrap().strategy;
+        let run = |name: &str| {
+            let file = folder.path().join("schedule.txt");
+            let others = ["GreedyRefineLB", "NoLB"][config.seed as usize / SPECS.len() % 2];
+            std::fs::write(&file, format!("%2 {others}\n%1 {}\n", name.replace([':', ','], " "))).unwrap();
+            let config = Config { lb_no_background: true, lb_schedule: Some(file), ..config.clone() };
+            work(config.strategy("Central", Arc::new(Central(Arc::clone(&strategy))), false))
+        };
+        let (together, alone) = (run(spec), run("Central"));
+        assert!(together.result == alone.result, "{spec}");
+        assert_eq!(together.migrations, alone.migrations);
+        assert!(together.lb_steps.iter().any(|step| step.strategy.as_deref() == Some(spec)));
+    });
+}
+
+#[test]
+fn checkpoints_between_steps_without_a_centre_change_no_placement() {
+    everywhere(20, 6, |config| {
+        let spec = SPECS[config.seed as usize % SPECS.len()];
+        let config = Config { lb_no_background: true, ..config };
+        let strategy = registry::parse(spec, &[]).unwrap().strategy;
+        let config = config.strategy("Central", Arc::new(Central(strategy)), false);
+        let by = |name: &str| Config { balancer: vec![name.into()], ..config.clone() };
+        let folder = tempfile::tempdir().unwrap();
+        let report = work(saves(by(spec), folder.path(), Some(1)));
+        assert!(report.result == work(by(spec)).result, "{spec}");
+        assert!(report.checkpoints >= 3, "only {} checkpoints", report.checkpoints);
+        // Elements of a restarted run begin where new ones would.
+        for checkpoint in folder.path().read_dir().unwrap() {
+            let checkpoint = checkpoint.unwrap().path();
+            let [together, alone] = [spec, "Central"].map(|name| work(restarts_on(by(name), &checkpoint)));
+            assert!(together.result == alone.result, "{spec}");
+            assert_eq!(together.result.len(), ELEMENTS as usize * (STEPS as usize + 1));
+            assert!(!together.lb_steps.is_empty());
+        }
+    });
+}
+
+#[test]
 fn a_decision_that_does_not_pay_is_not_applied() {
     let costs =
         Costs { migration: EndCosts { send_seconds: 1e3, ..Default::default() }, ..Default::default() };
@@ -149,7 +228,7 @@ fn pes_without_elements_take_part() {
         let config = Config { balancer: vec!["DistributedLB:imbalance=0".into()], ..config };
         let report = try_run(config, |pe, done| {
             let judge = pe.array((), |()| Judge { places: Places::new(), missing: 3, done });
-            let workers = pe.array([3], |_| Worker { step: 0, places: Places::new(), judge });
+            let workers = pe.array([3], |_| Worker { step: 0, places: Places::new(), judge, bound: None });
             pe.main(move |pe| workers.all(pe).go());
         });
         assert_eq!(report.unwrap().lb_steps.len(), STEPS as usize);
