@@ -112,6 +112,8 @@ pub(crate) enum Failure {
     Quiet,
     /// The time of `--time-limit` was over.
     TimeLimit,
+    /// A signal asked for the end.
+    Interrupted { signal: i32 },
     /// The program broke a rule, or a value could not be encoded.
     Program(String),
     /// A signal asked for the end, and the run has saved itself as the checkpoint of this number.
@@ -315,6 +317,7 @@ impl Outcome {
                 let dir = settings.checkpoint.as_ref().map(|plan| plan.dir.clone());
                 RunError::Saved { dir: dir.unwrap_or_default(), number }
             }
+            Failure::Interrupted { signal } => RunError::Interrupted { signal },
             Failure::TimeLimit => {
                 let seconds = settings.time_limit.unwrap_or_default().as_secs_f64();
                 RunError::TimeLimit { seconds, waiting: waiting(), seed }

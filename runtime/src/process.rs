@@ -141,7 +141,8 @@ pub(crate) fn print_end(error: &impl std::fmt::Display) {
 }
 
 /// Ends this process when it receives SIGINT or SIGTERM, after unfinished files have been removed, or have their name if
-/// a part of them is of use (as the load-balancing steps so far of `--lb-dump`). The exit code is 130 or 143, and a
+/// a part of them is of use (as the load-balancing steps so far of `--lb-dump`). A run with a report or a recording that is written at
+/// its end ends first, and writes them; a second signal ends the process at once. The exit code is 130 or 143, and a
 /// sentence on stderr names the signal and the files; one of several processes that were started together prints it only if
 /// there are files. A second call does nothing.
 ///
@@ -150,6 +151,24 @@ pub(crate) fn print_end(error: &impl std::fmt::Display) {
 pub fn end_on_signals() {
     #[cfg(unix)]
     unix::end_on_signals();
+}
+
+/// What ends a run early after a signal, which it is given, so that the files of the run are written.
+pub(crate) type Stop = dyn Fn(i32) + Send + Sync;
+
+/// Lets the first SIGINT or SIGTERM of a process that handles signals ([`end_on_signals`]) call `stop` instead of ending the
+/// process, until what is returned is dropped. A second signal ends the process, and so does a run that goes on for 10 s.
+pub(crate) fn stops_on_signals(stop: Box<Stop>) -> Arc<Box<Stop>> {
+    let stop = Arc::new(stop);
+    #[cfg(unix)]
+    unix::add_stop(&stop);
+    stop
+}
+
+/// The name of a signal that ends a run.
+pub(crate) fn signal_name(signal: i32) -> &'static str {
+    // The number of SIGINT on all systems.
+    if signal == 2 { "SIGINT" } else { "SIGTERM" }
 }
 
 /// Makes a process that aborts, as after a failed allocation, end with exit code 1, as after any other failure.
@@ -163,7 +182,7 @@ pub(crate) fn exit_on_abort() {
 
 #[cfg(unix)]
 mod unix {
-    use super::CheckpointSignal;
+    use super::{CheckpointSignal, Stop};
     use equipoise_model::files;
     use signal_hook::consts::{SIGABRT, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
     use signal_hook::flag;
@@ -171,8 +190,12 @@ mod unix {
     use std::collections::BTreeMap;
     use std::io;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-    use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, mpsc};
+    use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak, mpsc};
     use std::thread;
+    use std::time::Duration;
+
+    /// How long a run may take to end after a signal.
+    const STOPPING: Duration = Duration::from_secs(10);
 
     static ONCE: Once = Once::new();
 
@@ -185,7 +208,7 @@ mod unix {
                     let _ = starts.send(());
                     // SIGTERM may ask for a checkpoint instead.
                     let ends = |signal: &i32| *signal != SIGTERM || !is_run_asked(SIGTERM);
-                    if let Some(signal) = signals.forever().find(ends) {
+                    if let Some(signal) = signals.forever().filter(ends).find(|&signal| !stops_runs(signal)) {
                         end(signal);
                     }
                 };
@@ -200,6 +223,41 @@ mod unix {
                 super::warn(&sentence);
             }
         });
+    }
+
+    /// What ends the runs of this process early.
+    static STOPS: Mutex<Vec<Weak<Box<Stop>>>> = Mutex::new(Vec::new());
+
+    pub(super) fn add_stop(stop: &Arc<Box<Stop>>) {
+        let mut stops = STOPS.lock().unwrap_or_else(PoisonError::into_inner);
+        stops.retain(|stop| stop.strong_count() > 0);
+        stops.push(Arc::downgrade(stop));
+    }
+
+    /// Ends the runs of this process that write files at their end. Returns whether there are any.
+    fn stops_runs(signal: i32) -> bool {
+        let stops = std::mem::take(&mut *STOPS.lock().unwrap_or_else(PoisonError::into_inner));
+        let running: Vec<_> = stops.iter().filter_map(Weak::upgrade).collect();
+        if running.is_empty() {
+            return false;
+        }
+        if super::launched_as() == 0 {
+            let name = super::signal_name(signal);
+            super::note(&format!(
+                "{name}: the run ends and writes its files; a second signal ends it at once"
+            ));
+        }
+        running.iter().for_each(|stop| stop(signal));
+        drop(running);
+        // A PE that does not end its delivery would keep the process for ever.
+        let wait = move || {
+            thread::sleep(STOPPING);
+            if stops.iter().any(|stop| stop.strong_count() > 0) {
+                end(signal);
+            }
+        };
+        let waits = thread::Builder::new().name("signals".into()).spawn(wait);
+        waits.is_ok()
     }
 
     /// The signals that ask for a checkpoint.
@@ -237,7 +295,7 @@ mod unix {
     /// Ends the process after a signal.
     fn end(signal: i32) {
         let kept = files::interrupt();
-        let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
+        let name = super::signal_name(signal);
         // A launcher ends all processes after the failure of one, which has reported it.
         if super::launched_together() == 1 || !kept.is_empty() {
             let kept = if kept.is_empty() { String::new() } else { format!("; {}", kept.join(", ")) };

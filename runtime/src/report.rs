@@ -4,6 +4,7 @@ use crate::batches::Amount;
 use crate::checkpoint::CheckpointCost;
 use crate::lb_history::{LbStep, LbSummary};
 use crate::options::ConfigError;
+use crate::process;
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::table::{bytes, count, seconds};
 use serde::{Deserialize, Serialize};
@@ -219,6 +220,13 @@ pub enum RunError {
         /// The seed of a simulated run.
         seed: Option<u64>,
     },
+    /// SIGINT or SIGTERM came while a program with a command line ran and wrote a report or a recording. The files have what
+    /// happened until then.
+    #[error("interrupted by {}", process::signal_name(*.signal))]
+    Interrupted {
+        /// The number of the signal.
+        signal: i32,
+    },
     /// The program broke a rule of the runtime, or a value could not be encoded.
     #[error("{sentence}{}", repeat(.seed))]
     Program {
@@ -280,16 +288,19 @@ impl Classified for RunError {
             RunError::Panic { .. }
             | RunError::Quiet { .. }
             | RunError::TimeLimit { .. }
+            | RunError::Interrupted { .. }
             | RunError::Program { .. } => Fault::Bug,
         }
     }
 }
 
 impl RunError {
-    /// The exit code of a process: 2 for an invalid configuration, 0 for an answer or a saved run, else 1.
+    /// The exit code of a process: 2 for an invalid configuration, 0 for an answer or a saved run, 130 or 143 after a signal,
+    /// else 1.
     pub fn exit_code(&self) -> i32 {
         match self {
             RunError::Answer(_) | RunError::Saved { .. } => 0,
+            RunError::Interrupted { signal } => 128 + signal,
             error => error.fault().exit_code().into(),
         }
     }

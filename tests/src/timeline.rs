@@ -45,6 +45,7 @@ impl Timeline {
     /// If the file is not as it should be.
     pub fn read(file: &[u8]) -> Timeline {
         let mut tracks = BTreeMap::new();
+        let mut names = BTreeMap::new();
         let mut numbered = Vec::new();
         for packet in fields(file).into_iter().map(|(_, value)| fields(&value.bytes())) {
             if let Some(descriptor) = first(&packet, 60).map(|it| fields(&it.bytes())) {
@@ -56,13 +57,21 @@ impl Timeline {
                 let uuid = first(&descriptor, 1).expect("a track has a number").number();
                 tracks.insert(uuid, name.expect("a track has a name"));
             }
+            for (tag, name) in first(&packet, 12).map(|new| fields(&new.bytes())).unwrap_or_default() {
+                let name = fields(&name.bytes());
+                let [number, text] = [1, 2].map(|tag| first(&name, tag).expect("a name and its number"));
+                if tag == 2 {
+                    names.insert(number.number(), text.text());
+                }
+            }
             if let Some(event) = first(&packet, 11).map(|it| fields(&it.bytes())) {
                 let time = first(&packet, 8).expect("an event has a time").number();
                 numbered.push((time, event));
             }
         }
         numbered.sort_by_key(|(time, _)| *time);
-        let events = numbered.into_iter().map(|(time, event)| Event::of(time, &event, &tracks)).collect();
+        let events =
+            numbered.into_iter().map(|(time, event)| Event::of(time, &event, &tracks, &names)).collect();
         let timeline = Timeline { events };
         timeline.check();
         timeline
@@ -90,7 +99,7 @@ impl Timeline {
                 Kind::Instant | Kind::Counter(_) => {}
             }
             // Tracks of waits have the same name, and Perfetto shows them together.
-            let most = if event.track.starts_with("guarded") { i32::MAX } else { 1 };
+            let most = if event.track.contains("waits for guards") { i32::MAX } else { 1 };
             assert!((0..=most).contains(depth), "{depth} slices at the same time: {event:?}");
             for flow in &event.last_of_flows {
                 assert!(begun.contains(flow) && ended.insert(*flow), "a flow ends: {event:?}");
@@ -103,7 +112,12 @@ impl Timeline {
 }
 
 impl Event {
-    fn of(nanoseconds: u64, event: &[(u64, Value)], tracks: &BTreeMap<u64, String>) -> Event {
+    fn of(
+        nanoseconds: u64,
+        event: &[(u64, Value)],
+        tracks: &BTreeMap<u64, String>,
+        names: &BTreeMap<u64, String>,
+    ) -> Event {
         let all = |tag| event.iter().filter(move |field| field.0 == tag).map(|field| field.1.number());
         let uuid = first(event, 11).expect("an event has a track").number();
         let kind = match first(event, 9).expect("an event has a kind").number() {
@@ -117,7 +131,7 @@ impl Event {
             nanoseconds,
             track: tracks[&uuid].clone(),
             kind,
-            name: first(event, 23).map(Value::text).unwrap_or_default(),
+            name: first(event, 10).map(|it| names[&it.number()].clone()).unwrap_or_default(),
             flows: all(47).collect(),
             last_of_flows: all(48).collect(),
         }

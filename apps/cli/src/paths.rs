@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use equipoise_apps::Failure;
-use equipoise_model::files::is_stream;
+use equipoise_model::files::file_at;
 
 /// The files that a command reads and writes.
 #[derive(Default)]
@@ -20,10 +19,11 @@ impl Files {
     pub(crate) fn reads<T: AsRef<OsStr>>(mut self, inputs: impl IntoIterator<Item = T>) -> Files {
         for input in inputs {
             let input = input.as_ref();
-            self.inputs.insert(resolved(Path::new(input)));
+            self.inputs.extend(file_at(Path::new(input)));
             let words = input.to_str().unwrap_or_default().split(|c| ":,=()[]@*".contains(c));
             // The first word of a spec is its kind.
-            self.inputs.extend(words.skip(1).map(Path::new).filter(|path| path.is_file()).map(resolved));
+            self.inputs
+                .extend(words.skip(1).map(Path::new).filter(|path| path.is_file()).filter_map(file_at));
         }
         self
     }
@@ -37,10 +37,8 @@ impl Files {
     /// Refuses outputs that would replace an input or another output.
     pub(crate) fn check(self) -> Result<(), Failure> {
         let mut seen = BTreeSet::new();
-        // Streams such as /dev/stdout accept several outputs in sequence.
-        let is_regular = |path: &&PathBuf| !is_stream(path) && (!path.exists() || path.is_file());
-        for output in self.outputs.iter().filter(is_regular) {
-            let (name, path) = (output.display(), resolved(output));
+        let files = self.outputs.iter().filter_map(|output| Some((output.display(), file_at(output)?)));
+        for (name, path) in files {
             if self.inputs.iter().any(|input| *input == path || is_of_rank(input, &path)) {
                 return Err(Failure::usage(format!(
                     "the output `{name}` would replace an input of the same path; give it another path"
@@ -54,15 +52,6 @@ impl Files {
         }
         Ok(())
     }
-}
-
-/// The path without links and `..`, also if there is no file yet.
-fn resolved(path: &Path) -> PathBuf {
-    let of_folder = || {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
-    };
-    fs::canonicalize(path).ok().or_else(of_folder).unwrap_or_else(|| path.to_path_buf())
 }
 
 /// Whether `input` is the file of a rank of `output`, whose name has `%p` for the rank.
@@ -81,7 +70,7 @@ mod tests {
     fn outputs_replace_neither_inputs_nor_each_other() {
         let folder = std::env::temp_dir();
         let there = folder.join(format!("equipoise-paths-{}.json", std::process::id()));
-        fs::write(&there, "{}").expect("a file");
+        std::fs::write(&there, "{}").expect("a file");
         let there = there.to_str().expect("a name");
         let check = |inputs: &[&str], outputs: &[&str], expected: &str| {
             let found = Files::default().reads(inputs).writes(outputs).check();
@@ -102,6 +91,6 @@ mod tests {
         check(&[&format!("mesh:2x2[@{there}]")], &[there], replaces);
         check(&["data.0.json"], &["data.%p.json"], replaces);
         check(&["data.x.json"], &["data.%p.json"], "");
-        fs::remove_file(there).expect("the file");
+        std::fs::remove_file(there).expect("the file");
     }
 }

@@ -279,6 +279,11 @@ impl Args {
         };
         let mut platform = match &self.network {
             Some(network) => Platform::new(topology, network)?,
+            None if trace.is_of_real_run() => {
+                return Err(Failure::usage(format!(
+                    "{name} was recorded in real time, without a network; choose one with --network, as in --network packet"
+                )));
+            }
             None => {
                 let model = models::parse(&trace.network)
                     .map_err(|error| recorded("network", &trace.network, error.to_string()))?;

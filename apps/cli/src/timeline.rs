@@ -40,6 +40,7 @@ pub(crate) fn write_recorded(path: &Path, input: &str, trace: &Trace) -> Result<
 
 /// Writes the timeline of a run.
 pub(crate) fn write(path: &Path, run: &Run) -> Result<(), Failure> {
+    perfetto::check_name(path).map_err(|sentence| Failure::usage(format!("--perfetto: {sentence}")))?;
     write_whole(path, &perfetto::encode(run)).map_err(|error| {
         let sentence = format!("cannot write `{}`: {error}; choose a writable path", path.display());
         Failure::Of(error.fault(), sentence)

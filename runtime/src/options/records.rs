@@ -3,9 +3,11 @@
 use super::{Config, ConfigError, Job, Transport, flag, wrong};
 use crate::events::CHUNK_BYTES;
 use equipoise_model::fault::Classified;
-use equipoise_model::files::can_write_whole;
+use equipoise_model::files::{can_write_whole, file_at};
 use equipoise_model::table::{bytes, count};
 use equipoise_network::trace::Trace;
+use equipoise_report::{ReportFile, perfetto};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -25,7 +27,7 @@ pub struct Records {
     pub record: Option<PathBuf>,
 
     /// The most memory for the events of --record and --perfetto, of all PEs together, as in 64MB; when it is full, the oldest
-    /// events are dropped. At the end, process 0 needs about eight times this size [default: 128MB]
+    /// events are dropped. At least 262kB for each PE. At the end, process 0 needs about eight times this size [default: 128MB]
     #[arg(long, value_name = "SIZE")]
     pub record_limit: Option<Size>,
 
@@ -119,12 +121,7 @@ impl Config {
         if let Some((name, _)) = first.filter(|_| self.transport != Transport::Simulated) {
             self.check_record_limit(name, pes)?;
         }
-        let outputs = [("--record", record), ("--perfetto", perfetto), ("--metrics", metrics)];
-        for (at, (one, path)) in outputs.iter().enumerate().filter(|(_, (_, path))| path.is_some()) {
-            if let Some((other, _)) = outputs[..at].iter().find(|(_, it)| it == path) {
-                return Err(flag(format!("{other} and {one} name the same file; give each its own name")));
-            }
-        }
+        self.check_outputs()?;
         if let Some(path) = metrics {
             if self.transport == Transport::Simulated || self.replay_order.is_some() {
                 return Err(flag(
@@ -155,7 +152,28 @@ impl Config {
                 Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
             }
             if let Some(path) = perfetto {
+                perfetto::check_name(path).map_err(|sentence| flag(format!("--perfetto: {sentence}")))?;
                 can_write_whole(path).map_err(|error| refused("--perfetto", path, &error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses two outputs with the same file.
+    fn check_outputs(&self) -> Result<(), ConfigError> {
+        let Records { perfetto, record, metrics, .. } = &self.records;
+        let outputs = [
+            ("--report", self.report.as_ref().map(ReportFile::path)),
+            ("--lb-dump", self.lb_dump.as_deref()),
+            ("--record-order", self.record_order.as_deref()),
+            ("--record", record.as_deref()),
+            ("--perfetto", perfetto.as_deref()),
+            ("--metrics", metrics.as_deref()),
+        ];
+        let mut flags = BTreeMap::new();
+        for (name, path) in outputs.into_iter().filter_map(|(name, path)| Some((name, file_at(path?)?))) {
+            if let Some(other) = flags.insert(path, name) {
+                return Err(flag(format!("{other} and {name} name the same file; give each its own name")));
             }
         }
         Ok(())

@@ -347,6 +347,12 @@ impl Settings {
         self.records.record.is_some() || self.records.perfetto.is_some()
     }
 
+    /// Whether a file is written at the end of the run, which is lost if the process ends earlier.
+    pub(crate) fn writes_at_end(&self) -> bool {
+        let is_written_meanwhile = self.simulation.is_some() && self.records.perfetto.is_none();
+        self.report.is_some() || self.is_recorded() && !is_written_meanwhile
+    }
+
     /// The memory for the events of each PE, if what PEs do in real time is recorded.
     pub(crate) fn record_bytes_per_pe(&self) -> Option<u64> {
         (self.is_recorded() && self.simulation.is_none()).then(|| self.records.limit().0 / self.pes as u64)

@@ -37,10 +37,9 @@ pub(crate) use processes::Link;
 pub(crate) use refusal::refuse;
 
 use crate::interleaving::Interleaving;
-use crate::node::{Node, Outcome};
+use crate::node::{Failure, Node, Outcome};
 use crate::options::{Config, Settings, Transport};
 use crate::pe::PeCx;
-#[cfg(feature = "mpi")]
 use crate::process;
 use crate::recorded;
 use crate::scheduler::Built;
@@ -77,6 +76,16 @@ pub(crate) fn connect(config: &Config) -> Result<Option<Box<dyn Link>>, String> 
     }
 }
 
+/// Lets a signal end the run of a program early, if a file is written at its end; until what is returned is dropped.
+fn stop_on_signals(node: &Arc<Node>) -> Option<Arc<Box<process::Stop>>> {
+    let settings = &node.settings;
+    let stops = settings.program && settings.writes_at_end();
+    let node = Arc::clone(node);
+    stops.then(|| {
+        process::stops_on_signals(Box::new(move |signal| node.fail(Failure::Interrupted { signal })))
+    })
+}
+
 /// Runs the PEs of this process until the run is over; `link` connects the process to others, if there are others. The
 /// watcher is there while they run.
 pub(crate) fn run(
@@ -92,6 +101,7 @@ pub(crate) fn run(
     let node = Arc::new(Node::new(Arc::clone(settings), process));
     {
         let _watcher = Watcher::start(&node);
+        let _stop = stop_on_signals(&node);
         let _exporter = Exporter::start(&node);
         match (&settings.interleaving, link) {
             (_, Some(link)) => processes::run(&node, setup, link),

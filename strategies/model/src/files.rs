@@ -14,7 +14,9 @@ use crate::quote::sentence;
 
 mod whole;
 
-pub use whole::{NewFile, can_write_whole, finish_all, interrupt, is_read_back, is_stream, write_whole};
+pub use whole::{
+    NewFile, can_write_whole, file_at, finish_all, interrupt, is_read_back, is_stream, write_whole,
+};
 
 /// Why a file has no text.
 #[derive(Debug)]

@@ -36,7 +36,7 @@ fn a_timeline_of_a_run_shows_executions_waits_steps_migrations_and_counters() {
     assert_eq!(steps.len(), document["lb_steps"].as_array().expect("a list").len());
     assert!(!steps.is_empty() && steps.iter().all(|name| name.ends_with(": RotateLB")), "{steps:?}");
     for pe in 0..2 {
-        let waits = timeline.slices(&format!("guarded messages of PE {pe}"));
+        let waits = timeline.slices(&format!("waits for guards on PE {pe}"));
         assert!(!waits.is_empty() && waits.iter().all(|name| name.ends_with(" waits for its guard")));
     }
     for counter in ["messages for PE 0", "messages for PE 1", "load: max/avg", "memory"] {
@@ -96,6 +96,56 @@ fn a_run_that_fails_leaves_what_was_recorded() {
         assert_eq!(timeline.slices("PE ").iter().filter(|name| **name != "runtime").count(), elements);
         samples(&sandbox.text(&format!("{how}.prom")));
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_run_that_a_signal_ends_leaves_what_was_recorded() {
+    let simulated = " --transport simulated --topology mesh:2 --network packet";
+    for (how, signal, code) in [("", "INT", 130), ("", "TERM", 143), (simulated, "TERM", 143)] {
+        let sandbox = Sandbox::new();
+        let metrics =
+            if how.is_empty() { "--metrics run.prom --metrics-every 0.01" } else { "--record run.trace" };
+        let line = format!("{}{how} --perfetto run.pftrace --report run.json {metrics}", amr(10_000_000));
+        let child = sandbox.start(&line);
+        match how {
+            "" => sandbox.wait_for("run.prom"),
+            _ => std::thread::sleep(std::time::Duration::from_millis(500)),
+        }
+        assert!(equipoise_tests::signal(signal, child.id()), "it has not been waited for");
+        let output = child.wait_with_output().expect("it ends");
+        let says = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{says}");
+        let note =
+            format!("note: SIG{signal}: the run ends and writes its files; a second signal ends it at once");
+        assert!(says.contains(&note), "{says}");
+        assert!(says.ends_with(&format!("error: interrupted by SIG{signal}\n")), "{says}");
+        let timeline = Timeline::read(&sandbox.bytes("run.pftrace"));
+        assert!(timeline.slices("PE ").len() > 100);
+        let report: serde_json::Value = serde_json::from_str(&sandbox.text("run.json")).expect("a report");
+        assert!(report["timeline"].is_object(), "{says}");
+    }
+}
+
+#[test]
+fn two_outputs_with_one_file_are_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.put("there.json", "{}");
+    for (flags, says) in [
+        ("--report a.html --perfetto ./a.html", "--report and --perfetto name the same file"),
+        ("--report there.json --record ./there.json", "--report and --record name the same file"),
+        ("--record a.trace --perfetto ./a.trace", "--record and --perfetto name the same file"),
+        ("--report a.html --metrics a.html", "--report and --metrics name the same file"),
+        ("--lb-dump u.json --report u.json --balancer DummyLB", "--report and --lb-dump name the same file"),
+        (
+            "--perfetto run.json",
+            "a timeline is no .json file, as `run.json` would be; name it as in run.pftrace",
+        ),
+    ] {
+        sandbox.run(&format!("run kneighbor --pes 2 {flags}")).failed(2, &[says]);
+    }
+    // Streams take several outputs.
+    sandbox.run("run kneighbor --pes 2 --iterations 5 --record /dev/null --perfetto /dev/null").result();
 }
 
 #[test]

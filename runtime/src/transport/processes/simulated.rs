@@ -11,9 +11,11 @@ use crate::desk::Desk;
 use crate::node::{Node, Outcome};
 use crate::options::Settings;
 use crate::pe::PeCx;
+use crate::process::Stop;
 use crate::recorded;
 use crate::scheduler::Built;
 use crate::transport::idle::Limits;
+use crate::transport::stop_on_signals;
 use crate::transport::watcher::Watcher;
 use equipoise_model::random::splitmix;
 use std::cell::{Cell, RefCell};
@@ -106,13 +108,14 @@ struct Process {
     engine: Engine,
     pes: Vec<Single>,
     _watcher: Option<Watcher>,
+    _stop: Option<Arc<Box<Stop>>>,
 }
 
 impl Process {
     fn new(settings: &Arc<Settings>, process: u32, setup: &(dyn Fn(PeCx) -> Built + Sync)) -> Self {
         let node = Arc::new(Node::new(Arc::clone(settings), process));
         let desk = Arc::new(Desk::new(settings.processes()));
-        let watcher = Watcher::start(&node);
+        let (watcher, stop) = (Watcher::start(&node), stop_on_signals(&node));
         let mut pes: Vec<Single> = node
             .local_pes()
             .map(|pe| Single::new(&node, &desk, pe, Limits { flush: 1, rest: 2 }, setup))
@@ -120,7 +123,7 @@ impl Process {
         pes.iter_mut().for_each(Single::agree);
         let mut engine = Engine::new(Arc::clone(&node), desk, process);
         engine.is_set_up(description(&node));
-        Process { node, engine, pes, _watcher: watcher }
+        Process { node, engine, pes, _watcher: watcher, _stop: stop }
     }
 
     /// A turn of a PE, or of the connection if `at` is no PE.

@@ -246,7 +246,7 @@ fn decode(bytes: &[u8], step: u64) -> Result<Dump, Refused> {
     } else if bytes.starts_with(&TRACE_MAGIC) {
         Err(Refused(
             "is the trace of a run, not a database; `equipoise simulate --events` replays a trace, and \
-                     `equipoise convert` converts a trace to a program (.tcg)"
+                     `equipoise convert` converts a trace to a program (.tcg) or a timeline (.pftrace)"
                 .into(),
         ))
     } else if bytes.trim_ascii_start().starts_with(b"PROCESS") {

@@ -307,6 +307,17 @@ pub fn is_read_back(path: &Path) -> bool {
     !is_stream(path) && fs::metadata(path).is_ok_and(|there| there.is_file())
 }
 
+/// The file that is written at `path`: the path without links and `..`, also if there is no file yet. `None` for streams, pipes and
+/// devices, which may take several outputs in sequence.
+pub fn file_at(path: &Path) -> Option<PathBuf> {
+    let of_folder = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
+    };
+    let is_file = !is_stream(path) && !is_special_file(path);
+    is_file.then(|| fs::canonicalize(path).ok().or_else(of_folder).unwrap_or_else(|| path.to_path_buf()))
+}
+
 /// Whether `path` names the standard output or error of this process.
 pub fn is_stream(path: &Path) -> bool {
     stream(path).is_some()

@@ -124,6 +124,11 @@ pub enum Step {
 }
 
 impl Trace {
+    /// Whether the run was a real one, on threads or across processes, and not on a simulated network.
+    pub fn is_of_real_run(&self) -> bool {
+        matches!(self.network.as_str(), "threads" | "mpi")
+    }
+
     /// Checks that the trace can be simulated: all numbers refer to existing entries, no message is sent twice, and
     /// no execution depends on a later one.
     ///

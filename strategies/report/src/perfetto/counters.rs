@@ -55,11 +55,8 @@ impl Windows {
         for of_pe in slices.by_pe() {
             let mut busy = [0.0; WINDOWS];
             for slice in of_pe {
-                for (window, busy) in
-                    busy.iter_mut().enumerate().take(self.of(slice.end) + 1).skip(self.of(slice.begin))
-                {
-                    let begin = window as f64 * self.seconds;
-                    *busy += (slice.end.min(begin + self.seconds) - slice.begin.max(begin)).max(0.0);
+                for (window, seconds) in self.parts(slice.begin, slice.end) {
+                    busy[window] += seconds;
                 }
             }
             for (window, busy) in busy.into_iter().enumerate() {
@@ -72,17 +69,20 @@ impl Windows {
     }
 
     /// The links that most bytes cross, the busiest relative to its bandwidth first; each with the bytes per second by
-    /// part. A message counts for all links of its route at the time when it is sent.
+    /// part. A message comes to all links of its route when it is sent, and each link carries one message after the other at its
+    /// bandwidth.
     pub(super) fn hottest(
         &self,
         trace: &Trace,
         flights: &[Flight],
         machine: &dyn Topology,
     ) -> Vec<(String, Vec<f64>)> {
+        let mut flights: Vec<&Flight> = flights.iter().filter(|it| it.from != it.to).collect();
+        flights.sort_by(|a, b| a.sent.total_cmp(&b.sent));
         let mut route = Vec::new();
         let mut total: FxHashMap<usize, u64> = FxHashMap::default();
         let mut for_each = |visit: &mut dyn FnMut(usize, &Flight)| {
-            for flight in flights.iter().filter(|it| it.from != it.to) {
+            for flight in &flights {
                 route.clear();
                 machine.route(flight.from as usize, flight.to as usize, &mut route);
                 route.iter().for_each(|&link| visit(link, flight));
@@ -97,14 +97,32 @@ impl Windows {
         let mut hottest: Vec<(usize, f64)> = total.into_iter().map(seconds).collect();
         hottest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         hottest.truncate(HOTTEST);
-        let place: FxHashMap<usize, usize> = hottest.iter().enumerate().map(|(at, it)| (it.0, at)).collect();
+        // By link: its place, its bandwidth, and when it is free.
+        let mut places: FxHashMap<usize, (usize, f64, f64)> = FxHashMap::default();
+        places.extend(
+            hottest
+                .iter()
+                .enumerate()
+                .map(|(at, &(link, _))| (link, (at, machine.link(link).bandwidth, 0.0))),
+        );
         let name = |&(link, _): &(usize, f64)| (machine.link(link).name, vec![0.0; WINDOWS]);
         let mut links: Vec<(String, Vec<f64>)> = hottest.iter().map(name).collect();
         for_each(&mut |link, flight| {
-            if let Some(&at) = place.get(&link) {
-                links[at].1[self.of(flight.sent)] += bytes(flight) as f64 / self.seconds;
+            let Some((at, bandwidth, free)) = places.get_mut(&link) else { return };
+            let begin = free.max(flight.sent);
+            *free = begin + bytes(flight) as f64 / *bandwidth;
+            for (window, seconds) in self.parts(begin, *free) {
+                links[*at].1[window] += seconds * *bandwidth / self.seconds;
             }
         });
         links
+    }
+
+    /// The seconds of each part that are between `begin` and `end`. What is after the end of the run is in no part.
+    fn parts(&self, begin: f64, end: f64) -> impl Iterator<Item = (usize, f64)> {
+        (self.of(begin)..=self.of(end)).map(move |window| {
+            let first = window as f64 * self.seconds;
+            (window, (end.min(first + self.seconds) - begin.max(first)).max(0.0))
+        })
     }
 }

@@ -7,9 +7,7 @@ use equipoise_network::trace::Step;
 use rustc_hash::FxHashMap;
 
 use super::flights::Flight;
-use super::packets::{
-    FLOW, Fields, Kind, LAST_OF_FLOW, NAME, Packets, annotate, annotate_seconds, nanoseconds,
-};
+use super::packets::{FLOW, Fields, Kind, LAST_OF_FLOW, Packets, nanoseconds};
 use super::slices::{Slice, Slices};
 use super::{Run, Track};
 
@@ -68,11 +66,11 @@ impl<'a> Shown<'a> {
         let name = run.name(execution.object);
         let track = Track::Pe(slice.pe).uuid();
         if let Some(from) = arrivals.get(&slice.execution) {
-            let event = Fields::default().text(NAME, &format!("{name} arrived from PE {from}"));
+            let event = packets.named(&format!("{name} arrived from PE {from}"));
             packets.event(slice.begin, track, Kind::Instant, event);
         }
         let name = name + &run.entry(execution.object, call.entry);
-        let mut event = Fields::default().text(NAME, &name);
+        let mut event = packets.named(&name);
         let (mut work, mut sent_messages, mut sent_bytes) = (0.0, 0, 0u64);
         for step in &execution.steps {
             match *step {
@@ -87,16 +85,20 @@ impl<'a> Shown<'a> {
             }
         }
         if let Some(cause) = execution.cause {
-            event = annotate(event, "received bytes", run.trace.messages[cause as usize].bytes);
+            event = packets.annotate(event, "received bytes", run.trace.messages[cause as usize].bytes);
             if flow_ends[cause as usize] == Some(slice.execution) {
                 event = event.fixed(LAST_OF_FLOW, u64::from(cause) + 1);
             }
         }
-        event = annotate_seconds(event, "work at speed 1 (s)", work);
-        if call.charged_seconds > 0.0 {
-            event = annotate_seconds(event, "charge (s)", call.charged_seconds);
+        // Where all PEs always have speed 1, the slice shows its work.
+        if !run.trace.speeds.is_empty() {
+            event = packets.annotate_number(event, "work at speed 1 (s)", work);
         }
-        event = annotate(annotate(event, "sent messages", sent_messages), "sent bytes", sent_bytes);
+        if call.charged_seconds > 0.0 {
+            event = packets.annotate_number(event, "charge (s)", call.charged_seconds);
+        }
+        event = packets.annotate(event, "sent messages", sent_messages);
+        event = packets.annotate(event, "sent bytes", sent_bytes);
         packets.event(slice.begin, track, Kind::SliceBegin, event);
     }
 }

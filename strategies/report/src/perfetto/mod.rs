@@ -2,11 +2,13 @@
 //!
 //! A node of the machine is a process and a PE is a thread. An execution is a slice, a message is a flow from the
 //! execution that sends it to the first execution that it causes, and the first execution of an element on another PE
-//! than before is marked by an instant. Load-balancing steps and waits of messages for their guards are slices of their own
-//! tracks. Counters show waiting messages by PE, the load of the heaviest PE over the average, the memory of processes, and
-//! the hottest links. The same run gives the same bytes.
+//! than before is marked by an instant. Load-balancing steps and the longest waits of messages for their guards are slices of
+//! their own tracks. Counters show messages on their way to each PE, messages that wait for guards, the load of the heaviest PE over the
+//! average, the memory of processes, and the hottest links. The same run gives the same bytes.
 //!
 //! Waits, migrations, load-balancing steps and memory have recorded times, so timelines of simulations have none of them.
+
+use std::path::Path;
 
 use equipoise_model::Topology;
 use equipoise_network::trace::{Timing, Trace};
@@ -96,7 +98,9 @@ enum Track {
     Imbalance,
     Link(usize),
     Steps,
-    /// A lane of the messages on a PE that wait for their guards.
+    /// The number of messages on a PE that wait for their guards.
+    Guards(u32),
+    /// A lane of waits of messages on a PE for their guards.
     Guarded(u32, usize),
     /// The memory of the process whose first PE this is.
     Memory(u32),
@@ -111,18 +115,36 @@ impl Track {
             Track::Imbalance => (4, 0),
             Track::Link(at) => (5, at as u64),
             Track::Steps => (6, 0),
-            Track::Guarded(pe, lane) => (7 + lane as u64, pe.into()),
-            Track::Memory(pe) => (4096, pe.into()),
+            Track::Memory(pe) => (7, pe.into()),
+            Track::Guards(pe) => (8, pe.into()),
+            Track::Guarded(pe, lane) => (9 + lane as u64, pe.into()),
         };
         (kind << 40) | number
     }
+}
+
+/// Checks the name of a file for a timeline.
+///
+/// # Errors
+/// If it is the name of a file in another format.
+pub fn check_name(path: &Path) -> Result<(), String> {
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    let is_other = ["json", "html", "trace", "db"].contains(&extension.as_str());
+    if is_other {
+        let name = path.display();
+        return Err(format!(
+            "a timeline is no .{extension} file, as `{name}` would be; name it as in run.pftrace"
+        ));
+    }
+    Ok(())
 }
 
 /// Encodes a run as a file that Perfetto opens; its usual extension is `.pftrace`.
 pub fn encode(run: &Run) -> Vec<u8> {
     let slices = Slices::new(run);
     let flights = flights(run, &slices);
-    let mut packets = Packets::default();
+    let begin_seconds = if run.simulated.is_none() { run.trace.details.begins_seconds } else { 0.0 };
+    let mut packets = Packets::new(begin_seconds);
     declare_pes(run, &mut packets);
     executions::push(run, &slices, &flights, &mut packets);
     if run.simulated.is_none() {
@@ -147,7 +169,11 @@ pub fn encode(run: &Run) -> Vec<u8> {
     declare_counter(&mut packets, Track::Imbalance, "load: max/avg", "ratio", None);
     let ratios = windows.max_over_avg(&slices, run.pes()).into_iter().map(|ratio| ratio.unwrap_or(0.0));
     push_counter(&mut packets, Track::Imbalance, windows.begins().zip(ratios));
-    let links = run.machine.map(|machine| windows.hottest(run.trace, &flights, machine)).unwrap_or_default();
+    // Threads without a description of their machine have no links.
+    let is_unknown =
+        |machine: &&dyn Topology| run.trace.is_of_real_run() && machine.spec().starts_with("flat:");
+    let machine = run.machine.filter(|machine| run.simulated.is_some() || !is_unknown(machine));
+    let links = machine.map(|machine| windows.hottest(run.trace, &flights, machine)).unwrap_or_default();
     for (at, (name, bytes)) in links.into_iter().enumerate() {
         declare_counter(&mut packets, Track::Link(at), &format!("link {name}"), "bytes/s", None);
         push_counter(&mut packets, Track::Link(at), windows.begins().zip(bytes).chain([(end, 0.0)]));

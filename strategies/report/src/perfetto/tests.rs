@@ -91,6 +91,7 @@ type Event = (u64, u64, Option<String>, Vec<u64>, Vec<u64>);
 
 /// The events of a track, in the order of the file.
 fn events(file: &[u8], track: Track) -> Vec<Event> {
+    let mut names = std::collections::BTreeMap::new();
     let fixed = |event: &Read, tag| {
         let number = |value: &Value| match value {
             Value::Fixed(number) => *number,
@@ -98,11 +99,23 @@ fn events(file: &[u8], track: Track) -> Vec<Event> {
         };
         event.values(tag).map(number).collect()
     };
+    let mut is_first = true;
     let of_track = |packet: Read| {
         assert_eq!(packet.number(10), Some(1), "all packets are of one sequence");
+        let is_first = std::mem::take(&mut is_first);
+        assert_eq!(
+            packet.number(13),
+            Some(if is_first { 3 } else { 2 }),
+            "the first packet begins the names"
+        );
+        for name in packet.message(12).iter().flat_map(|new| new.messages(2)) {
+            let known = names.insert(name.number(1).expect("a number"), name.text(2).expect("a name"));
+            assert_eq!(known, None, "a name has one number");
+        }
         let event = packet.message(11).filter(|event| event.number(11) == Some(track.uuid()))?;
         let kind = event.number(9)?;
-        Some((packet.number(8)?, kind, event.text(23), fixed(&event, 47), fixed(&event, 48)))
+        let name = event.number(10).map(|number| names[&number].clone());
+        Some((packet.number(8)?, kind, name, fixed(&event, 47), fixed(&event, 48)))
     };
     Read::new(file).messages(1).filter_map(of_track).collect()
 }
@@ -341,6 +354,8 @@ fn recorded_details_are_shown_and_left_out_of_simulations() {
         [(3 * second / 2, waits.clone()), (5 * second / 2, waits.clone())]
     );
     assert_eq!(names(&file, Track::Guarded(1, 1)), [(2 * second, waits)]);
+    let counts: Vec<u64> = events(&file, Track::Guards(1)).iter().map(|event| event.0).collect();
+    assert_eq!(counts, [3, 4, 5, 6, 8].map(|halves| halves * second / 2));
     assert_eq!(events(&file, Track::Memory(0)).len(), 1);
 
     let machine = topology::parse("mesh:4").expect("a machine");
@@ -352,4 +367,55 @@ fn recorded_details_are_shown_and_left_out_of_simulations() {
         assert_eq!(events(&file, track), []);
     }
     assert_eq!(names(&file, Track::Pe(0))[0].1, "Some[0, 0].begin");
+}
+
+#[test]
+fn of_too_many_waits_the_longest_are_shown() {
+    let wait = |i: u32| Wait {
+        object: 5,
+        entry: 0,
+        pe: 1,
+        begin_seconds: 1.0,
+        end_seconds: 1.0 + f64::from(1 + i * 7 % 20) / 16.0,
+    };
+    let details = Details { waits: (0..20).map(wait).collect(), begins_seconds: 2.0, ..Details::default() };
+    let trace = Trace { details, ..trace() };
+    let file = encode(&Run { trace: &trace, simulated: None, machine: None });
+    let mut shown = Vec::new();
+    for lane in 0..16 {
+        let of_lane = events(&file, Track::Guarded(1, lane));
+        assert_eq!(of_lane.len(), 2, "a begin and an end");
+        shown.push((of_lane[1].0 - of_lane[0].0) / 62_500_000);
+        // Times are those since the begin of the run.
+        assert_eq!(of_lane[0].0, 3_000_000_000);
+    }
+    shown.sort_unstable();
+    assert_eq!(shown, (5..=20).collect::<Vec<_>>());
+    assert_eq!(events(&file, Track::Guarded(1, 16)), []);
+    let begin = events(&file, Track::Node(0));
+    assert_eq!(begin[0].2.as_deref(), Some("the recording begins 2.00 s after the run"));
+}
+
+#[test]
+fn a_link_carries_at_most_its_bandwidth() {
+    // 4 messages of 1 GB at once, on links of 1 GB/s.
+    let message = TraceMessage { to: 5, pe: 1, bytes: 1_000_000_000 };
+    let trace = Trace {
+        messages: vec![message; 4],
+        executions: vec![
+            Execution::new(4, 0, 0.0, None, (0..4).map(Step::Send).chain([Step::Work(1.0)]).collect()),
+            Execution::new(5, 1, 5.0, Some(3), vec![Step::Work(3.0)]),
+        ],
+        exit: Some(1),
+        ..trace()
+    };
+    let machine = topology::parse("mesh:4").expect("a machine");
+    let run = Run { trace: &trace, simulated: None, machine: Some(&*machine) };
+    let slices = Slices::new(&run);
+    let windows = Windows::new(8.0).expect("a time");
+    let links = windows.hottest(&trace, &flights(&run, &slices), &*machine);
+    let rates = &links[0].1;
+    assert!(rates.iter().all(|&rate| rate <= 1e9 * (1.0 + 1e-9)), "{rates:?}");
+    let sum: f64 = rates.iter().sum::<f64>() * 8.0 / rates.len() as f64;
+    assert!(sum > 0.0 && (sum % 1e9 < 1.0 || sum % 1e9 > 1e9 - 1.0), "{sum} bytes");
 }

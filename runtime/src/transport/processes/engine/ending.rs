@@ -106,7 +106,7 @@ impl Engine {
         let grace = match &outcome.failure {
             // A run that has saved itself has not failed.
             None | Some(Failure::Saved { .. }) => return false,
-            Some(Failure::TimeLimit) => LONG_GRACE,
+            Some(Failure::TimeLimit | Failure::Interrupted { .. }) => LONG_GRACE,
             Some(_) => GRACE,
         };
         let recorded =
