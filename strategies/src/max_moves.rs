@@ -118,9 +118,9 @@ impl Limited {
         let limit_seconds = work.max_seconds(&work.seconds_at(&answer.pe_of)) * (1.0 + ROUNDING);
         let traffic = Commodities::of(work.database());
         let returning = Returning { work, topology, traffic: &traffic, limit_seconds };
-        let ways: Vec<Vec<u32>> = others.into_iter().chain([answer.pe_of]).collect();
+        let ends: Vec<Vec<u32>> = others.into_iter().chain([answer.pe_of]).collect();
         let found: Vec<(Grade, Vec<u32>)> =
-            ways.into_par_iter().map(|placement| returning.best_on_ways(&placement, most)).collect();
+            ends.into_par_iter().map(|end| returning.best(&end, &returning.ways(&end), most)).collect();
         // Of equals the first.
         let best = found.into_iter().min_by_key(|found| found.0);
         let pe_of = best.map_or_else(Vec::new, |found| found.1);
@@ -157,6 +157,30 @@ impl Strategy for Limited {
     }
 }
 
+/// The best placements between the present placement and another one, by their moves: at most 1, 2, 5, 10, 20, 40, 60, 80 and 100 % of the
+/// moves of the other one, which is the last. Of placements with the same moves there is one.
+///
+/// # Errors
+/// If no PE is available, or the database and the machine do not fit.
+pub fn between(
+    database: &Database,
+    topology: &dyn Topology,
+    pe_of: &[u32],
+) -> Result<Vec<Vec<u32>>, StrategyError> {
+    let work = Work::new(database, check(database, topology)?);
+    let limit_seconds = work.max_seconds(&work.seconds_at(pe_of)) * (1.0 + ROUNDING);
+    let traffic = Commodities::of(database);
+    let returning = Returning { work: &work, topology, traffic: &traffic, limit_seconds };
+    let ways = returning.ways(pe_of);
+    let all = moves(&work, pe_of);
+    let limits = [1, 2, 5, 10, 20, 40, 60, 80].map(|percent| percent * all / 100);
+    let inner = limits.into_iter().map(|most| returning.best(pe_of, &ways, most).1);
+    let mut placements: Vec<Vec<u32>> = inner.chain([pe_of.to_vec()]).collect();
+    placements.dedup_by_key(|placement| moves(&work, placement));
+    placements.retain(|placement| moves(&work, placement) > 0);
+    Ok(placements)
+}
+
 /// The objects on another PE than now, without those that must leave their PE.
 fn moves(work: &Work, placement: &[u32]) -> usize {
     let is_moved = |&&object: &&u32| is_moved(work, placement, object);
@@ -181,42 +205,62 @@ struct Returning<'a> {
 /// return adds.
 type Grade = (u64, i128);
 
+/// A way from a placement to the present one: objects return one after the other.
+struct Way {
+    /// The objects in the order of their return.
+    returned: Vec<u32>,
+    /// The grade of the placement after each number of returns, from 0 on.
+    grades: Vec<Grade>,
+}
+
+impl Way {
+    /// The best grade of a placement on this way that moves at most `most` objects, and its number of returns.
+    fn best(&self, most: usize) -> (Grade, usize) {
+        let first = self.returned.len().saturating_sub(most);
+        let graded = self.grades[first..].iter().copied().zip(first..);
+        graded.min().unwrap_or(((u64::MAX, 0), self.returned.len()))
+    }
+}
+
 impl Returning<'_> {
-    /// The best placement with at most `most` moves on the ways from `placement` to the present one, and its grade.
-    fn best_on_ways(&self, placement: &[u32], most: usize) -> (Grade, Vec<u32>) {
-        let [one, other] =
-            [false, true].map(|undoes_exchanges| self.best_on_way(placement, most, undoes_exchanges));
-        if other.0 < one.0 { other } else { one }
+    /// The two ways from a placement to the present one.
+    fn ways(&self, placement: &[u32]) -> [Way; 2] {
+        [false, true].map(|undoes_exchanges| self.way(placement, undoes_exchanges))
     }
 
-    fn best_on_way(&self, placement: &[u32], most: usize, undoes_exchanges: bool) -> (Grade, Vec<u32>) {
+    /// The best placement with at most `most` moves on the ways from `placement` to the present one, and its grade.
+    fn best(&self, placement: &[u32], ways: &[Way; 2], most: usize) -> (Grade, Vec<u32>) {
+        let [one, other] = ways.each_ref().map(|way| way.best(most));
+        let (way, (grade, count)) = if other.0 < one.0 { (&ways[1], other) } else { (&ways[0], one) };
         let mut placement = placement.to_vec();
-        let mut seconds = self.work.seconds_at(&placement);
-        let mut places = self.traffic.places(&placement);
+        way.returned[..count].iter().for_each(|&object| placement[object as usize] = self.work.home(object));
+        (grade, placement)
+    }
+
+    fn way(&self, placement: &[u32], undoes_exchanges: bool) -> Way {
+        let mut seconds = self.work.seconds_at(placement);
+        let mut places = self.traffic.places(placement);
         let mut heaviest: BTreeSet<(u64, u32)> =
             self.work.available.iter().map(|&pe| (order(seconds[pe as usize]), pe)).collect();
         let mut hop_bytes = self.hop_bytes(&places);
         let moved = self.work.movable.iter().copied();
-        let moved: Vec<u32> = moved.filter(|&object| is_moved(self.work, &placement, object)).collect();
+        let moved: Vec<u32> = moved.filter(|&object| is_moved(self.work, placement, object)).collect();
         let ranked = moved.iter().map(|&object| Reverse((self.rank(object, &seconds, &places), object)));
         let mut queue: BinaryHeap<Reverse<(Grade, u32)>> = ranked.collect();
         let mut moved_to = vec![Vec::new(); seconds.len()];
         moved.iter().for_each(|&object| moved_to[placement[object as usize] as usize].push(object));
         let mut returned: Vec<u32> = Vec::with_capacity(moved.len());
-        let mut best: Option<(Grade, usize)> = None;
+        let mut grades = Vec::with_capacity(moved.len() + 1);
         loop {
             let most_seconds = heaviest.last().map_or(0, |last| last.0).max(order(self.limit_seconds));
-            let grade = (most_seconds, hop_bytes);
-            if moved.len() - returned.len() <= most && best.is_none_or(|best| grade < best.0) {
-                best = Some((grade, returned.len()));
-            }
+            grades.push((most_seconds, hop_bytes));
             let filled = returned.last().map(|&object| self.work.home(object));
             let too_heavy =
                 filled.filter(|&pe| undoes_exchanges && seconds[pe as usize] > self.limit_seconds);
             let of_exchange =
                 too_heavy.and_then(|pe| self.next_of(&mut moved_to[pe as usize], &seconds, &places));
             let next = of_exchange.or_else(|| self.next(&mut queue, &seconds, &places));
-            let Some((added, object)) = next else { break };
+            let Some((added, object)) = next else { return Way { returned, grades } };
             let (from, home) = (places[object as usize], self.work.home(object));
             for (pe, change) in
                 [(from, -self.work.seconds(object, from)), (home, self.work.seconds(object, home))]
@@ -231,9 +275,6 @@ impl Returning<'_> {
             hop_bytes += added;
             returned.push(object);
         }
-        let (grade, count) = best.unwrap_or(((u64::MAX, 0), returned.len()));
-        returned[..count].iter().for_each(|&object| placement[object as usize] = self.work.home(object));
-        (grade, placement)
     }
 
     /// The object of `moved` that returns first, if not all have returned, and the hop-bytes that its return adds.
@@ -374,6 +415,27 @@ mod tests {
         assert!(front.is_sorted_by(|a, b| a >= b), "{front:?}");
         let steps = front.windows(2).filter(|pair| pair[1] < pair[0]).count();
         assert!(steps >= 7 && front[8] * 2 < front[0], "{front:?}");
+    }
+
+    #[test]
+    fn placements_between_two_move_more_and_more_and_are_better_and_better() {
+        let (database, machine) = (scattered(), topology::parse("torus:8x8").expect("a machine"));
+        let choice = registry::parse("PoiseLB:gamma=0", &[]).expect("a strategy");
+        let answer = choice.strategy.assign(&database, &*machine, 0).expect("an answer");
+        let placements = between(&database, &*machine, &answer.pe_of).expect("placements");
+        assert!(placements.len() >= 8 && placements.last() == Some(&answer.pe_of));
+        let work = Work::new(&database, (0..64).collect());
+        let limit = work.max_seconds(&work.seconds_at(&answer.pe_of)) * (1.0 + ROUNDING);
+        let traffic = Commodities::of(&database);
+        let returning =
+            Returning { work: &work, topology: &*machine, traffic: &traffic, limit_seconds: limit };
+        let grade = |placement: &Vec<u32>| {
+            let heaviest = work.max_seconds(&work.seconds_at(placement)).max(limit);
+            (order(heaviest), returning.hop_bytes(&traffic.places(placement)))
+        };
+        assert!(placements.is_sorted_by_key(|placement| moves(&work, placement)));
+        assert!(placements.is_sorted_by(|a, b| grade(a) >= grade(b)));
+        assert_eq!(between(&database, &*machine, &database.placement()), Ok(Vec::new()));
     }
 
     #[test]
