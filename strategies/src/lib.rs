@@ -40,7 +40,7 @@ pub mod decentral;
 pub mod descriptor;
 pub mod mapping;
 pub mod max_moves;
-pub mod part;
+pub mod near_pes;
 pub mod partition;
 mod placement;
 pub mod poise;

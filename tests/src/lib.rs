@@ -12,8 +12,8 @@ pub mod interrupts;
 pub mod kills;
 #[cfg(feature = "mpi")]
 pub mod mpi;
+pub mod perfetto;
 pub mod prometheus;
-pub mod timeline;
 
 use std::ffi::OsStr;
 use std::io::Write;

@@ -15,7 +15,7 @@ use equipoise_network::program::convert::{ConvertError, Converted};
 use equipoise_network::trace::Trace;
 
 use crate::paths::Files;
-use crate::{input, progress, timeline};
+use crate::{input, perfetto, progress};
 
 /// The arguments of `equipoise convert`.
 #[derive(clap::Args)]
@@ -69,7 +69,7 @@ impl Args {
         if is_program {
             return self.write_program();
         }
-        if timeline::is_timeline(self.output()) {
+        if perfetto::is_timeline(self.output()) {
             return self.write_timeline();
         }
         if self.cycle.is_some() {
@@ -196,7 +196,7 @@ impl Args {
         }
         let trace = Trace::read(Path::new(&self.input))?;
         input::warn_ignored(&self.input, &trace.warnings);
-        timeline::write_recorded(self.output(), &self.input, &trace)?;
+        perfetto::write_recorded(self.output(), &self.input, &trace)?;
         let executions = count(trace.executions.len() as u64, "execution");
         output::print(&format!("{executions} in {}\n", self.output().display()))
     }

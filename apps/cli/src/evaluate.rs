@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::arguments::{MachineArg, MappingArgs, TaskArgs};
 use crate::constraints::ConstraintArgs;
 use crate::program::{ModelArgs, Tasks};
-use crate::{input, metrics, progress};
+use crate::{cost_table, input, progress};
 
 /// The arguments of `equipoise evaluate`.
 #[derive(clap::Args)]
@@ -69,7 +69,7 @@ impl Args {
         let text = || {
             let (objects, edges) = (database.objects.len() as u64, database.edges.len() as u64);
             let (objects, edges) = (count(objects, "task"), count(edges, "edge"));
-            let table = metrics::table(costs.iter().copied(), tasks.unit, &[("", &placed)]);
+            let table = cost_table::table(costs.iter().copied(), tasks.unit, &[("", &placed)]);
             let links = links(&purchases, machine);
             format!("{} on {}: {objects}, {edges}\n\n{table}{links}", tasks.name, machine.spec())
         };
@@ -194,8 +194,9 @@ mod tests {
         let check = |costs: &[&Entry], is_solved: bool| {
             let placed = Placed::new(&database, &*machine, &places);
             let found = purchases(costs, &placed);
-            let lines = metrics::table(costs.iter().copied(), metrics::LoadUnit::None, &[("", &placed)])
-                + &links(&found, &*machine);
+            let lines =
+                cost_table::table(costs.iter().copied(), cost_table::LoadUnit::None, &[("", &placed)])
+                    + &links(&found, &*machine);
             assert_eq!((placed.is_solved(), found.cables.is_empty()), (is_solved, !is_solved), "{lines}");
         };
         check(&catalogue::usual().collect::<Vec<_>>(), false);

@@ -17,7 +17,7 @@ use crate::arguments::{MachineArg, MappingArgs, TaskArgs};
 use crate::inspect::end_name;
 use crate::program::{ModelArgs, Tasks};
 use crate::report::{self, ReportArg};
-use crate::{input, launcher_files, metrics, progress};
+use crate::{cost_table, input, launcher_files, progress};
 
 /// The arguments of `equipoise explain`.
 #[derive(clap::Args)]
@@ -180,7 +180,7 @@ impl Args {
             let count = count(database.objects.len() as u64, "task");
             let heading = format!("{} on {}: {count}", tasks.name, machine.spec());
             let columns = [("before", &then), ("after", &now)];
-            let table = metrics::informative_costs(database, tasks.unit, &columns);
+            let table = cost_table::informative_costs(database, tasks.unit, &columns);
             let summary = summary(&then.metrics, &now.metrics);
             let groups = groups.as_ref().map_or_else(String::new, Groups::text);
             let between = Between::table(&between);

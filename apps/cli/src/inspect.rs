@@ -14,7 +14,7 @@ use equipoise_strategies::cost::Metrics;
 use serde::Serialize;
 
 use crate::arguments::ProgramArg;
-use crate::metrics::LoadUnit;
+use crate::cost_table::LoadUnit;
 use crate::program::ModelArgs;
 use crate::{input, progress};
 use distances::{AtDistance, by_distance};

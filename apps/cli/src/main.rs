@@ -12,6 +12,7 @@ mod arguments;
 mod completions;
 mod constraints;
 mod convert;
+mod cost_table;
 mod evaluate;
 mod experts;
 mod explain;
@@ -22,14 +23,13 @@ mod launcher;
 mod launcher_files;
 mod man;
 mod map;
-mod metrics;
 mod paths;
+mod perfetto;
 mod program;
 mod progress;
 mod replay;
 mod report;
 mod simulate;
-mod timeline;
 mod topology;
 
 #[cfg(feature = "mimalloc")]

@@ -21,7 +21,7 @@ use crate::arguments::{MachineArg, SeedArg, SlotsArg, TaskArgs};
 use crate::constraints::{self, ConstraintArgs};
 use crate::program::{ModelArgs, Tasks, Times};
 use crate::report::{self, ReportArg};
-use crate::{explain, input, launcher_files, metrics, progress};
+use crate::{cost_table, explain, input, launcher_files, progress};
 
 /// The arguments of `equipoise map`.
 #[derive(clap::Args)]
@@ -157,7 +157,7 @@ impl Args {
             let heading = format!("{} on {}: {objects}, {edges}", tasks.name, machine.spec());
             let start = database.placement();
             let start = tasks.placed(&database, machine, &start);
-            let table = metrics::informative_costs(
+            let table = cost_table::informative_costs(
                 &database,
                 tasks.unit,
                 &[("start", &start), (&choice.spec, &mapped)],

@@ -12,7 +12,7 @@ use equipoise_strategies::cost::contention::{Estimate, Speeds};
 use serde::Serialize;
 
 use crate::arguments::{PROGRAM, TaskArgs};
-use crate::metrics::LoadUnit;
+use crate::cost_table::LoadUnit;
 use crate::{input, progress};
 
 /// The largest relative error of the estimated completion time without a warning.

@@ -10,7 +10,7 @@ use equipoise_report::{Builder, Heat, ReportData, ReportFile};
 use equipoise_strategies::cost::{Metrics, sentence};
 use equipoise_strategies::replay::{Comparison, Replay};
 
-use crate::metrics::LoadUnit;
+use crate::cost_table::LoadUnit;
 use crate::program::Tasks;
 
 /// The flag `--report`.

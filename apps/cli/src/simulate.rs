@@ -20,11 +20,11 @@ use equipoise_strategies::cost::Metrics;
 use serde::Serialize;
 
 use crate::arguments::TaskArgs;
+use crate::cost_table::LoadUnit;
 use crate::input::NetworkModel;
-use crate::metrics::LoadUnit;
 use crate::program::CostArgs;
 use crate::report::ReportArg;
-use crate::{input, progress, timeline};
+use crate::{input, perfetto, progress};
 
 /// The arguments of `equipoise simulate`.
 #[derive(clap::Args)]
@@ -306,7 +306,7 @@ impl Args {
         });
         if let Some(path) = &self.perfetto {
             let simulated = Some((&result, placement.as_deref()));
-            timeline::write(path, &Run { trace: &trace, simulated, machine: Some(&*platform.topology) })?;
+            perfetto::write(path, &Run { trace: &trace, simulated, machine: Some(&*platform.topology) })?;
         }
         let once = Document::once(result.seconds, result.mean_message_latency_seconds, &*platform.network);
         let timeline = self.report.report.as_ref().and_then(|_| {

@@ -1,6 +1,6 @@
 //! Makes the trace of a run from the logs of its PEs.
 
-use super::order::InOrder;
+use super::causal_order::InOrder;
 use super::work::{Element, Event, Kept, Key, What, Work, works};
 use super::{Alignment, PeEvents};
 use equipoise_network::trace::{

@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
+mod causal_order;
 mod clocks;
 pub(crate) mod join;
 mod memory;
-mod order;
 mod work;
 
 pub(crate) use clocks::{Alignment, Estimate};

@@ -22,7 +22,7 @@ use equipoise_model::random::{below, generator};
 use super::load::Work;
 use crate::StrategyError;
 use crate::decentral::{Known, Letter, Sends};
-use crate::part::{LEAST_PES, PES_PER_OBJECT};
+use crate::near_pes::{LEAST_PES, PES_PER_OBJECT};
 
 /// The parameter of [`Gossip::known`]. With the default, a simulation of 100,000 PEs fits in memory.
 pub(super) const KNOWN: Param = Param {

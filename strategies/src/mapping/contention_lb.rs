@@ -29,7 +29,7 @@ use equipoise_network::program::{Channel, Model};
 use super::de_petris_perego::{Greedy, Mapped, Rules, map};
 use crate::cost::contention::Speeds;
 use crate::descriptor::Recipe;
-use crate::part::OnPart;
+use crate::near_pes::OnPart;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;

@@ -35,7 +35,7 @@ use crate::balance::load::Work;
 use crate::balance::relief::relieve;
 use crate::cost::LoadBound;
 use crate::descriptor::Recipe;
-use crate::part::OnPart;
+use crate::near_pes::OnPart;
 use crate::partition::exact::{self, Partitioner};
 use crate::partition::groups::By;
 use crate::partition::{capacity, weights};

@@ -20,7 +20,7 @@ use super::hier_topo_map::HierTopoMap;
 use super::hier_topo_map::nodes::Nodes;
 use super::{answer, hosts};
 use crate::descriptor::Recipe;
-use crate::part::OnPart;
+use crate::near_pes::OnPart;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::partition::metis;
 use crate::strategy::check;

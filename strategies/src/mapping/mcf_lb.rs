@@ -3,13 +3,13 @@
 //! D. Litvinov, On optimization criteria for task assignment in cluster and wide-area computing, 2014, section 4, leaves a
 //! mapping technique for his cost as future work: the time of the busiest link under the machine's routes
 //! ([`crate::cost::mcf`]). This is the search of [`SwapLB`](super::swap_lb) with that goal; each restart has three phases
-//! (`swap_lb/relief.rs`).
+//! (`swap_lb/busiest_link.rs`).
 
 use equipoise_model::params::{Param, Params};
 
 use super::swap_lb::{Effort, Goal, RESTARTS, START, SwapLb, TRIES};
 use crate::descriptor::Recipe;
-use crate::part::OnPart;
+use crate::near_pes::OnPart;
 use crate::partition::groups::{self, Grouping};
 use equipoise_model::descriptor::Descriptor;
 

@@ -27,7 +27,7 @@ use equipoise_model::{Assignment, Database, Topology};
 use super::hop_bytes;
 use crate::balance::load::Work;
 use crate::descriptor::Recipe;
-use crate::part::OnPart;
+use crate::near_pes::OnPart;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::placement::volumes::Volumes;
 use crate::strategy::check;

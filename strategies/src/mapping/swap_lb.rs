@@ -27,12 +27,12 @@ use crate::cost::qap::{Distances, QapSwaps};
 use crate::cost::routes::Routes;
 use crate::cost::unsolved::Unsolved;
 use crate::descriptor::Recipe;
-use crate::part::OnPart;
+use crate::near_pes::OnPart;
 use crate::partition::groups::{self, Grouping};
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
 
-mod relief;
+mod busiest_link;
 mod search;
 mod switches;
 
@@ -232,7 +232,9 @@ impl SwapLb {
         let refused = |unknown: Unknown| self.refused(topology, unknown);
         let cost = match self.goal {
             Goal::Cost(cost) => cost,
-            Goal::BusiestLink { norm } => return Ok(relief::search(problem, topology, plan, tries, norm)),
+            Goal::BusiestLink { norm } => {
+                return Ok(busiest_link::search(problem, topology, plan, tries, norm));
+            }
         };
         Ok(match cost {
             Cost::Qap(metric) => {

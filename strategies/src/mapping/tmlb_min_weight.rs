@@ -34,7 +34,7 @@ use super::treematch::share::{SURPLUS, consecutive, share};
 use super::treematch::{RESTARTS, Surplus, order};
 use crate::balance::load::Work;
 use crate::descriptor::Recipe;
-use crate::part::OnPart;
+use crate::near_pes::OnPart;
 use crate::partition::matching::minimum_weight;
 use crate::partition::weights;
 use crate::strategy::check;

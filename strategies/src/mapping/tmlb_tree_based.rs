@@ -38,7 +38,7 @@ use super::treematch::{RESTARTS, Surplus, place};
 use super::treematch_const::{self, TRIALS};
 use crate::balance::load::Work;
 use crate::descriptor::Recipe;
-use crate::part::OnPart;
+use crate::near_pes::OnPart;
 use crate::partition::groups::{By, Grouping, Groups};
 use crate::partition::weights;
 use crate::strategy::check;

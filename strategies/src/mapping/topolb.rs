@@ -18,7 +18,7 @@ use equipoise_model::{Assignment, Database, Topology};
 
 use crate::cost::hop_bytes;
 use crate::descriptor::Recipe;
-use crate::part::OnPart;
+use crate::near_pes::OnPart;
 use crate::partition::groups::{self, Grouping, Groups};
 use crate::placement::topolb::{Distances, MAX_TABLE_BYTES, check_pes, place_with};
 use crate::placement::{answer, hosts};

@@ -39,7 +39,7 @@ use equipoise_model::{Assignment, Database, Topology};
 use super::on_tree::{Affinity, MAX_TRIES, assign};
 use super::treematch_const::{self, TRIALS};
 use crate::descriptor::Recipe;
-use crate::part::OnPart;
+use crate::near_pes::OnPart;
 use crate::partition::groups::{self, Grouping};
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;

@@ -3,7 +3,7 @@
 //! E. Jeannot, E. Meneses, G. Mercier, F. Tessier, G. Zheng, "Communication and topology-aware load
 //! balancing in Charm++ with TreeMatch", Cluster 2013, section IV and algorithm 1: at every node of the
 //! tree, the processes below it are partitioned among its children with the least cut, one process for each leaf
-//! that is not a constraint (`partition/constrained.rs`). The same is done in every child, until there is one
+//! that is not a constraint (`partition/k_partition.rs`). The same is done in every child, until there is one
 //! process for one leaf. Edges cut at a higher level are ignored.
 //!
 //! As a strategy, the constraints are the PEs that are not available, and the processes are groups of objects.
@@ -31,9 +31,9 @@ use equipoise_model::{Assignment, Database, Topology};
 
 use super::on_tree::{Affinity, MAX_TRIES, assign};
 use crate::descriptor::Recipe;
-use crate::part::OnPart;
-use crate::partition::constrained;
+use crate::near_pes::OnPart;
 use crate::partition::groups::{self, Grouping};
+use crate::partition::k_partition;
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
 
@@ -180,7 +180,7 @@ impl Search<'_> {
         let fixed: Vec<u32> = vertices[count..].iter().map(child_of).collect();
         let capacities: Vec<u32> = leaves_of.iter().map(free).collect();
         let mut rng = generator(self.seed, STREAM ^ ((level as u64) << 32) ^ node as u64);
-        let mut part_of = constrained::partition(graph, &capacities, &fixed, self.trials, &mut rng);
+        let mut part_of = k_partition::partition(graph, &capacities, &fixed, self.trials, &mut rng);
         part_of.extend(fixed);
         let mut members = vec![Vec::new(); capacities.len()];
         for (&part, vertex) in part_of.iter().zip(0..) {

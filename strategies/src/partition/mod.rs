@@ -4,7 +4,7 @@
 //! - [`metis`]: METIS, which minimizes the bytes cut;
 //! - [`greedy`]: by load alone;
 //! - [`correct`]: moves vertices until every part is within its capacity or has its exact size;
-//! - `constrained`: parts of exactly given sizes, by TreeMatch's randomized search;
+//! - `k_partition`: parts of exactly given sizes, by TreeMatch's randomized search;
 //! - [`exchange`]: corrects parts with few vertices by exchanges;
 //! - [`exact`]: parts of given sizes, by recursive bisection;
 //! - [`groups`]: the groups of movable objects that a mapping strategy places as units;
@@ -14,12 +14,12 @@
 //! A partition is a `Vec<u32>`: the part of every vertex, from 0.
 
 pub mod bisection;
-pub(crate) mod constrained;
 pub mod correct;
 pub mod exact;
 pub mod exchange;
 pub mod greedy;
 pub mod groups;
+pub(crate) mod k_partition;
 pub(crate) mod matching;
 pub mod metis;
 pub(crate) mod small;

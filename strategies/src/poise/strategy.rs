@@ -9,7 +9,7 @@ use super::report::report;
 use super::settings::{Quality, Settings};
 use super::{Solver, between};
 use crate::descriptor::Recipe;
-use crate::part::OnPart;
+use crate::near_pes::OnPart;
 use crate::strategy::{Alternatives, check};
 use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;

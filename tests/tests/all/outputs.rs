@@ -1,7 +1,7 @@
 //! Outputs of the command: no output replaces an input or another output, limits of moves hold, timelines have the recorded executions.
 
 use equipoise_tests::Sandbox;
-use equipoise_tests::timeline::Timeline;
+use equipoise_tests::perfetto::Timeline;
 use serde_json::Value;
 
 /// A folder with inputs of every kind.

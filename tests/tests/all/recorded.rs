@@ -2,8 +2,8 @@
 
 use equipoise_network::trace::Trace;
 use equipoise_tests::Sandbox;
+use equipoise_tests::perfetto::{Kind, Timeline};
 use equipoise_tests::prometheus::{samples, sum};
-use equipoise_tests::timeline::{Kind, Timeline};
 
 /// The command of a program with guarded messages and migrations.
 fn amr(iterations: u32) -> String {

@@ -3,8 +3,8 @@
 use equipoise_network::trace::{Step, Trace};
 use equipoise_tests::Sandbox;
 use equipoise_tests::mpi::{Launcher, start_without_launcher};
+use equipoise_tests::perfetto::Timeline;
 use equipoise_tests::prometheus::{samples, sum};
-use equipoise_tests::timeline::Timeline;
 
 #[test]
 fn processes_write_one_trace_and_state_the_error_of_their_clocks() {
