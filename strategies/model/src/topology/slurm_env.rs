@@ -144,7 +144,7 @@ fn repeated(text: &str, most: usize) -> Option<Vec<usize>> {
             Some((count, times)) => (count, times.strip_suffix(')')?.parse().ok()?),
             None => (part, 1),
         };
-        let count = count.parse().ok().filter(|count| (1..=MAX_PES).contains(count))?;
+        let count: usize = count.parse().ok().filter(|count| (1..=MAX_PES).contains(count))?;
         counts.extend(std::iter::repeat_n(count, most.saturating_add(1).min(times)));
     }
     Some(counts)
