@@ -52,7 +52,7 @@ const ALL: &[Figure] = &[
     topolb::network::TOPOLB_10,
     topolb::network::TOPOLB_11,
     treematch::runs::TREEMATCH_4,
-    treematch::TREEMATCH_5,
+    treematch::migrations::TREEMATCH_5,
     treematch::kneighbor::TREEMATCH_6,
     treematch::kneighbor::TREEMATCH_7,
     treematch::kneighbor::TREEMATCH_8,
@@ -222,7 +222,7 @@ fn main() -> ExitCode {
 
 /// An error if a criterion of the figure is missed.
 fn require_all_met(name: &str, criteria: &[Criterion]) -> Result<(), Failure> {
-    let missed = criteria.iter().filter(|criterion| !criterion.met).count();
+    let missed = criteria.iter().filter(|criterion| criterion.is_missed()).count();
     match missed {
         0 => Ok(()),
         _ => Err(Failure::input(format!("{name}: missed {missed} of the {} criteria", criteria.len()))),
@@ -232,8 +232,9 @@ fn require_all_met(name: &str, criteria: &[Criterion]) -> Result<(), Failure> {
 /// The numbers and the criteria as text.
 fn tables(made: &FigureResult) -> String {
     let line = |criterion: &Criterion| {
-        let Criterion { criterion, measured, met } = criterion;
-        format!("{}  {criterion}: {measured}\n", if *met { "met   " } else { "missed" })
+        let Criterion { criterion: text, measured, why, .. } = criterion;
+        let why = why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        format!("{:<6}  {text}: {measured}{why}\n", criterion.verdict())
     };
     let criteria: String = made.criteria.iter().map(line).collect();
     format!("{}\n{criteria}\n", made.rows.text())
