@@ -116,7 +116,7 @@ const MISSED: [&str; 12] = [
     "experts",
     "treematch-4",
     "treematch-5",
-    "treematch-6",
+    "treematch-8",
     "greedy-7",
     "greedy-usage",
     "poise-gamma",
