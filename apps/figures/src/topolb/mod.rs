@@ -19,6 +19,7 @@ use crate::figure::{Criterion, Figure, FigureResult, Options};
 use crate::mapping::{SEEDS, hops, mean_distance, random_hops};
 use crate::rows::{Cell, Rows};
 
+pub(crate) mod bluegene;
 pub(crate) mod leanmd;
 pub(crate) mod network;
 
