@@ -63,7 +63,7 @@ const ALL: &[Figure] = &[
     greedy::many::GREEDY_MANY,
     greedy::many::GREEDY_USAGE,
     greedy::tables::GREEDY_TABLE1,
-    greedy::tables::GREEDY_TABLE2,
+    greedy::regular::GREEDY_TABLE2,
     greedy::tables::GREEDY_TABLE3,
     hiertopomap::patterns::HIERTOPOMAP_9,
     hiertopomap::HIERTOPOMAP_10,

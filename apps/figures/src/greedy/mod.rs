@@ -20,6 +20,7 @@ use crate::rows::{Cell, Rows};
 use crate::statistics;
 
 pub(crate) mod many;
+pub(crate) mod regular;
 pub(crate) mod tables;
 
 /// Figure 3.
@@ -75,8 +76,14 @@ pub(crate) fn modelled(
 /// `ContentionLB` with at most one process per PE, as in the paper.
 pub(crate) const ALL_RUNS: &str = "ContentionLB:share=off";
 
-/// The algorithm of the paper, a single run.
+/// `ContentionLB`, whose processes may share PEs.
+pub(crate) const SHARING: &str = "ContentionLB";
+
+/// The algorithm of the paper, a single run; processes may share PEs.
 pub(crate) const ONE_RUN: &str = "ContentionLB:paper=on";
+
+/// The same with at most one process per PE.
+pub(crate) const ONE_EACH: &str = "ContentionLB:paper=on,share=off";
 
 /// The placement of a program by a strategy.
 pub(crate) fn mapped(
