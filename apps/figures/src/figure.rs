@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use cpu_time::ThreadTime;
 use indicatif::{ProgressBar, ProgressStyle};
+use rayon::ThreadPoolBuilder;
 
 use crate::chart::Chart;
 use crate::rows::Rows;
@@ -20,6 +21,12 @@ pub struct Figure {
     pub title: &'static str,
     /// The paper and the number of the figure there.
     pub paper: &'static str,
+    /// What the paper shows, one line.
+    pub paper_shows: &'static str,
+    /// What this figure shows, one line.
+    pub we_show: &'static str,
+    /// Why its numbers are as they are, one line.
+    pub why: &'static str,
     /// The approximate running time.
     pub takes: &'static str,
     /// Differences from the figure in the paper; may be empty.
@@ -95,9 +102,10 @@ impl Criterion {
         Criterion { met: false, judged: false, why: Some(why), ..self }
     }
 
-    /// Whether it is judged and missed.
-    pub fn is_missed(&self) -> bool {
-        self.judged && !self.met
+    /// The condition, the measured numbers, and the reason if it is missed or not judged.
+    pub fn sentence(&self) -> String {
+        let why = self.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        format!("{}: {}{why}", self.criterion, self.measured)
     }
 
     /// `met`, `missed` or `not judged`.
@@ -149,11 +157,12 @@ impl Taken {
     }
 }
 
-impl std::ops::AddAssign for Taken {
-    fn add_assign(&mut self, other: Taken) {
-        self.wall += other.wall;
-        self.cpu += other.cpu;
-    }
+/// The result of `work` on one thread, also where it uses several.
+///
+/// # Errors
+/// If the thread cannot be started.
+pub fn on_one_thread<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, Failure> {
+    Ok(ThreadPoolBuilder::new().num_threads(1).build().map_err(Failure::bug)?.install(work))
 }
 
 impl Options {
@@ -225,7 +234,7 @@ mod tests {
         let on = |cpu| criterion.clone().of_wall_time(Taken { wall: 0.9, cpu });
         assert_eq!(on(0.85), criterion);
         let busy = on(0.6);
-        assert_eq!((busy.verdict(), busy.is_missed()), ("not judged", false));
+        assert_eq!(busy.verdict(), "not judged");
         assert_eq!(busy.why.as_deref(), Some("the machine was busy: 0.900 s took 0.600 s of CPU time"));
         let missed = Criterion::new("at most 1 s", "2 s", false).because("it is slow");
         assert_eq!((missed.verdict(), missed.why.as_deref()), ("missed", Some("it is slow")));

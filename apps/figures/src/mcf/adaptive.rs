@@ -22,6 +22,9 @@ pub(crate) const MCF_ADAPTIVE: Figure = Figure {
     name: "mcf-adaptive",
     title: "Fixed and best routes as costs, SP-MZ on networks of packets with fixed and adaptive routing",
     paper: "ours; the future work of Litvinov 2014",
+    paper_shows: "nothing; adaptive networks are future work",
+    we_show: "correlations of fixed and best routes with time on packets",
+    why: "adaptive packets take shortest paths only",
     takes: "half a minute",
     notes: "Packets have 64 KiB; numbers are means over 5 seeds (2 in the small version). Equation 7 may use any path; adaptive \
             packets take only shortest paths. On tori its optimum uses detours around a ring, which no packet takes, so \

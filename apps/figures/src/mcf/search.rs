@@ -21,6 +21,9 @@ pub(crate) const MCF_SEARCH: Figure = Figure {
     name: "mcf-search",
     title: "Simulated communication under the mappings of searches, SP-MZ",
     paper: "ours; the future work of Litvinov 2014",
+    paper_shows: "nothing; searches by MCF are future work",
+    we_show: "communication time under the mappings of searches",
+    why: "where links between routers are slow, mappings matter; where hosts' links are, they cannot",
     takes: "2 minutes",
     notes: "Communication is the time of 5 steps minus that of computation; all numbers are means over 5 seeds (2 in the small \
             version). `chosen` is the mapping with the smallest cost of all restarts, the result of the strategy; `best` is the \
