@@ -22,6 +22,7 @@ use crate::rows::{Cell, Rows};
 pub(crate) mod bluegene;
 pub(crate) mod leanmd;
 pub(crate) mod network;
+pub(crate) mod replay;
 
 /// Figure 1.
 pub(crate) const TOPOLB_1: Figure = Figure {

@@ -17,6 +17,7 @@ use equipoise_network::models;
 use equipoise_network::models::exchange::{Exchange, Receives, Traffic};
 use equipoise_strategies::workloads;
 
+use super::replay::Recorded;
 use crate::axis::Axis;
 use crate::chart::{Chart, Series};
 use crate::figure::{Criterion, Figure, FigureResult, Options};
@@ -63,7 +64,8 @@ pub(crate) const TOPOLB_9: Figure = Figure {
 };
 
 const NUMBERING: &str = "Medians over random numberings of tasks and processors: with natural numbers TopoLB and TopoCentLB are \
-                         perfect on this machine. If iterations do not repeat exactly, 80 are simulated.";
+                         perfect on this machine. If iterations do not repeat exactly, 80 are simulated. `replay`: as in the \
+                         paper, the events of a recorded run (stencil2d, 20 iterations) on the same networks and placements.";
 
 pub(crate) const RANDOM: &str = "RandomLB:groups=keep";
 pub(crate) const TOPOCENTLB: &str = "TopoCentLB";
@@ -74,7 +76,7 @@ pub(crate) const ALL: [&str; 3] = [TOPOLB, TOPOCENTLB, RANDOM];
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time {
     pub(crate) seconds: f64,
-    mean_latency_seconds: f64,
+    pub(crate) mean_latency_seconds: f64,
 }
 
 /// Iterations of a task graph on a machine.
@@ -102,6 +104,19 @@ impl Run<'_> {
         let seconds = result.seconds_per_iteration * self.iterations as f64;
         Ok(Time { seconds, mean_latency_seconds: result.mean_message_latency_seconds })
     }
+}
+
+/// The bytes of a message and the seconds of computation of an iteration in figures 7 to 9, and the iterations.
+pub(crate) const MESSAGE_BYTES: u64 = 10_000;
+pub(crate) const COMPUTE_SECONDS: f64 = 20e-6;
+const ITERATIONS: u64 = 2000;
+
+/// How an exchange is simulated.
+enum Simulation {
+    /// Messages between neighbors on a mesh, iteration by iteration.
+    Halo,
+    /// The events of a recorded run.
+    Replay(Recorded),
 }
 
 /// The number of simulated iterations if they do not repeat exactly.
@@ -175,21 +190,39 @@ impl Swept {
     }
 }
 
-fn sweep(options: &Options, bandwidths: &[f64], permutations: u64) -> Result<Vec<Swept>, Failure> {
+/// A machine, tasks, the task of each block of the mesh, and the placement of the tasks by each of [`ALL`].
+type Mapped = (Arc<dyn Topology>, Database, Vec<u32>, Vec<Vec<u32>>);
+
+fn sweep(
+    options: &Options,
+    bandwidths: &[f64],
+    permutations: u64,
+    simulation: &Simulation,
+) -> Result<Vec<Swept>, Failure> {
     let mut mapped = Vec::new();
     for number in 0..=permutations {
         let seed = options.seed.wrapping_add(2 * number);
-        let (machine, tasks) = numbered("torus:4x4x4", ("8x8", 10_000), (number > 0).then_some(seed))?;
+        let (machine, tasks) = numbered("torus:4x4x4", ("8x8", MESSAGE_BYTES), (number > 0).then_some(seed))?;
         let place = |spec| Ok(assign(spec, &tasks, &*machine, seed)?.pe_of);
         let placements = ALL.into_iter().map(place).collect::<Result<Vec<_>, Failure>>()?;
-        mapped.push((machine, tasks, placements));
+        let natural = (0..machine.pes() as u32).collect();
+        let order = if number > 0 { shuffled(machine.pes(), seed.wrapping_add(1))? } else { natural };
+        mapped.push((machine, tasks, order, placements));
     }
     options.sweep(bandwidths.iter().copied(), |megabytes_per_second| {
         let network = format!("flow:bandwidth={megabytes_per_second}e6,latency=0.5e-6,sharing=latency");
-        let times = |(machine, tasks, placements): &(Arc<dyn Topology>, Database, Vec<Vec<u32>>)| {
-            let (network, compute_seconds) = (network.clone(), 20e-6);
-            let run = Run { machine, network, compute_seconds, iterations: 2000, simulated: SIMULATED };
-            let [a, b, c] = [0, 1, 2].map(|which| run.time(tasks, &placements[which]));
+        let times = |(machine, tasks, order, placements): &Mapped| {
+            let time = |which: usize| {
+                let (placement, network) = (&placements[which], network.clone());
+                let Simulation::Replay(recorded) = simulation else {
+                    let (compute_seconds, iterations) = (COMPUTE_SECONDS, ITERATIONS);
+                    let run = Run { machine, network, compute_seconds, iterations, simulated: SIMULATED };
+                    return run.time(tasks, placement);
+                };
+                let places: Vec<u32> = order.iter().map(|&task| placement[task as usize]).collect();
+                recorded.time(machine, &network, &places, ITERATIONS)
+            };
+            let [a, b, c] = [0, 1, 2].map(time);
             Ok([a?, b?, c?])
         };
         let mut times = mapped.iter().map(times).collect::<Result<Vec<_>, Failure>>()?;
@@ -197,9 +230,16 @@ fn sweep(options: &Options, bandwidths: &[f64], permutations: u64) -> Result<Vec
     })
 }
 
+/// The recorded run of figures 7 to 9.
+fn replay(options: &Options) -> Result<Simulation, Failure> {
+    Ok(Simulation::Replay(Recorded::of(if options.small { 5 } else { 20 })?))
+}
+
 fn latencies(options: &Options, bandwidths: &[f64]) -> Result<FigureResult, Failure> {
     let ends = [bandwidths[0], bandwidths[bandwidths.len() - 1]];
-    let all = sweep(options, options.choose(bandwidths, &ends), if options.small { 2 } else { 8 })?;
+    let (bandwidths, numberings) = (options.choose(bandwidths, &ends), if options.small { 2 } else { 8 });
+    let all = sweep(options, bandwidths, numberings, &Simulation::Halo)?;
+    let replayed = sweep(options, bandwidths, numberings, &replay(options)?)?;
     let microseconds = |swept: &Swept, which| 1e6 * swept.median(which, |time| time.mean_latency_seconds);
     let mut rows = Rows::new([
         ("link_megabytes_per_second", "MB/s"),
@@ -207,12 +247,16 @@ fn latencies(options: &Options, bandwidths: &[f64]) -> Result<FigureResult, Fail
         ("topocentlb_latency_microseconds", "TopoCentLB us"),
         ("random_latency_microseconds", "random us"),
         ("topolb_natural_latency_microseconds", "TopoLB, natural numbers"),
+        ("topolb_replay_latency_microseconds", "replay: TopoLB us"),
+        ("topocentlb_replay_latency_microseconds", "TopoCentLB us"),
+        ("random_replay_latency_microseconds", "random us"),
     ]);
     let natural = |swept: &Swept, which: usize| 1e6 * swept.natural[which].mean_latency_seconds;
-    for swept in &all {
-        let numbers = [0, 1, 2].map(|which| Cell::Number(microseconds(swept, which)));
+    for (swept, replayed) in all.iter().zip(&replayed) {
+        let [numbers, replayed] =
+            [swept, replayed].map(|it| [0, 1, 2].map(|which| Cell::Number(microseconds(it, which))));
         let all = [Cell::Number(swept.megabytes_per_second)].into_iter().chain(numbers);
-        rows.push(all.chain([Cell::Number(natural(swept, 0))]));
+        rows.push(all.chain([Cell::Number(natural(swept, 0))]).chain(replayed));
     }
     let names = ["TopoLB", "TopoCentLB", "random"];
     let series = names.into_iter().enumerate().map(|(which, name)| {
@@ -226,20 +270,25 @@ fn latencies(options: &Options, bandwidths: &[f64]) -> Result<FigureResult, Fail
         y: Axis::linear("microseconds a message takes"),
         series: series.chain([perfect]).collect(),
     };
-    let measured = |swept: &&Swept| {
-        let [a, b, c] = [0, 1, 2].map(|which| microseconds(swept, which));
-        format!("{a:.1}, {b:.1} and {c:.1} us at {} MB/s", swept.megabytes_per_second)
-    };
-    let criteria = vec![
+    let ordered = |how: &str, all: &[Swept]| {
         Criterion::every(
-            "TopoLB is at most as slow as TopoCentLB, and TopoCentLB as random, at every bandwidth",
-            &all,
+            format!(
+                "{how}TopoLB is at most as slow as TopoCentLB, and TopoCentLB as random, at every bandwidth"
+            ),
+            all,
             |swept| {
                 let [a, b, c] = [0, 1, 2].map(|which| microseconds(swept, which));
                 (b - a).min(c - b)
             },
-            measured,
-        ),
+            |swept| {
+                let [a, b, c] = [0, 1, 2].map(|which| microseconds(swept, which));
+                format!("{a:.1}, {b:.1} and {c:.1} us at {} MB/s", swept.megabytes_per_second)
+            },
+        )
+    };
+    let criteria = vec![
+        ordered("", &all),
+        ordered("replay: ", &replayed),
         Criterion::every(
             "random takes at least 2 times TopoLB at every bandwidth, both with natural numbers",
             &all,
@@ -256,7 +305,9 @@ fn latencies(options: &Options, bandwidths: &[f64]) -> Result<FigureResult, Fail
 fn completion(options: &Options) -> Result<FigureResult, Failure> {
     let bandwidths = [50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 500.0, 750.0, 1000.0];
     let permutations = if options.small { 3 } else { 12 };
-    let all = sweep(options, options.choose(&bandwidths, &[50.0, 200.0]), permutations)?;
+    let bandwidths = options.choose(&bandwidths, &[50.0, 200.0]);
+    let all = sweep(options, bandwidths, permutations, &Simulation::Halo)?;
+    let replayed = sweep(options, bandwidths, permutations, &replay(options)?)?;
     let seconds = |swept: &Swept, which| swept.median(which, |time| time.seconds);
     let ratio = |swept: &Swept, which: usize| {
         median(swept.times.iter().map(|times| times[which].seconds / times[0].seconds).collect())
@@ -270,8 +321,11 @@ fn completion(options: &Options) -> Result<FigureResult, Failure> {
         ("paper_topocentlb_per_topolb", "paper"),
         ("random_per_topolb", "random/TopoLB"),
         ("paper_random_per_topolb_at_least", "paper, at least"),
+        ("topolb_replay_seconds", "replay: TopoLB s"),
+        ("topocentlb_replay_per_topolb", "TopoCentLB/TopoLB"),
+        ("random_replay_per_topolb", "random/TopoLB"),
     ]);
-    for (number, swept) in all.iter().enumerate() {
+    for (number, (swept, replayed)) in all.iter().zip(&replayed).enumerate() {
         let numbers = [0, 1, 2].map(|which| Cell::Number(seconds(swept, which)));
         rows.push([Cell::Number(swept.megabytes_per_second)].into_iter().chain(numbers).chain([
             Cell::Number(ratio(swept, 1)),
@@ -279,6 +333,9 @@ fn completion(options: &Options) -> Result<FigureResult, Failure> {
             Cell::Number(ratio(swept, 2)),
             // Printed for small bandwidths.
             if number == 0 { Cell::Number(2.0) } else { Cell::Nothing },
+            Cell::Number(seconds(replayed, 0)),
+            Cell::Number(ratio(replayed, 1)),
+            Cell::Number(ratio(replayed, 2)),
         ]));
     }
     let series = ["TopoLB", "TopoCentLB", "random"].into_iter().enumerate().map(|(which, name)| {
@@ -290,22 +347,28 @@ fn completion(options: &Options) -> Result<FigureResult, Failure> {
         y: Axis::linear("seconds of 2000 iterations"),
         series: series.collect(),
     };
-    let criteria = vec![
-        Criterion::every(
-            "random takes at least 2 times TopoLB at the lowest bandwidth, both with natural numbers (paper: possible)",
-            all.first(),
-            |swept| swept.natural[2].seconds / swept.natural[0].seconds - 2.0,
-            |swept| {
-                let times = swept.natural[2].seconds / swept.natural[0].seconds;
-                format!("{times:.2} times; {:.2} times in the median of other numberings", ratio(swept, 2))
-            },
-        ),
-        Criterion::every(
-            format!("TopoCentLB takes 1.0 to 1.6 times TopoLB, median of {permutations} numberings"),
-            &all,
-            |swept| (ratio(swept, 1) - 1.0).min(1.6 - ratio(swept, 1)),
-            |swept| format!("{:.2} times at {} MB/s", ratio(swept, 1), swept.megabytes_per_second),
-        ),
-    ];
+    let criteria = [("", &all), ("replay: ", &replayed)].into_iter().flat_map(|(how, all)| {
+        [
+            Criterion::every(
+                format!(
+                    "{how}random takes at least 2 times TopoLB at the lowest bandwidth, both with natural numbers (paper: \
+                     possible)"
+                ),
+                all.first(),
+                |swept| swept.natural[2].seconds / swept.natural[0].seconds - 2.0,
+                |swept| {
+                    let times = swept.natural[2].seconds / swept.natural[0].seconds;
+                    format!("{times:.2} times; {:.2} times in the median of other numberings", ratio(swept, 2))
+                },
+            ),
+            Criterion::every(
+                format!("{how}TopoCentLB takes 1.0 to 1.6 times TopoLB, median of {permutations} numberings"),
+                all,
+                |swept| (ratio(swept, 1) - 1.0).min(1.6 - ratio(swept, 1)),
+                |swept| format!("{:.2} times at {} MB/s", ratio(swept, 1), swept.megabytes_per_second),
+            ),
+        ]
+    });
+    let criteria = criteria.collect();
     Ok(FigureResult { rows, chart, criteria })
 }
