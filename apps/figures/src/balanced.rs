@@ -2,7 +2,7 @@
 //!
 //! The machine is 8 nodes of PlaFRIM, each with 2 sockets (Xeon X5550) of 4 cores: 64 cores. The bandwidths are
 //! 3.2e9 bytes per second in and out of a node (InfiniBand QDR), 12e9 for a socket (QPI) and 6e9 for a core (copy).
-//! The strategies take the times printed in the paper.
+//! The strategies take the times printed in the paper, and for LeanMD the CPU times of ours, recorded here.
 //!
 //! A program has one load-balancing step and then repeats the same iteration. Three runs that end soon after the step
 //! are simulated. All later iterations take the mean time of the iterations between the ends of the first and the
@@ -30,7 +30,10 @@ const OVERHEAD_SECONDS: f64 = 2e-6;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimedStrategy {
     pub(crate) name: &'static str,
+    /// The charged running time.
     pub(crate) seconds: f64,
+    /// The running time in the paper.
+    pub(crate) paper_seconds: Option<f64>,
     /// Whether the strategy has a parameter for the cost of a byte.
     has_beta: bool,
 }
@@ -41,20 +44,53 @@ impl Display for TimedStrategy {
     }
 }
 
+impl TimedStrategy {
+    /// A strategy that takes the time of the paper.
+    const fn of_paper(name: &'static str, seconds: f64, has_beta: bool) -> Self {
+        TimedStrategy { name, seconds, paper_seconds: Some(seconds), has_beta }
+    }
+
+    /// A strategy that takes no time.
+    pub(crate) const fn free(name: &'static str) -> Self {
+        TimedStrategy { name, seconds: 0.0, paper_seconds: None, has_beta: false }
+    }
+
+    /// A strategy that takes the time of ours for LeanMD, at a position of [`LEANMD_SECONDS`].
+    const fn of_leanmd(at: usize, paper_seconds: Option<f64>, has_beta: bool) -> Self {
+        let (name, seconds) = LEANMD_SECONDS[at];
+        TimedStrategy { name, seconds, paper_seconds, has_beta }
+    }
+}
+
 /// The strategies with the seconds printed in the paper for Stencil3D (section VI.C; less than 1 ms is taken as
-/// 1 ms), and for LeanMD (VI.A).
-pub(crate) const DUMMY: TimedStrategy = TimedStrategy { name: "DummyLB", seconds: 0.0, has_beta: false };
-pub(crate) const GREEDY: TimedStrategy = TimedStrategy { name: "GreedyLB", seconds: 1e-3, has_beta: false };
-pub(crate) const GREEDY_COMM: TimedStrategy =
-    TimedStrategy { name: "GreedyCommLB", seconds: 1e-3, has_beta: true };
-pub(crate) const REFINE: TimedStrategy = TimedStrategy { name: "RefineLB", seconds: 1e-3, has_beta: false };
-pub(crate) const REFINE_COMM: TimedStrategy =
-    TimedStrategy { name: "RefineCommLB", seconds: 7.5e-3, has_beta: true };
-pub(crate) const TREE_BASED: TimedStrategy =
-    TimedStrategy { name: "TMLB_TREEBASED", seconds: 0.2148, has_beta: false };
-pub(crate) const GREEDY_LEANMD: TimedStrategy = TimedStrategy { seconds: 14.5e-3, ..GREEDY };
-pub(crate) const MIN_WEIGHT: TimedStrategy =
-    TimedStrategy { name: "TMLB_MIN_WEIGHT", seconds: 0.233, has_beta: false };
+/// 1 ms).
+pub(crate) const DUMMY: TimedStrategy = TimedStrategy::of_paper("DummyLB", 0.0, false);
+pub(crate) const GREEDY: TimedStrategy = TimedStrategy::of_paper("GreedyLB", 1e-3, false);
+pub(crate) const GREEDY_COMM: TimedStrategy = TimedStrategy::of_paper("GreedyCommLB", 1e-3, true);
+pub(crate) const REFINE: TimedStrategy = TimedStrategy::of_paper("RefineLB", 1e-3, false);
+pub(crate) const REFINE_COMM: TimedStrategy = TimedStrategy::of_paper("RefineCommLB", 7.5e-3, true);
+pub(crate) const TREE_BASED: TimedStrategy = TimedStrategy::of_paper("TMLB_TREEBASED", 0.2148, false);
+
+/// The CPU seconds of our strategies for LeanMD with 960 chares: `figures treematch-9` on one core of an AMD EPYC,
+/// November 2026. They are recorded, since figures whose times depend on the session could not be repeated.
+pub(crate) const LEANMD_SECONDS: [(&str, f64); 5] = [
+    ("GreedyLB", 0.035e-3),
+    ("GreedyCommLB", 0.154e-3),
+    ("RefineLB", 0.033e-3),
+    ("RefineCommLB", 0.140e-3),
+    ("TMLB_MIN_WEIGHT", 8.46e-3),
+];
+
+/// The strategies for LeanMD, with the times printed in the paper (section VI.A).
+pub(crate) const FOR_LEANMD: [TimedStrategy; 6] = [
+    DUMMY,
+    TimedStrategy::of_leanmd(0, Some(14.5e-3), false),
+    TimedStrategy::of_leanmd(1, None, true),
+    TimedStrategy::of_leanmd(2, Some(1e-3), false),
+    TimedStrategy::of_leanmd(3, None, true),
+    MIN_WEIGHT,
+];
+pub(crate) const MIN_WEIGHT: TimedStrategy = TimedStrategy::of_leanmd(4, Some(0.233), false);
 
 /// Seconds per byte of a message in strategies, as in Charm++.
 const BETA: f64 = 8.5e-9;
@@ -93,11 +129,12 @@ pub(crate) struct Balanced {
 }
 
 impl Plan {
-    fn config(&self, strategy: TimedStrategy) -> Config {
+    /// The configuration of a run with the strategy.
+    pub(crate) fn config(&self, strategy: TimedStrategy) -> Config {
         let cores: Vec<String> = self.cores.iter().map(u32::to_string).collect();
         let [node, socket, core] = BANDWIDTHS.map(|bandwidth| bandwidth / self.scale);
         let machine = format!("fattree:8:2:4/{node}:{socket}:{core}/1:1:1[{}]", cores.join(","));
-        let TimedStrategy { name, seconds, has_beta } = strategy;
+        let TimedStrategy { name, seconds, has_beta, .. } = strategy;
         let parameters = format!("{name}:beta_seconds_per_byte={}", BETA * self.scale);
         let mut config = Config::on_machine(&machine, NETWORK);
         config.machine = Machine {

@@ -24,6 +24,9 @@ pub(crate) const EXPERTS: Figure = Figure {
     name: "experts",
     title: "Places of experts with replicas: the heaviest GPU, and replicas moved in the next window, next to EPLB",
     paper: "DeepSeek's EPLB; in no paper",
+    paper_shows: "no paper",
+    we_show: "places of experts with replicas next to EPLB's",
+    why: "EPLB packs greedily; ours searches",
     takes: "half a minute",
     notes: "EPLB is an independent implementation of its public description. Loads are generated: lognormal, and Zipf's law in \
             random order; in the next window every load is multiplied by a lognormal number of width 0.15. A case has 8 to 61 \

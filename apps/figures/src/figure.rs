@@ -2,8 +2,11 @@
 
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::time::Instant;
 
+use cpu_time::ThreadTime;
 use indicatif::{ProgressBar, ProgressStyle};
+use rayon::ThreadPoolBuilder;
 
 use crate::chart::Chart;
 use crate::rows::Rows;
@@ -18,6 +21,12 @@ pub struct Figure {
     pub title: &'static str,
     /// The paper and the number of the figure there.
     pub paper: &'static str,
+    /// What the paper shows, one line.
+    pub paper_shows: &'static str,
+    /// What this figure shows, one line.
+    pub we_show: &'static str,
+    /// Why its numbers are as they are, one line.
+    pub why: &'static str,
     /// The approximate running time.
     pub takes: &'static str,
     /// Differences from the figure in the paper; may be empty.
@@ -55,14 +64,57 @@ pub struct Criterion {
     pub criterion: String,
     /// The measured numbers.
     pub measured: String,
-    /// Whether it holds.
+    /// Whether it holds. False if it is not judged.
     pub met: bool,
+    /// Whether the numbers can decide it.
+    pub judged: bool,
+    /// Why it is missed or not judged, one sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 impl Criterion {
     /// A criterion with its measured numbers.
     pub fn new(criterion: impl Into<String>, measured: impl Display, met: bool) -> Self {
-        Criterion { criterion: criterion.into(), measured: measured.to_string(), met }
+        Criterion {
+            criterion: criterion.into(),
+            measured: measured.to_string(),
+            met,
+            judged: true,
+            why: None,
+        }
+    }
+
+    /// The same with the reason, one sentence, if it is missed.
+    #[must_use]
+    pub fn because(self, why: impl Into<String>) -> Self {
+        Criterion { why: (!self.met).then(|| why.into()), ..self }
+    }
+
+    /// The same about wall-clock time: not judged if the times were `taken` on a busy machine.
+    #[must_use]
+    pub fn of_wall_time(self, taken: Taken) -> Self {
+        if !taken.is_busy() {
+            return self;
+        }
+        let Taken { wall, cpu } = taken;
+        let why = format!("the machine was busy: {wall:.3} s took {cpu:.3} s of CPU time");
+        Criterion { met: false, judged: false, why: Some(why), ..self }
+    }
+
+    /// The condition, the measured numbers, and the reason if it is missed or not judged.
+    pub fn sentence(&self) -> String {
+        let why = self.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        format!("{}: {}{why}", self.criterion, self.measured)
+    }
+
+    /// `met`, `missed` or `not judged`.
+    pub fn verdict(&self) -> &'static str {
+        match (self.judged, self.met) {
+            (false, _) => "not judged",
+            (true, true) => "met",
+            (true, false) => "missed",
+        }
     }
 
     /// A criterion for all `items`, with the measured numbers of the worst item. The worst item has the smallest
@@ -80,6 +132,37 @@ impl Criterion {
             None => Criterion::new(criterion, "nothing was measured", false),
         }
     }
+}
+
+/// The wall-clock time and the CPU time of work on one thread, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Taken {
+    /// Wall-clock time.
+    pub wall: f64,
+    /// CPU time of the thread.
+    pub cpu: f64,
+}
+
+impl Taken {
+    /// The times of `work` on the calling thread, and its result.
+    pub fn of<R>(work: impl FnOnce() -> R) -> (Taken, R) {
+        let (wall, cpu) = (Instant::now(), ThreadTime::now());
+        let result = work();
+        (Taken { wall: wall.elapsed().as_secs_f64(), cpu: cpu.elapsed().as_secs_f64() }, result)
+    }
+
+    /// Whether other programs had the processor for a part of the time: the times differ by more than 10 %.
+    pub fn is_busy(self) -> bool {
+        (self.wall - self.cpu).abs() > 0.1 * self.wall
+    }
+}
+
+/// The result of `work` on one thread, also where it uses several.
+///
+/// # Errors
+/// If the thread cannot be started.
+pub fn on_one_thread<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R, Failure> {
+    Ok(ThreadPoolBuilder::new().num_threads(1).build().map_err(Failure::bug)?.install(work))
 }
 
 impl Options {
@@ -135,14 +218,28 @@ mod tests {
     fn a_criterion_for_all_items_is_decided_by_the_worst() {
         let check = |items: &[f64], measured: &str, met: bool| {
             let found = Criterion::every("at most 2", items, |item| 2.0 - **item, |item| format!("{item}"));
-            let expected = Criterion { criterion: "at most 2".into(), measured: measured.into(), met };
-            assert_eq!(found, expected);
+            assert_eq!(found, Criterion::new("at most 2", measured, met));
         };
         check(&[1.0, 2.0, 0.5], "2", true);
         check(&[1.0, 3.0, 2.5], "3", false);
         check(&[1.0, f64::NAN], "NaN", false);
         check(&[1.0, -f64::NAN, 0.5], "NaN", false);
         check(&[], "nothing was measured", false);
+    }
+
+    #[test]
+    fn wall_clock_times_of_a_busy_machine_decide_nothing() {
+        let criterion = Criterion::new("at most 1 s", "0.9 s", true).because("it is slow");
+        assert_eq!((criterion.verdict(), &criterion.why), ("met", &None));
+        let on = |cpu| criterion.clone().of_wall_time(Taken { wall: 0.9, cpu });
+        assert_eq!(on(0.85), criterion);
+        let busy = on(0.6);
+        assert_eq!(busy.verdict(), "not judged");
+        assert_eq!(busy.why.as_deref(), Some("the machine was busy: 0.900 s took 0.600 s of CPU time"));
+        let missed = Criterion::new("at most 1 s", "2 s", false).because("it is slow");
+        assert_eq!((missed.verdict(), missed.why.as_deref()), ("missed", Some("it is slow")));
+        let (taken, result) = Taken::of(|| 7);
+        assert!(result == 7 && taken.wall >= 0.0 && taken.cpu >= 0.0);
     }
 
     #[test]

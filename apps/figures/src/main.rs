@@ -18,6 +18,7 @@ use equipoise_model::table::seconds;
 use serde::Serialize;
 use serde_json::Value;
 
+mod all;
 mod axis;
 mod balanced;
 mod chart;
@@ -34,6 +35,7 @@ mod statistics;
 mod topolb;
 mod treematch;
 
+use all::Line;
 use chart::Series;
 use figure::{Criterion, Figure, FigureResult, Options};
 
@@ -45,14 +47,14 @@ const ALL: &[Figure] = &[
     topolb::TOPOLB_4,
     topolb::leanmd::TOPOLB_5,
     topolb::leanmd::TOPOLB_6,
-    topolb::network::TOPOLB_TABLE1,
+    topolb::bluegene::TOPOLB_TABLE1,
     topolb::network::TOPOLB_7,
     topolb::network::TOPOLB_8,
     topolb::network::TOPOLB_9,
-    topolb::network::TOPOLB_10,
-    topolb::network::TOPOLB_11,
+    topolb::bluegene::TOPOLB_10,
+    topolb::bluegene::TOPOLB_11,
     treematch::runs::TREEMATCH_4,
-    treematch::TREEMATCH_5,
+    treematch::migrations::TREEMATCH_5,
     treematch::kneighbor::TREEMATCH_6,
     treematch::kneighbor::TREEMATCH_7,
     treematch::kneighbor::TREEMATCH_8,
@@ -63,7 +65,7 @@ const ALL: &[Figure] = &[
     greedy::many::GREEDY_MANY,
     greedy::many::GREEDY_USAGE,
     greedy::tables::GREEDY_TABLE1,
-    greedy::tables::GREEDY_TABLE2,
+    greedy::regular::GREEDY_TABLE2,
     greedy::tables::GREEDY_TABLE3,
     hiertopomap::patterns::HIERTOPOMAP_9,
     hiertopomap::HIERTOPOMAP_10,
@@ -93,7 +95,7 @@ const ABOUT: &str = "Reproduces a figure of a paper, and checks its criteria";
 #[derive(Parser)]
 #[command(name = "figures", version, about = ABOUT)]
 struct Args {
-    /// The figure, as in topolb-1; `help` lists all [default: help]
+    /// The figure, as in topolb-1; `all` makes all and prints a table of their criteria, `help` lists them [default: help]
     #[arg(value_name = "FIGURE")]
     figure: Option<String>,
 
@@ -128,6 +130,9 @@ struct Document<'a> {
     figure: &'a str,
     title: &'a str,
     paper: &'a str,
+    paper_shows: &'a str,
+    we_show: &'a str,
+    why: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     notes: &'a str,
     small: bool,
@@ -138,6 +143,22 @@ struct Document<'a> {
     criteria: &'a [Criterion],
     csv: String,
     svg: String,
+}
+
+/// A figure that is made and written.
+struct Done {
+    figure: &'static Figure,
+    made: FigureResult,
+    seconds: f64,
+    csv: String,
+    svg: String,
+}
+
+/// The document of all figures.
+#[derive(Serialize)]
+struct AllDocument<'a> {
+    figures: &'a [Value],
+    table: &'a [Line],
 }
 
 /// The figure with this name.
@@ -157,14 +178,55 @@ fn help() -> String {
     text
 }
 
+impl Done {
+    fn line(&self) -> Line {
+        Line::of(self.figure.name, &self.made.criteria)
+    }
+
+    fn text(&self) -> String {
+        let Done { figure, made, csv, svg, .. } = self;
+        let Figure { title, paper, paper_shows, we_show, why, notes, .. } = figure;
+        let head = format!(
+            "{title} ({paper})\n\nThe paper shows: {paper_shows}.\nWe show: {we_show}.\nResult: {}.\nWhy: {why}.\n\n",
+            self.line().verdict()
+        );
+        let end = if notes.is_empty() { "" } else { "\n" };
+        let files = format!("Written to {csv} and {svg} in {}.\n", seconds(self.seconds));
+        format!("{head}{}{notes}{end}{files}", tables(made))
+    }
+
+    fn document(&self, args: &Args) -> Document<'_> {
+        let Done { figure, made, seconds, csv, svg } = self;
+        Document {
+            figure: figure.name,
+            title: figure.title,
+            paper: figure.paper,
+            paper_shows: figure.paper_shows,
+            we_show: figure.we_show,
+            why: figure.why,
+            notes: figure.notes,
+            small: args.small,
+            seed: args.seed,
+            seconds: *seconds,
+            rows: made.rows.json(),
+            series: &made.chart.series,
+            criteria: &made.criteria,
+            csv: csv.clone(),
+            svg: svg.clone(),
+        }
+    }
+}
+
 impl Args {
     fn run(self) -> Result<(), Failure> {
-        let figure = match self.figure.as_deref() {
+        let (wanted, is_all) = match self.figure.as_deref() {
             None | Some("help") => return output::print(&help()),
-            Some(name) => parse(name).map_err(Failure::usage)?,
+            Some("all") => (ALL.iter().collect(), true),
+            Some(name) => (vec![parse(name).map_err(Failure::usage)?], false),
         };
         // Before the computation, so that an error is reported at once.
-        if self.output_format.format == Format::Csv {
+        let format = self.output_format.format;
+        if format == Format::Csv {
             let remedy = "every figure is also written as a CSV file; leave out --format";
             return Err(Failure::usage(format!("--format csv does not apply: {remedy}")));
         }
@@ -173,33 +235,33 @@ impl Args {
             let remedy = "choose a writable folder with --output";
             Failure::Of(error.fault(), format!("cannot make the folder `{folder}`: {error}; {remedy}"))
         })?;
+        let (mut lines, mut documents) = (Vec::new(), Vec::new());
+        for figure in wanted {
+            let done =
+                self.make(figure).map_err(|error| if is_all { error.about(figure.name) } else { error })?;
+            lines.push(done.line());
+            let document = done.document(&self);
+            match (is_all, format) {
+                (true, Format::Json) => documents.push(serde_json::to_value(document).map_err(Failure::bug)?),
+                (true, _) => output::show(format, || done.text() + "\n", &document)?,
+                (false, _) => output::show(format, || done.text(), &document)?,
+            }
+        }
+        if is_all {
+            let document = AllDocument { figures: &documents, table: &lines };
+            output::show(format, || all::table(&lines), &document)?;
+        }
+        if self.strict { require_all_met(&lines) } else { Ok(()) }
+    }
+
+    /// Computes a figure and writes its files.
+    fn make(&self, figure: &'static Figure) -> Result<Done, Failure> {
         let begin = Instant::now();
         let made = (figure.run)(&Options { small: self.small, seed: self.seed, data: self.data.clone() })?;
-        let took = begin.elapsed().as_secs_f64();
+        let seconds = begin.elapsed().as_secs_f64();
         let csv = self.write(figure.name, "csv", &made.rows.csv())?;
         let svg = self.write(figure.name, "svg", &made.chart.svg(figure.title)?)?;
-        let text = || {
-            let files = format!("Written to {csv} and {svg} in {}.\n", seconds(took));
-            let notes = if figure.notes.is_empty() { "" } else { "\n" };
-            let notes = format!("{}{notes}", figure.notes);
-            format!("{} ({})\n\n{}{notes}{files}", figure.title, figure.paper, tables(&made))
-        };
-        let document = Document {
-            figure: figure.name,
-            title: figure.title,
-            paper: figure.paper,
-            notes: figure.notes,
-            small: self.small,
-            seed: self.seed,
-            seconds: took,
-            rows: made.rows.json(),
-            series: &made.chart.series,
-            criteria: &made.criteria,
-            csv: csv.clone(),
-            svg: svg.clone(),
-        };
-        output::show(self.output_format.format, text, &document)?;
-        if self.strict { require_all_met(figure.name, &made.criteria) } else { Ok(()) }
+        Ok(Done { figure, made, seconds, csv, svg })
     }
 
     /// Writes a file of the figure and returns its path.
@@ -220,21 +282,15 @@ fn main() -> ExitCode {
     Failure::exit_code(args.run().map(|()| ExitCode::SUCCESS))
 }
 
-/// An error if a criterion of the figure is missed.
-fn require_all_met(name: &str, criteria: &[Criterion]) -> Result<(), Failure> {
-    let missed = criteria.iter().filter(|criterion| !criterion.met).count();
-    match missed {
-        0 => Ok(()),
-        _ => Err(Failure::input(format!("{name}: missed {missed} of the {} criteria", criteria.len()))),
-    }
+/// An error if a figure misses a criterion.
+fn require_all_met(lines: &[Line]) -> Result<(), Failure> {
+    let missed: Vec<String> = lines.iter().filter(|line| !line.is_clean()).map(Line::summary).collect();
+    if missed.is_empty() { Ok(()) } else { Err(Failure::input(missed.join("; "))) }
 }
 
 /// The numbers and the criteria as text.
 fn tables(made: &FigureResult) -> String {
-    let line = |criterion: &Criterion| {
-        let Criterion { criterion, measured, met } = criterion;
-        format!("{}  {criterion}: {measured}\n", if *met { "met   " } else { "missed" })
-    };
+    let line = |criterion: &Criterion| format!("{:<6}  {}\n", criterion.verdict(), criterion.sentence());
     let criteria: String = made.criteria.iter().map(line).collect();
     format!("{}\n{criteria}\n", made.rows.text())
 }
@@ -252,8 +308,9 @@ mod tests {
         let chart = Chart { x: Axis::log("x"), y: Axis::log("y"), series: Vec::new() };
         let made = FigureResult { rows: Rows::new([("pes", "p")]), chart, criteria };
         assert_eq!(tables(&made), "p\n\nmet     A: 1\nmissed  B: 2 of 3\n\n");
-        assert!(require_all_met("figure", &made.criteria[..1]).is_ok());
-        let error = require_all_met("figure", &made.criteria).expect_err("B is missed").to_string();
+        let line = |criteria| Line::of("figure", criteria);
+        assert!(require_all_met(&[line(&made.criteria[..1])]).is_ok());
+        let error = require_all_met(&[line(&made.criteria)]).expect_err("B is missed").to_string();
         assert_eq!(error, "figure: missed 1 of the 2 criteria");
     }
 }

@@ -20,6 +20,9 @@ pub(crate) const ML_RANKS: Figure = Figure {
     name: "ml-ranks",
     title: "Ranks of training jobs: bytes between nodes and between switches, and hop-bytes",
     paper: "no paper",
+    paper_shows: "no paper",
+    we_show: "hop-bytes of training jobs in rank order and mapped",
+    why: "rank order is good where names follow switches, and poor elsewhere",
     takes: "10 seconds",
     notes: "Volumes are those of the model that the generator `parallel` describes. `between nodes` are the bytes that leave a \
             node, `between switches` those that leave the leaf switch, the pod or the group of a node; a torus has no \

@@ -15,6 +15,8 @@
 //! - If there are fewer processes than PEs, processes that exchange nothing are added.
 //! - If nodes have different numbers of PEs, there are no groups: processes are partitioned along the trees, one per PE.
 //!   If there are more objects than PEs, they are partitioned along the trees by their loads.
+//! - `far`: inside nodes, the paper weighs messages by their bytes. With measured times, messages weigh as much as they
+//!   take longer between the parts of a node, which for small messages is a matter of their number.
 //! - `guard`: rank order is kept if it has no more hop-bytes and is as balanced. (The paper's measurements begin with
 //!   rank order, and stencils in rank order are hard to improve.) With fewer processes than PEs, there are two rank
 //!   orders: on the first PEs, as launchers fill them, and spread over all PEs. The note `rank order kept` is 1 if one
@@ -44,11 +46,13 @@ use crate::{Strategy, StrategyError};
 use equipoise_model::descriptor::Descriptor;
 
 pub mod coordinates;
+mod far;
 pub mod joining;
 pub mod nodes;
 pub mod tree;
 
 use equipoise_model::table::count;
+pub use far::Far;
 use nodes::Nodes;
 use tree::{Processes, Tree};
 
@@ -69,6 +73,12 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
             key: "intra",
             default: "on",
             help: "whether processes are mapped to PEs inside the nodes; `off`: rank order inside the nodes",
+        },
+        Param {
+            key: "far",
+            default: "bytes",
+            help: "how much longer messages take between the parts of a node: `bytes` (in proportion to bytes), or additional \
+                   nanoseconds of a message by its size, measured and interpolated, `BYTES/NS:BYTES/NS..`",
         },
         Param {
             key: "guard",
@@ -92,6 +102,7 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
             Ok(Box::new(OnPart(HierTopoMap {
                 inter: params.take("inter")?,
                 intra: params.take_switch("intra")?,
+                far: params.take("far")?,
                 guard: params.take_switch("guard")?,
                 partitioner: params.take("partitioner")?,
                 imbalance: params.take_imbalance()?,
@@ -101,12 +112,14 @@ pub const NAMED: Descriptor<Recipe> = Descriptor {
 };
 
 /// The hierarchical mapper.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HierTopoMap {
     /// How the nodes are divided into parts.
     pub inter: Inter,
     /// Whether processes are mapped to PEs inside the nodes.
     pub intra: bool,
+    /// How much longer messages take between the parts of a node.
+    pub far: Far,
     /// Whether rank order is kept if the mapping found is not better.
     pub guard: bool,
     /// The graph partitioner.
@@ -120,6 +133,7 @@ impl Default for HierTopoMap {
         HierTopoMap {
             inter: Inter::Auto,
             intra: true,
+            far: Far::Bytes,
             guard: true,
             partitioner: Partitioner::Metis,
             imbalance: 0.03,
@@ -190,10 +204,16 @@ pub fn topomap(
             "process {from} sends to process {to}, which does not exist; receivers are numbers below {processes}"
         )));
     }
-    let graph = Graph::new(processes, edges.filter(|&(from, to, _)| from != to));
+    let edges = edges.filter(|&(from, to, _)| from != to);
+    // An edge is a message.
+    let far = (mapper.far != Far::Bytes).then(|| {
+        Graph::new(processes, edges.clone().map(|(from, to, bytes)| (from, to, mapper.far.weight(1, bytes))))
+    });
+    let graph = Graph::new(processes, edges);
     let available: Vec<u32> = (0..pes as u32).collect();
     let to_nodes = |graph: &Graph, nodes: &Nodes<'_>| mapper.map_groups(graph, nodes, seed);
-    let place_of = mapper.place(&graph, topology, &available, seed, to_nodes)?;
+    let graphs = [&graph, far.as_ref().unwrap_or(&graph)];
+    let place_of = mapper.place(graphs, topology, &available, seed, to_nodes)?;
     let cost = |place_of: &[u32]| hop_bytes(&graph, &[], place_of, topology);
     let (rank_of, order_kept) = mapper.guarded(place_of, rank_orders(processes, &available), cost);
     Ok(Permutation { rank_of, order_kept })
@@ -224,8 +244,10 @@ impl Strategy for HierTopoMap {
             if is_one_each { pe_of } else { self.relieved(database, &available, pe_of) }
         };
         let hosts = hosts(database, &available, migratable.len(), By::Greedy);
+        let far = self.far.weighed(database).map(|database| Graph::with_pes(&database).induced(&migratable));
+        let graphs = [&graph, far.as_ref().unwrap_or(&graph)];
         let pe_of = with(&if is_one_each {
-            self.place(&graph, topology, &hosts, seed, |graph, nodes| self.map_groups(graph, nodes, seed))?
+            self.place(graphs, topology, &hosts, seed, |graph, nodes| self.map_groups(graph, nodes, seed))?
         } else {
             self.spread(&graph, &weights, topology, &available, seed)?
         });
@@ -266,18 +288,20 @@ impl HierTopoMap {
     }
 
     /// The PE of every process, with at most one process on each of the PEs `available`. `to_nodes` returns the node of
-    /// each group, one group per node, or of each process if nodes have different numbers of PEs.
+    /// each group, one group per node, or of each process if nodes have different numbers of PEs. The graphs are weighed by
+    /// bytes, and by [`Far`] for the PEs inside nodes.
     pub(super) fn place(
         &self,
-        graph: &Graph,
+        [graph, far]: [&Graph; 2],
         topology: &dyn Topology,
         available: &[u32],
         seed: u64,
         to_nodes: impl FnOnce(&Graph, &Nodes<'_>) -> Result<Vec<u32>, StrategyError>,
     ) -> Result<Vec<u32>, StrategyError> {
         let nodes = Nodes::of(topology, available)?;
-        let padded = (graph.vertices() < available.len()).then(|| padded(graph, available.len()));
-        let whole = padded.as_ref().unwrap_or(graph);
+        let is_padded = graph.vertices() < available.len();
+        let [more, more_far] = [graph, far].map(|graph| is_padded.then(|| padded(graph, available.len())));
+        let (whole, far) = (more.as_ref().unwrap_or(graph), more_far.as_ref().unwrap_or(far));
         let node_of = if nodes.are_alike() {
             let group_of = self.groups(whole, &nodes, seed)?;
             let node_of_group = to_nodes(&whole.quotient(&group_of, nodes.pes.len()), &nodes)?;
@@ -285,7 +309,7 @@ impl HierTopoMap {
         } else {
             to_nodes(whole, &nodes)?
         };
-        let mut pe_of = self.inside(whole, &nodes, &node_of, seed)?;
+        let mut pe_of = self.inside(far, &nodes, &node_of, seed)?;
         pe_of.truncate(graph.vertices());
         Ok(pe_of)
     }

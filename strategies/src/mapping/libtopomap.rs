@@ -96,7 +96,7 @@ impl Strategy for LibTopoMap {
             let to_nodes = |groups: &Graph, nodes: &Nodes<'_>| {
                 self.map(groups, nodes.pes.len(), |node, row| nodes.distances_from(node, row), seed)
             };
-            mapper.place(&graph, topology, &hosts, seed, to_nodes)?
+            mapper.place([&graph, &graph], topology, &hosts, seed, to_nodes)?
         } else {
             // Groups of equal size do not fit nodes with different numbers of PEs, so every PE is a node.
             let row = |pe: usize, row: &mut [u32]| topology.distances_to(hosts[pe] as usize, &hosts, row);

@@ -5,7 +5,6 @@
 //! task and a byte every eight cycles. It maps 400 tasks in less than 25 seconds.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use equipoise_apps::Failure;
 use equipoise_model::{Topology, topology};
@@ -15,11 +14,12 @@ use equipoise_strategies::registry;
 
 use crate::axis::Axis;
 use crate::chart::{Chart, Series};
-use crate::figure::{Criterion, Figure, FigureResult, Options};
+use crate::figure::{Criterion, Figure, FigureResult, Options, Taken, on_one_thread};
 use crate::rows::{Cell, Rows};
 use crate::statistics;
 
 pub(crate) mod many;
+pub(crate) mod regular;
 pub(crate) mod tables;
 
 /// Figure 3.
@@ -27,6 +27,9 @@ pub(crate) const GREEDY_3: Figure = Figure {
     name: "greedy-3",
     title: "The estimate F and the simulated completion time of random programs on random places of a mesh",
     paper: "De Petris, Perego 1994, figure 3",
+    paper_shows: "the estimate F is within 1.7 % of the simulated time in the mean, 5.8 % at most",
+    we_show: "the same for random programs, with several message lengths and iterations",
+    why: "F leaves out cycles whose number hardly depends on the length of messages",
     takes: "20 seconds",
     notes: "The paper gives neither the length of messages nor the cost of sends and receives (here 10 cycles each, which are \
             part of F). For iterative programs the cycles missing in F are about the same for short and long messages, so its \
@@ -42,10 +45,13 @@ pub(crate) const GREEDY_7: Figure = Figure {
     name: "greedy-7",
     title: "Time to map a program on the smallest square mesh",
     paper: "De Petris, Perego 1994, figure 7",
+    paper_shows: "mapping 400 tasks takes less than 25 s and grows between the best and the worst case",
+    we_show: "the time of our mapper",
+    why: "F is updated step by step, which is faster than the paper's best case",
     takes: "a minute",
     notes: "The theoretical time is P l a log a in the worst case and P l a in the best case, for P phases, l links and a \
             channels; the curves go through the measured time of the most tasks. P a here is the sum of the channels of all \
-            phases, because a channel costs nothing in other phases. `s` is the time of all runs of the mapper, `one run` that \
+            phases, because a channel costs nothing in other phases. `s` is the CPU time of all runs of the mapper, `one run` that \
             of the paper's algorithm (`paper=on`). The growth exponent is fitted to programs of at least 400 tasks; for smaller \
             programs constant costs dominate. The exponent is below that of the paper's best case, so a criterion is missed: F \
             is updated from step to step, and placing a task routes only its own channels, over about sqrt(l) links each, not \
@@ -75,8 +81,14 @@ pub(crate) fn modelled(
 /// `ContentionLB` with at most one process per PE, as in the paper.
 pub(crate) const ALL_RUNS: &str = "ContentionLB:share=off";
 
-/// The algorithm of the paper, a single run.
+/// `ContentionLB`, whose processes may share PEs.
+pub(crate) const SHARING: &str = "ContentionLB";
+
+/// The algorithm of the paper, a single run; processes may share PEs.
 pub(crate) const ONE_RUN: &str = "ContentionLB:paper=on";
+
+/// The same with at most one process per PE.
+pub(crate) const ONE_EACH: &str = "ContentionLB:paper=on,share=off";
 
 /// The placement of a program by a strategy.
 pub(crate) fn mapped(
@@ -223,7 +235,9 @@ fn errors(options: &Options) -> Result<FigureResult, Failure> {
 struct Timed {
     kind: &'static str,
     tasks: usize,
-    seconds: f64,
+    /// All runs of the mapper.
+    taken: Taken,
+    /// CPU time of one run.
     one_run_seconds: f64,
     /// l times the number of channels of all phases; `worst` is this number times log a.
     best: f64,
@@ -238,22 +252,22 @@ fn timed(kind: &'static str, side: usize, seed: u64) -> Result<Timed, Failure> {
     });
     let machine = square(tasks)?;
     let model = modelled(&program, &machine, Costs::default())?;
-    let least = |spec: &str| -> Result<f64, Failure> {
-        let mut seconds = f64::INFINITY;
+    let least = |spec: &str| -> Result<Taken, Failure> {
+        let mut least = Taken { wall: f64::INFINITY, cpu: f64::INFINITY };
         for _ in 0..3 {
-            let begin = Instant::now();
-            mapped(spec, &model, &*machine, seed)?;
-            seconds = seconds.min(begin.elapsed().as_secs_f64());
+            let (taken, places) = on_one_thread(|| Taken::of(|| mapped(spec, &model, &*machine, seed)))?;
+            places?;
+            least = if taken.cpu < least.cpu { taken } else { least };
         }
-        Ok(seconds)
+        Ok(least)
     };
-    let (seconds, one_run_seconds) = (least(ALL_RUNS)?, least(ONE_RUN)?);
+    let (taken, one_run_seconds) = (least(ALL_RUNS)?, least(ONE_RUN)?.cpu);
     let uses = model.phases.iter().map(Vec::len).sum::<usize>();
     let best = machine.links() as f64 * uses as f64;
     Ok(Timed {
         kind,
         tasks,
-        seconds,
+        taken,
         one_run_seconds,
         best,
         worst: best * (model.channels.len() as f64).log2(),
@@ -276,7 +290,7 @@ fn curves(kind: &str, of_kind: &[&Timed]) -> Vec<Series> {
     let scaled = |of: fn(&Timed) -> f64| points(&|it| of(it) / of(last) * last.one_run_seconds);
     vec![
         Series::measured(kind, points(&|it| it.one_run_seconds)),
-        Series::measured(format!("{kind}, all runs"), points(&|it| it.seconds)),
+        Series::measured(format!("{kind}, all runs"), points(&|it| it.taken.cpu)),
         Series::theory(format!("{kind}, best case"), scaled(|it| it.best)),
         Series::theory(format!("{kind}, worst case"), scaled(|it| it.worst)),
     ]
@@ -290,7 +304,10 @@ fn growth(kind: &str, timed: &[&Timed]) -> [Criterion; 2] {
     let grows = |how: &str, met| {
         Criterion::new(format!("{kind}: the time of one run grows at {how} case"), &measured, met)
     };
-    [grows("most as in the worst", seconds <= worst), grows("least as in the best", seconds >= best)]
+    [grows("most as in the worst", seconds <= worst), {
+        let why = "F is updated from step to step, and a task routes its own channels only, over fewer links than the paper counts";
+        grows("least as in the best", seconds >= best).because(why)
+    }]
 }
 
 fn times(options: &Options) -> Result<FigureResult, Failure> {
@@ -309,7 +326,7 @@ fn times(options: &Options) -> Result<FigureResult, Failure> {
         rows.push([
             Cell::Text(it.kind.into()),
             Cell::Count(it.tasks as u64),
-            Cell::Number(it.seconds),
+            Cell::Number(it.taken.cpu),
             Cell::Number(it.one_run_seconds),
             Cell::Number(it.best),
             Cell::Number(it.worst),
@@ -323,14 +340,17 @@ fn times(options: &Options) -> Result<FigureResult, Failure> {
         criteria.extend(growth(kind, &large));
     }
     for (tasks, limit) in [(400, 0.3), (784, 1.0)] {
-        criteria.push(Criterion::every(
+        let of = || all.iter().filter(|it| it.tasks <= tasks);
+        let criterion = Criterion::every(
             format!(
-                "a program of at most {tasks} tasks is mapped in less than {limit} s (paper: 25 s for 400)"
+                "a program of at most {tasks} tasks is mapped in less than {limit} s of wall-clock time (paper: 25 s for 400)"
             ),
-            all.iter().filter(|it| it.tasks <= tasks),
-            |it| limit - it.seconds,
-            |it| format!("{:.3} s for {} tasks, {}", it.seconds, it.tasks, it.kind),
-        ));
+            of(),
+            |it| limit - it.taken.wall,
+            |it| format!("{:.3} s for {} tasks, {}", it.taken.wall, it.tasks, it.kind),
+        );
+        let longest = of().map(|it| it.taken).max_by(|a, b| a.wall.total_cmp(&b.wall)).unwrap_or_default();
+        criteria.push(criterion.of_wall_time(longest));
     }
     let chart = Chart { x: Axis::log("tasks"), y: Axis::log("seconds"), series };
     Ok(FigureResult { rows, chart, criteria })

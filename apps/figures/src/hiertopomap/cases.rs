@@ -1,10 +1,11 @@
 //! The programs and machines of the HierTopoMap paper.
 //!
 //! J. Wu, X. Xiong, Z. Lan, "Hierarchical task mapping for parallel applications on supercomputers", J. Supercomput.
-//! 71, 2015, tables 1 and 2. The matrices are generated (`kkt:`, `fem:` of `--graph help`) and smaller than those of
-//! the paper, unless `--data` names a folder with the original ones. Messages are scaled by the surface of the parts,
-//! which grows with the size of the matrix to the power of 2/3. METIS gives neighboring parts close numbers; figure 9
-//! shows no such order, so parts are renumbered at random.
+//! 71, 2015, tables 1 and 2. The matrices are generated (`kkt:`, `fem:` of `--graph help`) with about as many rows as those
+//! of the paper, and smaller in the small version, unless `--data` names a folder with the original ones. Messages are
+//! scaled by the surface of the parts, which grows with the size of the matrix to the power of 2/3. METIS gives
+//! neighboring parts close numbers; figure 9 shows no such order, so parts are renumbered at random before they are
+//! mapped.
 
 use std::sync::Arc;
 
@@ -31,27 +32,42 @@ pub(crate) struct Program {
 enum Workload {
     /// Messages of 16 kB between neighbors in three dimensions.
     Stencil,
-    /// The vector entries of a matrix-vector product: the generated matrix, that of the small version, and the number of
-    /// rows of the matrix in the paper.
-    Matrix { spec: &'static str, small: &'static str, rows: f64 },
+    /// The vector entries of a matrix-vector product: the generated matrix, that of the small version, each with its number
+    /// of rows, and the number of rows of the matrix in the paper.
+    Matrix { full: Generated, small: Generated, rows: f64 },
     /// The faces of cells of an adaptive mesh.
     Octree,
 }
+
+/// The spec of a generated matrix, and its number of rows. Counting them would take as long as generating the matrix.
+type Generated = (&'static str, f64);
 
 /// The programs of table 2.
 pub(crate) const PROGRAMS: [Program; 5] = [
     Program { name: "3D stencil", workload: Workload::Stencil },
     Program {
         name: "F1",
-        workload: Workload::Matrix { spec: "fem:44x12x12", small: "fem:16x5x5", rows: 343_791.0 },
+        workload: Workload::Matrix {
+            full: ("fem:72x20x20", 298_683.0),
+            small: ("fem:16x5x5", 4_419.0),
+            rows: 343_791.0,
+        },
     },
     Program {
         name: "audikw_1",
-        workload: Workload::Matrix { spec: "fem:36x18x18", small: "fem:12x8x8", rows: 943_695.0 },
+        workload: Workload::Matrix {
+            full: ("fem:70x34x34", 932_751.0),
+            small: ("fem:12x8x8", 6_651.0),
+            rows: 943_695.0,
+        },
     },
     Program {
         name: "nlpkkt120",
-        workload: Workload::Matrix { spec: "kkt:30", small: "kkt:10", rows: 3_542_400.0 },
+        workload: Workload::Matrix {
+            full: ("kkt:120", 3_542_400.0),
+            small: ("kkt:60", 453_600.0),
+            rows: 3_542_400.0,
+        },
     },
     Program { name: "ART", workload: Workload::Octree },
 ];
@@ -92,14 +108,14 @@ impl Program {
             Workload::Stencil => format!("mesh:{},bytes=16384", box_of(processes)),
             Workload::Octree if options.small => format!("octree:{processes},level=4,bytes=2048"),
             Workload::Octree => format!("octree:{processes},level=5,bytes=512"),
-            Workload::Matrix { spec, small, rows } => {
+            Workload::Matrix { full, small, rows } => {
                 let file = options.data.as_ref().map(|folder| folder.join(format!("{}.mtx", self.name)));
                 if let Some(file) = file.filter(|file| file.exists()) {
                     return load(&format!("spmv:{processes},{}", file.display()), processes);
                 }
-                let matrix = if options.small { small } else { spec };
+                let (matrix, generated) = if options.small { small } else { full };
                 let mut tasks = load(&format!("spmv:{processes},{matrix}"), processes)?;
-                let scale = (rows / rows_of(matrix)?).powf(2.0 / 3.0);
+                let scale = (rows / generated).powf(2.0 / 3.0);
                 // A message contains whole vector entries of 8 bytes.
                 tasks
                     .edges
@@ -114,11 +130,6 @@ impl Program {
 
 fn load(spec: &str, processes: usize) -> Result<Database, Failure> {
     Ok(workloads::load(spec)?.remap(processes as u32))
-}
-
-/// The rows of a generated matrix.
-fn rows_of(spec: &str) -> Result<f64, Failure> {
-    Ok(workloads::load(spec)?.objects.len() as f64)
 }
 
 /// The sizes of the most cubic box of `processes` processes, longest side first.
@@ -153,8 +164,6 @@ pub(crate) struct Job {
     pub cores: Arc<dyn Topology>,
     /// Cores of a node.
     pub per_node: usize,
-    /// The default core of every process.
-    pub default: Vec<u32>,
     /// The network, as for `--network`, and the model of messages inside nodes.
     network: &'static str,
     inside: Option<(Measured, u32)>,
@@ -177,7 +186,6 @@ impl Site {
     pub fn job(self, processes: usize, seed: u64) -> Result<Job, Failure> {
         let per_node = self.per_node();
         let nodes = processes / per_node;
-        let default = (0..processes as u32).collect::<Vec<u32>>();
         // Other jobs have the other nodes; the list of nodes is in random order.
         let scattered = |whole: &str| -> Result<String, Failure> {
             let all = topology::parse(whole)?.pes();
@@ -186,29 +194,26 @@ impl Site {
             let list: Vec<String> = list.iter().map(u32::to_string).collect();
             Ok(format!("{whole}[{}]", list.join(",")))
         };
-        let (network, inside, of_nodes, node, default) = match self {
+        let (network, inside, of_nodes, node) = match self {
             // Leaf switches of 20 nodes; 25 % more nodes than in the job, so that jobs share switches.
             Site::Stampede => {
                 let switches = (nodes + nodes / 4).div_ceil(20).max(2);
                 let nodes = scattered(&format!("fattree:{switches}:20"))?;
-                (FDR, Some((Measured::Stampede, 8)), nodes, "tree:2:8", default)
+                (FDR, Some((Measured::Stampede, 8)), nodes, "tree:2:8")
             }
             // The job has about half of the nodes.
             Site::Kraken => {
                 let whole = format!("torus:{}", box_of((2 * nodes).next_power_of_two()));
-                (SEASTAR, Some((Measured::Kraken, 6)), scattered(&whole)?, "tree:2:6", default)
+                (SEASTAR, Some((Measured::Kraken, 6)), scattered(&whole)?, "tree:2:6")
             }
-            // The default order is XYZT; T, the core, varies slowest.
             Site::Intrepid => {
                 let kind = if nodes < 512 { "mesh" } else { "torus" };
-                let place = |rank: usize| (rank % nodes * per_node + rank / nodes) as u32;
-                let default = (0..processes).map(place).collect();
-                (BLUEGENE_P, None, format!("{kind}:{}", box_of(nodes)), "tree:4", default)
+                (BLUEGENE_P, None, format!("{kind}:{}", box_of(nodes)), "tree:4")
             }
         };
         let cores = topology::parse(&format!("{of_nodes}*{node}"))?;
         let nodes = topology::parse(&of_nodes)?;
-        Ok(Job { nodes, cores, per_node, default, network, inside })
+        Ok(Job { nodes, cores, per_node, network, inside })
     }
 }
 
@@ -224,7 +229,26 @@ const BLUEGENE_P: &str = "packet:size=16384,bandwidth=425e6,latency=0.1e-6,routi
 /// The number of exchanges; times are means per exchange.
 const ITERATIONS: u64 = 5;
 
+/// The default of a launcher: where ranks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Round-robin over the nodes; on Intrepid XYZT, as T, the core, varies slowest.
+    Cyclic,
+    /// Node after node.
+    Blocks,
+}
+
 impl Job {
+    /// The core of every process by default.
+    pub fn default(&self, order: Order) -> Vec<u32> {
+        let nodes = self.nodes.pes();
+        let core = |rank: usize| match order {
+            Order::Cyclic => rank % nodes * self.per_node + rank / nodes,
+            Order::Blocks => rank,
+        };
+        (0..nodes * self.per_node).map(|rank| core(rank) as u32).collect()
+    }
+
     /// Hop-bytes between nodes; a message inside a node has no hop (section 2.1).
     pub fn hop_bytes(&self, tasks: &Database, placement: &[u32]) -> u64 {
         let node = |task: u32| placement[task as usize] as usize / self.per_node;
@@ -287,6 +311,11 @@ impl Job {
         Some(divided)
     }
 
+    /// The parameter `far` of `HierTopoMap` for the nodes; none for nodes without sockets.
+    pub fn far(&self) -> Option<String> {
+        self.inside.map(|(measured, _)| measured.far())
+    }
+
     /// The network, without messages.
     ///
     /// # Errors
@@ -334,14 +363,29 @@ mod tests {
         for (site, processes) in [(Site::Stampede, 64), (Site::Kraken, 96), (Site::Intrepid, 256)] {
             let job = site.job(processes, 3).expect("a job");
             assert_eq!((job.cores.pes(), job.nodes.pes()), (processes, processes / site.per_node()));
-            let mut all = job.default.clone();
-            all.sort_unstable();
-            assert_eq!(all, (0..processes as u32).collect::<Vec<_>>());
+            for order in [Order::Cyclic, Order::Blocks] {
+                let mut all = job.default(order);
+                all.sort_unstable();
+                assert_eq!(all, (0..processes as u32).collect::<Vec<_>>());
+            }
         }
         let intrepid = Site::Intrepid.job(256, 0).expect("a job");
         // Rank 1 is on the next node, rank 64 on the first again.
-        assert_eq!(intrepid.default[1..3], [4, 8]);
-        assert_eq!(intrepid.default[64], 1);
+        assert_eq!(intrepid.default(Order::Cyclic)[1..3], [4, 8]);
+        assert_eq!(intrepid.default(Order::Cyclic)[64], 1);
+    }
+
+    #[test]
+    fn generated_matrices_have_the_stated_numbers_of_rows() {
+        for program in PROGRAMS {
+            // The large ones take gigabytes.
+            if let Workload::Matrix { small: (spec, rows), .. } = program.workload
+                && spec.starts_with("fem")
+            {
+                let objects = workloads::load(spec).expect("a matrix").objects.len();
+                assert_eq!(objects as f64, rows, "{spec}");
+            }
+        }
     }
 
     #[test]

@@ -53,6 +53,15 @@ impl Measured {
         }
     }
 
+    /// The parameter `far` of `HierTopoMap`: how many nanoseconds longer a message takes between sockets, by its bytes.
+    pub fn far(self) -> String {
+        let point = |&row: &(u64, f64, f64, f64, f64)| {
+            let (intra, inter) = self.of(row);
+            format!("{}/{:.0}", row.0, 1e3 * (inter - intra))
+        };
+        format!("far={}", TABLE_4.iter().map(point).collect::<Vec<_>>().join(":"))
+    }
+
     /// The seconds of a message between two cores of a node.
     pub fn seconds(self, bytes: u64, same_socket: bool) -> f64 {
         let row = |row: (u64, f64, f64, f64, f64)| {

@@ -17,6 +17,9 @@ pub(crate) const HIERTOPOMAP_9: Figure = Figure {
     name: "hiertopomap-9",
     title: "Communication patterns of five programs with 1024 processes",
     paper: "Wu, Xiong, Lan 2015, figure 9",
+    paper_shows: "communication patterns of five programs, without order for matrices",
+    we_show: "patterns of generated programs",
+    why: "the matrices have the same structure and parts numbered at random",
     takes: "10 seconds",
     notes: "The paper prints pictures. Here a dot is a block of processes; the programs are next to each other. \
             Matrices are generated unless --data names a folder with F1.mtx, audikw_1.mtx or nlpkkt120.mtx.",

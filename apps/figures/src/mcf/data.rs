@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use equipoise_apps::Failure;
+use equipoise_model::topology::Platform;
 use equipoise_model::{Database, Topology, topology};
 use equipoise_network::models;
 use equipoise_network::models::exchange::{Exchange, Receives, Traffic};
@@ -15,12 +16,15 @@ use equipoise_strategies::cost::{cuts, mcf};
 use equipoise_strategies::mapping::swap_lb::{Cost, Effort, Ending, Goal, Start, SwapLb};
 use equipoise_strategies::partition::groups::{By, Grouping};
 use equipoise_strategies::workloads;
+use serde_json::json;
+
+use crate::poise::data::uniform;
 
 /// A machine: its name in the figures, its spec, and the distance used in the paper.
-pub(crate) type Platform = (&'static str, &'static str, Metric);
+pub(crate) type Named = (&'static str, &'static str, Metric);
 
 /// The machines of the paper.
-pub(crate) const PLATFORMS: [Platform; 3] = [
+pub(crate) const PLATFORMS: [Named; 3] = [
     ("cluster", "platform:litvinov-cluster", Metric::Bandwidth),
     ("tree", "platform:litvinov-tree", Metric::Rtt),
     ("grid", "platform:litvinov-grid", Metric::Rtt),
@@ -56,7 +60,11 @@ pub(crate) struct Mapped {
 impl Study {
     /// The study on a machine and a network, given by specs.
     pub(crate) fn of(machine: &str, network: &str) -> Result<Study, Failure> {
-        let machine = topology::parse(machine)?;
+        Study::on(topology::parse(machine)?, network)
+    }
+
+    /// The same on a given machine.
+    pub(crate) fn on(machine: Arc<dyn Topology>, network: &str) -> Result<Study, Failure> {
         let pes = machine.pes();
         let tasks =
             workloads::load(&format!("npb-mz:benchmark=SP,class=D,processes={pes}"))?.remap(pes as u32);
@@ -128,6 +136,48 @@ impl Study {
     }
 }
 
+/// The links between the routers of a machine: their bandwidth relative to that of hosts' links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum RouterLinks {
+    /// All the same.
+    Of(f64),
+    /// Random, from 0.1 to 1, the same in both directions.
+    Random,
+}
+
+/// The grid of the paper with other links between its routers.
+pub(crate) fn grid_with(links: RouterLinks, seed: u64) -> Result<Arc<dyn Topology>, Failure> {
+    let (name, spec, _) = PLATFORMS[2];
+    let grid = topology::parse(spec)?;
+    let (hosts, mut written) = (grid.pes(), Vec::new());
+    let mut vertices = hosts;
+    for id in 0..grid.links() {
+        let link = grid.link(id);
+        let vertex = |text: &str| text.trim_start_matches("router ").parse::<usize>().ok();
+        let ends = link.name.split_once(" -> ").and_then(|(src, dst)| Some((vertex(src)?, vertex(dst)?)));
+        let (src, dst) = ends.ok_or_else(|| Failure::bug(format!("the link {}", link.name)))?;
+        vertices = vertices.max(src.max(dst) + 1);
+        let factor = match links {
+            _ if src.min(dst) < hosts => 1.0,
+            RouterLinks::Of(factor) => factor,
+            RouterLinks::Random => 0.1 + 0.9 * uniform(seed, 1024 * src.min(dst) + src.max(dst)),
+        };
+        let bandwidth = factor * link.bandwidth;
+        written.push(json!({ "src": src, "dst": dst, "bw": bandwidth, "lat": link.latency_seconds }));
+    }
+    let mut routes = Vec::new();
+    for (src, dst) in (0..hosts).flat_map(|src| (0..hosts).map(move |dst| (src, dst))) {
+        let mut crossed = Vec::new();
+        grid.route(src, dst, &mut crossed);
+        if src != dst {
+            routes.push(json!({ "src": src, "dst": dst, "links": crossed }));
+        }
+    }
+    let text =
+        json!({ "hosts": hosts, "vertices": vertices, "links": written, "routes": routes }).to_string();
+    Ok(Arc::new(Platform::read(name, &text).map_err(Failure::bug)?))
+}
+
 /// The spec of a network with packets of 64 KiB on links of 125 MB/s.
 pub(crate) fn packets(routing: &str) -> String {
     format!("packet:size=65536,bandwidth=125e6,latency=0,routing={routing}")
@@ -160,6 +210,23 @@ pub(crate) fn pairs(mapped: &[Mapped], cost: fn(&Mapped) -> f64) -> Vec<(f64, f6
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_links_between_routers_differ() {
+        let grid = topology::parse(PLATFORMS[2].1).expect("the grid");
+        for links in [RouterLinks::Of(0.5), RouterLinks::Random] {
+            let machine = grid_with(links, 3).expect("a grid");
+            assert_eq!((machine.pes(), machine.links()), (grid.pes(), grid.links()));
+            for id in 0..grid.links() {
+                let (ours, theirs) = (machine.link(id), grid.link(id));
+                let is_between = ours.name.matches("router").count() == 2;
+                assert_eq!((&ours.name, is_between), (&theirs.name, ours.bandwidth < theirs.bandwidth));
+            }
+            for (a, b) in [(0, 15), (3, 9)] {
+                assert_eq!(machine.distance(a, b), grid.distance(a, b));
+            }
+        }
+    }
 
     #[test]
     fn times_are_those_of_the_reference_on_the_tree() {

@@ -21,6 +21,9 @@ pub(crate) const MCF_MACHINES: Figure = Figure {
     name: "mcf-machines",
     title: "How often costs mislead, SP-MZ on networks of supercomputers",
     paper: "ours; the method of Litvinov 2014, table 1",
+    paper_shows: "nothing; its machines are small",
+    we_show: "how often costs mislead on networks of supercomputers",
+    why: "on networks with many paths the busiest link decides less",
     takes: "20 seconds",
     notes: "Numbers are means over 5 seeds (2 in the small version). A cost misleads about two mappings if the cheaper one takes \
             longer; a pair with equal costs counts half, so guessing misleads about half of the pairs. Good mappings are \

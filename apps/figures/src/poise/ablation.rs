@@ -28,6 +28,9 @@ pub(crate) const POISE_ABLATION: Figure = Figure {
     name: "poise-ablation",
     title: "PoiseLB without each of its ingredients",
     paper: "Equipoise's own",
+    paper_shows: "no paper",
+    we_show: "PoiseLB without each of its steps",
+    why: "a step stays only if it pays",
     takes: "five minutes",
     notes: "Each number is the geometric mean, over three seeds, of the ratio to unchanged PoiseLB with the same seed; \
             `error` is the standard error. --data DIR uses the task graphs in a folder (METIS .graph files with at least as \

@@ -29,6 +29,9 @@ pub(crate) const POISE_APPS: Figure = Figure {
     name: "poise-apps",
     title: "A stencil and LeanMD with strategies of all kinds, 512 PEs",
     paper: "Equipoise's own",
+    paper_shows: "no paper",
+    we_show: "the time of a stencil and LeanMD with strategies of all kinds",
+    why: "PoiseLB weighs loads, hops and migrations together",
     takes: "about five minutes",
     notes: "Times are of a load-balancing step and the period after it: 10,000 iterations of the stencil (16x16x16 \
             blocks of 16x16x16 cells, 12 ns each, three times that in the lower corner), 1000 steps of LeanMD (8x8x8 \

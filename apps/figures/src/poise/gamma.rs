@@ -23,6 +23,9 @@ pub(crate) const POISE_GAMMA: Figure = Figure {
     name: "poise-gamma",
     title: "Hops per byte of PoiseLB against objects moved",
     paper: "Equipoise's own",
+    paper_shows: "no paper",
+    we_show: "hops per byte and migrations of PoiseLB over gamma",
+    why: "gamma weighs migrations against hops",
     takes: "10 seconds",
     notes: "Objects start in blocks, those of LeanMD as in the program. The allowed load is 1.05 times the average, or that of \
             the heaviest object. The databases have the imbalance of recorded ones of these programs; --data DIR uses \

@@ -34,6 +34,25 @@ fn is_permutation(pe_of: &[u32]) -> bool {
 const SHUFFLED: &str = "random:n=128,degree=6,seed=3";
 
 #[test]
+fn inside_nodes_many_small_messages_can_weigh_more_than_a_large_one() {
+    // Ring 0-1-2-3-0 on two sockets of two cores: two large messages 0-1 and 2-3, many small ones 1-2 and 3-0.
+    let mut tasks = graph::load("ring:4,bytes=0").expect("a ring").remap(4);
+    tasks.edges.clear();
+    for (from, to, messages, bytes) in [(0, 1, 1, 4000), (2, 3, 1, 4000), (1, 2, 9, 900), (3, 0, 9, 900)] {
+        tasks.edges.push(Edge { from: End::Object(from), to: End::Object(to), messages, bytes });
+    }
+    let machine = topology::parse("flat:1*tree:2:2").expect("a machine");
+    let together = |far: &str, a: usize, b: usize| {
+        let far = far.parse().expect("points");
+        let mapper = HierTopoMap { far, guard: false, ..HierTopoMap::default() };
+        let pe_of = crate::Strategy::assign(&mapper, &tasks, &*machine, 0).expect("an assignment").pe_of;
+        pe_of[a] / 2 == pe_of[b] / 2
+    };
+    assert!(together("bytes", 0, 1) && together("bytes", 2, 3));
+    assert!(together("0/700:5000/700", 1, 2) && together("0/700:5000/700", 3, 0));
+}
+
+#[test]
 fn every_method_gives_a_permutation_and_mapping_inside_nodes_helps() {
     for (machine, inters) in [
         ("fattree:4:4*tree:2:4", &["tree", "auto"][..]),
@@ -160,10 +179,10 @@ proptest! {
         for (from, to, bytes) in edges {
             neighbors[from as usize].push((to, bytes));
         }
-        let mapper = HierTopoMap::default();
-        let answer = topomap(&neighbors, &*machine, mapper, seed).expect("an assignment");
+        let answer = topomap(&neighbors, &*machine, HierTopoMap::default(), seed).expect("an assignment");
         let Permutation { rank_of: ranks, order_kept } = answer;
-        let unguarded = topomap(&neighbors, &*machine, HierTopoMap { guard: false, ..mapper }, seed);
+        let mapper = HierTopoMap { guard: false, ..HierTopoMap::default() };
+        let unguarded = topomap(&neighbors, &*machine, mapper, seed);
         // `order_kept` is set if the mapping without the guard is another one.
         prop_assert_eq!(order_kept, unguarded.is_ok_and(|it| it.rank_of != ranks));
         prop_assert!(is_permutation(&ranks));
