@@ -45,7 +45,7 @@ impl<'a> Builder<'a> {
         let is_assumed = !bandwidth.is_empty() && bandwidth.iter().all(|&it| it == DEFAULT_BANDWIDTH);
         let spec = topology.spec();
         // The links of PEs of which nothing is known but their number are no links of a machine.
-        let has_links = !spec.strip_prefix("flat:").is_some_and(|pes| pes.parse::<usize>().is_ok());
+        let has_links = spec.strip_prefix("flat:").is_none_or(|pes| pes.parse::<usize>().is_err());
         let data = ReportData {
             version: VERSION,
             title,

@@ -48,8 +48,16 @@ const moves = {
     };
     const rows = (list) => table("objects that move", ["object", "from PE", "to PE", "load", "added hop-bytes", "what improves"], list.slice(0, most).map((i) => [{ value: i, text: objectName(i) }, was.pe_of[i], is.pe_of[i],
       { value: load[i], text: loadText(load[i]) }, { value: is.hop_bytes_added[i] ?? 0, text: is.hop_bytes_added.length ? hops(is.hop_bytes_added[i]) : "–" }, gain(i)]));
-    const isOther = (i) => wanted !== "" && objectName(i) !== wanted;
-    const found = () => (wanted ? moved.filter((i) => objectName(i).includes(wanted)) : moved.slice()).sort((a, b) => isOther(a) - isOther(b) || load[b] - load[a]);
+    moved.sort((a, b) => load[b] - load[a]);
+    const found = () => {
+      if (!wanted) return moved;
+      const [exact, others] = [[], []];
+      for (const i of moved) {
+        const name = objectName(i);
+        if (name.includes(wanted)) (name === wanted ? exact : others).push(i);
+      }
+      return [...exact, ...others];
+    };
     // A table of all objects of a large run would take longer than a glance; the search finds each of them.
     const list = make("div", { class: "words" }, rows(found()));
     const search = make("input", { type: "search", placeholder: "Find an object", value: wanted, "aria-label": "Find an object by name",
