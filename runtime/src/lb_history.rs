@@ -68,7 +68,7 @@ impl std::fmt::Display for Kept {
 }
 
 impl LbStep {
-    /// One sentence: what an ideal balance would gain, and what remains of that gain after the step.
+    /// One sentence: what an ideal balance would gain before the step, and after it.
     pub fn sentence(&self) -> String {
         sentence(&self.before, &self.after)
     }

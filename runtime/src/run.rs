@@ -251,13 +251,17 @@ where
         0 => std::mem::take(&mut outcome.dump).finish(&settings, outcome.trace_error.take()),
         _ => Written::default(),
     };
+    let error = outcome.error(&settings);
     if let Some(file) = settings.report.as_ref().filter(|_| process == 0) {
         let report = std::mem::take(&mut outcome.run_report);
+        if error.is_none() {
+            outcome.warnings.extend(report.warning());
+        }
         let record = settings.records.record.as_deref();
         // Not a file of an earlier run, and not a pipe, whose end this process would wait for.
         let record = record.filter(|path| is_recorded && equipoise_model::files::is_read_back(path));
         let trace = trace.or_else(|| record.and_then(|path| Trace::read(path).ok()));
-        let unwritten = report.write(file, &settings, seconds, trace.as_ref());
+        let unwritten = report.write(file, &settings, (seconds, error.as_ref()), trace.as_ref());
         written.error =
             written.error.into_iter().chain(unwritten).reduce(|all, error| format!("{all}; {error}"));
     }
@@ -266,7 +270,6 @@ where
         written.error =
             written.error.into_iter().chain(unrecorded).reduce(|all, error| format!("{all}; {error}"));
     }
-    let error = outcome.error(&settings);
     let warnings = outcome.warnings(&settings);
     let result = match error {
         Some(error) => Err(error),

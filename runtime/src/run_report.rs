@@ -2,22 +2,27 @@
 
 use crate::lb_history::LbStep;
 use crate::options::{Settings, program};
+use crate::report::RunError;
 use equipoise_model::Database;
 use equipoise_model::table::{count, seconds};
 use equipoise_network::trace::Trace;
 use equipoise_report::data::VERSION;
 use equipoise_report::{Builder, Heat, ReportData, ReportFile, timeline};
 
-/// What the report needs of the steps so far: the loads of all, and the database of the step that gained most.
+/// What a run without a load-balancing step lacks for the panels of placements.
+const NO_STEP: &str = "no load-balancing step, so its report shows no placement. A step needs elements that call at_sync in a run of \
+                       more than one period, without --lb-off; with --balancer NAME it moves them";
+
+/// What the report needs of the steps so far: the loads of all, and the database of the step that it shows.
 #[derive(Default)]
 pub(crate) struct RunReport {
     before: Heat,
     after: Heat,
-    best: Option<Best>,
+    shown: Option<Shown>,
 }
 
-/// The step that gained most.
-struct Best {
+/// The step that gained most. Steps without migrations gain nothing, so one of them is shown only if there is no other.
+struct Shown {
     database: Database,
     pe_of: Vec<u32>,
     step: LbStep,
@@ -29,61 +34,101 @@ impl RunReport {
         let number = step.step as f64;
         self.before.push(number, &database.pe_loads(&database.placement()));
         self.after.push(number, &database.pe_loads(pe_of));
-        let gain = |step: &LbStep| step.before.gain_seconds(&step.after);
-        if self.best.as_ref().is_none_or(|best| gain(step) > gain(&best.step)) {
-            self.best = Some(Best { database: database.clone(), pe_of: pe_of.to_vec(), step: step.clone() });
+        let rank = |step: &LbStep| (step.after.migrations > 0, step.before.gain_seconds(&step.after));
+        if self.shown.as_ref().is_none_or(|shown| rank(step) > rank(&shown.step)) {
+            self.shown =
+                Some(Shown { database: database.clone(), pe_of: pe_of.to_vec(), step: step.clone() });
         }
     }
 
-    /// Writes the report of a run that took `run_seconds`; returns why it could not be written. `trace` is what was recorded of it.
+    /// A warning if there is no step to show.
+    pub(crate) fn warning(&self) -> Option<String> {
+        self.shown.is_none().then(|| format!("the run had {NO_STEP}"))
+    }
+
+    /// Writes the report of a run that took `run_seconds`, and may have failed; returns why it could not be written. `trace` is what
+    /// was recorded of it.
     pub(crate) fn write(
         self,
         file: &ReportFile,
         settings: &Settings,
-        run_seconds: f64,
+        (run_seconds, error): (f64, Option<&RunError>),
         trace: Option<&Trace>,
     ) -> Option<String> {
         let mut data = self.data(settings, run_seconds);
+        if let Some(error) = error {
+            // Further lines list what the run waits for; the command prints them.
+            let error = error.to_string();
+            let first = error.lines().next().unwrap_or_default().trim_end_matches([':', '.']);
+            data.sentences.insert(0, format!("The run failed: {first}."));
+        }
         data.timeline = trace.and_then(timeline::timeline);
+        data.timeline_steps = trace.map(timeline::steps).unwrap_or_default();
         file.write(&data).err().map(|error| error.to_string())
     }
 
     fn data(self, settings: &Settings, run_seconds: f64) -> ReportData {
         let topology = &*settings.topology;
-        // Without its flags, the command is short enough for a title.
         let command = program();
+        // Without its flags, the command is short enough for a title.
         let words = command.split(" --").next().unwrap_or_default();
         let title = format!("Run of {words} on {}", topology.spec());
         let steps = self.before.steps();
         let length = format!("The run took {} on {}", seconds(run_seconds), count(settings.pes as u64, "PE"));
-        let Some(Best { database, pe_of, step }) = self.best else {
-            let none = "no load-balancing step, so there are no placements to show";
-            let sentences = vec![format!("{length} and had {none}.")];
+        let command = format!("Command: {command}");
+        let Some(Shown { database, pe_of, step }) = self.shown else {
             return ReportData {
                 version: VERSION,
                 title,
                 topology: topology.spec(),
-                sentences,
+                sentences: vec![format!("{length} and had {NO_STEP}."), command],
                 ..ReportData::default()
             };
         };
         let placement = database.placement();
         let mut builder = Builder::new(title, &database, topology, placement, step.before.clone());
-        let strategy = step.strategy.clone().unwrap_or_else(|| "no strategy".into());
-        let placed = builder.place(strategy, &pe_of, step.after.clone());
-        placed.strategy_seconds = Some(step.strategy_seconds);
-        placed.sentences = step.remark.clone().into_iter().collect();
-        placed.steps = (steps > 1).then(|| self.after.finished());
-        let mut data = builder.data;
-        data.sentences = vec![
-            step.sentence(),
-            format!(
-                "{length}, with {}. The panels of placements show step {}, which gained most.",
-                count(steps as u64, "load-balancing step"),
-                step.step
+        builder.data.placements.iter_mut().for_each(|it| it.name = "before".into());
+        let lead = match &step.strategy {
+            Some(strategy) => {
+                let placed = builder.place(strategy.clone(), &pe_of, step.after.clone());
+                placed.strategy_seconds = Some(step.strategy_seconds);
+                placed.sentences = step.remark.clone().into_iter().collect();
+                placed.steps = (steps > 1).then(|| self.after.finished());
+                format!("Step {}, {strategy}: {}", step.step, lower(&step.sentence()))
+            }
+            // Nothing was asked to move, so there is one placement.
+            None => format!(
+                "{length}. No load balancer was given, so no element moved; --balancer NAME names one."
             ),
-        ];
+        };
+        let mut data = builder.data;
+        let gain = step.before.gain_seconds(&step.after);
+        let chosen = match step.after.migrations {
+            0 => "in no step an element moved",
+            _ if gain > 0.0 => "no step gained more time",
+            _ => "no step gained time",
+        };
+        data.step = (steps > 1).then_some(step.step);
+        data.sentences = vec![lead];
+        data.sentences.extend([
+            match steps {
+                1 => format!("{length}, with 1 load-balancing step."),
+                _ => format!(
+                    "{length}, with {}. The panels of placements show step {}: {chosen}.",
+                    count(steps as u64, "load-balancing step"),
+                    step.step
+                ),
+            },
+            command,
+        ]);
         data.steps = (steps > 1).then(|| self.before.finished());
         data
     }
+}
+
+/// A sentence that follows a colon.
+fn lower(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
 }

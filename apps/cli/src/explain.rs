@@ -211,7 +211,8 @@ pub(crate) fn summary(before: &Metrics, after: &Metrics) -> String {
     let change = |what: &str, then: f64, now: f64| match now / then {
         _ if then == now => format!("{what} are unchanged"),
         part if part < 1.0 => format!("{what} fall by {}", percent(1.0 - part)),
-        part if part.is_finite() => format!("{what} grow by {}", percent(part - 1.0)),
+        part if part < 2.0 => format!("{what} grow by {}", percent(part - 1.0)),
+        part if part.is_finite() => format!("{what} are {part:.1} times those before"),
         _ => format!("{what} were 0 before"),
     };
     let mut summary = match then.hop_bytes + now.hop_bytes {

@@ -76,8 +76,9 @@ impl Replayed {
             let added = builder.place(row.name.clone(), &row.pe_of, row.after.clone());
             added.strategy_seconds = Some(row.seconds);
             added.on_front = Some(row.on_front);
-            added.sentences =
-                [sentence(&replay.before, &row.after)].into_iter().chain(row.sentence.clone()).collect();
+            let of_step = sentence(&replay.before, &row.after);
+            let of_step = if several { format!("step {}: {of_step}", replay.database.step) } else { of_step };
+            added.sentences = [of_step].into_iter().chain(row.sentence.clone()).collect();
             let heat = self.after.iter().find(|(name, _)| several && *name == row.name);
             added.steps = heat.map(|(_, heat)| heat.clone().finished());
         }
@@ -87,10 +88,23 @@ impl Replayed {
             data.sentences.push(format!("Recommended: {best}. {reason}"));
         }
         let summary = &replay.database;
+        if several {
+            let total = comparison.total();
+            data.step = Some(summary.step);
+            data.placements[0].totals = Some(total.before);
+            for row in total.strategies {
+                let placement = data.placements.iter_mut().find(|it| it.name == row.name);
+                placement.into_iter().for_each(|it| {
+                    it.totals = Some(row.after.clone());
+                    it.total_strategy_seconds = Some(row.seconds);
+                });
+            }
+        }
         let (objects, pes) = (count(summary.objects as u128, "object"), count(summary.pes as u128, "PE"));
         data.sentences.push(match several {
             true => format!(
-                "{} were replayed. The panel Steps shows all of them; the other panels show step {}, which has the largest load: {objects} on {pes}.",
+                "{} were replayed, each on its own. The table has the sums over all of them, from which the recommendation was made. The panel \
+                 Steps shows all steps; the other panels show step {}, which has the largest load: {objects} on {pes}.",
                 count(self.recorded.steps() as u128, "step"),
                 summary.step
             ),

@@ -136,6 +136,8 @@ impl Platform {
 /// The trace as it was simulated: other times, and other PEs of objects that were placed.
 fn simulated(mut trace: Trace, timing: &trace::Timing, placement: Option<&[u32]>) -> Trace {
     trace.seconds = timing.seconds;
+    // They are of the recorded run.
+    trace.details = trace::Details::default();
     for (execution, &begin_seconds) in trace.executions.iter_mut().zip(&timing.begin_seconds) {
         execution.begin_seconds = begin_seconds;
         let object = execution.object.checked_sub(trace.pes);
@@ -177,12 +179,7 @@ impl Args {
             shown.version = VERSION;
             shown.title = format!("{what} on {}", platform.topology.spec());
             shown.topology = platform.topology.spec();
-            shown.sentences = vec![format!(
-                "It takes {} on {}; a message takes {} on average.",
-                seconds(document.seconds),
-                platform.spec,
-                seconds(document.mean_message_latency_seconds)
-            )];
+            shown.sentences = sentences(&document, &*platform.network, &platform.spec);
             shown
         })?;
         let text = || {
@@ -309,13 +306,32 @@ impl Args {
             perfetto::write(path, &Run { trace: &trace, simulated, machine: Some(&*platform.topology) })?;
         }
         let once = Document::once(result.seconds, result.mean_message_latency_seconds, &*platform.network);
-        let timeline = self.report.report.as_ref().and_then(|_| {
-            let simulated = simulated(trace.clone(), &result, placement.as_deref());
-            equipoise_report::timeline::timeline(&simulated)
-        });
-        let document = Document { report: ReportData { timeline, ..ReportData::default() }, ..once };
+        let report = match &self.report.report {
+            Some(_) => self.traced(&trace, &result, placement.as_deref(), &platform)?,
+            None => ReportData::default(),
+        };
+        let document = Document { report, ..once };
         let what = format!("{what} ({} on {}, {})", seconds(trace.seconds), trace.topology, trace.network);
         Ok((platform, what, document))
+    }
+
+    /// The report of a simulated trace: its messages between PEs, and its timelines.
+    fn traced(
+        &self,
+        trace: &Trace,
+        timing: &trace::Timing,
+        placement: Option<&[u32]>,
+        platform: &Platform,
+    ) -> Result<ReportData, Failure> {
+        let simulated = simulated(trace.clone(), timing, placement);
+        let messages = messages(&simulated, placement);
+        let report = self.placed("messages", platform, || Ok(senders_and_receivers(&messages, platform)))?;
+        Ok(ReportData {
+            timeline: equipoise_report::timeline::timeline(&simulated),
+            recorded_timeline: equipoise_report::timeline::timeline(trace),
+            timeline_steps: equipoise_report::timeline::steps(trace),
+            ..report
+        })
     }
 
     /// Simulates a list of messages that are sent at once; returns the platform, a description and the results.
@@ -373,6 +389,21 @@ impl Args {
     }
 }
 
+/// The messages of a simulated trace, from PE to PE.
+fn messages(trace: &Trace, placement: Option<&[u32]>) -> Vec<Item> {
+    let receiver = |message: &trace::TraceMessage| match (placement, message.to.checked_sub(trace.pes)) {
+        (Some(placement), Some(object)) => placement[object as usize],
+        _ => message.pe,
+    };
+    let sends = trace.executions.iter().flat_map(|execution| {
+        execution.steps.iter().filter_map(|step| match *step {
+            trace::Step::Send(message) => Some((execution.pe, &trace.messages[message as usize])),
+            trace::Step::Work(_) => None,
+        })
+    });
+    sends.map(|(from, message)| Item { from, to: receiver(message), bytes: message.bytes }).collect()
+}
+
 /// The PEs of a list of messages as objects that send the messages.
 fn senders_and_receivers(items: &[Item], platform: &Platform) -> Database {
     let mut numbers: BTreeMap<u32, u32> =
@@ -403,6 +434,20 @@ fn senders_and_receivers(items: &[Item], platform: &Platform) -> Database {
         edges: items.iter().map(edge).collect(),
         ..Database::default()
     }
+}
+
+/// The results as sentences of a report.
+fn sentences(document: &Document, network: &dyn Network, spec: &str) -> Vec<String> {
+    let time = seconds(document.seconds);
+    let latency = seconds(document.mean_message_latency_seconds);
+    let mut sentences =
+        vec![format!("The simulated time on {spec} is {time}; a message takes {latency} on average.")];
+    if let Some((link, _)) = network.wires().busiest() {
+        let (name, busy) = (network.wires().machine().link(link).name, seconds(document.max_link_seconds));
+        sentences
+            .push(format!("The busiest link of the simulation, {name}, needs {busy} at full bandwidth."));
+    }
+    sentences
 }
 
 /// The results as text.

@@ -303,7 +303,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Whether there are load-balancing steps.
     pub(crate) fn balances(&self) -> bool {
-        !self.lb_off && (!self.schedule.is_empty() || self.dump.is_some())
+        !self.lb_off && (!self.schedule.is_empty() || self.dump.is_some() || self.report.is_some())
     }
 
     /// Whether elements that call `at_sync` wait for each other: for load balancing, for checkpoints, or because the run that was

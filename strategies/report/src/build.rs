@@ -1,8 +1,9 @@
 //! Makes a report from a database, a machine and placements.
 
-use equipoise_model::database::End;
+use equipoise_model::database::{End, Object};
+use equipoise_model::topology::DEFAULT_BANDWIDTH;
 use equipoise_model::{Database, Topology};
-use equipoise_strategies::cost::explain::{Explanation, Names};
+use equipoise_strategies::cost::explain::{AtLevel, Explanation, Names};
 use equipoise_strategies::cost::{Metrics, link_loads};
 
 use crate::data::{Objects, Pes, Placement, ReportData, VERSION, rounded};
@@ -40,17 +41,22 @@ impl<'a> Builder<'a> {
         let drawing = Drawing::of(topology);
         let has_messages = database.communication_recorded && !database.edges.is_empty();
         let in_order: Vec<u32> = (0..database.objects.len() as u32).collect();
+        let bandwidth: Vec<f64> = (0..topology.links()).map(|link| topology.link(link).bandwidth).collect();
+        let is_assumed = !bandwidth.is_empty() && bandwidth.iter().all(|&it| it == DEFAULT_BANDWIDTH);
+        let spec = topology.spec();
+        // The links of PEs of which nothing is known but their number are no links of a machine.
+        let has_links = spec.strip_prefix("flat:").is_none_or(|pes| pes.parse::<usize>().is_err());
         let data = ReportData {
             version: VERSION,
             title,
-            topology: topology.spec(),
+            topology: spec,
+            assumed_bandwidth: is_assumed.then_some(DEFAULT_BANDWIDTH),
             pes: pes(database, topology),
             objects: objects(database),
             matrix: has_messages.then(|| matrix(database, &in_order)),
-            machine: has_messages.then(|| drawing.machine.clone()),
+            machine: (has_messages && has_links).then(|| drawing.machine.clone()),
             ..ReportData::default()
         };
-        let bandwidth = (0..topology.links()).map(|link| topology.link(link).bandwidth).collect();
         let mut builder = Builder { database, topology, drawing, bandwidth, data };
         builder.place("as recorded".into(), &before, metrics);
         builder
@@ -68,7 +74,8 @@ impl<'a> Builder<'a> {
             let explained = Explanation::of(database, topology, start, pe_of, TOP_LINKS);
             placement.distances =
                 explained.distances.iter().map(|at| (at.distance, at.bytes_after)).collect();
-            placement.levels = explained.levels.into_iter().map(|at| (at.name, at.bytes_after)).collect();
+            placement.levels = levels(explained.levels);
+            add_own_bytes(&mut placement);
             let hot = explained.hot_after.into_iter();
             placement.top_links =
                 hot.map(|link| (link.name, link.bytes, rounded(link.seconds, DIGITS))).collect();
@@ -89,6 +96,35 @@ impl<'a> Builder<'a> {
         let last = self.data.placements.len() - 1;
         &mut self.data.placements[last]
     }
+}
+
+/// Adds the messages of objects to themselves, which an explanation leaves out because no placement changes them.
+fn add_own_bytes(placement: &mut Placement) {
+    let total = placement.metrics.communication.map_or(0, |cost| cost.total_bytes);
+    let counted = placement.distances.iter().fold(0u64, |sum, &(_, bytes)| sum.saturating_add(bytes));
+    let own = total.saturating_sub(counted);
+    match placement.distances.first_mut() {
+        _ if own == 0 => return,
+        Some((0, bytes)) => *bytes += own,
+        _ => placement.distances.insert(0, (0, own)),
+    }
+    // The first level is the PE.
+    placement.levels.first_mut().into_iter().for_each(|(_, bytes)| *bytes += own);
+}
+
+/// The bytes by level. The name of the last level says what the levels below it do: in what its bytes are not.
+fn levels(levels: Vec<AtLevel>) -> Vec<(String, u64)> {
+    let mut named: Vec<_> = levels.into_iter().map(|at| (at.name, at.bytes_after)).collect();
+    if let [.., (below, _), (last, _)] = &mut named[..]
+        && last == "at the root"
+    {
+        *last = match below.as_str() {
+            "in one PE" => "between PEs".into(),
+            below if below.ends_with(" nodes") => "between nodes".into(),
+            _ => "at the root".into(),
+        };
+    }
+    named
 }
 
 fn pes(database: &Database, topology: &dyn Topology) -> Pes {
@@ -130,13 +166,18 @@ fn pes(database: &Database, topology: &dyn Topology) -> Pes {
 
 fn objects(database: &Database) -> Objects {
     let all = &database.objects;
-    let dimensions = all.iter().map(|object| object.index.coordinates().len()).max().unwrap_or(0);
-    let uniform = all.iter().all(|object| object.index.coordinates().len() == dimensions);
-    let dimensions = if uniform { 0..dimensions } else { 0..0 };
+    let mut dimensions: Vec<u8> = all.iter().map(|object| object.index.coordinates().len() as u8).collect();
+    let most = dimensions.iter().copied().max().unwrap_or(0);
+    if dimensions.iter().all(|&it| it == most) {
+        dimensions.clear();
+    }
+    let coordinate = |object: &Object, d: u8| object.index.coordinates().get(usize::from(d)).copied();
+    let column = |d: u8| all.iter().map(|object| coordinate(object, d).unwrap_or(0)).collect();
     Objects {
         arrays: database.arrays.clone(),
         array: all.iter().map(|object| object.array).collect(),
-        index: dimensions.map(|d| all.iter().map(|object| object.index.coordinates()[d]).collect()).collect(),
+        index: (0..most).map(column).collect(),
+        dimensions,
         load_seconds: all.iter().map(|object| rounded(object.load_seconds, DIGITS)).collect(),
         bytes: all.iter().map(|object| object.bytes).collect::<Option<_>>().unwrap_or_default(),
     }

@@ -26,6 +26,10 @@ pub struct ReportData {
     pub recommended: Option<usize>,
     /// Whether loads are weights of a task graph, which have no unit. The names of fields say seconds all the same.
     pub weights: bool,
+    /// The step that placements belong to, if there are several steps.
+    pub step: Option<u64>,
+    /// The bandwidth of all links in bytes per second, if it is the default of a machine without bandwidths.
+    pub assumed_bandwidth: Option<f64>,
     /// The PEs.
     pub pes: Pes,
     /// The objects.
@@ -42,6 +46,10 @@ pub struct ReportData {
     pub steps: Option<Heat>,
     /// Which part of the time each PE was busy, if a trace was recorded.
     pub timeline: Option<Heat>,
+    /// The load-balancing steps in the timeline: (number, begin in seconds).
+    pub timeline_steps: Vec<(u64, f64)>,
+    /// The timeline of the recorded run, if that above is of a simulation of its trace.
+    pub recorded_timeline: Option<Heat>,
 }
 
 /// The PEs, by number.
@@ -66,8 +74,10 @@ pub struct Objects {
     pub arrays: Vec<String>,
     /// By object: its array.
     pub array: Vec<u32>,
-    /// By dimension, then by object: the coordinate of its index. Empty if objects have no index.
+    /// By dimension, then by object: the coordinate of its index, 0 if its index has fewer dimensions. Empty if objects have no index.
     pub index: Vec<Vec<i32>>,
+    /// By object: the dimensions of its index; empty if all indices have the same dimensions.
+    pub dimensions: Vec<u8>,
     /// By object: its load.
     pub load_seconds: Vec<f64>,
     /// By object: its encoded size in bytes; empty if a size is unknown.
@@ -77,12 +87,16 @@ pub struct Objects {
 /// A placement, and what it costs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Placement {
-    /// The strategy, or `as recorded`.
+    /// The strategy, or `as recorded`, `before` or `start` for the placement before.
     pub name: String,
     /// The time that the strategy took; none for the placement before.
     pub strategy_seconds: Option<f64>,
     /// The costs.
     pub metrics: Metrics,
+    /// The costs summed over all steps, if there are several and the strategy had an answer for each.
+    pub totals: Option<Metrics>,
+    /// The time that the strategy took in all steps.
+    pub total_strategy_seconds: Option<f64>,
     /// What the placement changes, in words.
     pub sentences: Vec<String>,
     /// Whether no other placement is as good in all costs and better in one of them.

@@ -2,15 +2,18 @@
 
 use equipoise_network::trace::{Step, Trace};
 
+use crate::data::rounded;
 use crate::heat::{Heat, MAX_BINS};
 
 /// Which part of each of 512 intervals every PE worked. Work at speeds other than 1 takes the time that it would take at speed 1.
 pub fn timeline(trace: &Trace) -> Option<Heat> {
     let pes = trace.pes as usize;
-    if trace.executions.is_empty() || trace.seconds <= 0.0 {
+    // A trace that was recorded in part begins after the run did.
+    let start = trace.details.begins_seconds;
+    if trace.executions.is_empty() || trace.seconds <= start {
         return None;
     }
-    let width = trace.seconds / MAX_BINS as f64;
+    let width = (trace.seconds - start) / MAX_BINS as f64;
     let pes_per_row = pes.div_ceil(MAX_BINS).max(1);
     let rows = pes.div_ceil(pes_per_row);
     let mut busy = vec![0.0; MAX_BINS * rows];
@@ -23,7 +26,8 @@ pub fn timeline(trace: &Trace) -> Option<Heat> {
                 Step::Send(_) => 0.0,
             })
             .sum();
-        let (begin, end) = (execution.begin_seconds, (execution.begin_seconds + work).min(trace.seconds));
+        let begin = execution.begin_seconds - start;
+        let end = (begin + work).min(trace.seconds - start);
         let first = ((begin / width) as usize).min(MAX_BINS - 1);
         let last = ((end / width) as usize).min(MAX_BINS - 1);
         for column in first..=last {
@@ -43,14 +47,19 @@ pub fn timeline(trace: &Trace) -> Option<Heat> {
                 (busy[column * rows + row] / (width * in_row)).min(1.0)
             })
             .collect();
-        heat.push(column as f64 * width, &parts);
+        heat.push(start + column as f64 * width, &parts);
     }
     Some(heat.finished())
 }
 
+/// The load-balancing steps of a trace: (number, begin in seconds).
+pub fn steps(trace: &Trace) -> Vec<(u64, f64)> {
+    trace.details.steps.iter().map(|step| (step.number, rounded(step.begin_seconds, 6))).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use equipoise_network::trace::Execution;
+    use equipoise_network::trace::{Details, Execution};
 
     use super::*;
 
@@ -63,5 +72,15 @@ mod tests {
             |pe: usize| heat.cells.iter().skip(pe).step_by(heat.rows).filter(|&&cell| cell == 1000).count();
         assert_eq!((full(0), full(1)), (0, 128));
         assert_eq!(timeline(&Trace::default()), None);
+    }
+
+    #[test]
+    fn a_trace_in_part_begins_where_its_recording_does() {
+        let execution = Execution::new(0, 0, 6.0, None, vec![Step::Work(1.0)]);
+        let details = Details { begins_seconds: 6.0, ..Details::default() };
+        let trace = Trace { pes: 1, seconds: 8.0, executions: vec![execution], details, ..Trace::default() };
+        let heat = timeline(&trace).expect("a timeline");
+        let full = heat.cells.iter().take_while(|&&cell| cell == 1000).count();
+        assert_eq!((heat.columns[0], full, heat.cells[full]), (6.0, 256, 0));
     }
 }

@@ -1,12 +1,11 @@
-//! The one-sentence summary of a load-balancing step.
+//! The one-sentence comparison of the loads of two placements.
 
 use super::Metrics;
 
 /// Smaller parts are shown as "less than 1 %".
 const NEGLIGIBLE: f64 = 0.005;
 
-/// The possible gain of a step and the remaining part, as in "Ideal balance would save 27 % of the time; after
-/// this step 3 % remain."
+/// The possible gains before and after a change of the placement, as in "Ideal balance would save 27 % of the time before, 3 % after."
 ///
 /// The ideal is the average load on every PE. If no placement reaches the ideal, the sentence gives the reachable gain
 /// and the reason: the heaviest object, or fixed load.
@@ -21,18 +20,12 @@ pub fn sentence(before: &Metrics, after: &Metrics) -> String {
         (less_time(before, before.average_load_seconds), less_time(after, after.average_load_seconds));
     let grew = after.max_load_seconds > before.max_load_seconds * (1.0 + NEGLIGIBLE);
     let worse = grew && remaining >= NEGLIGIBLE;
-    let remains = match percent(remaining).as_str() {
-        "nothing" => "nothing remains".into(),
-        one @ ("1 %" | "less than 1 %") => format!("{one} remains"),
-        several => format!("{several} remain"),
-    };
+    let still = percent(remaining);
     if gain < NEGLIGIBLE {
         return match worse {
-            false => "The load was balanced before this step.".into(),
+            false => "The load was balanced and remains so.".into(),
             true => {
-                format!(
-                    "The load was balanced before this step; this step made the balance worse: {remains}."
-                )
+                format!("The load was balanced before; now an ideal balance would save {still} of the time.")
             }
         };
     }
@@ -50,8 +43,8 @@ pub fn sentence(before: &Metrics, after: &Metrics) -> String {
             }
         }
     };
-    let after_step = if worse { "this step made the balance worse:" } else { "after this step" };
-    format!("Ideal balance would save {} of the time{limit}; {after_step} {remains}.", percent(gain))
+    let worse = if worse { ", which is worse" } else { "" };
+    format!("Ideal balance would save {} of the time before{limit}, {still} after{worse}.", percent(gain))
 }
 
 /// The part of the time of `metrics` that is saved by running in `seconds`.
@@ -96,32 +89,24 @@ mod tests {
     #[test]
     fn states_the_possible_gain_and_the_remaining_part() {
         let before = [1.0, 0.73, 0.73, 0.1];
-        check(before, 0.7525, "Ideal balance would save 27 % of the time; after this step 3 % remain.");
-        check(before, 0.7373, "Ideal balance would save 27 % of the time; after this step 1 % remains.");
-        check(
-            before,
-            0.7303,
-            "Ideal balance would save 27 % of the time; after this step less than 1 % remains.",
-        );
-        check(before, 0.73, "Ideal balance would save 27 % of the time; after this step nothing remains.");
-        check(before, 1.0, "Ideal balance would save 27 % of the time; after this step 27 % remain.");
+        check(before, 0.7525, "Ideal balance would save 27 % of the time before, 3 % after.");
+        check(before, 0.7373, "Ideal balance would save 27 % of the time before, 1 % after.");
+        check(before, 0.7303, "Ideal balance would save 27 % of the time before, less than 1 % after.");
+        check(before, 0.73, "Ideal balance would save 27 % of the time before, nothing after.");
+        check(before, 1.0, "Ideal balance would save 27 % of the time before, 27 % after.");
     }
 
     #[test]
     fn reports_a_step_that_made_the_balance_worse() {
         let before = [1.0, 0.73, 0.73, 0.1];
-        check(
-            before,
-            1.2,
-            "Ideal balance would save 27 % of the time; this step made the balance worse: 39 % remain.",
-        );
-        let hardly = "Ideal balance would save 27 % of the time; after this step 27 % remain.";
+        check(before, 1.2, "Ideal balance would save 27 % of the time before, 39 % after, which is worse.");
+        let hardly = "Ideal balance would save 27 % of the time before, 27 % after.";
         check(before, 1.0 + 1e-7, hardly);
         let balanced = [1.0, 0.999, 0.999, 0.1];
         check(
             balanced,
             1.2,
-            "The load was balanced before this step; this step made the balance worse: 17 % remain.",
+            "The load was balanced before; now an ideal balance would save 17 % of the time.",
         );
     }
 
@@ -130,27 +115,27 @@ mod tests {
         check(
             [1.0, 0.73, 0.82, 0.82],
             0.82,
-            "Ideal balance would save 27 % of the time (the heaviest object limits this to 18 %); \
-             after this step 11 % remain.",
+            "Ideal balance would save 27 % of the time before (the heaviest object limits this to 18 %), \
+             11 % after.",
         );
         check(
             [1.0, 0.73, 0.9, 0.2],
             0.9,
-            "Ideal balance would save 27 % of the time \
-             (objects and background that cannot move limit this to 10 %); after this step 19 % remain.",
+            "Ideal balance would save 27 % of the time before \
+             (objects and background that cannot move limit this to 10 %), 19 % after.",
         );
         check(
             [1.0, 0.25, 1.0, 1.0],
             1.0,
-            "Ideal balance would save 75 % of the time (the heaviest object prevents this); \
-             after this step 75 % remain.",
+            "Ideal balance would save 75 % of the time before (the heaviest object prevents this), \
+             75 % after.",
         );
     }
 
     #[test]
     fn gives_no_number_where_nothing_can_be_gained() {
-        check([1.0, 1.0, 1.0, 0.1], 1.0, "The load was balanced before this step.");
-        check([1.0, 0.997, 0.997, 0.1], 0.997, "The load was balanced before this step.");
+        check([1.0, 1.0, 1.0, 0.1], 1.0, "The load was balanced and remains so.");
+        check([1.0, 0.997, 0.997, 0.1], 0.997, "The load was balanced and remains so.");
         check([0.0; 4], 0.0, "There is no load to balance.");
         let alone = Metrics { pes: 1, ..metrics([2.0, 2.0, 2.0, 2.0]) };
         assert_eq!(sentence(&alone, &alone), "There is only one PE, so there is nothing to balance.");
@@ -161,7 +146,7 @@ mod tests {
         check(
             [1.0, 1e-6, 1e-6, 1e-7],
             1e-6,
-            "Ideal balance would save 99 % of the time; after this step nothing remains.",
+            "Ideal balance would save 99 % of the time before, nothing after.",
         );
     }
 }

@@ -67,12 +67,13 @@ fn best_by_rule(rows: &[Row]) -> Option<&Row> {
     })
 }
 
-/// Why `best` is recommended, as the end of a line: what it gains and loses against the row with the least load. Below that, the row
+/// Why `best` is recommended, for costs that are sums over `periods`, as the end of a line: what it gains and loses against the row with the least load. Below that, the row
 /// with the fewest hop-bytes. Both only where hop-bytes differ by more than [`TOLERANCE`].
-pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics) -> String {
+pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize) -> String {
     let mut text = String::new();
     if let (Some(after), Some(before)) = (best.after.step_seconds, before.step_seconds) {
-        _ = write!(text, " Predicted: {} instead of {} a period.", seconds(after), seconds(before));
+        let each = if periods == 1 { "a period".into() } else { format!("for {periods} periods") };
+        _ = write!(text, " Predicted: {} instead of {} {each}.", seconds(after), seconds(before));
     }
     let Some(cost) = best.after.communication else { return text + "\n" };
     if let Some(least) = least_load(rows) {
@@ -177,7 +178,9 @@ mod tests {
             assert_eq!(best(&rows, horizon), Some(&rows[expected]), "{horizon}");
         }
         let before = Metrics { step_seconds: Some(1.5), ..Metrics::default() };
-        assert_eq!(reasons(&rows[2], &rows, &before), " Predicted: 700 ms instead of 1.50 s a period.\n");
+        let texts = [1, 5].map(|periods| reasons(&rows[2], &rows, &before, periods));
+        assert_eq!(texts[0], " Predicted: 700 ms instead of 1.50 s a period.\n");
+        assert_eq!(texts[1], " Predicted: 700 ms instead of 1.50 s for 5 periods.\n");
         // Where one time is unknown, none is compared.
         let unknown = [rows[0].clone(), row(0.5, 0, 7)];
         assert_eq!(best(&unknown, 1.0), Some(&unknown[1]));
@@ -185,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_reasons_name_gain_and_loss() {
-        let reasons = |best: &Row, rows: &[Row]| reasons(best, rows, &Metrics::default());
+        let reasons = |best: &Row, rows: &[Row]| reasons(best, rows, &Metrics::default(), 1);
         let rows = [row(1.0, 1174, 71), row(1.029, 83, 54)];
         let expected = " It has 2.9 % more load than 1-1174-71 and 14 times fewer hop-bytes.\n";
         assert_eq!(reasons(&rows[1], &rows), expected);

@@ -42,15 +42,21 @@ impl Default for Comparison {
 }
 
 impl Comparison {
+    /// The step, or what the choice between strategies looks at: the sums over the steps.
+    pub fn total(&self) -> Replay {
+        match self.replays.as_slice() {
+            [only] => only.clone(),
+            steps => total(steps),
+        }
+    }
+
     /// The recommended strategy over all steps, and why it is recommended.
     pub fn recommendation(&self) -> Option<(String, String)> {
-        let (all, is_one) = match self.replays.as_slice() {
-            [only] => (only.clone(), true),
-            steps => (total(steps), false),
-        };
+        let all = self.total();
         let best = best(&all.strategies, self.horizon)?;
-        let gain = if is_one { sentence(&all.before, &best.after) } else { String::new() };
-        let reasons = reasons(best, &all.strategies, &all.before);
+        let steps = self.replays.len();
+        let gain = if steps == 1 { sentence(&all.before, &best.after) } else { String::new() };
+        let reasons = reasons(best, &all.strategies, &all.before, steps);
         Some((best.name.clone(), format!("{gain}{reasons}").trim().to_string()))
     }
 }
@@ -101,7 +107,7 @@ fn show_step(f: &mut fmt::Formatter<'_>, replay: &Replay, horizon: f64) -> fmt::
     show_answers(f, replay)?;
     let Some(best) = best(&replay.strategies, horizon) else { return Ok(()) };
     write!(f, "\nRecommended: {}. {}", best.name, sentence(&replay.before, &best.after))?;
-    f.write_str(&reasons(best, &replay.strategies, &replay.before))?;
+    f.write_str(&reasons(best, &replay.strategies, &replay.before, 1))?;
     for row in &replay.strategies {
         if let Some(sentence) = &row.sentence {
             writeln!(f, "{}: {sentence}", row.name)?;
@@ -124,7 +130,7 @@ fn show_total(f: &mut fmt::Formatter<'_>, steps: &[Replay], horizon: f64) -> fmt
         seconds(all.before.max_load_seconds),
         seconds(all.before.average_load_seconds),
     )?;
-    f.write_str(&reasons(best, &all.strategies, &all.before))
+    f.write_str(&reasons(best, &all.strategies, &all.before, steps.len()))
 }
 
 /// The table, and below it the strategies without an answer.
@@ -262,7 +268,7 @@ BestLB         12.500    1.005        0.5 %      0.900              11 x        
 BusyLB         12.500    1.005        0.5 %      0.900              11 x          50 B      4  6.00 kB     no
 NearLB         12.500    1.500       50.0 %      0.100            25.0 %          50 B      1  1.50 kB    yes
 
-Recommended: BestLB. Ideal balance would save 50 % of the time; after this step less than 1 % remains. \
+Recommended: BestLB. Ideal balance would save 50 % of the time before, less than 1 % after. \
 It has 0.5 % more load than FarLB and 10 % fewer hop-bytes.
 Fewest hops per byte: NearLB, with 0.100 instead of 0.900, but max/avg 1.500 instead of 1.005.
 ";

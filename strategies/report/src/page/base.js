@@ -24,7 +24,7 @@ function withUnit(x, units, step) {
   return `${at === 0 && Number.isInteger(x) ? x : digits(x)} ${units[at]}`;
 }
 const bytesText = (x) => withUnit(x, ["B", "kB", "MB", "GB", "TB", "PB"], 1000);
-const secondsText = (x) => Math.abs(x) >= 1 || x === 0 ? `${digits(x)} s` : withUnit(x * 1e9, ["ns", "µs", "ms", "s"], 1000);
+const secondsText = (x) => Math.abs(x) >= 1 || x === 0 ? `${digits(x)} s` : withUnit(x * 1e9, ["ns", "us", "ms", "s"], 1000);
 /** A load: seconds, or a weight of a task graph without a unit. */
 const loadText = (x) => data.weights ? String(Number(x.toPrecision(4))) : secondsText(x);
 const percentText = (x) => `${(100 * x).toFixed(x < 0.1 ? 1 : 0)} %`;
@@ -33,9 +33,9 @@ const changeText = (then, now) => then === now ? "unchanged" : then === 0 ? "non
   : `${now > then ? "+" : "−"}${percentText(Math.abs(now / then - 1))}`;
 const peName = (pe) => data.pes.names[pe] ? `PE ${pe} (${data.pes.names[pe]})` : `PE ${pe}`;
 function objectName(i) {
-  const { arrays, array, index } = data.objects;
-  const name = arrays[array[i]] || "object ";
-  return index.length ? `${name}[${index.map((column) => column[i]).join(", ")}]` : `${name}#${i}`;
+  const { arrays, array, index, dimensions } = data.objects;
+  const name = arrays[array[i]] || "object ", n = dimensions[i] ?? index.length;
+  return n ? `${name}[${index.slice(0, n).map((column) => column[i]).join(", ")}]` : `${name}#${i}`;
 }
 const largest = (list) => list.reduce((most, x) => x > most ? x : most, 0);
 
@@ -74,7 +74,7 @@ function svg(width, height, label, inside) {
   return holder;
 }
 
-function tip(event, text) {
+function tip(event, text = "") {
   const box = document.getElementById("tip");
   box.hidden = !text;
   if (!text) return;
@@ -85,40 +85,66 @@ function tip(event, text) {
 
 /**
  * A canvas of `width` x `height` that is drawn by `draw(context, width, height)`, at least two pixels wide for each of them, for sharp
- * prints. `at(x, y)` says what is there; arrow keys move a cursor over it.
+ * prints. `at(x, y)` says what is there. Arrow keys move a frame from cell to cell; `cells` has the left and upper border of the first
+ * cell, and the width and height of each.
  */
-function picture(width, height, label, draw, at) {
+function picture(width, height, label, draw, at, cells = [0, 0, 2, 2]) {
   const sharp = Math.max(2, Math.ceil(devicePixelRatio || 1));
   const canvas = make("canvas", { width: width * sharp, height: height * sharp, role: "img", "aria-label": label, tabindex: 0, style: `width: ${width}px` });
-  const context = canvas.getContext("2d");
+  const context = canvas.getContext("2d"), [left, above, wide, high] = cells;
+  const ends = [(width - left) / wide, (height - above) / high].map((n) => Math.max(0, Math.ceil(n - 0.01) - 1));
+  let cursor = null;
   canvas.paint = () => {
     context.setTransform(sharp, 0, 0, sharp, 0, 0);
     context.clearRect(0, 0, width, height);
+    context.save();
     draw(context, width, height);
+    context.restore();
+    if (!cursor) return;
+    context.strokeStyle = variable("--frame");
+    context.lineWidth = 2;
+    context.setLineDash([]);
+    context.strokeRect(left + cursor[0] * wide, above + cursor[1] * high, Math.max(wide, 2), Math.max(2, Math.min(high, height - above)));
   };
   canvas.paint();
   if (!at) return canvas;
-  const show = (event) => {
-    const box = canvas.getBoundingClientRect();
-    const scale = width / box.width;
-    tip(event, at((event.clientX - box.left) * scale, (event.clientY - box.top) * scale));
+  const leave = () => {
+    tip();
+    if (cursor) { cursor = null; canvas.paint(); }
   };
-  canvas.addEventListener("mousemove", show);
-  canvas.addEventListener("mouseleave", (event) => tip(event, ""));
-  canvas.addEventListener("blur", (event) => tip(event, ""));
-  const cursor = { x: width / 2, y: height / 2 };
+  canvas.addEventListener("pointermove", (event) => {
+    const box = canvas.getBoundingClientRect(), scale = width / box.width;
+    tip(event, at((event.clientX - box.left) * scale, (event.clientY - box.top) * scale));
+  });
+  canvas.addEventListener("pointerleave", () => tip());
+  canvas.addEventListener("blur", leave);
   canvas.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") leave();
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (!step) return;
     event.preventDefault();
-    const by = event.shiftKey ? 20 : 2;
-    cursor.x = Math.max(0, Math.min(width - 1, cursor.x + by * step[0]));
-    cursor.y = Math.max(0, Math.min(height - 1, cursor.y + by * step[1]));
-    const box = canvas.getBoundingClientRect();
-    const place = { clientX: box.left + cursor.x * box.width / width, clientY: box.top + cursor.y * box.height / height };
-    tip(place, at(cursor.x, cursor.y));
+    // The first key shows the frame in the middle.
+    const by = cursor ? event.shiftKey ? 10 : 1 : 0, from = cursor || ends.map((end) => Math.floor(end / 2));
+    cursor = from.map((place, k) => Math.max(0, Math.min(ends[k], place + by * step[k])));
+    canvas.paint();
+    const box = canvas.getBoundingClientRect(), [x, y] = [left + (cursor[0] + 0.5) * wide, above + (cursor[1] + 0.5) * high];
+    tip({ clientX: box.left + x * box.width / width, clientY: box.top + y * box.height / height }, at(x, y));
   });
   return canvas;
+}
+
+/** The space of the labels of a matrix, to the left and above. */
+const margin = 44;
+/** Labels of rows and columns of a square of `size` pixels; `marks` are places, as parts of the size, and texts. Those without space are left out. */
+function labelAxes(context, size, marks) {
+  context.fillStyle = variable("--dim");
+  context.font = "11px system-ui, sans-serif";
+  let right = 0, below = 0;
+  for (const [part, text] of marks) {
+    const wide = context.measureText(text).width, at = margin + part * size, x = Math.min(at, margin + size - wide);
+    if (x >= right) { context.fillText(text, x, margin - 6); right = x + wide + 8; }
+    if (at >= below) { context.fillText(text, margin - 6 - wide, Math.min(at + 10, margin + size)); below = at + 14; }
+  }
 }
 
 /** Draws a matrix of `columns` x `rows` pixels, whose colours `paint(column, row)` returns, to the whole of a canvas. */
@@ -136,10 +162,11 @@ function paintCells(context, width, height, columns, rows, paint) {
   context.drawImage(small.canvas, 0, 0, width, height);
 }
 
+let scales = 0;
 /** The scale of a colour map: a bar with its ends. */
 function legend(map, low, high, title) {
   const stops = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((i) => `<stop offset="${i / 8}" stop-color="${css(map, i / 8)}"/>`).join("");
-  const id = `scale-${map}`;
+  const id = `scale-${scales++}`;
   const bar = svg(300, 46, `Colours: ${title}, from ${low} to ${high}`,
     `<defs><linearGradient id="${id}">${stops}</linearGradient></defs><text x="0" y="11">${safe(title)}</text>` +
     `<rect y="16" width="220" height="12" fill="url(#${id})"/><text x="0" y="42">${safe(low)}</text><text x="220" y="42" text-anchor="end">${safe(high)}</text>`);
@@ -147,26 +174,30 @@ function legend(map, low, high, title) {
   return bar;
 }
 
+/** By title of a table: the column and the direction of its order, so that it stays when the panel is drawn again. */
+const orders = new Map();
 /**
  * A table of `rows`, of which the first `limit` are shown. Heads are buttons that sort; the first click on a column of numbers sorts its
  * largest value first. Arrow keys move between the buttons of rows. `row(i)` has the attributes of row `i`.
  */
-function table(heads, rows, limit = 200, row = () => ({})) {
+function table(title, heads, rows, limit = 200, row = () => ({})) {
   const body = make("tbody"), order = rows.map((_, i) => i);
   const text = (cell) => cell instanceof Node ? cell : typeof cell === "object" && cell ? cell.text : String(cell);
   const value = (cell) => cell && typeof cell === "object" && "value" in cell ? cell.value
     : cell instanceof Node ? cell.textContent : cell;
   const fill = () => body.replaceChildren(...order.slice(0, limit).map((i) =>
     make("tr", row(i), ...rows[i].map((cell) => make("td", {}, text(cell))))));
-  let last = -1, up = true;
-  const buttons = heads.map((head, at) => make("button", { onclick() {
-    up = last === at ? !up : !rows.length || typeof value(rows[0][at]) === "string";
-    last = at;
+  const sort = ({ at, up }) => {
     order.sort((a, b) => {
       const [x, y] = [value(rows[a][at]), value(rows[b][at])];
       return (x < y ? -1 : x > y ? 1 : 0) * (up ? 1 : -1) || a - b;
     });
     buttons.forEach((button, i) => button.parentNode.setAttribute("aria-sort", i !== at ? "none" : up ? "ascending" : "descending"));
+  };
+  const buttons = heads.map((head, at) => make("button", { onclick() {
+    const last = orders.get(title);
+    orders.set(title, { at, up: last?.at === at ? !last.up : !rows.length || typeof value(rows[0][at]) === "string" });
+    sort(orders.get(title));
     fill();
   } }, head));
   const cells = buttons.map((button) => make("th", { scope: "col", "aria-sort": "none" }, button));
@@ -178,9 +209,10 @@ function table(heads, rows, limit = 200, row = () => ({})) {
     event.preventDefault();
     next.focus();
   });
+  if (orders.get(title)?.at < heads.length) sort(orders.get(title));
   fill();
   const more = rows.length > limit ? make("p", { class: "note more" }, `The first ${limit} of ${rows.length.toLocaleString("en")} rows; sort to see others.`) : undefined;
-  return make("div", { class: rows.length > 40 ? "long" : undefined }, make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table" }, whole), more);
+  return make("div", { class: rows.length > 40 ? "long" : undefined }, make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `Table: ${title}` }, whole), more);
 }
 
 /** The titles of the texts that are open, so that they stay open when a panel is drawn again. */

@@ -14,22 +14,21 @@ const distances = {
     const inks = ["--before", "--after"];
     const all = [...new Set(pair().flatMap(([it]) => it.distances.map(([d]) => d)))].sort((a, b) => a - b);
     // A machine with very many distances shows ranges of them.
-    const size = Math.ceil(all.length / 24), starts = all.filter((_, i) => i % size === 0);
-    const names = starts.map((d, i) => {
-      const last = all[Math.min(all.length, (i + 1) * size) - 1];
-      return d === 0 && size === 1 ? "inside a PE" : d === last ? `distance ${d}` : `distance ${d} to ${last}`;
-    });
+    const far = all.filter((d) => d > 0), size = Math.ceil(far.length / 24);
+    const rows = [...all.slice(0, all.length - far.length).map((d) => [d]), ...far.filter((_, i) => i % size === 0).map((_, i) => far.slice(i * size, (i + 1) * size))];
+    const names = rows.map((row) => row[0] === 0 ? "inside a PE" : row.length === 1 ? `distance ${row[0]}` : `distance ${row[0]} to ${row.at(-1)}`);
     const series = pair().map(([it, name], k) => {
-      const values = starts.map(() => 0);
-      it.distances.forEach(([d, bytes]) => { values[Math.floor(all.indexOf(d) / size)] += bytes; });
+      const bytes = new Map(it.distances), values = rows.map((row) => row.reduce((sum, d) => sum + (bytes.get(d) || 0), 0));
       return { values, ink: inks[k], name };
     });
     if (state.after) section.append(make("p", { class: "note" }, `Grey: before. Blue: ${after().name}.`));
-    section.append(bars(names, series), asText("Distances as a table", () => table(["distance", ...series.map(({ name }) => `bytes ${name}`)],
+    section.append(bars(names, series), asText("Distances as a table", () => table("distances", ["distance", ...series.map(({ name }) => `bytes ${name}`)],
       names.map((label, i) => [{ value: i, text: label }, ...series.map(({ values }) => ({ value: values[i], text: bytesText(values[i]) }))]))));
-    if (before().levels.length) {
+    const levels = pair().map(([it]) => it.levels.map(([, bytes]) => bytes));
+    // Where each level is a distance, it says nothing new.
+    if (before().levels.length && levels.some((values, k) => values.filter(Boolean).join() !== series[k].values.filter(Boolean).join())) {
       section.append(make("h3", {}, "by level of the machine"));
-      section.append(bars(before().levels.map(([name]) => name), pair().map(([it], k) => ({ values: it.levels.map(([, bytes]) => bytes), ink: inks[k] }))));
+      section.append(bars(before().levels.map(([name]) => name), levels.map((values, k) => ({ values, ink: inks[k] }))));
     }
     return `A byte crosses ${pair().map(([it, name]) => `${it.metrics.hops_per_byte.toFixed(2)} hops${spoken(it, name)}`).join(", ")} on average.`;
   },

@@ -1,18 +1,24 @@
 // Panels 3 and 8: PEs over steps with a slider, and PEs over time.
-let column = 0;
-/** A picture of a heat map, `wide` pixels wide, on the scale up to `top`; `marked()` is the column with a frame, or undefined. */
-function heatPicture(heat, top, wide, label, say, marked = () => undefined) {
+/** The chosen column of the panel Steps; none until the panel is drawn. */
+let column = null;
+/**
+ * A picture of a heat map, `wide` pixels wide, on the scale up to `top`. `marks()` are frames: the column where each begins and ends, and
+ * its dashes.
+ */
+function heatPicture(heat, top, wide, label, say, marks = () => []) {
   const n = heat.columns.length, high = Math.max(120, Math.min(420, 14 * heat.rows));
   const draw = (context, width, height) => {
     paintCells(context, width, height, n, heat.rows, (c, r) => colour("cividis", valueOf(heat, c, r) / top));
-    const at = marked();
-    if (at === undefined) return;
     context.lineWidth = 2;
     context.strokeStyle = variable("--frame");
-    context.strokeRect(at * width / n + 1, 1, Math.max(1, width / n - 2), height - 2);
+    for (const [begin, end, dashes] of marks()) {
+      context.setLineDash(dashes);
+      context.strokeRect(begin * width / n + 1, 1, Math.max(0, (end - begin) * width / n - 2), height - 2);
+    }
+    context.setLineDash([]);
   };
-  return picture(wide, high, label, draw, (x, y) =>
-    say(Math.min(n - 1, Math.floor(x / wide * n)), Math.min(heat.rows - 1, Math.floor(y / high * heat.rows))));
+  return picture(wide, high, label, draw, (x, y) => say(Math.min(n - 1, Math.floor(x / wide * n)), Math.min(heat.rows - 1, Math.floor(y / high * heat.rows))),
+    [0, 0, wide / n, high / heat.rows]);
 }
 const rowName = (heat, row) => {
   const first = row * heat.pes_per_row, last = Math.min(data.pes.nodes.length || Infinity, first + heat.pes_per_row) - 1;
@@ -31,7 +37,7 @@ function stepPicture(heat, top, name, ink) {
   return picture(560, 90, `Load of PEs at the chosen step, ${name}`, draw, (x) => {
     const row = Math.min(heat.rows - 1, Math.floor(x / 560 * heat.rows));
     return `${rowName(heat, row)}: ${loadText(valueOf(heat, column, row))}`;
-  });
+  }, [0, 0, 560 / heat.rows, 90]);
 }
 const steps = {
   id: "steps", title: "Steps",
@@ -40,11 +46,15 @@ const steps = {
     const maps = [[data.steps, "before each step", "--before"]];
     if (data.placements.length && after().steps) maps.push([after().steps, `after each step (${after().name})`, "--after"]);
     const top = Math.max(...maps.map(([heat]) => heat.largest)) || 1, last = data.steps.columns.length - 1;
-    column = Math.min(column, last);
+    // The step of the other panels, or the column that it shares with others.
+    const home = Math.max(0, data.steps.columns.findLastIndex((step) => step <= data.step));
+    column = Math.min(column ?? home, last);
     const words = make("output", { "aria-live": "polite" });
     const describe = () => {
-      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat, name]) => `${loadText(largest(columnOf(heat, column)))} ${name}`).join(", ")}`;
+      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))} ${["before", "after"][k]}`).join(", ")}` +
+        (column === home && data.placements.length ? " (the step of the other panels)" : "");
     };
+    const marks = () => [[home, home + 1, [5, 4]], [column, column + 1, []]];
     // Only the pictures are painted again, because a slider that is replaced would not follow the mouse.
     const slider = make("input", { type: "range", min: 0, max: last, value: column, "aria-label": "Step", oninput: (event) => {
       column = Number(event.target.value);
@@ -56,7 +66,7 @@ const steps = {
     const holder = make("div", { class: "pair" });
     for (const [heat, name, ink] of maps) {
       const say = (c, r) => `Step ${heat.columns[c]}, ${rowName(heat, r)}: ${loadText(valueOf(heat, c, r))}`;
-      holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, top, 560, `Load of PEs at ${heat.columns.length} steps, ${name}`, say, () => column),
+      holder.append(make("div", {}, make("h3", {}, name), heatPicture(heat, top, 560, `Load of PEs at ${heat.columns.length} steps, ${name}`, say, marks),
         axisOf(heat, `step ${heat.columns[0]}`, heat.columns.at(-1)), make("h3", {}, "loads of PEs at the chosen step"), stepPicture(heat, top, name, ink)));
     }
     const rows = () => data.steps.columns.map((step, c) => [step, ...maps.flatMap(([heat]) => {
@@ -64,22 +74,32 @@ const steps = {
       const mean = list.reduce((sum, x) => sum + x, 0) / list.length;
       return [largest(list), mean].map((value) => ({ value, text: loadText(value) }));
     })]);
-    section.append(legend("cividis", "0 s", loadText(top), "load of a PE"), holder, asText("Steps as a table", () =>
-      table(["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `mean load ${when}`])], rows())));
+    section.append(legend("cividis", "0 s", loadText(top), "load of a PE"), holder, make("p", { class: "note" }, "Frame: the chosen step. Dashed frame: the step of the other panels."), asText("Steps as a table", () =>
+      table("steps", ["step", ...["before", "after"].slice(0, maps.length).flatMap((when) => [`largest load ${when}`, `mean load ${when}`])], rows())));
     return `Loads of PEs at ${countText(data.steps.columns.length, "step")}.`;
   },
 };
+/** The picture and the table of a timeline, whose name is empty if it is the only one. */
+function drawTimeline(section, heat, name, steps) {
+  const n = heat.columns.length, begin = heat.columns[0], width = heat.columns[1] - begin;
+  const end = heat.columns.at(-1) + width;
+  const say = (c, r) => `${secondsText(heat.columns[c])}, ${rowName(heat, r)}: busy ${percentText(valueOf(heat, c, r))}`;
+  const busy = Array.from({ length: heat.rows }, (_, r) => heat.columns.reduce((sum, _, c) => sum + valueOf(heat, c, r), 0) / n);
+  const marks = () => steps.map(([, seconds]) => (seconds - begin) / width).map((at) => [at, at, []]);
+  if (name) section.append(make("h3", {}, name));
+  section.append(heatPicture(heat, 1, 1120, `Which part of the time each PE was busy${name && `, ${name}`}`, say, marks), axisOf(heat, `time ${secondsText(begin)}`, secondsText(end)));
+  if (steps.length) section.append(make("div", { class: "axis" }, `Lines: load-balancing steps ${steps.slice(0, 12).map(([number, seconds]) => `${number} (${secondsText(seconds)})`).join(", ")}${steps.length > 12 ? ", .." : ""}.`));
+  section.append(asText(`Timeline as a table${name && `, ${name}`}`, () => table(`timeline ${name}`, ["PE", "busy"], busy.map((part, r) => [{ value: r, text: rowName(heat, r) }, { value: part, text: percentText(part) }]))));
+  return busy.reduce((sum, part) => sum + part, 0) / heat.rows;
+}
 const timeline = {
   id: "timeline", title: "Timeline",
   exists: () => Boolean(data.timeline),
   draw(section) {
-    const heat = data.timeline, n = heat.columns.length;
-    const say = (c, r) => `${secondsText(heat.columns[c])}, ${rowName(heat, r)}: busy ${percentText(valueOf(heat, c, r))}`;
-    const busy = Array.from({ length: heat.rows }, (_, r) => heat.columns.reduce((sum, _, c) => sum + valueOf(heat, c, r), 0) / n);
-    section.append(heatPicture(heat, 1, 1120, "Which part of the time each PE was busy", say), axisOf(heat, "time 0 s", secondsText(heat.columns.at(-1) + heat.columns[1])),
-      legend("cividis", "idle", "busy", "part of the time"),
-      asText("Timeline as a table", () => table(["PE", "busy"], busy.map((part, r) => [{ value: r, text: rowName(heat, r) }, { value: part, text: percentText(part) }]))));
-    const mean = busy.reduce((sum, part) => sum + part, 0) / heat.rows;
-    return `PEs are busy ${percentText(mean)} of the time on average.`;
+    const all = data.recorded_timeline ? [[data.recorded_timeline, "recorded", data.timeline_steps], [data.timeline, "simulated", []]] : [[data.timeline, "", data.timeline_steps]];
+    section.append(legend("cividis", "idle", "busy", "part of the time"));
+    const means = all.map(([heat, name, steps]) => `${percentText(drawTimeline(section, heat, name, steps))}${name && ` (${name})`}`);
+    const begin = all[0][0].columns[0];
+    return `PEs are busy ${means.join(", ")} of the time on average.${begin > 0 ? ` The recording begins at ${secondsText(begin)}; earlier events were dropped.` : ""}`;
   },
 };

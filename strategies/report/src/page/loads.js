@@ -43,12 +43,13 @@ function loadPicture(it, name, order, top) {
   };
   const at = (x) => {
     const pe = order[Math.min(order.length - 1, Math.floor(x / 560 * order.length))];
-    return `${peName(pe)}: ${loadText(it.load_seconds[pe])}, background ${loadText(data.pes.background_seconds[pe] || 0)}\n` +
+    return `${peName(pe)}: ${loadText(it.load_seconds[pe])}${data.pes.background_seconds[pe] ? `, background ${loadText(data.pes.background_seconds[pe])}` : ""}\n` +
       heavy[pe].map((i) => `${objectName(i)}: ${loadText(data.objects.load_seconds[i])}`).join("\n");
   };
+  const cells = [0, 0, 560 / order.length, 281];
   const label = `Load of ${order.length} PEs${name && ` ${name}`}: largest ${loadText(most)}, average ${loadText(average)}`;
   return make("div", {}, make("h3", {}, headed(name, `largest load ${loadText(most)}, ${(1 + it.metrics.imbalance).toFixed(2)} times the average`)),
-    picture(560, 281, label, draw, at), make("div", { class: "axis" }, `${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`));
+    picture(560, 281, label, draw, at, cells), make("div", { class: "axis" }, `${sorted ? "PEs by load" : `PE 0 to ${order.length - 1}`}; height: 0 to ${loadText(top)}`));
 }
 const loads = {
   id: "loads", title: "Loads",
@@ -66,16 +67,17 @@ const loads = {
       holder.append(loadPicture(it, name, order, top));
     }
     const { average_load_seconds: average, lower_bound_seconds: bound } = before().metrics;
+    const hasBackground = largest(data.pes.background_seconds) > 0, background = (pe) => data.pes.background_seconds[pe] || 0;
     const rows = () => {
       const heavy = heaviest(after());
       return data.pes.nodes.map((_, pe) => [{ value: pe, text: peName(pe) }, ...pair().map(([it]) => ({ value: it.load_seconds[pe], text: loadText(it.load_seconds[pe]) })),
-        { value: data.pes.background_seconds[pe] || 0, text: loadText(data.pes.background_seconds[pe] || 0) },
+        ...(hasBackground ? [{ value: background(pe), text: loadText(background(pe)) }] : []),
         heavy[pe].map((i) => `${objectName(i)} ${loadText(data.objects.load_seconds[i])}`).join(", ")]);
     };
-    const heads = () => ["PE", ...pair().map(([, name]) => `load ${name}`), "background", `heaviest objects ${pair().at(-1)[1]}`];
+    const heads = () => ["PE", ...pair().map(([, name]) => `load ${name}`), ...(hasBackground ? ["background"] : []), `heaviest objects ${pair().at(-1)[1]}`];
     section.append(holder, make("p", { class: "note" }, `Solid line: average (${loadText(average)}). Dashed line: lower bound of the largest load ` +
-      `(${loadText(bound)}). Orange: background. Point at a PE to see its heaviest objects.`),
-    asText("Loads as a table", () => make("div", { class: "words" }, table(heads(), rows()))));
+      `(${loadText(bound)}).${hasBackground ? " Orange: background." : ""} Point at a PE to see its heaviest objects.`),
+    asText("Loads as a table", () => make("div", { class: "words" }, table("loads", heads(), rows()))));
     return `Largest load: ${pair().map(([it, name]) => `${loadText(it.metrics.max_load_seconds)}${spoken(it, name)}`).join(", ")}.`;
   },
 };

@@ -94,10 +94,10 @@ function gridPicture(it, top, name) {
       (links.get(node) || []).map((i) => `to node ${m.to[i]} (${coordinates(m.to[i]).join(", ")}): ${secondsText(it.link_seconds[i])}`).join("\n");
   };
   const which = isSmall ? "the busiest link from it" : `the busiest link from it in dimension 3${m.sizes.length > 3 ? " and beyond" : ""}`;
-  const note = "A square is a node" + (isSmall || m.sizes.length > 2 ? `; its colour is ${which}.` : ".") +
-    (isFolded ? " A row has 64 nodes of the ring." : "") + (depth > 1 ? " The number at a slice is its coordinate in dimension 3." : "") + (isSmall ? "" : " Next to each other: the two directions of a cable.");
-  return make("div", {}, picture(width, height, `Links of the grid${name && `, ${name}`}${sliceName()}`, draw, at),
-    make("div", { class: "axis" }, `${note} Grey: no bytes.`));
+  const note = "A square is a node" + (isSmall || m.sizes.length > 2 ? `; its colour is ${which}, grey without bytes.` : ".") +
+    (isFolded ? " A row has 64 nodes of the ring." : "") + (depth > 1 ? " The number at a slice is its coordinate in dimension 3." : "") + (isSmall ? "" : " Lines next to each other: the two directions of a cable, pale without bytes.");
+  return make("div", {}, picture(width, height, `Links of the grid${name && `, ${name}`}${sliceName()}`, draw, at, [0.2 * cell, lift + 0.2 * cell, cell, cell]),
+    make("div", { class: "axis" }, note));
 }
 
 const leafKind = () => data.machine.of_nodes ? "nodes" : "PEs";
@@ -136,13 +136,13 @@ function treePicture(it, top, name) {
     const link = (up) => index.has(`${level}/${vertex}/${up}`) ? secondsText(it.link_seconds[index.get(`${level}/${vertex}/${up}`)]) : "no link";
     return `${level === levels - 1 ? m.of_nodes ? `node ${m.leaves[leaf]}` : peName(m.leaves[leaf]) : `switch ${vertex} of level ${level + 1}`}: up ${link(true)}, down ${link(false)}`;
   };
-  return make("div", {}, picture(560, levels * row, `Links of the tree${name && `, ${name}`}`, draw, at),
+  return make("div", {}, picture(560, levels * row, `Links of the tree${name && `, ${name}`}`, draw, at, [left, 0, wide / leaves, row]),
     make("div", { class: "axis" }, "Rows: the links above the vertices of a level, the root on top. ↑ up, ↓ down. Grey: no bytes."));
 }
 
 /** Groups that send over groups that receive, and a last row and column for the PEs of each group. */
 function groupPicture(it, top, name) {
-  const m = data.machine, n = m.groups, left = 44, cell = Math.max(2, Math.min(28, Math.floor(480 / (n + 2))));
+  const m = data.machine, n = m.groups, left = margin, cell = Math.max(2, Math.min(28, Math.floor(480 / (n + 2))));
   const size = left + (n + 1) * cell + 6, edge = (k) => left + k * cell + (k === n ? 5 : 0);
   const cells = new Map(m.from.map((from, i) => [from * (n + 1) + m.to[i], it.link_seconds[i]]));
   const draw = (context) => {
@@ -166,7 +166,7 @@ function groupPicture(it, top, name) {
       : [`group ${from}`, from === to ? "itself" : `group ${to}`];
     return `${sender} to ${receiver}: busiest link ${secondsText(cells.get(from * (n + 1) + to))}`;
   };
-  return make("div", {}, picture(size, size, `Busiest link from group to group${name && `, ${name}`}`, draw, at),
+  return make("div", {}, picture(size, size, `Busiest link from group to group${name && `, ${name}`}`, draw, at, [left, left, cell, cell]),
     make("div", { class: "axis" }, "Row: group of the sender. Column: group of the receiver. Diagonal: between the routers of a group. Last row and column: links from and to PEs. Grey: no bytes."));
 }
 
@@ -200,7 +200,7 @@ function kindTable() {
     return [largest(seconds), seconds.reduce((sum, x) => sum + x, 0) / links.length].map((value) => ({ value, text: secondsText(value) }));
   };
   const heads = ["links", "count", ...pair().flatMap(([, name]) => [`largest ${name}`, `mean ${name}`])];
-  return table(heads, [...kinds].map(([kind, links]) => [kind, links.length, ...pair().flatMap(([it]) => cells(it, links))]));
+  return table("kinds of links", heads, [...kinds].map(([kind, links]) => [kind, links.length, ...pair().flatMap(([it]) => cells(it, links))]));
 }
 
 const machine = {
@@ -217,7 +217,7 @@ const machine = {
     if (hasSlices) section.append(sliceChoice());
     const holder = make("div", { class: "pair" });
     for (const [it, name] of pair()) {
-      const list = () => table(["link", "bytes", "bytes over bandwidth"], it.top_links.map(([link, bytes, seconds]) =>
+      const list = () => table("busiest links", ["link", "bytes", "bytes over bandwidth"], it.top_links.map(([link, bytes, seconds]) =>
         [link, { value: bytes, text: bytesText(bytes) }, { value: seconds, text: secondsText(seconds) }]));
       holder.append(make("div", {}, make("h3", {}, headed(name, `busiest link ${secondsText(busiest(it))}`)), draw(it, top, name),
         asText(`The ${countText(it.top_links.length, "busiest link")}${spoken(it, name)}`, list)));
@@ -226,6 +226,7 @@ const machine = {
     section.append(holder);
     if (pair().some(([it]) => busiest(it) > 1.001 * top)) section.append(make("p", { class: "note" }, "The busiest link is not in the pictures, as links inside of nodes; the list below a picture has it."));
     if (layout !== "links") section.append(asText("Links as a table", kindTable));
-    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}.`;
+    const assumed = data.assumed_bandwidth ? ` (assumed: ${bytesText(data.assumed_bandwidth)}/s for each link)` : "";
+    return `The busiest link of ${data.topology} needs ${pair().map(([it, name]) => `${secondsText(busiest(it))}${spoken(it, name)}`).join(", ")}${assumed}.`;
   },
 };

@@ -1,10 +1,13 @@
 // The page: its panels as tabs, the choice of the strategy, the address, and what tests read.
 const panels = [summary, loads, steps, machine, matrix, moves, distances, timeline];
+/** The panels that show one of several steps. */
+const ofStep = new Set([loads, machine, matrix, moves, distances]);
+const stepName = () => data.step === null ? "" : ` at step ${data.step}`;
 const shown = () => panels.filter((panel) => panel.exists());
 
 /** Draws a panel into its section; the first sentence of a panel says in words what it shows. */
 function drawPanel(panel) {
-  const section = make("section", { id: `panel-${panel.id}`, role: "tabpanel", "aria-label": panel.title }, make("h2", {}, panel.title));
+  const section = make("section", { id: `panel-${panel.id}`, role: "tabpanel", "aria-label": panel.title }, make("h2", {}, panel.title + (ofStep.has(panel) ? stepName() : "")));
   const sentence = make("p", {});
   section.append(sentence);
   sentence.textContent = panel.draw(section);
@@ -46,7 +49,7 @@ function readAddress() {
   const panel = address.get("panel");
   state.panel = panel === "all" || shown().some((it) => it.id === panel) ? panel : shown()[0].id;
   state.theme = ["light", "dark"].includes(address.get("theme")) ? address.get("theme") : "";
-  if (state.theme) document.documentElement.dataset.theme = state.theme;
+  document.documentElement.dataset.theme = state.theme;
 }
 
 /** The number of canvases of one colour. */
@@ -74,7 +77,7 @@ async function start() {
   });
   if (data.placements.length > 1) {
     const options = data.placements.map((it, i) => make("option", { value: i }, i ? it.name : "no other placement"));
-    document.getElementById("choice").append(`Compared: ${before().name} and `, make("select", { "aria-label": "Compared strategy", onchange: (event) => choose(Number(event.target.value)) }, ...options));
+    document.getElementById("choice").append(`Compared: ${before().name} and `, make("select", { "aria-label": "Compared strategy", onchange: (event) => choose(Number(event.target.value)) }, ...options), stepName());
   }
   let usual = state.panel;
   // Paper is white, and has no tabs.

@@ -11,47 +11,51 @@ function cellsOf({ bins, gaps, levels }) {
   });
   return { bins: size, bytes };
 }
-/** The positions, in the order of PEs, where nodes (1) and switches (2) begin. */
-function bordersOf(it) {
-  const count = new Array(data.pes.nodes.length).fill(0);
+/** Of the matrix in the order of PEs: the lines where PEs (0, if they are few), nodes (1) and switches (2) begin, and the labels. */
+function linesOf(it) {
+  const count = new Array(data.pes.nodes.length).fill(0), lines = [], labels = [];
   it.pe_of.forEach((pe) => count[pe]++);
-  const found = [];
   let sum = 0;
   count.forEach((n, pe) => {
-    if (data.pes.borders[pe]) found.push([sum / it.pe_of.length, data.pes.borders[pe]]);
+    const at = sum / it.pe_of.length, kind = data.pes.borders[pe];
+    if (sum && (kind || count.length <= 64)) lines.push([at, kind]);
+    if (n) labels.push([at, String(pe)]);
     sum += n;
   });
-  return found;
+  return { lines, labels, axis: "Numbers: PEs." };
 }
-function matrixPicture(m, title, lines, low, high, what) {
+function matrixPicture(m, title, { lines, labels, axis }, low, high, what) {
   const size = 380;
   const draw = (context) => {
+    labelAxes(context, size, labels);
+    context.translate(margin, margin);
     paintCells(context, size, size, m.bins, m.bins, (c, r) => {
       const bytes = m.bytes[r * m.bins + c];
       return bytes ? colour("viridis", Math.log(bytes / low) / Math.log(high / low)) : null;
     });
     const shown = lines.length > 64 ? lines.filter(([, kind]) => kind === 2) : lines;
-    if (shown.length > 64) return;
-    for (const [at, kind] of shown) {
-      context.fillStyle = kind === 2 ? "rgba(255,43,214,0.9)" : "rgba(255,43,214,0.35)";
+    for (const [at, kind] of shown.length > 64 ? [] : shown) {
+      context.fillStyle = ["rgba(128,128,128,0.45)", "rgba(255,43,214,0.4)", "rgba(255,43,214,0.9)"][kind];
       context.fillRect(at * size, 0, 1, size);
       context.fillRect(0, at * size, size, 1);
     }
   };
   const at = (x, y) => {
-    const [to, from] = [x, y].map((v) => Math.min(m.bins - 1, Math.floor(v / size * m.bins)));
+    if (x < margin || y < margin) return "";
+    const [to, from] = [x, y].map((v) => Math.min(m.bins - 1, Math.floor((v - margin) / size * m.bins)));
     const bytes = m.bytes[from * m.bins + to];
     return `${what(from, m.bins)} to ${what(to, m.bins)}: ${bytes ? `about ${bytesText(bytes)}` : "nothing"}`;
   };
-  return make("div", {}, make("h3", {}, title), picture(size, size, `Bytes between objects, ${title}`, draw, at),
-    make("div", { class: "axis" }, "Row: sender; column: receiver."));
+  const whole = margin + size, cell = size / m.bins;
+  return make("div", {}, make("h3", {}, title), picture(whole, whole, `Bytes between objects, ${title}`, draw, at, [margin, margin, cell, cell]),
+    make("div", { class: "axis" }, `Row: sender; column: receiver. ${axis}`));
 }
 /** The largest cells in the order of tasks. */
 function largestCells(name) {
   const { bins, gaps, levels } = data.matrix;
   let at = 0;
   const cells = gaps.map((gap, i) => [at += gap, levels[i]]).sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, 200);
-  return table(["sender", "receiver", "about"], cells.map(([cell, level]) =>
+  return table("largest cells", ["sender", "receiver", "about"], cells.map(([cell, level]) =>
     [name(Math.floor(cell / bins), bins), name(cell % bins, bins), { value: level, text: bytesText(2 ** (level / 4)) }]));
 }
 const matrix = {
@@ -67,20 +71,22 @@ const matrix = {
       const [first, end] = [Math.ceil(bin * n / bins), Math.ceil((bin + 1) * n / bins)];
       return end - first === 1 ? objectName(first) : `${objectName(first)} and ${end - first - 1} following`;
     };
-    const holder = make("div", { class: "pair triple" }, matrixPicture(tasks, "in the order of tasks", [], low, high, object));
+    const positions = Array.from({ length: Math.min(n, 8) }, (_, k) => Math.floor(k * n / Math.min(n, 8))).map((i) => [i / n, i.toLocaleString("en")]);
+    const holder = make("div", { class: "pair triple" }, matrixPicture(tasks, "in the order of tasks", { lines: [], labels: positions, axis: "Numbers: positions of objects." }, low, high, object));
     pair().forEach(([it, name], k) => {
       const order = it.pe_of.map((_, i) => i).sort((a, b) => it.pe_of[a] - it.pe_of[b] || a - b);
       const object = (bin, bins) => {
         const i = order[Math.min(n - 1, Math.ceil(bin * n / bins))];
         return `${peName(it.pe_of[i])} (${objectName(i)})`;
       };
-      holder.append(matrixPicture(placed[k], `by placement${spoken(it, name)}`, bordersOf(it), low, high, object));
+      holder.append(matrixPicture(placed[k], `by placement${spoken(it, name)}`, linesOf(it), low, high, object));
     });
-    section.append(legend("viridis", bytesText(low), bytesText(high), "bytes, logarithmic"), holder,
+    section.append(legend("viridis", `about ${bytesText(low)}`, `about ${bytesText(high)}`, "bytes, logarithmic"), holder,
       asText("The largest cells as a table", () => largestCells(object)),
       make("p", { class: "note" }, "Cells near the diagonal are messages between objects that are placed together." +
-        (data.pes.borders.some(Boolean) ? " Pink lines: borders of switches (strong) and of nodes (faint)." : "")));
+        (data.pes.nodes.length <= 64 ? " Grey lines: borders of PEs." : "") +
+        (data.pes.borders.some(Boolean) ? ` Pink lines: borders of ${data.pes.borders.includes(1) ? data.pes.borders.includes(2) ? "switches (strong) and of nodes (faint)" : "nodes" : "switches"}.` : "")));
     const share = (it) => percentText(it.metrics.remote_bytes / Math.max(1, it.metrics.total_bytes));
-    return `Part of the bytes that leaves its PE: ${pair().map(([it, name]) => `${share(it)}${spoken(it, name)}`).join(", ")}.`;
+    return `Share of bytes between PEs: ${pair().map(([it, name]) => `${share(it)}${spoken(it, name)}`).join(", ")}.`;
   },
 };

@@ -159,6 +159,7 @@ impl Chromium {
             "Tab" => 9,
             "Enter" => 13,
             "End" => 35,
+            "Escape" => 27,
             "Home" => 36,
             "ArrowLeft" => 37,
             "ArrowUp" => 38,

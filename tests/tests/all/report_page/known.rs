@@ -21,15 +21,20 @@ fn check(tab: &mut Chromium, canvas: usize, (x, y): (f64, f64), expected: [u64; 
     assert_eq!(([red, green, blue], opacity), (expected, 255), "canvas {canvas} at {x}, {y}");
 }
 
-/// Checks the cell with the largest value of a heat map, which fills the first canvas.
+/// Checks the cell with the largest value of a heat map, which fills a canvas.
 #[track_caller]
-pub(super) fn brightest_cell_is_yellow(tab: &mut Chromium, size: (f64, f64), heat: &Value) {
+pub(super) fn brightest_cell_is_yellow(tab: &mut Chromium, canvas: usize, size: (f64, f64), heat: &Value) {
     let cells: Vec<u64> = heat["cells"].as_array().expect("cells").iter().filter_map(Value::as_u64).collect();
     let rows = heat["rows"].as_u64().expect("rows") as usize;
     let columns = heat["columns"].as_array().expect("columns").len();
     let brightest = cells.iter().position(|&cell| cell == 1000).expect("a cell with the largest value");
     let place = |at: usize, of: usize, size: f64| (at as f64 + 0.5) / of as f64 * size;
-    check(tab, 0, (place(brightest / rows, columns, size.0), place(brightest % rows, rows, size.1)), CIVIDIS);
+    check(
+        tab,
+        canvas,
+        (place(brightest / rows, columns, size.0), place(brightest % rows, rows, size.1)),
+        CIVIDIS,
+    );
 }
 
 /// The PEs of two tasks after the strategy.
@@ -70,12 +75,13 @@ fn a_map_on_a_tree_is_an_icicle() {
         "{{ {table}.open = true; new Promise((done) => setTimeout(() => done({table}.innerText), 50)); }}"
     );
     let text = tab.text(&rows);
-    for row in ["level 1, up\t2\t1.00 ms\t500 µs\t0 s\t0 s", "PEs, down\t4\t1.00 ms\t250 µs\t1.00 ms\t250 µs"]
+    for row in ["level 1, up\t2\t1.00 ms\t500 us\t0 s\t0 s", "PEs, down\t4\t1.00 ms\t250 us\t1.00 ms\t250 us"]
     {
         assert!(text.contains(row), "{text}");
     }
     tab.open(&sandbox.path().join("tree.html"), "panel=matrix&theme=light");
-    let middle = |task: u64| (task as f64 + 0.5) / 4.0 * 380.0;
+    // 44 pixels for the numbers of tasks and PEs.
+    let middle = |task: u64| 44.0 + (task as f64 + 0.5) / 4.0 * 380.0;
     check(&mut tab, 0, (middle(3), middle(0)), VIRIDIS);
     check(&mut tab, 0, (middle(2), middle(1)), FEWEST);
     assert_eq!(tab.colour(0, middle(1), middle(0))[3], 0, "tasks 0 and 1 exchange nothing");
@@ -177,7 +183,10 @@ fn lists_of_messages_and_programs_show_the_machine() {
     let Some(mut tab) = look(&sandbox, line, "messages", "summary machine matrix distances") else { return };
     tab.open(&sandbox.path().join("messages.html"), "panel=machine&theme=light");
     let sentence = tab.text("document.querySelector('main section > p').textContent");
-    assert_eq!(sentence, "The busiest link of tree:2:2/4:2 needs 3.00 ms.");
+    assert_eq!(
+        sentence,
+        "The busiest link of tree:2:2/4:2 needs 3.00 ms (assumed: 1.00 GB/s for each link)."
+    );
     let program = "simulate --program ring:n=8 --topology torus:4x2 --network flow";
     let document = document(&sandbox, program);
     assert_eq!(document["machine"]["layout"], "grid");

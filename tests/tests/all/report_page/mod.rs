@@ -1,6 +1,7 @@
 //! Pages of `--report`, opened in Chromium and Firefox without a window. Pictures of them are in `tmp/reports` of the target folder.
 
 mod chromium;
+mod content;
 mod firefox;
 mod known;
 mod large;
@@ -104,7 +105,7 @@ fn a_run_with_several_steps_shows_them() {
     tab.value(
         "{ const it = document.querySelector('input'); it.value = 4; it.dispatchEvent(new Event('input')); }",
     );
-    known::brightest_cell_is_yellow(&mut tab, (560.0, 120.0), &document["steps"]);
+    known::brightest_cell_is_yellow(&mut tab, 0, (560.0, 120.0), &document["steps"]);
 }
 
 #[test]
@@ -112,10 +113,12 @@ fn a_simulated_trace_shows_a_timeline() {
     let sandbox = Sandbox::new();
     sandbox.run(&format!("{RUN} --record run.trace")).result();
     let line = "simulate --events run.trace --network packet";
-    let Some(mut tab) = look(&sandbox, line, "timeline", "timeline") else { return };
+    let Some(mut tab) = look(&sandbox, line, "timeline", "summary machine matrix distances timeline") else {
+        return;
+    };
     let document = document(&sandbox, line);
     tab.open(&sandbox.path().join("timeline.html"), "panel=timeline");
-    known::brightest_cell_is_yellow(&mut tab, (1120.0, 120.0), &document["timeline"]);
+    known::brightest_cell_is_yellow(&mut tab, 1, (1120.0, 120.0), &document["timeline"]);
 }
 
 #[test]

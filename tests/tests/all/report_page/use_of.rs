@@ -73,11 +73,21 @@ fn pictures_say_what_is_under_the_cursor() {
     let tip = tab.text("document.getElementById('tip').textContent");
     assert!(tip.starts_with("PE 0: ") && tip.contains("array 15#"), "{tip}");
     tab.value("document.querySelectorAll('main canvas')[1].focus()");
-    tab.press("ArrowRight");
-    let tip = tab.text("document.getElementById('tip').textContent");
-    assert!(tip.starts_with("PE 13: "), "the cursor begins in the middle of 27 PEs: {tip}");
+    let (tip, is_hidden) =
+        ("document.getElementById('tip').textContent", "document.getElementById('tip').hidden");
+    for pe in [13, 14, 15] {
+        tab.press("ArrowRight");
+        let tip = tab.text(tip);
+        assert!(tip.starts_with(&format!("PE {pe}: ")), "the frame begins in the middle of 27 PEs: {tip}");
+    }
+    let framed = |tab: &mut Chromium| tab.colour(1, 15.5 / 27.0 * 560.0, 0.5)[3] > 0;
+    assert!(framed(&mut tab), "PE 15 has a frame");
+    tab.press("Escape");
+    assert!(tab.value(is_hidden) == true && !framed(&mut tab), "Escape closes the tip");
+    tab.press("ArrowLeft");
+    assert_eq!(tab.value(is_hidden), false);
     tab.press("Tab");
-    assert_eq!(tab.value("document.getElementById('tip').hidden"), true);
+    assert_eq!(tab.value(is_hidden), true);
     tab.open(&file, "panel=machine&strategy=GreedyLB");
     tab.point("main canvas", 0.058, 0.175);
     let tip = tab.text("document.getElementById('tip').textContent");
@@ -108,7 +118,7 @@ fn the_slider_follows_keys() {
         first.starts_with(" 0: largest load ") && third.starts_with(" 2: largest load "),
         "{first}, {third}"
     );
-    assert_ne!(tab.colour(0, 1.0, 60.0), frame);
+    assert!(third.contains(" before, ") && third.ends_with(" after"), "{third}");
     assert_eq!(tab.colour(0, 2.0 * 560.0 / 5.0 + 1.0, 60.0), frame);
     assert_eq!(focused(&mut tab), "Step", "the slider is not replaced");
     tab.has_no_problem();

@@ -1,0 +1,182 @@
+//! What pages say: of runs without steps or with an error, of several steps, and of objects that move.
+
+use equipoise_tests::{Sandbox, WORKSPACE};
+use serde_json::Value;
+
+use super::chromium::Chromium;
+use super::{RUN, document};
+
+/// A run with four-dimensional and three-dimensional elements, the first strategy of which moves something.
+const PAIRS: &str = "run leanmd --pes 4 --cells 3x3x3 --particles 30 --iterations 20 --lb-every 5 --balancer GreedyLB --transport simulated \
+                     --topology torus:2x2 --network flow --forces charged";
+
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().expect("a list").iter().filter_map(Value::as_str).collect()
+}
+
+#[test]
+fn a_run_without_a_balancer_shows_its_loads() {
+    let sandbox = Sandbox::new();
+    let line = RUN.replace("--balancer GreedyRefineLB", "");
+    let shown = document(&sandbox, &line);
+    let sentences = texts(&shown["sentences"]);
+    assert!(
+        sentences[0].ends_with("No load balancer was given, so no element moved; --balancer NAME names one.")
+    );
+    assert!(sentences[1].ends_with("The panels of placements show step 0: in no step an element moved."));
+    assert!(sentences[2].starts_with("Command: equipoise run stencil2d --pes 8 --cells 16"), "{sentences:?}");
+    assert_eq!(shown["placements"].as_array().map(Vec::len), Some(1));
+    assert_eq!((&shown["placements"][0]["name"], &shown["step"]), (&"before".into(), &0.into()));
+    assert_eq!(shown["steps"]["columns"].as_array().map(Vec::len), Some(5));
+    let off = sandbox.run(&format!("{line} --lb-off --report off.html"));
+    assert!(
+        off.stderr.contains("the run had no load-balancing step, so its report shows no placement"),
+        "{}",
+        off.stderr
+    );
+    let Some(mut tab) = Chromium::start() else { return };
+    tab.open(&sandbox.path().join("off.html"), "");
+    let lead = tab.text("document.getElementById('lead').textContent");
+    assert!(lead.contains("with --balancer NAME it moves them"), "{lead}");
+    sandbox.run(&format!("{line} --report a.html")).result();
+    tab.open(&sandbox.path().join("a.html"), "panel=summary");
+    assert_eq!(
+        tab.value("document.querySelectorAll('main td button, select').length"),
+        0,
+        "there is no choice"
+    );
+}
+
+#[test]
+fn the_step_with_the_largest_gain_is_one_with_migrations() {
+    let sandbox = Sandbox::new();
+    let shown = document(&sandbox, &RUN.replace("GreedyRefineLB", "RotateLB"));
+    let lead = texts(&shown["sentences"])[0].to_string();
+    assert!(shown["placements"][1]["metrics"]["migrations"].as_u64() > Some(0));
+    assert!(
+        lead.starts_with(&format!("Step {}, RotateLB: ideal balance would save ", shown["step"])),
+        "{lead}"
+    );
+}
+
+#[test]
+fn a_run_that_failed_says_so_first() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&format!("{RUN} --time-limit 0.001 --report a.json")).failed(1, &["--time-limit"]);
+    let shown: Value = serde_json::from_str(&sandbox.text("a.json")).expect("JSON");
+    let lead = texts(&shown["sentences"])[0].to_string();
+    assert!(
+        lead.starts_with("The run failed: the run did not end within --time-limit 0.001 (seconds)"),
+        "{lead}"
+    );
+}
+
+#[test]
+fn several_steps_are_added_up_where_they_are_compared() {
+    let sandbox = Sandbox::new();
+    let line = format!(
+        "replay {WORKSPACE}/apps/databases/amr.db --balancer GreedyLB --balancer RefineLB --balancer DummyLB"
+    );
+    let sums = sandbox.run(&format!("{line} --format json")).document();
+    let shown = document(&sandbox, &line);
+    let lead = texts(&shown["sentences"])[0].to_string();
+    assert!(lead.contains(" for 5 periods."), "{lead}");
+    for (at, name) in ["GreedyLB", "RefineLB", "DummyLB"].iter().enumerate() {
+        let placement = &shown["placements"][at + 1];
+        assert_eq!(placement["name"], *name);
+        assert_eq!(placement["totals"]["migrations"], sums["strategies"][at]["migrations"]);
+        assert_eq!(placement["totals"]["step_seconds"], sums["strategies"][at]["after"]["step_seconds"]);
+    }
+    assert_eq!(shown["placements"][0]["totals"]["step_seconds"], sums["before"]["step_seconds"]);
+    sandbox.run(&format!("{line} --report a.html")).result();
+    let Some(mut tab) = Chromium::start() else { return };
+    let file = sandbox.path().join("a.html");
+    tab.open(&file, "panel=summary");
+    assert_eq!(tab.text("document.querySelector('main h3').textContent"), "Sums over 5 steps");
+    let step = shown["step"].as_u64().expect("a step");
+    let choice = tab.text("document.getElementById('choice').textContent");
+    assert!(choice.ends_with(&format!(" at step {step}")), "{choice}");
+    // The order stays when another strategy is chosen.
+    tab.value(
+        "[...document.querySelectorAll('th button')].find((it) => it.textContent === 'migrations').click()",
+    );
+    let order = "[...document.querySelectorAll('main tbody tr')].map((it) => it.cells[0].innerText).join()";
+    let sorted = tab.text(order);
+    assert!(sorted.ends_with("DummyLB,as recorded"), "{sorted}");
+    tab.value("choose(1)");
+    assert_eq!(tab.text(order), sorted);
+    tab.open(&file, "panel=loads");
+    assert_eq!(tab.text("document.querySelector('main h2').textContent"), format!("Loads at step {step}"));
+    tab.open(&file, "panel=steps");
+    let words = tab.text("document.querySelector('output').textContent");
+    assert!(
+        words.starts_with(&format!(" {step}: ")) && words.ends_with("(the step of the other panels)"),
+        "{words}"
+    );
+    tab.has_no_problem();
+}
+
+#[test]
+fn objects_that_move_have_their_names_and_facts() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&format!("{PAIRS} --report a.html")).result();
+    let shown = document(&sandbox, PAIRS);
+    let Some(mut tab) = Chromium::start() else { return };
+    tab.open(&sandbox.path().join("a.html"), "panel=moves");
+    let cells = |column: usize| {
+        format!(
+            "[...document.querySelectorAll('.words tbody tr')].map((it) => it.cells[{column}].textContent)"
+        )
+    };
+    let list = |value: Value| -> Vec<String> { texts(&value).into_iter().map(String::from).collect() };
+    let names = list(tab.value(&cells(0)));
+    let dimensions = |name: &str| name.matches(',').count() + 1;
+    assert!(
+        names.iter().all(|name| dimensions(name) == if name.starts_with("Compute") { 4 } else { 3 }),
+        "{names:?}"
+    );
+    // The first click on loads sorts the heaviest first.
+    tab.value(
+        "[...document.querySelectorAll('.words th button')].find((it) => it.textContent === 'load').click()",
+    );
+    assert_eq!(tab.text("document.querySelector('.words th[aria-sort=descending]').textContent"), "load");
+    assert_eq!(list(tab.value(&cells(0))), names, "the table begins in this order");
+    let facts = list(tab.value(&cells(5)));
+    let loads = |placement: usize| {
+        let all = &shown["placements"][placement]["load_seconds"];
+        all.as_array().expect("loads").iter().filter_map(Value::as_f64).collect::<Vec<_>>()
+    };
+    let ([before, after], [from, to]) =
+        ([loads(0), loads(1)], [list(tab.value(&cells(1))), list(tab.value(&cells(2)))]);
+    let pe = |text: &str| text.parse::<usize>().expect("a PE");
+    for (fact, (from, to)) in facts.iter().zip(from.iter().zip(&to)) {
+        let highest = |loads: &[f64]| loads[pe(from)].max(loads[pe(to)]);
+        assert_eq!(fact.contains("load of PE"), highest(&after) < highest(&before), "{fact}");
+    }
+    // An object whose name is contained in others comes first.
+    let wanted = names.last().expect("an object").clone();
+    tab.value(&format!(
+        "{{ const it = document.querySelector('input[type=search]'); it.value = '{wanted}'; it.dispatchEvent(new Event('input')); }}"
+    ));
+    assert_eq!(list(tab.value(&cells(0)))[0], wanted);
+    tab.has_no_problem();
+}
+
+#[test]
+fn pages_fit_into_narrow_windows() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&format!("{PAIRS} --report a.html")).result();
+    let Some(mut tab) = Chromium::start() else { return };
+    let size = serde_json::json!({ "width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": false });
+    tab.call("Emulation.setDeviceMetricsOverride", size);
+    tab.open(&sandbox.path().join("a.html"), "panel=all&theme=light");
+    assert!(tab.value("document.documentElement.scrollWidth").as_u64() <= Some(390));
+    tab.photograph("narrow");
+    let ids = "[...document.querySelectorAll('[id]')].map((it) => it.id)";
+    assert_eq!(tab.value(&format!("new Set({ids}).size === {ids}.length")), true, "each id occurs once");
+    // The address without a theme is that of the browser's preference.
+    tab.prefer("dark");
+    tab.value("location.hash = 'panel=loads'; new Promise((done) => setTimeout(done, 100))");
+    assert_eq!(tab.text("getComputedStyle(document.body).backgroundColor"), "rgb(21, 24, 28)");
+    tab.has_no_problem();
+}
