@@ -391,6 +391,9 @@ fn growth(all: &[Gain], gains: &Gains) -> Result<Vec<Criterion>, Failure> {
     )])
 }
 
+/// The fractions of time saved inside nodes: by RT, by the best division, and in nodes with one socket.
+type Inside<'a> = (f64, [f64; 2], &'a Gain);
+
 /// The criteria for mapping inside nodes.
 fn inside(all: &[Gain], gains: &Gains) -> Result<Vec<Criterion>, Failure> {
     let Some(paper) = gains.paper.2 else { return Ok(Vec::new()) };
@@ -409,7 +412,7 @@ fn inside(all: &[Gain], gains: &Gains) -> Result<Vec<Criterion>, Failure> {
         let least = [left.divided_seconds, left.one_socket_seconds].map(|left| 1.0 - left / outside);
         possible.push((saved, least, gain));
     }
-    let percent = |of: &dyn Fn(&(f64, [f64; 2], &Gain)) -> f64| {
+    let percent = |of: &dyn Fn(&Inside) -> f64| {
         let all = || possible.iter().map(of);
         [100.0 * all().fold(f64::NAN, f64::max), 100.0 * all().sum::<f64>() / count]
     };

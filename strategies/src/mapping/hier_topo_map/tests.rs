@@ -36,7 +36,7 @@ const SHUFFLED: &str = "random:n=128,degree=6,seed=3";
 #[test]
 fn inside_nodes_many_small_messages_can_weigh_more_than_a_large_one() {
     // Ring 0-1-2-3-0 on two sockets of two cores: two large messages 0-1 and 2-3, many small ones 1-2 and 3-0.
-    let mut tasks = graph::load("ring:4,bytes=0").expect("a ring").remap(4);
+    let mut tasks = load("ring:4,bytes=0").expect("a ring").remap(4);
     tasks.edges.clear();
     for (from, to, messages, bytes) in [(0, 1, 1, 4000), (2, 3, 1, 4000), (1, 2, 9, 900), (3, 0, 9, 900)] {
         tasks.edges.push(Edge { from: End::Object(from), to: End::Object(to), messages, bytes });
