@@ -1,6 +1,5 @@
 //! The table of all figures: how many criteria each meets, and those that it misses.
 
-use equipoise_model::table::aligned;
 use serde::Serialize;
 
 use crate::figure::Criterion;
@@ -50,21 +49,20 @@ impl Line {
 
 /// The lines as a text table, with a sentence for each criterion that is missed or not judged.
 pub fn table(lines: &[Line]) -> String {
-    let mut cells = vec![vec!["figure".to_string(), "met".into(), "missed or not judged".into()]];
+    let width = lines.iter().map(|line| line.figure.len()).max().unwrap_or(0);
+    let row = |figure: &str, met: &str, sentence: &str| {
+        format!("{figure:<width$}  {met:>8}  {sentence}").trim_end().to_string() + "\n"
+    };
+    let mut text = row("figure", "met", "missed or not judged");
     for line in lines {
-        let sentences = line.missed.iter().map(|it| format!("missed: {it}"));
-        let mut sentences =
-            sentences.chain(line.not_judged.iter().map(|it| format!("not judged: {it}"))).collect::<Vec<_>>();
-        sentences.extend(sentences.is_empty().then(String::new));
-        for (at, sentence) in sentences.into_iter().enumerate() {
-            let [figure, met] = match at {
-                0 => [line.figure.to_string(), format!("{} of {}", line.met, line.criteria)],
-                _ => [String::new(), String::new()],
-            };
-            cells.push(vec![figure, met, sentence]);
-        }
+        let missed = line.missed.iter().map(|it| format!("missed: {it}"));
+        let others = line.not_judged.iter().map(|it| format!("not judged: {it}"));
+        let sentences: Vec<String> = missed.chain(others).collect();
+        let met = format!("{} of {}", line.met, line.criteria);
+        text += &row(line.figure, &met, sentences.first().map_or("", String::as_str));
+        sentences.iter().skip(1).for_each(|sentence| text += &row("", "", sentence));
     }
-    aligned(&cells)
+    text
 }
 
 #[cfg(test)]

@@ -238,11 +238,13 @@ fn usage(options: &Options) -> Result<FigureResult, Failure> {
     }
     let mean = all.iter().map(|it| 1.0 - it.ratio()).sum::<f64>() / all.len() as f64;
     let better = all.iter().filter(|it| it.ratio() < 1.0).count();
-    let criteria = vec![Criterion::new(
+    let criterion = Criterion::new(
         "the rule makes programs shorter on average (paper: by more than 5 %)",
         format!("{:.1} % on average, {better} of {} are shorter", 100.0 * mean, all.len()),
         mean > 0.0,
-    )];
+    );
+    let why = "F balances PEs without the rule, which fills the first PEs with the next tasks in order";
+    let criteria = vec![criterion.because(why)];
     let points = |of: fn(&UsageResult) -> u64| {
         (1..).map(f64::from).zip(all.iter().map(|it| of(it) as f64)).collect::<Vec<_>>()
     };

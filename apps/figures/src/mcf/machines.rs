@@ -221,6 +221,7 @@ fn criteria(all: &[&MachineResult]) -> Vec<Criterion> {
             good().filter(is_full),
             slack,
             measured,
-        ),
+        )
+        .because("there the hosts' own links are the busiest for every good mapping, so the cost hardly tells them apart"),
     ]
 }

@@ -342,6 +342,7 @@ fn tenth(all: &[Compared], name: &str) -> Criterion {
             )
         },
     )
+    .because("the busiest link, which McfLB minimises, is only a part of the time of communication")
 }
 
 /// The criterion that on every machine the time with `McfLB` exceeds that with `SwapLB` by at most the fraction
@@ -363,6 +364,7 @@ fn nowhere_above(
             format!("{mcf:.5} s, SwapLB {swap:.5} s on the {name}, more with {more} of {seeds} seeds")
         },
     )
+    .because("of mappings with similar busiest links, those of SwapLB may take slightly less time")
 }
 
 /// The least mean of all `SwapLB` searches.

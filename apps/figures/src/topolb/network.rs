@@ -111,14 +111,6 @@ pub(crate) const MESSAGE_BYTES: u64 = 10_000;
 pub(crate) const COMPUTE_SECONDS: f64 = 20e-6;
 const ITERATIONS: u64 = 2000;
 
-/// How an exchange is simulated.
-enum Simulation {
-    /// Messages between neighbors on a mesh, iteration by iteration.
-    Halo,
-    /// The events of a recorded run.
-    Replay(Recorded),
-}
-
 /// The number of simulated iterations if they do not repeat exactly.
 pub(crate) const SIMULATED: u64 = 80;
 
@@ -193,11 +185,13 @@ impl Swept {
 /// A machine, tasks, the task of each block of the mesh, and the placement of the tasks by each of [`ALL`].
 type Mapped = (Arc<dyn Topology>, Database, Vec<u32>, Vec<Vec<u32>>);
 
+/// The times with each bandwidth, of messages between neighbors iteration by iteration, or of the events of a recorded
+/// run.
 fn sweep(
     options: &Options,
     bandwidths: &[f64],
     permutations: u64,
-    simulation: &Simulation,
+    recorded: Option<&Recorded>,
 ) -> Result<Vec<Swept>, Failure> {
     let mut mapped = Vec::new();
     for number in 0..=permutations {
@@ -214,7 +208,7 @@ fn sweep(
         let times = |(machine, tasks, order, placements): &Mapped| {
             let time = |which: usize| {
                 let (placement, network) = (&placements[which], network.clone());
-                let Simulation::Replay(recorded) = simulation else {
+                let Some(recorded) = recorded else {
                     let (compute_seconds, iterations) = (COMPUTE_SECONDS, ITERATIONS);
                     let run = Run { machine, network, compute_seconds, iterations, simulated: SIMULATED };
                     return run.time(tasks, placement);
@@ -231,15 +225,15 @@ fn sweep(
 }
 
 /// The recorded run of figures 7 to 9.
-fn replay(options: &Options) -> Result<Simulation, Failure> {
-    Ok(Simulation::Replay(Recorded::of(if options.small { 5 } else { 20 })?))
+fn replay(options: &Options) -> Result<Recorded, Failure> {
+    Recorded::of(if options.small { 5 } else { 20 })
 }
 
 fn latencies(options: &Options, bandwidths: &[f64]) -> Result<FigureResult, Failure> {
     let ends = [bandwidths[0], bandwidths[bandwidths.len() - 1]];
     let (bandwidths, numberings) = (options.choose(bandwidths, &ends), if options.small { 2 } else { 8 });
-    let all = sweep(options, bandwidths, numberings, &Simulation::Halo)?;
-    let replayed = sweep(options, bandwidths, numberings, &replay(options)?)?;
+    let all = sweep(options, bandwidths, numberings, None)?;
+    let replayed = sweep(options, bandwidths, numberings, Some(&replay(options)?))?;
     let microseconds = |swept: &Swept, which| 1e6 * swept.median(which, |time| time.mean_latency_seconds);
     let mut rows = Rows::new([
         ("link_megabytes_per_second", "MB/s"),
@@ -306,8 +300,8 @@ fn completion(options: &Options) -> Result<FigureResult, Failure> {
     let bandwidths = [50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 500.0, 750.0, 1000.0];
     let permutations = if options.small { 3 } else { 12 };
     let bandwidths = options.choose(&bandwidths, &[50.0, 200.0]);
-    let all = sweep(options, bandwidths, permutations, &Simulation::Halo)?;
-    let replayed = sweep(options, bandwidths, permutations, &replay(options)?)?;
+    let all = sweep(options, bandwidths, permutations, None)?;
+    let replayed = sweep(options, bandwidths, permutations, Some(&replay(options)?))?;
     let seconds = |swept: &Swept, which| swept.median(which, |time| time.seconds);
     let ratio = |swept: &Swept, which: usize| {
         median(swept.times.iter().map(|times| times[which].seconds / times[0].seconds).collect())
