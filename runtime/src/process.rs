@@ -249,7 +249,7 @@ mod unix {
         }
         running.iter().for_each(|stop| stop(signal));
         drop(running);
-        // A PE that does not end its delivery would keep the process for ever.
+        // A PE that does not end its delivery would keep the process forever.
         let wait = move || {
             thread::sleep(STOPPING);
             if stops.iter().any(|stop| stop.strong_count() > 0) {

@@ -15,10 +15,31 @@ use super::{Run, Track};
 ///
 /// Perfetto takes events of the same nanosecond in the order of the file, and a flow has to begin before it ends. A sender has
 /// a lower number than what it causes. So events are written in the order of time, and at the same time in the order of
-/// executions, but always in the order of their PE.
+/// executions, but always in the order of their PE. A message whose sender comes later all the same has no flow: clocks of several
+/// processes differ.
 pub(super) fn push(run: &Run, slices: &Slices, flights: &[Flight], packets: &mut Packets) {
-    let shown = Shown::new(run, slices, flights);
+    let ends = in_order(slices);
+    let mut place = vec![0; run.trace.executions.len()];
+    for (at, (slice, is_end)) in (0u64..).zip(&ends) {
+        if !is_end {
+            place[slice.execution as usize] = at;
+        }
+    }
+    let is_forward = |it: &Flight| place[it.sender as usize] < place[it.execution as usize];
+    let shown = Shown::new(run, slices, flights.iter().filter(|flight| is_forward(flight)));
+    for (slice, is_end) in ends {
+        if is_end {
+            packets.event(slice.end, Track::Pe(slice.pe).uuid(), Kind::SliceEnd, Fields::default());
+        } else {
+            shown.push_begin(slice, packets);
+        }
+    }
+}
+
+/// The begins and ends of all slices, an end with true, in the order of the file.
+fn in_order(slices: &Slices) -> Vec<(&Slice, bool)> {
     let of_pes: Vec<&[Slice]> = slices.by_pe().collect();
+    let mut ends = Vec::with_capacity(2 * slices.0.len());
     // Each PE with its next event: 2 for the begin of a slice, then 1 for its end.
     let key = |slice: &Slice, is_end: bool| {
         let seconds = if is_end { slice.end } else { slice.begin };
@@ -28,16 +49,14 @@ pub(super) fn push(run: &Run, slices: &Slices, flights: &[Flight], packets: &mut
         of_pes.iter().enumerate().map(|(row, of_pe)| (key(&of_pe[0], false), Reverse((row, 0)))).collect();
     while let Some((Reverse((.., is_end)), Reverse((row, at)))) = next.pop() {
         let slice = &of_pes[row][at];
+        ends.push((slice, is_end));
         if !is_end {
-            shown.push_begin(slice, packets);
             next.push((key(slice, true), Reverse((row, at))));
-            continue;
-        }
-        packets.event(slice.end, Track::Pe(slice.pe).uuid(), Kind::SliceEnd, Fields::default());
-        if let Some(after) = of_pes[row].get(at + 1) {
+        } else if let Some(after) = of_pes[row].get(at + 1) {
             next.push((key(after, false), Reverse((row, at + 1))));
         }
     }
+    ends
 }
 
 struct Shown<'a> {
@@ -49,10 +68,9 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn new(run: &'a Run, slices: &Slices, flights: &[Flight]) -> Self {
+    fn new<'f>(run: &'a Run, slices: &Slices, with_flow: impl Iterator<Item = &'f Flight>) -> Self {
         let mut flow_ends = vec![None; run.trace.messages.len()];
-        // Perfetto cannot show a flow that ends before it begins.
-        for flight in flights.iter().filter(|flight| flight.is_forward) {
+        for flight in with_flow {
             flow_ends[flight.message as usize] = Some(flight.execution);
         }
         Shown { run, arrivals: arrivals(run, slices), flow_ends }

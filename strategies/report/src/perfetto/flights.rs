@@ -3,7 +3,6 @@
 use equipoise_network::trace::{Speeds, Step};
 
 use super::Run;
-use super::packets::nanoseconds;
 use super::slices::{Slice, Slices};
 
 /// A message from its send to the begin of the first execution that it caused.
@@ -13,10 +12,10 @@ pub(super) struct Flight {
     pub(super) to: u32,
     pub(super) sent: f64,
     pub(super) taken: f64,
-    /// The number of this execution.
+    /// The number of the execution that sends it.
+    pub(super) sender: u32,
+    /// The number of the execution that it caused.
     pub(super) execution: u32,
-    /// Whether the execution that sends begins first. With clocks of several processes, it may not.
-    pub(super) is_forward: bool,
 }
 
 /// The messages whose send and execution are both drawn, in the order of messages. [`receives`](equipoise_network::trace::Trace::receives) says which execution
@@ -48,8 +47,8 @@ pub(super) fn flights(run: &Run, slices: &Slices) -> Vec<Flight> {
             to: taken.pe,
             sent,
             taken: taken.begin.max(sent),
+            sender: sender.execution,
             execution: taken.execution,
-            is_forward: nanoseconds(sender.begin) <= nanoseconds(taken.begin),
         })
     })
     .collect()
