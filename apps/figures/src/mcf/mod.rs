@@ -76,7 +76,7 @@ pub(crate) const MCF_TABLE1: Figure = Figure {
             in the busiest link. QAP correlates more if the random initial mappings are included, as the paper may do \
             (`with random`). The wide-area machines of the paper are from a thesis that does not print their links; ours follow the \
             same description (`equipoise topology help`, platform). On the grid the value of QAP depends on the bandwidth of \
-            the links between routers: `grid, half` and `grid, quarter` have that part of a host's.",
+            the links between routers: `grid half` and `grid quarter` have that part of a host's.",
     run: table1,
 };
 
@@ -312,7 +312,7 @@ fn correlated(options: &Options) -> Result<Vec<Correlated>, Failure> {
         }
     }
     let metric = PLATFORMS[2].2;
-    for (platform, part) in [("grid, half", 0.5), ("grid, quarter", 0.25)] {
+    for (platform, part) in [("grid half", 0.5), ("grid quarter", 0.25)] {
         let study = Study::on(grid_with(RouterLinks::Of(part), options.seed)?, "flow")?;
         let [_, ends] = study.sample(metric, restarts(options), options.seed)?;
         let ours = [QAP, MCF].map(|cost| pearson(&pairs(&ends, cost)));
@@ -343,7 +343,7 @@ fn table1(options: &Options) -> Result<FigureResult, Failure> {
         points.filter_map(move |(at, row)| Some((at as f64 + 1.0, which(row)?))).collect::<Vec<_>>()
     };
     let chart = Chart {
-        x: Axis::linear("tree: all, best 10 %, with random; grid: the same; grid, half; grid, quarter"),
+        x: Axis::linear("tree: all, best 10 %, with random; grid: the same; grid half; grid quarter"),
         y: Axis::linear("correlation with the time"),
         series: vec![
             Series::measured("QAP", of(|row| Some(row.ours[0]))),

@@ -31,7 +31,7 @@ pub(crate) const MCF_SEARCH: Figure = Figure {
             each restart of McfLB (column `of`), and the best of these by cost counts; `chosen` and `best` are over all.\n\
             On the grid a gain of 10 % is impossible: all messages of a task leave over the link of its host, whose time is a \
             lower bound for every mapping (`at least`); so there is no criterion for it. On the cluster the possible gain is \
-            hardly more than 10 %. `grid, half`, `quarter` and `random` have slower links between routers. McfLB \
+            hardly more than 10 %. `grid half`, `quarter` and `random` have slower links between routers. McfLB \
             minimises the busiest link, which is only part of the time: of mappings with similar busiest links, those of SwapLB \
             may take slightly less time.",
     run,
@@ -58,9 +58,9 @@ enum Machine {
 
 /// The grid with other links between routers: there, mappings matter.
 const GRIDS: [(&str, RouterLinks); 3] = [
-    ("grid, half", RouterLinks::Of(0.5)),
-    ("grid, quarter", RouterLinks::Of(0.25)),
-    ("grid, random", RouterLinks::Random),
+    ("grid half", RouterLinks::Of(0.5)),
+    ("grid quarter", RouterLinks::Of(0.25)),
+    ("grid random", RouterLinks::Random),
 ];
 
 /// Machines that are not in the paper.
