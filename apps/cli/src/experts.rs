@@ -1,15 +1,18 @@
 //! `equipoise experts`: places replicas of the experts of a model, or judges a plan.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::numbers::Numbers;
+use equipoise_model::params::parse_bytes;
 use equipoise_model::replica_plan::ReplicaPlan;
 use equipoise_model::table::{aligned, bytes, count, percent};
-use equipoise_strategies::replicas::{LayerCosts, Request, evaluate, place, published};
+use equipoise_model::{Topology, topology};
+use equipoise_strategies::replicas::{LayerCosts, Request, evaluate, other_machine, place, published};
 use serde::Serialize;
 
-use crate::arguments::MachineArg;
+use crate::input;
 use crate::paths::Files;
 use crate::progress;
 
@@ -21,11 +24,12 @@ pub struct Args {
     loads: PathBuf,
 
     /// The slots of all PEs in each layer, a multiple of the PEs
-    #[arg(long, value_name = "N", required_unless_present = "evaluate")]
+    #[arg(long, value_name = "N", required_unless_present = "evaluate", value_parser = slots, allow_negative_numbers = true)]
     replicas: Option<usize>,
 
-    #[command(flatten)]
-    machine: MachineArg,
+    /// The machine, as in flat:4*flat:8; `help` lists all kinds [default with --evaluate: that of the plan]
+    #[arg(long, value_name = "SPEC", value_parser = input::machine(), required_unless_present = "evaluate")]
+    topology: Option<input::Machine>,
 
     /// Write the plan to this file (JSON)
     #[arg(long, value_name = "FILE")]
@@ -58,18 +62,20 @@ struct PlacementArgs {
     #[arg(long, value_name = "FILE")]
     sources: Option<PathBuf>,
 
-    /// Bytes of a replica, for the bytes moved [default: 44040192, an expert of DeepSeek-V3 with 8-bit weights]
-    #[arg(long, value_name = "BYTES", default_value_t = 44_040_192, hide_default_value = true)]
+    /// With --previous, the bytes of a replica, as in 44040192 or 42M, for the bytes moved [default: 42M, an expert of DeepSeek-V3 with
+    /// 8-bit weights]
+    #[arg(long, value_name = "BYTES", default_value = "42M", hide_default_value = true, value_parser = parse_bytes,
+          requires = "previous")]
     expert_bytes: u64,
 
     /// With --previous and --sources, the cost of moving all replicas, relative to the cost of messages to random places
     #[arg(long, value_name = "X", default_value_t = Request::GAMMA, value_parser = not_negative,
-          allow_negative_numbers = true)]
+          allow_negative_numbers = true, requires_all = ["previous", "sources"])]
     gamma: f64,
 
     /// With --previous, the allowed excess of the largest load over that of a plan that EPLB makes anew
     #[arg(long, value_name = "X", default_value_t = Request::TOLERANCE, value_parser = not_negative,
-          allow_negative_numbers = true)]
+          allow_negative_numbers = true, requires = "previous")]
     tolerance: f64,
 }
 
@@ -83,6 +89,27 @@ struct Document<'a> {
     /// EPLB's plan made anew for the same loads.
     eplb: Summary,
     layers: &'a [LayerCosts],
+    eplb_layers: &'a [LayerCosts],
+}
+
+/// A row of the CSV: the costs of a layer, and those of EPLB's plan.
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    costs: &'a LayerCosts,
+    eplb_max_load: f64,
+    eplb_max_over_average: f64,
+    eplb_pes_with_repeated_expert: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eplb_groups_on_several_nodes: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eplb_moves: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eplb_bytes_moved: Option<u128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eplb_cross_node_tokens: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eplb_token_hops: Option<f64>,
 }
 
 /// The costs of all layers.
@@ -91,6 +118,8 @@ struct Summary {
     mean_max_over_average: f64,
     worst_max_over_average: f64,
     pes_with_repeated_expert: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups_on_several_nodes: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     moves: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,6 +132,12 @@ struct Summary {
     token_hops: Option<f64>,
 }
 
+/// The parser of a number of slots.
+fn slots(text: &str) -> Result<usize, String> {
+    let slots = text.parse().ok().filter(|slots| *slots > 0);
+    slots.ok_or_else(|| "expected a number of slots of at least 1, a multiple of the PEs".into())
+}
+
 /// The parser of numbers that are finite and not negative.
 fn not_negative(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
@@ -110,14 +145,14 @@ fn not_negative(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
         self.check_files()?;
-        let machine = &*self.machine.topology?;
         let PlacementArgs { expert_groups, expert_bytes, gamma, tolerance, .. } = self.placement;
         let loads = Numbers::read(&self.loads)?;
         let sources = self.placement.sources.as_deref().map(Numbers::read).transpose()?;
         let previous = self.previous.as_deref().map(ReplicaPlan::read).transpose()?;
         let judged = self.evaluate.as_deref().map(ReplicaPlan::read).transpose()?;
+        let machine = &*self.machine(judged.as_ref())?;
         let slots = judged.as_ref().map(ReplicaPlan::slots_per_layer).or(self.replicas).unwrap_or_default();
         let request = Request {
             groups: expert_groups,
@@ -141,11 +176,12 @@ impl Args {
         named(&self.previous, fits(&previous))?;
         named(&self.evaluate, fits(&judged))?;
         named(&self.placement.sources, request.check_sources(machine))?;
-        if expert_groups > 1 && !request.keeps_groups(machine) {
-            equipoise::warn(&format!(
-                "--expert-groups {expert_groups}: the nodes of {} do not divide the groups evenly; groups are not kept on nodes",
-                machine.spec()
-            ));
+        for warning in request
+            .warnings(machine)
+            .into_iter()
+            .chain(judged.as_ref().and_then(|plan| other_machine("the plan", plan, machine)))
+        {
+            equipoise::warn(&warning);
         }
         let what = format!("placing {}", count((slots * loads.rows.len()) as u64, "replica"));
         let plan = match judged {
@@ -156,7 +192,7 @@ impl Args {
         let anew = evaluate(&published(&request, machine)?, &request, machine, expert_bytes)?;
         let mut written = String::new();
         if let Some(path) = &self.output {
-            plan.write(path, &machine.spec())?;
+            plan.write(path)?;
             written = format!("{} (plan)\n", path.display());
         }
         let document = Document {
@@ -166,19 +202,57 @@ impl Args {
             summary: Summary::of(&costs),
             eplb: Summary::of(&anew),
             layers: &costs,
+            eplb_layers: &anew,
         };
         let text = || format!("{}{written}", document.text(self.evaluate.as_deref()));
-        output::show_table(self.format.format, text, &document, &costs)
+        let rows: Vec<Row> = costs.iter().zip(&anew).map(Row::of).collect();
+        output::show_table(self.format.format, text, &document, &rows)
+    }
+
+    /// The machine of the flag, or that of the plan that is judged.
+    fn machine(&mut self, judged: Option<&ReplicaPlan>) -> Result<Arc<dyn Topology>, Failure> {
+        if let Some(machine) = self.topology.take() {
+            return Ok(machine?);
+        }
+        let (plan, file) =
+            judged.zip(self.evaluate.as_deref()).expect("clap requires --topology without --evaluate");
+        let about = |reason: String| {
+            Failure::usage(format!(
+                "the plan `{}` {reason}; name its machine with --topology",
+                file.display()
+            ))
+        };
+        match plan.topology.as_str() {
+            "" => Err(about("names no machine".into())),
+            spec => topology::parse(spec)
+                .map_err(|error| about(format!("names a machine that cannot be used: {error}"))),
+        }
     }
 
     /// Refuses an output that would replace an input.
     fn check_files(&self) -> Result<(), Failure> {
         Files::default()
             .reads([&self.loads])
-            .reads(self.machine.topology.iter().map(|machine| machine.spec()))
+            .reads(self.topology.iter().flatten().map(|machine| machine.spec()))
             .reads(self.previous.iter().chain(&self.evaluate).chain(&self.placement.sources))
             .writes(&self.output)
             .check()
+    }
+}
+
+impl<'a> Row<'a> {
+    fn of((costs, eplb): (&'a LayerCosts, &LayerCosts)) -> Self {
+        Row {
+            costs,
+            eplb_max_load: eplb.max_load,
+            eplb_max_over_average: eplb.max_over_average,
+            eplb_pes_with_repeated_expert: eplb.pes_with_repeated_expert,
+            eplb_groups_on_several_nodes: eplb.groups_on_several_nodes,
+            eplb_moves: eplb.moves,
+            eplb_bytes_moved: eplb.bytes_moved,
+            eplb_cross_node_tokens: eplb.cross_node_tokens,
+            eplb_token_hops: eplb.token_hops,
+        }
     }
 }
 
@@ -190,6 +264,7 @@ impl Summary {
             mean_max_over_average: ratios().sum::<f64>() / layers.len().max(1) as f64,
             worst_max_over_average: ratios().fold(0.0, f64::max),
             pes_with_repeated_expert: layers.iter().map(|costs| costs.pes_with_repeated_expert).sum(),
+            groups_on_several_nodes: layers.iter().map(|costs| costs.groups_on_several_nodes).sum(),
             moves: layers.iter().map(|costs| costs.moves).sum(),
             bytes_moved: layers.iter().map(|costs| costs.bytes_moved).sum(),
             tokens: sum(|costs| costs.tokens),
@@ -205,6 +280,7 @@ impl Summary {
             format!("{:.4}", self.worst_max_over_average),
             count(self.pes_with_repeated_expert as u64, "PE"),
         ];
+        lines.extend(self.groups_on_several_nodes.map(|groups| count(groups as u64, "group")));
         if let Some((moves, volume)) = self.moves.zip(self.bytes_moved) {
             lines.push(format!(
                 "{moves} ({} of all replicas)",
@@ -228,11 +304,13 @@ impl Document<'_> {
         let (experts, replicas) = (count(self.experts as u64, "expert"), self.replicas);
         let heading = format!("{layers} of {experts} in {replicas} slots on {}\n", self.topology);
         let mut head = vec!["layer", "max/avg"];
+        head.extend(self.summary.groups_on_several_nodes.map(|_| "groups on several nodes"));
         head.extend(self.summary.moves.map(|_| ["moves", "bytes moved"]).into_iter().flatten());
         head.extend(self.summary.tokens.map(|_| ["cross-node tokens", "of all"]).into_iter().flatten());
         let mut rows = vec![head.into_iter().map(String::from).collect::<Vec<_>>()];
         for costs in self.layers {
             let mut row = vec![costs.layer.to_string(), format!("{:.4}", costs.max_over_average)];
+            row.extend(costs.groups_on_several_nodes.map(|groups| groups.to_string()));
             row.extend(costs.moves.map(|moves| moves.to_string()));
             row.extend(costs.bytes_moved.map(bytes));
             if let Some((tokens, cross)) = costs.tokens.zip(costs.cross_node_tokens) {
@@ -248,6 +326,7 @@ impl Document<'_> {
     /// The summary of the plan next to that of EPLB's plan.
     fn summary_text(&self, name: &str) -> String {
         let mut names = vec!["max/avg, mean of layers", "max/avg, worst layer", "PEs that repeat an expert"];
+        names.extend(self.summary.groups_on_several_nodes.map(|_| "groups on several nodes"));
         names.extend(self.summary.moves.map(|_| ["replicas moved", "bytes moved"]).into_iter().flatten());
         names.extend(
             self.summary.tokens.map(|_| ["cross-node tokens", "hops per token"]).into_iter().flatten(),

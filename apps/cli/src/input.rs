@@ -12,6 +12,7 @@ use equipoise_model::database::Dump;
 use equipoise_model::fault::{Classified, Fault};
 use equipoise_model::files::{self, Unread};
 use equipoise_model::params::ParamError;
+use equipoise_model::quote::sentence;
 use equipoise_model::topology::{self, TopologyError};
 use equipoise_model::{Database, Topology, graph};
 use equipoise_network::models::{self, Model};
@@ -57,7 +58,10 @@ pub(crate) type Machine = Result<Arc<dyn Topology>, TopologyError>;
 
 /// The parser of a machine.
 pub(crate) fn machine() -> impl TypedValueParser<Value = Machine> {
-    OrHelp { parser: |spec: &str| reject_usage_errors(topology::parse(spec)), help: topology::help }
+    // The message of clap has the spec already.
+    let reason = |error: TopologyError| sentence(&error.reason);
+    let parser = move |spec: &str| reject_usage_errors(topology::parse(spec)).map_err(reason);
+    OrHelp { parser, help: topology::help }
 }
 
 /// The parser of a cost.

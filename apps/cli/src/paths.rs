@@ -11,6 +11,8 @@ use equipoise_model::files::file_at;
 #[derive(Default)]
 pub(crate) struct Files {
     inputs: BTreeSet<PathBuf>,
+    /// Whether an input has the name `-`.
+    has_dash: bool,
     outputs: Vec<PathBuf>,
 }
 
@@ -19,6 +21,7 @@ impl Files {
     pub(crate) fn reads<T: AsRef<OsStr>>(mut self, inputs: impl IntoIterator<Item = T>) -> Files {
         for input in inputs {
             let input = input.as_ref();
+            self.has_dash |= input == "-";
             self.inputs.extend(file_at(Path::new(input)));
             let words = input.to_str().unwrap_or_default().split(|c| ":,=()[]@*".contains(c));
             // The first word of a spec is its kind.
@@ -34,8 +37,17 @@ impl Files {
         self
     }
 
-    /// Refuses outputs that would replace an input or another output.
+    /// Refuses outputs that would replace an input or another output, and `-`, which is a stream in other commands.
     pub(crate) fn check(self) -> Result<(), Failure> {
+        let is_dash = |path: &PathBuf| path.as_os_str() == "-";
+        if self.outputs.iter().any(is_dash) {
+            return Err(Failure::usage(
+                "`-` is not a stream here; write to /dev/stdout, or to a file such as ./-",
+            ));
+        }
+        if self.has_dash {
+            return Err(Failure::usage("`-` is not a stream here; read /dev/stdin, or a file such as ./-"));
+        }
         let mut seen = BTreeSet::new();
         let files = self.outputs.iter().filter_map(|output| Some((output.display(), file_at(output)?)));
         for (name, path) in files {

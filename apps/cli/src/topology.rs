@@ -45,6 +45,9 @@ struct Document {
     topology: String,
     pes: usize,
     links: usize,
+    /// Where the machine is from, if the system reported it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     /// The next three values are over pairs of different PEs; `None` if the machine has too many pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     diameter: Option<u32>,
@@ -116,6 +119,7 @@ impl Args {
             topology: machine.spec(),
             pes,
             links: machine.links(),
+            note: machine.note().map(String::from),
             diameter: histogram.as_deref().map(|bars| bars.last().map_or(0, |bar| bar.distance)),
             average_distance: histogram.as_deref().map(average),
             histogram,
@@ -215,6 +219,9 @@ impl Document {
             ("PEs", self.pes.to_string()),
             ("links", format!("{}, each in one direction", self.links)),
         ];
+        if let Some(note) = &self.note {
+            lines.push(("note", note.clone()));
+        }
         if let Some((least, most)) = self.bandwidths {
             let speed = |bandwidth: f64| format!("{}/s", bytes(bandwidth as u64));
             let range =

@@ -358,35 +358,45 @@ fn criteria(all: &[Measured], sources: &[Sources]) -> Vec<Criterion> {
             enough * 100 >= all.len() * 95,
         ),
     ];
-    let mut time = |what: &str, is_in: fn(usize) -> bool| {
-        // The small version has no layer of 256 experts.
-        let measured = all.iter().filter(|it| is_in(it.case.experts));
-        if measured.clone().next().is_none() {
-            return;
-        }
-        criteria.push(Criterion::every(
+    criteria.extend(criteria_of_times(all));
+    criteria.extend(criteria_of_sources(sources));
+    criteria
+}
+
+fn criteria_of_times(all: &[Measured]) -> Vec<Criterion> {
+    // The small version has no layer of 256 experts.
+    let kinds = [("256 experts", 256..=256), ("fewer experts", 0..=255)];
+    let measured =
+        kinds.map(|(what, range)| (what, all.iter().filter(move |it| range.contains(&it.case.experts))));
+    let measured = measured.into_iter().filter(|(_, cases)| cases.clone().next().is_some());
+    let criterion = |(what, cases)| {
+        Criterion::every(
             format!("a layer of {what} takes at most 1 ms of one thread"),
-            measured,
-            |it| 1.0 - it.milliseconds[0].max(it.milliseconds[1]),
+            cases,
+            |it: &&Measured| 1.0 - it.milliseconds[0].max(it.milliseconds[1]),
             |it| {
                 let [first, next] = it.milliseconds;
                 format!("{first:.2} ms, next window {next:.2} ms, with {}", it.case)
             },
-        ));
+        )
     };
-    time("256 experts", |experts| experts == 256);
-    time("fewer experts", |experts| experts < 256);
-    criteria.push(Criterion::every(
-        "with sources, at least 20 % fewer tokens cross nodes than without",
-        sources,
-        |it| 1.0 - it.cross[1] / it.cross[0] - 0.2,
-        |it| format!("{} fewer with {}", percent(1.0 - it.cross[1] / it.cross[0]), it.case),
-    ));
-    criteria.push(Criterion::every(
-        "with sources, max/avg of the worst layer is not above that without",
-        sources,
-        |it| ROUNDING - (it.worst[1] / it.worst[0] - 1.0),
-        |it| format!("{} above with {}", percent(it.worst[1] / it.worst[0] - 1.0), it.case),
-    ));
-    criteria
+    measured.map(criterion).collect()
+}
+
+fn criteria_of_sources(sources: &[Sources]) -> [Criterion; 2] {
+    let percent = |part: f64| format!("{:.3} %", 100.0 * part);
+    [
+        Criterion::every(
+            "with sources, at least 20 % fewer tokens cross nodes than without",
+            sources,
+            |it| 1.0 - it.cross[1] / it.cross[0] - 0.2,
+            |it| format!("{} fewer with {}", percent(1.0 - it.cross[1] / it.cross[0]), it.case),
+        ),
+        Criterion::every(
+            "with sources, max/avg of the worst layer is not above that without",
+            sources,
+            |it| ROUNDING - (it.worst[1] / it.worst[0] - 1.0),
+            |it| format!("{} above with {}", percent(it.worst[1] / it.worst[0] - 1.0), it.case),
+        ),
+    ]
 }

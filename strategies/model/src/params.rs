@@ -381,6 +381,21 @@ impl Params {
         }
     }
 
+    /// A number of bytes as in [`parse_bytes`], or `None` if the value is the word `auto`.
+    ///
+    /// # Errors
+    /// For any other value.
+    pub fn take_bytes_or_auto(&mut self, key: &str) -> Result<Option<u64>, ParamError> {
+        let value: String = self.take(key)?;
+        match value.as_str() {
+            "auto" => Ok(None),
+            text => match parse_bytes(text) {
+                Ok(bytes) => Ok(Some(bytes)),
+                Err(expected) => Err(self.bad(key, &value, format!("{expected}, or auto"))),
+            },
+        }
+    }
+
     /// The error for a value of `key` that names an unusable file.
     pub fn bad_file(&self, key: &str, value: &str, error: &impl Classified) -> ParamError {
         ParamError::BadFile {
@@ -402,6 +417,36 @@ impl Params {
         }
     }
 }
+
+/// A number of bytes: `4096`, `1e9`, or with a unit, which is a power of 1024, `64k`, `512MB`, `1.5GiB`, `80G`.
+///
+/// # Errors
+/// What is expected, if the text is not a whole number of bytes below 2^64.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let expected =
+        || "expected bytes such as 4096, 44M or 1e9 (k, M, G and T are powers of 1024)".to_string();
+    let number = text.strip_suffix(['B', 'b']).unwrap_or(text);
+    let number = number.strip_suffix('i').filter(|_| number.len() < text.len()).unwrap_or(number);
+    let units = ['k', 'm', 'g', 't'];
+    let unit = number
+        .chars()
+        .last()
+        .and_then(|last| units.iter().position(|&unit| last.eq_ignore_ascii_case(&unit)));
+    let (number, unit) = match unit {
+        Some(unit) => (&number[..number.len() - 1], 1u64 << (10 * (unit + 1))),
+        None => (number, 1),
+    };
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(unit).ok_or_else(expected);
+    }
+    // Above 2^53 not every whole number is a float.
+    let bytes = number.parse::<f64>().unwrap_or(f64::NAN) * unit as f64;
+    match (0.0..=2f64.powi(53)).contains(&bytes) && bytes.fract() == 0.0 {
+        true => Ok(bytes as u64),
+        false => Err(expected()),
+    }
+}
+
 /// Whether a number is above 0 and in the range in which products and quotients with times stay finite.
 pub fn is_positive(number: f64) -> bool {
     (1e-30..=1e30).contains(&number)

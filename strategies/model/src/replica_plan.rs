@@ -6,7 +6,7 @@
 //! ```
 //!
 //! There is a list for each layer. The slots of a PE are adjacent, and PEs are in their order. Readers need only
-//! `physical_to_logical`, which may have the name `physical_to_logical_map` as in files of SGLang.
+//! `physical_to_logical`, and use `topology` if there is one; `physical_to_logical` may have the name `physical_to_logical_map` as in files of SGLang.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,11 @@ use crate::files::{self, Unread, write_whole};
 use crate::quote::{sentence, shown};
 use crate::table::count;
 
-/// The expert of every slot of every layer.
+/// The expert of every slot of every layer, and the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaPlan {
+    /// The spec of the machine that the plan was made for; empty if it is unknown.
+    pub topology: String,
     /// The number of experts of every layer.
     pub experts: usize,
     /// The expert of every slot, by layer; all layers have the same number of slots.
@@ -69,6 +71,8 @@ impl Classified for ReplicaPlanError {
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
 struct Document {
+    #[serde(default)]
+    topology: Option<String>,
     #[serde(alias = "physical_to_logical_map")]
     physical_to_logical: Vec<Vec<u32>>,
     logical_to_physical: Option<Vec<Vec<Vec<i64>>>>,
@@ -114,7 +118,8 @@ impl ReplicaPlan {
                 count(slots as u64, "slot")
             ));
         }
-        let plan = ReplicaPlan { experts, physical_to_logical: document.physical_to_logical };
+        let topology = document.topology.unwrap_or_default();
+        let plan = ReplicaPlan { topology, experts, physical_to_logical: document.physical_to_logical };
         plan.check_counts(document.counts)?;
         plan.check_slots(document.logical_to_physical)?;
         Ok(plan)
@@ -180,10 +185,10 @@ impl ReplicaPlan {
         slots
     }
 
-    /// The text of the document, for a machine with this spec; a line for each layer in each list.
-    pub fn text(&self, topology: &str) -> String {
+    /// The text of the document; a line for each layer in each list.
+    pub fn text(&self) -> String {
         let layers = 0..self.physical_to_logical.len();
-        let mut text = format!("{{\n\"topology\": {}", json(topology));
+        let mut text = format!("{{\n\"topology\": {}", json(&self.topology));
         let mut list = |name: &str, rows: Vec<String>| {
             let _ = write!(text, ",\n\"{name}\": [\n{}\n]", rows.join(",\n"));
         };
@@ -197,8 +202,8 @@ impl ReplicaPlan {
     ///
     /// # Errors
     /// If the file system reports an error.
-    pub fn write(&self, path: &Path, topology: &str) -> Result<(), ReplicaPlanError> {
-        write_whole(path, self.text(topology).as_bytes())
+    pub fn write(&self, path: &Path) -> Result<(), ReplicaPlanError> {
+        write_whole(path, self.text().as_bytes())
             .map_err(|source| ReplicaPlanError::Write { path: path.into(), source })
     }
 }
@@ -213,12 +218,16 @@ mod tests {
     use super::*;
 
     fn plan() -> ReplicaPlan {
-        ReplicaPlan { experts: 3, physical_to_logical: vec![vec![0, 1, 2, 0], vec![2, 1, 0, 1]] }
+        ReplicaPlan {
+            topology: "flat:2".into(),
+            experts: 3,
+            physical_to_logical: vec![vec![0, 1, 2, 0], vec![2, 1, 0, 1]],
+        }
     }
 
     #[test]
     fn a_written_plan_reads_back_the_same() {
-        let text = plan().text("flat:2");
+        let text = plan().text();
         assert!(text.contains("[[0,3],[1],[2]]") && text.contains("[1,2,1]"), "{text}");
         assert_eq!(ReplicaPlan::parse(&text), Ok(plan()));
     }
@@ -227,7 +236,7 @@ mod tests {
     fn only_the_experts_of_slots_are_needed() {
         let found =
             ReplicaPlan::parse(r#"{"physical_to_logical_map": [[0, 1, 2, 0], [2, 1, 0, 1]], "x": 1}"#);
-        assert_eq!(found, Ok(plan()));
+        assert_eq!(found, Ok(ReplicaPlan { topology: String::new(), ..plan() }));
         let padded = r#"{"physical_to_logical": [[0, 1, 1]], "logical_to_physical": [[[0, -1], [2, 1]]]}"#;
         assert!(ReplicaPlan::parse(padded).is_ok());
     }

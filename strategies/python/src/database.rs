@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use equipoise_model::database::{Dump, Edge, End, Object};
+use equipoise_model::database::{DatabaseError, Dump, Edge, End, Object};
 use equipoise_model::fault::Fault;
 use equipoise_model::topology::MAX_PES;
 use equipoise_model::{Database as Record, graph};
@@ -12,7 +12,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{raise, raise_as, usage};
+use crate::errors::{of_file, raise, raise_as, usage};
 use crate::work::Run;
 
 /// The record of one step, or the tasks of a graph.
@@ -190,7 +190,10 @@ pub(crate) fn read(
         if graph {
             return workloads::load_steps(&path.to_string_lossy()).map_err(raise);
         }
-        Dump::read_steps(&path, step, steps).map_err(raise)
+        Dump::read_steps(&path, step, steps).map_err(|error| match error {
+            DatabaseError::Steps { .. } => raise(error),
+            error => of_file(error),
+        })
     })?;
     let wrap = |record: Record| Database { record: Arc::new(record) };
     Ok((dump.steps.into_iter().map(wrap).collect(), dump.program, dump.topology, dump.warnings))

@@ -32,6 +32,11 @@ pub(crate) fn raise_as(fault: Fault, sentence: String) -> PyErr {
     }
 }
 
+/// The exception for a file that cannot be used. A name of a file that does not exist is no wrong argument in Python.
+pub(crate) fn of_file(error: impl Classified) -> PyErr {
+    EquipoiseError::new_err(error.to_string())
+}
+
 /// The exception for a wrong argument.
 pub(crate) fn usage(sentence: impl Into<String>) -> PyErr {
     PyValueError::new_err(sentence.into())

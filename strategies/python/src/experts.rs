@@ -9,7 +9,7 @@ use equipoise_strategies::replicas::{LayerCosts, Request, eplb, evaluate, place,
 use numpy::{PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use crate::errors::{json, raise, usage};
+use crate::errors::{json, of_file, raise, usage};
 use crate::machine::Machine;
 use crate::work::Run;
 
@@ -17,7 +17,7 @@ use crate::work::Run;
 #[pyclass(frozen, module = "equipoise._core")]
 pub(crate) struct Plan {
     plan: ReplicaPlan,
-    topology: String,
+    warnings: Vec<String>,
     costs: Vec<LayerCosts>,
     eplb: Vec<LayerCosts>,
 }
@@ -51,7 +51,13 @@ impl Plan {
     /// The spec of the machine.
     #[getter]
     fn topology(&self) -> &str {
-        &self.topology
+        &self.plan.topology
+    }
+
+    /// What a user should know of the request.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
     }
 
     /// JSON documents of the costs of all layers: of this plan, and of the plan that EPLB makes anew.
@@ -61,7 +67,7 @@ impl Plan {
 
     /// Writes the plan as JSON.
     fn write(&self, path: PathBuf) -> PyResult<()> {
-        self.plan.write(&path, &self.topology).map_err(raise)
+        self.plan.write(&path).map_err(of_file)
     }
 }
 
@@ -69,7 +75,7 @@ fn numbers(table: &PyReadonlyArray2<'_, f64>) -> Numbers {
     Numbers { rows: table.as_array().rows().into_iter().map(|row| row.to_vec()).collect() }
 }
 
-fn plan(experts: usize, rows: &PyReadonlyArray2<'_, i64>) -> PyResult<ReplicaPlan> {
+fn plan(experts: usize, rows: &PyReadonlyArray2<'_, i64>, topology: String) -> PyResult<ReplicaPlan> {
     let expert = |&number: &i64| {
         let known = u32::try_from(number).ok().filter(|&expert| (expert as usize) < experts);
         known.ok_or_else(|| {
@@ -81,7 +87,7 @@ fn plan(experts: usize, rows: &PyReadonlyArray2<'_, i64>) -> PyResult<ReplicaPla
     };
     let table = rows.as_array();
     let rows = table.rows().into_iter().map(|row| row.iter().map(expert).collect());
-    Ok(ReplicaPlan { experts, physical_to_logical: rows.collect::<PyResult<_>>()? })
+    Ok(ReplicaPlan { topology, experts, physical_to_logical: rows.collect::<PyResult<_>>()? })
 }
 
 /// Places replicas of experts: ``weight`` has a row per layer and a column per expert.
@@ -93,7 +99,7 @@ pub(crate) fn experts(
     weight: PyReadonlyArray2<'_, f64>,
     replicas: usize,
     machine: &Machine,
-    previous: Option<PyReadonlyArray2<'_, i64>>,
+    previous: Option<(PyReadonlyArray2<'_, i64>, String)>,
     groups: usize,
     sources: Option<PyReadonlyArray2<'_, f64>>,
     gamma: f64,
@@ -102,7 +108,7 @@ pub(crate) fn experts(
 ) -> PyResult<Plan> {
     let (loads, topology) = (numbers(&weight), machine.topology.clone());
     let sources = sources.as_ref().map(numbers);
-    let previous = previous.as_ref().map(|rows| plan(loads.columns(), rows)).transpose()?;
+    let previous = previous.map(|(rows, topology)| plan(loads.columns(), &rows, topology)).transpose()?;
     Run::default().wait(py, move || {
         let request = Request {
             groups,
@@ -112,18 +118,20 @@ pub(crate) fn experts(
             tolerance,
             ..Request::new(&loads, replicas)
         };
+        request.check(&*topology).map_err(|error| usage(error.to_string()))?;
         let judge = |plan: &ReplicaPlan| evaluate(plan, &request, &*topology, expert_bytes).map_err(raise);
         let plan = place(&request, &*topology).map_err(raise)?;
         let costs = judge(&plan)?;
         let eplb = judge(&published(&request, &*topology).map_err(raise)?)?;
-        Ok(Plan { plan, topology: topology.spec(), costs, eplb })
+        Ok(Plan { plan, warnings: request.warnings(&*topology), costs, eplb })
     })
 }
 
-/// The experts of all slots in a file with a plan.
+/// The experts of all slots in a file with a plan, and the spec of its machine.
 #[pyfunction]
-pub(crate) fn read_plan(py: Python<'_>, path: PathBuf) -> PyResult<Rows<'_>> {
-    experts_of(py, &ReplicaPlan::read(&path).map_err(raise)?)
+pub(crate) fn read_plan(py: Python<'_>, path: PathBuf) -> PyResult<(Rows<'_>, String)> {
+    let plan = ReplicaPlan::read(&path).map_err(of_file)?;
+    Ok((experts_of(py, &plan)?, plan.topology))
 }
 
 /// The plan of EPLB: the expert of every slot, the slots of every expert (-1 fills rows up; one row per layer and expert), and the

@@ -6,7 +6,7 @@ use equipoise_model::constraints::{Constraints, Group, MaxObjects, PerPe, Place}
 use equipoise_model::files::AtLine;
 use pyo3::prelude::*;
 
-use crate::errors::{raise, usage};
+use crate::errors::{of_file, usage};
 
 /// What a placement must keep.
 #[derive(Default, FromPyObject)]
@@ -42,25 +42,25 @@ impl Limits {
     pub(crate) fn constraints(&self) -> PyResult<Constraints> {
         let max_objects = match &self.max_objects {
             None => None,
-            Some(Amount::Text(text)) => Some(MaxObjects::read(text).map_err(raise)?),
+            Some(Amount::Text(text)) => Some(MaxObjects::read(text).map_err(of_file)?),
             Some(Amount::Each(most)) => Some(MaxObjects { most: PerPe::Each(most.clone()), exact: false }),
         };
         let memory = match &self.memory {
             None => None,
             Some(Amount::Text(text)) => {
-                Some(PerPe::read("the bytes that PEs have for objects", text).map_err(raise)?)
+                Some(PerPe::read("the bytes that PEs have for objects", text).map_err(of_file)?)
             }
             Some(Amount::Each(bytes)) => Some(PerPe::Each(bytes.clone())),
         };
         let places = match &self.fixed {
             None => Vec::new(),
             Some(Lines::Text(text)) => Place::parse(text).map_err(entry("fixed"))?,
-            Some(Lines::File((path,))) => Place::read(path).map_err(raise)?,
+            Some(Lines::File((path,))) => Place::read(path).map_err(of_file)?,
         };
         let groups = match &self.groups {
             None => Vec::new(),
             Some(Lines::Text(text)) => Group::parse(text).map_err(entry("groups"))?,
-            Some(Lines::File((path,))) => Group::read(path).map_err(raise)?,
+            Some(Lines::File((path,))) => Group::read(path).map_err(of_file)?,
         };
         Ok(Constraints { max_objects, memory, places, groups, ..Constraints::default() })
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use equipoise_model::table::percent;
 use equipoise_model::{Assignment, Database as Record, Topology};
 use equipoise_report::{Builder, ReportFile};
 use equipoise_strategies::StrategyError;
@@ -13,7 +14,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::database::Database;
-use crate::errors::{json, raise};
+use crate::errors::{json, of_file, raise, usage};
 use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::strategy::{Balancer, choice};
@@ -76,10 +77,20 @@ impl Mapping {
         })
     }
 
-    /// One sentence that compares the costs before and after.
+    /// The sentence of the strategy, as `equipoise map` prints it; else one that compares the costs before and after.
     #[getter]
     fn summary(&self) -> String {
-        sentence(&self.found.before, &self.found.after)
+        let Found { answer, before, after, .. } = &*self.found;
+        let hop_bytes = |metrics: &Metrics| Some(metrics.communication.as_ref()?.hop_bytes);
+        match (&answer.sentence, hop_bytes(before), hop_bytes(after)) {
+            (Some(sentence), ..) => sentence.clone(),
+            (None, Some(then @ 1..), Some(now)) if then != now => {
+                let part = percent(now as f64 / then as f64);
+                let verb = if now < then { "fell" } else { "rose" };
+                format!("Hop-bytes {verb} to {part} of the previous value.")
+            }
+            _ => sentence(before, after),
+        }
     }
 
     /// Writes a report, ``.html`` or ``.json``.
@@ -93,7 +104,7 @@ impl Mapping {
             builder.place(name.clone(), &answer.pe_of, after.clone());
             builder.data.sentences =
                 answer.sentence.iter().cloned().chain([sentence(before, after)]).collect();
-            file.write(&builder.data).map_err(raise)
+            file.write(&builder.data).map_err(of_file)
         })
     }
 }
@@ -121,6 +132,8 @@ pub(crate) fn map(
     };
     let choice = choice(py, &balancer, &topology, &run)?;
     let constraints = limits.constraints()?;
+    // Before the strategy, which is not to blame.
+    constraints.rules(&record, &*topology).map_err(usage)?;
     let choice = keep(&constraints, &choice);
     let found = run.wait(py, move || {
         let begin = Instant::now();

@@ -13,7 +13,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use crate::database::Database;
-use crate::errors::{json, raise};
+use crate::errors::{json, raise, usage};
 use crate::limits::Limits;
 use crate::machine::Machine;
 use crate::strategy::{Balancer, choice};
@@ -85,6 +85,7 @@ pub(crate) fn replay(
             None => recorded_machine(topology, record.pes.len()).map_err(raise)?,
         };
         let constraints = limits.constraints()?;
+        constraints.rules(&record, &*topology).map_err(usage)?;
         let choices =
             balancers.iter().map(|balancer| Ok(keep(&constraints, &choice(py, balancer, &topology, &run)?)));
         let choices = choices.collect::<PyResult<_>>()?;

@@ -69,6 +69,11 @@ def test_sources_and_groups():
     sources[0, :6] = sources[1, 6:] = 10
     plan = eq.experts(WEIGHT[0], 16, "flat:2*flat:4", sources=sources, groups=4)
     assert plan.costs[0]["cross_node_tokens"] <= plan.costs[0]["tokens"]
+    assert plan.costs[0]["groups_on_several_nodes"] == 0
+    with pytest.warns(UserWarning, match="groups are not kept on nodes: on flat:4, 2 groups cannot be divided among 4 nodes"):
+        assert "groups_on_several_nodes" not in eq.experts(WEIGHT[0], 12, "flat:4", groups=2).costs[0]
+    with pytest.warns(UserWarning, match="the previous plan was made for 8 PEs"):
+        eq.experts(WEIGHT[0], 16, "flat:4", previous=plan)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +85,12 @@ def test_sources_and_groups():
         ({"weight": [[1.0, np.nan]]}, r"weight\[0, 1\] is nan"),
         ({"topology": "flat:x"}, "flat"),
         ({"previous": [[99] * 16]}, "names expert 99"),
+        ({"previous": [[0] * 12]}, "the previous plan: found 1 layer with 12 slots"),
+        ({"previous": [[0], [0, 1]]}, "previous has rows of different lengths"),
+        ({"sources": np.ones((3, 12))}, "the sources: found 3 rows of 12 numbers; give 1 row|give 8 rows of 12 numbers"),
+        ({"weight": []}, "weight has 1 layers of 0 experts"),
+        ({"weight": np.empty((0, 12))}, "weight has 0 layers of 12 experts"),
+        ({"replicas": 2**63}, "replicas is 9223372036854775808; give a number of at most"),
         ({"gamma": -1.0}, "gamma"),
     ],
 )
@@ -91,5 +102,7 @@ def test_wrong_arguments_are_value_errors(arguments, sentence):
 def test_wrong_numbers_of_eplb():
     with pytest.raises(ValueError, match="15 slots on 8 GPUs"):
         eq.eplb.rebalance_experts(WEIGHT, 15, 4, 2, 8)
+    with pytest.raises(ValueError, match="weight has 0 layers of 12 experts"):
+        eq.eplb.rebalance_experts(np.empty((0, 12)), 16, 4, 2, 8)
     with pytest.raises(TypeError, match="num_gpus is 'x'"):
         eq.eplb.rebalance_experts(WEIGHT, 16, 4, 2, "x")

@@ -91,12 +91,20 @@ def test_constraints_are_kept(matrix):
     mapping = eq.map(matrix, TORUS, fixed=fixed, max_objects=1)
     assert mapping.pe[0] == 5 and mapping.pe[1] in (1, 2) and mapping.pe[2] == 3 and mapping.pe[3] == 63 and mapping.pe[4] in (8, 9)
     assert len(set(mapping.pe)) == 64
+    # Two numbers in a tuple are two PEs; a wish has its name, or a place that is no number.
+    for pair in [(3, 2), [3, 2], np.array([3, 2]), range(2, 4)]:
+        assert eq.map(matrix, TORUS, fixed={0: pair}).pe[0] in (2, 3)
+    for wish in [eq.Wish(7, 1e6), eq.Wish("7", 1_000_000), ("7", 1e6), ([7], 1_000_000)]:
+        wished = eq.map(matrix, TORUS, fixed={0: wish})
+        assert wished.pe[0] == 7 and wished.notes["wishes granted"] == 1
     listed = eq.map(matrix, TORUS, fixed=[7, None, 9] + [None] * 61)
     assert listed.pe[0] == 7 and listed.pe[2] == 9
     sizes = np.arange(64) + 1
     small = eq.map(matrix, "flat:8", memory=300, object_bytes=sizes, max_objects=[9] * 8, groups=["apart pe 0 1 2"])
     assert np.bincount(small.pe, weights=sizes).max() <= 300 and np.bincount(small.pe).max() <= 9
     assert len(set(small.pe[:3])) == 3
+    line = eq.map(matrix, "flat:8", groups="apart pe 0 1 2")
+    assert len(set(line.pe[:3])) == 3
     exact = eq.map(matrix, "flat:8", max_objects="8,exact")
     assert np.array_equal(np.bincount(exact.pe), [8] * 8)
 
@@ -105,6 +113,9 @@ def test_files_of_constraints(matrix, tmp_path):
     file = tmp_path / "fixed"
     file.write_text("3 17\n")
     assert eq.map(matrix, TORUS, fixed=file).pe[3] == 17
+    for arguments in ({"fixed": tmp_path / "none"}, {"groups": tmp_path / "none"}, {"memory": tmp_path / "none"}):
+        with pytest.raises(eq.EquipoiseError, match="none"):
+            eq.map(matrix, TORUS, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +135,14 @@ def test_files_of_constraints(matrix, tmp_path):
         ({"fixed": {0: 1, 1: 1}, "max_objects": 1}, "1"),
         ({"memory": 10}, "is not recorded"),
         ({"start": [0] * 63}, "63"),
+        ({"fixed": {99: 0}}, "^there is no object 99 among 64 objects"),
+        ({"fixed": [-3] + [None] * 63}, "a PE of fixed is -3; give a number of at least 0"),
+        ({"fixed": {0: []}}, "a place of fixed has no PE"),
+        ({"fixed": {0: eq.Wish(3, -1.0)}}, "the seconds of a wish is -1.0"),
+        ({"groups": "next to 3"}, "groups is 'next to 3', which is no line and no file; give lines such as 'together"),
+        ({"max_objects": "x"}, "max_objects is 'x', which is no number and no file; give a number such as '4'"),
+        ({"seed": 2**64}, "seed is 18446744073709551616; give a number of at most 18446744073709551615"),
+        ({"seed": -1}, "seed is -1; give a number of at least 0"),
     ],
 )
 def test_wrong_arguments_are_value_errors(matrix, arguments, sentence):
@@ -138,6 +157,24 @@ def test_wrong_types_are_type_errors(matrix):
         eq.map(matrix, TORUS, balancer=3)
     with pytest.raises(TypeError, match="loads has values of type"):
         eq.map(matrix, TORUS, loads=["x"] * 64)
+    for wrong in (0.9, True, np.True_, "3", float("inf")):
+        with pytest.raises(TypeError, match="a PE of fixed is .*; give a whole number"):
+            eq.map(matrix, TORUS, fixed=[wrong] + [None] * 63)
+    with pytest.raises(TypeError, match=r"give whole numbers for several PEs, or Wish\(place, seconds\)"):
+        eq.map(matrix, TORUS, fixed={0: (3, 2.0)})
+    with pytest.raises(TypeError, match="groups has the entry 3"):
+        eq.map(matrix, TORUS, groups=[3])
+
+
+def test_the_summary_is_that_of_the_command(matrix):
+    assert "Hop-bytes fell to" in eq.map(matrix, TORUS).summary
+    swapped = eq.map(matrix, TORUS, balancer="SwapLB")
+    part = swapped.costs["hop_bytes"] / swapped.start_costs["hop_bytes"]
+    assert swapped.summary == f"Hop-bytes fell to {100 * part:.1f} % of the previous value."
+
+
+def test_seeds_have_64_bits():
+    assert eq.map("mesh:8x8", "torus:8x8", balancer="RandomLB", seed=2**64 - 1).pe.max() < 64
 
 
 def test_machines_have_distances():
@@ -145,5 +182,8 @@ def test_machines_have_distances():
     table = machine.distances()
     assert table.shape == (8, 8) and np.array_equal(table, table.T) and np.array_equal(table[3], machine.distances_from(3))
     assert machine.distance(0, 7) == table[0, 7] and machine.node_of.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
-    with pytest.raises(IndexError, match="there is no PE 8"):
-        machine.distance(0, 8)
+    for wrong in (8, 99, -1, 2**70):
+        with pytest.raises(IndexError, match=f"there is no PE {wrong}"):
+            machine.distance(0, wrong)
+    with pytest.raises(IndexError, match="there is no PE -1"):
+        machine.distances_from(-1)

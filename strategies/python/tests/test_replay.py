@@ -78,6 +78,13 @@ def test_constraints_of_a_replay(charm_dump):
     replay = eq.replay(database, "GreedyLB", fixed={first: 1}, max_objects=600)
     pe = replay.placements()["GreedyLB"]
     assert pe[database.objects["id"] == first] == 1 and np.bincount(pe).max() <= 600
+    with pytest.raises(ValueError, match="^there is no object 99 among 1053 objects"):
+        eq.replay(database, "GreedyLB", fixed={99: 1})
+
+
+def test_a_step_that_is_not_in_the_file(steps):
+    with pytest.raises(ValueError, match="no step 99"):
+        eq.read(steps, step=99)
 
 
 def test_a_file_that_is_no_database(tmp_path):
@@ -85,6 +92,6 @@ def test_a_file_that_is_no_database(tmp_path):
     file.write_bytes(b"not a database")
     with pytest.raises(eq.EquipoiseError, match="empty.db"):
         eq.read(file)
-    with pytest.raises(ValueError, match="cannot read the database"):
+    with pytest.raises(eq.EquipoiseError, match="cannot read the database"):
         eq.read(tmp_path / "missing.db")
     assert not issubclass(eq.EquipoiseError, ValueError)

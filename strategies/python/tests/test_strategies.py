@@ -75,12 +75,18 @@ def test_wrong_answers_are_errors(charm_dump):
     def answer(pe):
         return lambda database, machine, seed: pe
 
-    with pytest.raises(ValueError, match="object 1 is on PE 4, but PEs are 0 to 3"):
-        eq.map("mesh:2x2", "flat:4", balancer=answer([0, 4, 0, 0]))
-    with pytest.raises(ValueError, match="has 3 entries and 4 are needed"):
-        eq.map("mesh:2x2", "flat:4", balancer=answer([0, 1, 2]))
-    with pytest.raises(TypeError, match="returned an array of float64"):
-        eq.map("mesh:2x2", "flat:4", balancer=answer([0.0] * 4))
+    for wrong, sentence in [
+        ([0, 4, 0, 0], "object 1 is on PE 4, but PEs are 0 to 3"),
+        ([0, -1, 0, 0], "object 1 is on PE -1"),
+        ([0, 1, 2], "it has 3 entries for 4 objects"),
+        ([0.0] * 4, "it has values of type float64"),
+        ([True] * 4, "it has values of type bool"),
+        ([[0, 1], [2, 3]], "it is an array with 2 dimensions"),
+        ([[0, 1], [2]], "it has rows of different lengths"),
+        (None, "it is None"),
+    ]:
+        with pytest.raises(eq.EquipoiseError, match=f"the assignment of <lambda> was rejected: {sentence}"):
+            eq.map("mesh:2x2", "flat:4", balancer=answer(wrong))
     objects = len(eq.read(charm_dump).objects)
     with pytest.raises(eq.EquipoiseError, match="is not migratable"):
         eq.replay(charm_dump, answer(np.ones(objects, int)))

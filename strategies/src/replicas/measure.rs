@@ -21,6 +21,9 @@ pub struct LayerCosts {
     pub max_over_average: f64,
     /// PEs with several replicas of an expert.
     pub pes_with_repeated_expert: usize,
+    /// Groups of experts with replicas on several nodes, if groups are kept on nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub groups_on_several_nodes: Option<usize>,
     /// Replicas on a PE where the previous plan has no replica of the expert.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moves: Option<usize>,
@@ -53,6 +56,7 @@ pub fn evaluate(
     let nodes = Nodes::of(machine);
     let distances = request.sources.map(|_| nodes.distances(machine));
     let pes = machine.pes();
+    let keeps_groups = request.keeps_groups(machine);
     let costs = |layer: usize| {
         let experts = &plan.physical_to_logical[layer];
         let counts: Vec<f64> = plan.counts(layer).into_iter().map(|count| count as f64).collect();
@@ -72,6 +76,7 @@ pub fn evaluate(
             average_load,
             max_over_average: if average_load > 0.0 { max_load / average_load } else { 1.0 },
             pes_with_repeated_expert: by_pe.clone().filter(|experts| has_repeated(experts)).count(),
+            groups_on_several_nodes: keeps_groups.then(|| torn_groups(experts, request, &nodes)),
             moves,
             bytes_moved: moves.map(|moves| moves as u128 * u128::from(expert_bytes)),
             tokens: None,
@@ -96,6 +101,19 @@ pub fn evaluate(
         costs
     };
     Ok((0..request.loads.rows.len()).map(costs).collect())
+}
+
+/// The number of groups that have replicas on several nodes.
+fn torn_groups(experts: &[u32], request: &Request, nodes: &Nodes) -> usize {
+    let (of_group, slots) = (request.loads.columns() / request.groups, experts.len() / nodes.of_pes().len());
+    // The first node of each group, and whether there is another one.
+    let mut node_of: Vec<Option<(u32, bool)>> = vec![None; request.groups];
+    for (slot, &expert) in experts.iter().enumerate() {
+        let node = nodes.of_pes()[slot / slots];
+        let (first, has_others) = node_of[expert as usize / of_group].get_or_insert((node, false));
+        *has_others |= *first != node;
+    }
+    node_of.iter().flatten().filter(|(_, has_others)| *has_others).count()
 }
 
 /// The experts on a PE that were not there before; a replica before accounts for one replica now.

@@ -23,7 +23,7 @@
 use equipoise_model::numbers::Numbers;
 use equipoise_model::replica_plan::ReplicaPlan;
 use equipoise_model::table::count;
-use equipoise_model::{Topology, memory};
+use equipoise_model::{Topology, memory, topology};
 use rayon::prelude::*;
 
 mod chain;
@@ -98,10 +98,30 @@ impl<'a> Request<'a> {
         self.groups > 1 && self.groups.is_multiple_of(nodes.number()) && nodes.are_equal()
     }
 
+    /// What a user should know of a request that can be answered: groups that are not kept on nodes, and a previous plan that was made
+    /// for another number of PEs.
+    pub fn warnings(&self, machine: &dyn Topology) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.groups > 1 && !self.keeps_groups(machine) {
+            let nodes = Nodes::of(machine);
+            let reason = match nodes.are_equal() {
+                true => format!(
+                    "{} cannot be divided among {}",
+                    count(self.groups as u64, "group"),
+                    count(nodes.number() as u64, "node")
+                ),
+                false => "nodes have different numbers of PEs".into(),
+            };
+            warnings.push(format!("groups are not kept on nodes: on {}, {reason}", machine.spec()));
+        }
+        warnings.extend(self.previous.and_then(|plan| other_machine("the previous plan", plan, machine)));
+        warnings
+    }
+
     /// Checks the numbers of layers, experts, slots, PEs and nodes against each other.
     ///
     /// # Errors
-    /// If there is no plan with these numbers, or the previous plan or the sources have another shape.
+    /// If no plan has these numbers, or the previous plan or the sources have another shape.
     pub fn check(&self, machine: &dyn Topology) -> Result<(), StrategyError> {
         let (pes, experts, slots) = (machine.pes(), self.loads.columns(), self.slots);
         let request = |sentence: String| Err(StrategyError::Request(sentence));
@@ -129,15 +149,6 @@ impl<'a> Request<'a> {
                 count(self.groups as u64, "group")
             ));
         }
-        let most = experts / Zones::of(self, machine).number;
-        if slots / pes > most {
-            return request(format!(
-                "{} on a PE are more than the {most} that can be there, and no PE may have two replicas of an expert; use at most \
-                 {} slots",
-                count((slots / pes) as u64, "slot"),
-                most * pes
-            ));
-        }
         let bytes = (self.loads.rows.len() as u64).saturating_mul(slots as u64).saturating_mul(64);
         memory::check(bytes, "the plan", "use fewer slots").map_err(StrategyError::Request)?;
         if self.sources.is_some() {
@@ -154,6 +165,21 @@ impl<'a> Request<'a> {
         data("the sources", self.check_sources(machine))
     }
 
+    /// Checks that every PE has at most as many slots as there are experts for it. A plan that is judged may have more.
+    fn check_room(&self, machine: &dyn Topology) -> Result<(), StrategyError> {
+        let pes = machine.pes();
+        let (slots, most) = (self.slots / pes, self.loads.columns() / Zones::of(self, machine).number);
+        if slots <= most {
+            return Ok(());
+        }
+        Err(StrategyError::Request(format!(
+            "{} on a PE are more than the {most} that can be there, and no PE may have two replicas of an expert; use at most {} \
+             slots",
+            count(slots as u64, "slot"),
+            most * pes
+        )))
+    }
+
     /// Checks that the sources have a row per node, or one for each layer and node, and a column per expert.
     ///
     /// # Errors
@@ -166,17 +192,15 @@ impl<'a> Request<'a> {
         if columns == experts && (rows == nodes || rows == nodes * layers) {
             return Ok(());
         }
-        let all = match layers {
-            1 => String::new(),
-            _ => format!(", or {} for all layers one after the other", nodes * layers),
-        };
-        Err(format!(
-            "found {} of {}, expected {}, one per node{all}, of {}; give as many",
-            count(rows as u64, "row"),
-            count(columns as u64, "number"),
-            count(nodes as u64, "row"),
-            count(experts as u64, "number")
-        ))
+        let found = format!("found {} of {}", count(rows as u64, "row"), count(columns as u64, "number"));
+        let expected = format!("{} of {}", count(nodes as u64, "row"), count(experts as u64, "number"));
+        Err(match layers {
+            1 => format!("{found}; give {expected}: a row per node"),
+            _ => format!(
+                "{found}; give {expected}: a row per node. To give each layer its own, give {} rows, layer by layer",
+                nodes * layers
+            ),
+        })
     }
 
     /// Checks that a plan has the layers, slots and experts of this request, and a replica of every expert.
@@ -215,6 +239,14 @@ impl<'a> Request<'a> {
     }
 }
 
+/// The sentence for a plan that was made for another number of PEs than `machine` has; `what` names the plan.
+pub fn other_machine(what: &str, plan: &ReplicaPlan, machine: &dyn Topology) -> Option<String> {
+    // A machine file of another computer is no reason to refuse a plan.
+    let its = topology::parse(&plan.topology).ok().filter(|its| its.pes() != machine.pes())?;
+    let (its_pes, pes) = (count(its.pes() as u64, "PE"), count(machine.pes() as u64, "PE"));
+    Some(format!("{what} was made for {its_pes} ({}), and {} has {pes}", its.spec(), machine.spec()))
+}
+
 /// EPLB's plan for a request, without regard to the previous plan and the sources. It may have several replicas of an expert on a
 /// PE.
 ///
@@ -226,7 +258,7 @@ pub fn published(request: &Request, machine: &dyn Topology) -> Result<ReplicaPla
     let slots = request.slots / machine.pes();
     let layer = |loads: &Vec<f64>| eplb::in_zones(loads, slots, zones.groups, &zones.of_pe, zones.number);
     let physical_to_logical = request.loads.rows.iter().map(layer).collect();
-    Ok(ReplicaPlan { experts: request.loads.columns(), physical_to_logical })
+    Ok(ReplicaPlan { topology: machine.spec(), experts: request.loads.columns(), physical_to_logical })
 }
 
 /// The zones of a machine: its nodes if groups are kept on nodes, otherwise one zone and one group.
@@ -251,9 +283,10 @@ impl Zones {
 /// The plan for a request. The search makes no random choices, and the plan is the same on any number of threads.
 ///
 /// # Errors
-/// As for [`Request::check`].
+/// As for [`Request::check`], or if a PE would have two replicas of an expert.
 pub fn place(request: &Request, machine: &dyn Topology) -> Result<ReplicaPlan, StrategyError> {
     request.check(machine)?;
+    request.check_room(machine)?;
     let nodes = Nodes::of(machine);
     let zones = Zones::of(request, machine);
     let distances = request.sources.map(|_| nodes.distances(machine));
@@ -276,5 +309,6 @@ pub fn place(request: &Request, machine: &dyn Topology) -> Result<ReplicaPlan, S
         layer.place()
     };
     let layers = (0..request.loads.rows.len()).into_par_iter();
-    Ok(ReplicaPlan { experts: request.loads.columns(), physical_to_logical: layers.map(place).collect() })
+    let physical_to_logical = layers.map(place).collect();
+    Ok(ReplicaPlan { topology: machine.spec(), experts: request.loads.columns(), physical_to_logical })
 }

@@ -222,15 +222,26 @@ fn impossible_requests_are_refused_with_a_remedy() {
     check(Request::new(&loads, 0), "use a multiple such as 16");
     check(Request::new(&loads, 104), "13 slots on a PE are more than the 12 that can be there");
     check(Request { groups: 5, ..Request::new(&loads, 16) }, "12 experts cannot form 5 groups");
-    let previous = ReplicaPlan { experts: 12, physical_to_logical: vec![(0..12).chain(0..12).collect()] };
+    let previous = ReplicaPlan {
+        topology: String::new(),
+        experts: 12,
+        physical_to_logical: vec![(0..12).chain(0..12).collect()],
+    };
     check(Request { previous: Some(&previous), ..Request::new(&loads, 16) }, "found 1 layer with 24 slots");
-    let missing = ReplicaPlan { experts: 12, physical_to_logical: vec![(0..8).chain(0..8).collect()] };
+    let missing = ReplicaPlan {
+        topology: String::new(),
+        experts: 12,
+        physical_to_logical: vec![(0..8).chain(0..8).collect()],
+    };
     check(
         Request { previous: Some(&missing), ..Request::new(&loads, 16) },
         "in layer 0, expert 8 has no replica",
     );
     let sources = Numbers { rows: vec![vec![1.0; 12]; 3] };
-    check(Request { sources: Some(&sources), ..Request::new(&loads, 16) }, "expected 2 rows, one per node");
+    check(
+        Request { sources: Some(&sources), ..Request::new(&loads, 16) },
+        "found 3 rows of 12 numbers; give 2 rows of 12 numbers: a row per node",
+    );
 }
 
 #[test]

@@ -262,8 +262,12 @@ fn experts() -> Vec<Reader> {
     let npy = "\u{1}\0\u{3c}\0{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }\n\u{1}\u{2}\u{3}\u{4}\u{5}\u{6}";
     let mut array = numbers("npy", "loads.npy", &[]);
     array.golden = vec![[b"\x93NUMPY".as_slice(), npy.as_bytes()].concat()];
-    let plan = ReplicaPlan { experts: 3, physical_to_logical: vec![vec![0, 1, 2, 0], vec![2, 1, 0, 1]] };
-    let plan = written("plan.json", |path| plan.write(path, "flat:2"));
+    let plan = ReplicaPlan {
+        topology: "flat:2".into(),
+        experts: 3,
+        physical_to_logical: vec![vec![0, 1, 2, 0], vec![2, 1, 0, 1]],
+    };
+    let plan = written("plan.json", |path| plan.write(path));
     vec![
         array,
         numbers("csv", "loads.csv", &["# loads\n1,2.5,3\n4 5 6e2\n"]),

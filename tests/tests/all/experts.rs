@@ -60,9 +60,15 @@ fn all_formats_of_loads_have_the_same_plan_and_the_document_has_its_costs() {
     assert!((worst - summary("worst_max_over_average")).abs() < 1e-12);
     let csv = sandbox.run(&format!("{LINE} --format csv")).result();
     assert!(
-        csv.starts_with("layer,max_load,average_load,max_over_average,pes_with_repeated_expert\n0,"),
+        csv.starts_with(
+            "layer,max_load,average_load,max_over_average,pes_with_repeated_expert,eplb_max_load,eplb_max_over_average,\
+             eplb_pes_with_repeated_expert\n0,"
+        ),
         "{csv}"
     );
+    let of_eplb = document["eplb_layers"].as_array().expect("layers");
+    let worst = of_eplb.iter().filter_map(|layer| layer["max_over_average"].as_f64()).fold(0.0, f64::max);
+    assert_eq!((of_eplb.len(), worst), (2, theirs("worst_max_over_average")));
     assert_eq!(csv.lines().count(), 3);
 }
 
@@ -80,6 +86,31 @@ fn a_plan_is_kept_judged_and_read_without_its_other_fields() {
     assert_eq!(judged[0], judged[1]);
     let placed = sandbox.run(&format!("{LINE} --format json")).document();
     assert_eq!(judged[0]["layers"], placed["layers"]);
+    // Without --topology, the machine is that of the plan.
+    let alone = sandbox.run("experts --loads loads.csv --evaluate plan.json --format json").document();
+    assert_eq!(alone, judged[0]);
+    sandbox
+        .run("experts --loads loads.csv --evaluate short.json")
+        .failed(2, &["the plan `short.json` names no machine; name its machine with --topology"]);
+    let other = sandbox.run("experts --loads loads.csv --topology flat:4 --evaluate plan.json");
+    let sentence = "the plan was made for 8 PEs (flat:2*flat:4), and flat:4 has 4 PEs";
+    assert!(other.stderr.contains(sentence), "{other:?}");
+    let other = sandbox.run("experts --loads loads.csv --replicas 16 --topology flat:4 --previous plan.json");
+    assert!(other.stderr.contains("the previous plan was made for 8 PEs"), "{other:?}");
+}
+
+#[test]
+fn plans_with_more_slots_on_a_pe_than_experts_can_be_judged() {
+    let sandbox = sandbox();
+    sandbox.put("two.csv", "3,1\n");
+    sandbox.put("full.json", r#"{"physical_to_logical": [[0,0,0,0,1,1,1,1]]}"#);
+    let line = "experts --loads two.csv --topology flat:2 --format json --evaluate full.json";
+    let judged = sandbox.run(line).document();
+    assert_eq!(judged["layers"][0]["max_over_average"], 1.5);
+    assert_eq!(judged["layers"][0]["pes_with_repeated_expert"], 2);
+    sandbox
+        .run("experts --loads two.csv --topology flat:2 --replicas 8")
+        .failed(2, &["4 slots on a PE are more than the 2 that can be there"]);
 }
 
 #[test]
@@ -97,8 +128,29 @@ fn groups_stay_on_nodes_and_sources_lower_the_tokens_between_nodes() {
             assert!(nodes.all(|node| Some(node) == first), "{group:?}");
         }
     }
+    // Of a plan without regard to groups, those are counted that have replicas on both nodes.
+    sandbox.run(&format!("{LINE} --output blind.json")).result();
+    let judge = "experts --loads loads.csv --expert-groups 4 --format json --evaluate";
+    for (name, has_some) in [("plan.json", false), ("blind.json", true)] {
+        let plan: Value = serde_json::from_str(&sandbox.text(name)).expect("a document");
+        let is_torn = |group: &[Value]| {
+            let slots = group.iter().flat_map(|slots| slots.as_array().expect("slots"));
+            let nodes: std::collections::BTreeSet<_> =
+                slots.map(|slot| slot.as_u64().map(|slot| slot / 8)).collect();
+            nodes.len() > 1
+        };
+        let layers = plan["logical_to_physical"].as_array().expect("layers").iter();
+        let torn = layers
+            .flat_map(|layer| layer.as_array().expect("experts").chunks(3))
+            .filter(|it| is_torn(it))
+            .count();
+        assert_eq!(torn > 0, has_some, "{name}");
+        let judged = sandbox.run(&format!("{judge} {name}")).document();
+        assert_eq!(judged["summary"]["groups_on_several_nodes"], torn, "{name}");
+    }
     let warned = sandbox.run(&format!("{LINE} --expert-groups 3"));
-    assert!(warned.stderr.contains("groups are not kept on nodes"), "{warned:?}");
+    let sentence = "groups are not kept on nodes: on flat:2*flat:4, 3 groups cannot be divided among 2 nodes";
+    assert!(warned.stderr.contains(sentence), "{warned:?}");
     // The tokens of even experts come from the first node, and those of the others from the second.
     sandbox.put("sources.csv", "9,0,9,0,9,0,9,0,9,0,9,0\n0,9,0,9,0,9,0,9,0,9,0,9\n");
     sandbox.run(&format!("{LINE} --output blind.json")).result();
@@ -147,8 +199,23 @@ fn errors_name_the_file_and_the_remedy() {
     );
     check(
         2,
-        &format!("--loads loads.csv --replicas 16 {machine} --tolerance -1"),
+        &format!("--loads loads.csv --replicas 16 {machine} --previous plan.json --tolerance -1"),
         &["expected a number that is not negative"],
+    );
+    for (flag, expected) in [
+        ("--tolerance 0.1", "--previous <FILE>"),
+        ("--expert-bytes 44M", "--previous <FILE>"),
+        ("--gamma 0.1 --previous plan.json", "--sources <FILE>"),
+        ("--previous plan.json --expert-bytes 44X", "expected bytes such as 4096, 44M or 1e9"),
+        ("--output -", "`-` is not a stream here; write to /dev/stdout"),
+    ] {
+        check(2, &format!("--loads loads.csv --replicas 16 {machine} {flag}"), &[expected]);
+    }
+    check(2, &format!("--loads - --replicas 16 {machine}"), &["`-` is not a stream here; read /dev/stdin"]);
+    check(
+        2,
+        &format!("--loads loads.csv --replicas -1 {machine}"),
+        &["expected a number of slots of at least 1"],
     );
     check(
         2,
@@ -185,8 +252,8 @@ fn errors_name_the_file_and_the_remedy() {
     check(1, &format!("--loads loads.csv {number} --sources negative.csv"), &["`negative.csv`"]);
     sandbox.put("few.csv", "1,2,3\n");
     let expected = [
-        "`few.csv`: found 1 row of 3 numbers, expected 2 rows, one per node, or 4 for all layers",
-        "of 12 numbers",
+        "`few.csv`: found 1 row of 3 numbers; give 2 rows of 12 numbers: a row per node",
+        "To give each layer its own, give 4 rows, layer by layer",
     ];
     check(1, &format!("--loads loads.csv {number} --sources few.csv"), &expected);
 }

@@ -20,7 +20,7 @@ use crate::cells;
 use crate::fault::{Classified, Fault};
 use crate::files::{self, AtLine, Unread};
 use crate::memory;
-use crate::params::are_seconds;
+use crate::params::{are_seconds, parse_bytes};
 use crate::quote::{quoted, shown};
 
 /// Why a file of constraints cannot be used.
@@ -227,11 +227,12 @@ impl PerPe {
     /// # Errors
     /// If it is no number, and the file cannot be read or a line is no number.
     pub fn read(what: &'static str, text: &str) -> Result<PerPe, ConstraintsError> {
-        if let Some(number) = bytes(text) {
+        if let Ok(number) = parse_bytes(text) {
             return Ok(PerPe::All(number));
         }
-        let parse =
-            |line: &str| bytes(line).ok_or_else(|| format!("expected a number, found `{}`", quoted(line)));
+        let parse = |line: &str| {
+            parse_bytes(line).map_err(|_| format!("expected a number, found `{}`", quoted(line)))
+        };
         read(what, Path::new(text), |text| {
             Ok(PerPe::Each(lines(text, parse)?.into_iter().map(|of| of.1).collect()))
         })
@@ -252,19 +253,6 @@ impl MaxObjects {
     }
 }
 
-/// A number of bytes: `4096`, `64k`, `512MB`, `80G` (powers of 1024).
-fn bytes(text: &str) -> Option<u64> {
-    let text = text.strip_suffix(['B', 'b']).unwrap_or(text);
-    let shift = match text.as_bytes().last()? {
-        b'k' | b'K' => 10,
-        b'm' | b'M' => 20,
-        b'g' | b'G' => 30,
-        _ => 0,
-    };
-    let digits = if shift == 0 { text } else { &text[..text.len() - 1] };
-    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
-}
-
 /// Reads a file of sizes: the bytes of objects, by id.
 ///
 /// # Errors
@@ -274,7 +262,7 @@ pub fn sizes(path: &Path) -> Result<Vec<(u64, u64)>, ConstraintsError> {
         let found = lines(text, |line| match *cells::numbers(line)? {
             [object, size] => Ok((
                 number("the number of an object", object)?,
-                bytes(size).ok_or_else(|| format!("expected bytes, found `{}`", quoted(size)))?,
+                parse_bytes(size).map_err(|expected| format!("{expected}, found `{}`", quoted(size)))?,
             )),
             _ => Err(format!("expected `object bytes`, found `{}`", quoted(line))),
         })?;
@@ -365,8 +353,13 @@ mod tests {
     fn numbers_of_pes_and_sizes_may_have_units() {
         assert_eq!(MaxObjects::read("4,exact").expect("exact").most, PerPe::All(4));
         assert_eq!(
-            ["7", "2k", "3M", "1G", "x", "", "-1"].map(bytes),
-            [Some(7), Some(2048), Some(3 << 20), Some(1 << 30), None, None, None]
+            ["7", "2k", "3MB", "1GiB", "1.5k", "1e9", "2T"].map(|text| parse_bytes(text).ok()),
+            [7, 2048, 3 << 20, 1 << 30, 1536, 1_000_000_000, 2 << 40].map(Some)
+        );
+        assert_eq!(
+            ["x", "", "-1", "0.5", "k", "nan", "1e300", "18446744073709551615k", "5i"]
+                .map(|text| parse_bytes(text).ok()),
+            [None; 9]
         );
         let folder = tempfile::tempdir().expect("a folder");
         let write = |name: &str, text: &str| {

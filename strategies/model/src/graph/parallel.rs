@@ -39,7 +39,8 @@ pub(super) const GENERATOR: Generator = Generator {
     form: "parallel:tp=8,pp=4,dp=16,ep=8,cp=1",
     help: "The ranks of a training job with tensor, pipeline, data, expert and context parallelism, and the bytes of \
            one step. Volumes follow from the size of the model, or are given as .._bytes: per rank and step, the bytes \
-           that are reduced (tp, dp, etp, edp), sent to the next rank (cp, pp), or sent to all ranks of the group (ep).",
+           that are reduced (tp, dp, etp, edp), sent to the next rank (cp, pp), or sent to all ranks of the group together (ep). \
+           Bytes are as in 4096, 44M (44 * 1024^2) or 1e9.",
     params: PARAMS,
     item: Make::Arguments(|arguments| Ok(make(arguments)?)),
 };
@@ -90,7 +91,11 @@ const PARAMS: &[Param] = &[
         default: "auto",
         help: "bytes sent to the next pipeline stage, and received from it",
     },
-    Param { key: "ep_bytes", default: "auto", help: "bytes sent to all ranks of the expert parallel group" },
+    Param {
+        key: "ep_bytes",
+        default: "auto",
+        help: "bytes that a rank sends in an expert parallel group of n ranks, the sum over all n, of which 1/n stays on the rank",
+    },
     Param { key: "etp_bytes", default: "auto", help: "bytes reduced in tensor parallel groups of experts" },
     Param { key: "edp_bytes", default: "auto", help: "bytes reduced in data parallel groups of experts" },
 ];
@@ -158,7 +163,7 @@ fn collective(params: &mut Params) -> Result<Collective, String> {
 
 fn volumes(params: &mut Params, layout: &Layout) -> Result<Volumes, String> {
     let volumes = Volumes::of_model(params, layout)?;
-    volumes.given(params)
+    volumes.given(params, layout)
 }
 
 /// Appends the messages of one group.

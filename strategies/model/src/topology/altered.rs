@@ -1,5 +1,5 @@
 //! A machine that is another one but for a few facts: some links are slow (`degraded:FILE`), or its PEs are hardware threads of the
-//! current host (`hwloc`).
+//! current host (`hwloc`), or it has a note about its origin (`slurm-env`).
 
 use std::sync::Arc;
 
@@ -15,18 +15,24 @@ pub(super) struct Altered {
     factors: FxHashMap<usize, f64>,
     /// For each PE: the number of the hardware thread in the operating system; `None`: PEs are where they are in the other machine.
     cpus: Option<Vec<usize>>,
+    note: Option<String>,
 }
 
 impl Altered {
     /// A machine with slow links; `factors` has the factor of the bandwidth of each slow link.
     pub(super) fn degraded(machine: Arc<dyn Topology>, spec: String, factors: FxHashMap<usize, f64>) -> Self {
-        Altered { machine, spec, factors, cpus: None }
+        Altered { machine, spec, factors, cpus: None, note: None }
     }
 
     /// A machine whose PEs are these hardware threads of the current host.
     #[cfg(feature = "hwloc")]
     pub(super) fn of_this_host(machine: Arc<dyn Topology>, cpus: Vec<usize>) -> Self {
-        Altered { spec: machine.spec(), machine, factors: FxHashMap::default(), cpus: Some(cpus) }
+        Altered { spec: machine.spec(), machine, factors: FxHashMap::default(), cpus: Some(cpus), note: None }
+    }
+
+    /// A machine with a note about its origin.
+    pub(super) fn noted(machine: Arc<dyn Topology>, note: String) -> Self {
+        Altered { spec: machine.spec(), machine, factors: FxHashMap::default(), cpus: None, note: Some(note) }
     }
 }
 
@@ -102,5 +108,9 @@ impl Topology for Altered {
 
     fn switch_between(&self, a: usize, b: usize) -> Option<String> {
         self.machine.switch_between(a, b)
+    }
+
+    fn note(&self) -> Option<&str> {
+        self.note.as_deref().or_else(|| self.machine.note())
     }
 }

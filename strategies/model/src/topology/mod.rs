@@ -217,6 +217,11 @@ pub trait Topology: Send + Sync {
     fn number_of(&self, pe: usize) -> usize {
         pe
     }
+
+    /// A sentence about the origin of the machine, for machines that are made from what the system reports.
+    fn note(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A directed link of a machine.

@@ -1,10 +1,10 @@
 //! `slurm-env`: the nodes of the Slurm job that this command runs in.
 //!
 //! The environment gives the hosts (`SLURM_JOB_NODELIST`) in the order in which Slurm numbers them, and the PEs of each:
-//! its GPUs (`SLURM_GPUS_ON_NODE`), else its tasks (`SLURM_TASKS_PER_NODE`), else its CPUs (`SLURM_JOB_CPUS_PER_NODE`).
-//! Slurm says only for the node of this command how many GPUs it has, so all nodes are taken to have as many. The network
-//! is that of `network=FILE`, or of `topology.yaml` or `topology.conf` next to the file that `SLURM_CONF` names. If there
-//! is neither, the hosts are at one switch.
+//! its GPUs (`SLURM_GPUS_ON_NODE`, else `SLURM_GPUS_PER_NODE`), else its tasks (`SLURM_TASKS_PER_NODE`), else its CPUs
+//! (`SLURM_JOB_CPUS_PER_NODE`). Slurm says only for the node of this command how many GPUs it has, so all nodes are taken to have as
+//! many. The note of the machine names the variable. The network is that of `network=FILE`, or of `topology.yaml` or `topology.conf`
+//! next to the file that `SLURM_CONF` names. If there is neither, the hosts are at one switch.
 //!
 //! Slurm gives every process only the switches above its own node (`SLURM_TOPOLOGY_ADDR`). So one process cannot see the
 //! network, but all processes can print their lines of the file of a machine `switches:FILE`.
@@ -15,6 +15,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::allocation::Hosts;
+use super::altered::Altered;
 use super::{Kind, SpecError, Topology, spec};
 use crate::hostlist;
 use crate::params::{Param, Params};
@@ -25,12 +27,9 @@ pub const KIND: Kind = Kind {
     name: "slurm-env",
     form: "slurm-env, slurm-env:hosts=(n[1-8]),pes=8",
     help: "The nodes of the Slurm job that this command runs in, from Slurm's environment variables; the PEs of a node are \
-           its GPUs, else its tasks.",
+           its GPUs, else its tasks, else its CPUs.",
     params: PARAMS,
-    item: |text| {
-        let spec = spec_of(text, |name| std::env::var(name).ok())?;
-        machine(&spec)
-    },
+    item: |text| machine(described(text, |name| std::env::var(name).ok())?),
 };
 
 const PARAMS: &[Param] = &[
@@ -52,13 +51,49 @@ const PARAMS: &[Param] = &[
 /// The most PEs of a node.
 const MAX_PES: usize = 1 << 16;
 
-fn machine(text: &str) -> Result<Arc<dyn Topology>, SpecError> {
-    spec::machine(text, 1)
-        .map_err(|error| SpecError { reason: format!("it is `{}`: {}", quoted(text), error.reason), ..error })
+/// The variables that are read for the PEs of a node, in this order.
+const VARIABLES: [&str; 4] =
+    ["SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"];
+
+/// The machine of a job, as a spec.
+struct Described {
+    spec: String,
+    /// The file of the network and its spec, and the hosts of the job.
+    network: Option<(String, String)>,
+    hosts: Vec<String>,
+    /// Where the number of PEs of a node is from.
+    note: Option<String>,
 }
 
-/// The spec of the machine of the job that `variable` describes.
-fn spec_of(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, SpecError> {
+fn machine(described: Described) -> Result<Arc<dyn Topology>, SpecError> {
+    let Described { spec, network, hosts, note } = described;
+    let whole = |error: SpecError| SpecError { reason: spec::within(&quoted(&spec), error.reason), ..error };
+    if let Some((file, network)) = network {
+        check_hosts(&file, &*spec::machine(&network, 1)?, &hosts)?;
+    }
+    let machine = spec::machine(&spec, 1).map_err(whole)?;
+    Ok(match note {
+        Some(note) => Arc::new(Altered::noted(machine, note)),
+        None => machine,
+    })
+}
+
+/// Checks that a network has the hosts of the job.
+fn check_hosts(file: &str, network: &dyn Topology, hosts: &[String]) -> Result<(), SpecError> {
+    let known = Hosts::of(network);
+    let is_missing =
+        |host: &&String| known.as_ref().is_some_and(|Hosts(known)| !known.contains_key(host.as_str()));
+    match hosts.iter().find(is_missing) {
+        Some(host) => {
+            Err(format!("host {host} of the job is not in {file}; add it, or use another file with network=")
+                .into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// The machine of the job that `variable` describes.
+fn described(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Described, SpecError> {
     let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
     Params::parse_with(KIND.name, PARAMS, text, |params| {
         let (network, node): (String, String) = (params.take("network")?, params.take("node")?);
@@ -79,21 +114,25 @@ fn spec_of(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Stri
             "no Slurm job is running here: SLURM_JOB_NODELIST is not set; run this command in a job, or name the hosts as in \
              slurm-env:hosts=(n[1-4]),pes=8",
         )?;
-        let hosts = hostlist::expand(&list).map_err(|reason| format!("the hosts `{list}`: {reason}"))?.len();
-        let counts = match pes {
-            Some(pes) => vec![pes; hosts],
-            None => counts(hosts, &set)?,
+        let hosts = hostlist::expand(&list).map_err(|reason| format!("the hosts `{list}`: {reason}"))?;
+        let (counts, note) = match pes {
+            Some(pes) => (vec![pes; hosts.len()], None),
+            None => counts(hosts.len(), &set).map(|(counts, note)| (counts, Some(note)))?,
         };
         let file = match network.as_str() {
             "auto" => set("SLURM_CONF").and_then(|conf| next_to(Path::new(&conf))),
             file => Some(file.into()),
         };
-        let network = match file.map(|file| file.display().to_string()) {
+        let network = file.map(|file| {
+            let file = file.display().to_string();
+            let kind = if is_of_slurm(&file) { "slurm" } else { "switches" };
+            (file.clone(), format!("{kind}:{file}"))
+        });
+        let of_job = match &network {
             None => format!("hosts:({list})"),
-            Some(file) if is_of_slurm(&file) => format!("(slurm:{file})[{list}]"),
-            Some(file) => format!("(switches:{file})[{list}]"),
+            Some((_, network)) => format!("({network})[{list}]"),
         };
-        with_nodes(&network, &counts, &node)
+        Ok(Described { spec: with_nodes(&of_job, &counts, &node)?, network, hosts, note })
     })
 }
 
@@ -111,29 +150,46 @@ fn next_to(conf: &Path) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The PEs of every host.
-fn counts(hosts: usize, set: &impl Fn(&str) -> Option<String>) -> Result<Vec<usize>, String> {
-    if let Some(gpus) = set("SLURM_GPUS_ON_NODE") {
-        let count = gpus.trim().parse().ok().filter(|count| (1..=MAX_PES).contains(count));
-        let count =
-            count.ok_or_else(|| format!("SLURM_GPUS_ON_NODE={gpus} is not a number of GPUs; write pes=N"))?;
-        return Ok(vec![count; hosts]);
-    }
-    for name in ["SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"] {
-        let Some(text) = set(name) else { continue };
-        let counts = repeated(&text, hosts).ok_or_else(|| {
-            format!("{name}={text} is not understood: expected numbers such as 8(x4),2; write pes=N")
-        })?;
-        if counts.len() != hosts {
-            return Err(format!(
-                "{name}={text} has numbers for {} hosts, but the job has {hosts}; write pes=N",
-                counts.len()
-            ));
+/// The PEs of every host, and the variable that they are from.
+fn counts(hosts: usize, set: &impl Fn(&str) -> Option<String>) -> Result<(Vec<usize>, String), String> {
+    let (name, text) = VARIABLES
+        .into_iter()
+        .find_map(|name| Some((name, set(name)?)))
+        .ok_or_else(|| format!("none of {} is set; write pes=N", VARIABLES.join(", ")))?;
+    let text = text.trim();
+    let (counts, what) = match name {
+        "SLURM_GPUS_ON_NODE" | "SLURM_GPUS_PER_NODE" => {
+            let gpus = gpus(text).ok_or_else(|| {
+                format!("{name}={text} is not a number of GPUs, such as 8 or a100:4,h100:4; write pes=N")
+            })?;
+            (vec![gpus; hosts], "GPUs")
         }
-        return Ok(counts);
+        _ => {
+            let counts = repeated(text, hosts).ok_or_else(|| {
+                format!("{name}={text} is not understood: expected numbers such as 8(x4),2; write pes=N")
+            })?;
+            let what = if name == "SLURM_TASKS_PER_NODE" { "tasks" } else { "CPUs" };
+            (counts, what)
+        }
+    };
+    if counts.len() != hosts {
+        let found = counts.len();
+        return Err(format!(
+            "{name}={text} has numbers for {found} hosts, but the job has {hosts}; write pes=N"
+        ));
     }
-    Err("neither SLURM_GPUS_ON_NODE nor SLURM_TASKS_PER_NODE nor SLURM_JOB_CPUS_PER_NODE is set; write pes=N"
-        .into())
+    let without = match what {
+        "GPUs" => "",
+        _ => "; no variable has a number of GPUs, pes=N gives one",
+    };
+    Ok((counts, format!("the PEs of a node are its {what} ({name}={text}{without})")))
+}
+
+/// The number of GPUs in `8`, `a100:8` or `a100:4,h100:4`.
+fn gpus(text: &str) -> Option<usize> {
+    let number = |part: &str| part.rsplit(':').next()?.trim().parse::<usize>().ok();
+    let sum = text.split(',').map(number).try_fold(0usize, |sum, gpus| sum.checked_add(gpus?));
+    sum.filter(|count| (1..=MAX_PES).contains(count))
 }
 
 /// The numbers of a list such as `8(x4),2`; not many more than `most`.
@@ -187,7 +243,7 @@ mod tests {
         let variable = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
         };
-        spec_of(text, variable).map_err(|error| error.to_string())
+        described(text, variable).map(|found| found.spec).map_err(|error| error.to_string())
     }
 
     const HOSTS: (&str, &str) = ("SLURM_JOB_NODELIST", "n[1-2],gpu01");
@@ -199,6 +255,11 @@ mod tests {
         };
         let tasks = ("SLURM_TASKS_PER_NODE", "2(x3)");
         check("", &[tasks, ("SLURM_GPUS_ON_NODE", "8")], "hosts:(n[1-2],gpu01)*flat:8");
+        check("", &[tasks, ("SLURM_GPUS_PER_NODE", "8")], "hosts:(n[1-2],gpu01)*flat:8");
+        check("", &[tasks, ("SLURM_GPUS_PER_NODE", "a100:8")], "hosts:(n[1-2],gpu01)*flat:8");
+        check("", &[("SLURM_GPUS_PER_NODE", "a100:4,h100:2")], "hosts:(n[1-2],gpu01)*flat:6");
+        let both = [("SLURM_GPUS_PER_NODE", "8"), ("SLURM_GPUS_ON_NODE", "4")];
+        check("", &both, "hosts:(n[1-2],gpu01)*flat:4");
         check("", &[tasks, ("SLURM_JOB_CPUS_PER_NODE", "9(x3)")], "hosts:(n[1-2],gpu01)*flat:2");
         check("", &[("SLURM_JOB_CPUS_PER_NODE", "9(x3)")], "hosts:(n[1-2],gpu01)*flat:9");
         check("", &[("SLURM_TASKS_PER_NODE", "4(x2),1")], "(hosts:(n[1-2],gpu01)*flat:4)[0-3,4-7,8]");
@@ -209,10 +270,28 @@ mod tests {
         check("network=a.conf,pes=1", &[], "(slurm:a.conf)[n[1-2],gpu01]*flat:1");
         check("network=a.YAML#tree,pes=1", &[], "(slurm:a.YAML#tree)[n[1-2],gpu01]*flat:1");
         check("network=a.json,pes=1", &[], "(switches:a.json)[n[1-2],gpu01]*flat:1");
-        let machine = machine("(hosts:(n[1-2],gpu01)*flat:4)[0-3,4-7,8]").expect("a machine");
+        let machine = spec::machine("(hosts:(n[1-2],gpu01)*flat:4)[0-3,4-7,8]", 1).expect("a machine");
         check_between(&*machine, |_, _| None);
         assert_eq!(row(&*machine, 0), [0, 1, 1, 1, 4, 4, 4, 4, 4]);
         assert_eq!((machine.host(4), machine.host(8), machine.node_of(8)), (Some("n2"), Some("gpu01"), 2));
+    }
+
+    #[test]
+    fn a_note_names_the_variable() {
+        let check = |text: &str, more: (&str, &str), expected: Option<&str>| {
+            let variables = [HOSTS, more];
+            let variable = |name: &str| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+            };
+            let machine = machine(described(text, variable).expect(more.0)).expect(more.0);
+            assert_eq!(machine.note(), expected);
+        };
+        let gpus = "the PEs of a node are its GPUs (SLURM_GPUS_PER_NODE=a100:4)";
+        check("", ("SLURM_GPUS_PER_NODE", "a100:4"), Some(gpus));
+        let tasks = "the PEs of a node are its tasks (SLURM_TASKS_PER_NODE=1(x3); no variable has a number of GPUs, pes=N gives \
+                     one)";
+        check("", ("SLURM_TASKS_PER_NODE", "1(x3)"), Some(tasks));
+        check("pes=2", ("SLURM_TASKS_PER_NODE", "1(x3)"), None);
     }
 
     #[test]
@@ -226,13 +305,23 @@ mod tests {
             .expect("a file");
         let found = spec("", &variables).expect("a machine");
         assert_eq!(found, format!("(slurm:{})[n[1-2],gpu01]*flat:2", topology.display()));
-        let machine = machine(&found).expect("a machine");
+        let machine = spec::machine(&found, 1).expect("a machine");
         check_between(&*machine, |_, _| None);
         let hosts: Vec<_> = (0..6).map(|pe| machine.host(pe).expect("a name")).collect();
         assert_eq!(hosts, ["n1", "n1", "n2", "n2", "gpu01", "gpu01"]);
         assert_eq!(row(&*machine, 0), [0, 1, 4, 4, 8, 8]);
         assert_eq!(machine.switch_between(0, 2).as_deref(), Some("switch s1"));
         assert_eq!(machine.switch_between(0, 4).as_deref(), Some("network"));
+        std::fs::write(&topology, "SwitchName=s1 Nodes=n[1-9]\n").expect("a file");
+        let variable = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_string())
+        };
+        let error = super::machine(described("", variable).expect("a spec")).map(|machine| machine.pes());
+        let expected = format!(
+            "host gpu01 of the job is not in {}; add it, or use another file with network=",
+            topology.display()
+        );
+        assert_eq!(error.map_err(|error| error.to_string()), Err(expected));
     }
 
     #[test]
@@ -243,11 +332,11 @@ mod tests {
         };
         check("", &[], "no Slurm job is running here: SLURM_JOB_NODELIST is not set");
         check("", &[("SLURM_JOB_NODELIST", "n[1")], "the hosts `n[1`: there is a `[` that is not closed");
-        check("", &[HOSTS], "neither SLURM_GPUS_ON_NODE nor SLURM_TASKS_PER_NODE");
+        check("", &[HOSTS], "none of SLURM_GPUS_ON_NODE, SLURM_GPUS_PER_NODE, SLURM_TASKS_PER_NODE");
         check(
             "",
             &[HOSTS, ("SLURM_GPUS_ON_NODE", "two")],
-            "SLURM_GPUS_ON_NODE=two is not a number of GPUs; write pes=N",
+            "SLURM_GPUS_ON_NODE=two is not a number of GPUs, such as 8 or a100:4,h100:4; write pes=N",
         );
         check("", &[HOSTS, ("SLURM_TASKS_PER_NODE", "8(x2)")], "has numbers for 2 hosts, but the job has 3");
         check(

@@ -80,7 +80,11 @@ fn simple_machine(text: &str) -> Result<Arc<dyn Topology>, SpecError> {
     (find("machine", name, ALL.iter().copied())?.item)(rest)
 }
 
-/// Adds the part of the spec to an error message, unless an inner part is already named.
-fn within(part: &str, reason: String) -> String {
-    if reason.starts_with("in `") { reason } else { format!("in `{part}`: {reason}") }
+/// Adds the part of the spec to an error message, between what is wrong and what to do, unless an inner part is already named.
+pub(super) fn within(part: &str, reason: String) -> String {
+    match reason.split_once("; ") {
+        _ if reason.contains(" (in `") => reason,
+        Some((wrong, remedy)) => format!("{wrong} (in `{part}`); {remedy}"),
+        None => format!("{reason} (in `{part}`)"),
+    }
 }

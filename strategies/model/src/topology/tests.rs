@@ -428,7 +428,7 @@ fn errors_describe_invalid_specs() {
         ),
         ("job:4:8:flat:2", "found `4:8:flat:2`"),
         ("job:4x8:cyclic:", "a machine is missing next to `*` or `[`, or after `job:..:`"),
-        ("job:4x8:tree:0", "in `tree:0`: a size is at least 1"),
+        ("job:4x8:tree:0", "a size is at least 1 (in `tree:0`)"),
         ("job:0x8:flat:2", "a size is at least 1"),
         ("job:4096x4096:flat:2", "sizes multiply to at most 16777216"),
         ("hwloc:none.xml", "cannot read the machine `none.xml`"),
@@ -445,7 +445,7 @@ fn errors_describe_invalid_products_and_allocations() {
     for (spec, expected) in [
         ("torus:4*", "a machine is missing next to `*` or `[`"),
         ("[0]", "a machine is missing next to `*` or `[`"),
-        ("torus:4*tree:0", "in `tree:0`: a size is at least 1"),
+        ("torus:4*tree:0", "a size is at least 1 (in `tree:0`)"),
         ("torus:4096x4096*flat:2", "sizes multiply to at most 16777216"),
         ("tree:2:2/3000000000:1*flat:2", "a hop between nodes has a length of 1 + 1"),
         ("torus:4x4[", "there is a `[` that is not closed"),
@@ -468,7 +468,7 @@ fn errors_describe_invalid_products_and_allocations() {
         ("torus:4[random:2,sed=1]", "random has no parameter `sed` (did you mean `seed`?)"),
         ("torus:4[random:0]", "the allocation has no node; name at least one"),
         ("torus:4[@none]", "cannot read the nodes `none`"),
-        ("tours:4[0]", "in `tours:4`: there is no machine `tours`"),
+        ("tours:4[0]", "there is no machine `tours` (did you mean `torus`?) (in `tours:4`); known are"),
     ] {
         check_refused(spec, expected);
     }

@@ -15,6 +15,7 @@ from . import eplb
 from ._core import EquipoiseError, strategies
 from ._database import Database, Frames, read
 from ._experts import Plan, experts
+from ._limits import Wish
 from ._machine import Machine
 from ._map import Mapping, map
 from ._replay import Replay, replay
@@ -27,6 +28,7 @@ __all__ = [
     "Mapping",
     "Plan",
     "Replay",
+    "Wish",
     "eplb",
     "experts",
     "map",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ _LARGEST_EXACT = 2**53
 
 def array(what: str, values: ArrayLike, dimensions: int) -> NDArray[Any]:
     """The numbers of an argument as an array with this number of dimensions."""
-    found = np.asarray(values)
-    if found.ndim != dimensions:
-        raise ValueError(f"{what} has {found.ndim} dimensions; give an array with {dimensions}")
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{what} has rows of different lengths; give an array with {dimensions} dimensions") from None
     if found.dtype.kind not in "iufb":
         raise TypeError(f"{what} has values of type {found.dtype}; give numbers")
+    if found.ndim != dimensions:
+        raise ValueError(f"{what} has {found.ndim} dimensions; give an array with {dimensions}")
     return found
 
 
@@ -29,6 +33,15 @@ def numbers(what: str, values: ArrayLike, dimensions: int, length: int | None = 
     wrong = np.asarray(~((found >= 0) & (found <= _LARGEST)))
     refuse(what, found, wrong, "finite numbers that are not negative")
     return found
+
+
+def loads(weight: ArrayLike) -> NDArray[np.float64]:
+    """The loads of experts: a row per layer."""
+    table = numbers("weight", weight, 2)
+    if table.size == 0:
+        rows, columns = table.shape
+        raise ValueError(f"weight has {rows} layers of {columns} experts; give the load of at least one expert")
+    return table
 
 
 def integers(what: str, values: ArrayLike, dimensions: int, length: int | None = None) -> NDArray[np.int64]:
@@ -52,20 +65,27 @@ def refuse(what: str, found: NDArray[Any], wrong: NDArray[Any], expected: str) -
         raise ValueError(f"{what}{place} is {found[at]}; give {expected}")
 
 
-def check_length(what: str, found: NDArray[Any], length: int | None) -> None:
+def check_length(what: str, found: Sized, length: int | None) -> None:
     """Checks the length of a list with an entry for each task, object or PE."""
     if length is not None and len(found) != length:
         raise ValueError(f"{what} has {len(found)} entries and {length} are needed; give one for each")
 
 
-def number(what: str, value: Any, least: int) -> int:
-    """A whole number."""
+def number(what: str, value: Any, least: int, most: int = 2**63 - 1) -> int:
+    """A whole number from `least` to `most`."""
     try:
         found = int(value)
-        if found != value or isinstance(value, bool):
+        if found != value or isinstance(value, bool | np.bool_):
             raise TypeError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{what} is {value!r}; give a whole number") from None
-    if not least <= found < 2**63:
+    if found < least:
         raise ValueError(f"{what} is {found}; give a number of at least {least}")
+    if found > most:
+        raise ValueError(f"{what} is {found}; give a number of at most {most}")
     return found
+
+
+def seed(value: Any) -> int:
+    """The seed of the random number generator, which has 64 bits."""
+    return number("seed", value, 0, 2**64 - 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._arrays import integers, number, numbers
+from ._arrays import integers, loads, number, numbers
 from ._machine import Machine, core
 
 
@@ -128,26 +129,44 @@ def experts(
     Raises
     ------
     ValueError
-        If an argument is wrong, or there is no plan with these numbers.
+        If an argument is wrong, also if its shape does not fit, or there is no plan with these numbers.
     EquipoiseError
-        If the previous plan or its file cannot be used.
+        If the file of the previous plan cannot be used.
+
+    Warns
+    -----
+    UserWarning
+        If groups are not kept on nodes, or the previous plan was made for another number of PEs.
     """
-    table = numbers("weight", np.atleast_2d(np.asarray(weight)), 2)
     if isinstance(previous, Plan):
-        before = previous.physical_to_logical
+        before: tuple[NDArray[np.int64], str] | None = (previous.physical_to_logical, previous.topology)
     elif isinstance(previous, str | os.PathLike):
         before = _core.read_plan(previous)
     elif previous is not None:
-        before = integers("previous", np.atleast_2d(np.asarray(previous)), 2)
+        before = (integers("previous", _rows(previous), 2), "")
+    else:
+        before = None
     found = _core.experts(
-        table,
+        loads(_rows(weight)),
         number("replicas", replicas, 1),
         core(topology),
-        None if previous is None else before,
+        before,
         number("groups", groups, 1),
         None if sources is None else numbers("sources", sources, 2),
         float(numbers("gamma", gamma, 0)),
         float(numbers("tolerance", tolerance, 0)),
         number("expert_bytes", expert_bytes, 0),
     )
+    for warning in found.warnings:
+        warnings.warn(warning, stacklevel=2)
     return Plan(found)
+
+
+def _rows(values: ArrayLike) -> ArrayLike:
+    """The rows; a single row has one layer."""
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        # Rows of different lengths, which the check of the argument describes.
+        return values
+    return found[np.newaxis] if found.ndim == 1 else found

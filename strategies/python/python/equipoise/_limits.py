@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from ._arrays import check_length, integers, number
+from ._arrays import check_length, integers, number, numbers
 
-Place: TypeAlias = int | str | Iterable[int] | tuple["int | str | Iterable[int]", float]
-Fixed: TypeAlias = Mapping[int, Place] | Iterable[int | None] | os.PathLike[str] | None
-Groups: TypeAlias = Iterable[str] | os.PathLike[str] | None
+Places: TypeAlias = int | str | Iterable[int]
+
+
+class Wish(NamedTuple):
+    """Where a task should be: it goes there if the slowest PE takes at most `seconds` more for it."""
+
+    place: Places
+    """A PE, several PEs, ``"0-3,8"``, ``"node:2"`` or ``"!5"``."""
+    seconds: float
+    """What the wish is worth."""
+
+
+Place: TypeAlias = Places | Wish
+Fixed: TypeAlias = Mapping[int, Place] | Iterable[int | None] | str | os.PathLike[str] | None
+Groups: TypeAlias = Iterable[str] | str | os.PathLike[str] | None
 Amount: TypeAlias = ArrayLike | os.PathLike[str] | None
 
 
@@ -37,36 +49,63 @@ def _fixed(database: _core.Database, fixed: Fixed) -> str | tuple[str] | None:
         return (os.fspath(fixed),)
     if isinstance(fixed, Mapping):
         return "\n".join(f"{number('a task of fixed', task, 0)} {_place(place)}" for task, place in fixed.items())
-    places = np.array([-1 if pe is None else pe for pe in fixed])
-    check_length("fixed", places, database.sizes[1])
+    if not isinstance(fixed, Iterable):
+        raise TypeError(f"fixed is {fixed!r}; give {{task: place}}, a list with a PE or None for each task, or a file")
+    pes = [None if pe is None else number("a PE of fixed", pe, 0) for pe in fixed]
+    check_length("fixed", pes, database.sizes[1])
     ids = database.objects()["id"]
-    return "\n".join(f"{ids[at]} {_place(int(pe))}" for at, pe in enumerate(places) if pe >= 0)
+    return "\n".join(f"{ids[at]} {pe}" for at, pe in enumerate(pes) if pe is not None)
 
 
 def _place(place: Any) -> str:
     """The words of a place: `3`, `0,1,8`, `node:2`, `!5`, and the seconds of a wish."""
+    if isinstance(place, Wish):
+        seconds = float(numbers("the seconds of a wish", place.seconds, 0))
+        return f"{_place(place.place)} {seconds!r}"
     if isinstance(place, str):
         return place
-    if isinstance(place, tuple) and len(place) == 2 and isinstance(place[1], float):
-        return f"{_place(place[0])} {place[1]!r}"
     if isinstance(place, Iterable):
-        return ",".join(str(number("a PE of fixed", pe, 0)) for pe in place)
+        pes = list(place)
+        # A text or a list is no PE, so this pair is a wish; two numbers are two PEs.
+        if isinstance(place, tuple) and len(pes) == 2 and isinstance(pes[0], str | tuple | list):
+            return _place(Wish(pes[0], pes[1]))
+        if any(isinstance(pe, float) for pe in pes):
+            raise TypeError(f"a place of fixed is {place!r}; give whole numbers for several PEs, or Wish(place, seconds)")
+        if not pes:
+            raise ValueError("a place of fixed has no PE; give at least one")
+        return ",".join(str(number("a PE of fixed", pe, 0)) for pe in pes)
     return str(number("a PE of fixed", place, 0))
 
 
 def _groups(groups: Groups) -> str | tuple[str] | None:
     if groups is None:
         return None
-    if isinstance(groups, str | os.PathLike):
+    expected = "give lines such as 'together node 0 1 2' or 'apart pe 4-7', or the file that has them"
+    if isinstance(groups, str):
+        # A line, or several lines.
+        if groups.split()[:1] in (["together"], ["apart"]):
+            return groups
+        if not os.path.exists(groups):
+            raise ValueError(f"groups is {groups!r}, which is no line and no file; {expected}")
+        return (groups,)
+    if isinstance(groups, os.PathLike):
         return (os.fspath(groups),)
-    return "\n".join(groups)
+    lines = list(groups) if isinstance(groups, Iterable) else [groups]
+    wrong = next((line for line in lines if not isinstance(line, str)), None)
+    if wrong is not None:
+        raise TypeError(f"groups has the entry {wrong!r}; {expected}")
+    return "\n".join(lines)
 
 
 def _amount(what: str, amount: Amount) -> str | list[int] | None:
     if amount is None:
         return None
     if isinstance(amount, str | os.PathLike):
-        return os.fspath(amount)
+        text = os.fspath(amount)
+        if isinstance(amount, str) and not amount[:1].isdigit() and not os.path.exists(text.removesuffix(",exact")):
+            form = "'4' or '4,exact'" if what == "max_objects" else "'80G'"
+            raise ValueError(f"{what} is {amount!r}, which is no number and no file; give a number such as {form}, or a file")
+        return text
     if np.ndim(amount) == 0:
         return str(number(what, amount, 0))
     numbers: list[int] = integers(what, amount, 1).tolist()

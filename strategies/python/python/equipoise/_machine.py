@@ -40,11 +40,17 @@ class Machine:
 
     def distance(self, a: int, b: int) -> int:
         """The distance between two PEs, in hops unless the machine defines others."""
-        return self._core.distance(a, b)
+        return self._core.distance(self._pe(a), self._pe(b))
 
     def distances_from(self, a: int) -> NDArray[np.uint32]:
         """The distances from a PE to all PEs."""
-        return self._core.distances_from(a)
+        return self._core.distances_from(self._pe(a))
+
+    def _pe(self, pe: int) -> int:
+        """The number of a PE; any other raises the error of a PE that does not exist."""
+        if not 0 <= pe < self.pes:
+            raise IndexError(f"there is no PE {pe} in {self.spec}; PEs are 0 to {self.pes - 1}")
+        return pe
 
     def distances(self) -> NDArray[np.uint32]:
         """The distances between all PEs, as a square array."""

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _graphs
-from ._arrays import integers, number
+from ._arrays import integers
+from ._arrays import seed as seed_of
 from ._limits import Amount, Fixed, Groups, limits
 from ._machine import Machine, core
 from ._strategies import Balancer
@@ -64,7 +65,7 @@ class Mapping:
 
     @property
     def summary(self) -> str:
-        """One sentence that compares the mapping with the start."""
+        """One sentence that compares the mapping with the start, as `equipoise map` has it."""
         return self._core.summary
 
     def report(self, path: str | os.PathLike[str]) -> None:
@@ -101,7 +102,7 @@ def map(
     Parameters
     ----------
     graph
-        Who sends how many bytes to whom: a `scipy.sparse` matrix or a square array (entry [i, j]: bytes from i to j), a
+        Which task sends how many bytes to which: a `scipy.sparse` matrix or a square array (entry [i, j]: bytes from i to j), a
         NetworkX graph (edge attribute `bytes` or `weight`; tasks are in the order of its nodes; edges without direction
         count both ways), edges `(sender, receiver[, bytes[, messages]])`, a `Database` (its first step), or the name of a file or a
         generator such as ``"mesh:8x8"``. An array of edges that is square is taken for a matrix; give a list.
@@ -115,8 +116,8 @@ def map(
         The load of every task in seconds; by default that of the file or the database, and 1 for graphs without loads.
     fixed
         Where tasks must be: ``{task: place}``, a list with a PE or None for each task, or a file as of `--fixed`. A place
-        is a PE, several PEs, ``"0-3,8"``, ``"node:2"`` or ``"!5"``; with a number of seconds, as in ``("node:2", 0.5)``, it
-        is a wish.
+        is a PE, several PEs such as ``(3, 2)``, ``"0-3,8"``, ``"node:2"`` or ``"!5"``, or a `Wish` such as
+        ``Wish("node:2", 0.5)``.
     seed
         The seed of the random number generator.
     start
@@ -129,7 +130,7 @@ def map(
     object_bytes
         The size of every task, for `memory` and the costs of migrations.
     groups
-        Tasks that must be together or apart: lines such as ``"together node 0 1 2"`` or ``"apart pe 4-7"``, or a file.
+        Tasks that must be together or apart: a line such as ``"together node 0 1 2"``, a list of such lines, or a file.
 
     Returns
     -------
@@ -140,11 +141,14 @@ def map(
     ------
     ValueError
         If an argument is wrong, or the strategy cannot be used with this machine.
+    TypeError
+        If an argument has a wrong type.
     EquipoiseError
-        If data cannot be used, or an assignment is impossible. Exceptions of a Python strategy are raised unchanged.
+        If a file cannot be used, or the answer of a strategy is impossible. Exceptions of a Python strategy are raised
+        unchanged.
     """
     database, name = _graphs.database(graph, loads, object_bytes)
     begin = None if start is None else integers("start", start, 1, database.sizes[1])
     keep = limits(database, fixed, groups, max_objects, memory)
-    found = _core.map(database, core(topology), balancer_of(balancer), keep, number("seed", seed, 0), begin)
+    found = _core.map(database, core(topology), balancer_of(balancer), keep, seed_of(seed), begin)
     return Mapping(found, name)

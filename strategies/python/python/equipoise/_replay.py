@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
-from ._arrays import number
+from ._arrays import seed as seed_of
 from ._database import Database, read
 from ._limits import Amount, Fixed, Groups, limits
 from ._machine import Machine, core
@@ -122,5 +122,5 @@ def replay(
         raise ValueError(f"{wrong}; give each strategy its own name" if twice else f"{wrong}; give at least one")
     keep = limits(database._core, fixed, groups, max_objects, memory)
     machine = None if topology is None else core(topology)
-    seed = number("seed", seed, 0)
+    seed = seed_of(seed)
     return Replay(_core.replay(database._cores, database.program, database.topology, machine, chosen, keep, seed))

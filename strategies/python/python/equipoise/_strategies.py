@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from ._arrays import check_length
 from ._database import Database
 from ._machine import Machine
 
@@ -22,6 +21,30 @@ class Strategy(Protocol):
 
 
 Balancer: TypeAlias = str | Strategy | type[Strategy] | Callable[[Database, Machine, int], ArrayLike]
+
+
+def _checked(name: str, answer: Any, sizes: tuple[int, int, int]) -> Any:
+    """The answer of a strategy as an array, or the error that says what is wrong with it."""
+    pes, objects, _ = sizes
+    about = f"the assignment of {name} was rejected"
+    expected = "return a list with the number of a PE for each object"
+    try:
+        found = np.asarray(answer)
+    except ValueError:
+        raise _core.EquipoiseError(f"{about}: it has rows of different lengths; {expected}") from None
+    if found.ndim != 1:
+        what = "None" if answer is None else f"an array with {found.ndim} dimensions"
+        raise _core.EquipoiseError(f"{about}: it is {what}; {expected}")
+    if len(found) != objects:
+        raise _core.EquipoiseError(f"{about}: it has {len(found)} entries for {objects} objects; {expected}")
+    if found.dtype.kind not in "iu":
+        raise _core.EquipoiseError(f"{about}: it has values of type {found.dtype}; {expected}")
+    wrong = np.flatnonzero((found < 0) | (found >= pes))
+    if len(wrong):
+        raise _core.EquipoiseError(
+            f"{about}: object {wrong[0]} is on PE {found[wrong[0]]}, but PEs are 0 to {pes - 1}"
+        )
+    return np.ascontiguousarray(found, dtype=np.int64)
 
 
 def balancer(given: Any) -> tuple[str, Any | None]:
@@ -39,13 +62,6 @@ def balancer(given: Any) -> tuple[str, Any | None]:
     name = getattr(given, "name", None) or getattr(given, "__name__", None) or type(given).__name__
 
     def call(database: _core.Database, machine: _core.Machine, seed: int) -> Any:
-        pes = np.asarray(assign(Database([database]), Machine._of(machine), seed))
-        if pes.dtype.kind not in "iu" or pes.ndim != 1:
-            raise TypeError(
-                f"the strategy {name} returned an array of {pes.dtype} with {pes.ndim} dimensions; return a list with the "
-                "number of a PE for each object"
-            )
-        check_length(f"the answer of the strategy {name}", pes, database.sizes[1])
-        return np.ascontiguousarray(pes, dtype=np.int64)
+        return _checked(str(name), assign(Database([database]), Machine._of(machine), seed), database.sizes)
 
     return str(name), call

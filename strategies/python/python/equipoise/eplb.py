@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._arrays import number, numbers
+from ._arrays import loads, number
 
 __all__ = ["rebalance_experts"]
 
@@ -43,7 +43,7 @@ def rebalance_experts(
     ValueError
         If the numbers do not fit.
     """
-    table = numbers("weight", weight, 2)
+    table = loads(weight)
     sizes = {"num_replicas": num_replicas, "num_groups": num_groups, "num_nodes": num_nodes, "num_gpus": num_gpus}
     found = _core.rebalance_experts(table, *(number(name, size, 1) for name, size in sizes.items()))
     physical_to_logical, slots, counts = found

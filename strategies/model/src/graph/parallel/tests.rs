@@ -91,6 +91,8 @@ fn a_model_has_the_volumes_of_the_published_formulas() {
     let kv = 6 * 2 * 3 * (2 * 8 * 2);
     assert_eq!(bytes(&format!("parallel:cp=2,{tiny}"), 0, 1), kv + 12 * 2 * 64 * 2);
     assert_eq!(bytes(&format!("parallel:cp=2,dp_bytes=0,{tiny}"), 0, 1), kv);
+    assert_eq!(bytes("parallel:pp=2,pp_bytes=1e9", 0, 1), 1_000_000_000);
+    assert_eq!(bytes("parallel:pp=2,pp_bytes=44M", 1, 0), 44 << 20);
     // Tokens of a rank go to two experts each and back, forward and backward; half of them stay.
     let routed = 4 * 2 * 2 * 3 * (4 * 8 * 2) / 2;
     assert_eq!(bytes(&format!("parallel:dp=2,ep=2,dp_bytes=0,{tiny}"), 0, 1), routed);
@@ -118,7 +120,12 @@ fn errors_describe_impossible_jobs() {
     check("dp=2,order=tp-pp", "order=tp-pp lacks dp, which is 2; add dp to the order");
     check("dp=4,ep=2,pp=2,order=ep-pp-dp", "put pp first or last");
     check("dp=2,collective=star", "parallel:collective=star is not understood: expected ring or tree");
-    check("dp=2,dp_bytes=x", "expected a number of bytes, or auto");
+    check(
+        "dp=2,dp_bytes=x",
+        "expected bytes such as 4096, 44M or 1e9 (k, M, G and T are powers of 1024), or auto",
+    );
+    check("dp=2,ep_bytes=5", "ep_bytes=5 has no effect: every group of ep has one rank; leave it out");
+    check("tp=2,etp_bytes=5", "etp_bytes=5 has no effect");
     check("dp=2,hidden=99999999999,layers=99999999999", "the model is too large");
     let error = load("parallel:dp=2,dp_bytes=18446744073709551615").expect_err("many bytes").to_string();
     assert!(error.contains("more than 2^64 bytes"), "{error}");
@@ -222,11 +229,19 @@ proptest! {
     ) {
         prop_assume!((tp * cp * dp) % (etp * ep) == 0);
         let collective = if is_tree { "tree" } else { "ring" };
-        let given: Vec<String> =
-            ["tp", "cp", "dp", "pp", "ep", "etp", "edp"].iter().map(|kind| format!("{kind}_bytes={bytes}")).collect();
+        let has_experts = ep > 1 || etp != tp;
+        let edp = tp * cp * dp / (etp * ep);
+        // Groups of one rank have no bytes.
+        let sizes = [("tp", tp), ("cp", cp), ("dp", dp * cp), ("pp", pp)].into_iter();
+        let of_experts = [("ep", ep), ("etp", etp), ("edp", edp)].into_iter().filter(|_| has_experts);
+        let given: Vec<String> = sizes
+            .chain(of_experts)
+            .filter(|(_, size)| *size > 1)
+            .map(|(kind, _)| format!(",{kind}_bytes={bytes}"))
+            .collect();
         let spec = format!(
-            "parallel:tp={tp},cp={cp},ep={ep},dp={dp},pp={pp},etp={etp},collective={collective},{}",
-            given.join(",")
+            "parallel:tp={tp},cp={cp},ep={ep},dp={dp},pp={pp},etp={etp},collective={collective}{}",
+            given.concat()
         );
         prop_assert_eq!(sent(&spec), by_definition([tp, cp, ep, dp, pp], etp, is_tree, bytes), "{}", spec);
     }

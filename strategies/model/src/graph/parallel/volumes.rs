@@ -78,24 +78,27 @@ impl Volumes {
         })
     }
 
-    /// These volumes, except for those that the arguments give in bytes.
-    pub(super) fn given(mut self, params: &mut Params) -> Result<Self, String> {
+    /// These volumes, except for those that the arguments give in bytes. Only groups of several ranks have bytes.
+    pub(super) fn given(mut self, params: &mut Params, layout: &Layout) -> Result<Self, String> {
         let all = [
-            ("tp_bytes", &mut self.tp),
-            ("cp_bytes", &mut self.cp),
-            ("dp_bytes", &mut self.dp),
-            ("pp_bytes", &mut self.pp),
-            ("ep_bytes", &mut self.ep),
-            ("etp_bytes", &mut self.etp),
-            ("edp_bytes", &mut self.edp),
+            ("tp_bytes", &mut self.tp, Dimension::Tp, false),
+            ("cp_bytes", &mut self.cp, Dimension::Cp, false),
+            ("dp_bytes", &mut self.dp, Dimension::Dp, false),
+            ("pp_bytes", &mut self.pp, Dimension::Pp, false),
+            ("ep_bytes", &mut self.ep, Dimension::Ep, true),
+            ("etp_bytes", &mut self.etp, Dimension::Tp, true),
+            ("edp_bytes", &mut self.edp, Dimension::Dp, true),
         ];
-        for (key, bytes) in all {
-            let value: String = params.take(key)?;
-            if value != "auto" {
-                *bytes = value
-                    .parse()
-                    .map_err(|_| params.bad(key, &value, "expected a number of bytes, or auto"))?;
+        let roles = layout.roles();
+        for (key, volume, dimension, is_of_experts) in all {
+            let Some(bytes) = params.take_bytes_or_auto(key)? else { continue };
+            if !roles.iter().any(|role| role.dimension == dimension && role.is_of_experts == is_of_experts) {
+                let group = key.trim_end_matches("_bytes");
+                return Err(format!(
+                    "{key}={bytes} has no effect: every group of {group} has one rank; leave it out"
+                ));
             }
+            *volume = bytes;
         }
         Ok(self)
     }
