@@ -254,9 +254,7 @@ where
     let error = outcome.error(&settings);
     if let Some(file) = settings.report.as_ref().filter(|_| process == 0) {
         let report = std::mem::take(&mut outcome.run_report);
-        if error.is_none() {
-            outcome.warnings.extend(report.warning());
-        }
+        outcome.warnings.extend(report.warning().filter(|_| error.is_none()));
         let record = settings.records.record.as_deref();
         // Not a file of an earlier run, and not a pipe, whose end this process would wait for.
         let record = record.filter(|path| is_recorded && equipoise_model::files::is_read_back(path));

@@ -97,9 +97,7 @@ impl RunReport {
                 format!("Step {}, {strategy}: {}", step.step, lower(&step.sentence()))
             }
             // Nothing was asked to move, so there is one placement.
-            None => format!(
-                "{length}. No load balancer was given, so no element moved; --balancer NAME names one."
-            ),
+            None => "No load balancer was given, so no element moved; --balancer NAME names one.".into(),
         };
         let mut data = builder.data;
         let gain = step.before.gain_seconds(&step.after);

@@ -51,7 +51,7 @@ const steps = {
     column = Math.min(column ?? home, last);
     const words = make("output", { "aria-live": "polite" });
     const describe = () => {
-      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))} ${["before", "after"][k]}`).join(", ")}` +
+      words.textContent = ` ${data.steps.columns[column]}: largest load ${maps.map(([heat], k) => `${loadText(largest(columnOf(heat, column)))}${maps.length > 1 ? [" before", " after"][k] : ""}`).join(", ")}` +
         (column === home && data.placements.length ? " (the step of the other panels)" : "");
     };
     const marks = () => [[home, home + 1, [5, 4]], [column, column + 1, []]];

@@ -169,14 +169,14 @@ fn pages_fit_into_narrow_windows() {
     let Some(mut tab) = Chromium::start() else { return };
     let size = serde_json::json!({ "width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": false });
     tab.call("Emulation.setDeviceMetricsOverride", size);
+    tab.prefer("dark");
     tab.open(&sandbox.path().join("a.html"), "panel=all&theme=light");
     assert!(tab.value("document.documentElement.scrollWidth").as_u64() <= Some(390));
     tab.photograph("narrow");
     let ids = "[...document.querySelectorAll('[id]')].map((it) => it.id)";
     assert_eq!(tab.value(&format!("new Set({ids}).size === {ids}.length")), true, "each id occurs once");
     // The address without a theme is that of the browser's preference.
-    tab.prefer("dark");
-    tab.value("location.hash = 'panel=loads'; new Promise((done) => setTimeout(done, 100))");
+    tab.value("new Promise((done) => { addEventListener('hashchange', done); location.hash = 'panel=loads'; }).then(() => 0)");
     assert_eq!(tab.text("getComputedStyle(document.body).backgroundColor"), "rgb(21, 24, 28)");
     tab.has_no_problem();
 }
