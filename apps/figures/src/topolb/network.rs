@@ -17,7 +17,7 @@ use equipoise_network::models;
 use equipoise_network::models::exchange::{Exchange, Receives, Traffic};
 use equipoise_strategies::workloads;
 
-use super::replay::Recorded;
+use super::replay::{COMPUTE_SECONDS, MESSAGE_BYTES, Recorded, Time};
 use crate::axis::Axis;
 use crate::chart::{Chart, Series};
 use crate::figure::{Criterion, Figure, FigureResult, Options};
@@ -72,13 +72,6 @@ pub(crate) const TOPOCENTLB: &str = "TopoCentLB";
 pub(crate) const TOPOLB: &str = "TopoLB";
 pub(crate) const ALL: [&str; 3] = [TOPOLB, TOPOCENTLB, RANDOM];
 
-/// The times of iterations.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Time {
-    pub(crate) seconds: f64,
-    pub(crate) mean_latency_seconds: f64,
-}
-
 /// Iterations of a task graph on a machine.
 pub(crate) struct Run<'a> {
     pub(crate) machine: &'a Arc<dyn Topology>,
@@ -106,9 +99,7 @@ impl Run<'_> {
     }
 }
 
-/// The bytes of a message and the seconds of computation of an iteration in figures 7 to 9, and the iterations.
-pub(crate) const MESSAGE_BYTES: u64 = 10_000;
-pub(crate) const COMPUTE_SECONDS: f64 = 20e-6;
+/// The iterations of figures 7 to 9.
 const ITERATIONS: u64 = 2000;
 
 /// The number of simulated iterations if they do not repeat exactly.

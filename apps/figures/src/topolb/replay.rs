@@ -13,7 +13,16 @@ use equipoise_model::Topology;
 use equipoise_network::models;
 use equipoise_network::trace::{Trace, simulate};
 
-use super::network::{COMPUTE_SECONDS, MESSAGE_BYTES, Time};
+/// The times of iterations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Time {
+    pub(crate) seconds: f64,
+    pub(crate) mean_latency_seconds: f64,
+}
+
+/// The bytes of a message and the seconds of computation of an iteration in figures 7 to 9.
+pub(crate) const MESSAGE_BYTES: u64 = 10_000;
+pub(crate) const COMPUTE_SECONDS: f64 = 20e-6;
 
 /// A recorded run.
 pub(crate) struct Recorded {
