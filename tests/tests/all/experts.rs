@@ -202,21 +202,6 @@ fn errors_name_the_file_and_the_remedy() {
         &format!("--loads loads.csv --replicas 16 {machine} --previous plan.json --tolerance -1"),
         &["expected a number that is not negative"],
     );
-    for (flag, expected) in [
-        ("--tolerance 0.1", "--previous <FILE>"),
-        ("--expert-bytes 44M", "--previous <FILE>"),
-        ("--gamma 0.1 --previous plan.json", "--sources <FILE>"),
-        ("--previous plan.json --expert-bytes 44X", "expected bytes such as 4096, 44M or 1e9"),
-        ("--output -", "`-` is not a stream here; write to /dev/stdout"),
-    ] {
-        check(2, &format!("--loads loads.csv --replicas 16 {machine} {flag}"), &[expected]);
-    }
-    check(2, &format!("--loads - --replicas 16 {machine}"), &["`-` is not a stream here; read /dev/stdin"]);
-    check(
-        2,
-        &format!("--loads loads.csv --replicas -1 {machine}"),
-        &["expected a number of slots of at least 1"],
-    );
     check(
         2,
         &format!("--loads loads.csv --replicas 16 {machine} --output loads.csv"),
@@ -256,4 +241,29 @@ fn errors_name_the_file_and_the_remedy() {
         "To give each layer its own, give 4 rows, layer by layer",
     ];
     check(1, &format!("--loads loads.csv {number} --sources few.csv"), &expected);
+}
+
+#[test]
+fn flags_without_effect_and_wrong_numbers_are_refused() {
+    let sandbox = sandbox();
+    sandbox.run(&format!("{LINE} --output plan.json")).result();
+    let check = |code: i32, line: &str, expected: &[&str]| {
+        sandbox.run(&format!("experts {line}")).failed(code, expected)
+    };
+    let machine = "--topology flat:2*flat:4";
+    for (flag, expected) in [
+        ("--tolerance 0.1", "--previous <FILE>"),
+        ("--expert-bytes 44M", "--previous <FILE>"),
+        ("--gamma 0.1 --previous plan.json", "--sources <FILE>"),
+        ("--previous plan.json --expert-bytes 44X", "expected bytes such as 4096, 44M or 1e9"),
+        ("--output -", "`-` is not a stream here; write to /dev/stdout"),
+    ] {
+        check(2, &format!("--loads loads.csv --replicas 16 {machine} {flag}"), &[expected]);
+    }
+    check(2, &format!("--loads - --replicas 16 {machine}"), &["`-` is not a stream here; read /dev/stdin"]);
+    check(
+        2,
+        &format!("--loads loads.csv --replicas -1 {machine}"),
+        &["expected a number of slots of at least 1"],
+    );
 }

@@ -212,7 +212,7 @@ fn errors_in_the_content_of_files_end_with_1() {
             ("topology torus:2x2[@words.map]", &["words.map: line 2: expected a node, found `one`"]),
             (
                 "map --graph ring:8 --topology flat:2*torus:2x2[@words.map]",
-                &["in `torus:2x2[@words.map]`: words.map: line 2: expected a node"],
+                &["words.map: line 2: expected a node, found `one` (in `torus:2x2[@words.map]`)"],
             ),
         ],
     );
