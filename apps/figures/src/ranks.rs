@@ -192,8 +192,8 @@ fn run(options: &Options) -> Result<FigureResult, Failure> {
     ]);
     for Point { job, machine, mapping, cost, ratio } in &all {
         rows.push([
-            Cell::Text((*job).into()),
-            Cell::Text((*machine).into()),
+            Cell::Text(job.replace(',', ";")),
+            Cell::Text(machine.replace(',', ";")),
             Cell::Text((*mapping).into()),
             Cell::Number(cost.between_nodes / 1e9),
             Cell::maybe(cost.between_switches.map(|bytes| bytes / 1e9)),

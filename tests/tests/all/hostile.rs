@@ -118,9 +118,14 @@ fn errors_and_tables_show_no_control_characters() {
     assert!(text.contains(r"\u{1b}]0;pwn\u{7}\u{1b}[2J"), "{text}");
     assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'), "{text:?}");
     // Errors of the command line are those of clap.
-    let output = sandbox.run("topology tor\u{1b}[31mus:4");
-    output.failed(2, &[r"tor\u{1b}[31mus"]);
-    assert!(!output.stderr.contains('\u{1b}'), "{output:?}");
+    for (spec, says) in [
+        ("tor\u{1b}[31mus:4", "there is a `[` that is not closed"),
+        ("tor\u{1b}cus:4", r"there is no machine `tor\u{1b}cus`"),
+    ] {
+        let output = sandbox.run(&format!("topology {spec}"));
+        output.failed(2, &[says]);
+        assert!(!output.stderr.contains('\u{1b}'), "{output:?}");
+    }
 }
 
 #[test]
