@@ -11,7 +11,7 @@
 //! - [`balance`]: strategies for load; [`mapping`]: strategies for the topology;
 //! - [`poise`]: a strategy for hops, loads and migrations together;
 //! - [`max_moves`]: any strategy with a limit of moves;
-//! - [`part`]: a part of machines with far more PEs than objects, for strategies that need it;
+//! - [`near_pes`]: a part of machines with far more PEs than objects, for strategies that need it;
 //! - [`registry`]: every strategy by name; [`schedule`]: the strategy of each load-balancing step;
 //! - [`predict`]: the loads of the coming period, from those of past periods;
 //! - [`replay`]: the assignments of other strategies at a recorded step;
