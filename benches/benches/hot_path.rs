@@ -1,7 +1,7 @@
 //! `cargo bench -p equipoise-benches --bench hot_path [-- --small --rounds N --json FILTER]`: the costs of messages,
 //! creation, broadcasts, reductions and migrations in the runtime, and of small programs.
 
-use equipoise::{Config, LbWhen, Records, Size};
+use equipoise::{Config, LbWhen, Records};
 use equipoise_benches::near::Pace;
 use equipoise_benches::ring::{Options, Pattern};
 use equipoise_benches::{Measurement, floors, near, programs, ring};
@@ -61,7 +61,7 @@ fn bare_floors(all: &mut All) {
 
 /// Records the run, with a small limit, so that the time to write the trace stays short.
 fn recorded(config: Config) -> Config {
-    let records = Records { record_limit: Some(Size(32_000_000)), ..Records::trace("/dev/null") };
+    let records = Records { record_limit: Some(32_000_000), ..Records::trace("/dev/null") };
     Config { records, ..config }
 }
 

@@ -141,7 +141,7 @@ pub use lb_history::{Kept, LbStep, LbSummary};
 pub use options::{
     Checkpoints, Comm, Config, Idle, LbGate, LbLoad, LbWhen, Migration, ReportForm, Transport,
 };
-pub use options::{Machine, PeFailure, Records, Size, StrategySeconds, Uncharged, translated};
+pub use options::{Machine, PeFailure, Records, StrategySeconds, Uncharged, translated};
 pub use pe::{Asked, Exit, Main, PeCx, Reply, Shared};
 pub use process::{CheckpointSignal, end_on_signals, print_error, warn};
 pub use reduction::reduce;

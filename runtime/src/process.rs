@@ -158,8 +158,7 @@ pub(crate) type Stop = dyn Fn(i32) + Send + Sync;
 
 /// Lets the first SIGINT or SIGTERM of a process that handles signals ([`end_on_signals`]) call `stop` instead of ending the
 /// process, until what is returned is dropped. A second signal ends the process, and so does a run that goes on for 10 s.
-pub(crate) fn stops_on_signals(stop: Box<Stop>) -> Arc<Box<Stop>> {
-    let stop = Arc::new(stop);
+pub(crate) fn stops_on_signals(stop: Arc<Stop>) -> Arc<Stop> {
     #[cfg(unix)]
     unix::add_stop(&stop);
     stop
@@ -226,9 +225,9 @@ mod unix {
     }
 
     /// What ends the runs of this process early.
-    static STOPS: Mutex<Vec<Weak<Box<Stop>>>> = Mutex::new(Vec::new());
+    static STOPS: Mutex<Vec<Weak<Stop>>> = Mutex::new(Vec::new());
 
-    pub(super) fn add_stop(stop: &Arc<Box<Stop>>) {
+    pub(super) fn add_stop(stop: &Arc<Stop>) {
         let mut stops = STOPS.lock().unwrap_or_else(PoisonError::into_inner);
         stops.retain(|stop| stop.strong_count() > 0);
         stops.push(Arc::downgrade(stop));

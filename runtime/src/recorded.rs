@@ -6,7 +6,7 @@ use crate::node::{Node, Outcome};
 use crate::options::{Settings, unwritable};
 use crate::process;
 use equipoise_model::files::write_whole;
-use equipoise_model::table::{count, seconds};
+use equipoise_model::table::{bytes, count, seconds};
 use equipoise_network::trace::Trace;
 use equipoise_report::perfetto::{self, Run};
 
@@ -50,9 +50,9 @@ fn dropped(settings: &Settings, trace: &Trace) -> Option<String> {
     let details = &trace.details;
     (details.dropped_events > 0).then(|| {
         format!(
-            "--record-limit {}: the oldest events were dropped, so the recording begins {} after the begin of the run; give \
+            "the memory of --record-limit, {}, was full: the oldest events were dropped, so the recording begins {} after the begin of the run; give \
              a larger size to record more",
-            settings.records.limit(),
+            bytes(settings.records.limit()),
             seconds(details.begins_seconds)
         )
     })

@@ -13,7 +13,7 @@ mod spellings;
 
 pub use checkpoint::Checkpoints;
 pub use machine::{Machine, PeFailure, StrategySeconds, Uncharged};
-pub use records::{Records, Size};
+pub use records::Records;
 pub use spellings::translated;
 
 pub(crate) use available::Listed;

@@ -4,12 +4,12 @@ use super::{Config, ConfigError, Job, Transport, flag, wrong};
 use crate::events::CHUNK_BYTES;
 use equipoise_model::fault::Classified;
 use equipoise_model::files::{can_write_whole, file_at};
+use equipoise_model::params::parse_bytes;
 use equipoise_model::table::{bytes, count};
 use equipoise_network::trace::Trace;
 use equipoise_report::{ReportFile, perfetto};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 // Through `concat!`, because clap shows `///` as the description of every program that flattens `Config`.
 #[doc = concat!("What is recorded of a run while it proceeds; by default nothing.")]
@@ -26,10 +26,10 @@ pub struct Records {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 
-    /// The most memory for the events of --record and --perfetto, of all PEs together, as in 64MB; when it is full, the oldest
-    /// events are dropped. At least 262kB for each PE. At the end, process 0 needs about eight times this size [default: 128MB]
-    #[arg(long, value_name = "SIZE")]
-    pub record_limit: Option<Size>,
+    /// The most memory for the events of --record and --perfetto, of all PEs together, as in 64M; when it is full, the oldest
+    /// events are dropped. At least 256k for each PE. At the end, process 0 needs about eight times this size [default: 128M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub record_limit: Option<u64>,
 
     /// Write counters of PEs to this file every few seconds, in Prometheus' textfile format; `%p` in the name is the number of
     /// the process
@@ -41,50 +41,18 @@ pub struct Records {
     pub metrics_every: Option<f64>,
 }
 
-/// The memory for events, unless a flag says otherwise.
-const LIMIT: Size = Size(128_000_000);
+/// The bytes for events, unless a flag says otherwise.
+const LIMIT: u64 = 128 << 20;
 
 impl Records {
-    /// The most memory for events.
-    pub(crate) fn limit(&self) -> Size {
+    /// The most memory for events, in bytes.
+    pub(crate) fn limit(&self) -> u64 {
         self.record_limit.unwrap_or(LIMIT)
     }
 
     /// Records a trace in the file at `path`, and nothing else.
     pub fn trace(path: impl Into<PathBuf>) -> Self {
         Records { record: Some(path.into()), ..Records::default() }
-    }
-}
-
-/// A number of bytes, as in `64MB`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size(pub u64);
-
-impl FromStr for Size {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (number, unit) = text.split_at(digits);
-        let factor = match unit.to_ascii_lowercase().as_str() {
-            "" | "b" => Some(1u64),
-            "kb" => Some(1000),
-            "mb" => Some(1_000_000),
-            "gb" => Some(1_000_000_000),
-            _ => None,
-        };
-        let size = number
-            .parse()
-            .ok()
-            .zip(factor)
-            .and_then(|(number, factor): (u64, u64)| number.checked_mul(factor));
-        size.map(Size).ok_or("write a whole number and B, kB, MB or GB, as in 64MB")
-    }
-}
-
-impl std::fmt::Display for Size {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&bytes(self.0))
     }
 }
 
@@ -183,15 +151,15 @@ impl Config {
     fn check_record_limit(&self, name: &str, pes: usize) -> Result<(), ConfigError> {
         let least = pes as u64 * 2 * CHUNK_BYTES;
         let limit = self.records.limit();
-        if limit.0 >= least {
+        if limit >= least {
             return Ok(());
         }
         let asked = match self.records.record_limit {
-            Some(limit) => format!("--record-limit {limit}"),
-            None => format!("{name} with the default limit of {limit}"),
+            Some(_) => format!("--record-limit of {}", bytes(limit)),
+            None => format!("{name} with the default limit of {}", bytes(limit)),
         };
         // In the form that the flag takes, and never less than the size that is needed.
-        let enough = format!("{}kB", least.div_ceil(1000));
+        let enough = format!("{}k", least.div_ceil(1024));
         let verb = if pes == 1 { "needs" } else { "need" };
         let pes = count(pes as u64, "PE");
         Err(flag(format!("{asked}: {pes} {verb} at least {enough}; give --record-limit {enough}")))
@@ -221,26 +189,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_have_units_and_refusals_show_the_form() {
-        for (text, size) in [("64MB", 64_000_000), ("3kB", 3000), ("1gb", 1_000_000_000), ("17", 17)] {
-            assert_eq!(text.parse(), Ok(Size(size)), "{text}");
-        }
-        for text in ["", "MB", "-1MB", "1.5MB", "1 MB", "1MiB", "99999999999999999999", "99999999999GB"] {
-            assert!(text.parse::<Size>().is_err_and(|error| error.contains("as in 64MB")), "{text}");
-        }
-    }
-
-    #[test]
     fn the_size_that_a_refusal_names_is_enough_with_the_default_limit_too() {
         let config = |pes, record_limit| Config {
             records: Records { record_limit, ..Records::trace("some.trace") },
             ..Config::threads(pes)
         };
         let check = |pes, limit| config(pes, limit).check_record_limit("--record", pes);
-        assert!(check(488, None).is_ok());
-        for (pes, limit) in [(489, None), (3, Some(Size(1000))), (1, Some(Size(0)))] {
+        assert!(check(512, None).is_ok());
+        for (pes, limit) in [(513, None), (3, Some(1000)), (1, Some(0))] {
             let sentence = check(pes, limit).expect_err("too small").sentence;
-            let remedy = sentence.split_whitespace().last().expect("a size").parse().expect("a size");
+            let remedy =
+                sentence.split_whitespace().last().map(parse_bytes).expect("a size").expect("a size");
             assert!(check(pes, Some(remedy)).is_ok(), "{sentence}");
         }
     }

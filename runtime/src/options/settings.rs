@@ -50,7 +50,7 @@ impl Config {
         self.can_write(job)?;
         time("--metrics-every", self.records.metrics_every)?;
         self.check_records(job, pes, pes / local_pes)?;
-        self.has_names()?;
+        self.check_dependent_flags()?;
         let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
         let constraints = self.checked_constraints(pes, &*topology)?;
         let schedule = schedule.map(|choice| match self.max_moves {
@@ -123,8 +123,8 @@ impl Config {
         })
     }
 
-    /// Checks flags that need another one.
-    fn has_names(&self) -> Result<(), ConfigError> {
+    /// Checks that no flag is given without the other one that it needs.
+    fn check_dependent_flags(&self) -> Result<(), ConfigError> {
         if self.then.is_some() && self.balancer.is_empty() {
             return Err(flag(
                 "--then without --balancer: name the load balancer of the first step with --balancer".into(),
@@ -355,7 +355,7 @@ impl Settings {
 
     /// The memory for the events of each PE, if what PEs do in real time is recorded.
     pub(crate) fn record_bytes_per_pe(&self) -> Option<u64> {
-        (self.is_recorded() && self.simulation.is_none()).then(|| self.records.limit().0 / self.pes as u64)
+        (self.is_recorded() && self.simulation.is_none()).then(|| self.records.limit() / self.pes as u64)
     }
 
     /// Whether the simulated transport runs: all PEs in one thread.

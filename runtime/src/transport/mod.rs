@@ -77,12 +77,12 @@ pub(crate) fn connect(config: &Config) -> Result<Option<Box<dyn Link>>, String> 
 }
 
 /// Lets a signal end the run of a program early, if a file is written at its end; until what is returned is dropped.
-fn stop_on_signals(node: &Arc<Node>) -> Option<Arc<Box<process::Stop>>> {
+fn stop_on_signals(node: &Arc<Node>) -> Option<Arc<process::Stop>> {
     let settings = &node.settings;
     let stops = settings.program && settings.writes_at_end();
     let node = Arc::clone(node);
     stops.then(|| {
-        process::stops_on_signals(Box::new(move |signal| node.fail(Failure::Interrupted { signal })))
+        process::stops_on_signals(Arc::new(move |signal| node.fail(Failure::Interrupted { signal })))
     })
 }
 

@@ -6,7 +6,7 @@ use equipoise::model::topology;
 use equipoise::network::models;
 use equipoise::network::trace::{Step, Timing, Trace, simulate};
 use equipoise::prelude::*;
-use equipoise::{LbWhen, Records, Report, Size};
+use equipoise::{LbWhen, Records, Report};
 use std::num::NonZeroU32;
 use std::path::Path;
 
@@ -217,19 +217,19 @@ fn multicasts_with_priorities_cause_executions() {
 fn a_full_recording_drops_its_oldest_events_and_says_so() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("some.trace");
-    let records = Records { record_limit: Some(Size(600_000)), ..Records::trace(&path) };
+    let records = Records { record_limit: Some(600_000), ..Records::trace(&path) };
     let config = Config { records, ..Config::threads(2) };
     let report = ring(config, 1000);
     let [warning] = &report.warnings[..] else { panic!("{:?}", report.warnings) };
-    assert!(warning.contains("--record-limit 600 kB: the oldest"), "{warning}");
+    assert!(warning.contains("the memory of --record-limit, 600 kB, was full"), "{warning}");
     let trace = Trace::read(&path).expect("a trace");
     assert!(trace.warnings[0].contains("dropped its oldest"), "{:?}", trace.warnings);
     assert!(trace.details.dropped_events > 0 && trace.details.begins_seconds > 0.0);
     assert!((trace.executions.len() as u64) < report.executions);
     let ideal = replayed(&trace, "mesh:2", "ideal:latency=0,hop=0", None);
     assert!(ideal.seconds <= trace.seconds * 1.05, "{} and {}", ideal.seconds, trace.seconds);
-    let small = Records { record_limit: Some(Size(1000)), ..Records::trace(&path) };
+    let small = Records { record_limit: Some(1000), ..Records::trace(&path) };
     let refused = equipoise::try_run(Config { records: small, ..Config::threads(2) }, |_, _: Exit<()>| ());
     let sentence = refused.expect_err("too small").to_string();
-    assert!(sentence.contains("2 PEs need at least 525kB; give --record-limit 525kB"), "{sentence}");
+    assert!(sentence.contains("2 PEs need at least 512k; give --record-limit 512k"), "{sentence}");
 }

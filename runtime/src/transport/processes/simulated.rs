@@ -108,7 +108,7 @@ struct Process {
     engine: Engine,
     pes: Vec<Single>,
     _watcher: Option<Watcher>,
-    _stop: Option<Arc<Box<Stop>>>,
+    _stop: Option<Arc<Stop>>,
 }
 
 impl Process {
