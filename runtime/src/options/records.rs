@@ -89,7 +89,7 @@ impl Config {
         if let Some((name, _)) = first.filter(|_| self.transport != Transport::Simulated) {
             self.check_record_limit(name, pes)?;
         }
-        self.check_outputs()?;
+        self.check_files()?;
         if let Some(path) = metrics {
             if self.transport == Transport::Simulated || self.replay_order.is_some() {
                 return Err(flag(
@@ -127,8 +127,8 @@ impl Config {
         Ok(())
     }
 
-    /// Refuses two outputs with the same file.
-    fn check_outputs(&self) -> Result<(), ConfigError> {
+    /// Refuses an output with the file of an input or of another output.
+    fn check_files(&self) -> Result<(), ConfigError> {
         let Records { perfetto, record, metrics, .. } = &self.records;
         let outputs = [
             ("--report", self.report.as_ref().map(ReportFile::path)),
@@ -138,8 +138,25 @@ impl Config {
             ("--perfetto", perfetto.as_deref()),
             ("--metrics", metrics.as_deref()),
         ];
+        // A word such as `blocks` is not a file, unless there is one.
+        let file_or_word = |text: &'_ str| Some(PathBuf::from(text)).filter(|path| path.is_file());
+        let inputs = [
+            ("--initial", file_or_word(&self.initial)),
+            ("--lb-schedule", self.lb_schedule.clone()),
+            ("--pes-available", self.pes_available.clone()),
+            ("--max-objects", self.max_objects.as_deref().and_then(file_or_word)),
+            ("--memory", self.memory.as_deref().and_then(file_or_word)),
+            ("--cost-model", self.cost_model.clone()),
+            ("--lb-sim-file", self.lb_sim_file.clone()),
+            ("--replay-order", self.replay_order.clone()),
+        ];
+        let read: BTreeMap<_, _> =
+            inputs.into_iter().filter_map(|(name, path)| Some((file_at(&path?)?, name))).collect();
         let mut flags = BTreeMap::new();
         for (name, path) in outputs.into_iter().filter_map(|(name, path)| Some((name, file_at(path?)?))) {
+            if let Some(input) = read.get(&path) {
+                return Err(flag(format!("{name} would replace the file of {input}; give it another name")));
+            }
             if let Some(other) = flags.insert(path, name) {
                 return Err(flag(format!("{other} and {name} name the same file; give each its own name")));
             }

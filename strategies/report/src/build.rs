@@ -3,7 +3,7 @@
 use equipoise_model::database::{End, Object};
 use equipoise_model::topology::DEFAULT_BANDWIDTH;
 use equipoise_model::{Database, Topology};
-use equipoise_strategies::cost::explain::{AtLevel, Explanation, Names};
+use equipoise_strategies::cost::explain::{Explanation, Names};
 use equipoise_strategies::cost::{Metrics, link_loads};
 
 use crate::data::{Objects, Pes, Placement, ReportData, VERSION, rounded};
@@ -74,7 +74,7 @@ impl<'a> Builder<'a> {
             let explained = Explanation::of(database, topology, start, pe_of, TOP_LINKS);
             placement.distances =
                 explained.distances.iter().map(|at| (at.distance, at.bytes_after)).collect();
-            placement.levels = levels(explained.levels);
+            placement.levels = explained.levels.into_iter().map(|at| (at.name, at.bytes_after)).collect();
             add_own_bytes(&mut placement);
             let hot = explained.hot_after.into_iter();
             placement.top_links =
@@ -110,21 +110,6 @@ fn add_own_bytes(placement: &mut Placement) {
     }
     // The first level is the PE.
     placement.levels.first_mut().into_iter().for_each(|(_, bytes)| *bytes += own);
-}
-
-/// The bytes by level. The name of the last level says what the levels below it do: in what its bytes are not.
-fn levels(levels: Vec<AtLevel>) -> Vec<(String, u64)> {
-    let mut named: Vec<_> = levels.into_iter().map(|at| (at.name, at.bytes_after)).collect();
-    if let [.., (below, _), (last, _)] = &mut named[..]
-        && last == "at the root"
-    {
-        *last = match below.as_str() {
-            "in one PE" => "between PEs".into(),
-            below if below.ends_with(" nodes") => "between nodes".into(),
-            _ => "at the root".into(),
-        };
-    }
-    named
 }
 
 fn pes(database: &Database, topology: &dyn Topology) -> Pes {

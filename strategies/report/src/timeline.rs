@@ -6,14 +6,13 @@ use crate::data::rounded;
 use crate::heat::{Heat, MAX_BINS};
 
 /// Which part of each of 512 intervals every PE worked. Work at speeds other than 1 takes the time that it would take at speed 1.
+/// The columns are times since the begin of the run, of which the trace may have only the end.
 pub fn timeline(trace: &Trace) -> Option<Heat> {
     let pes = trace.pes as usize;
-    // A trace that was recorded in part begins after the run did.
-    let start = trace.details.begins_seconds;
-    if trace.executions.is_empty() || trace.seconds <= start {
+    if trace.executions.is_empty() || trace.seconds <= 0.0 {
         return None;
     }
-    let width = (trace.seconds - start) / MAX_BINS as f64;
+    let width = trace.seconds / MAX_BINS as f64;
     let pes_per_row = pes.div_ceil(MAX_BINS).max(1);
     let rows = pes.div_ceil(pes_per_row);
     let mut busy = vec![0.0; MAX_BINS * rows];
@@ -26,8 +25,8 @@ pub fn timeline(trace: &Trace) -> Option<Heat> {
                 Step::Send(_) => 0.0,
             })
             .sum();
-        let begin = execution.begin_seconds - start;
-        let end = (begin + work).min(trace.seconds - start);
+        let begin = execution.begin_seconds;
+        let end = (begin + work).min(trace.seconds);
         let first = ((begin / width) as usize).min(MAX_BINS - 1);
         let last = ((end / width) as usize).min(MAX_BINS - 1);
         for column in first..=last {
@@ -47,19 +46,21 @@ pub fn timeline(trace: &Trace) -> Option<Heat> {
                 (busy[column * rows + row] / (width * in_row)).min(1.0)
             })
             .collect();
-        heat.push(start + column as f64 * width, &parts);
+        heat.push(trace.details.begins_seconds + column as f64 * width, &parts);
     }
     Some(heat.finished())
 }
 
-/// The load-balancing steps of a trace: (number, begin in seconds).
+/// The load-balancing steps of a trace: (number, begin in seconds after that of the run).
 pub fn steps(trace: &Trace) -> Vec<(u64, f64)> {
-    trace.details.steps.iter().map(|step| (step.number, rounded(step.begin_seconds, 6))).collect()
+    let details = &trace.details;
+    let begin = |seconds: f64| rounded(details.begins_seconds + seconds, 6);
+    details.steps.iter().map(|step| (step.number, begin(step.begin_seconds))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use equipoise_network::trace::{Details, Execution};
+    use equipoise_network::trace::{Details, Execution, LbStep};
 
     use super::*;
 
@@ -76,11 +77,21 @@ mod tests {
 
     #[test]
     fn a_trace_in_part_begins_where_its_recording_does() {
-        let execution = Execution::new(0, 0, 6.0, None, vec![Step::Work(1.0)]);
-        let details = Details { begins_seconds: 6.0, ..Details::default() };
-        let trace = Trace { pes: 1, seconds: 8.0, executions: vec![execution], details, ..Trace::default() };
+        // As the runtime writes it: the times are those since the begin of the recording.
+        let execution = Execution::new(0, 0, 0.0, None, vec![Step::Work(1.0)]);
+        let step = LbStep {
+            number: 3,
+            strategy: "Rotate".into(),
+            begin_seconds: 1.5,
+            end_seconds: 1.6,
+            migrations: 1,
+            max_over_avg: [1.0, 1.0],
+        };
+        let details = Details { begins_seconds: 6.0, steps: vec![step], ..Details::default() };
+        let trace = Trace { pes: 1, seconds: 2.0, executions: vec![execution], details, ..Trace::default() };
         let heat = timeline(&trace).expect("a timeline");
         let full = heat.cells.iter().take_while(|&&cell| cell == 1000).count();
         assert_eq!((heat.columns[0], full, heat.cells[full]), (6.0, 256, 0));
+        assert_eq!((heat.columns[256], steps(&trace)), (7.0, vec![(3, 7.5)]));
     }
 }

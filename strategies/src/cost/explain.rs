@@ -245,17 +245,24 @@ impl Meeting {
             let nodes: FxHashSet<usize> = (0..topology.pes()).map(|pe| topology.node_of(pe)).collect();
             nodes.len()
         });
-        let mut meeting = Meeting::of(&tree, (0..=tree.depth()).filter(|&level| is_real(level)));
+        let mut levels: Vec<usize> = (0..=tree.depth()).filter(|&level| is_real(level)).collect();
+        // Levels below the root with equally many nodes have the same nodes.
+        levels.dedup_by_key(|level| if *level == 0 { 0 } else { tree.nodes(*level).len() });
+        let mut meeting = Meeting::of(&tree, levels.into_iter());
+        let is_of_nodes = |nodes: usize| {
+            level_of_nodes > 0
+                && nodes == tree.nodes(level_of_nodes).len()
+                && hosts.is_none_or(|hosts| hosts == nodes)
+        };
+        let below_root = meeting.nodes.get(1).copied().unwrap_or(1);
         for (level, name) in meeting.names.iter_mut().enumerate() {
             let (nodes, depth) = (meeting.nodes[level], meeting.nodes.len() - 1);
-            let is_of_nodes = level_of_nodes > 0
-                && nodes == tree.nodes(level_of_nodes).len()
-                && hosts.is_none_or(|hosts| hosts == nodes);
             *name = match level {
                 level if level == depth => "in one PE".into(),
-                0 if !outside => "between nodes".into(),
+                0 if depth == 1 => "between PEs".into(),
+                0 if !outside || is_of_nodes(below_root) => "between nodes".into(),
                 0 => "at the root".into(),
-                _ if is_of_nodes => format!("in one of {nodes} nodes"),
+                _ if is_of_nodes(nodes) => format!("in one of {nodes} nodes"),
                 level => format!("in one of {nodes} at level {level}"),
             };
         }
@@ -323,7 +330,7 @@ mod tests {
         let in_nodes = level("in one of 2 nodes", 1, 2, 0, 40);
         assert_eq!(
             found.levels,
-            [level("in one PE", 2, 4, 0, 0), in_nodes, level("at the root", 0, 1, 80, 40)]
+            [level("in one PE", 2, 4, 0, 0), in_nodes, level("between nodes", 0, 1, 80, 40)]
         );
         assert_eq!(found.far.len(), 2);
         let FarEdge { ends, bytes, pes, distance_before, distance_after } = found.far[0];
@@ -373,8 +380,9 @@ mod tests {
         check("torus:4x4*mesh:2x2", "in one PE, in one of 16 nodes, between nodes");
         check("(torus:4x4*mesh:2x2)[0-3,12]", "in one PE, in one of 2 nodes, between nodes");
         check("tree:2:3*mesh:2x2", "in one PE, in one of 6 nodes, in one of 2 at level 1, at the root");
-        check("flat:4", "in one PE, at the root");
-        check("tree:2:2:2", "in one PE, in one of 4 at level 2, in one of 2 nodes, at the root");
+        check("flat:4", "in one PE, between PEs");
+        check("tree:2:1:2", "in one PE, in one of 2 nodes, between nodes");
+        check("tree:2:2:2", "in one PE, in one of 4 at level 2, in one of 2 nodes, between nodes");
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/model/tests/data/topology.conf");
         // Switches are not nodes.
         check(

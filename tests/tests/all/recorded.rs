@@ -128,7 +128,7 @@ fn a_run_that_a_signal_ends_leaves_what_was_recorded() {
 }
 
 #[test]
-fn two_outputs_with_one_file_are_refused() {
+fn outputs_with_the_file_of_another_flag_are_refused() {
     let sandbox = Sandbox::new();
     sandbox.put("there.json", "{}");
     for (flags, says) in [
@@ -137,6 +137,11 @@ fn two_outputs_with_one_file_are_refused() {
         ("--record a.trace --perfetto ./a.trace", "--record and --perfetto name the same file"),
         ("--report a.html --metrics a.html", "--report and --metrics name the same file"),
         ("--lb-dump u.json --report u.json --balancer DummyLB", "--report and --lb-dump name the same file"),
+        ("--cost-model there.json --report ./there.json", "--report would replace the file of --cost-model"),
+        (
+            "--initial there.json --lb-dump there.json --balancer DummyLB",
+            "--lb-dump would replace the file of --initial",
+        ),
         (
             "--perfetto run.json",
             "a timeline is no .json file, as `run.json` would be; name it as in run.pftrace",

@@ -163,6 +163,9 @@ pub(super) fn decode_sections(mut rest: &[u8], file_bytes: usize) -> Result<Trac
     begin.list_ignored(&mut ignored);
     loop {
         let Some(mut section) = Section::next(&mut rest, file_bytes, &mut expansion)? else {
+            if trace.executions.is_empty() {
+                return Err(damaged("it was cut before its first execution"));
+            }
             let executions = count(trace.executions.len() as u64, "execution");
             trace.warnings.push(cut(&format!("after {executions}"), rest.len()));
             trace.seconds = trace.executions.iter().map(|it| it.begin_seconds).fold(0.0, f64::max);
@@ -256,8 +259,13 @@ mod tests {
                 assert!(found.is_err_and(|error| error.to_string().contains("is truncated")), "{length}");
                 continue;
             }
+            if length < first {
+                let refused = found.expect_err("nothing to read").to_string();
+                assert!(refused.contains("before its first execution"), "{length}: {refused}");
+                continue;
+            }
             let found = found.expect("a shorter trace");
-            let whole = if length < first { 0 } else { 1 + 2 * usize::from(length >= second) };
+            let whole = 1 + 2 * usize::from(length >= second);
             assert_eq!((found.executions.len(), found.warnings.len()), (whole, 1), "{length}");
         }
         for at in 0..8 * file.len() {

@@ -16,7 +16,8 @@ const LANES: usize = 16;
 pub(super) fn push(run: &Run, packets: &mut Packets) {
     let begin_seconds = run.trace.details.begins_seconds;
     if begin_seconds > 0.0 {
-        let event = packets.named(&format!("the recording begins {} after the run", seconds(begin_seconds)));
+        let event = packets
+            .named(&format!("the recording begins {} after the begin of the run", seconds(begin_seconds)));
         packets.event(0.0, Track::Node(run.node(0)).uuid(), Kind::Instant, event);
     }
     push_steps(run, packets);

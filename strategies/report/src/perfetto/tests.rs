@@ -393,7 +393,7 @@ fn of_too_many_waits_the_longest_are_shown() {
     assert_eq!(shown, (5..=20).collect::<Vec<_>>());
     assert_eq!(events(&file, Track::Guarded(1, 16)), []);
     let begin = events(&file, Track::Node(0));
-    assert_eq!(begin[0].2.as_deref(), Some("the recording begins 2.00 s after the run"));
+    assert_eq!(begin[0].2.as_deref(), Some("the recording begins 2.00 s after the begin of the run"));
 }
 
 #[test]
