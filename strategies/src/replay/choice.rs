@@ -73,7 +73,9 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
     let mut text = String::new();
     if let (Some(after), Some(before)) = (best.after.step_seconds, before.step_seconds) {
         let each = if periods == 1 { "a period".into() } else { format!("for {periods} periods") };
-        _ = write!(text, " Predicted: {} instead of {} {each}.", seconds(after), seconds(before));
+        _ = write!(text, " Predicted: {} instead of {} {each}", seconds(after), seconds(before));
+        let is_loss = after > before;
+        text.push_str(if is_loss { ": that is a loss, so keep the recorded placement." } else { "." });
     }
     let Some(cost) = best.after.communication else { return text + "\n" };
     if let Some(least) = least_load(rows) {
@@ -181,6 +183,11 @@ mod tests {
         let texts = [1, 5].map(|periods| reasons(&rows[2], &rows, &before, periods));
         assert_eq!(texts[0], " Predicted: 700 ms instead of 1.50 s a period.\n");
         assert_eq!(texts[1], " Predicted: 700 ms instead of 1.50 s for 5 periods.\n");
+        let faster = Metrics { step_seconds: Some(0.5), ..Metrics::default() };
+        assert_eq!(
+            reasons(&rows[2], &rows, &faster, 1),
+            " Predicted: 700 ms instead of 500 ms a period: that is a loss, so keep the recorded placement.\n"
+        );
         // Where one time is unknown, none is compared.
         let unknown = [rows[0].clone(), row(0.5, 0, 7)];
         assert_eq!(best(&unknown, 1.0), Some(&unknown[1]));
