@@ -50,8 +50,8 @@ fn dropped(settings: &Settings, trace: &Trace) -> Option<String> {
     let details = &trace.details;
     (details.dropped_events > 0).then(|| {
         format!(
-            "the memory of --record-limit, {}, was full: the oldest events were dropped, so the recording begins {} after the begin of the run; give \
-             a larger size to record more",
+            "the memory of --record-limit, {}, was full: the oldest events were dropped, so the recording begins {} after \
+             the begin of the run; give a larger size to record more",
             bytes(settings.records.limit()),
             seconds(details.begins_seconds)
         )

@@ -139,7 +139,7 @@ impl Config {
             ("--metrics", metrics.as_deref()),
         ];
         // A word such as `blocks` is not a file, unless there is one.
-        let file_or_word = |text: &'_ str| Some(PathBuf::from(text)).filter(|path| path.is_file());
+        let file_or_word = |text: &str| Some(PathBuf::from(text)).filter(|path| path.is_file());
         let inputs = [
             ("--initial", file_or_word(&self.initial)),
             ("--lb-schedule", self.lb_schedule.clone()),
