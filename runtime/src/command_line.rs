@@ -3,10 +3,12 @@
 use crate::options::{translated, unknown, unsupported};
 use crate::process;
 use crate::transport;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use equipoise_model::fault::Fault;
 use equipoise_model::quote::sentences;
+use std::error::Error as _;
 use std::io::{self, Write as _};
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::path::Path;
 
 /// Reads the command line, including Charm++'s spellings: as a [`Config`](crate::Config) if the program has no flags of its
@@ -23,8 +25,30 @@ pub fn parse<C: clap::Parser>() -> C {
     }
     C::try_parse_from(translated(args.clone())).unwrap_or_else(|error| match unknown(&error) {
         Some(sentence) => end(&args, refusal::<C>(&args, sentence)),
-        None => end(&args, error),
+        None => end(&args, expected_number(&error).unwrap_or(error)),
     })
+}
+
+/// The error about a value that is no number of the flag's type. The standard library's sentences say what was wrong with the
+/// text, but not what to give instead.
+fn expected_number(error: &clap::Error) -> Option<clap::Error> {
+    let source = error.source()?;
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let value = text(ContextKind::InvalidValue)?;
+    let expected = match source.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
+        Some(IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => "the number is too large",
+        Some(_) if value.parse::<i64>().is_ok() => "expected a whole number of at least 0, such as 4",
+        Some(_) => "expected a whole number, such as 4",
+        None if source.is::<ParseFloatError>() => "expected a number, such as 4 or 0.5",
+        None => return None,
+    };
+    let flag = text(ContextKind::InvalidArg)?;
+    let sentence =
+        format!("invalid value '{value}' for '{flag}': {expected}\n\nFor more information, try '--help'.\n");
+    Some(clap::Error::raw(ErrorKind::ValueValidation, sentence))
 }
 
 /// The error about a flag of Charm++, with the usage of the program that runs.
@@ -68,6 +92,34 @@ fn print_error(error: &clap::Error) {
 mod tests {
     use super::*;
     use crate::Config;
+    use clap::Parser as _;
+
+    #[test]
+    fn a_value_that_is_no_number_is_refused_with_what_to_give() {
+        let sentence = |words: [&str; 2]| {
+            let error = Config::try_parse_from([&["app"], &words[..]].concat()).expect_err("no number");
+            expected_number(&error).unwrap_or(error).to_string()
+        };
+        for (words, expected) in [
+            (
+                ["--pes", "abc"],
+                "error: invalid value 'abc' for '--pes <N>': expected a whole number, such as 4",
+            ),
+            (
+                ["--pes=-5", "--seed=1"],
+                "'-5' for '--pes <N>': expected a whole number of at least 0, such as 4",
+            ),
+            (["--seed", "99999999999999999999999"], "for '--seed <N>': the number is too large"),
+            (
+                ["--watchdog", "soon"],
+                "'soon' for '--watchdog <SECONDS>': expected a number, such as 4 or 0.5",
+            ),
+            (["--record-limit", "-5"], "'-5' for '--record-limit <SIZE>': expected bytes such as 4096"),
+        ] {
+            let sentence = sentence(words);
+            assert!(sentence.contains(expected) && sentence.ends_with("try '--help'.\n"), "{sentence}");
+        }
+    }
 
     #[test]
     fn the_usage_names_the_program() {

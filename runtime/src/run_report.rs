@@ -58,9 +58,11 @@ impl RunReport {
         let mut data = self.data(settings, run_seconds);
         if let Some(error) = error {
             // Further lines list what the run waits for; the command prints them.
-            let error = error.to_string();
-            let first = error.lines().next().unwrap_or_default().trim_end_matches([':', '.']);
-            data.sentences.insert(0, format!("The run failed: {first}."));
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default().trim_end_matches([':', '.']);
+            let outcome =
+                if matches!(error, RunError::Interrupted { .. }) { "did not end" } else { "failed" };
+            data.sentences.insert(0, format!("The run {outcome}: {first}."));
         }
         data.timeline = trace.and_then(timeline::timeline);
         data.timeline_steps = trace.map(timeline::steps).unwrap_or_default();

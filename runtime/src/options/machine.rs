@@ -17,8 +17,8 @@ time.
 
 Every PE executes one delivery at a time. A delivery takes the time it charges
 ([`Cx::charge`](crate::Cx::charge)), a message sent after a charge leaves after the charged time, and the network
-determines the latency of a message. Broadcasts, reductions and load-balancing steps go along a tree of PEs that branches
-four ways. Where work is measured, load is the measured time multiplied by the PE's speed at the load-balancing step.")]
+determines the latency of a message. Broadcasts, reductions and load-balancing steps go along a tree of
+PEs. Where work is measured, load is the measured time multiplied by the PE's speed at the load-balancing step.")]
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Simulated machine")]
 pub struct Machine {

@@ -27,8 +27,9 @@ pub struct Records {
     pub record: Option<PathBuf>,
 
     /// The most memory for the events of --record and --perfetto, of all PEs together, as in 64M; when it is full, the oldest
-    /// events are dropped. At least 256k for each PE. At the end, process 0 needs about eight times this size [default: 128M]
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    /// events are dropped. At least 256k for each PE. At the end, process 0 needs about eight times this size. Not for simulated
+    /// machines, which record everything [default: 128M]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, allow_negative_numbers = true)]
     pub record_limit: Option<u64>,
 
     /// Write counters of PEs to this file every few seconds, in Prometheus' textfile format; `%p` in the name is the number of

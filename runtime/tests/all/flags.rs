@@ -315,7 +315,7 @@ fn invalid_files_exit_with_1_and_missing_files_with_2() {
         (error.to_string(), error.exit_code())
     };
     let (sentence, code) = missing(Config { initial: "none".into(), ..Config::threads(2) });
-    assert!(sentence.starts_with("--initial: cannot read the mapping `none`: "), "{sentence}");
+    assert!(sentence.starts_with("--initial: cannot read the list of PEs `none`: "), "{sentence}");
     assert!(sentence.ends_with("; or write blocks, roundrobin or random") && code == 2, "{sentence}");
     let (sentence, code) = missing(Config { lb_schedule: Some("none".into()), ..Config::threads(2) });
     assert!(sentence.starts_with("--lb-schedule none: ") && code == 2, "{sentence}");

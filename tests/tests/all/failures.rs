@@ -115,11 +115,11 @@ fn missing_files_and_steps_end_with_2() {
             ("convert nothing.csv x.mtx", &["cannot read the task graph `nothing.csv`"]),
             (
                 "evaluate --graph ring:8 --topology flat:2 --mapping nothing.map",
-                &["cannot read the mapping `nothing.map`", "check its name"],
+                &["cannot read the list of PEs `nothing.map`", "check its name"],
             ),
             (
                 "map --graph ring:8 --topology flat:2 --initial nothing.map",
-                &["cannot read the mapping `nothing.map`"],
+                &["cannot read the list of PEs `nothing.map`"],
             ),
             (
                 "map --graph ring:8 --topology flat:2 --fixed nothing",

@@ -158,7 +158,7 @@ fn invalid_flags_end_with_2_and_name_the_remedy() {
         ),
         (
             "--initial none",
-            &["--initial: cannot read the mapping `none`", "write blocks, roundrobin or random"],
+            &["--initial: cannot read the list of PEs `none`", "write blocks, roundrobin or random"],
         ),
         ("--lb-sim 0", &["--lb-sim-file <FILE>"]),
         ("--lb-sim 0 --lb-sim-file none", &["cannot read the database `none`"]),

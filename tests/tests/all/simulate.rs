@@ -106,7 +106,7 @@ fn errors_of_simulate_name_a_remedy() {
     sandbox
         .run(&format!("{graph} --mapping short.map"))
         .failed(1, &["places 2 objects, but the database has 8 objects"]);
-    sandbox.run(&format!("{graph} --mapping none")).failed(2, &["cannot read the mapping `none`"]);
+    sandbox.run(&format!("{graph} --mapping none")).failed(2, &["cannot read the list of PEs `none`"]);
     sandbox.run(&format!("{graph} --iterations 0")).failed(2, &["--iterations"]);
     sandbox.run(&format!("{graph} --compute -1")).failed(2, &["--compute"]);
     let list = "simulate --messages list.csv --network";

@@ -129,7 +129,7 @@ fn wrong_flags_and_files_end_all_processes() {
     for (flags, phrase) in [
         ("--balancer GredyLB", "did you mean `GreedyLB`?"),
         ("--pes 5", "--pes is 5, and the job has 3 processes with 1 PE each; leave out --pes"),
-        ("--initial none", "--initial: cannot read the mapping `none`"),
+        ("--initial none", "--initial: cannot read the list of PEs `none`"),
         ("--record-order order", "one process can be recorded; leave out --transport"),
         ("--lb-dump no/such/place", "--lb-dump: cannot write the database `no/such/place`"),
     ] {

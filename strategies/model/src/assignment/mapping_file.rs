@@ -31,7 +31,7 @@ pub struct MappingFile {
 #[non_exhaustive]
 pub enum MappingError {
     /// The file cannot be read.
-    #[error("cannot read the mapping `{}`: {source}; check its name and that it may be read", shown(.path))]
+    #[error("cannot read the list of PEs `{}`: {source}; check its name and that it may be read", shown(.path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -269,7 +269,7 @@ mod tests {
         let full = MappingError::Write { path: nowhere.clone(), source: io::ErrorKind::StorageFull.into() };
         assert!(full.fault() == Fault::Input);
         let error = MappingFile::read(&nowhere).expect_err("no file");
-        assert!(error.to_string().contains("cannot read the mapping `"), "{error}");
+        assert!(error.to_string().contains("cannot read the list of PEs `"), "{error}");
         assert!(error.fault() == Fault::Usage);
     }
 }

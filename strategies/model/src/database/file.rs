@@ -153,7 +153,7 @@ impl Dump {
             && steps.is_empty()
             && !warnings.is_empty()
         {
-            let refused = Refused(format!("holds no steps: it {}", warnings.join("; ")));
+            let refused = Refused(format!("holds no steps: it {}; record it again", warnings.join("; ")));
             return Err(DatabaseError::Refused { path: path.into(), refused });
         }
         let wanted = choose(&there, first, count)
