@@ -1,6 +1,6 @@
-//! Any strategy under [`Constraints`]: counts, memory, places, groups, and loads by phase.
+//! Any strategy under [`Constraints`](equipoise_model::constraints::Constraints): counts, memory, places, groups, and loads by phase.
 //!
-//! [`keep`] makes a strategy that keeps them:
+//! [`keep`] makes a strategy that keeps the constraints of the database that it is given:
 //!
 //! 1. Objects that must be together on a PE become one object, and objects that may be on one PE only are fixed there
 //!    (`contracted.rs`). The strategy answers for these objects, so it keeps those constraints by itself.
@@ -18,7 +18,6 @@
 use std::sync::Arc;
 
 use equipoise_model::assignment::Note;
-use equipoise_model::constraints::Constraints;
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_network::program::Model;
 
@@ -31,22 +30,14 @@ mod improve;
 mod repair;
 mod state;
 
-/// The same strategy under constraints. Without constraints, it is returned as it is.
+/// The same strategy, which keeps the constraints of its databases. It decides in one place, also if the strategy has no centre.
 #[must_use]
-pub fn keep(constraints: &Constraints, choice: &Choice) -> Choice {
-    if constraints.is_empty() {
-        return choice.clone();
-    }
-    let strategy =
-        Arc::new(Constrained { strategy: Arc::clone(&choice.strategy), constraints: constraints.clone() });
-    Choice { strategy, ..choice.clone() }
+pub fn keep(choice: &Choice) -> Choice {
+    Choice { strategy: Arc::new(Constrained(Arc::clone(&choice.strategy))), ..choice.clone() }
 }
 
-/// A strategy under constraints.
-struct Constrained {
-    strategy: Arc<dyn Strategy>,
-    constraints: Constraints,
-}
+/// A strategy that keeps constraints.
+struct Constrained(Arc<dyn Strategy>);
 
 impl Constrained {
     /// The answer of the strategy, which `ask` asks for a database, and the placement that keeps the constraints.
@@ -56,8 +47,11 @@ impl Constrained {
         topology: &dyn Topology,
         ask: impl FnOnce(&Database) -> Result<Assignment, StrategyError>,
     ) -> Result<Assignment, StrategyError> {
+        if database.constraints.is_empty() {
+            return ask(database);
+        }
         let available = check(database, topology)?;
-        let rules = self.constraints.rules(database, topology).map_err(StrategyError::Request)?;
+        let rules = database.constraints.rules(database, topology).map_err(StrategyError::Request)?;
         let mut items = contracted::of(database, &rules, &available).map_err(StrategyError::Request)?;
         repair::prove_impossible(&items, &rules).map_err(StrategyError::Request)?;
         let answer = ask(&items.database)?;
@@ -94,7 +88,7 @@ impl Strategy for Constrained {
         topology: &dyn Topology,
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
-        self.place(database, topology, |items| self.strategy.assign(items, topology, seed))
+        self.place(database, topology, |items| self.0.assign(items, topology, seed))
     }
 
     fn assign_program(
@@ -105,9 +99,9 @@ impl Strategy for Constrained {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         self.place(database, topology, |items| match items.objects.len() == database.objects.len() {
-            true => self.strategy.assign_program(model, items, topology, seed),
+            true => self.0.assign_program(model, items, topology, seed),
             // The processes of a program are not those of groups.
-            false => self.strategy.assign(items, topology, seed),
+            false => self.0.assign(items, topology, seed),
         })
     }
 }

@@ -4,6 +4,7 @@
 //! PEs in use and on free PEs near them. Distances and routes stay those of the whole machine. A faster free PE farther away
 //! is left out.
 
+use equipoise_model::constraints::Constraints;
 use equipoise_model::database::{Edge, End, Object};
 use equipoise_model::table::count;
 use equipoise_model::topology::Allocation;
@@ -181,6 +182,7 @@ fn reduced(database: &Database, pes: &[u32]) -> Database {
             .collect(),
         dangling_edges: database.dangling_edges,
         costs: database.costs.clone(),
+        constraints: Constraints::default(),
     }
 }
 

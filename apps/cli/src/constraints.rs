@@ -81,12 +81,8 @@ impl ConstraintArgs {
 
 /// Checks the constraints of tasks on a machine. Tasks with one PE start there and do not move; this is not left to a strategy, so it also holds
 /// under a limit of moves.
-pub(crate) fn fix(
-    constraints: &mut Constraints,
-    database: &mut Database,
-    machine: &dyn Topology,
-) -> Result<(), Failure> {
-    let rules = constraints.rules(database, machine).map_err(Failure::input)?;
+pub(crate) fn fix(database: &mut Database, machine: &dyn Topology) -> Result<(), Failure> {
+    let rules = database.constraints.rules(database, machine).map_err(Failure::input)?;
     let mut is_fixed = BTreeSet::new();
     for (object, allowed) in (0u32..).zip(&rules.allowed) {
         if let Some([pe]) = allowed.as_ref().map(|set| set.as_slice()) {
@@ -95,6 +91,9 @@ pub(crate) fn fix(
             is_fixed.insert(object.id);
         }
     }
-    constraints.places.retain(|place| place.worth_seconds.is_some() || !is_fixed.contains(&place.object));
+    database
+        .constraints
+        .places
+        .retain(|place| place.worth_seconds.is_some() || !is_fixed.contains(&place.object));
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use equipoise_apps::{Failure, FormatArg, output};
+use equipoise_model::constraints::Constraints;
 use equipoise_model::costs::Costs;
 use equipoise_model::database::{Edge, End, Summary, Volumes};
 use equipoise_model::graph::Graph;
@@ -20,6 +21,7 @@ use crate::{input, progress};
 use distances::{AtDistance, by_distance};
 
 mod checkpoint;
+mod constraints;
 mod costs;
 mod distances;
 mod model;
@@ -82,6 +84,8 @@ struct Step {
     /// None if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     costs: Option<Costs>,
+    #[serde(skip_serializing_if = "Constraints::is_empty")]
+    constraints: Constraints,
     heaviest_objects: Vec<HeavyObject>,
     /// None if communication was not recorded.
     #[serde(flatten)]
@@ -216,6 +220,7 @@ impl Step {
             max_load_seconds: metrics.max_load_seconds,
             lower_bound_seconds: metrics.lower_bound_seconds,
             costs: database.costs.clone(),
+            constraints: database.constraints.clone(),
             heaviest_objects: heaviest_objects(database, heaviest),
             communication,
         })
@@ -385,6 +390,9 @@ impl Step {
             None => lines.push(("edges", "unknown: communication was not recorded (--lb-comm on)".into())),
         }
         lines.extend(self.costs.iter().flat_map(costs::lines));
+        if !self.constraints.is_empty() {
+            lines.push(("constraints", constraints::clauses(&self.constraints)));
+        }
         if summary.pes == 1 {
             // A task graph, or a run on one PE: balance has no meaning.
             lines.retain(|(name, _)| !matches!(*name, "background" | "load per PE" | "max/avg"));

@@ -131,9 +131,9 @@ impl Args {
             let initial = launcher_files::placement(path, &database, machine, slots)?;
             database = database.placed(&initial);
         }
-        let mut constraints = self.constraints.read_beside(max_moves.is_some())?;
-        constraints::fix(&mut constraints, &mut database, machine)?;
-        let choice = keep(&constraints, &choice);
+        database.constraints = self.constraints.read_beside(max_moves.is_some())?;
+        constraints::fix(&mut database, machine)?;
+        let choice = keep(&choice);
         let what = format!("{} places {}", choice.spec, count(database.objects.len() as u64, "task"));
         let (answer, took) =
             progress::with_spinner(&what, || assign(&choice, &tasks, &database, machine, seed))?;

@@ -53,9 +53,11 @@ impl Config {
         self.check_dependent_flags()?;
         let schedule = if self.lb_off { Schedule::none() } else { self.schedule()? };
         let constraints = self.checked_constraints(pes, &*topology)?;
+        // Only where there are constraints, because under them a strategy without a centre has one.
+        let under_constraints = |choice: Choice| if constraints.is_empty() { choice } else { keep(&choice) };
         let schedule = schedule.map(|choice| match self.max_moves {
-            Some(most) => keep(&constraints, &most.limit(choice)),
-            None => keep(&constraints, choice),
+            Some(most) => under_constraints(most.limit(choice)),
+            None => under_constraints(choice.clone()),
         });
         let mut settings = Settings {
             pes,

@@ -192,10 +192,10 @@ fn gate(settings: &Settings, database: &Database, answer: &mut Assignment) -> Op
 
 /// Whether the present placement breaks a constraint, so that a step has to move objects.
 fn breaks_a_constraint(settings: &Settings, database: &Database) -> bool {
-    if settings.constraints.is_empty() {
+    if database.constraints.is_empty() {
         return false;
     }
-    let rules = settings.constraints.rules(database, &*settings.topology);
+    let rules = database.constraints.rules(database, &*settings.topology);
     rules.is_ok_and(|rules| rules.check(database, &database.placement()).is_err())
 }
 
@@ -227,6 +227,7 @@ fn database(pe: &PeCx, step: u32, mut collected: Vec<Statistics>) -> (Database, 
         step: u64::from(step),
         arrays: pe.infos.iter().map(|info| info.name.to_owned()).collect(),
         communication_recorded: settings.records_communication(),
+        constraints: settings.constraints.clone(),
         ..Database::default()
     };
     let mut found = Vec::with_capacity(collected.iter().map(|statistics| statistics.objects.len()).sum());

@@ -6,33 +6,45 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 
 use crate::fault::{Classified, Fault};
+use crate::params::are_seconds;
 use crate::table::count;
 use crate::{Database, Topology};
 
 pub mod files;
 
 /// What a placement must keep. By default nothing.
-#[derive(Clone, Debug, Default, PartialEq)]
+///
+/// As a document, it has the fields that are not empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Constraints {
     /// The number of objects that PEs take.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_objects: Option<MaxObjects>,
     /// The bytes that PEs have for objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<PerPe>,
     /// The bytes of objects, by id; those that are not listed have the recorded size.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub object_bytes: Vec<(u64, u64)>,
     /// Where objects must be, or should be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<Place>,
     /// Objects that must be together or apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
     /// The loads of objects in each phase, in seconds at speed 1, by id. Without phases, the recorded loads are the only phase.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<(u64, Vec<f64>)>,
 }
 
-/// A number for every PE.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A number for every PE: as a document, a number for all or a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
 pub enum PerPe {
     /// The same for all.
     All(u64),
@@ -41,22 +53,25 @@ pub enum PerPe {
 }
 
 /// How many objects PEs take.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaxObjects {
     /// The largest number.
     pub most: PerPe,
     /// Whether each PE takes exactly this number.
+    #[serde(default)]
     pub exact: bool,
 }
 
 /// Where an object must be, or should be.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Place {
     /// The id of the object.
     pub object: u64,
-    /// The places, as written.
+    /// The places; in a document, as written.
+    #[serde(with = "as_written")]
     pub set: Arc<PlaceSet>,
     /// Seconds of the slowest PE that the wish is worth; none if the object must be there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worth_seconds: Option<f64>,
 }
 
@@ -72,7 +87,7 @@ pub struct PlaceSet {
 }
 
 /// Objects that must be together or apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// Whether they must be together; otherwise no two of them may be.
     pub together: bool,
@@ -83,7 +98,8 @@ pub struct Group {
 }
 
 /// Parts of a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
     /// PEs.
     Pe,
@@ -91,6 +107,21 @@ pub enum Level {
     Node,
     /// The smallest parts of the machine's tree that have more than one node.
     Switch,
+}
+
+/// A set of PEs as its text.
+mod as_written {
+    use super::{Arc, PlaceSet};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(set: &PlaceSet, serializer: S) -> Result<S::Ok, S::Error> {
+        set.text.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(text: D) -> Result<Arc<PlaceSet>, D::Error> {
+        let text = String::deserialize(text)?;
+        PlaceSet::parse(&text).map(Arc::new).map_err(de::Error::custom)
+    }
 }
 
 impl fmt::Display for Level {
@@ -155,7 +186,7 @@ impl PerPe {
             PerPe::All(number) => Ok(vec![*number; machine.pes()]),
             PerPe::Each(numbers) if numbers.len() == machine.pes() => Ok(numbers.clone()),
             PerPe::Each(numbers) => Err(format!(
-                "the file of {what} has {}, and `{}` has {}; give one number per PE",
+                "{what} has {}, and `{}` has {}; give one number per PE",
                 count(numbers.len() as u64, "number"),
                 machine.spec(),
                 count(machine.pes() as u64, "PE")
@@ -239,6 +270,50 @@ impl Constraints {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         *self == Constraints::default()
+    }
+
+    /// These constraints, and of the kinds of which there are none, the `recorded` ones.
+    #[must_use]
+    pub fn or(self, recorded: Constraints) -> Constraints {
+        fn one<T>(own: Vec<T>, recorded: Vec<T>) -> Vec<T> {
+            if own.is_empty() { recorded } else { own }
+        }
+        Constraints {
+            max_objects: self.max_objects.or(recorded.max_objects),
+            memory: self.memory.or(recorded.memory),
+            object_bytes: one(self.object_bytes, recorded.object_bytes),
+            places: one(self.places, recorded.places),
+            groups: one(self.groups, recorded.groups),
+            phases: one(self.phases, recorded.phases),
+        }
+    }
+
+    /// Checks that they are about objects with these ids, and that loads by phase are numbers of the same phases.
+    pub(crate) fn check(&self, ids: impl Iterator<Item = u64>) -> Result<(), String> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let ids: FxHashSet<u64> = ids.collect();
+        let sized = self.object_bytes.iter().map(|(id, _)| id);
+        let grouped = self.groups.iter().flat_map(|group| &group.objects);
+        let phased = self.phases.iter().map(|(id, _)| id);
+        let mut named =
+            self.places.iter().map(|place| &place.object).chain(sized).chain(grouped).chain(phased);
+        if let Some(id) = named.find(|id| !ids.contains(id)) {
+            return Err(format!("a constraint names object {id}, which does not exist"));
+        }
+        let phases = self.phases.first().map_or(0, |(_, loads)| loads.len());
+        let is_wrong = |loads: &[f64]| loads.len() != phases || !loads.iter().all(|&load| are_seconds(load));
+        if let Some((id, _)) = self.phases.iter().find(|(_, loads)| is_wrong(loads)) {
+            return Err(format!(
+                "the loads of object {id} by phase are not {}",
+                count(phases as u64, "time")
+            ));
+        }
+        match self.places.iter().find(|place| place.worth_seconds.is_some_and(|worth| !are_seconds(worth))) {
+            Some(place) => Err(format!("a wish for object {} is not worth a time from 0", place.object)),
+            None => Ok(()),
+        }
     }
 
     /// The constraints for a database and a machine.

@@ -131,10 +131,10 @@ pub(crate) fn map(
         None => record,
     };
     let choice = choice(py, &balancer, &topology, &run)?;
-    let constraints = limits.constraints()?;
+    let record = Database { constraints: limits.constraints()?, ..record };
     // Before the strategy, which is not to blame.
-    constraints.rules(&record, &*topology).map_err(usage)?;
-    let choice = keep(&constraints, &choice);
+    record.constraints.rules(&record, &*topology).map_err(usage)?;
+    let choice = keep(&choice);
     let found = run.wait(py, move || {
         let begin = Instant::now();
         let answer = guarded(|| choice.strategy.assign(&record, &*topology, seed));

@@ -79,15 +79,14 @@ pub(crate) fn replay(
     let run = Run::default();
     let mut all: Vec<(_, Arc<dyn Topology>, Vec<Choice>)> = Vec::new();
     for step in &steps {
-        let record = step.record.clone();
+        let mut record = step.record.as_ref().clone();
+        record.constraints = limits.constraints()?.or(record.constraints);
         let topology = match &machine {
             Some(machine) => machine.topology.clone(),
             None => recorded_machine(topology, record.pes.len()).map_err(raise)?,
         };
-        let constraints = limits.constraints()?;
-        constraints.rules(&record, &*topology).map_err(usage)?;
-        let choices =
-            balancers.iter().map(|balancer| Ok(keep(&constraints, &choice(py, balancer, &topology, &run)?)));
+        record.constraints.rules(&record, &*topology).map_err(usage)?;
+        let choices = balancers.iter().map(|balancer| Ok(keep(&choice(py, balancer, &topology, &run)?)));
         let choices = choices.collect::<PyResult<_>>()?;
         all.push((record, topology, choices));
     }

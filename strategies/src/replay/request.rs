@@ -36,7 +36,8 @@ pub struct Request {
     pub strategies: Vec<Choice>,
     /// The largest numbers of moves: each strategy is replayed with each of them. If empty, once with any number.
     pub max_moves: Vec<MaxMoves>,
-    /// What the placements must keep. They may move more objects than `max_moves` for it.
+    /// What the placements must keep; kinds of which there are none are as recorded. The placements may move more objects than
+    /// `max_moves` for it.
     pub constraints: Constraints,
     /// The seed of the random number generator.
     pub seed: u64,
@@ -78,6 +79,7 @@ impl Request {
         for database in dump.steps {
             let mut database = self.remapped(database)?;
             database.costs = self.costs.clone().or(database.costs);
+            database.constraints = self.constraints.clone().or(database.constraints);
             let machine = self.machine(&dump.topology, database.pes.len())?;
             comparison.topology = machine.spec();
             let replayed = replay(&database, &*machine, &limited, self.seed, &mut now)?;
@@ -87,7 +89,7 @@ impl Request {
         Ok(comparison)
     }
 
-    /// The strategies with the limits of moves and the constraints; where there are several limits, names say which.
+    /// The strategies with the limits of moves and under the constraints of databases; where there are several limits, names say which.
     fn limited(&self, strategies: &[Choice]) -> Vec<Choice> {
         let with_limits = |choice: &Choice| -> Vec<Choice> {
             let with = |most: &MaxMoves| {
@@ -100,7 +102,7 @@ impl Request {
                 limits => limits.iter().map(with).collect(),
             }
         };
-        strategies.iter().flat_map(with_limits).map(|choice| keep(&self.constraints, &choice)).collect()
+        strategies.iter().flat_map(with_limits).map(|choice| keep(&choice)).collect()
     }
 
     /// Judges the predictors of loads by all requested steps, with the first of the strategies.

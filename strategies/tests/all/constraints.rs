@@ -141,9 +141,10 @@ fn choice(database: &Database, number: usize) -> Choice {
 
 /// The answer under constraints, checked; or the sentence that refuses them.
 fn answer(database: &Database, choice: &Choice, constraints: &Constraints) -> Result<Vec<u32>, String> {
-    match keep(constraints, choice).strategy.assign(database, &*machine(), 1) {
+    let database = Database { constraints: constraints.clone(), ..database.clone() };
+    match keep(choice).strategy.assign(&database, &*machine(), 1) {
         Ok(answer) => {
-            answer.check(database).expect("a possible placement");
+            answer.check(&database).expect("a possible placement");
             Ok(answer.pe_of)
         }
         Err(StrategyError::Request(sentence)) => Err(sentence),

@@ -53,6 +53,27 @@ fn replays_and_runs_keep_counts() {
 }
 
 #[test]
+fn databases_have_the_constraints_of_their_run() {
+    let sandbox = sandbox();
+    let run = "run stencil2d --pes 4 --blocks 4 --cells 8 --iterations 20 --lb-every 5 --imbalance 8 --charge 1e-7 \
+               --balancer GreedyLB --transport simulated --max-objects 4,exact";
+    for file in ["steps.db", "steps.json"] {
+        sandbox.run(&format!("{run} --lb-dump {file}")).result();
+        let shown = sandbox.run(&format!("inspect {file}")).result();
+        assert!(shown.contains("constraints") && shown.contains("exactly 4 objects on each PE"), "{shown}");
+        let replay = format!("replay {file} --step 1 --balancer GreedyLB --format json");
+        let replayed = sandbox.run(&replay).document().to_string();
+        assert!(replayed.contains("objects that constraints moved"), "{replayed}");
+        sandbox
+            .run(&format!("{replay} --max-objects 3"))
+            .failed(1, &["the PEs take at most 12 objects, and there are 16 objects"]);
+        sandbox
+            .run(&format!("convert {file} old.{} --to-version 1", file.rsplit('.').next().expect("a format")))
+            .failed(1, &["it has constraints, which version"]);
+    }
+}
+
+#[test]
 fn what_cannot_be_kept_is_refused() {
     let sandbox = sandbox();
     sandbox.put("twice", "0 1\n0 2\n");
@@ -73,7 +94,7 @@ fn what_cannot_be_kept_is_refused() {
         sandbox.run(&format!("{MAP} GreedyLB {flags}")).failed(code, &[phrase]);
     }
     for (flags, code, phrase) in [
-        ("--balancer GreedyLB --max-objects one", 2, "the file of --max-objects has 6 numbers, and"),
+        ("--balancer GreedyLB --max-objects one", 2, "--max-objects has 6 numbers, and"),
         ("--max-objects 8", 2, "name one with --balancer"),
         ("--memory 1 --max-moves 3", 2, "cannot be used with"),
     ] {

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use equipoise::model::Database;
+use equipoise::model::constraints::Constraints;
 use equipoise::model::database::{Dump, Edge, End, Object, ObjectIndex, PeRecord};
 use equipoise::network::trace::{Execution, Speeds, Step, Trace, TraceMessage, TraceObject};
 use equipoise_tests::fuzz::checkpoint;
@@ -53,6 +54,7 @@ fn dump(version: u32) -> Dump {
         ],
         dangling_edges: 4,
         costs: None,
+        constraints: Constraints::default(),
     };
     let second = Database {
         step: 5,

@@ -94,7 +94,7 @@ fn twice<T>(found: &[(usize, T)], object: impl Fn(&T) -> u64) -> Result<(), AtLi
 }
 
 impl PlaceSet {
-    fn parse(text: &str) -> Result<PlaceSet, String> {
+    pub(crate) fn parse(text: &str) -> Result<PlaceSet, String> {
         let mut set = PlaceSet { text: text.into(), ..PlaceSet::default() };
         let listed = match text.strip_prefix('!') {
             Some(listed) => {

@@ -1,9 +1,12 @@
 //! Generators of arbitrary consistent databases, for property tests.
 
+use std::sync::Arc;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{Database, Dump, Edge, End, Object, ObjectIndex, PeRecord};
+use crate::constraints::{Constraints, Group, Level, MaxObjects, PerPe, Place, PlaceSet};
 use crate::costs::{Costs, EndCosts, LinkLimits};
 
 /// Any valid time, including the smallest and the largest.
@@ -109,14 +112,62 @@ pub fn database(pes: usize, bytes: u64, extreme: bool) -> BoxedStrategy<Database
                 edges: edges.into_iter().filter(|_| communication_recorded).map(edge).collect(),
                 dangling_edges,
                 costs,
+                constraints: Constraints::default(),
             }
         })
         .boxed()
 }
 
+/// Constraints of all kinds about some of the objects with these ids. Often no placement keeps them.
+fn constraints(ids: Vec<u64>) -> BoxedStrategy<Constraints> {
+    if ids.is_empty() {
+        return Just(Constraints::default()).boxed();
+    }
+    let per_pe =
+        || prop_oneof![any::<u64>().prop_map(PerPe::All), vec(any::<u64>(), 0..4).prop_map(PerPe::Each)];
+    let id = prop::sample::select(ids);
+    let most = (per_pe(), any::<bool>()).prop_map(|(most, exact)| MaxObjects { most, exact });
+    let set = prop::sample::select(vec!["3", "0-3,8", "!5", "node:2", "!node:0-1,7"])
+        .prop_map(|text| Arc::new(PlaceSet::parse(text).expect("places")));
+    let place = (id.clone(), set, proptest::option::of(seconds()))
+        .prop_map(|(object, set, worth_seconds)| Place { object, set, worth_seconds });
+    let level = prop::sample::select(vec![Level::Pe, Level::Node, Level::Switch]);
+    let group = (any::<bool>(), level, vec(id.clone(), 0..4)).prop_map(|(together, level, objects)| Group {
+        together,
+        level,
+        objects,
+    });
+    (
+        proptest::option::of(most),
+        proptest::option::of(per_pe()),
+        vec((id.clone(), any::<u64>()), 0..3),
+        vec(place, 0..3),
+        vec(group, 0..3),
+        vec((id, vec(seconds(), 2)), 0..3),
+    )
+        .prop_map(|(max_objects, memory, object_bytes, places, groups, phases)| Constraints {
+            max_objects,
+            memory,
+            object_bytes,
+            places,
+            groups,
+            phases,
+        })
+        .boxed()
+}
+
+/// Such a database, half of them with constraints.
+fn constrained() -> impl Strategy<Value = Database> {
+    database(6, 1 << 57, true).prop_flat_map(|database| {
+        let ids = database.objects.iter().map(|object| object.id).collect();
+        prop_oneof![Just(Constraints::default()), constraints(ids)]
+            .prop_map(move |constraints| Database { constraints, ..database.clone() })
+    })
+}
+
 /// Dumps of up to 3 such databases.
 pub fn dump() -> impl Strategy<Value = Dump> {
-    (name(), name(), vec(database(6, 1 << 57, true), 0..=3)).prop_map(|(program, topology, steps)| Dump {
+    (name(), name(), vec(constrained(), 0..=3)).prop_map(|(program, topology, steps)| Dump {
         program,
         topology,
         steps,

@@ -27,12 +27,13 @@ impl Database {
     /// times and their quotients by speeds are finite. The total bytes and messages are below 2^64. Databases read from files have passed this check.
     ///
     /// # Errors
-    /// The first problem in the order PEs, objects, edges, costs.
+    /// The first problem in the order PEs, objects, edges, costs, constraints.
     pub fn check(&self) -> Result<(), Inconsistent> {
         self.check_pes()?;
         self.check_objects()?;
         self.check_edges()?;
-        self.costs.as_ref().map_or(Ok(()), |costs| costs.check().map_err(Inconsistent))
+        self.costs.as_ref().map_or(Ok(()), |costs| costs.check()).map_err(Inconsistent)?;
+        self.constraints.check(self.objects.iter().map(|object| object.id)).map_err(Inconsistent)
     }
 
     fn check_pes(&self) -> Result<(), Inconsistent> {

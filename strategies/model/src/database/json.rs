@@ -30,6 +30,9 @@
 //!   (version 1 does not have this field), there are no edges, although messages may have been sent.
 //! - `costs`: what messages and migrations cost in the run, a document of [`Costs`](crate::costs::Costs). Without the
 //!   field (as in version 1) they are unknown.
+//! - `constraints`: what a placement must keep, a document of [`Constraints`](crate::constraints::Constraints), such as
+//!   `{"max_objects": {"most": 4, "exact": true}, "places": [{"object": 7, "set": "0-3,8"}]}`. Without the field (as in version 1)
+//!   there are none.
 //!
 //! Each record is on its own line, so that line-based differences are readable. Numbers are exact: floats are written
 //! with the digits that read back as the same float, and integers have 64 bits (unlike the numbers of JavaScript).
@@ -116,8 +119,17 @@ pub(super) fn begin(program: &str, topology: &str, version: u32) -> Result<Vec<u
 /// # Errors
 /// As for [`encode`].
 pub(super) fn step(database: &Database, version: u32, is_first: bool) -> Result<Vec<u8>, Refused> {
-    let Database { step, arrays, pes, objects, communication_recorded, edges, dangling_edges, costs } =
-        database;
+    let Database {
+        step,
+        arrays,
+        pes,
+        objects,
+        communication_recorded,
+        edges,
+        dangling_edges,
+        costs,
+        constraints,
+    } = database;
     let mut out = Vec::new();
     let mut write = || {
         let comma = if is_first { "" } else { "," };
@@ -130,6 +142,10 @@ pub(super) fn step(database: &Database, version: u32, is_first: bool) -> Result<
         if let Some(costs) = costs.as_ref().filter(|_| version > 1) {
             write!(out, ",\n      \"costs\": ")?;
             write_value(&mut out, costs)?;
+        }
+        if !constraints.is_empty() && version > 1 {
+            write!(out, ",\n      \"constraints\": ")?;
+            write_value(&mut out, constraints)?;
         }
         write_records(&mut out, "pes", pes)?;
         write_records(&mut out, "objects", objects)?;

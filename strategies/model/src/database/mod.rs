@@ -12,6 +12,7 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::ser::{SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::constraints::Constraints;
 use crate::costs::Costs;
 
 #[cfg(any(test, feature = "testing"))]
@@ -67,6 +68,8 @@ pub struct Database {
     pub dangling_edges: u64,
     /// What messages and migrations cost in the run; none if unknown.
     pub costs: Option<Costs>,
+    /// What a placement of the objects must keep. Strategies keep it where [`keep`](../../equipoise_strategies/constrained/fn.keep.html) makes them.
+    pub constraints: Constraints,
 }
 
 impl Default for Database {
@@ -81,6 +84,7 @@ impl Default for Database {
             edges: Vec::new(),
             dangling_edges: 0,
             costs: None,
+            constraints: Constraints::default(),
         }
     }
 }

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::{Dump, Edge, End, json};
+use crate::constraints::Constraints;
 
 mod dropped_fields;
 #[cfg(feature = "formats")]
@@ -107,6 +108,7 @@ fn representable(dump: &Dump) -> Dump {
     let mut result = dump.clone();
     for database in &mut result.steps {
         database.costs = None;
+        database.constraints = Constraints::default();
         let mut order: Vec<u32> = (0..database.objects.len() as u32).collect();
         order.sort_by_key(|&position| read::order(&database.objects[position as usize]));
         let mut place = vec![0; order.len()];

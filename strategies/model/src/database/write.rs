@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::check_order;
 use super::{Database, DatabaseError, Dump, binary, json, vt};
+use crate::constraints::Constraints;
 use crate::files::{self, NewFile, Refused, can_write_whole, finish_all, write_whole};
 
 /// Writes a database file while a run proceeds: each step is encoded, appended and forgotten.
@@ -145,9 +146,16 @@ impl Dump {
             let step = database.step;
             database.check().map_err(|e| refused(Refused(format!("cannot hold step {step}: {e}"))))?;
         }
+        let (format, newest) = versions(path);
+        let constrained =
+            self.steps.iter().find(|database| version < newest && !database.constraints.is_empty());
+        if let Some(Database { step, .. }) = constrained {
+            return Err(refused(Refused(format!(
+                "cannot hold step {step} in version {version} of {format}: it has constraints, which version {newest} can hold"
+            ))));
+        }
         let without = self.steps.iter().find(|database| version == 1 && !database.communication_recorded);
         if let Some(Database { step, .. }) = without {
-            let (format, _) = versions(path);
             return Err(refused(Refused(format!(
                 "cannot hold step {step} in version 1 of {format}: communication was not recorded, and version 1 \
                  cannot say so; choose version 2"
@@ -185,9 +193,11 @@ impl Dump {
         if vt::is_pattern(path.as_ref()) {
             return Ok(vt::is_same(self, &again));
         }
-        // Older versions have no costs.
+        // Older versions and other formats have no costs and no constraints.
         let is_same_step = |(step, again): (&Database, &Database)| {
-            step == again || again.costs.is_none() && Database { costs: None, ..step.clone() } == *again
+            step == again
+                || again.costs.is_none()
+                    && Database { costs: None, constraints: Constraints::default(), ..step.clone() } == *again
         };
         let are_same_steps =
             self.steps.len() == again.steps.len() && self.steps.iter().zip(&again.steps).all(is_same_step);

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use equipoise_model::Database;
+use equipoise_model::constraints::Constraints;
 use equipoise_model::costs::Costs;
 use equipoise_model::database::{Edge, End, Object, ObjectIndex, PeRecord};
 use rayon::prelude::*;
@@ -234,6 +235,7 @@ pub(super) fn summary(database: &Database, nodes: &Nodes, chunks: &Chunks, goal:
         edges: volumes.into_iter().map(edge).collect(),
         dangling_edges: database.dangling_edges,
         costs: database.costs.clone().map(|costs| of_nodes(costs, nodes)),
+        constraints: Constraints::default(),
     };
     bound(&mut summary);
     summary

@@ -1,5 +1,6 @@
 //! The last step of `HierLB`: every node balances its PEs.
 
+use equipoise_model::constraints::Constraints;
 use equipoise_model::costs::Costs;
 use equipoise_model::database::{Edge, End, Object, PeRecord};
 use equipoise_model::topology::Allocation;
@@ -118,6 +119,7 @@ impl<'a> Inside<'a> {
             edges: self.edges[node].iter().map(edge).collect(),
             dangling_edges: 0,
             costs: whole.costs.clone().map(|costs| Costs { strategies: BTreeMap::new(), ..costs }),
+            constraints: Constraints::default(),
         }
     }
 }

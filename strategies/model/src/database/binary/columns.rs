@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{damaged, text};
+use crate::constraints::Constraints;
 use crate::database::{Database, Edge, End, Object, ObjectIndex, PeRecord};
 use crate::files::Refused;
 use crate::frames::{NewSection, Section};
@@ -74,7 +75,7 @@ fn join(number: u32, is_pe: bool) -> End {
 }
 
 impl Columns {
-    /// The columns of `database`, without `communication_recorded` and `costs`, which are stored separately.
+    /// The columns of `database`, without those that are stored separately.
     pub(super) fn from_database(database: &Database) -> Columns {
         let Database { step, arrays, pes, objects, edges, dangling_edges, .. } = database;
         let coordinates = objects.iter().flat_map(|o| o.index.coordinates().iter().copied());
@@ -176,6 +177,7 @@ impl Columns {
             edges: (0..edges).map(edge).collect(),
             dangling_edges: self.dangling_edges,
             costs: None,
+            constraints: Constraints::default(),
         })
     }
 }

@@ -3,7 +3,8 @@
 //! ```text
 //! file    8 bytes MAGIC, u32 format version, section of the header, one section per step, section of the end
 //! header  columns `program` and `topology`
-//! step    column `communication_recorded`, those of Columns, and if the costs are known, column `costs` (their JSON)
+//! step    column `communication_recorded`, those of Columns, and as JSON column `costs`, if they are known, and column
+//!         `constraints`, if there are any
 //! end     column `steps`: the number of steps
 //! ```
 //! [`crate::frames`] describes sections. Steps are stored by column rather than by row, because adjacent similar numbers
@@ -12,16 +13,16 @@
 //! A run appends a section per step. Without the section of the end the file was cut; a reader takes the whole steps and
 //! says so ([`Dump::warnings`]). Columns that a reader does not know are skipped.
 //!
-//! Versions 1 and 2 have no costs, and frames without columns: a Header with the number of steps, then Columns per step, in version 2
+//! Versions 1 and 2 have no costs and no constraints, and frames without columns: a Header with the number of steps, then Columns per step, in version 2
 //! with one byte more, whether communication was recorded. In version 1 communication was always recorded.
 //!
 //! A reader does not trust the file: checksums detect damage, lengths are validated before memory is allocated, and the
 //! decoded database must pass [`Database::check`].
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{Database, Dump};
-use crate::costs::Costs;
 use crate::decompress::Expansion;
 use crate::files::Refused;
 use crate::frames::{Ignored, NewSection, Section, cut, damaged, push_frame, take_frame, text, truncated};
@@ -38,6 +39,9 @@ pub const VERSION: u32 = 3;
 
 /// The column of the costs of a step.
 const COSTS: &str = "costs";
+
+/// The column of the constraints of a step.
+const CONSTRAINTS: &str = "constraints";
 
 /// The column of the end of a file.
 const END: &str = "steps";
@@ -82,9 +86,10 @@ impl Encoder {
         step.put("communication_recorded", &database.communication_recorded)?;
         Columns::from_database(database).put(&mut step)?;
         if let Some(costs) = &database.costs {
-            let text =
-                serde_json::to_vec(costs).map_err(|error| Refused(format!("cannot be written: {error}")))?;
-            step.put(COSTS, &text)?;
+            put_json(&mut step, COSTS, costs)?;
+        }
+        if !database.constraints.is_empty() {
+            put_json(&mut step, CONSTRAINTS, &database.constraints)?;
         }
         self.steps += 1;
         self.part(&step)
@@ -198,12 +203,11 @@ fn decode_sections(mut rest: &[u8], file_bytes: usize) -> Result<Dump, Refused> 
         }
         let communication_recorded = section.take("communication_recorded")?;
         let columns = Columns::take(&mut section)?;
-        let costs = match section.has(COSTS) {
-            true => Some(costs(section.take(COSTS)?)?),
-            false => None,
-        };
+        let mut database = columns.into_database(communication_recorded)?;
+        database.costs = take_json(&mut section, COSTS)?;
+        database.constraints = take_json(&mut section, CONSTRAINTS)?.unwrap_or_default();
         section.list_ignored(&mut ignored);
-        dump.steps.push(checked(columns, communication_recorded, costs)?);
+        dump.steps.push(checked(database)?);
     }
     dump.warnings.extend(ignored.clause());
     Ok(dump)
@@ -230,24 +234,32 @@ fn decode_older(version: u32, mut rest: &[u8], file_bytes: usize) -> Result<Dump
             1 => (take_frame(&mut rest, file_bytes, &mut expansion)?, true),
             _ => take_frame(&mut rest, file_bytes, &mut expansion)?,
         };
-        dump.steps.push(checked(columns, communication_recorded, None)?);
+        dump.steps.push(checked(columns.into_database(communication_recorded)?)?);
     }
     check_end(header.steps, dump.steps.len() as u64, rest)?;
     Ok(dump)
 }
 
-/// The costs in their column.
-fn costs(text: Vec<u8>) -> Result<Costs, Refused> {
-    serde_json::from_slice(&text).map_err(|error| damaged(&format!("its costs are no costs ({error})")))
+/// Puts a document into a column of its name.
+fn put_json(section: &mut NewSection, name: &str, document: &impl Serialize) -> Result<(), Refused> {
+    let text =
+        serde_json::to_vec(document).map_err(|error| Refused(format!("cannot be written: {error}")))?;
+    section.put(name, &text)
 }
 
-/// The database in these columns, which is consistent.
-fn checked(
-    columns: Columns,
-    communication_recorded: bool,
-    costs: Option<Costs>,
-) -> Result<Database, Refused> {
-    let database = Database { costs, ..columns.into_database(communication_recorded)? };
+/// The document in the column of this name, if there is one.
+fn take_json<T: DeserializeOwned>(section: &mut Section, name: &str) -> Result<Option<T>, Refused> {
+    if !section.has(name) {
+        return Ok(None);
+    }
+    let text: Vec<u8> = section.take(name)?;
+    serde_json::from_slice(&text)
+        .map(Some)
+        .map_err(|error| damaged(&format!("its {name} are no {name} ({error})")))
+}
+
+/// The database, if it is consistent.
+fn checked(database: Database) -> Result<Database, Refused> {
     database.check().map_err(|e| Refused(format!("is inconsistent: {e}")))?;
     Ok(database)
 }

@@ -1,6 +1,7 @@
 //! Tests of the binary format.
 
 use super::*;
+use crate::constraints::Constraints;
 use crate::database::{Edge, End, Object, ObjectIndex, PeRecord, arbitrary};
 use crate::frames::{checksum, checksums};
 use proptest::prelude::*;
@@ -26,6 +27,7 @@ fn sample() -> Dump {
         edges: (0..200).map(edge).collect(),
         dangling_edges: 4,
         costs: None,
+        constraints: Constraints::default(),
     };
     Dump {
         program: "stencil2d".into(),
