@@ -19,7 +19,6 @@ pub(crate) fn complete(node: &Node, outcome: &mut Outcome) {
     let pes = std::mem::take(&mut outcome.events);
     processes.push(ProcessEvents { process: 0, alignment: Alignment::default(), pes });
     let trace = trace(node, &mut processes);
-    outcome.warnings.extend(dropped(&node.settings, &trace));
     if node.settings.program {
         clock_note(&trace, &processes).iter().for_each(|note| process::note(note));
     }
@@ -45,15 +44,15 @@ fn trace(node: &Node, processes: &mut [ProcessEvents]) -> Trace {
     join(head, &names, processes)
 }
 
-/// The warning that events were dropped.
-fn dropped(settings: &Settings, trace: &Trace) -> Option<String> {
+/// The warning that events were dropped, if any were.
+pub(crate) fn dropped(settings: &Settings, trace: &Trace) -> Option<String> {
     let details = &trace.details;
     (details.dropped_events > 0).then(|| {
         format!(
-            "the memory of --record-limit, {}, was full: the oldest events were dropped, so the recording begins {} after \
-             the begin of the run; give a larger size to record more",
-            bytes(settings.records.limit()),
-            seconds(details.begins_seconds)
+            "it begins {} after the begin of the run, because the oldest events were dropped when the memory of --record-limit ({}) \
+             was full; give a larger size to record more",
+            seconds(details.begins_seconds),
+            bytes(settings.records.limit())
         )
     })
 }

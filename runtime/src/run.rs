@@ -247,11 +247,20 @@ where
     outcome.trace_error =
         outcome.trace_error.into_iter().chain(unrecorded).reduce(|all, error| format!("{all}; {error}"));
     let is_recorded = outcome.trace_error.is_none();
+    let dropped = trace.as_ref().and_then(|trace| recorded::dropped(&settings, trace));
     let mut written = match process {
         0 => std::mem::take(&mut outcome.dump).finish(&settings, outcome.trace_error.take()),
         _ => Written::default(),
     };
     let error = outcome.error(&settings);
+    if let Some(dropped) = &dropped {
+        let warning = format!("the recording is partial: {dropped}");
+        // A run that failed returns no warnings, but its recording is written.
+        match &error {
+            Some(_) if settings.program => process::warn(&warning),
+            _ => outcome.warnings.push(warning),
+        }
+    }
     if let Some(file) = settings.report.as_ref().filter(|_| process == 0) {
         let report = std::mem::take(&mut outcome.run_report);
         outcome.warnings.extend(report.warning().filter(|_| error.is_none()));
@@ -259,7 +268,8 @@ where
         // Not a file of an earlier run, and not a pipe, whose end this process would wait for.
         let record = record.filter(|path| is_recorded && equipoise_model::files::is_read_back(path));
         let trace = trace.or_else(|| record.and_then(|path| Trace::read(path).ok()));
-        let unwritten = report.write(file, &settings, (seconds, error.as_ref()), trace.as_ref());
+        let unwritten =
+            report.write(file, &settings, (seconds, error.as_ref()), (trace.as_ref(), dropped.as_deref()));
         written.error =
             written.error.into_iter().chain(unwritten).reduce(|all, error| format!("{all}; {error}"));
     }

@@ -47,13 +47,13 @@ impl RunReport {
     }
 
     /// Writes the report of a run that took `run_seconds`, and may have failed; returns why it could not be written. `trace` is what
-    /// was recorded of it.
+    /// was recorded of it, and `dropped` says what is missing there.
     pub(crate) fn write(
         self,
         file: &ReportFile,
         settings: &Settings,
         (run_seconds, error): (f64, Option<&RunError>),
-        trace: Option<&Trace>,
+        (trace, dropped): (Option<&Trace>, Option<&str>),
     ) -> Option<String> {
         let mut data = self.data(settings, run_seconds);
         if let Some(error) = error {
@@ -64,6 +64,7 @@ impl RunReport {
                 if matches!(error, RunError::Interrupted { .. }) { "did not end" } else { "failed" };
             data.sentences.insert(0, format!("The run {outcome}: {first}."));
         }
+        data.sentences.extend(dropped.map(|dropped| format!("The recording is partial: {dropped}.")));
         data.timeline = trace.and_then(timeline::timeline);
         data.timeline_steps = trace.map(timeline::steps).unwrap_or_default();
         file.write(&data).err().map(|error| error.to_string())
@@ -104,9 +105,9 @@ impl RunReport {
         let mut data = builder.data;
         let gain = step.before.gain_seconds(&step.after);
         let chosen = match step.after.migrations {
-            0 => "in no step an element moved",
-            _ if gain > 0.0 => "no step gained more time",
-            _ => "no step gained time",
+            0 => "; no step moved an element",
+            _ if gain > 0.0 => ", which gained most",
+            _ => "; no step gained time",
         };
         data.step = (steps > 1).then_some(step.step);
         data.sentences = vec![lead];
@@ -114,7 +115,7 @@ impl RunReport {
             match steps {
                 1 => format!("{length}, with 1 load-balancing step."),
                 _ => format!(
-                    "{length}, with {}. The panels of placements show step {}: {chosen}.",
+                    "{length}, with {}. All panels but Steps and Timeline show step {}{chosen}.",
                     count(steps as u64, "load-balancing step"),
                     step.step
                 ),

@@ -110,6 +110,7 @@ impl Replayed {
             ),
             false => format!("Step {}: {objects} on {pes}.", summary.step),
         });
+        data.sentences.extend(comparison.warnings.iter().map(|warning| format!("The database {warning}.")));
         let refusals = replay.refusals.iter();
         data.refusals = refusals.map(|refusal| (refusal.name.clone(), refusal.error.clone())).collect();
         data.steps = several.then(|| self.recorded.finished());

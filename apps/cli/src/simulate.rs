@@ -179,7 +179,8 @@ impl Args {
             shown.version = VERSION;
             shown.title = format!("{what} on {}", platform.topology.spec());
             shown.topology = platform.topology.spec();
-            shown.sentences = sentences(&document, &*platform.network, &platform.spec);
+            // What is said of a trace follows.
+            shown.sentences.splice(0..0, sentences(&document, &*platform.network, &platform.spec));
             shown
         })?;
         let text = || {
@@ -326,7 +327,18 @@ impl Args {
         let simulated = simulated(trace.clone(), timing, placement);
         let messages = messages(&simulated, placement);
         let report = self.placed("messages", platform, || Ok(senders_and_receivers(&messages, platform)))?;
+        let details = &trace.details;
+        let is_partial = details.dropped_events > 0;
+        let begin = is_partial.then(|| {
+            format!("The recording begins {} after the begin of the run.", seconds(details.begins_seconds))
+        });
         Ok(ReportData {
+            sentences: trace
+                .warnings
+                .iter()
+                .map(|warning| format!("The trace {warning}."))
+                .chain(begin)
+                .collect(),
             timeline: equipoise_report::timeline::timeline(&simulated),
             recorded_timeline: equipoise_report::timeline::timeline(trace),
             timeline_steps: equipoise_report::timeline::steps(trace),

@@ -118,6 +118,12 @@ impl Config {
         // Of several processes, the first writes the files.
         if job.process == 0 {
             if let Some(path) = record {
+                if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pftrace")) {
+                    return Err(flag(format!(
+                        "--record: a trace is not in Perfetto's format, and `{}` is a name of it; use --perfetto, or name the trace as in run.trace",
+                        path.display()
+                    )));
+                }
                 Trace::can_write(path).map_err(|error| wrong("--record", &error))?;
             }
             if let Some(path) = perfetto {

@@ -221,7 +221,7 @@ fn a_full_recording_drops_its_oldest_events_and_says_so() {
     let config = Config { records, ..Config::threads(2) };
     let report = ring(config, 1000);
     let [warning] = &report.warnings[..] else { panic!("{:?}", report.warnings) };
-    assert!(warning.contains("the memory of --record-limit, 600 kB, was full"), "{warning}");
+    assert!(warning.contains("the memory of --record-limit (600 kB) was full"), "{warning}");
     let trace = Trace::read(&path).expect("a trace");
     assert!(trace.warnings[0].contains("dropped its oldest"), "{:?}", trace.warnings);
     assert!(trace.details.dropped_events > 0 && trace.details.begins_seconds > 0.0);

@@ -156,6 +156,8 @@ fn objects(database: &Database) -> Objects {
     if dimensions.iter().all(|&it| it == most) {
         dimensions.clear();
     }
+    let is_named = |object: &Object| !object.index.coordinates().is_empty();
+    let are_ids_known = all.iter().all(is_named) || (0..).zip(all).all(|(at, object)| object.id == at);
     let coordinate = |object: &Object, d: u8| object.index.coordinates().get(usize::from(d)).copied();
     let column = |d: u8| all.iter().map(|object| coordinate(object, d).unwrap_or(0)).collect();
     Objects {
@@ -163,6 +165,11 @@ fn objects(database: &Database) -> Objects {
         array: all.iter().map(|object| object.array).collect(),
         index: (0..most).map(column).collect(),
         dimensions,
+        ids: if are_ids_known {
+            Vec::new()
+        } else {
+            all.iter().map(|object| object.id.to_string()).collect()
+        },
         load_seconds: all.iter().map(|object| rounded(object.load_seconds, DIGITS)).collect(),
         bytes: all.iter().map(|object| object.bytes).collect::<Option<_>>().unwrap_or_default(),
     }

@@ -78,6 +78,8 @@ pub struct Objects {
     pub index: Vec<Vec<i32>>,
     /// By object: the dimensions of its index; empty if all indices have the same dimensions.
     pub dimensions: Vec<u8>,
+    /// By object: its id, as text because not every browser's number can hold it; empty if all objects have an index, or if ids are positions.
+    pub ids: Vec<String>,
     /// By object: its load.
     pub load_seconds: Vec<f64>,
     /// By object: its encoded size in bytes; empty if a size is unknown.

@@ -73,9 +73,20 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
     let mut text = String::new();
     if let (Some(after), Some(before)) = (best.after.step_seconds, before.step_seconds) {
         let each = if periods == 1 { "a period".into() } else { format!("for {periods} periods") };
-        _ = write!(text, " Predicted: {} instead of {} {each}", seconds(after), seconds(before));
         let is_loss = after > before;
-        text.push_str(if is_loss { ": that is a loss, so keep the recorded placement." } else { "." });
+        match [after, before].map(seconds) {
+            [after, before] if after == before => {
+                _ = write!(text, " Predicted: {after} {each}, as recorded.")
+            }
+            [after, before] => {
+                _ = write!(text, " Predicted: {after} instead of {before} {each}");
+                text.push_str(if is_loss {
+                    ": that is a loss, so keep the recorded placement."
+                } else {
+                    "."
+                });
+            }
+        }
     }
     let Some(cost) = best.after.communication else { return text + "\n" };
     if let Some(least) = least_load(rows) {
@@ -102,14 +113,13 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
     if let Some((fewest, least)) = fewest.and_then(|row| row.after.communication.map(|it| (row, it)))
         && (least.hop_bytes as f64) < cost.hop_bytes as f64 * (1.0 - TOLERANCE)
     {
+        let [load, than] = [fewest, best].map(|row| format!("{:.3}", row.after.imbalance + 1.0));
+        let but =
+            if load == than { String::new() } else { format!(", but max/avg {load} instead of {than}") };
         _ = writeln!(
             text,
-            "Fewest hops per byte: {}, with {:.3} instead of {:.3}, but max/avg {:.3} instead of {:.3}.",
-            fewest.name,
-            least.hops_per_byte,
-            cost.hops_per_byte,
-            fewest.after.imbalance + 1.0,
-            best.after.imbalance + 1.0,
+            "Fewest hops per byte: {}, with {:.3} instead of {:.3}{but}.",
+            fewest.name, least.hops_per_byte, cost.hops_per_byte,
         );
     }
     text

@@ -144,7 +144,7 @@ fn outputs_with_the_file_of_another_flag_are_refused() {
         ),
         (
             "--perfetto run.json",
-            "a timeline is no .json file, as `run.json` would be; name it as in run.pftrace",
+            "the file has Perfetto's format, and `run.json` is the name of another format; name it as in run.pftrace",
         ),
     ] {
         sandbox.run(&format!("run kneighbor --pes 2 {flags}")).failed(2, &[says]);

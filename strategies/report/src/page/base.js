@@ -33,9 +33,10 @@ const changeText = (then, now) => then === now ? "unchanged" : then === 0 ? "non
   : `${now > then ? "+" : "−"}${percentText(Math.abs(now / then - 1))}`;
 const peName = (pe) => data.pes.names[pe] ? `PE ${pe} (${data.pes.names[pe]})` : `PE ${pe}`;
 function objectName(i) {
-  const { arrays, array, index, dimensions } = data.objects;
-  const name = arrays[array[i]] || "object ", n = dimensions[i] ?? index.length;
-  return n ? `${name}[${index.slice(0, n).map((column) => column[i]).join(", ")}]` : `${name}#${i}`;
+  const { arrays, array, index, dimensions, ids } = data.objects;
+  const name = arrays[array[i]] || (arrays.length ? `array ${array[i]}` : ""), n = dimensions[i] ?? index.length;
+  if (n) return `${name}[${index.slice(0, n).map((column) => column[i]).join(", ")}]`;
+  return name ? `${name}#${ids[i] ?? i}` : `object ${ids[i] ?? i}`;
 }
 const largest = (list) => list.reduce((most, x) => x > most ? x : most, 0);
 
@@ -141,9 +142,10 @@ function labelAxes(context, size, marks) {
   context.font = "11px system-ui, sans-serif";
   let right = 0, below = 0;
   for (const [part, text] of marks) {
-    const wide = context.measureText(text).width, at = margin + part * size, x = Math.min(at, margin + size - wide);
+    const wide = context.measureText(text).width, at = margin + part * size;
+    const x = Math.min(at, margin + size - wide), y = Math.min(at + 10, margin + size);
     if (x >= right) { context.fillText(text, x, margin - 6); right = x + wide + 8; }
-    if (at >= below) { context.fillText(text, margin - 6 - wide, Math.min(at + 10, margin + size)); below = at + 14; }
+    if (y >= below) { context.fillText(text, margin - 6 - wide, y); below = y + 14; }
   }
 }
 

@@ -75,8 +75,9 @@ const loads = {
         heavy[pe].map((i) => `${objectName(i)} ${loadText(data.objects.load_seconds[i])}`).join(", ")]);
     };
     const heads = () => ["PE", ...pair().map(([, name]) => `load ${name}`), ...(hasBackground ? ["background"] : []), `heaviest objects ${pair().at(-1)[1]}`];
-    section.append(holder, make("p", { class: "note" }, `Solid line: average (${loadText(average)}). Dashed line: lower bound of the largest load ` +
-      `(${loadText(bound)}).${hasBackground ? " Orange: background." : ""} Point at a PE to see its heaviest objects.`),
+    section.append(holder, make("p", { class: "note" }, `Solid line: average (${loadText(average)}).` +
+      ` ${loadText(bound) === loadText(average) ? "It is also the lower bound of the largest load." : `Dashed line: lower bound of the largest load (${loadText(bound)}).`}` +
+      `${hasBackground ? " Orange: background." : ""}`), make("p", { class: "note hint" }, "Point at a PE to see its heaviest objects."),
     asText("Loads as a table", () => make("div", { class: "words" }, table("loads", heads(), rows()))));
     return `Largest load: ${pair().map(([it, name]) => `${loadText(it.metrics.max_load_seconds)}${spoken(it, name)}`).join(", ")}.`;
   },

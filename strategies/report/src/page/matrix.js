@@ -11,18 +11,24 @@ function cellsOf({ bins, gaps, levels }) {
   });
   return { bins: size, bytes };
 }
-/** Of the matrix in the order of PEs: the lines where PEs (0, if they are few), nodes (1) and switches (2) begin, and the labels. */
+/** The most lines of a kind that leave the cells between them visible. */
+const mostLines = 40;
+/** What begins at lines of each kind. */
+const partNames = () => ["PEs", "nodes", data.machine?.layout === "tree" ? "switches" : data.machine?.layout === "groups" ? "groups" : "the largest parts of the machine"];
+/** Of the matrix in the order of PEs: the lines where PEs (0), nodes (1) and switches (2) begin, without kinds with too many, and the labels. */
 function linesOf(it) {
   const count = new Array(data.pes.nodes.length).fill(0), lines = [], labels = [];
   it.pe_of.forEach((pe) => count[pe]++);
   let sum = 0;
   count.forEach((n, pe) => {
     const at = sum / it.pe_of.length, kind = data.pes.borders[pe];
-    if (sum && (kind || count.length <= 64)) lines.push([at, kind]);
+    if (sum) lines.push([at, kind]);
     if (n) labels.push([at, String(pe)]);
     sum += n;
   });
-  return { lines, labels, axis: "Numbers: PEs." };
+  const upTo = (kind) => lines.filter(([, it]) => it >= kind);
+  const kind = [0, 1, 2].find((kind) => upTo(kind).length <= mostLines) ?? 3;
+  return { lines: upTo(kind), labels, axis: "Numbers: PEs." };
 }
 function matrixPicture(m, title, { lines, labels, axis }, low, high, what) {
   const size = 380;
@@ -33,11 +39,11 @@ function matrixPicture(m, title, { lines, labels, axis }, low, high, what) {
       const bytes = m.bytes[r * m.bins + c];
       return bytes ? colour("viridis", Math.log(bytes / low) / Math.log(high / low)) : null;
     });
-    const shown = lines.length > 64 ? lines.filter(([, kind]) => kind === 2) : lines;
-    for (const [at, kind] of shown.length > 64 ? [] : shown) {
+    for (const [at, kind] of lines) {
       context.fillStyle = ["rgba(128,128,128,0.45)", "rgba(255,43,214,0.4)", "rgba(255,43,214,0.9)"][kind];
-      context.fillRect(at * size, 0, 1, size);
-      context.fillRect(0, at * size, size, 1);
+      // On whole pixels, so that equal lines look equal.
+      context.fillRect(Math.round(at * size), 0, 1, size);
+      context.fillRect(0, Math.round(at * size), size, 1);
     }
   };
   const at = (x, y) => {
@@ -73,19 +79,22 @@ const matrix = {
     };
     const positions = Array.from({ length: Math.min(n, 8) }, (_, k) => Math.floor(k * n / Math.min(n, 8))).map((i) => [i / n, i.toLocaleString("en")]);
     const holder = make("div", { class: "pair triple" }, matrixPicture(tasks, "in the order of tasks", { lines: [], labels: positions, axis: "Numbers: positions of objects." }, low, high, object));
+    const kinds = new Set();
     pair().forEach(([it, name], k) => {
       const order = it.pe_of.map((_, i) => i).sort((a, b) => it.pe_of[a] - it.pe_of[b] || a - b);
       const object = (bin, bins) => {
         const i = order[Math.min(n - 1, Math.ceil(bin * n / bins))];
         return `${peName(it.pe_of[i])} (${objectName(i)})`;
       };
-      holder.append(matrixPicture(placed[k], `by placement${spoken(it, name)}`, linesOf(it), low, high, object));
+      const drawn = linesOf(it);
+      drawn.lines.forEach(([, kind]) => kinds.add(kind));
+      holder.append(matrixPicture(placed[k], `by placement${spoken(it, name)}`, drawn, low, high, object));
     });
+    const looks = ["Grey", kinds.has(2) ? "Faint pink" : "Pink", kinds.has(1) ? "Strong pink" : "Pink"];
+    const borders = [0, 1, 2].filter((kind) => kinds.has(kind)).map((kind) => ` ${looks[kind]} lines: borders of ${partNames()[kind]}.`).join("");
     section.append(legend("viridis", `about ${bytesText(low)}`, `about ${bytesText(high)}`, "bytes, logarithmic"), holder,
       asText("The largest cells as a table", () => largestCells(object)),
-      make("p", { class: "note" }, "Cells near the diagonal are messages between objects that are placed together." +
-        (data.pes.nodes.length <= 64 ? " Grey lines: borders of PEs." : "") +
-        (data.pes.borders.some(Boolean) ? ` Pink lines: borders of ${data.pes.borders.includes(1) ? data.pes.borders.includes(2) ? "switches (strong) and of nodes (faint)" : "nodes" : "switches"}.` : "")));
+      make("p", { class: "note" }, `Cells near the diagonal are messages between objects that are placed together.${borders}`));
     const share = (it) => percentText(it.metrics.remote_bytes / Math.max(1, it.metrics.total_bytes));
     return `Share of bytes between PEs: ${pair().map(([it, name]) => `${share(it)}${spoken(it, name)}`).join(", ")}.`;
   },

@@ -49,24 +49,37 @@ const moves = {
     const rows = (list) => table("objects that move", ["object", "from PE", "to PE", "load", "added hop-bytes", "what improves"], list.slice(0, most).map((i) => [{ value: i, text: objectName(i) }, was.pe_of[i], is.pe_of[i],
       { value: load[i], text: loadText(load[i]) }, { value: is.hop_bytes_added[i] ?? 0, text: is.hop_bytes_added.length ? hops(is.hop_bytes_added[i]) : "–" }, gain(i)]));
     moved.sort((a, b) => load[b] - load[a]);
+    // An object whose name ends in the number that was typed comes first.
+    const isExact = (name) => name === wanted || /^\d+$/.test(wanted) && name.match(/\d+(?=\]?$)/)?.[0] === wanted;
     const found = () => {
       if (!wanted) return moved;
       const [exact, others] = [[], []];
       for (const i of moved) {
         const name = objectName(i);
-        if (name.includes(wanted)) (name === wanted ? exact : others).push(i);
+        if (name.includes(wanted)) (isExact(name) ? exact : others).push(i);
       }
       return [...exact, ...others];
     };
+    /** A sentence about the object that was searched and does not move. */
+    const staying = () => {
+      const all = is.pe_of.map((_, i) => i), named = all.find((i) => objectName(i) === wanted) ?? all.find((i) => isExact(objectName(i)));
+      return named === undefined ? `No object has the name ${wanted}.` : `${objectName(named)} stays on ${peName(is.pe_of[named])}.`;
+    };
+    const listed = () => {
+      const list = found();
+      const isMoving = !wanted || list.some((i) => isExact(objectName(i)));
+      return [...(isMoving || list.length && !/^\d+$/.test(wanted) ? [] : [make("p", {}, staying())]), ...(list.length ? [rows(list)] : [])];
+    };
     // A table of all objects of a large run would take longer than a glance; the search finds each of them.
-    const list = make("div", { class: "words" }, rows(found()));
+    const list = make("div", { class: "words" }, ...listed());
     const search = make("input", { type: "search", placeholder: "Find an object", value: wanted, "aria-label": "Find an object by name",
-      oninput: (event) => { wanted = event.target.value; orders.delete("objects that move"); list.replaceChildren(rows(found())); } });
+      oninput: (event) => { wanted = event.target.value; orders.delete("objects that move"); list.replaceChildren(...listed()); } });
     section.append(make("div", { class: "pair wide" }, make("div", {}, make("h3", {}, `from (row) to (column), by ${kind}`),
       picture(margin + size, margin + size, `Migrations of ${moved.length} objects`, draw, at, [margin, margin, size / bins, size / bins]), legend("viridis", "1 object", countText(top, "object"), "migrations; blank: none"), asText("Migrations as a table", pairs)),
     make("div", {}, make("h3", {}, "objects that move, heaviest first"), search, list,
       moved.length > most ? make("p", { class: "note" }, `The table has the ${most.toLocaleString("en")} heaviest objects; the search finds the others.`) : undefined)));
     const bytes = is.metrics.migrated_bytes;
+    section.append(make("p", { class: "note" }, "“no gain by itself”: the move neither lowers the larger load of its two PEs nor the object's hop-bytes. It may make room for another object, or follow one."));
     return `${is.name} moves ${moved.length.toLocaleString("en")} of ${countText(is.pe_of.length, "object")}${bytes ? ` (${bytesText(bytes)})` : ""}.`;
   },
 };

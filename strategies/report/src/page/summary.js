@@ -23,9 +23,11 @@ const summary = {
     const only = (row) => row.filter((_, at) => kept[at]);
     if (isSum) section.append(make("h3", {}, `Sums over ${countText(data.steps.columns.length, "step")}`));
     section.append(make("div", { class: "heads" }, table("placements", only(heads), rows.map(only), 200, (i) => (i === state.after ? { "aria-current": "true" } : {}))));
-    if (data.recommended !== null && before().metrics.step_seconds !== null) section.append(make("p", { class: "note" },
-      `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`));
-    if (hasOthers) section.append(make("p", { class: "note" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
+    const isTimed = (before().metrics.step_seconds ?? null) !== null;
+    if (data.recommended !== null) section.append(make("p", { class: "note" }, isTimed
+      ? `Recommended: the smallest sum of predicted ${isSum ? "time" : "period"} (times --horizon), time of migrations and strategy time.`
+      : "Recommended by a rule of thumb, because the costs of messages are unknown: at most 5 % more load than the least; among these, 1 % of load is worth 10 % of hop-bytes."));
+    if (hasOthers) section.append(make("p", { class: "note hint" }, "Choose a strategy to compare it with the placement before in all panels. The head of a column sorts by it. Arrow keys move between strategies."));
     data.refusals.forEach(([name, reason]) => section.append(make("p", { class: "note" }, `No answer from ${name}: ${reason}.`)));
     return "";
   },

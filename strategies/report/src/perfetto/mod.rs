@@ -133,7 +133,7 @@ pub fn check_name(path: &Path) -> Result<(), String> {
     if is_other {
         let name = path.display();
         return Err(format!(
-            "a timeline is no .{extension} file, as `{name}` would be; name it as in run.pftrace"
+            "the file has Perfetto's format, and `{name}` is the name of another format; name it as in run.pftrace"
         ));
     }
     Ok(())
