@@ -74,9 +74,6 @@ impl Constrained {
         if !rules.wishes.is_empty() {
             notes.push(Note::new("wishes granted", granted as f64));
         }
-        if !rules.phases.is_empty() {
-            notes.push(Note::new("sum_over_phases_of_the_slowest_PE_seconds", placed.cost_seconds()));
-        }
         Ok(Assignment { notes, ..Assignment::new(pe_of) })
     }
 }

@@ -46,7 +46,8 @@ pub(crate) fn informative_costs(
         || columns.iter().any(|(_, placed)| placed.metrics.max_load_seconds != 1.0);
     let sizes = database.objects.iter().any(|object| object.bytes.is_some());
     let costs = columns.iter().any(|(_, placed)| placed.metrics.step_seconds.is_some());
-    let subject = Subject { loads, sizes, costs, ..Subject::WHOLE };
+    let phases = !database.constraints.phases.is_empty();
+    let subject = Subject { loads, sizes, costs, phases, ..Subject::WHOLE };
     table(catalogue::usual().filter(|cost| cost.applies_to(subject)), unit, columns)
 }
 

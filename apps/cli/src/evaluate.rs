@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use equipoise_apps::{Failure, FormatArg, output};
 use equipoise_model::Topology;
 use equipoise_model::table::{count, percent};
-use equipoise_strategies::cost::catalogue::{self, Amount, Entry, Placed, Shown};
+use equipoise_strategies::cost::catalogue::{self, Amount, Entry, Placed, Shown, Subject};
 use equipoise_strategies::cost::criterion::Cost;
 use equipoise_strategies::cost::mcf_optimal::{Purchase, Purchases, Ways};
 use serde::Serialize;
@@ -45,11 +45,11 @@ pub struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let machine = &*self.machine.topology?;
-        let tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
+        let mut tasks = Tasks::of(&self.tasks, machine, self.assumed)?;
+        tasks.database.constraints = self.constraints.read()?;
         let database = &tasks.database;
-        let constraints = self.constraints.read()?;
         let mapping = self.mapping.placement(database, machine)?;
-        let rules = constraints.rules(database, machine).map_err(Failure::input)?;
+        let rules = database.constraints.rules(database, machine).map_err(Failure::input)?;
         rules
             .check(database, &mapping)
             .map_err(|broken| Failure::input(format!("the mapping breaks a constraint: {broken}")))?;
@@ -57,7 +57,9 @@ impl Args {
             progress::with_spinner("routing every message", || tasks.placed(database, machine, &mapping));
         let is_requested = |cost: &&Entry| match cost.shown {
             _ if !self.cost.is_empty() => self.cost.iter().any(|requested| requested.name == cost.name),
-            Shown::Usually => true,
+            Shown::Usually => {
+                cost.applies_to(Subject { phases: !database.constraints.phases.is_empty(), ..Subject::WHOLE })
+            }
             Shown::OfPrograms => tasks.program.is_some(),
             Shown::OnRequest => false,
         };

@@ -26,6 +26,11 @@ pub use placed::Placed;
 pub const ALL: &[Entry] = &[
     of_metrics("max_load_seconds", "largest load", |m| Amount::Seconds(m.max_load_seconds))
         .needs(Needs::Loads),
+    of_metrics("phases_seconds", "slowest PE, summed over phases", |m| {
+        m.phases_seconds.map_or(Amount::Unknown, Amount::Seconds)
+    })
+    .needs(Needs::Phases)
+    .column("phases"),
     of_metrics("average_load_seconds", "average load", |m| Amount::Seconds(m.average_load_seconds))
         .needs(Needs::Loads),
     of_metrics("lower_bound_seconds", "lower bound of the largest load", |m| {
@@ -151,6 +156,8 @@ pub enum Shown {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needs {
     Loads,
+    /// Loads by phase.
+    Phases,
     Messages,
     /// Messages that travel more than one hop.
     Distances,
@@ -234,6 +241,7 @@ impl Entry {
     pub fn applies_to(&self, subject: Subject) -> bool {
         match self.needs {
             Needs::Loads => subject.loads,
+            Needs::Phases => subject.phases,
             Needs::Messages => subject.messages,
             Needs::Distances => subject.distances,
             Needs::Moves => true,
@@ -249,7 +257,7 @@ impl Entry {
 
     /// Whether the cost is a load, whose unit is that of the loads of the tasks.
     pub fn is_load(&self) -> bool {
-        matches!(self.needs, Needs::Loads)
+        matches!(self.needs, Needs::Loads | Needs::Phases)
     }
 
     /// The cargo feature that the cost needs and this build lacks, if any.
@@ -264,6 +272,8 @@ impl Entry {
 pub struct Subject {
     /// Whether objects have different loads, or several objects share a PE.
     pub loads: bool,
+    /// Whether loads are known by phase.
+    pub phases: bool,
     /// Whether there are messages.
     pub messages: bool,
     /// Whether any message travels more than one hop.
@@ -277,7 +287,7 @@ pub struct Subject {
 impl Subject {
     /// All data are available.
     pub const WHOLE: Subject =
-        Subject { loads: true, messages: true, distances: true, sizes: true, costs: true };
+        Subject { loads: true, phases: true, messages: true, distances: true, sizes: true, costs: true };
 }
 
 /// The costs that tables show if no cost is requested by name.

@@ -1,6 +1,7 @@
 //! Lower bounds of the largest load of a placement.
 
 use equipoise_model::Database;
+use rustc_hash::FxHashMap;
 
 /// Lower bounds of the largest load, and the average load.
 ///
@@ -99,6 +100,27 @@ pub(super) fn max_load(database: &Database, placement: &[u32]) -> f64 {
     let loads = database.pe_loads(placement).into_iter().zip(counted_pes(database, placement));
     loads.filter(|&(_, counts)| counts).map(|(load, _)| load).fold(0.0, f64::max)
 }
+/// The sum over the phases of the database's constraints of the seconds of the slowest PE, among the [`counted_pes`]. The background
+/// is divided equally among phases. None without phases.
+pub(super) fn phases_seconds(database: &Database, placement: &[u32]) -> Option<f64> {
+    let loads = &database.constraints.phases;
+    let phases = loads.first()?.1.len();
+    let pe_of: FxHashMap<u64, u32> =
+        database.objects.iter().map(|object| object.id).zip(placement.iter().copied()).collect();
+    let counts = counted_pes(database, placement);
+    let slowest = |phase: usize| {
+        let mut work = vec![0.0; database.pes.len()];
+        loads.iter().for_each(|(id, seconds)| work[pe_of[id] as usize] += seconds[phase]);
+        let seconds = database
+            .pes
+            .iter()
+            .zip(work)
+            .map(|(pe, work)| pe.background_seconds / phases as f64 + work / pe.speed);
+        seconds.zip(&counts).filter(|(_, counts)| **counts).map(|(seconds, _)| seconds).fold(0.0, f64::max)
+    };
+    Some((0..phases).map(slowest).sum())
+}
+
 /// Relative rounding error of sums of seconds in a different order.
 pub(crate) const ROUNDING: f64 = 1e-12;
 

@@ -60,6 +60,10 @@ pub struct Metrics {
     pub objects: usize,
     /// The load of the most loaded PE, for which all other PEs wait.
     pub max_load_seconds: f64,
+    /// The sum over phases of the time of the slowest PE; `None`, and omitted from documents, if the database has no
+    /// [phases](equipoise_model::constraints::Constraints::phases).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phases_seconds: Option<f64>,
     /// The load of every available PE if the movable work could be divided arbitrarily; see
     /// [`LoadBound::average_seconds`].
     pub average_load_seconds: f64,
@@ -137,6 +141,7 @@ impl Metrics {
             pes: topology.pes(),
             objects: placement.len(),
             max_load_seconds,
+            phases_seconds: load::phases_seconds(database, placement),
             average_load_seconds: load.average_seconds,
             imbalance: (ratio(max_load_seconds, load.average_seconds, 1.0) - 1.0).max(0.0),
             lower_bound_seconds: load.bound_seconds,
@@ -174,12 +179,17 @@ impl Metrics {
 }
 
 impl Metrics {
+    /// The time for which all PEs wait for the slowest: that of all phases, or the largest load.
+    pub fn slowest_seconds(&self) -> f64 {
+        self.phases_seconds.unwrap_or(self.max_load_seconds)
+    }
+
     /// The predicted time of a period that `after` saves, in seconds; negative if `after` is slower. Where a time is unknown, the
-    /// difference of the largest loads.
+    /// difference of [`Self::slowest_seconds`].
     pub fn gain_seconds(&self, after: &Metrics) -> f64 {
         match (self.step_seconds, after.step_seconds) {
             (Some(before), Some(after)) => before - after,
-            _ => self.max_load_seconds - after.max_load_seconds,
+            _ => self.slowest_seconds() - after.slowest_seconds(),
         }
     }
 }

@@ -19,12 +19,15 @@ use super::link_loads;
 use super::load::counted_pes;
 
 /// The seconds of the recorded period if object `i` had been on PE `placement[i]`. None if the costs, the communication
-/// or the time of the period are unknown.
+/// or the time of the period are unknown, and with loads by phase, whose order in the period is unknown.
 ///
 /// # Panics
 /// As [`Metrics::of`](super::Metrics::of).
 pub fn step_seconds(database: &Database, topology: &dyn Topology, placement: &[u32]) -> Option<f64> {
     let costs = database.costs.as_ref().filter(|_| database.communication_recorded)?;
+    if !database.constraints.phases.is_empty() {
+        return None;
+    }
     let period = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
     if period <= 0.0 {
         return None;

@@ -3,7 +3,7 @@
 //! Where the costs of messages are known, that with which the coming periods end first: the predicted time of a period, times the number
 //! of periods until the next step (the horizon), plus the time to think and to move. Elsewhere a rule of thumb decides:
 //!
-//! The load of the heaviest PE counts most, because all other PEs wait for it. But strategies that look at the machine leave some
+//! The load of the heaviest PE (with phases, its sum over them) counts most, because all other PEs wait for it. But strategies that look at the machine leave some
 //! percent of imbalance on purpose, where that saves many hop-bytes. So answers with up to 5 % more load than the least are
 //! compared by the product of load to the power [`LOAD_WEIGHT`] and hop-bytes: each further percent of load must save about 10 % of the
 //! hop-bytes. This is a rule of thumb, because a database does not say how long a hop-byte takes.
@@ -27,7 +27,7 @@ const TOLERANCE: f64 = 0.01;
 /// Marks the rows of the Pareto front of largest load, hop-bytes and migrations. O(n^2).
 pub(super) fn mark_front(rows: &mut [Row]) {
     let beats = |a: &Row, b: &Row| {
-        let [load, than] = [a, b].map(|row| row.after.max_load_seconds);
+        let [load, than] = [a, b].map(|row| row.after.slowest_seconds());
         let [hops, moves] = [hop_bytes(a).cmp(&hop_bytes(b)), a.migrations.cmp(&b.migrations)];
         let as_good = !is_lighter(than, load) && hops.is_le() && moves.is_le();
         as_good && (is_lighter(load, than) || hops.is_lt() || moves.is_lt())
@@ -54,8 +54,8 @@ fn coming_seconds(row: &Row, horizon: f64) -> Option<f64> {
 
 /// The row to recommend where no time is known. It is on the front, because a row that is as good in everything has no higher score.
 fn best_by_rule(rows: &[Row]) -> Option<&Row> {
-    let least = least_load(rows)?.after.max_load_seconds;
-    let load = |row: &Row| if least > 0.0 { row.after.max_load_seconds / least } else { 1.0 };
+    let least = least_load(rows)?.after.slowest_seconds();
+    let load = |row: &Row| if least > 0.0 { row.after.slowest_seconds() / least } else { 1.0 };
     // Logarithms, because products of hop-bytes and powers of loads could overflow.
     let score = |row: &Row| {
         let load = if load(row) <= 1.0 + TOLERANCE { 1.0 } else { load(row) };
@@ -90,7 +90,7 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
     }
     let Some(cost) = best.after.communication else { return text + "\n" };
     if let Some(least) = least_load(rows) {
-        let load = best.after.max_load_seconds / least.after.max_load_seconds - 1.0;
+        let load = best.after.slowest_seconds() / least.after.slowest_seconds() - 1.0;
         let fewer = hop_bytes(least) as f64 / hop_bytes(best) as f64;
         if load > 0.0 && fewer > 1.0 + TOLERANCE {
             let fewer = match fewer {
@@ -107,7 +107,7 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
     }
     text.push('\n');
     let fewest = rows.iter().min_by(|a, b| {
-        let load = |row: &Row| row.after.max_load_seconds;
+        let load = |row: &Row| row.after.slowest_seconds();
         hop_bytes(a).cmp(&hop_bytes(b)).then(load(a).total_cmp(&load(b)))
     });
     if let Some((fewest, least)) = fewest.and_then(|row| row.after.communication.map(|it| (row, it)))
@@ -127,7 +127,7 @@ pub(super) fn reasons(best: &Row, rows: &[Row], before: &Metrics, periods: usize
 
 /// The row whose heaviest PE has the least load; among equals the one with the fewest hop-bytes.
 fn least_load(rows: &[Row]) -> Option<&Row> {
-    let load = |row: &Row| row.after.max_load_seconds;
+    let load = |row: &Row| row.after.slowest_seconds();
     rows.iter().min_by(|a, b| load(a).total_cmp(&load(b)).then(hop_bytes(a).cmp(&hop_bytes(b))))
 }
 

@@ -153,6 +153,7 @@ fn rows(before: &Metrics, strategies: &[Row]) -> String {
     let subject = Subject {
         messages: before.communication.is_some_and(|cost| cost.total_bytes > 0),
         costs: before.step_seconds.is_some(),
+        phases: before.phases_seconds.is_some(),
         distances: all.any(|metrics| metrics.communication.is_some_and(|cost| cost.max_dilation > 1)),
         ..Subject::WHOLE
     };

@@ -89,6 +89,7 @@ fn add(a: Metrics, b: Metrics) -> Metrics {
         pes: a.pes.max(b.pes),
         objects: a.objects.max(b.objects),
         max_load_seconds: a.max_load_seconds + b.max_load_seconds,
+        phases_seconds: both(a.phases_seconds, b.phases_seconds, |a, b| a + b),
         average_load_seconds: a.average_load_seconds + b.average_load_seconds,
         lower_bound_seconds: a.lower_bound_seconds + b.lower_bound_seconds,
         heaviest_object_seconds: a.heaviest_object_seconds + b.heaviest_object_seconds,

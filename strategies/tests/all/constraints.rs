@@ -7,6 +7,7 @@ use equipoise_model::database::Database;
 use equipoise_model::random::{below, generator};
 use equipoise_model::{Topology, testing, topology};
 use equipoise_strategies::constrained::keep;
+use equipoise_strategies::cost::Metrics;
 use equipoise_strategies::descriptor::Choice;
 use equipoise_strategies::{StrategyError, registry};
 use proptest::prelude::*;
@@ -481,5 +482,9 @@ fn loads_by_phase_are_balanced_in_every_phase() {
         of(0) + of(6)
     };
     assert_eq!(slowest(&apart), 4);
-    assert_eq!(slowest(&answer(&database, &choice, &constraints).expect("a placement")), 2);
+    let placed = answer(&database, &choice, &constraints).expect("a placement");
+    assert_eq!(slowest(&placed), 2);
+    let database = Database { constraints, ..database };
+    let seconds = |pe_of: &[u32]| Metrics::of(&database, &*machine, pe_of).phases_seconds;
+    assert_eq!([seconds(&apart), seconds(&placed)], [Some(4.0), Some(2.0)]);
 }

@@ -14,11 +14,11 @@ const summary = {
       const name = !hasOthers ? it.name : make("span", {}, make("button", { onclick: () => choose(i), "aria-label": `Show ${it.name} in all panels` }, it.name),
         i === data.recommended ? make("span", { class: "mark" }, " ★ recommended") : "");
       const m = (isSum ? it.totals : it.metrics) || {}, time = isSum ? it.total_strategy_seconds : it.strategy_seconds;
-      return [name, cost(hasLoads ? m.max_load_seconds : null, loadText), cost(hasLoads ? m.imbalance : null, (x) => (x + 1).toFixed(3)),
+      return [name, cost(hasLoads ? m.max_load_seconds : null, loadText), cost(m.phases_seconds, loadText), cost(hasLoads ? m.imbalance : null, (x) => (x + 1).toFixed(3)),
         cost(m.step_seconds, secondsText), cost(m.hops_per_byte, (x) => x.toFixed(3)), cost(m.remote_bytes, bytesText),
         cost(m.max_link_bytes, bytesText), cost(i ? m.migrations : null, plain), cost(i ? m.migration_seconds : null, secondsText), cost(time, secondsText)];
     });
-    const heads = [hasOthers ? "strategy" : "placement", "largest load", "max/avg", isSum ? "predicted time" : "predicted period", "hops per byte", "bytes between PEs", "busiest link", "migrations", "time of migrations", "strategy time"];
+    const heads = [hasOthers ? "strategy" : "placement", "largest load", "slowest PE, all phases", "max/avg", isSum ? "predicted time" : "predicted period", "hops per byte", "bytes between PEs", "busiest link", "migrations", "time of migrations", "strategy time"];
     const kept = heads.map((_, at) => at === 0 || rows.some((row) => row[at].value !== -1));
     const only = (row) => row.filter((_, at) => kept[at]);
     if (isSum) section.append(make("h3", {}, `Sums over ${countText(data.steps.columns.length, "step")}`));
