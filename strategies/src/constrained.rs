@@ -8,8 +8,10 @@
 //!    they fit: to a PE that does not become heavier than the heaviest PE of the answer, and among these to the one with the fewest
 //!    hop-bytes; else to the PE that finishes first. If an object fits nowhere, a chain of objects moves on to make room (`repair.rs`).
 //! 3. While the heaviest PE is heavier than that of the answer, objects leave it or are exchanged, where the constraints allow that. With
-//!    loads by phase, the cost is the sum over phases of the slowest PE, and this step always runs. Then wishes are granted that cost less
-//!    than they are worth (`improve.rs`).
+//!    loads by phase, the cost is the sum over phases of the slowest PE, and this step always runs (`improve.rs`).
+//! 4. Objects that the constraints have moved, and those near them, move nearer to their partners, without a further migration
+//!    (`nearer.rs`).
+//! 5. Wishes are granted that cost less than they are worth (`improve.rs`).
 //!
 //! Counts and places alone are a bipartite matching with capacities. The chains of step 2 are its augmenting paths, so a placement is found
 //! if there is one; otherwise the error names a smallest set of objects that have too few places (Hall's theorem). With memory or groups the
@@ -21,12 +23,14 @@ use equipoise_model::assignment::Note;
 use equipoise_model::{Assignment, Database, Topology};
 use equipoise_network::program::Model;
 
+use crate::cost::commodities::Commodities;
 use crate::descriptor::Choice;
 use crate::strategy::check;
 use crate::{Strategy, StrategyError};
 
 mod contracted;
 mod improve;
+mod nearer;
 mod repair;
 mod state;
 
@@ -59,9 +63,11 @@ impl Constrained {
             .check(&items.database)
             .map_err(|impossible| StrategyError::rejected("the strategy", impossible))?;
         repair::choose_parts(&mut items, &rules, &answer.pe_of).map_err(StrategyError::Request)?;
+        let traffic = Commodities::of(&items.database);
+        let near = nearer::Near { topology, traffic: &traffic };
         let (mut placed, limit_seconds) =
-            repair::repaired(&items, &rules, topology, &answer.pe_of).map_err(StrategyError::Request)?;
-        let granted = improve::improve(&items, &mut placed, limit_seconds);
+            repair::repaired(&items, &rules, &near, &answer.pe_of).map_err(StrategyError::Request)?;
+        let granted = improve::improve(&items, &near, &mut placed, &answer.pe_of, limit_seconds);
         let pe_of = items.placement(&placed.pe_of);
         rules.check(database, &pe_of).map_err(|broken| {
             StrategyError::Bug(format!(

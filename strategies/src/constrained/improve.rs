@@ -1,4 +1,4 @@
-//! Lighter placements that keep the constraints: moves and exchanges from the heaviest PE, and wishes.
+//! Better placements that keep the constraints: moves and exchanges from the heaviest PE, shorter ways of messages, and wishes.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::contracted::Items;
+use super::nearer::{Near, shorten};
 use super::state::State;
 use crate::balance::load::order;
 
@@ -17,8 +18,14 @@ const ATTEMPTS: u64 = 1 << 25;
 /// How many exchanges are tried for a wish.
 const MOST_EXCHANGES: usize = 256;
 
-/// Improves a placement until it is as light as `limit_seconds` allows, then grants wishes; returns how many are granted.
-pub(super) fn improve(items: &Items, state: &mut State, limit_seconds: f64) -> usize {
+/// Makes a placement as light as `limit_seconds` if it can, shortens the ways of messages, and grants wishes; returns how many are granted.
+pub(super) fn improve(
+    items: &Items,
+    near: &Near,
+    state: &mut State,
+    answer: &[u32],
+    limit_seconds: f64,
+) -> usize {
     // Moves below this part of the cost are rounding.
     let limit_seconds = limit_seconds * (1.0 + crate::placement::ROUNDING);
     let mut attempts = ATTEMPTS;
@@ -27,6 +34,7 @@ pub(super) fn improve(items: &Items, state: &mut State, limit_seconds: f64) -> u
             break;
         }
     }
+    shorten(near, state, answer, limit_seconds);
     grant(items, state)
 }
 
@@ -91,38 +99,14 @@ fn before(state: &State, a: u32, b: u32) -> (f64, f64, f64) {
 fn moves(state: &mut State, item: u32, to: u32) -> bool {
     let from = state.pe_of[item as usize];
     let was = before(state, from, to);
-    state.take(item);
-    if state.fits(item, to) {
-        state.put(item, to);
-        if is_better(state, was, from, to) {
-            return true;
-        }
-        state.take(item);
-    }
-    state.put(item, from);
-    false
+    state.attempt(&[(item, from, to)], |state| is_better(state, was, from, to))
 }
 
 /// Exchanges two items if that pays.
 fn exchanges(state: &mut State, item: u32, other: u32) -> bool {
     let (from, to) = (state.pe_of[item as usize], state.pe_of[other as usize]);
     let was = before(state, from, to);
-    state.take(item);
-    state.take(other);
-    if state.fits(item, to) {
-        state.put(item, to);
-        if state.fits(other, from) {
-            state.put(other, from);
-            if is_better(state, was, from, to) {
-                return true;
-            }
-            state.take(other);
-        }
-        state.take(item);
-    }
-    state.put(item, from);
-    state.put(other, to);
-    false
+    state.attempt(&[(item, from, to), (other, to, from)], |state| is_better(state, was, from, to))
 }
 
 /// What granted wishes are worth, by item.
@@ -185,21 +169,6 @@ fn grant(items: &Items, state: &mut State) -> usize {
 /// Moves items if the constraints allow that and the wishes gain at least what it costs.
 fn pays(state: &mut State, wishes: &Wishes, moves: &[(u32, u32, u32)]) -> bool {
     let cost_seconds = state.cost_seconds();
-    moves.iter().for_each(|of| state.take(of.0));
-    let mut placed = 0;
-    for &(item, _, to) in moves {
-        if !state.fits(item, to) {
-            break;
-        }
-        state.put(item, to);
-        placed += 1;
-    }
     let gain_seconds = wishes.gain_seconds(moves);
-    let is_worth_it = gain_seconds > 0.0 && state.cost_seconds() - cost_seconds <= gain_seconds;
-    if placed == moves.len() && is_worth_it {
-        return true;
-    }
-    moves[..placed].iter().for_each(|of| state.take(of.0));
-    moves.iter().for_each(|&(item, from, _)| state.put(item, from));
-    false
+    gain_seconds > 0.0 && state.attempt(moves, |state| state.cost_seconds() - cost_seconds <= gain_seconds)
 }

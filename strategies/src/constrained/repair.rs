@@ -4,18 +4,15 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use equipoise_model::Topology;
 use equipoise_model::constraints::{Level, Rules, allows};
 use equipoise_model::random::{generator, shuffle};
 use equipoise_model::table::count;
 
 use super::contracted::{Items, sets};
+use super::nearer::Near;
 use super::state::{NOWHERE, State};
 use crate::balance::load::order;
-use crate::cost::commodities::Commodities;
 
-/// How many of the lightest PEs are compared for an item that must leave its PE, beside those of its partners.
-const LIGHTEST: usize = 16;
 /// How many orders of the items are tried, if the places of the answer lead to a dead end.
 const RESTARTS: u64 = 16;
 /// How many places of items that could move are tried for an item that fits nowhere.
@@ -28,23 +25,21 @@ const MOST_DISPLACED: u32 = 1 << 22;
 pub(super) fn repaired<'a>(
     items: &'a Items,
     rules: &'a Rules,
-    topology: &dyn Topology,
+    near: &Near,
     answer: &[u32],
 ) -> Result<(State<'a>, f64), String> {
-    let traffic = Commodities::of(&items.database);
-    let near = Near { topology, traffic: &traffic };
     let mut order: Vec<u32> =
         (0..items.weight.len() as u32).filter(|&item| !items.is_fixed[item as usize]).collect();
     order.sort_by_key(|&item| rank(items, item));
     let fixed = State::new(items, rules)?;
     let is_proof = fixed.has_only_counts();
     let limit_seconds = limit_seconds(&fixed, answer);
-    let mut placed = place_all(fixed, &near, Some(answer), &order, limit_seconds);
+    let mut placed = place_all(fixed, near, Some(answer), &order, limit_seconds);
     if !is_proof && placed.is_err() {
         // The places of the answer led to a dead end. Now the largest items choose first, then items in random orders.
         order.sort_by_key(|&item| Reverse(items.bytes[item as usize]));
         for restart in 0..RESTARTS {
-            let again = place_all(State::new(items, rules)?, &near, None, &order, limit_seconds);
+            let again = place_all(State::new(items, rules)?, near, None, &order, limit_seconds);
             if again.is_ok() {
                 placed = again;
                 break;
@@ -187,53 +182,6 @@ fn choose_part(
         *set = Some(Arc::new(kept));
     }
     Some(())
-}
-
-/// The machine and the messages, for the distances of an item to its partners.
-struct Near<'a> {
-    topology: &'a dyn Topology,
-    traffic: &'a Commodities,
-}
-
-impl Near<'_> {
-    /// The place of a vertex: an item, or an anchor of a PE.
-    fn place(&self, state: &State, vertex: u32) -> u32 {
-        match (vertex as usize).checked_sub(self.traffic.tasks) {
-            None => state.pe_of[vertex as usize],
-            Some(anchor) => self.traffic.anchors[anchor],
-        }
-    }
-
-    /// The bytes of an item on `pe` times their hops, as far as its partners have places.
-    fn hop_bytes(&self, state: &State, item: u32, pe: u32) -> u128 {
-        let partners = self.traffic.partners(item as usize).iter();
-        let placed = partners.map(|partner| (self.place(state, partner.vertex), partner));
-        placed
-            .filter(|(place, _)| *place != NOWHERE)
-            .map(|(place, partner)| {
-                let hops = self.topology.distance(pe as usize, place as usize);
-                u128::from(hops) * (u128::from(partner.sent_bytes) + u128::from(partner.received_bytes))
-            })
-            .sum()
-    }
-
-    /// The best PE where an item fits: one that does not become heavier than `limit_seconds` with the fewest hop-bytes, else the one
-    /// that finishes first.
-    fn best(&self, state: &State, item: u32, limit_seconds: f64) -> Option<u32> {
-        let partners = self.traffic.partners(item as usize).iter();
-        let of_partners =
-            partners.map(|partner| self.place(state, partner.vertex)).filter(|&pe| pe != NOWHERE);
-        let mut candidates: BTreeSet<u32> = of_partners.filter(|&pe| state.fits(item, pe)).collect();
-        candidates.extend(state.open().filter(|&pe| state.fits(item, pe)).take(LIGHTEST));
-        let grade = |&pe: &u32| {
-            let seconds = state.total_seconds(pe) + state.total_seconds_of(item, pe);
-            match seconds <= limit_seconds {
-                true => (false, self.hop_bytes(state, item, pe), order(seconds), pe),
-                false => (true, u128::from(order(seconds)), 0, pe),
-            }
-        };
-        candidates.into_iter().min_by_key(grade)
-    }
 }
 
 /// Places all items in this order: first those that fit where the answer has them, then the others.

@@ -88,6 +88,11 @@ impl<'a> State<'a> {
         !self.items.is_fixed[item as usize]
     }
 
+    /// Whether an item is not where it was before the step.
+    pub(super) fn migrates(&self, item: u32) -> bool {
+        self.can_move(item) && self.pe_of[item as usize] != self.items.database.objects[item as usize].pe
+    }
+
     /// The number of PEs.
     pub(super) fn pes(&self) -> u32 {
         self.count.len() as u32
@@ -220,6 +225,30 @@ impl<'a> State<'a> {
         }
         self.add_seconds(item, pe, -1.0);
         self.reopen(pe);
+    }
+
+    /// Moves items, each given with its PE and its next PE. Undoes that and returns false if the constraints do not allow it, or if the
+    /// result is not good.
+    pub(super) fn attempt(
+        &mut self,
+        moves: &[(u32, u32, u32)],
+        is_good: impl FnOnce(&State) -> bool,
+    ) -> bool {
+        moves.iter().for_each(|of| self.take(of.0));
+        let mut placed = 0;
+        for &(item, _, to) in moves {
+            if !self.fits(item, to) {
+                break;
+            }
+            self.put(item, to);
+            placed += 1;
+        }
+        if placed == moves.len() && is_good(self) {
+            return true;
+        }
+        moves[..placed].iter().for_each(|of| self.take(of.0));
+        moves.iter().for_each(|&(item, from, _)| self.put(item, from));
+        false
     }
 
     fn add_seconds(&mut self, item: u32, pe: u32, sign: f64) {
