@@ -244,8 +244,7 @@ where
     let seconds = outcome.seconds;
     let trace = outcome.trace.take();
     let unrecorded = trace.as_ref().map(|trace| recorded::write(&settings, trace)).unwrap_or_default();
-    outcome.trace_error =
-        outcome.trace_error.into_iter().chain(unrecorded).reduce(|all, error| format!("{all}; {error}"));
+    outcome.trace_error = joined(outcome.trace_error, unrecorded);
     let is_recorded = outcome.trace_error.is_none();
     let dropped = trace.as_ref().and_then(|trace| recorded::dropped(&settings, trace));
     let mut written = match process {
@@ -253,13 +252,11 @@ where
         _ => Written::default(),
     };
     let error = outcome.error(&settings);
-    if let Some(dropped) = &dropped {
-        let warning = format!("the recording is partial: {dropped}");
+    let partial = dropped.as_ref().map(|dropped| format!("the recording is partial: {dropped}"));
+    match &error {
         // A run that failed returns no warnings, but its recording is written.
-        match &error {
-            Some(_) if settings.program => process::warn(&warning),
-            _ => outcome.warnings.push(warning),
-        }
+        Some(_) if settings.program => partial.iter().for_each(|warning| process::warn(warning)),
+        _ => outcome.warnings.extend(partial),
     }
     if let Some(file) = settings.report.as_ref().filter(|_| process == 0) {
         let report = std::mem::take(&mut outcome.run_report);
@@ -270,13 +267,11 @@ where
         let trace = trace.or_else(|| record.and_then(|path| Trace::read(path).ok()));
         let unwritten =
             report.write(file, &settings, (seconds, error.as_ref()), (trace.as_ref(), dropped.as_deref()));
-        written.error =
-            written.error.into_iter().chain(unwritten).reduce(|all, error| format!("{all}; {error}"));
+        written.error = joined(written.error, unwritten);
     }
     if let Some(Interleaving::Record(recording)) = &settings.interleaving {
         let unrecorded = recording.finish(outcome.ended_by);
-        written.error =
-            written.error.into_iter().chain(unrecorded).reduce(|all, error| format!("{all}; {error}"));
+        written.error = joined(written.error, unrecorded);
     }
     let warnings = outcome.warnings(&settings);
     let result = match error {
@@ -305,6 +300,11 @@ where
         job: JobReport { hosts: settings.hosts.clone(), traffic: outcome.traffic },
     });
     Attempt { result: report, written, speaks: process == 0, link }
+}
+
+/// All errors in one sentence.
+fn joined(error: Option<String>, others: impl IntoIterator<Item = String>) -> Option<String> {
+    error.into_iter().chain(others).reduce(|all, error| format!("{all}; {error}"))
 }
 
 /// The result of a run; where there are several processes, its encoding is decoded.

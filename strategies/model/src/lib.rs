@@ -50,6 +50,7 @@ pub mod params;
 pub mod quote;
 pub mod random;
 pub mod replica_plan;
+pub mod rules;
 pub mod search;
 pub mod spelling;
 pub mod table;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use equipoise_model::Database;
-use equipoise_model::constraints::{Allowed, Level, Rules, allows};
+use equipoise_model::constraints::Level;
 use equipoise_model::database::{Edge, End, Object};
+use equipoise_model::rules::{Allowed, Rules, allows};
 use rustc_hash::FxHashMap;
 
 /// Objects, each one or several objects of the original database.

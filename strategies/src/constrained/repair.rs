@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use equipoise_model::constraints::{Level, Rules, allows};
+use equipoise_model::constraints::Level;
 use equipoise_model::random::{generator, shuffle};
+use equipoise_model::rules::{Rules, allows};
 use equipoise_model::table::count;
 
 use super::contracted::{Items, sets};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use equipoise_model::constraints::{Rules, allows};
+use equipoise_model::rules::{Rules, allows};
 use rustc_hash::FxHashMap;
 
 use super::contracted::Items;

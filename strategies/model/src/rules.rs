@@ -1,0 +1,291 @@
+//! [`Constraints`] for a database on a machine, and the check of a placement.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::constraints::{Constraints, Group, Level, MaxObjects, PerPe, Place, PlaceSet};
+use crate::fault::{Classified, Fault};
+use crate::table::count;
+use crate::{Database, Topology};
+
+impl Level {
+    /// The number of the part of each PE, from 0 in the order of their first PEs.
+    ///
+    /// # Errors
+    /// If the machine has no switches, or all its nodes are below one.
+    pub fn parts(self, machine: &dyn Topology) -> Result<Vec<u32>, String> {
+        match self {
+            Level::Pe => Ok((0..machine.pes() as u32).collect()),
+            Level::Node => Ok(numbered((0..machine.pes()).map(|pe| machine.node_of(pe)))),
+            Level::Switch => switches(machine).ok_or_else(|| {
+                format!(
+                    "`{}` has no switches that connect some of its nodes; use the level `node` or another machine",
+                    machine.spec()
+                )
+            }),
+        }
+    }
+}
+
+/// Numbers from 0 in the order in which the names come first.
+fn numbered(names: impl Iterator<Item = usize>) -> Vec<u32> {
+    let mut known = FxHashMap::default();
+    names
+        .map(|name| {
+            let next = known.len() as u32;
+            *known.entry(name).or_insert(next)
+        })
+        .collect()
+}
+
+/// The switch of each PE: the part of the deepest level of the tree in which every part has several nodes.
+fn switches(machine: &dyn Topology) -> Option<Vec<u32>> {
+    let tree = machine.hierarchy()?;
+    let leaves = tree.leaves();
+    let has_several = |range: std::ops::Range<usize>| {
+        let first = machine.node_of(leaves[range.start] as usize);
+        leaves[range].iter().any(|&pe| machine.node_of(pe as usize) != first)
+    };
+    let level = (1..tree.depth()).rev().find(|&level| tree.nodes(level).all(has_several))?;
+    let mut switch_of = vec![0; machine.pes()];
+    for (switch, range) in tree.nodes(level).enumerate() {
+        leaves[range].iter().for_each(|&pe| switch_of[pe as usize] = switch);
+    }
+    Some(numbered(switch_of.into_iter()))
+}
+
+impl PerPe {
+    fn of(&self, what: &str, machine: &dyn Topology) -> Result<Vec<u64>, String> {
+        match self {
+            PerPe::All(number) => Ok(vec![*number; machine.pes()]),
+            PerPe::Each(numbers) if numbers.len() == machine.pes() => Ok(numbers.clone()),
+            PerPe::Each(numbers) => Err(format!(
+                "{what} has {}, and `{}` has {}; give one number per PE",
+                count(numbers.len() as u64, "number"),
+                machine.spec(),
+                count(machine.pes() as u64, "PE")
+            )),
+        }
+    }
+}
+
+impl PlaceSet {
+    /// The PEs of the set, ascending.
+    fn pes(&self, machine: &dyn Topology, nodes: &[u32]) -> Result<Vec<u32>, String> {
+        let mut is_in = vec![false; machine.pes()];
+        for &(first, last, of_nodes) in &self.ranges {
+            let (what, most) = if of_nodes {
+                ("node", nodes.iter().max().copied().unwrap_or(0))
+            } else {
+                ("PE", machine.pes() as u32 - 1)
+            };
+            if last > most {
+                let spec = machine.spec();
+                return Err(format!(
+                    "the places `{}` have no {what} {last}: `{spec}` has {what}s 0 to {most}",
+                    self.text
+                ));
+            }
+            match of_nodes {
+                true => is_in
+                    .iter_mut()
+                    .zip(nodes)
+                    .for_each(|(is_in, node)| *is_in |= (first..=last).contains(node)),
+                false => is_in[first as usize..=last as usize].fill(true),
+            }
+        }
+        Ok((0..machine.pes() as u32).filter(|&pe| is_in[pe as usize] != self.is_complement).collect())
+    }
+}
+
+/// Sorted PEs on which an object may be; none: all.
+pub type Allowed = Option<Arc<Vec<u32>>>;
+
+/// The constraints of a database on a machine. Objects are positions in the database.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// The largest number of objects of each PE; none: any.
+    pub most: Option<Vec<u64>>,
+    /// Whether each PE has exactly this number.
+    pub exact: bool,
+    /// The bytes of each PE for objects; none: any.
+    pub memory: Option<Vec<u64>>,
+    /// The bytes of each object; 0 without `memory`.
+    pub bytes: Vec<u64>,
+    /// Where each object may be.
+    pub allowed: Vec<Allowed>,
+    /// Where objects should be, and the seconds that this is worth.
+    pub wishes: Vec<(u32, Arc<Vec<u32>>, f64)>,
+    /// Groups of objects; the parts of the machine are in `parts`.
+    pub groups: Vec<(bool, Level, Vec<u32>)>,
+    /// The part of each PE at the levels of the groups.
+    pub parts: FxHashMap<Level, Vec<u32>>,
+    /// The load of each object in each phase, in seconds at speed 1; empty: the recorded loads only.
+    pub phases: Vec<Vec<f64>>,
+}
+
+/// Whether `pe` is allowed.
+pub fn allows(allowed: &Allowed, pe: u32) -> bool {
+    allowed.as_ref().is_none_or(|set| set.binary_search(&pe).is_ok())
+}
+
+/// A constraint that a placement breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Broken(pub String);
+
+impl Classified for Broken {
+    fn fault(&self) -> Fault {
+        Fault::Input
+    }
+}
+
+impl Constraints {
+    /// The constraints for a database and a machine.
+    ///
+    /// # Errors
+    /// If they name objects, PEs or nodes that do not exist, or the size of an object is needed and not known.
+    pub fn rules(&self, database: &Database, machine: &dyn Topology) -> Result<Rules, String> {
+        let mut rules = Rules { allowed: vec![None; database.objects.len()], ..Rules::default() };
+        let by_id: FxHashMap<u64, u32> =
+            (0u32..).zip(&database.objects).map(|(i, object)| (object.id, i)).collect();
+        let position = |id: u64| {
+            let known = by_id.get(&id).copied();
+            known.ok_or_else(|| {
+                format!("there is no object {id} among {}", count(database.objects.len() as u64, "object"))
+            })
+        };
+        if let Some(MaxObjects { most, exact }) = &self.max_objects {
+            let mut by_pe = most.of("--max-objects", machine)?;
+            if *exact && matches!(most, PerPe::All(_)) {
+                let closed = by_pe.iter_mut().zip(&database.pes).filter(|(_, pe)| !pe.available);
+                closed.for_each(|(most, _)| *most = 0);
+            }
+            (rules.most, rules.exact) = (Some(by_pe), *exact);
+        }
+        rules.bytes = self.bytes(database, position)?;
+        rules.memory = self.memory.as_ref().map(|memory| memory.of("--memory", machine)).transpose()?;
+        let mut sets: FxHashMap<&str, Arc<Vec<u32>>> = FxHashMap::default();
+        let nodes = if self.places.is_empty() { Vec::new() } else { Level::Node.parts(machine)? };
+        for Place { object, set, worth_seconds } in &self.places {
+            let object = position(*object)?;
+            let pes = match sets.get(&*set.text) {
+                Some(pes) => Arc::clone(pes),
+                None => {
+                    let pes = Arc::new(set.pes(machine, &nodes)?);
+                    sets.insert(&set.text, Arc::clone(&pes));
+                    pes
+                }
+            };
+            match worth_seconds {
+                Some(seconds) => rules.wishes.push((object, pes, *seconds)),
+                None => rules.allowed[object as usize] = Some(pes),
+            }
+        }
+        for Group { together, level, objects } in &self.groups {
+            if !rules.parts.contains_key(level) {
+                rules.parts.insert(*level, level.parts(machine)?);
+            }
+            let mut members = objects.iter().map(|&id| position(id)).collect::<Result<Vec<_>, _>>()?;
+            members.sort_unstable();
+            members.dedup();
+            rules.groups.push((*together, *level, members));
+        }
+        rules.phases = self.loads(database, position)?;
+        Ok(rules)
+    }
+
+    fn bytes(
+        &self,
+        database: &Database,
+        position: impl Fn(u64) -> Result<u32, String>,
+    ) -> Result<Vec<u64>, String> {
+        if self.memory.is_none() {
+            return Ok(vec![0; database.objects.len()]);
+        }
+        let mut bytes: Vec<Option<u64>> = database.objects.iter().map(|object| object.bytes).collect();
+        for &(object, size) in &self.object_bytes {
+            bytes[position(object)? as usize] = Some(size);
+        }
+        let known = |(size, object): (Option<u64>, &crate::database::Object)| {
+            size.ok_or_else(|| {
+                format!(
+                    "--memory needs the size of object {}, which is not recorded; give it with --object-bytes",
+                    object.id
+                )
+            })
+        };
+        bytes.into_iter().zip(&database.objects).map(known).collect()
+    }
+
+    fn loads(
+        &self,
+        database: &Database,
+        position: impl Fn(u64) -> Result<u32, String>,
+    ) -> Result<Vec<Vec<f64>>, String> {
+        let Some((_, first)) = self.phases.first() else { return Ok(Vec::new()) };
+        let mut phases = vec![vec![0.0; database.objects.len()]; first.len()];
+        let mut is_missing = vec![true; database.objects.len()];
+        for (object, loads) in &self.phases {
+            let at = position(*object)? as usize;
+            is_missing[at] = false;
+            phases.iter_mut().zip(loads).for_each(|(phase, &load)| phase[at] = load);
+        }
+        match is_missing.iter().position(|&missing| missing) {
+            Some(at) => Err(format!(
+                "the loads of object {} by phase are missing; give a line for every object",
+                database.objects[at].id
+            )),
+            None => Ok(phases),
+        }
+    }
+}
+
+impl Rules {
+    /// Whether a placement keeps the constraints. Wishes and loads are no constraints.
+    ///
+    /// # Errors
+    /// A constraint that it breaks.
+    pub fn check(&self, database: &Database, pe_of: &[u32]) -> Result<(), Broken> {
+        let id = |object: u32| database.objects[object as usize].id;
+        let pes = database.pes.len();
+        let (mut objects, mut bytes) = (vec![0u64; pes], vec![0u64; pes]);
+        for (object, &pe) in (0u32..).zip(pe_of) {
+            objects[pe as usize] += 1;
+            bytes[pe as usize] = bytes[pe as usize].saturating_add(self.bytes[object as usize]);
+            if !allows(&self.allowed[object as usize], pe) {
+                return Err(Broken(format!("object {} is on PE {pe}, where it may not be", id(object))));
+            }
+        }
+        for pe in 0..pes {
+            let (has, takes) = (objects[pe], self.most.as_ref().map_or(u64::MAX, |most| most[pe]));
+            let word = if self.exact { "exactly" } else { "at most" };
+            if has > takes || self.exact && has < takes {
+                return Err(Broken(format!(
+                    "PE {pe} has {}, and takes {word} {takes}",
+                    count(has, "object")
+                )));
+            }
+            let (has, room) = (bytes[pe], self.memory.as_ref().map_or(u64::MAX, |memory| memory[pe]));
+            if has > room {
+                return Err(Broken(format!(
+                    "the objects of PE {pe} have {has} bytes, and it has room for {room}"
+                )));
+            }
+        }
+        for (together, level, members) in &self.groups {
+            let part_of = |object: &u32| self.parts[level][pe_of[*object as usize] as usize];
+            let mut parts: Vec<(u32, u32)> =
+                members.iter().map(|object| (part_of(object), *object)).collect();
+            parts.sort_unstable();
+            let broken = parts.windows(2).find(|pair| (pair[0].0 == pair[1].0) != *together);
+            if let Some(pair) = broken {
+                let (a, b) = (id(pair[0].1), id(pair[1].1));
+                let how = if *together { "not on the same" } else { "on the same" };
+                return Err(Broken(format!("objects {a} and {b} are {how} {level}")));
+            }
+        }
+        Ok(())
+    }
+}
