@@ -8,12 +8,12 @@ use super::chare::Chare;
 use super::port::Port;
 use crate::load::array_and_rank;
 use crate::order::{Order, Partial, Receivers};
-use crate::pe::{AnyPort, Contributor, Delivery, Offers, PeCx};
+use crate::pe::{AnyPort, ArrayContributor, Contributor, Delivery, Offer, Offers, PeCx};
 use crate::pulse::Activity;
 use crate::reduction::{Pieces, Tally};
 use crate::section::{SectionId, Source};
 use crate::waiting::{OpenReduction, disagreement};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ pub(super) struct Offered<M> {
 pub(crate) struct Contributions<M> {
     /// Contributions of the running element that are not yet in `partials`: the first one of the delivery, and all
     /// others.
-    first: Cell<Option<Offered<M>>>,
+    first: RefCell<Option<Offered<M>>>,
     others: RefCell<VecDeque<Offered<M>>>,
     /// Contributions of elements of this PE.
     partials: RefCell<Vec<Partial<M>>>,
@@ -39,7 +39,7 @@ pub(crate) struct Contributions<M> {
 impl<M> Default for Contributions<M> {
     fn default() -> Self {
         Contributions {
-            first: Cell::new(None),
+            first: RefCell::default(),
             others: RefCell::default(),
             partials: RefCell::default(),
             totals: RefCell::default(),
@@ -49,18 +49,50 @@ impl<M> Default for Contributions<M> {
 
 impl<T: Chare> Port<T> {
     /// Stores a contribution of the running element, to its array or to a section, until its manager adds it to `partials`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn offer(&self, offers: &Offers, section: Option<(SectionId, u32)>, offered: Offered<T::Msg>) {
-        if offers.add(self.id, section) {
-            self.contributions.first.set(Some(offered));
+        if section.is_none() && offers.add(self.id) {
+            *self.contributions.first.borrow_mut() = Some(offered);
         } else {
-            self.contributions.others.borrow_mut().push_back(offered);
+            self.offer_other(offers, section, offered);
         }
     }
 
-    /// Adds a contribution of the last executed element to `partials`.
+    #[cold]
+    #[inline(never)]
+    fn offer_other(&self, offers: &Offers, section: Option<(SectionId, u32)>, offered: Offered<T::Msg>) {
+        offers.add_other(Offer { target: self.id, section });
+        self.contributions.others.borrow_mut().push_back(offered);
+    }
+
+    /// Adds a contribution of the last executed element to `partials`: at once, if it belongs to the reduction to which the one before
+    /// belongs, and others follow. Nothing is moved then but the message.
     #[inline]
-    pub(crate) fn add_contribution(&self, pe: &PeCx, by: Contributor) {
+    pub(super) fn add_next_contribution(&self, pe: &PeCx, by: ArrayContributor) {
+        let (array, rank) = array_and_rank(by.key);
+        {
+            let mut first = self.contributions.first.borrow_mut();
+            let mut partials = self.contributions.partials.borrow_mut();
+            if let (Some(offered), Some(mine)) = (&*first, partials.last_mut())
+                && matches!(mine.source, Source::Array(of) if of == array)
+                && mine.round == by.round
+                && !offered.prefixes
+                && mine.agrees(T::entry(&offered.msg) as u16, &offered.to, false)
+                && mine.tally.count + by.tally.count != by.here
+                && let Some(Offered { msg, .. }) = first.take()
+            {
+                mine.pieces.add(rank, msg, T::combine);
+                mine.tally.add(by.tally);
+                mine.by = mine.by.min(by.key);
+                return;
+            }
+        }
+        self.add_contribution(pe, by.contributor());
+    }
+
+    /// Adds a contribution of the last executed element to `partials`.
+    #[inline(never)]
+    pub(super) fn add_contribution(&self, pe: &PeCx, by: Contributor) {
         let offered = self.contributions.first.take();
         let offered = offered.or_else(|| self.contributions.others.borrow_mut().pop_front());
         let Some(Offered { to, prefixes, msg }) = offered else { return };

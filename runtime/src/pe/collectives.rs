@@ -2,6 +2,7 @@
 
 use super::meeting::Meeting;
 use crate::checkpoint::CostMeter;
+use crate::load::array_and_rank;
 use crate::losses::{Loads, Losses};
 use crate::options::Listed;
 use crate::order::Statistics;
@@ -171,6 +172,28 @@ impl Steps {
             self.resumed.set(self.resumed.get().max(step + 1));
         }
         over
+    }
+}
+
+/// The element that contributes to a reduction of its array.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArrayContributor {
+    /// It, as [`element_key`](crate::load::element_key).
+    pub key: u64,
+    /// The number of the reduction of the array.
+    pub round: u32,
+    /// Its tally.
+    pub tally: Tally,
+    /// The number of elements of its array on its PE.
+    pub here: u32,
+}
+
+impl ArrayContributor {
+    /// The same, as the contributor to any reduction.
+    pub(crate) fn contributor(self) -> Contributor {
+        let Self { key, round, tally, here } = self;
+        let (array, rank) = array_and_rank(key);
+        Contributor { key, source: Source::Array(array), rank, round, tally, here }
     }
 }
 
