@@ -10,7 +10,7 @@ use crate::inbox::Mail;
 use crate::index::{Index, show};
 use crate::location::{self, Directory, Known, Placement, Residents, Route};
 use crate::order::{Order, Receivers};
-use crate::pe::{AnyPort, ArrayContributor, Contributor, Outbox, PeCx, array_bit, post_delivery};
+use crate::pe::{AnyPort, Contributor, Outbox, PeCx, array_bit, post_delivery};
 use crate::section::Source;
 use crate::slot::{Item, Slot};
 use crate::waiting::OpenReduction;
@@ -343,11 +343,7 @@ impl<T: Chare> Port<T> {
 }
 
 impl<T: Chare> AnyPort for Port<T> {
-    fn contributed(&self, pe: &PeCx, by: ArrayContributor) {
-        self.add_next_contribution(pe, by);
-    }
-
-    fn contributed_in_section(&self, pe: &PeCx, by: Contributor) {
+    fn contributed(&self, pe: &PeCx, by: Contributor) {
         self.add_contribution(pe, by);
     }
 

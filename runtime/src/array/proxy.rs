@@ -397,7 +397,9 @@ impl<'a, T: Chare> Contribution<'a, T> {
             Self::refuse();
         }
         let Contribution { pe, port, to, prefixes, section } = self;
-        port.offer(&pe.delivery.offers, section, Offered { to, prefixes, msg });
-        pe.delivery.later(post_delivery::CONTRIBUTED);
+        match section {
+            None => port.offer(&pe.delivery, &to, prefixes, msg),
+            Some(section) => port.offer_other(&pe.delivery, Some(section), Offered { to, prefixes, msg }),
+        }
     }
 }

@@ -7,9 +7,8 @@ use crate::inbox::Bag;
 use crate::load::element_key;
 use crate::location::{AFTER_SYNC, Route};
 use crate::order::{Journey, Statistics};
-use crate::pe::{ARRAY_BITS, ArrayContributor, Contributor, Offer, PeCx, SyncCalls, post_delivery};
+use crate::pe::{ARRAY_BITS, Contributor, Offer, PeCx, SyncCalls, post_delivery};
 use crate::reduction::Tally;
-use crate::section::{SectionId, Source};
 use crate::slot::{Collective, Item, NextRounds};
 use crate::tracer::Kept;
 use crate::waiting::Waiting;
@@ -325,7 +324,14 @@ impl<T: Chare> Elements<T> {
         {
             match section {
                 None => self.contributes_to(pe, at, target),
-                Some(section) => self.contributes_in_section(pe, at, target, section),
+                Some(section) => {
+                    let slot = &mut self.slots[at];
+                    let key = element_key(self.port.id, slot.rank);
+                    let round = slot.contributes_to(section.0);
+                    let tally = Tally { count: 1, ..Tally::default() };
+                    let by = Contributor { key, section: Some(section), round, tally, here: 0 };
+                    pe.ports[usize::from(target)].contributed(pe, by);
+                }
             }
         }
     }
@@ -339,23 +345,8 @@ impl<T: Chare> Elements<T> {
         let round = slot.contributions;
         slot.contributions = round.wrapping_add(1);
         let tally = slot.takes_part(Collective::Reduction);
-        pe.ports[usize::from(target)].contributed(pe, ArrayContributor { key, round, tally, here });
-    }
-
-    /// Contributes to a reduction over a section, in which the element has this position.
-    fn contributes_in_section(
-        &mut self,
-        pe: &PeCx,
-        at: usize,
-        target: u16,
-        (section, position): (SectionId, u32),
-    ) {
-        let slot = &mut self.slots[at];
-        let key = element_key(self.port.id, slot.rank);
-        let round = slot.contributes_to(section);
-        let tally = Tally { count: 1, ..Tally::default() };
-        let by = Contributor { key, source: Source::Section(section), rank: position, round, tally, here: 0 };
-        pe.ports[usize::from(target)].contributed_in_section(pe, by);
+        let by = Contributor { key, section: None, round, tally, here };
+        pe.ports[usize::from(target)].contributed(pe, by);
     }
 
     fn comes_to_sync(&mut self, pe: &PeCx, at: usize) {

@@ -26,8 +26,8 @@ pub use main::{Asked, Main};
 pub use reply::Reply;
 pub use shared::Shared;
 
-pub(crate) use collectives::{ArrayContributor, Collectives, Contributor, Ledgers, SyncCalls};
-pub(crate) use delivery::{Delivery, Offer, Offers, post_delivery};
+pub(crate) use collectives::{Collectives, Contributor, Ledgers, SyncCalls};
+pub(crate) use delivery::{Delivery, Offer, post_delivery};
 pub(crate) use main::begin as begin_main;
 pub(crate) use meeting::{Current, Told};
 pub(crate) use outbox::{ARRAY_BITS, Carrier, Outbox, PE_ORDERS, Packet, PacketCarrier, array_bit};

@@ -1,6 +1,6 @@
 //! The arrays of a run, independent of their chare types.
 
-use super::{ArrayContributor, Contributor, Outbox, PeCx};
+use super::{Contributor, Outbox, PeCx};
 use crate::checkpoint::ArrayHead;
 use crate::order::Receivers;
 use crate::section::Source;
@@ -52,10 +52,8 @@ pub(crate) enum Presence {
 
 /// The interface of a port, independent of its chare type.
 pub(crate) trait AnyPort: Any {
-    /// The last executed element contributed to this array, in a reduction of its own array.
-    fn contributed(&self, pe: &PeCx, by: ArrayContributor);
-    /// The last executed element contributed to this array, in a reduction over a section.
-    fn contributed_in_section(&self, pe: &PeCx, by: Contributor);
+    /// The last executed element contributed to this array.
+    fn contributed(&self, pe: &PeCx, by: Contributor);
     /// Sends the argument of an entry to these elements, or contributes it. `argument` is an `Option` of the argument.
     ///
     /// # Errors
