@@ -4,7 +4,6 @@ use super::graph::{Arm, Case, Fragment, Graph, Kind, Point, Scope, Step, Var};
 use super::jumps;
 use super::layout::{Group, Layout, Place};
 use super::live::Live;
-use super::messages;
 use crate::block::Block;
 use crate::errors::Errors;
 use crate::names::local;
@@ -180,11 +179,11 @@ impl<'a> Emit<'a> {
     }
 
     /// The method that continues the flow with a message, up to the next wait. It writes the state in place: returning and copying it
-    /// would cost as much as a message.
-    pub fn method(&self, block: &Block, written: &ImplItemFn, errors: &mut Errors) -> ImplItemFn {
+    /// would cost as much as a message. `receives` is the code that takes the message.
+    pub fn method(&self, receives: TokenStream, written: &ImplItemFn, errors: &mut Errors) -> ImplItemFn {
         let (flow, msg, items) = (local("flow"), local("msg"), &self.graph.items);
         let (state, message) = (self.state_type, self.message_type);
-        let mut code = messages::receive(self, block, errors);
+        let mut code = receives;
         for (number, group) in self.layout.groups.iter().enumerate() {
             code = self.group(number, group, code, errors);
         }

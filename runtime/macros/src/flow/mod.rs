@@ -149,7 +149,8 @@ pub fn compile(block: &mut Block, message: &Ident, errors: &mut Errors) -> Flow 
         message_type: &message_type,
         hidden: RefCell::default(),
     };
-    let written = emit.method(block, &method, errors);
+    let receives = messages::receive(&emit, block, errors);
+    let written = emit.method(receives, &method, errors);
     if errors.count() != before {
         return Flow::none();
     }
