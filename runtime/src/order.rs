@@ -157,6 +157,7 @@ pub(crate) struct Partial<M> {
 
 impl<M> Partial<M> {
     /// Whether a contribution belongs to the same target.
+    #[inline(always)]
     pub(crate) fn agrees(&self, entry: u16, to: &Receivers, prefixes: bool) -> bool {
         self.entry == entry && self.prefixes == prefixes && self.to == *to
     }

@@ -4,6 +4,7 @@
 //! same delivery runs. So a PE counts nothing and reads no clock, and a delivery costs the same with a watcher and
 //! without.
 
+use crate::load::element_key;
 use crate::options::Settings;
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
@@ -107,6 +108,13 @@ impl Pulse {
             Activity::Element(running) => Some(running),
             _ => None,
         }
+    }
+
+    /// The running element, as [`element_key`].
+    #[inline(always)]
+    pub(crate) fn element(&self) -> Option<u64> {
+        let word = self.0.load(Relaxed);
+        (word & OUTSIDE != OUTSIDE).then(|| element_key((word >> 48) as u16, word as u32))
     }
 
     /// Runs user code outside elements. What an element runs during its delivery remains the element's.
@@ -293,10 +301,13 @@ mod tests {
             Some(Running { array: 1, entry: 2, rank: 3 }),
             "the PE does not see the mark"
         );
+        assert_eq!(pulse.element(), Some(element_key(1, 3)));
         pulse.set(1, 2, 3);
         assert_eq!(pulse.look(), (element, false), "the next delivery of the same entry is another one");
         pulse.clear();
+        assert_eq!(pulse.element(), None);
         pulse.during(Activity::Main, || {
+            assert_eq!(pulse.element(), None);
             assert_eq!((pulse.look(), pulse.look()), ((Activity::Main, false), (Activity::Main, true)));
         });
         assert_eq!(pulse.look(), (Activity::Nothing, false));

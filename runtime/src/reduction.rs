@@ -151,7 +151,7 @@ impl<M> Pieces<M> {
     }
 
     /// Adds the contribution of one rank.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, rank: u32, msg: M, combine: impl Fn(M, M) -> M) {
         self.push(Piece { start: rank, level: 0, msg }, combine);
     }
@@ -162,7 +162,7 @@ impl<M> Pieces<M> {
     }
 
     /// Adds a run, and joins it with the previous run as long as the two are the halves of a run.
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, mut piece: Piece<M>, combine: impl Fn(M, M) -> M) {
         while let Some(last) = self.0.last() {
             let halves = last.level == piece.level

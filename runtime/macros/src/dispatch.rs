@@ -92,7 +92,7 @@ fn ready(block: &Block, message: &Ident, of: &Flow) -> TokenStream {
     let state = &of.state;
     let this = &of.this;
     let (msg, flow, ready) = (local("msg"), local("flow"), local("ready"));
-    let mut arms: Vec<_> = of.arms.iter().map(|(_, [ready, _])| ready.clone()).collect();
+    let mut arms: Vec<_> = of.arms.iter().map(|(_, ready)| ready.clone()).collect();
     arms.extend(conditions(
         block,
         message,
@@ -177,10 +177,8 @@ fn deliver(block: &Block, message: &Ident, of: &Flow) -> TokenStream {
     let state = &of.state;
     let this = &of.this;
     let (msg, flow, cx) = (local("msg"), local("flow"), local("cx"));
-    let arms = block.entries.iter().map(|Entry { name, arguments, receiver, .. }| {
-        if let Some([_, deliver]) = of.arms(name) {
-            return deliver.clone();
-        }
+    let to_methods = block.entries.iter().filter(|entry| !of.receives(&entry.name));
+    let arms = to_methods.map(|Entry { name, arguments, receiver, .. }| {
         if *receiver == Receiver::Flow {
             // The flow is invalid, which is reported.
             return quote!(#message::#name(..) => {});
@@ -188,11 +186,15 @@ fn deliver(block: &Block, message: &Ident, of: &Flow) -> TokenStream {
         let values = values(arguments);
         quote!(#message::#name(#(#values),*) => Self::#name(#this, #cx, #(#values),*),)
     });
+    let to_flow = of.method.as_ref().map(|method| {
+        let method = &method.sig.ident;
+        quote!(#msg => Self::#method(#this, #cx, #flow, #msg),)
+    });
     let none = none(block);
     quote! {
         #[inline]
         fn deliver(&mut #this, #flow: &mut #state, #cx: &::equipoise::Cx<'_, Self>, #msg: #message_type) {
-            match #msg { #(#arms)* #none }
+            match #msg { #(#arms)* #to_flow #none }
         }
     }
 }

@@ -171,6 +171,11 @@ fn method(entry: &Entry, message: &Ident, cloned: bool) -> TokenStream {
     // call of the method.
     let bounds =
         types().map(|ty| quote_spanned!(ty.span()=> for<'clone> #ty: ::equipoise::__private::CloneArg));
+    let message = quote_spanned!(name.span()=> #message::#name(#(#values),*));
+    let send = match cloned {
+        true => quote_spanned!(name.span()=> send(#message)),
+        false => quote_spanned!(name.span()=> send_with(move || #message)),
+    };
     let clone = cloned.then(|| quote_spanned!(name.span()=> where #(#bounds),*));
     // The span of the entry, so that errors in calls show the entry.
     quote_spanned! {name.span()=>
@@ -178,7 +183,7 @@ fn method(entry: &Entry, message: &Ident, cloned: bool) -> TokenStream {
         #[inline(always)]
         #[track_caller]
         #visibility fn #name(self, #(#parameters: #parameter_types),*) #clone {
-            self.0.send(#message::#name(#(#values),*))
+            self.0.#send
         }
     }
 }

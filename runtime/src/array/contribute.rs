@@ -8,12 +8,12 @@ use super::chare::Chare;
 use super::port::Port;
 use crate::load::array_and_rank;
 use crate::order::{Order, Partial, Receivers};
-use crate::pe::{AnyPort, Contributor, Delivery, Offers, PeCx};
+use crate::pe::{AnyPort, Contributor, Delivery, Offer, PeCx, post_delivery};
 use crate::pulse::Activity;
 use crate::reduction::{Pieces, Tally};
 use crate::section::{SectionId, Source};
 use crate::waiting::{OpenReduction, disagreement};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ pub(super) struct Offered<M> {
 pub(crate) struct Contributions<M> {
     /// Contributions of the running element that are not yet in `partials`: the first one of the delivery, and all
     /// others.
-    first: Cell<Option<Offered<M>>>,
+    first: RefCell<Option<Offered<M>>>,
     others: RefCell<VecDeque<Offered<M>>>,
     /// Contributions of elements of this PE.
     partials: RefCell<Vec<Partial<M>>>,
@@ -39,7 +39,7 @@ pub(crate) struct Contributions<M> {
 impl<M> Default for Contributions<M> {
     fn default() -> Self {
         Contributions {
-            first: Cell::new(None),
+            first: RefCell::default(),
             others: RefCell::default(),
             partials: RefCell::default(),
             totals: RefCell::default(),
@@ -48,56 +48,105 @@ impl<M> Default for Contributions<M> {
 }
 
 impl<T: Chare> Port<T> {
-    /// Stores a contribution of the running element, to its array or to a section, until its manager adds it to `partials`.
-    #[inline]
-    pub(super) fn offer(&self, offers: &Offers, section: Option<(SectionId, u32)>, offered: Offered<T::Msg>) {
-        if offers.add(self.id, section) {
-            self.contributions.first.set(Some(offered));
-        } else {
-            self.contributions.others.borrow_mut().push_back(offered);
+    /// Stores a contribution of the running element to its array until its manager adds it to `partials`. Its parts are written to their
+    /// place: written together elsewhere and then copied as a whole, they would cost the processor more than the rest.
+    #[inline(never)]
+    pub(super) fn offer(&self, delivery: &Delivery, to: &Receivers, prefixes: bool, msg: T::Msg) {
+        let mut first = self.contributions.first.borrow_mut();
+        if first.is_none() && delivery.offers.add(self.id) {
+            *first = Some(Offered { to: to.clone(), prefixes, msg });
+            return delivery.later(post_delivery::CONTRIBUTED);
         }
+        drop(first);
+        self.offer_other(delivery, None, Offered { to: to.clone(), prefixes, msg });
     }
 
-    /// Adds a contribution of the last executed element to `partials`.
+    /// Stores a contribution that is not the first of its delivery, or is one to a section.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn offer_other(
+        &self,
+        delivery: &Delivery,
+        section: Option<(SectionId, u32)>,
+        offered: Offered<T::Msg>,
+    ) {
+        delivery.offers.add_other(Offer { target: self.id, section });
+        self.contributions.others.borrow_mut().push_back(offered);
+        delivery.later(post_delivery::CONTRIBUTED);
+    }
+
+    /// Adds a contribution of the last executed element to `partials`. Nothing is moved but the message.
     #[inline]
-    pub(crate) fn add_contribution(&self, pe: &PeCx, by: Contributor) {
-        let offered = self.contributions.first.take();
-        let offered = offered.or_else(|| self.contributions.others.borrow_mut().pop_front());
-        let Some(Offered { to, prefixes, msg }) = offered else { return };
-        let entry = T::entry(&msg) as u16;
-        let Contributor { key, source, rank, round, tally, here } = by;
-        let partial = |to, pieces| {
-            let tally = Tally::default();
-            Partial { source, round, entry, to, prefixes, by: key, tally, pieces }
-        };
+    pub(super) fn add_contribution(&self, pe: &PeCx, by: Contributor) {
+        let mut first = self.contributions.first.borrow_mut();
+        if first.is_none() {
+            *first = self.contributions.others.borrow_mut().pop_front();
+        }
+        let Some(offered) = &*first else { return };
+        let entry = T::entry(&offered.msg) as u16;
         let mut partials = self.contributions.partials.borrow_mut();
-        let known = partials.iter().position(|p| p.source == source && p.round == round);
-        let at = known.unwrap_or_else(|| {
-            partials.push(partial(to.clone(), Pieces::default()));
-            partials.len() - 1
-        });
+        let at = match partials.last() {
+            // Usually it belongs to the reduction to which the one before belongs.
+            Some(last) if by.belongs_to(last.source, last.round) => partials.len() - 1,
+            _ => Self::position(&mut partials, &by, entry, offered),
+        };
         let mine = &mut partials[at];
-        if !mine.agrees(entry, &to, prefixes) {
-            let other = partial(to, Pieces::of(rank, msg));
-            panic!("{}", disagreement(&self.open(pe, mine), &self.open(pe, &other)));
+        let agrees = mine.agrees(entry, &offered.to, offered.prefixes);
+        if !agrees && let Some(offered) = first.take() {
+            self.disagrees(pe, mine, &by, offered);
         }
+        let Some(Offered { msg, prefixes, .. }) = first.take() else { return };
+        drop(first);
         if prefixes {
-            mine.pieces.append(Pieces::of(rank, msg));
+            mine.pieces.append(Pieces::of(by.rank(), msg));
         } else {
-            mine.pieces.add(rank, msg, T::combine);
+            mine.pieces.add(by.rank(), msg, T::combine);
         }
-        mine.tally.add(tally);
-        mine.by = mine.by.min(key);
-        if matches!(source, Source::Section(_)) {
+        mine.tally.add(by.tally);
+        mine.by = mine.by.min(by.key);
+        if by.section.is_some() {
             // Its other members here are not known, so the transport decides when this part leaves.
             return pe.collectives.forwards.set(true);
         }
-        if mine.tally.count == here {
+        if mine.tally.count == by.here {
             let partial = partials.swap_remove(at);
             drop(partials);
             self.add_partial(pe, partial);
             self.send_up(pe);
         }
+    }
+
+    /// The position of the part of a reduction on this PE to which a contribution belongs. It is added if there is none.
+    #[inline(never)]
+    fn position(
+        partials: &mut Vec<Partial<T::Msg>>,
+        by: &Contributor,
+        entry: u16,
+        offered: &Offered<T::Msg>,
+    ) -> usize {
+        let known = partials.iter().position(|part| by.belongs_to(part.source, part.round));
+        known.unwrap_or_else(|| {
+            partials.push(Self::part(by, entry, offered));
+            partials.len() - 1
+        })
+    }
+
+    /// A part of the reduction to which a contribution belongs.
+    fn part(by: &Contributor, entry: u16, offered: &Offered<T::Msg>) -> Partial<T::Msg> {
+        let &Contributor { key, round, .. } = by;
+        let (to, prefixes) = (offered.to.clone(), offered.prefixes);
+        let (tally, pieces) = (Tally::default(), Pieces::default());
+        Partial { source: by.source(), round, entry, to, prefixes, by: key, tally, pieces }
+    }
+
+    /// The contribution goes to other receivers than those before it.
+    #[cold]
+    #[inline(never)]
+    fn disagrees(&self, pe: &PeCx, mine: &Partial<T::Msg>, by: &Contributor, offered: Offered<T::Msg>) -> ! {
+        let entry = T::entry(&offered.msg) as u16;
+        let mut other = Self::part(by, entry, &offered);
+        other.pieces = Pieces::of(by.rank(), offered.msg);
+        panic!("{}", disagreement(&self.open(pe, mine), &self.open(pe, &other)))
     }
 
     /// Sends everything collected to the parent in the tree.

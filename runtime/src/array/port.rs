@@ -68,8 +68,9 @@ pub(crate) struct Port<T: Chare> {
     /// The array's bit in [`Outbox::queued`].
     pub(crate) bit: u64,
     pub(crate) shared: Arc<Shared<T>>,
-    /// Messages from this PE to its own elements.
-    pub(crate) local: RefCell<VecDeque<Item<T::Msg>>>,
+    /// Messages from this PE to its own elements. A vector, because it is only filled until it runs as a whole, and a message is written
+    /// into it in place.
+    pub(crate) local: RefCell<Vec<Item<T::Msg>>>,
     /// Orders from this PE to itself.
     pub(crate) orders: RefCell<VecDeque<ChareOrder<T>>>,
     pub(crate) directory: Option<RefCell<Directory>>,
@@ -153,14 +154,21 @@ impl<T: Chare> Port<T> {
     /// Sends a message to an element on any PE.
     #[inline(always)]
     pub(crate) fn send(&self, out: &Outbox, rank: u32, msg: T::Msg) {
+        self.send_with(out, rank, || msg);
+    }
+
+    /// Sends the message that `make` makes to an element on any PE. Only in this function is `make` passed on: what it contains would
+    /// be in memory if other code had its address.
+    #[inline(always)]
+    pub(crate) fn send_with(&self, out: &Outbox, rank: u32, make: impl FnOnce() -> T::Msg) {
         if let Some(at) = self.shared.places.get(rank as usize) {
             let at = at.load(Relaxed);
             if location::pe_of(at) == out.rank {
-                return self.enqueue(out, Item { rank, slot: at as u32, msg });
+                return self.enqueue_with(out, || Item { rank, slot: at as u32, msg: make() });
             }
-            return self.send_away(out, at, rank, msg);
+            return self.send_away(out, at, rank, make());
         }
-        self.send_by_directory(out, rank, msg);
+        self.send_by_directory(out, rank, make());
     }
 
     /// Like [`send`](Self::send), for messages that are not those of a running element: records the message, if what this PE
@@ -192,8 +200,14 @@ impl<T: Chare> Port<T> {
     /// Queues a message for an element of this PE.
     #[inline(always)]
     pub(crate) fn enqueue(&self, out: &Outbox, item: Item<T::Msg>) {
+        self.enqueue_with(out, || item);
+    }
+
+    /// Queues the message that `make` makes for an element of this PE.
+    #[inline(always)]
+    fn enqueue_with(&self, out: &Outbox, make: impl FnOnce() -> Item<T::Msg>) {
         out.queue(self.bit);
-        self.local.borrow_mut().push_back(item);
+        self.local.borrow_mut().push(make());
     }
 
     /// Queues a message for an element of this PE and records it, if the run is recorded.

@@ -60,28 +60,50 @@ impl<'a, T: Chare> Target<'a, T> {
     #[inline(always)]
     #[track_caller]
     pub fn send(self, msg: T::Msg) {
+        self.send_with(|| msg);
+    }
+
+    /// Sends the message that `make` makes: where it is queued, so that it is not copied there from the stack. It is written in parts
+    /// and copied as a whole, for which the processor would wait.
+    ///
+    /// # Panics
+    /// If the running element has called `at_sync` before in this entry method, and this message is sent after it.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    pub fn send_with(self, make: impl FnOnce() -> T::Msg) {
         let Target { pe, port, rank, when } = self;
         if when != When::Now {
-            return self.postpone(msg);
+            return self.postpone(make());
         }
         if pe.delivery.has(post_delivery::COMM | post_delivery::TRACED) {
-            return Self::send_recorded(pe, port, rank, msg);
+            return Self::send_recorded(pe, port, rank, make());
         }
-        port.send(&pe.out, rank, msg);
+        port.send_with(&pe.out, rank, make);
     }
 
     /// Sends `msg` and records it, as communication or for a trace.
     #[inline(never)]
     fn send_recorded(pe: &PeCx, port: &Port<T>, rank: u32, msg: T::Msg) {
-        let bytes = codec::size(&msg);
-        let Some(log) = pe.out.log() else {
-            pe.record(element_key(port.id, rank), bytes);
-            return port.send(&pe.out, rank, msg);
-        };
+        let (key, bytes) = (element_key(port.id, rank), codec::size(&msg));
         if pe.delivery.has(post_delivery::COMM) {
-            pe.record(element_key(port.id, rank), bytes);
+            pe.recorder.sent(pe.delivery.running.element(), key, bytes);
         }
-        port.send_logged(&pe.out, log, rank, msg, bytes);
+        if pe.delivery.has(post_delivery::TRACED) {
+            return Self::send_traced(pe, port, rank, msg, bytes);
+        }
+        port.send(&pe.out, rank, msg);
+    }
+
+    /// Sends `msg` and records it for a trace.
+    #[cold]
+    #[inline(never)]
+    fn send_traced(pe: &PeCx, port: &Port<T>, rank: u32, msg: T::Msg, bytes: u64) {
+        pe.out.trace(|tracer| tracer.sends(port.id, rank, bytes));
+        match pe.out.log() {
+            None => port.send(&pe.out, rank, msg),
+            Some(log) => port.send_logged(&pe.out, log, rank, msg, bytes),
+        }
     }
 
     #[cold]
@@ -208,7 +230,7 @@ impl<'a, T: Chare> Targets<'a, T> {
             && pe.delivery.has(post_delivery::COMM)
         {
             let bytes = codec::size(&msg);
-            let running = pe.delivery.running.get();
+            let running = pe.delivery.running.element();
             members.keys().iter().for_each(|&key| pe.recorder.sent(running, key, bytes));
         }
         port.send_to(pe, &to, msg);
@@ -306,11 +328,18 @@ impl<'a, T: Chare> Contribution<'a, T> {
     fn contributor(&self) -> Running {
         match self.pe.delivery.running.get() {
             Some(running) => running,
-            None => panic!(
-                "only elements contribute to a reduction; call `contribute` for {} in an entry method",
-                T::NAME
-            ),
+            None => Self::refuse(),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn refuse() -> ! {
+        panic!(
+            "only elements contribute to a reduction; call `contribute` for {} in an entry method",
+            T::NAME
+        )
     }
 
     /// The reduction over a section.
@@ -361,12 +390,16 @@ impl<'a, T: Chare> Contribution<'a, T> {
     ///
     /// # Panics
     /// Outside an entry method: only elements contribute.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub fn send(self, msg: T::Msg) {
-        self.contributor();
+        if self.pe.delivery.running.element().is_none() {
+            Self::refuse();
+        }
         let Contribution { pe, port, to, prefixes, section } = self;
-        port.offer(&pe.delivery.offers, section, Offered { to, prefixes, msg });
-        pe.delivery.later(post_delivery::CONTRIBUTED);
+        match section {
+            None => port.offer(&pe.delivery, &to, prefixes, msg),
+            Some(section) => port.offer_other(&pe.delivery, Some(section), Offered { to, prefixes, msg }),
+        }
     }
 }

@@ -9,7 +9,6 @@ use crate::location::{AFTER_SYNC, Route};
 use crate::order::{Journey, Statistics};
 use crate::pe::{ARRAY_BITS, Contributor, Offer, PeCx, SyncCalls, post_delivery};
 use crate::reduction::Tally;
-use crate::section::Source;
 use crate::slot::{Collective, Item, NextRounds};
 use crate::tracer::Kept;
 use crate::waiting::Waiting;
@@ -192,12 +191,16 @@ impl<T: Chare> Elements<T> {
         let rank = slot.rank;
         pe.delivery.running.set(self.port.id, T::entry(&msg) as u16, rank);
         if !T::GUARDED {
+            return self.run(pe, at, msg);
+        }
+        // No message becomes pending while the element runs.
+        let (may_have_pending, visited) =
+            slot.extra.as_ref().map_or((false, false), |extra| (true, extra.visited));
+        if !visited && slot.chare.ready(&slot.flow, &msg) {
             self.run(pe, at, msg);
-        } else if !slot.extra.as_ref().is_some_and(|extra| extra.visited)
-            && slot.chare.ready(&slot.flow, &msg)
-        {
-            self.run(pe, at, msg);
-            self.run_pending(pe, at, rank);
+            if may_have_pending {
+                self.run_pending(pe, at, rank);
+            }
         } else {
             pe.out.not_executed();
             let entry = T::entry(&msg) as u16;
@@ -212,7 +215,7 @@ impl<T: Chare> Elements<T> {
     }
 
     /// Delivers the pending messages of the element in this slot whose guards are true.
-    #[inline(always)]
+    #[inline(never)]
     fn run_pending(&mut self, pe: &PeCx, at: usize, rank: u32) {
         while let Some(slot) = self.slots.get_mut(at).filter(|slot| slot.rank == rank) {
             let Some(extra) = &mut slot.extra else { return };
@@ -237,7 +240,7 @@ impl<T: Chare> Elements<T> {
     fn run(&mut self, pe: &PeCx, at: usize, msg: T::Msg) {
         let slot = &mut self.slots[at];
         if pe.delivery.has(post_delivery::COMM | post_delivery::OBSERVED) {
-            pe.recorder.edges.set(slot.extra.as_mut().and_then(|extra| extra.edges.take()));
+            *pe.recorder.edges.borrow_mut() = slot.extra.as_mut().and_then(|extra| extra.edges.take());
             if pe.delivery.has(post_delivery::OBSERVED) {
                 pe.execution_begins(self.port.id, slot.rank);
             }
@@ -313,31 +316,37 @@ impl<T: Chare> Elements<T> {
 
     #[inline(never)]
     fn contributes(&mut self, pe: &PeCx, at: usize) {
-        let here = self.slots.len() as u32;
-        let slot = &mut self.slots[at];
-        let (source, rank) = (self.port.id, slot.rank);
-        let key = element_key(source, rank);
-        while let Some(Offer { target, section }) = pe.delivery.offers.next() {
-            let by = match section {
-                None => {
-                    let round = slot.contributions;
-                    slot.contributions = round.wrapping_add(1);
-                    let tally = slot.takes_part(Collective::Reduction);
-                    Contributor { key, source: Source::Array(source), rank, round, tally, here }
-                }
-                Some((section, position)) => {
-                    let round = slot.contributes_to(section);
+        if let Some(target) = pe.delivery.offers.take_first() {
+            self.contributes_to(pe, at, target);
+        }
+        while pe.delivery.offers.has_others()
+            && let Some(Offer { target, section }) = pe.delivery.offers.next_other()
+        {
+            match section {
+                None => self.contributes_to(pe, at, target),
+                Some(section) => {
+                    let slot = &mut self.slots[at];
+                    let key = element_key(self.port.id, slot.rank);
+                    let round = slot.contributes_to(section.0);
                     let tally = Tally { count: 1, ..Tally::default() };
-                    let source = Source::Section(section);
-                    Contributor { key, source, rank: position, round, tally, here: 0 }
+                    let by = Contributor { key, section: Some(section), round, tally, here: 0 };
+                    pe.ports[usize::from(target)].contributed(pe, by);
                 }
-            };
-            if target == source {
-                self.port.add_contribution(pe, by);
-            } else {
-                pe.ports[usize::from(target)].contributed(pe, by);
             }
         }
+    }
+
+    /// Contributes to a reduction of the element's array.
+    #[inline]
+    fn contributes_to(&mut self, pe: &PeCx, at: usize, target: u16) {
+        let here = self.slots.len() as u32;
+        let slot = &mut self.slots[at];
+        let key = element_key(self.port.id, slot.rank);
+        let round = slot.contributions;
+        slot.contributions = round.wrapping_add(1);
+        let tally = slot.takes_part(Collective::Reduction);
+        let by = Contributor { key, section: None, round, tally, here };
+        pe.ports[usize::from(target)].contributed(pe, by);
     }
 
     fn comes_to_sync(&mut self, pe: &PeCx, at: usize) {
@@ -384,15 +393,16 @@ impl<T: Chare> Elements<T> {
             if self.batch.is_empty() {
                 let mut local = self.port.local.borrow_mut();
                 if local.len() == 1 {
-                    // Swapping the queues for one message costs more than the message.
-                    let lone = local.pop_front();
+                    // Exchanging the queues for one message costs more than the message.
+                    let lone = local.pop();
                     drop(local);
                     if let Some(item) = lone {
                         executions += 1;
                         self.enter(pe, item);
                     }
                 } else {
-                    std::mem::swap(&mut *local, &mut self.batch);
+                    drop(local);
+                    self.next_batch();
                 }
             }
             let mut burst = 0;
@@ -419,13 +429,20 @@ impl<T: Chare> Elements<T> {
         pe.out.executed(executions);
     }
 
+    /// Runs the queue that was filled, and fills the other one, which is empty.
+    fn next_batch(&mut self) {
+        let mut local = self.port.local.borrow_mut();
+        let filled = VecDeque::from(std::mem::take(&mut *local));
+        *local = Vec::from(std::mem::replace(&mut self.batch, filled));
+    }
+
     /// The next message of this PE to itself.
     fn next_item(&mut self, pe: &PeCx) -> Option<Item<T::Msg>> {
         if self.is_by_priority(&pe.out) {
             return self.next_by_priority(pe);
         }
         if self.batch.is_empty() {
-            std::mem::swap(&mut *self.port.local.borrow_mut(), &mut self.batch);
+            self.next_batch();
             pe.out.trace(|tracer| tracer.leave_port(self.port.id, self.batch.len()));
         }
         let item = self.batch.pop_front()?;

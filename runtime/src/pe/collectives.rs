@@ -2,6 +2,7 @@
 
 use super::meeting::Meeting;
 use crate::checkpoint::CostMeter;
+use crate::load::array_and_rank;
 use crate::losses::{Loads, Losses};
 use crate::options::Listed;
 use crate::order::Statistics;
@@ -179,14 +180,39 @@ impl Steps {
 pub(crate) struct Contributor {
     /// It, as [`element_key`](crate::load::element_key).
     pub key: u64,
-    /// Its array, or the section that it contributes to.
-    pub source: Source,
-    /// Its rank in the array, or its position in the section.
-    pub rank: u32,
+    /// The section that it contributes to, and its position there; none for its array.
+    pub section: Option<(SectionId, u32)>,
     /// The number of the reduction of the array or section.
     pub round: u32,
     /// Its tally.
     pub tally: Tally,
     /// The number of elements of its array on its PE; 0 for a section, whose members are not counted on PEs.
     pub here: u32,
+}
+
+impl Contributor {
+    /// The elements that contribute with it.
+    pub(crate) fn source(&self) -> Source {
+        match self.section {
+            Some((section, _)) => Source::Section(section),
+            None => Source::Array(array_and_rank(self.key).0),
+        }
+    }
+
+    /// Its rank in the array, or its position in the section.
+    #[inline(always)]
+    pub(crate) fn rank(&self) -> u32 {
+        self.section.map_or(array_and_rank(self.key).1, |(_, position)| position)
+    }
+
+    /// Whether this is its reduction.
+    #[inline(always)]
+    pub(crate) fn belongs_to(&self, source: Source, round: u32) -> bool {
+        let is_source = match (source, &self.section) {
+            (Source::Array(array), None) => array == array_and_rank(self.key).0,
+            (Source::Section(section), Some((mine, _))) => section == *mine,
+            _ => false,
+        };
+        is_source && round == self.round
+    }
 }

@@ -120,35 +120,44 @@ impl Offers {
     const NONE: u32 = 0;
     const MORE: u32 = 1 << 31;
 
-    /// Adds an array; returns whether the contribution is the first of the delivery, and one of the element's own array.
-    #[inline]
-    pub(crate) fn add(&self, target: u16, section: Option<(SectionId, u32)>) -> bool {
-        let first = self.first.get();
-        if first == Self::NONE && section.is_none() {
+    /// Adds the array that receives a contribution of the element's own array; returns whether the contribution is the first of the
+    /// delivery.
+    #[inline(always)]
+    pub(crate) fn add(&self, target: u16) -> bool {
+        let is_first = self.first.get() == Self::NONE;
+        if is_first {
             self.first.set(u32::from(target) + 1);
-            return true;
         }
-        self.first.set(first | Self::MORE);
-        self.others.borrow_mut().push_back(Offer { target, section });
-        false
+        is_first
     }
 
-    /// Takes the next contribution.
-    #[inline]
-    pub(crate) fn next(&self) -> Option<Offer> {
+    /// Adds a contribution that is not the first, or is one of a section.
+    pub(crate) fn add_other(&self, offer: Offer) {
+        self.first.set(self.first.get() | Self::MORE);
+        self.others.borrow_mut().push_back(offer);
+    }
+
+    /// Takes the array of the first contribution, if the element's own array contributes.
+    #[inline(always)]
+    pub(crate) fn take_first(&self) -> Option<u16> {
         let first = self.first.get();
-        if first == Self::NONE {
-            return None;
-        }
-        if first == Self::MORE {
-            let mut others = self.others.borrow_mut();
-            let next = others.pop_front();
-            if others.is_empty() {
-                self.first.set(Self::NONE);
-            }
-            return next;
-        }
         self.first.set(first & Self::MORE);
-        Some(Offer { target: (first & !Self::MORE) as u16 - 1, section: None })
+        (first & !Self::MORE).checked_sub(1).map(|target| target as u16)
+    }
+
+    /// Whether there are other contributions than the first.
+    #[inline(always)]
+    pub(crate) fn has_others(&self) -> bool {
+        self.first.get() & Self::MORE != 0
+    }
+
+    /// Takes the next contribution that is not the first.
+    pub(crate) fn next_other(&self) -> Option<Offer> {
+        let mut others = self.others.borrow_mut();
+        let next = others.pop_front();
+        if others.is_empty() {
+            self.first.set(Self::NONE);
+        }
+        next
     }
 }

@@ -27,7 +27,7 @@ pub use reply::Reply;
 pub use shared::Shared;
 
 pub(crate) use collectives::{Collectives, Contributor, Ledgers, SyncCalls};
-pub(crate) use delivery::{Delivery, Offer, Offers, post_delivery};
+pub(crate) use delivery::{Delivery, Offer, post_delivery};
 pub(crate) use main::begin as begin_main;
 pub(crate) use meeting::{Current, Told};
 pub(crate) use outbox::{ARRAY_BITS, Carrier, Outbox, PE_ORDERS, Packet, PacketCarrier, array_bit};
@@ -187,15 +187,6 @@ impl PeCx {
     pub(crate) fn element(&self, key: u64) -> String {
         let (array, rank) = array_and_rank(key);
         self.out.node.pulses.element(array, rank)
-    }
-
-    /// Records a message of `bytes` bytes to an element, for a trace and as communication.
-    #[inline(never)]
-    pub(crate) fn record(&self, to: u64, bytes: u64) {
-        self.out.trace(|tracer| tracer.sends((to >> 32) as u16, to as u32, bytes));
-        if self.delivery.has(post_delivery::COMM) {
-            self.recorder.sent(self.delivery.running.get(), to, bytes);
-        }
     }
 
     /// An element begins to execute, while executions are observed.

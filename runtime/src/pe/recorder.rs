@@ -2,15 +2,14 @@
 //! communication of the running element and of the PE itself.
 
 use crate::clock::Clock;
-use crate::load::{Edges, Sent, element_key};
-use crate::pulse::Running;
+use crate::load::{Edges, Sent};
 use std::cell::{Cell, RefCell};
 
 pub(crate) struct Recorder {
     /// The load clock, which measures the load of elements.
     pub(crate) clock: Clock,
     /// Communication of the running element; taken from its slot for the duration of the delivery.
-    pub(crate) edges: Cell<Option<Box<Edges>>>,
+    pub(crate) edges: RefCell<Option<Box<Edges>>>,
     /// Communication of this PE outside elements.
     own_edges: RefCell<Edges>,
     /// The start of the period, in ticks of the wall clock.
@@ -39,7 +38,7 @@ impl Recorder {
     pub(crate) fn new(clock: Clock) -> Self {
         Recorder {
             clock,
-            edges: Cell::new(None),
+            edges: RefCell::default(),
             own_edges: RefCell::default(),
             since: Cell::new(0),
             off: Cell::new(None),
@@ -49,15 +48,12 @@ impl Recorder {
         }
     }
 
-    /// Records a message of `bytes` bytes to an element; messages of an element to itself are not recorded.
-    pub(crate) fn sent(&self, running: Option<Running>, to: u64, bytes: u64) {
+    /// Records a message of `bytes` bytes of the running element to an element; messages of an element to itself are not recorded.
+    #[inline(always)]
+    pub(crate) fn sent(&self, running: Option<u64>, to: u64, bytes: u64) {
         match running {
-            Some(running) if element_key(running.array, running.rank) == to => {}
-            Some(_) => {
-                let mut edges = self.edges.take().unwrap_or_default();
-                edges.add(to, bytes);
-                self.edges.set(Some(edges));
-            }
+            Some(running) if running == to => {}
+            Some(_) => self.edges.borrow_mut().get_or_insert_with(Box::default).add(to, bytes),
             None => self.own_edges.borrow_mut().add(to, bytes),
         }
     }

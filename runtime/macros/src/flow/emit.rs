@@ -2,6 +2,7 @@
 
 use super::graph::{Arm, Case, Fragment, Graph, Kind, Point, Scope, Step, Var};
 use super::jumps;
+use super::layout::{Group, Layout, Place};
 use super::live::Live;
 use crate::block::Block;
 use crate::errors::Errors;
@@ -23,8 +24,13 @@ pub struct Emit<'a> {
     /// The two with the parameters of the block.
     pub state_type: &'a TokenStream,
     pub step_type: &'a TokenStream,
+    /// Where the code of the points stands.
+    pub layout: &'a Layout,
     /// The name of the method.
     pub name: &'a Ident,
+    /// The messages.
+    pub message: &'a Ident,
+    pub message_type: &'a TokenStream,
     /// The variables that were reported as hidden, with those that hide them.
     pub hidden: RefCell<BTreeSet<(Var, Option<Var>)>>,
 }
@@ -51,13 +57,30 @@ impl<'a> Emit<'a> {
         matches!(self.graph.nodes[point].kind, Kind::Inside)
     }
 
-    /// The pattern of a point that binds its variables to their names.
-    fn binding(&self, point: Point) -> TokenStream {
-        self.at(point, |var| {
-            let variable = &self.graph.variables[var];
-            let (name, mutable) = (&variable.name, variable.is_mutable.then(|| quote!(mut)));
-            quote!(#mutable #name)
-        })
+    /// The name of a variable where it is bound.
+    fn binding(&self, var: Var) -> TokenStream {
+        let variable = &self.graph.variables[var];
+        let (name, mutable) = (&variable.name, variable.is_mutable.then(|| quote!(mut)));
+        quote!(#mutable #name)
+    }
+
+    /// A tuple of the variables that a point needs.
+    pub fn values(&self, point: Point, value: impl FnMut(Var) -> TokenStream) -> TokenStream {
+        let values = self.live[point].iter().copied().map(value);
+        quote!((#(#values,)*))
+    }
+
+    /// Whether the code of a point stands where its message arrives.
+    pub fn stands_at_its_message(&self, point: Point) -> bool {
+        self.layout.places[point] == Place::AtItsMessage
+    }
+
+    /// The code of a point, with these values of its variables.
+    pub fn point(&self, point: Point, values: TokenStream, errors: &mut Errors) -> TokenStream {
+        let pattern = self.values(point, |var| self.binding(var));
+        let types = self.values(point, |var| self.graph.variables[var].ty.to_token_stream());
+        let code = self.code(point, &self.graph.nodes[point].code, errors);
+        quote!(let #pattern: #types = #values; #code)
     }
 
     /// The points that are waits, with what they wait for.
@@ -68,11 +91,13 @@ impl<'a> Emit<'a> {
         })
     }
 
-    fn inside(&self) -> impl Iterator<Item = Point> {
-        (0..self.graph.nodes.len()).filter(|&point| self.is_inside(point))
+    /// The waits that receive an entry, with what they do with it.
+    pub fn waits_for(&self, entry: &Ident) -> impl Iterator<Item = (Point, Vec<&'a Case>)> {
+        let of = |cases: &'a [Case]| cases.iter().filter(|case| case.entry == *entry).collect::<Vec<_>>();
+        self.waits().map(move |(point, cases)| (point, of(cases))).filter(|(_, cases)| !cases.is_empty())
     }
 
-    /// The definitions of the state and of the steps.
+    /// The definitions of the state, and of the steps if code loops over them.
     pub fn items(&self, block: &Block) -> TokenStream {
         let (state, step, generics) = (self.state, self.step, &block.generics);
         let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
@@ -87,11 +112,21 @@ impl<'a> Emit<'a> {
             let fields = (!self.live[point].is_empty()).then(|| quote!((#(#fields),*)));
             quote!(#[serde(rename = #saved)] #variant #fields)
         });
-        let inside = self.inside().map(|point| {
+        let steps = self.layout.in_loops().map(|point| {
             let variant = self.variant(point);
             let fields = self.live[point].iter().map(|&var| &self.graph.variables[var].ty);
             let fields = (!self.live[point].is_empty()).then(|| quote!((#(#fields),*)));
             quote!(#variant #fields)
+        });
+        let steps: Vec<TokenStream> = steps.collect();
+        let steps = (!steps.is_empty()).then(|| {
+            quote! {
+                #[allow(dead_code, private_bounds, private_interfaces, clippy::all)]
+                enum #step #generics #where_clause {
+                    #(#steps,)*
+                    #unused
+                }
+            }
         });
         let doc = format!("Where the flow of a `{}` waits, with its variables.", block.ty.to_token_stream());
         quote! {
@@ -107,11 +142,7 @@ impl<'a> Emit<'a> {
                 #never_saved
             }
 
-            #[allow(dead_code, private_bounds, private_interfaces, clippy::all)]
-            enum #step #generics #where_clause {
-                #(#inside,)*
-                #unused
-            }
+            #steps
 
             // The derive would require it of the parameters, too.
             #[allow(clippy::all)]
@@ -147,63 +178,82 @@ impl<'a> Emit<'a> {
         quote!(#bulk #bound #(#serde)* #ty)
     }
 
-    /// The method that runs the flow from a step to the next wait. It writes the state in place: returning and copying it would
-    /// cost as much as a message.
-    pub fn method(&self, block: &Block, written: &ImplItemFn, errors: &mut Errors) -> ImplItemFn {
-        let (at, flow, step) = (local("at"), local("flow"), step());
-        let arms: Vec<TokenStream> = self
-            .inside()
-            .map(|point| {
-                let (binding, code) = (self.binding(point), self.code(&self.graph.nodes[point].code, errors));
-                quote!(#binding => { #code })
-            })
-            .collect();
-        let (state, steps, items) = (self.state_type, self.step_type, &self.graph.items);
-        let steps_name = self.step;
-        let unused = block.is_generic().then(|| quote!(#steps_name::__Parameters(_) => unreachable!(),));
+    /// The method that continues the flow with a message, up to the next wait. It writes the state in place: returning and copying it
+    /// would cost as much as a message. `receives` is the code that takes the message.
+    pub fn method(&self, receives: TokenStream, written: &ImplItemFn, errors: &mut Errors) -> ImplItemFn {
+        let (flow, msg, items) = (local("flow"), local("msg"), &self.graph.items);
+        let (state, message) = (self.state_type, self.message_type);
+        let mut code = receives;
+        for (number, group) in self.layout.groups.iter().enumerate() {
+            code = self.group(number, group, code, errors);
+        }
         let mut method = written.clone();
         // The receiver and the context; arguments are variables.
         method.sig.inputs = method.sig.inputs.into_iter().take(2).collect();
         method.sig.inputs.push(parse_quote!(#flow: &mut #state));
-        method.sig.inputs.push(parse_quote!(mut #at: #steps));
+        method.sig.inputs.push(parse_quote!(#msg: #message));
         method.sig.output = syn::ReturnType::Default;
         method.vis = syn::Visibility::Inherited;
+        method.attrs.push(parse_quote!(#[inline(always)]));
         method.attrs.push(parse_quote! {
             #[allow(
                 unused_variables, unused_mut, unused_assignments, unused_labels, unused_parens, unreachable_code,
                 unreachable_patterns, dead_code, clippy::all
             )]
         });
-        method.block = parse_quote! {{
-            #(#items)*
-            #step: loop {
-                match #at {
-                    #(#arms)*
-                    #unused
-                }
-            }
-        }};
+        method.block = parse_quote! {{ #(#items)* #code }};
         method
     }
 
-    fn code(&self, steps: &[Step], errors: &mut Errors) -> TokenStream {
+    /// The code of a group, behind the code that jumps there.
+    fn group(&self, number: usize, group: &Group, before: TokenStream, errors: &mut Errors) -> TokenStream {
+        let enter = enter(number);
+        if let (false, &[point]) = (group.is_loop, &group.points[..]) {
+            return self.point(point, quote!(#enter: { #before }), errors);
+        }
+        let (at, again, steps) = (local("at"), again(number), self.step_type);
+        let arms: Vec<TokenStream> = group
+            .points
+            .iter()
+            .map(|&point| {
+                let (pattern, code) = (
+                    self.at(point, |var| self.binding(var)),
+                    self.code(point, &self.graph.nodes[point].code, errors),
+                );
+                quote!(#pattern => { #code })
+            })
+            .collect();
+        quote! {
+            let mut #at: #steps = #enter: { #before };
+            #again: loop {
+                match #at {
+                    #(#arms)*
+                    // A step of another loop.
+                    _ => ::core::unreachable!(),
+                }
+            }
+        }
+    }
+
+    /// The code of a point.
+    fn code(&self, point: Point, steps: &[Step], errors: &mut Errors) -> TokenStream {
         let mut code = TokenStream::new();
         for step in steps {
             code.extend(match step {
                 Step::Goto(to, scope) => {
                     self.check(*to, scope, &[], errors);
-                    let goto = self.goto(*to);
+                    let goto = self.jump(point, *to);
                     quote!(#goto;)
                 }
                 Step::Rust(fragment, _) => {
-                    let code = self.replaced(fragment, errors);
+                    let code = self.replaced(point, fragment, errors);
                     let end = matches!(fragment.code, Stmt::Expr(_, None)).then(|| quote!(;));
                     quote!(#code #end)
                 }
                 Step::Choice { head, is_if, arms } => {
-                    let value = self.replaced(head, errors);
+                    let value = self.replaced(point, head, errors);
                     let bodies = arms.iter().map(|Arm { pattern, code, .. }| {
-                        let code = self.code(code, errors);
+                        let code = self.code(point, code, errors);
                         match pattern {
                             Some(pattern) => quote!(#pattern => { #code }),
                             None => quote!({ #code }),
@@ -221,27 +271,40 @@ impl<'a> Emit<'a> {
     }
 
     /// A fragment whose jumps are replaced.
-    fn replaced<T: ToTokens>(&self, of: &Fragment<T>, errors: &mut Errors) -> TokenStream {
+    fn replaced<T: ToTokens>(&self, point: Point, of: &Fragment<T>, errors: &mut Errors) -> TokenStream {
         for &to in of.jumps.iter().flatten() {
             self.check(to, &of.scope, &of.bound, errors);
         }
         let mut jumps = of.jumps.iter().copied();
-        jumps::replace(of.code.to_token_stream(), &mut jumps, &mut |to| self.goto(to))
+        jumps::replace(of.code.to_token_stream(), &mut jumps, &mut |to| self.jump(point, to))
     }
 
-    /// The code that continues at a point.
-    fn goto(&self, to: Point) -> TokenStream {
-        let state = self.at(to, |var| self.graph.variables[var].name.to_token_stream());
-        let step = step();
-        match self.graph.nodes[to].kind {
-            Kind::Inside => {
-                let at = local("at");
-                quote!({ #at = #state; continue #step })
-            }
-            Kind::Idle | Kind::Wait(_) => {
+    /// The code that continues at a point, where users' names are in scope.
+    fn jump(&self, from: Point, to: Point) -> TokenStream {
+        self.goto(to, Some(from), &|var| self.graph.variables[var].name.to_token_stream())
+    }
+
+    /// The code that continues at a point with these values of variables; `from` is the point where it stands, if it is in one.
+    pub fn goto(&self, to: Point, from: Option<Point>, value: &dyn Fn(Var) -> TokenStream) -> TokenStream {
+        let at = self.at(to, value);
+        match self.layout.places[to] {
+            Place::Outside => {
                 let flow = local("flow");
-                quote!({ *#flow = #state; return })
+                quote!({ *#flow = #at; return })
             }
+            Place::Group(number) if self.layout.groups[number].is_loop => {
+                let (step, enter, again) = (local("at"), enter(number), again(number));
+                match from.is_some_and(|from| self.layout.places[from] == Place::Group(number)) {
+                    true => quote!({ #step = #at; continue #again }),
+                    false => quote!({ break #enter #at }),
+                }
+            }
+            Place::Group(number) => {
+                let (enter, values) = (enter(number), self.values(to, value));
+                quote!({ break #enter #values })
+            }
+            // Only its message leads there.
+            Place::AtItsMessage => TokenStream::new(),
         }
     }
 
@@ -265,6 +328,12 @@ impl<'a> Emit<'a> {
     }
 }
 
-fn step() -> Lifetime {
-    Lifetime::new("'step", Span::mixed_site())
+/// The label of the code that jumps to a group.
+fn enter(group: usize) -> Lifetime {
+    Lifetime::new(&format!("'enter{group}"), Span::mixed_site())
+}
+
+/// The label of the loop of a group.
+fn again(group: usize) -> Lifetime {
+    Lifetime::new(&format!("'again{group}"), Span::mixed_site())
 }

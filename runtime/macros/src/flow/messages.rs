@@ -3,77 +3,99 @@
 use super::emit::Emit;
 use super::graph::{Case, Point, Source, Var};
 use crate::block::{Block, Entry, Receiver};
+use crate::errors::Errors;
 use crate::names::local;
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 
-/// The arms of `ready` and `deliver` for the entries that the flow receives.
-pub fn arms(emit: &Emit<'_>, block: &Block, message: &Ident, this: &Ident) -> Vec<(Ident, [TokenStream; 2])> {
+/// The arms of `ready` for the entries that the flow receives.
+pub fn ready(emit: &Emit<'_>, block: &Block) -> Vec<(Ident, TokenStream)> {
     let entries = block.entries.iter().filter(|entry| entry.receiver == Receiver::Flow);
-    entries.map(|entry| (entry.name.clone(), arm(emit, entry, message, this))).collect()
-}
-
-fn arm(emit: &Emit<'_>, entry: &Entry, message: &Ident, this: &Ident) -> [TokenStream; 2] {
-    let name = &entry.name;
-    let fields: Vec<Ident> = (0..entry.arguments.len()).map(|i| local(&format!("value{i}"))).collect();
-    let (flow, other, state) = (local("flow"), local("other"), emit.state);
-    let (mut ready, mut then, mut is_reduction) = (Vec::new(), Vec::new(), false);
-    for (point, cases) in emit.waits() {
-        let cases: Vec<&Case> = cases.iter().filter(|case| case.entry == *name).collect();
-        if let Some(first) = cases.first() {
-            is_reduction |= first.from == Source::Reduction;
+    let arm = |entry: &Entry| {
+        let (name, message, fields, flow) = (&entry.name, emit.message, fields(entry), local("flow"));
+        let mut ready = Vec::new();
+        for (point, cases) in emit.waits_for(name) {
+            // The result of a reduction goes to all elements. An element whose flow does not wait for it has not contributed, and
+            // drops it.
+            if cases[0].from == Source::Reduction {
+                return (name.clone(), quote!(#message::#name(..) => true,));
+            }
             let pattern = emit.at(point, |var| variable(emit, var));
             let conditions = cases.iter().map(|case| condition(emit, case, &fields));
             ready.push(quote!(#pattern => #(#conditions)||*,));
-            let next = continuation(emit, this, point, &cases, &fields);
-            then.push(quote!(#pattern => #next,));
         }
-    }
-    if name == emit.name {
-        let argument = |var| {
-            let field = emit.graph.arguments.iter().position(|argument| *argument == var);
-            field.map(|field| &fields[field]).into_token_stream()
-        };
-        let start = go(emit, this, emit.graph.start, &argument);
-        ready.push(quote!(#state::Idle => true,));
-        then.push(quote!(#state::Idle => #start,));
-    }
-    // The result of a reduction goes to all elements. An element whose flow does not wait for it has not contributed, and
-    // drops it.
-    let ready = if is_reduction { quote!(true) } else { quote!(match #flow { #(#ready)* _ => false }) };
-    let deliver = quote!(match ::core::mem::take(#flow) { #(#then)* #other => *#flow = #other },);
-    [quote!(#message::#name(#(#fields),*) => #ready,), quote!(#message::#name(#(#fields),*) => #deliver)]
+        if name == emit.name {
+            let state = emit.state;
+            ready.push(quote!(#state::Idle => true,));
+        }
+        (name.clone(), quote!(#message::#name(#(#fields),*) => match #flow { #(#ready)* _ => false },))
+    };
+    entries.map(arm).collect()
 }
 
-/// Runs the flow from a point.
-fn go(emit: &Emit<'_>, this: &Ident, point: Point, field: &dyn Fn(Var) -> TokenStream) -> TokenStream {
-    let (at, method, cx, flow) = (emit.at(point, field), emit.name, local("cx"), local("flow"));
-    if emit.is_inside(point) { quote!(Self::#method(#this, #cx, #flow, #at)) } else { quote!(*#flow = #at) }
+/// The code that continues the flow with a message: at the point to which the wait leads, or at the start.
+pub fn receive(emit: &Emit<'_>, block: &Block, errors: &mut Errors) -> TokenStream {
+    let (msg, flow, other, message) = (local("msg"), local("flow"), local("other"), emit.message);
+    let entries = block.entries.iter().filter(|entry| entry.receiver == Receiver::Flow);
+    let arms: Vec<TokenStream> = entries
+        .map(|entry| {
+            let (name, fields) = (&entry.name, fields(entry));
+            let mut arms: Vec<TokenStream> = emit
+                .waits_for(name)
+                .map(|(point, cases)| at_wait(emit, point, &cases, &fields, errors))
+                .collect();
+            if name == emit.name {
+                let argument = |var| {
+                    let field = emit.graph.arguments.iter().position(|argument| *argument == var);
+                    field.map(|field| &fields[field]).into_token_stream()
+                };
+                let (state, start) = (emit.state, go(emit, emit.graph.start, &argument, errors));
+                arms.push(quote!(#state::Idle => { #start }));
+            }
+            quote! {
+                #message::#name(#(#fields),*) => match ::core::mem::take(#flow) {
+                    #(#arms)*
+                    #other => { *#flow = #other; return }
+                },
+            }
+        })
+        .collect();
+    quote!(match #msg { #(#arms)* _ => return })
+}
+
+/// The names of the fields of an entry's message where users' names are not in scope.
+fn fields(entry: &Entry) -> Vec<Ident> {
+    (0..entry.arguments.len()).map(|i| local(&format!("value{i}"))).collect()
+}
+
+/// Runs the flow from a point; `value` has the values of variables.
+fn go(emit: &Emit<'_>, point: Point, value: &dyn Fn(Var) -> TokenStream, errors: &mut Errors) -> TokenStream {
+    match emit.stands_at_its_message(point) {
+        true => emit.point(point, emit.values(point, value), errors),
+        false => emit.goto(point, None, value),
+    }
 }
 
 /// Continues at a wait after a message of these cases has come: with the first case whose condition is true.
-fn continuation(
+fn at_wait(
     emit: &Emit<'_>,
-    this: &Ident,
     wait: Point,
     cases: &[&Case],
     fields: &[Ident],
+    errors: &mut Errors,
 ) -> TokenStream {
-    let run = |case: &Case| {
-        go(emit, this, case.then, &|var| match case
-            .arguments
-            .iter()
-            .position(|argument| *argument == Some(var))
-        {
-            Some(field) => fields[field].to_token_stream(),
-            None => variable(emit, var),
-        })
+    let pattern = emit.at(wait, |var| variable(emit, var));
+    let mut run = |case: &Case| {
+        let field = |var| case.arguments.iter().position(|argument| *argument == Some(var));
+        let value =
+            |var| field(var).map_or_else(|| variable(emit, var), |field| fields[field].to_token_stream());
+        go(emit, case.then, &value, errors)
     };
     let Some((last, others)) = cases.split_last() else { return TokenStream::new() };
-    let last = run(last);
     if others.is_empty() {
-        return last;
+        let last = run(last);
+        return quote!(#pattern => { #last });
     }
     // Conditions take references.
     let kept: Vec<TokenStream> = emit.live[wait].iter().map(|&var| variable(emit, var)).collect();
@@ -81,19 +103,24 @@ fn continuation(
     let conditions = others.iter().map(|case| condition(emit, case, fields));
     let choices =
         numbers.clone().zip(conditions).map(|(number, condition)| quote!(if #condition { #number } else));
-    let arms = numbers.zip(others).map(|(number, case)| {
-        let go = run(case);
-        quote!(#number => #go,)
-    });
-    let (chosen, end) = (local("chosen"), others.len());
-    quote! {{
-        let #chosen: usize = {
-            #(let #kept = &#kept;)*
-            #(let #fields = &#fields;)*
-            #(#choices)* { #end }
-        };
-        match #chosen { #(#arms)* _ => #last }
-    }}
+    let arms: Vec<TokenStream> = numbers
+        .zip(others)
+        .map(|(number, case)| {
+            let go = run(case);
+            quote!(#number => { #go })
+        })
+        .collect();
+    let (chosen, end, last) = (local("chosen"), others.len(), run(last));
+    quote! {
+        #pattern => {
+            let #chosen: usize = {
+                #(let #kept = &#kept;)*
+                #(let #fields = &#fields;)*
+                #(#choices)* { #end }
+            };
+            match #chosen { #(#arms)* _ => { #last } }
+        }
+    }
 }
 
 /// The name of a variable where users' names are not in scope.

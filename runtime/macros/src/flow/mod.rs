@@ -11,47 +11,57 @@
 //!    `graph` has the types, `build` makes the points.
 //! 2. **Variables.** A point *needs* a variable if code that is reachable from it mentions the variable before it is declared.
 //!    `live` computes this backward over all points until nothing changes. A variable that a point needs has a written type.
-//! 3. **The state** is an enum, `BlockFlow`, with a variant per wait, and a **step** an enum, `BlockFlowStep`, with a variant per
-//!    other point. A variant holds the variables that the point needs:
+//! 3. **The state** is an enum, `BlockFlow`, with a variant per wait, which holds the variables that the wait needs:
 //!
 //!    ```text
 //!    for i in 0u32..self.n {             enum BlockFlow {
 //!        self.send(cx, i);                   Idle,                         // does not run
 //!        when!(halo(j, edge) if j == i       Wait2(Range<u32>, u32) }      // at `when!`: range and i
-//!            => self.set(edge));         enum BlockFlowStep {
-//!    }                                       At3(Range<u32>, Vec<f64>),    // `halo` has come: range and edge
-//!                                            At1(Range<u32>),              // at the head of the loop
-//!                                            At4(..) }
-//!    ```
-//!
-//!    The runtime keeps the state of an element next to the element (`Slot::flow`); for other chares it is `()`. Steps exist only
-//!    while the method runs. They hold the fields of messages, so the state is small without them.
-//! 4. **The method** (`emit`) is a loop over a `match` of the step, so code after a wait is neither recursive nor nested:
-//!
-//!    ```text
-//!    fn life(&mut self, cx: &Cx<Self>, flow: &mut BlockFlow, mut at: BlockFlowStep) {
-//!        'step: loop { match at {
-//!            At1(mut range) => match range.next() {
-//!                Some(i) => { self.send(cx, i); *flow = Wait2(range, i); return }
-//!                None => { at = At4(..); continue 'step }
-//!            }
-//!            At3(range, edge) => { self.set(edge); at = At1(range); continue 'step }
-//!        } }
+//!            => self.set(edge));
 //!    }
 //!    ```
 //!
-//!    A point binds its variables to their names in the source, so rustc checks the statements as they were written. `break`, `continue`
-//!    and `return` that leave a statement become such a `continue 'step` or `return` (`jumps`).
+//!    The runtime keeps the state of an element next to the element (`Slot::flow`); for other chares it is `()`.
+//! 4. **The method** (`emit`) takes a message and continues up to the next wait. A point to which only one message leads stands where the
+//!    message is matched. Any other point stands behind a block that contains the code that jumps to it (`layout`): a jump is a `break` out of
+//!    that block, whose value is the variables. So the variables stay in registers, and each jump goes to one place:
+//!
+//!    ```text
+//!    fn life(&mut self, cx: &Cx<Self>, flow: &mut BlockFlow, msg: BlockMsg) {
+//!        let (mut range,) = 'head: {
+//!            match msg {
+//!                life() => match take(flow) {
+//!                    Idle => { let range = 0..self.n; break 'head (range,) }
+//!                    other => { *flow = other; return }
+//!                }
+//!                halo(j, edge) => match take(flow) {
+//!                    Wait2(range, i) => { self.set(edge); break 'head (range,) }
+//!                    ..
+//!                }
+//!            }
+//!        };
+//!        match range.next() {
+//!            Some(i) => { self.send(cx, i); *flow = Wait2(range, i); return }
+//!            None => { *flow = Idle; return }
+//!        }
+//!    }
+//!    ```
+//!
+//!    Where the flow can go around without a wait, as in a loop that waits in an `if`, the points of this loop are the arms of a
+//!    `match` in a `loop`, and a **step**, of an enum `BlockFlowStep`, says which one is next. A step exists only while the method runs.
+//!
+//!    A point binds its variables to their names in the source, so rustc checks the statements as they were written. All code of the user is
+//!    written once, so each error is reported once. `break`, `continue` and `return` that leave a statement become such jumps (`jumps`).
 //! 5. **Messages.** The flow is an entry: its message starts it. An entry without a body is received by the flow. Every
-//!    `reduce!` is an entry with `reduce`, `at_sync!` is one entry. `deliver` takes the state, combines a wait and
-//!    the fields of the message to the next point, calls the method and stores its result. `ready` is true for a message for which
-//!    the flow waits, with a true guard. Other messages stay with the element like those of a false guard: they wait in order,
-//!    migrate, are saved and are reported. (`messages`)
+//!    `reduce!` is an entry with `reduce`, `at_sync!` is one entry. `deliver` calls the method. `ready` is true for a message for
+//!    which the flow waits, with a true guard. Other messages stay with the element like those of a false guard: they wait in
+//!    order, migrate, are saved and are reported. (`messages`)
 
 mod build;
 mod emit;
 mod graph;
 mod jumps;
+mod layout;
 mod live;
 mod messages;
 mod waits;
@@ -60,6 +70,7 @@ use crate::block::{Block, Receiver};
 use crate::errors::Errors;
 use emit::Emit;
 use graph::{Graph, Kind};
+use layout::Layout;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use std::cell::RefCell;
@@ -73,8 +84,8 @@ pub struct Flow {
     pub items: TokenStream,
     /// The method, for the block.
     pub method: Option<syn::ImplItemFn>,
-    /// By entry, for those that the flow receives: the arms of `ready` and of `deliver`.
-    pub arms: Vec<(Ident, [TokenStream; 2])>,
+    /// By entry, for those that the flow receives: the arm of `ready`.
+    pub arms: Vec<(Ident, TokenStream)>,
     /// The method that names the messages for which the flow waits.
     pub waits: TokenStream,
     /// The token `self` of the flow: guards use it, also where another macro wrote the block.
@@ -94,9 +105,9 @@ impl Flow {
         }
     }
 
-    /// The arms of an entry.
-    pub fn arms(&self, entry: &Ident) -> Option<&[TokenStream; 2]> {
-        self.arms.iter().find(|(name, _)| name == entry).map(|(_, arms)| arms)
+    /// Whether the method receives an entry.
+    pub fn receives(&self, entry: &Ident) -> bool {
+        self.arms.iter().any(|(name, _)| name == entry)
     }
 }
 
@@ -123,25 +134,30 @@ pub fn compile(block: &mut Block, message: &Ident, errors: &mut Errors) -> Flow 
     let (_, type_generics, _) = block.generics.split_for_impl();
     let state_type = quote!(#state #type_generics);
     let step = format_ident!("{state}Step");
-    let step_type = quote!(#step #type_generics);
+    let (step_type, message_type) = (quote!(#step #type_generics), quote!(#message #type_generics));
+    let layout = Layout::of(&graph);
     let emit = Emit {
         graph: &graph,
         live: &live,
+        layout: &layout,
         state: &state,
         step: &step,
         state_type: &state_type,
         step_type: &step_type,
         name: &name,
+        message,
+        message_type: &message_type,
         hidden: RefCell::default(),
     };
-    let written = emit.method(block, &method, errors);
+    let receives = messages::receive(&emit, block, errors);
+    let written = emit.method(receives, &method, errors);
     if errors.count() != before {
         return Flow::none();
     }
     Flow {
         items: emit.items(block),
         method: Some(written),
-        arms: messages::arms(&emit, block, message, &this(method.sig.inputs.first())),
+        arms: messages::ready(&emit, block),
         waits: messages::waits(&emit),
         this: this(method.sig.inputs.first()),
         state: state_type,

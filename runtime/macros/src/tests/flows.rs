@@ -59,6 +59,25 @@ fn a_point_keeps_what_is_used_later() {
 }
 
 #[test]
+fn only_loops_around_which_a_flow_can_go_without_a_wait_have_steps() {
+    let has_steps = |body| items(with_halo(body)).iter().any(|item| item.contains("enumBlockFlowStep{"));
+    for body in [
+        "for i in 0u32..self.n { self.send(i); when!(halo(j, _) if j == i => self.set(j)); }",
+        "if self.is_late() { at_sync!(cx); } self.set(3); at_sync!(cx);",
+        "loop { self.set(3); while self.is_late() { at_sync!(cx); } at_sync!(cx); }",
+    ] {
+        assert!(!has_steps(body), "{body}");
+    }
+    for body in [
+        "loop { if self.is_late() { at_sync!(cx); } self.set(3); }",
+        "loop { for _ in 0u32..self.n { at_sync!(cx); } }",
+        "while self.n > 3 { if self.is_late() { continue } at_sync!(cx); }",
+    ] {
+        assert!(has_steps(body), "{body}");
+    }
+}
+
+#[test]
 fn every_mistake_of_a_flow_is_reported_once() {
     let needs_type = "used after a wait, so the flow keeps it: write its type";
     check(with_halo("let x = 3; at_sync!(cx); self.set(x);"), &[needs_type]);
