@@ -249,7 +249,7 @@ fn seconds_since(since: SystemTime) -> f64 {
 /// The seconds to encode and to decode a byte of a list of numbers.
 fn seconds_per_byte() -> [f64; 2] {
     let numbers = vec![1.5f64; ENCODED_BYTES / 8];
-    let times = (0..FEWEST).map(|_| {
+    let times = (0..MOST / 4).map(|_| {
         let begin = Instant::now();
         let Ok(bytes) = codec::encode(&numbers) else { return [0.0; 2] };
         let encoded = begin.elapsed();
