@@ -1,16 +1,19 @@
 //! What messages and migrations cost in a run: as its simulated machine has it, or measured on this computer.
 //!
-//! The measurement runs small programs of one and two PEs before a run whose load-balancing steps need it; it takes a few
-//! milliseconds. Elements send each other messages, on one PE and on two, and migrate together. What a message costs
-//! between processes is not measured: a process cannot ask another one for it during a step. It counts as a message
-//! between PEs, plus [`PROCESS_SECONDS`] at both ends and the measured time to encode or decode its bytes.
+//! The measurement runs small programs of one and two PEs before a run whose load-balancing steps need it; it takes less
+//! than 10 ms. Elements send each other messages, on one PE and on two, and migrate together. Each time is the shortest of
+//! many, of one PE that does not wait for the other meanwhile. So it is the same while other programs use the cores, even
+//! if both PEs share a core. What a message costs between processes is not measured: a process cannot ask another one for
+//! it during a step. It counts as a message between PEs, plus [`PROCESS_SECONDS`] at both ends and the measured time to
+//! encode or decode its bytes.
 
 use crate::codec;
-use crate::options::{Settings, Simulation};
+use crate::options::{Idle, Settings, Simulation};
 use crate::prelude::*;
 use crate::setup::Setup;
+use cpu_time::ThreadTime;
 use equipoise_model::costs::{Costs, EndCosts};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A program that measures itself, and ends with seconds.
 pub(crate) type Program = fn(&Setup, Exit<f64>);
@@ -42,12 +45,17 @@ fn of_machine(simulation: &Simulation) -> Costs {
     }
 }
 
-/// The number of messages that the measurement sends in each direction, and of those in flight.
-const MESSAGES: u32 = 2000;
-const IN_FLIGHT: u32 = 32;
+/// The messages that an element sends at once, and those of them that are timed together.
+const VOLLEY: u32 = 64;
+const TIMED: u32 = 16;
 
 /// The number of elements that migrate together.
-const MIGRANTS: i32 = 64;
+const MIGRANTS: i32 = 1024;
+
+/// The most repetitions, the fewest, and the time after which no more than these follow.
+const MOST: u32 = 64;
+const FEWEST: u32 = 3;
+const LONGEST: Duration = Duration::from_millis(2);
 
 /// Bytes that are encoded and decoded.
 const ENCODED_BYTES: usize = 1 << 16;
@@ -59,10 +67,10 @@ const PROCESS_SECONDS: f64 = 3e-8;
 /// The costs on this computer. An entry sends within its measured load, so all of a message on one PE is the receiver's.
 fn measured(settings: &Settings, run: impl Fn(Config, Program) -> Option<f64>) -> Option<Costs> {
     let config = |pes| Config { bind: settings.bind.is_some(), ..Config::threads(pes) };
-    // Both elements are on the PE: it handles the messages of both.
-    let same_pe = run(config(1), messages)? / 2.0;
+    // Idle PEs take no CPU time.
+    let same_pe = run(config(1), messages)?;
     let between_pes = run(config(2), messages)?.max(same_pe);
-    let migration = run(config(2), migrations)?;
+    let migration = run(Config { idle: Idle::Park, ..config(2) }, migrations)?;
     let [encode, decode] = seconds_per_byte();
     let of_pe = EndCosts { receive_seconds: same_pe, ..EndCosts::default() };
     let more = (between_pes - same_pe) / 2.0;
@@ -86,47 +94,92 @@ fn measured(settings: &Settings, run: impl Fn(Config, Program) -> Option<f64>) -
     })
 }
 
-/// An element that answers every message with a message. The first one begins, and counts.
+/// An element that sends a volley of messages to the other element whenever it has received one.
 #[derive(Serialize, Deserialize)]
 struct Player {
-    left: u32,
+    began: SystemTime,
+    volleys: u32,
+    received: u32,
+    /// When the element received the first message of those that are timed.
     since: SystemTime,
+    /// The shortest time to send a message, and to receive one.
+    shortest: [f64; 2],
     done: Exit<f64>,
 }
 
 #[chare(index = [i32; 1])]
 impl Player {
     #[entry]
-    fn begin(&mut self, cx: &Cx<Self>) {
-        self.since = SystemTime::now();
-        (0..IN_FLIGHT).for_each(|_| cx.peer([1 - cx.index()[0]]).ball());
+    fn volley(&mut self, cx: &Cx<Self>) {
+        let [number] = cx.index();
+        for _ in 0..VOLLEY / TIMED {
+            let since = SystemTime::now();
+            (0..TIMED).for_each(|_| cx.peer([1 - number]).ball());
+            self.shortest[0] = self.shortest[0].min(seconds_since(since) / f64::from(TIMED));
+        }
     }
 
     #[entry]
     fn ball(&mut self, cx: &Cx<Self>) {
-        let [number] = cx.index();
-        if number == 0 {
-            // Messages that are still in flight arrive after the last one that counts.
-            let Some(left) = self.left.checked_sub(1) else { return };
-            self.left = left;
-            if left == 0 {
-                return self.done.exit(cx, seconds_since(self.since) / f64::from(MESSAGES));
+        self.received += 1;
+        match self.received % TIMED {
+            1 => self.since = SystemTime::now(),
+            0 => {
+                let seconds = seconds_since(self.since) / f64::from(TIMED - 1);
+                self.shortest[1] = self.shortest[1].min(seconds);
             }
+            _ => {}
         }
-        cx.peer([1 - number]).ball();
+        if self.received == VOLLEY {
+            self.received = 0;
+            self.volleys += 1;
+            if cx.index() != [0] || !is_over(self.volleys, self.began) {
+                return self.volley(cx);
+            }
+            cx.peers().stop();
+        }
+    }
+
+    #[entry]
+    fn stop(&mut self, cx: &Cx<Self>) {
+        cx.peer([0]).contribute().stopped(self.shortest);
+    }
+
+    #[entry(reduce = shorter)]
+    fn stopped(&mut self, cx: &Cx<Self>, shortest: [f64; 2]) {
+        self.done.exit(cx, shortest.iter().sum());
     }
 }
 
-/// Measures the seconds from the first message to the last of those that an element receives, per message.
-fn messages(pe: &Setup, done: Exit<f64>) {
-    let players = pe.array([2], |_| Player { left: MESSAGES, since: SystemTime::UNIX_EPOCH, done });
-    pe.main(move |pe| players.at(pe, [0]).begin());
+/// The shorter times of each kind.
+fn shorter(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
+    [a[0].min(b[0]), a[1].min(b[1])]
 }
 
-/// An element that migrates to the other PE.
+/// Whether a measurement with so many repetitions is over.
+fn is_over(repetitions: u32, began: SystemTime) -> bool {
+    repetitions >= MOST || repetitions >= FEWEST && seconds_since(began) > LONGEST.as_secs_f64()
+}
+
+/// Measures the seconds to send and to receive a message.
+fn messages(pe: &Setup, done: Exit<f64>) {
+    let began = SystemTime::now();
+    let player =
+        |_| Player { began, volleys: 0, received: 0, since: began, shortest: [f64::INFINITY; 2], done };
+    let players = pe.array([2], player);
+    pe.main(move |pe| players.all(pe).volley());
+}
+
+/// An element that migrates to the other PE, again and again.
 #[derive(Serialize, Deserialize)]
 struct Migrant {
-    since: SystemTime,
+    began: SystemTime,
+    /// The CPU time of the PE that the element left.
+    left: Duration,
+    rounds: u32,
+    /// The least CPU time of a PE when elements left in the last round.
+    first: Duration,
+    shortest: f64,
     done: Exit<f64>,
 }
 
@@ -134,73 +187,143 @@ struct Migrant {
 impl Migrant {
     #[entry]
     fn leave(&mut self, cx: &Cx<Self>) {
-        self.since = SystemTime::now();
-        cx.migrate(Pe(1));
+        if is_timed(cx.index()) {
+            self.left = cpu_time();
+        }
+        cx.migrate(Pe(1 - cx.here().0));
         cx.peer(cx.index()).landed();
     }
 
     #[entry]
     fn landed(&mut self, cx: &Cx<Self>) {
-        cx.peer([0]).contribute().all_landed(self.since);
+        let times =
+            if is_timed(cx.index()) { [self.left, cpu_time()] } else { [Duration::MAX, Duration::ZERO] };
+        cx.peer([0]).contribute().all_landed(times);
     }
 
-    #[entry(reduce = std::cmp::min)]
-    fn all_landed(&mut self, cx: &Cx<Self>, first: SystemTime) {
-        self.done.exit(cx, seconds_since(first) / f64::from(MIGRANTS));
+    /// The elements have landed on the PE that they left in the round before.
+    #[entry(reduce = first_and_last)]
+    fn all_landed(&mut self, cx: &Cx<Self>, times: [Duration; 2]) {
+        let [first, last] = times;
+        if self.rounds > 0 {
+            let both_ends = last.saturating_sub(self.first).as_secs_f64() / f64::from(MIGRANTS);
+            self.shortest = self.shortest.min(both_ends);
+        }
+        self.first = first;
+        self.rounds += 1;
+        if is_over(self.rounds, self.began) {
+            return self.done.exit(cx, self.shortest);
+        }
+        cx.peers().leave();
     }
 }
 
-/// Measures the seconds per element until elements that migrate together have arrived.
+/// Whether an element reads the CPU time, which takes as long as a migration.
+fn is_timed([number]: [i32; 1]) -> bool {
+    number % 32 == 0
+}
+
+/// The CPU time of this PE.
+fn cpu_time() -> Duration {
+    ThreadTime::now().as_duration()
+}
+
+fn first_and_last(a: [Duration; 2], b: [Duration; 2]) -> [Duration; 2] {
+    [a[0].min(b[0]), a[1].max(b[1])]
+}
+
+/// Measures the CPU time per element that leaves a PE, and of one that arrives there.
 fn migrations(pe: &Setup, done: Exit<f64>) {
-    let migrant = |_| Migrant { since: SystemTime::UNIX_EPOCH, done };
+    let began = SystemTime::now();
+    let none = Duration::ZERO;
+    let migrant = |_| Migrant { began, left: none, rounds: 0, first: none, shortest: f64::INFINITY, done };
     let migrants = pe.array_placed([MIGRANTS], |_| Pe(0), migrant);
     pe.main(move |pe| migrants.all(pe).leave());
 }
 
+/// The seconds since a time; infinite if the clock was set back meanwhile, so that they are not the shortest.
 fn seconds_since(since: SystemTime) -> f64 {
-    since.elapsed().map_or(0.0, |elapsed| elapsed.as_secs_f64())
+    since.elapsed().map_or(f64::INFINITY, |elapsed| elapsed.as_secs_f64())
 }
 
 /// The seconds to encode and to decode a byte of a list of numbers.
 fn seconds_per_byte() -> [f64; 2] {
     let numbers = vec![1.5f64; ENCODED_BYTES / 8];
-    let begin = Instant::now();
-    let Ok(bytes) = codec::encode(&numbers) else { return [0.0; 2] };
-    let encoded = begin.elapsed();
-    let decoded = codec::decode::<Vec<f64>>(&bytes).map(|numbers| numbers.len());
-    let both = begin.elapsed();
-    std::hint::black_box(decoded.is_ok());
-    [encoded, both.saturating_sub(encoded)].map(|time| time.as_secs_f64() / bytes.len() as f64)
+    let times = (0..MOST / 4).map(|_| {
+        let begin = Instant::now();
+        let Ok(bytes) = codec::encode(&numbers) else { return [0.0; 2] };
+        let encoded = begin.elapsed();
+        let decoded = codec::decode::<Vec<f64>>(&bytes).map(|numbers| numbers.len());
+        let both = begin.elapsed();
+        std::hint::black_box(decoded.is_ok());
+        [encoded, both.saturating_sub(encoded)].map(|time| time.as_secs_f64() / bytes.len() as f64)
+    });
+    times.fold([f64::INFINITY; 2], shorter)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::options::Job;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     fn run(config: Config, program: Program) -> Option<f64> {
         crate::try_run(config, program).ok().map(|report| report.result)
     }
 
+    /// Costs are the same within a factor of 2 while four other threads use the cores.
     #[test]
-    fn the_measurement_takes_little_time_and_all_costs_are_plausible() {
+    fn all_costs_are_plausible_and_stable_on_a_busy_machine() {
         let settings = Config::threads(2).resolve(&Job::default()).expect("the configuration is right");
-        let mut fastest = f64::INFINITY;
-        for _ in 0..5 {
-            let begin = Instant::now();
-            let costs = of_run(&settings, run).expect("threads can be measured");
-            fastest = fastest.min(begin.elapsed().as_secs_f64());
-            assert_eq!((costs.pes_per_process, costs.links), (2, None));
-            assert!(costs.same_pe.receive_seconds > 0.0, "{costs:?}");
-            let both = |ends: EndCosts| ends.send_seconds + ends.receive_seconds;
-            assert!(both(costs.same_pe) <= both(costs.same_process), "{costs:?}");
-            assert!(both(costs.same_process) < both(costs.other_process), "{costs:?}");
-            assert!(both(costs.same_process) < 1e-3, "{costs:?}");
-            assert!((1e-9..1e-2).contains(&both(costs.migration)), "{costs:?}");
-            costs.check().expect("all costs are times");
+        let is_over = AtomicBool::new(false);
+        let both = |ends: EndCosts| ends.send_seconds + ends.receive_seconds;
+        let (mut times, mut durations) = (Vec::new(), Vec::new());
+        std::thread::scope(|scope| {
+            let spin = || {
+                while !is_over.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+            };
+            (0..4).for_each(|_| _ = scope.spawn(spin));
+            for _ in 0..20 {
+                let begin = Instant::now();
+                let costs = of_run(&settings, run).expect("threads can be measured");
+                durations.push(begin.elapsed().as_secs_f64());
+                times.push([costs.same_pe, costs.same_process, costs.migration].map(both));
+                assert_eq!((costs.pes_per_process, costs.links), (2, None));
+                assert!(both(costs.same_pe) > 0.0, "{costs:?}");
+                assert!(both(costs.same_pe) <= both(costs.same_process), "{costs:?}");
+                assert!(both(costs.same_process) < both(costs.other_process), "{costs:?}");
+                costs.check().expect("all costs are times");
+            }
+            is_over.store(true, Relaxed);
+        });
+        for (kind, name) in ["same_pe", "same_process", "migration"].into_iter().enumerate() {
+            let of_kind = || times.iter().map(|times| times[kind]);
+            let [least, most] = [of_kind().fold(f64::INFINITY, f64::min), of_kind().fold(0.0, f64::max)];
+            println!("{name}: from {least:e} to {most:e} s");
+            assert!(most < 2.0 * least && most < 1e-4, "{name}: from {least:e} to {most:e} s");
         }
-        // Other tests run at the same time.
-        assert!(fastest < 0.1, "the measurement takes {fastest} s");
+        durations.sort_by(f64::total_cmp);
+        println!("the measurements take {durations:?} s");
+        // The time that other programs take from it is no time of its own.
+        assert!(durations[0] < 0.1, "the measurement takes {} s", durations[0]);
+    }
+
+    /// On a computer with two free cores; prints the times.
+    #[test]
+    #[ignore = "slow"]
+    fn the_measurement_takes_at_most_10_ms_on_free_cores() {
+        let settings = Config::threads(2).resolve(&Job::default()).expect("the configuration is right");
+        let durations = (0..20).map(|_| {
+            let begin = Instant::now();
+            of_run(&settings, run).expect("threads can be measured");
+            begin.elapsed().as_secs_f64()
+        });
+        let mut durations: Vec<f64> = durations.collect();
+        durations.sort_by(f64::total_cmp);
+        println!("the measurements take {durations:?} s");
+        assert!(durations[10] <= 0.01, "{durations:?} s");
     }
 
     #[test]

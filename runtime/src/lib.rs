@@ -97,6 +97,7 @@ mod costs;
 mod desk;
 mod elements;
 mod events;
+mod experience;
 mod files;
 mod inbox;
 mod index;

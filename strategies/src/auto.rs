@@ -6,13 +6,16 @@
 //! answer is close to that bound, or when the next candidate would think longer than it could gain.
 //!
 //! A strategy has no clock. What a candidate needs to think is the time that the database has of it, else an estimate per
-//! object. Where periods cannot be predicted, because costs or communication are unknown, the largest load decides, then
+//! object. A run corrects both kinds of predictions: the times to think by how long steps thought, and the predicted periods
+//! of a candidate by what it delivered, the time of the periods after its steps divided by the predicted one. Loads that change
+//! make all placements worse than predicted. So the present placement counts like the candidate that delivered best, and a
+//! candidate that was never applied counts as predicted. Where periods cannot be predicted, because costs or communication are unknown, the largest load decides, then
 //! hop-bytes and moves; strategies that think long are then not tried.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-use equipoise_model::assignment::Note;
+use equipoise_model::assignment::{Attempt, Note};
 use equipoise_model::database::Object;
 use equipoise_model::descriptor::Descriptor;
 use equipoise_model::params::{Param, ParamError, Params};
@@ -86,8 +89,11 @@ impl Strategy for AutoLb {
         seed: u64,
     ) -> Result<Assignment, StrategyError> {
         check(database, topology)?;
-        let mut tried =
-            vec![self.judged("the present placement", database, topology, database.placement(), 0.0)];
+        let delivered = Delivered::of(database, &self.candidates);
+        let on = (database, topology);
+        let present = self.judged(on, "the present placement", database.placement(), delivered.best(), 0.0);
+        let mut tried = vec![present];
+        let mut attempts = Vec::new();
         // Objects leave PEs that are not available: then the present placement is no answer.
         let must_move = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
         let mut is_answer = !database.objects.iter().any(must_move);
@@ -99,7 +105,8 @@ impl Strategy for AutoLb {
                 database.costs.as_ref().and_then(|costs| costs.strategies.get(&choice.spec)).copied();
             let thinking = recorded.unwrap_or(seconds_per_object * database.objects.len() as f64);
             let needs_more = choice.needs_communication && !database.communication_recorded;
-            if needs_more || is_answer && !self.could_pay(&tried[best], thinking, *seconds_per_object) {
+            let could_pay = || self.could_pay(&tried[best], delivered.best(), thinking, *seconds_per_object);
+            if needs_more || is_answer && !could_pay() {
                 _ = write!(sentence, "; {} was not tried", choice.spec);
                 continue;
             }
@@ -109,7 +116,13 @@ impl Strategy for AutoLb {
                 continue;
             }
             thought += thinking;
-            tried.push(self.judged(&choice.spec, database, topology, answer.pe_of, thought));
+            let factor = delivered.of_spec(&choice.spec);
+            tried.push(self.judged(on, &choice.spec, answer.pe_of, factor, thought));
+            attempts.push(Attempt {
+                spec: choice.spec.clone(),
+                thinking_seconds: thinking,
+                is_chosen: false,
+            });
             let last = tried.len() - 1;
             if !is_answer || is_better(&tried[last], &tried[best], &tried[0].metrics) {
                 best = last;
@@ -123,34 +136,61 @@ impl Strategy for AutoLb {
         let notes = tried[1..]
             .iter()
             .filter_map(|it| Some(Note::new(format!("{}_seconds", it.name), it.metrics.step_seconds?)));
-        let notes = notes.collect();
+        let corrections =
+            delivered.0.iter().map(|(spec, factor)| Note::new(format!("{spec}_delivered"), *factor));
+        let notes = notes.chain(corrections).collect();
+        if let Some(chosen) = best.checked_sub(1) {
+            attempts[chosen].is_chosen = true;
+        }
         let sentence = format!("{}{sentence}.", reason(&tried[best], &tried[0]));
         let pe_of = tried.swap_remove(best).pe_of;
-        Ok(Assignment { pe_of, notes, sentence: Some(sentence) })
+        Ok(Assignment { notes, sentence: Some(sentence), attempts, ..Assignment::new(pe_of) })
+    }
+}
+
+/// The candidates that were applied in the run, with the time of the periods after their steps divided by the predicted time.
+struct Delivered<'a>(Vec<(&'a str, f64)>);
+
+impl<'a> Delivered<'a> {
+    fn of(database: &Database, candidates: &'a [Candidate]) -> Self {
+        let factor = |spec: &str| database.costs.as_ref()?.delivered.get(spec).copied();
+        let all = candidates.iter().map(|it| &*it.choice.spec);
+        Delivered(all.filter_map(|spec| Some((spec, factor(spec)?))).collect())
+    }
+
+    fn of_spec(&self, spec: &str) -> f64 {
+        self.0.iter().find(|(known, _)| *known == spec).map_or(1.0, |(_, factor)| *factor)
+    }
+
+    /// The factor of the candidate that delivered best.
+    fn best(&self) -> f64 {
+        self.0.iter().map(|(_, factor)| *factor).reduce(f64::min).unwrap_or(1.0)
     }
 }
 
 impl AutoLb {
+    /// The costs of an answer. Its periods take `factor` times the predicted time.
     fn judged<'a>(
         &self,
+        (database, topology): (&Database, &dyn Topology),
         name: &'a str,
-        database: &Database,
-        topology: &dyn Topology,
         pe_of: Vec<u32>,
+        factor: f64,
         thought_seconds: f64,
     ) -> Tried<'a> {
         let metrics = Metrics::of(database, topology, &pe_of);
         let times = metrics.step_seconds.zip(metrics.migration_seconds);
-        let coming_seconds = times.map(|(period, moving)| self.horizon * period + moving + thought_seconds);
+        let coming_seconds =
+            times.map(|(period, moving)| self.horizon * factor * period + moving + thought_seconds);
         Tried { name, pe_of, metrics, coming_seconds }
     }
 
     /// Whether a candidate that thinks for this time could be better than the best answer so far.
-    fn could_pay(&self, best: &Tried, thinking_seconds: f64, seconds_per_object: f64) -> bool {
+    fn could_pay(&self, best: &Tried, factor: f64, thinking_seconds: f64, seconds_per_object: f64) -> bool {
         let least = best.metrics.lower_bound_seconds;
         match best.coming_seconds {
             Some(coming) => {
-                let gain = coming - self.horizon * least;
+                let gain = coming - self.horizon * factor * least;
                 gain > thinking_seconds && gain > NEGLIGIBLE * coming
             }
             None => {
@@ -274,6 +314,38 @@ mod tests {
             [0, 0, 1, 1],
             "SlowLB: 2.00 s instead of 4.00 s a period.",
         );
+    }
+
+    #[test]
+    fn candidates_are_judged_by_what_they_delivered() {
+        let apart = || candidate("ApartLB", [0, 1, 0, 1], 0.0);
+        let together = || candidate("TogetherLB", [0, 0, 1, 1], 0.0);
+        let known = |delivered: &[(&str, f64)]| {
+            let delivered = delivered.iter().map(|&(spec, part)| (spec.to_string(), part)).collect();
+            let mut database = recorded(Some(Costs { delivered, ..costs() }));
+            // A message takes 0.25 s, so that both are better than now.
+            database.costs.as_mut().expect("they are known").same_process.send_seconds = 0.25;
+            database
+        };
+        let answer = |delivered: &[(&str, f64)]| {
+            let machine = topology::parse("flat:2").expect("a machine");
+            let strategy = AutoLb { candidates: vec![apart(), together()], horizon: 1.0 };
+            strategy.assign(&known(delivered), &*machine, 0).expect("an answer")
+        };
+        let chosen = |delivered: &[(&str, f64)]| {
+            let answer = answer(delivered);
+            let chosen = answer.attempts.into_iter().find(|it| it.is_chosen);
+            chosen.map_or("none".into(), |it| it.spec)
+        };
+        // 2.0 s and 2.5 s are predicted, and 4 s for the present placement.
+        assert_eq!(chosen(&[]), "TogetherLB");
+        assert_eq!(chosen(&[("TogetherLB", 1.2)]), "TogetherLB");
+        assert_eq!(chosen(&[("TogetherLB", 1.3)]), "ApartLB");
+        // All placements become worse: the best one remains the best.
+        assert_eq!(chosen(&[("TogetherLB", 3.0), ("ApartLB", 3.0)]), "TogetherLB");
+        assert_eq!(chosen(&[("TogetherLB", 9.0), ("ApartLB", 3.0)]), "ApartLB");
+        let notes = answer(&[("TogetherLB", 1.2)]).notes;
+        assert!(notes.iter().any(|it| (&*it.name, it.value) == ("TogetherLB_delivered", 1.2)), "{notes:?}");
     }
 
     #[test]

@@ -213,7 +213,7 @@ pub fn replay(
         }
         let after = Metrics::full(database, topology, &assignment.pe_of);
         let (migrations, migrated_bytes) = (after.migrations, after.migrated_bytes);
-        let Assignment { pe_of, notes, sentence } = assignment;
+        let Assignment { pe_of, notes, sentence, .. } = assignment;
         let on_front = false;
         rows.push(Row { name, seconds, migrations, migrated_bytes, after, on_front, notes, sentence, pe_of });
     }

@@ -2,6 +2,7 @@
 
 use super::meeting::Meeting;
 use crate::checkpoint::CostMeter;
+use crate::experience::Experience;
 use crate::load::array_and_rank;
 use crate::losses::{Loads, Losses};
 use crate::options::Listed;
@@ -87,8 +88,8 @@ pub(crate) struct Steps {
     /// On PE 0: the loads of past periods, if loads are predicted; and the number of sync points before the last step.
     pub(crate) history: RefCell<Option<History>>,
     pub(crate) predicted: Cell<u32>,
-    /// On PE 0: the last thinking time of each strategy, in seconds.
-    pub(crate) thinking: RefCell<BTreeMap<String, f64>>,
+    /// On PE 0: what strategies needed and delivered.
+    pub(crate) experience: RefCell<Experience>,
     /// A step without a centre.
     pub(crate) meeting: Meeting,
     /// The loads of the PEs of this subtree, as far as they have said them.

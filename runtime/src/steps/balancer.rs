@@ -28,12 +28,14 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
     let settings = pe.settings();
     let (mut database, keys) = database(pe, step, collected);
     database.costs = settings.costs.clone();
-    if let Some(costs) = &mut database.costs {
-        costs.strategies.clone_from(&pe.collectives.steps.thinking.borrow());
-    }
+    let experience = &pe.collectives.steps.experience;
     let available = &pe.collectives.steps.available;
     available::mark(settings, step, &mut database.pes, &mut available.borrow_mut());
     let period_seconds = database.pes.iter().map(|pe| pe.wall_seconds).fold(0.0, f64::max);
+    experience.borrow_mut().measured(period_seconds, pe.collectives.steps.number.get());
+    if let Some(costs) = &mut database.costs {
+        experience.borrow().tell(costs);
+    }
     let placement = database.placement();
     let predicted = predicted(pe, &database);
     let (expected, predictor) = match &predicted {
@@ -67,8 +69,8 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
         answer
     });
     let strategy_seconds = strategy_seconds(pe, took, false);
-    if let Some(choice) = choice {
-        pe.collectives.steps.thinking.borrow_mut().insert(choice.spec.clone(), strategy_seconds);
+    if let (Some(choice), Some(Ok(answer))) = (choice, &answer) {
+        experience.borrow_mut().thought(&choice.spec, strategy_seconds, answer);
     }
     let (answer, error) = match answer {
         None => (Assignment::new(placement.clone()), None),
@@ -77,6 +79,9 @@ pub(super) fn decide(pe: &PeCx, step: u32, collected: Vec<Statistics>) -> Vec<Pl
     };
     let plans = plans(pe.out.pes, &placement, &answer.pe_of, &keys);
     let after = cost::Metrics::of(&database, topology, &answer.pe_of);
+    if kept.is_none() {
+        experience.borrow_mut().applied(&answer, after.step_seconds);
+    }
     let report = LbStep {
         step: u64::from(step),
         strategy: choice.map(|choice| choice.spec.clone()),

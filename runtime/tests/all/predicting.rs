@@ -100,11 +100,11 @@ impl Drifter {
     }
 }
 
-/// The steps, and the time lost since the fourth period because the most loaded PE had more to do than the average.
-fn balanced(predictor: &str) -> (Vec<LbStep>, f64) {
+/// The steps of a balancer with these predicted loads.
+fn steps(balancer: &str, predictor: &str) -> Vec<LbStep> {
     let machine = Machine { network: Some("ideal".into()), ..Machine::default() };
     let config = Config {
-        balancer: vec!["GreedyLB".into()],
+        balancer: vec![balancer.into()],
         lb_predict: predictor.parse().expect("a predictor"),
         transport: Transport::Simulated,
         machine,
@@ -115,9 +115,28 @@ fn balanced(predictor: &str) -> (Vec<LbStep>, f64) {
         pe.main(move |pe| drifters.all(pe).work());
     });
     assert_eq!(report.lb_steps.len() as u32, PERIODS - 1);
-    let periods = report.lb_steps[3..].iter().map(|step| &step.before);
+    report.lb_steps
+}
+
+/// The steps, and the time lost since the fourth period because the most loaded PE had more to do than the average.
+fn balanced(predictor: &str) -> (Vec<LbStep>, f64) {
+    let steps = steps("GreedyLB", predictor);
+    let periods = steps[3..].iter().map(|step| &step.before);
     let lost = periods.map(|before| before.max_load_seconds - before.average_load_seconds).sum();
-    (report.lb_steps, lost)
+    (steps, lost)
+}
+
+#[test]
+fn auto_learns_what_its_candidates_delivered() {
+    let steps = steps("auto", "last");
+    let (first, second) = (&steps[0], &steps[1]);
+    assert!(first.after.migrations > 0 && first.notes.iter().all(|note| !note.name.ends_with("_delivered")));
+    let promised = first.after.step_seconds.expect("the network gives the costs");
+    let delivered: Vec<_> = second.notes.iter().filter(|note| note.name.ends_with("_delivered")).collect();
+    assert_eq!(delivered.len(), 1, "{:?}", second.notes);
+    // Loads drift, so the period takes longer than predicted.
+    let part = second.period_seconds / promised;
+    assert!(part > 1.0 && (delivered[0].value - part).abs() < 1e-9, "{part}, {delivered:?}");
 }
 
 #[test]

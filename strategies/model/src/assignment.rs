@@ -66,6 +66,19 @@ pub struct Assignment {
     pub notes: Vec<Note>,
     /// A sentence with the content of the notes, if the strategy provides one.
     pub sentence: Option<String>,
+    /// The strategies that a strategy of several has tried.
+    pub attempts: Vec<Attempt>,
+}
+
+/// A strategy that another one has tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// Its spec.
+    pub spec: String,
+    /// How long it was expected to think, in seconds.
+    pub thinking_seconds: f64,
+    /// Whether the assignment is that of this strategy.
+    pub is_chosen: bool,
 }
 
 /// An assignment that cannot be applied.

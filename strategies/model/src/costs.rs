@@ -39,6 +39,9 @@ pub struct Costs {
     /// The seconds that strategies took when they last ran, by spec.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub strategies: BTreeMap<String, f64>,
+    /// How long periods took after steps of strategies, divided by the predicted time, by spec.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub delivered: BTreeMap<String, f64>,
 }
 
 impl Default for Costs {
@@ -53,6 +56,7 @@ impl Default for Costs {
             pes_per_process: u32::MAX,
             links: None,
             strategies: BTreeMap::new(),
+            delivered: BTreeMap::new(),
         }
     }
 }
@@ -142,6 +146,13 @@ impl Costs {
         });
         let of_strategies =
             self.strategies.iter().map(|(name, &seconds)| (format!("the time of {name:?}"), seconds));
+        for (name, &part) in &self.delivered {
+            if !is_positive(part) {
+                return Err(format!(
+                    "what {name:?} delivered is {part:?} in the costs; it is a time divided by another one, above 0"
+                ));
+            }
+        }
         for (name, seconds) in of_kinds.chain(of_strategies) {
             if !are_seconds(seconds) {
                 let sentence =
@@ -258,5 +269,6 @@ mod tests {
         check(r#"{"links": {"bandwidth": 0}}"#, "bandwidth in the costs is 0.0");
         check(r#"{"pes_per_process": 0}"#, "a process has at least 1 PE");
         check(r#"{"strategies": {"A": -1}}"#, "the time of \"A\"");
+        check(r#"{"delivered": {"A": 0}}"#, "what \"A\" delivered is 0.0");
     }
 }

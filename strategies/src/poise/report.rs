@@ -25,13 +25,13 @@ pub(super) fn report(
     let least = (bound / problem.machine.last().scale as f64 * problem.unit).floor();
     debug_assert!(least <= after, "the lower bound is {least} hop-bytes, and this placement has {after}");
     Assignment {
-        pe_of,
         notes: vec![
             Note::new("hop-bytes before", before),
             Note::new("hop-bytes after", after),
             Note::new("hop-bytes at least", least),
         ],
         sentence: Some(sentence([before, after, least], metrics.migrations, metrics.migrated_bytes)),
+        ..Assignment::new(pe_of)
     }
 }
 

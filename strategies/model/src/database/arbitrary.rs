@@ -55,15 +55,18 @@ fn costs() -> impl Strategy<Value = Costs> {
         ejection,
     });
     let strategies = proptest::collection::btree_map(name(), seconds(), 0..3);
-    (ends(), ends(), ends(), ends(), 1..=8u32, proptest::option::of(links), strategies).prop_map(
-        |(same_pe, same_process, other_process, migration, pes_per_process, links, strategies)| Costs {
+    let delivered = proptest::collection::btree_map(name(), 1e-9..1e3f64, 0..3);
+    let of_strategies = (strategies, delivered);
+    (ends(), ends(), ends(), ends(), 1..=8u32, proptest::option::of(links), of_strategies).prop_map(
+        |(same_pe, same_process, other_process, migration, pes_per_process, links, of_strategies)| Costs {
             same_pe,
             same_process,
             other_process,
             migration,
             pes_per_process,
             links,
-            strategies,
+            strategies: of_strategies.0,
+            delivered: of_strategies.1,
         },
     )
 }
