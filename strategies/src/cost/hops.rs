@@ -62,9 +62,9 @@ pub(super) fn travel(database: &Database, topology: &dyn Topology, placement: &[
         if receivers.len() * ROW_ADVANTAGE >= topology.pes() {
             row.resize(topology.pes(), 0);
             topology.distances_from(from, &mut row);
-            receivers.iter().for_each(|&(to, bytes)| add(bytes, row[to as usize]));
+            receivers.for_each(|(to, bytes)| add(bytes, row[to as usize]));
         } else {
-            receivers.iter().for_each(|&(to, bytes)| add(bytes, topology.distance(from, to as usize)));
+            receivers.for_each(|(to, bytes)| add(bytes, topology.distance(from, to as usize)));
         }
     }
     sums.hops_per_byte = ratio(sums.hop_bytes as f64, sums.total_bytes as f64, 0.0);
@@ -72,48 +72,56 @@ pub(super) fn travel(database: &Database, topology: &dyn Topology, placement: &[
     sums
 }
 
-/// The bytes between different PEs, grouped by the PE they leave.
-pub(super) struct Remote {
-    /// Start of the group of each PE in `to`, and the end of the last group.
+/// The edges between different PEs, grouped by the PE they leave.
+pub(super) struct Remote<'a> {
+    database: &'a Database,
+    placement: &'a [u32],
+    /// Start of the group of each PE in `edges`, and the end of the last group.
     first: Vec<usize>,
-    /// (receiving PE, bytes), in the order of the edges within a group.
-    to: Vec<(u32, u64)>,
+    /// Numbers of edges, ascending within a group; not the edges, because a database may have a hundred million.
+    edges: Vec<u32>,
 }
 
-impl Remote {
+impl<'a> Remote<'a> {
     /// Groups the edges of `database`. Calls `see` with each edge and whether it is remote.
+    ///
+    /// # Panics
+    /// When there are more than 2^32 edges.
     pub(super) fn of(
-        database: &Database,
+        database: &'a Database,
         pes: usize,
-        placement: &[u32],
+        placement: &'a [u32],
         mut see: impl FnMut(&Edge, bool),
-    ) -> Remote {
+    ) -> Remote<'a> {
+        let numbers = u32::try_from(database.edges.len()).expect("edges are numbered in 32 bits");
         let mut first = vec![0; pes + 1];
-        let mut remote = Vec::with_capacity(database.edges.len());
         for edge in &database.edges {
             let (from, to) = (edge.from.pe(placement), edge.to.pe(placement));
             see(edge, from != to);
-            if from != to {
-                first[from as usize + 1] += 1;
-                remote.push((from, to, edge.bytes));
-            }
+            first[from as usize + 1] += usize::from(from != to);
         }
         for pe in 0..pes {
             first[pe + 1] += first[pe];
         }
         let mut next = first.clone();
-        let mut to = vec![(0, 0); remote.len()];
-        for (from, receiver, bytes) in remote {
-            let place = &mut next[from as usize];
-            to[*place] = (receiver, bytes);
-            *place += 1;
+        let mut edges = vec![0; first[pes]];
+        for (edge, number) in database.edges.iter().zip(0..numbers) {
+            let from = edge.from.pe(placement);
+            if from != edge.to.pe(placement) {
+                edges[next[from as usize]] = number;
+                next[from as usize] += 1;
+            }
         }
-        Remote { first, to }
+        Remote { database, placement, first, edges }
     }
 
     /// The traffic that leaves PE `from`: (receiving PE, bytes), one entry per edge.
-    pub(super) fn receivers(&self, from: usize) -> &[(u32, u64)] {
-        &self.to[self.first[from]..self.first[from + 1]]
+    pub(super) fn receivers(&self, from: usize) -> impl ExactSizeIterator<Item = (u32, u64)> {
+        let numbers = self.edges[self.first[from]..self.first[from + 1]].iter();
+        numbers.map(|&number| {
+            let edge = &self.database.edges[number as usize];
+            (edge.to.pe(self.placement), edge.bytes)
+        })
     }
 }
 

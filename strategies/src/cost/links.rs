@@ -17,7 +17,7 @@ pub fn link_loads(database: &Database, topology: &dyn Topology, placement: &[u32
     // Each pair of PEs is routed once, regardless of its number of edges.
     let (mut bytes_to, mut touched, mut route) = (vec![0u64; pes], Vec::new(), Vec::new());
     for from in 0..pes {
-        for &(to, bytes) in remote.receivers(from) {
+        for (to, bytes) in remote.receivers(from) {
             let sum = &mut bytes_to[to as usize];
             if *sum == 0 {
                 touched.push(to as usize);

@@ -241,27 +241,29 @@ fn volumes(
             End::Pe(_) => None,
         },
     };
+    // With the number of each edge.
     let pairs = || {
-        database.edges.iter().filter_map(|edge| {
+        database.edges.iter().zip(0u32..).filter_map(|(edge, number)| {
             let (a, b) = (vertex(edge.from)?, vertex(edge.to)?);
             let matters = a != b && edge.bytes > 0 && (a.min(b) as usize) < movable;
-            matters.then_some((a as usize, b as usize, edge.bytes))
+            matters.then_some((a, b, number))
         })
     };
-    let (mut unit, mut total, mut count) = (0, 0u128, 0usize);
-    let mut starts = vec![0u32; vertices + 1];
-    for (a, b, bytes) in pairs() {
-        unit = divisor(unit, bytes);
-        total += u128::from(bytes);
-        count += 1;
-        starts[a + 1] = starts[a + 1].wrapping_add(1);
-        starts[b + 1] = starts[b + 1].wrapping_add(1);
-    }
-    if count > u32::MAX as usize / 2 {
+    if database.edges.len() > u32::MAX as usize / 2 {
         return Err(StrategyError::Data(format!(
-            "PoiseLB maps at most {} edges, and there are {count}; remove the lightest edges",
-            u32::MAX / 2
+            "PoiseLB maps at most {} edges, and there are {}; remove the lightest edges",
+            u32::MAX / 2,
+            database.edges.len()
         )));
+    }
+    let bytes_of = |number: u32| database.edges[number as usize].bytes;
+    let (mut unit, mut total) = (0, 0u128);
+    let mut starts = vec![0u32; vertices + 1];
+    for (a, b, number) in pairs() {
+        unit = divisor(unit, bytes_of(number));
+        total += u128::from(bytes_of(number));
+        starts[a as usize + 1] += 1;
+        starts[b as usize + 1] += 1;
     }
     let units = total / u128::from(unit.max(1));
     let unit = u128::from(unit.max(1)) * units.div_ceil(most).max(1);
@@ -272,28 +274,23 @@ fn volumes(
     for v in 0..vertices {
         starts[v + 1] += starts[v];
     }
+    // Until they are merged, half-edges have the number of their edge in place of a weight.
+    let mut halves = vec![Half { to: 0, weight: 0 }; starts[vertices] as usize];
     let mut next = starts.clone();
-    let mut halves = vec![(0u32, 0u64); 2 * count];
-    for (a, b, bytes) in pairs() {
+    for (a, b, number) in pairs() {
         for (from, to) in [(a, b), (b, a)] {
-            halves[next[from] as usize] = (to as u32, bytes);
-            next[from] += 1;
+            let place = &mut next[from as usize];
+            halves[*place as usize] = Half { to, weight: number };
+            *place += 1;
         }
     }
     drop(next);
     loads.resize(vertices, 0);
-    let mut graph = Csr::with_capacity(vertices);
-    for (v, load) in loads.into_iter().enumerate() {
-        let row = &mut halves[starts[v] as usize..starts[v + 1] as usize];
-        row.sort_unstable_by_key(|&(to, _)| to);
-        let merged = row.chunk_by(|a, b| a.0 == b.0).filter_map(|same| {
-            let bytes = same.iter().fold(0u64, |sum, half| sum.saturating_add(half.1));
-            // Rounded down, so that the sum of all weights does not grow.
-            let weight = (bytes / unit) as u32 * parts;
-            (weight > 0).then_some(Half { to: same[0].0, weight })
-        });
-        graph.push(load, merged);
-    }
+    let graph = Csr::merged(starts, halves, loads, |same| {
+        let bytes = same.iter().fold(0u64, |sum, half| sum.saturating_add(bytes_of(half.weight)));
+        // Rounded down, so that the sum of all weights does not grow.
+        (bytes / unit) as u32 * parts
+    });
     Ok((graph, unit as f64 / f64::from(parts)))
 }
 

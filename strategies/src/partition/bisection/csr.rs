@@ -10,6 +10,9 @@ use rayon::prelude::*;
 /// Minimum number of half-edges for which a graph is contracted in parallel.
 const PARALLEL: usize = 1 << 16;
 
+/// The number of members of a cluster whose edges are collected before they are merged.
+const MEMBERS: usize = 16;
+
 /// A half-edge: one entry of the row of a vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Half {
@@ -35,6 +38,36 @@ impl Csr {
         let mut offsets = Vec::with_capacity(vertices + 1);
         offsets.push(0);
         Csr { offsets, halves: Vec::new(), loads: Vec::with_capacity(vertices) }
+    }
+
+    /// The graph with these rows; `offsets` and `halves` are as in the fields. Half-edges of a row with the same end are
+    /// merged to one, whose weight is `weight` of all of them; without a weight there is none.
+    pub fn merged(
+        mut offsets: Vec<u32>,
+        mut halves: Vec<Half>,
+        loads: Vec<i64>,
+        weight: impl Fn(&[Half]) -> u32,
+    ) -> Csr {
+        // In place, because the rows of a large graph have a hundred megabytes: no row is written before it is read.
+        let (mut end, mut next) = (0, 0);
+        for offset in &mut offsets[1..] {
+            let row = next..*offset as usize;
+            halves[row.clone()].sort_unstable_by_key(|half| half.to);
+            while next < row.end {
+                let to = halves[next].to;
+                let same = halves[next..row.end].iter().take_while(|half| half.to == to).count();
+                let merged = Half { to, weight: weight(&halves[next..next + same]) };
+                next += same;
+                if merged.weight > 0 {
+                    halves[end] = merged;
+                    end += 1;
+                }
+            }
+            *offset = end as u32;
+        }
+        halves.truncate(end);
+        halves.shrink_to_fit();
+        Csr { offsets, halves, loads }
     }
 
     /// Appends a vertex.
@@ -82,8 +115,11 @@ impl Csr {
             return piece(0);
         }
         let pieces: Vec<Csr> = (0..threads).into_par_iter().map(piece).collect();
-        let mut whole = Csr::with_capacity(clusters);
-        whole.halves.reserve_exact(pieces.iter().map(|piece| piece.halves.len()).sum());
+        let halves = pieces.iter().map(|piece| piece.halves.len()).sum::<usize>();
+        let mut pieces = pieces.into_iter();
+        // The first rows stay where they are, which needs less memory.
+        let mut whole = pieces.next().unwrap_or_default();
+        whole.halves.reserve_exact(halves - whole.halves.len());
         for piece in pieces {
             let before = whole.halves.len() as u32;
             whole.offsets.extend(piece.offsets[1..].iter().map(|offset| before + offset));
@@ -98,24 +134,28 @@ impl Csr {
         let mut coarse = Csr::with_capacity(range.len());
         // The position of the edge to each cluster. Positions before the current row are out of date.
         let mut places = vec![u32::MAX; clusters];
-        // The edges of all members are collected first, so that reading them does not depend on merging them.
+        // The edges of some members are collected first, so that reading them does not depend on merging them.
         let mut edges: Vec<Half> = Vec::new();
         for cluster in range {
             let first = coarse.halves.len();
             let mut load = 0;
-            edges.clear();
-            for &v in groups.members(cluster) {
-                load += self.loads[v as usize];
-                let row = self.row(v as usize).iter();
-                edges.extend(row.map(|half| Half { to: cluster_of[half.to as usize], weight: half.weight }));
-            }
-            for &edge in edges.iter().filter(|edge| edge.to as usize != cluster) {
-                let place = &mut places[edge.to as usize];
-                if *place != u32::MAX && *place as usize >= first {
-                    coarse.halves[*place as usize].weight += edge.weight;
-                } else {
-                    *place = coarse.halves.len() as u32;
-                    coarse.halves.push(edge);
+            for members in groups.members(cluster).chunks(MEMBERS) {
+                edges.clear();
+                for &v in members {
+                    load += self.loads[v as usize];
+                    let row = self.row(v as usize).iter();
+                    edges.extend(
+                        row.map(|half| Half { to: cluster_of[half.to as usize], weight: half.weight }),
+                    );
+                }
+                for &edge in edges.iter().filter(|edge| edge.to as usize != cluster) {
+                    let place = &mut places[edge.to as usize];
+                    if *place != u32::MAX && *place as usize >= first {
+                        coarse.halves[*place as usize].weight += edge.weight;
+                    } else {
+                        *place = coarse.halves.len() as u32;
+                        coarse.halves.push(edge);
+                    }
                 }
             }
             coarse.offsets.push(coarse.halves.len() as u32);

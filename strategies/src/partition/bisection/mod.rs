@@ -178,32 +178,40 @@ impl Chain {
     }
 
     /// The side of every vertex. The graph of `halves` must be the graph that the chain was built from.
-    pub fn bisect(&self, halves: &Halves, effort: &Effort, rng: &mut impl RngCore) -> Vec<u8> {
+    pub fn bisect(mut self, halves: &Halves, effort: &Effort, rng: &mut impl RngCore) -> Vec<u8> {
         let biases = self.biases(halves);
-        let at = |level: usize| match level.checked_sub(1) {
-            None => *halves,
-            Some(before) => Halves { graph: &self.levels[before].graph, bias: &biases[before], ..*halves },
+        let mut sides = {
+            let coarsest = self.last(halves, &biases);
+            let vertices = coarsest.graph.vertices();
+            match (vertices, self.levels.len()) {
+                (0, _) => return Vec::new(),
+                (1, _) => vec![single(&coarsest)],
+                (2..=SMALL, 0) => initial(&coarsest, effort.tries, rng),
+                // The graph cannot be coarsened.
+                (_, 0) => initial(&coarsest, effort.tries.min(2), rng),
+                _ => best_of(
+                    &coarsest,
+                    effort,
+                    if vertices <= effort.repeat_below { effort.repeats } else { 1 },
+                    rng,
+                ),
+            }
         };
-        let coarsest = at(self.levels.len());
-        let vertices = coarsest.graph.vertices();
-        let mut sides = match (vertices, self.levels.len()) {
-            (0, _) => return Vec::new(),
-            (1, _) => vec![single(&coarsest)],
-            (2..=SMALL, 0) => initial(&coarsest, effort.tries, rng),
-            // The graph cannot be coarsened.
-            (_, 0) => initial(&coarsest, effort.tries.min(2), rng),
-            _ => best_of(
-                &coarsest,
-                effort,
-                if vertices <= effort.repeat_below { effort.repeats } else { 1 },
-                rng,
-            ),
-        };
-        for (number, level) in self.levels.iter().enumerate().rev() {
-            sides = level.cluster_of.iter().map(|&cluster| sides[cluster as usize]).collect();
-            two_way::refine(&at(number), &mut sides);
+        // Levels are dropped when they are no longer needed: together they are as large as the graph.
+        while let Some(Level { cluster_of, .. }) = self.levels.pop() {
+            sides = cluster_of.iter().map(|&cluster| sides[cluster as usize]).collect();
+            drop(cluster_of);
+            two_way::refine(&self.last(halves, &biases), &mut sides);
         }
         sides
+    }
+
+    /// The bisection problem of the coarsest level that is left.
+    fn last<'a>(&'a self, halves: &Halves<'a>, biases: &'a [Vec<i64>]) -> Halves<'a> {
+        match self.levels.len().checked_sub(1) {
+            None => *halves,
+            Some(last) => Halves { graph: &self.levels[last].graph, bias: &biases[last], ..*halves },
+        }
     }
 
     /// The bias of the vertices of each coarser level; empty if the graph has no bias.

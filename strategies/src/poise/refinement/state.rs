@@ -64,8 +64,9 @@ impl<'a, M: Metric> State<'a, M> {
     pub fn greedy(&mut self, passes: usize, rng: &mut impl RngCore) -> i64 {
         let board = self.board;
         let mut is_active = vec![false; board.graph.vertices()];
-        let mut waiting: Vec<u32> =
-            (0..board.movable as u32).filter(|&v| board.could_gain(v as usize, self.block_of)).collect();
+        let block_of = &*self.block_of;
+        let all = (0..board.movable as u32).into_par_iter().with_min_len(BATCH);
+        let mut waiting: Vec<u32> = all.filter(|&v| board.could_gain(v as usize, block_of)).collect();
         shuffle(rng, &mut waiting);
         let mut saved = 0;
         // By vertex: the last batch that changed its surroundings.
