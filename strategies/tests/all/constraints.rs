@@ -313,7 +313,7 @@ fn impossible_constraints_are_named() {
     refuses(
         &most(PerPe::Each(vec![7; 5]), false),
         &database,
-        "the file of --max-objects has 5 numbers, and `flat:3*flat:2` has 6 PEs",
+        "--max-objects has 5 numbers, and `flat:3*flat:2` has 6 PEs",
     );
     let three = Constraints { places: places(&[(0, 3), (1, 3), (2, 3)]), ..most(PerPe::All(1), false) };
     refuses(
