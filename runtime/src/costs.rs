@@ -156,7 +156,7 @@ fn shorter(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
     [a[0].min(b[0]), a[1].min(b[1])]
 }
 
-/// Whether a measurement with so many repetitions is over.
+/// Whether a measurement with this number of repetitions is over.
 fn is_over(repetitions: u32, began: SystemTime) -> bool {
     repetitions >= MOST || repetitions >= FEWEST && seconds_since(began) > LONGEST.as_secs_f64()
 }

@@ -252,12 +252,7 @@ where
         _ => Written::default(),
     };
     let error = outcome.error(&settings);
-    let partial = dropped.as_ref().map(|dropped| format!("the recording is partial: {dropped}"));
-    match &error {
-        // A run that failed returns no warnings, but its recording is written.
-        Some(_) if settings.program => partial.iter().for_each(|warning| process::warn(warning)),
-        _ => outcome.warnings.extend(partial),
-    }
+    warn_of_partial(&mut outcome.warnings, dropped.as_deref(), error.is_some() && settings.program);
     if let Some(file) = settings.report.as_ref().filter(|_| process == 0) {
         let report = std::mem::take(&mut outcome.run_report);
         outcome.warnings.extend(report.warning().filter(|_| error.is_none()));
@@ -300,6 +295,16 @@ where
         job: JobReport { hosts: settings.hosts.clone(), traffic: outcome.traffic },
     });
     Attempt { result: report, written, speaks: process == 0, link }
+}
+
+/// Adds the warning that a recording is partial. A program whose run failed returns no warnings, but its recording is written, so it
+/// warns at once.
+fn warn_of_partial(warnings: &mut Vec<String>, dropped: Option<&str>, at_once: bool) {
+    let partial = dropped.map(|dropped| format!("the recording is partial: {dropped}"));
+    match at_once {
+        true => partial.iter().for_each(|warning| process::warn(warning)),
+        false => warnings.extend(partial),
+    }
 }
 
 /// All errors in one sentence.

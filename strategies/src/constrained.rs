@@ -54,8 +54,9 @@ impl Constrained {
         if database.constraints.is_empty() {
             return ask(database);
         }
-        let available = check(database, topology)?;
+        // First, because its errors say what to give instead.
         let rules = database.constraints.rules(database, topology).map_err(StrategyError::Request)?;
+        let available = check(database, topology)?;
         let mut items = contracted::of(database, &rules, &available).map_err(StrategyError::Request)?;
         repair::prove_impossible(&items, &rules).map_err(StrategyError::Request)?;
         let answer = ask(&items.database)?;

@@ -100,7 +100,7 @@ pub struct Group {
 pub enum Level {
     /// PEs.
     Pe,
-    /// Nodes of [`Topology::node_of`].
+    /// Nodes of [`Topology::node_of`](crate::Topology::node_of).
     Node,
     /// The smallest parts of the machine's tree that have more than one node.
     Switch,

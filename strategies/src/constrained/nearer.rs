@@ -17,7 +17,7 @@ const ATTEMPTS: u64 = 1 << 21;
 /// How many exchanges of an item with items of a PE are tried, those that gain most first.
 const EXCHANGES: usize = 8;
 /// No item.
-const NOBODY: u32 = u32::MAX;
+const NO_ITEM: u32 = u32::MAX;
 
 /// The machine and the messages, for the distances of an item to its partners.
 pub(super) struct Near<'a> {
@@ -58,7 +58,7 @@ impl Near<'_> {
         let grade = |&pe: &u32| {
             let seconds = state.total_seconds(pe) + state.total_seconds_of(item, pe);
             match seconds <= limit_seconds {
-                true => (false, self.hop_bytes(state, item, pe, NOBODY), order(seconds), pe),
+                true => (false, self.hop_bytes(state, item, pe, NO_ITEM), order(seconds), pe),
                 false => (true, u128::from(order(seconds)), 0, pe),
             }
         };
@@ -100,13 +100,13 @@ fn improved(
         return None;
     }
     let from = state.pe_of[item as usize];
-    let here = near.hop_bytes(state, item, from, NOBODY);
+    let here = near.hop_bytes(state, item, from, NO_ITEM);
     let partners = near.traffic.partners(item as usize).iter();
     let places: BTreeSet<u32> = partners.map(|partner| near.place(state, partner.vertex)).collect();
     let places =
         places.into_iter().filter(|&pe| pe != from && state.is_available(pe) && state.may_be(item, pe));
     let mut places: Vec<(u128, u32)> = places
-        .map(|pe| (near.hop_bytes(state, item, pe, NOBODY), pe))
+        .map(|pe| (near.hop_bytes(state, item, pe, NO_ITEM), pe))
         .filter(|place| place.0 < here)
         .collect();
     places.sort_unstable();

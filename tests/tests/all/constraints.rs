@@ -66,7 +66,7 @@ fn databases_have_the_constraints_of_their_run() {
         assert!(replayed.contains("objects that constraints moved"), "{replayed}");
         sandbox
             .run(&format!("{replay} --max-objects 3"))
-            .failed(1, &["the PEs take at most 12 objects, and there are 16 objects"]);
+            .failed(2, &["the PEs take at most 12 objects, and there are 16 objects"]);
         sandbox
             .run(&format!("convert {file} old.{} --to-version 1", file.rsplit('.').next().expect("a format")))
             .failed(1, &["it has constraints, which version"]);

@@ -68,7 +68,7 @@ pub struct Database {
     pub dangling_edges: u64,
     /// What messages and migrations cost in the run; none if unknown.
     pub costs: Option<Costs>,
-    /// What a placement of the objects must keep. Strategies keep it where [`keep`](../../equipoise_strategies/constrained/fn.keep.html) makes them.
+    /// What a placement of the objects must keep. `keep` of the crate `equipoise-strategies` makes strategies keep it.
     pub constraints: Constraints,
 }
 
