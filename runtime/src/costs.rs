@@ -1,7 +1,7 @@
 //! What messages and migrations cost in a run: as its simulated machine has it, or measured on this computer.
 //!
 //! The measurement runs small programs of one and two PEs before a run whose load-balancing steps need it; it takes less
-//! than 10 ms. Elements send each other messages, on one PE and on two, and migrate together. Each time is the shortest of
+//! than 10 ms in an optimised build. Elements send each other messages, on one PE and on two, and migrate together. Each time is the shortest of
 //! many, of one PE that does not wait for the other meanwhile. So it is the same while other programs use the cores, even
 //! if both PEs share a core. What a message costs between processes is not measured: a process cannot ask another one for
 //! it during a step. It counts as a message between PEs, plus [`PROCESS_SECONDS`] at both ends and the measured time to
@@ -58,7 +58,7 @@ const FEWEST: u32 = 3;
 const LONGEST: Duration = Duration::from_millis(2);
 
 /// Bytes that are encoded and decoded.
-const ENCODED_BYTES: usize = 1 << 16;
+const ENCODED_BYTES: usize = 1 << 14;
 
 /// What each end of a message between processes needs in addition: about half of what a message in a batch takes with
 /// MPI on one computer.
@@ -310,7 +310,7 @@ mod tests {
         assert!(durations[0] < 0.1, "the measurement takes {} s", durations[0]);
     }
 
-    /// On a computer with two free cores; prints the times.
+    /// On a computer with two free cores; prints the times. A build without optimisation takes about six times as long.
     #[test]
     #[ignore = "slow"]
     fn the_measurement_takes_at_most_10_ms_on_free_cores() {
@@ -323,7 +323,8 @@ mod tests {
         let mut durations: Vec<f64> = durations.collect();
         durations.sort_by(f64::total_cmp);
         println!("the measurements take {durations:?} s");
-        assert!(durations[10] <= 0.01, "{durations:?} s");
+        let limit = if cfg!(debug_assertions) { 0.05 } else { 0.01 };
+        assert!(durations[10] <= limit, "{durations:?} s");
     }
 
     #[test]
