@@ -35,7 +35,7 @@ pub struct LbStep {
     /// above are those of the last period in any case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predictor: Option<String>,
-    /// Why the assignment of the strategy did not pay, if `--lb-gate` kept the placement.
+    /// Why the assignment of the strategy did not pay, if `--lb-gate` kept the placement or applied only a part of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
     /// Why the assignment of the strategy was not applied, if it could not be.
@@ -51,6 +51,8 @@ pub struct Kept {
     pub migration_seconds: f64,
     /// The objects that it would have moved.
     pub migrations: u64,
+    /// The objects that moved nevertheless, because moving only these pays.
+    pub applied_migrations: u64,
 }
 
 impl std::fmt::Display for Kept {
@@ -60,9 +62,13 @@ impl std::fmt::Display for Kept {
             table::count(self.migrations, "object"),
             table::seconds(self.migration_seconds)
         );
+        match self.applied_migrations {
+            0 => write!(f, "kept: would save ")?,
+            part => write!(f, "moved only {}, which pays: all would save ", table::count(part, "object"))?,
+        }
         match self.gain_seconds {
-            gain if gain > 0.0 => write!(f, "kept: would save {}, {moving}", table::seconds(gain)),
-            _ => write!(f, "kept: would save nothing, {moving}"),
+            gain if gain > 0.0 => write!(f, "{}, {moving}", table::seconds(gain)),
+            _ => write!(f, "nothing, {moving}"),
         }
     }
 }

@@ -15,6 +15,8 @@
 //! placement (but for objects that must leave their PE). So, of limits that the answer exceeds, a larger one never gives a worse placement,
 //! and none a placement that is worse than the present one.
 
+mod paying;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::fmt;
@@ -32,6 +34,8 @@ use crate::descriptor::Choice;
 use crate::placement::ROUNDING;
 use crate::strategy::{Alternatives, check};
 use crate::{Strategy, StrategyError};
+
+pub use paying::paying_part;
 
 /// The largest number of objects that a load-balancing step may move. Objects whose PE is not available must leave and do not count.
 #[derive(Clone, Copy, Debug, PartialEq)]

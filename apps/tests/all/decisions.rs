@@ -204,3 +204,22 @@ fn a_gate_keeps_a_placement_that_is_predicted_to_be_better() {
     assert!(kept[0].to_string().starts_with("kept: would save nothing, moving "), "{}", kept[0]);
     assert!(with < 0.9 * without, "{with} s, without the gate {without} s");
 }
+
+/// Greedy placement moves almost every object. Migrations are so expensive that a part of them is all that pays.
+#[test]
+fn a_gate_moves_the_part_that_pays() {
+    let run = |lb_gate| {
+        let mut config = Config { balancer: vec!["GreedyLB".into()], lb_gate, ..machine("torus:4x4") };
+        config.machine.overhead = 1e-4;
+        let (steps, seconds) = drifting(config);
+        let parts = steps.iter().filter_map(|step| step.kept).filter(|kept| kept.applied_migrations > 0);
+        (parts.collect::<Vec<_>>(), seconds)
+    };
+    let (parts, without) = run(LbGate::Off);
+    assert!(parts.is_empty(), "{parts:?}");
+    let (parts, with) = run(LbGate::Auto);
+    assert!(parts.iter().all(|part| part.applied_migrations < part.migrations), "{parts:?}");
+    let text = parts.first().expect("a part pays").to_string();
+    assert!(text.starts_with("moved only ") && text.contains(", which pays: all would save "), "{text}");
+    assert!(with < 0.9 * without, "{with} s, without the gate {without} s");
+}

@@ -18,6 +18,7 @@ use equipoise_model::quote::{printable, sentence};
 use equipoise_network::trace;
 use equipoise_strategies::cost;
 use equipoise_strategies::descriptor::Choice;
+use equipoise_strategies::max_moves::paying_part;
 use equipoise_strategies::predict::{History, Predictor};
 use equipoise_strategies::strategy::guarded;
 use rustc_hash::FxHashMap;
@@ -180,8 +181,8 @@ fn plans(pes: u32, placement: &[u32], pe_of: &[u32], keys: &[(u16, u32)]) -> Vec
     plans
 }
 
-/// Replaces an assignment by the present placement if it does not pay, and `--lb-gate` asks for that. An object on a PE that is not
-/// available has to move in any case.
+/// Replaces an assignment that does not pay, if `--lb-gate` asks for that: by a part of it that pays, else by the present placement. An
+/// object on a PE that is not available has to move in any case.
 fn gate(settings: &Settings, database: &Database, answer: &mut Assignment) -> Option<Kept> {
     let must_move = |object: &Object| object.migratable && !database.pes[object.pe as usize].available;
     if !settings.gates() || database.objects.iter().any(must_move) || breaks_a_constraint(settings, database)
@@ -190,8 +191,11 @@ fn gate(settings: &Settings, database: &Database, answer: &mut Assignment) -> Op
     }
     let [before, after] = [&database.placement(), &answer.pe_of]
         .map(|placement| cost::Metrics::of(database, &*settings.topology, placement));
-    let kept = kept(settings, &before, &after)?;
-    answer.pe_of = database.placement();
+    let mut kept = kept(settings, &before, &after)?;
+    answer.pe_of = paying_part(database, &*settings.topology, &answer.pe_of)
+        .map_or_else(|| database.placement(), |(placement, _)| placement);
+    let moved = database.objects.iter().zip(&answer.pe_of).filter(|(object, pe)| object.pe != **pe);
+    kept.applied_migrations = moved.count() as u64;
     Some(kept)
 }
 
@@ -208,7 +212,7 @@ fn breaks_a_constraint(settings: &Settings, database: &Database) -> bool {
 pub(super) fn kept(settings: &Settings, before: &cost::Metrics, after: &cost::Metrics) -> Option<Kept> {
     let migration_seconds = after.migration_seconds.filter(|_| settings.gates() && after.migrations > 0)?;
     let gain_seconds = before.gain_seconds(after);
-    let kept = Kept { gain_seconds, migration_seconds, migrations: after.migrations };
+    let kept = Kept { gain_seconds, migration_seconds, migrations: after.migrations, applied_migrations: 0 };
     (gain_seconds <= migration_seconds).then_some(kept)
 }
 
