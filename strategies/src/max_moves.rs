@@ -251,8 +251,11 @@ impl Returning<'_> {
         let moved: Vec<u32> = moved.filter(|&object| is_moved(self.work, placement, object)).collect();
         let ranked = moved.iter().map(|&object| Reverse((self.rank(object, &seconds, &places), object)));
         let mut queue: BinaryHeap<Reverse<(Grade, u32)>> = ranked.collect();
-        let mut moved_to = vec![Vec::new(); seconds.len()];
-        moved.iter().for_each(|&object| moved_to[placement[object as usize] as usize].push(object));
+        let mut moved_to = vec![BinaryHeap::new(); if undoes_exchanges { seconds.len() } else { 0 }];
+        if undoes_exchanges {
+            let by_pe = queue.iter().map(|ranked| (places[ranked.0.1 as usize] as usize, *ranked));
+            by_pe.for_each(|(pe, ranked)| moved_to[pe].push(ranked));
+        }
         let mut returned: Vec<u32> = Vec::with_capacity(moved.len());
         let mut grades = Vec::with_capacity(moved.len() + 1);
         loop {
@@ -262,7 +265,7 @@ impl Returning<'_> {
             let too_heavy =
                 filled.filter(|&pe| undoes_exchanges && seconds[pe as usize] > self.limit_seconds);
             let of_exchange =
-                too_heavy.and_then(|pe| self.next_of(&mut moved_to[pe as usize], &seconds, &places));
+                too_heavy.and_then(|pe| self.next(&mut moved_to[pe as usize], &seconds, &places));
             let next = of_exchange.or_else(|| self.next(&mut queue, &seconds, &places));
             let Some((added, object)) = next else { return Way { returned, grades } };
             let (from, home) = (places[object as usize], self.work.home(object));
@@ -278,17 +281,22 @@ impl Returning<'_> {
             places[object as usize] = home;
             hop_bytes += added;
             returned.push(object);
+            // Its partners are ranked anew: their return may have become better.
+            let partners = self.traffic.partners(object as usize).iter().map(|partner| partner.vertex);
+            // Vertices after the objects are fixed places.
+            for partner in partners.filter(|&partner| (partner as usize) < placement.len()) {
+                if is_moved(self.work, &places, partner) {
+                    let ranked = Reverse((self.rank(partner, &seconds, &places), partner));
+                    queue.push(ranked);
+                    if undoes_exchanges {
+                        moved_to[places[partner as usize] as usize].push(ranked);
+                    }
+                }
+            }
         }
     }
 
-    /// The object of `moved` that returns first, if not all have returned, and the hop-bytes that its return adds.
-    fn next_of(&self, moved: &mut Vec<u32>, seconds: &[f64], places: &[u32]) -> Option<(i128, u32)> {
-        moved.retain(|&object| places[object as usize] != self.work.home(object));
-        let ranked = moved.iter().map(|&object| (self.rank(object, seconds, places), object));
-        ranked.min().map(|((_, added), object)| (added, object))
-    }
-
-    /// The object that returns next, and the hop-bytes that its return adds.
+    /// The object of a queue that returns next, and the hop-bytes that its return adds.
     fn next(
         &self,
         queue: &mut BinaryHeap<Reverse<(Grade, u32)>>,
@@ -299,7 +307,7 @@ impl Returning<'_> {
             if places[object as usize] == self.work.home(object) {
                 continue;
             }
-            // Other returns have changed the rank meanwhile. An object whose rank became better is found late, which is good enough.
+            // Other returns may have changed the rank meanwhile.
             let rank = self.rank(object, seconds, places);
             if rank <= before || queue.peek().is_none_or(|Reverse(next)| (rank, object) <= *next) {
                 return Some((rank.1, object));

@@ -199,18 +199,19 @@ fn a_gate_keeps_a_placement_that_is_predicted_to_be_better() {
     let (migrations, kept, without) = moved(LbGate::Off);
     assert!(migrations > 1000 && kept.is_empty(), "{migrations} migrations, {kept:?}");
     let (migrations, kept, with) = moved(LbGate::Auto);
-    assert_eq!((migrations, kept.len()), (0, 29));
+    // The placement is good already. Only what pays moves, which is next to nothing.
+    assert_eq!((migrations, kept.len()), (kept.iter().map(|kept| kept.applied_migrations).sum(), 29));
+    assert!(migrations <= 2, "{migrations} migrations");
     assert!(kept.iter().all(|kept| kept.gain_seconds < kept.migration_seconds), "{kept:?}");
     assert!(kept[0].to_string().starts_with("kept: would save nothing, moving "), "{}", kept[0]);
     assert!(with < 0.9 * without, "{with} s, without the gate {without} s");
 }
 
-/// Greedy placement moves almost every object. Migrations are so expensive that a part of them is all that pays.
+/// Greedy placement moves almost every object at every step. In most steps all migrations cost more than they save, and some pay.
 #[test]
 fn a_gate_moves_the_part_that_pays() {
     let run = |lb_gate| {
-        let mut config = Config { balancer: vec!["GreedyLB".into()], lb_gate, ..machine("torus:4x4") };
-        config.machine.overhead = 1e-4;
+        let config = Config { balancer: vec!["GreedyLB".into()], lb_gate, ..machine("torus:4x4") };
         let (steps, seconds) = drifting(config);
         let parts = steps.iter().filter_map(|step| step.kept).filter(|kept| kept.applied_migrations > 0);
         (parts.collect::<Vec<_>>(), seconds)
